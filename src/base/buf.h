@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * buf: a queue of bytes with an upper bound, for one direction of one connection. Memory is taken
+ * when bytes are added and given back when the queue has run empty. The buffer owns its memory:
+ * buf_free() ends it. One thread at a time.
+ */
+#ifndef PCHRUN_BASE_BUF_H
+#define PCHRUN_BASE_BUF_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+    uint8_t *data;
+    size_t start, end, cap; /* bytes [start, end) are queued */
+    size_t max;             /* buf_add() beyond it fails */
+};
+
+void buf_init(struct buf *buf, size_t max);
+void buf_free(struct buf *buf);
+static inline size_t buf_len(const struct buf *buf)
+{
+    return buf->end - buf->start;
+}
+static inline const uint8_t *buf_bytes(const struct buf *buf)
+{
+    return buf->data + buf->start;
+}
+/* Room for n bytes behind the queue, to be filled and then counted by buf_added(); NULL if the
+ * bound or memory does not allow it. */
+MUST_CHECK uint8_t *buf_room(struct buf *buf, size_t n);
+void buf_added(struct buf *buf, size_t n);
+MUST_CHECK bool buf_add(struct buf *buf, const void *data, size_t n);
+/* Drops the first n bytes. */
+void buf_drop(struct buf *buf, size_t n);
+
+#endif

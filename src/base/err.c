@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See err.h. Owns nothing; cannot fail: a text that is too long is cut.
+ */
+#include "base/err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt, ...)
+{
+    if (!err)
+        return false;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    if (sys_errno && n >= 0 && (size_t)n < sizeof err->text)
+        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", strerror(sys_errno));
+    err->code = (int)code;
+    err->sys_errno = sys_errno;
+    return false;
+}
+
+bool err_wrap(struct err *err, const char *fmt, ...)
+{
+    if (!err)
+        return false;
+    char inner[sizeof err->text];
+    memcpy(inner, err->text, sizeof inner);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    size_t n = strnlen(err->text, sizeof err->text - 3);
+    memcpy(err->text + n, ": ", 3);
+    strncat(err->text, inner, sizeof err->text - n - 3);
+    return false;
+}
+
+void err_set_raw(struct err *err, enum err_code code, int sys_errno, const char *text)
+{
+    size_t n = strnlen(text, sizeof err->text - 1);
+    memset(err, 0, sizeof *err);
+    err->code = (int)code;
+    err->sys_errno = sys_errno;
+    memcpy(err->text, text, n);
+}

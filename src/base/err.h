@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * err: an error as a value.
+ *
+ * A function that can fail takes a `struct err *` last, returns false (or NULL, or -1) and fills it
+ * in; the text says what was tried, on what, why it failed and what to do. The value has a fixed
+ * size and owns nothing, so it can be copied, written raw to the pipe between fork and exec, and
+ * filled in when memory has run out. Any thread; in the child after fork only err_set_raw().
+ */
+#ifndef PCHRUN_BASE_ERR_H
+#define PCHRUN_BASE_ERR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#define MUST_CHECK        __attribute__((warn_unused_result))
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+
+/* What kind of failure; the exit code follows from it (verdict.h). */
+enum err_code {
+    ERR_NONE,
+    ERR_USAGE,     /* command line or configuration: the user can mend it */
+    ERR_SYSTEM,    /* a system call failed */
+    ERR_NOT_FOUND, /* the command does not exist */
+    ERR_NOT_EXEC,  /* the command exists and cannot be executed */
+    ERR_PROTOCOL,  /* a peer or a process sent what it must not */
+    ERR_PEER,      /* a peer refused us, or is missing */
+    ERR__COUNT
+};
+
+/* Fits into one atomic write to a pipe (PIPE_BUF is at least 512, 4096 on Linux). */
+struct err {
+    int code;      /* enum err_code */
+    int sys_errno; /* 0: no system call was involved */
+    char text[500];
+};
+
+/* Fills *err in and returns false, for `return err_set(...)`. A sys_errno other than 0 adds ": "
+ * and its text. `err` may be NULL. */
+bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+/* Puts "what: " before the text that is there, keeps the code, returns false. */
+bool err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* The same as err_set() without formatting: async-signal-safe, for the child after fork. */
+void err_set_raw(struct err *err, enum err_code code, int sys_errno, const char *text);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See fd.h.
+ */
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
+
+void fd_close(int *fd)
+{
+    if (*fd < 0)
+        return;
+    int saved = errno;
+    close(*fd);
+    errno = saved;
+    *fd = -1;
+}
+
+int fd_take(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+
+bool fd_fill_standard(unsigned *ret_opened, struct err *err)
+{
+    unsigned opened = 0;
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        /* open() takes the lowest free number, and all below `fd` are taken by now. */
+        int got = open("/dev/null", O_RDWR);
+        if (got != fd)
+            return err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null as descriptor %d", fd);
+        opened |= 1U << fd;
+    }
+    *ret_opened = opened;
+    return true;
+}
+
+static void range_one(int fd, enum fd_range_what what)
+{
+    if (what == FD_RANGE_CLOSE)
+        close(fd);
+    else
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+static bool is_kept(int fd, const int *keep, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (keep[i] == fd)
+            return true;
+    return false;
+}
+
+/* The slow way: read which descriptors there are. */
+static bool range_by_proc(int first, enum fd_range_what what, const int *keep, size_t n)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    if (!dir)
+        return false;
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd >= first && fd != dirfd(dir) && !is_kept(fd, keep, n))
+            range_one(fd, what);
+    }
+    closedir(dir);
+    return true;
+}
+
+/* One system call for each gap between the kept ones. */
+static bool range_by_syscall(int first, enum fd_range_what what, const int *keep, size_t n)
+{
+    unsigned flags = what == FD_RANGE_CLOEXEC ? CLOSE_RANGE_CLOEXEC : 0;
+    unsigned from = (unsigned)first;
+    for (;;) {
+        unsigned next = UINT_MAX;
+        for (size_t i = 0; i < n; i++)
+            if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+                next = (unsigned)keep[i];
+        unsigned to = next == UINT_MAX ? UINT_MAX : next - 1;
+        if (next != from && syscall(SYS_close_range, from, to, flags) != 0)
+            return false;
+        if (next == UINT_MAX)
+            return true;
+        from = next + 1;
+    }
+}
+
+void fd_range(int first, enum fd_range_what what, const int *keep, size_t n)
+{
+    if (range_by_syscall(first, what, keep, n) || range_by_proc(first, what, keep, n))
+        return;
+    long max = sysconf(_SC_OPEN_MAX);
+    for (int fd = first; fd < (max > 0 && max < 65536 ? max : 65536); fd++)
+        if (!is_kept(fd, keep, n))
+            range_one(fd, what);
+}
+
+bool fd_set_nonblock(int fd, struct err *err)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make descriptor %d non-blocking", fd);
+    return true;
+}
+
+bool fd_write_all(int fd, const void *data, size_t len)
+{
+    const char *p = data;
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        len -= (size_t)n;
+    }
+    return true;
+}

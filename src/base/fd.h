@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fd: descriptors with one owner each. -1 means none. Any thread.
+ */
+#ifndef PCHRUN_BASE_FD_H
+#define PCHRUN_BASE_FD_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Closes *fd if there is one, and sets it to -1. Keeps errno. */
+void fd_close(int *fd);
+/* Gives *fd to the caller and leaves -1 behind. */
+int fd_take(int *fd);
+
+#define FD_CLEANUP __attribute__((cleanup(fd_close)))
+
+/* Opens /dev/null on every descriptor of 0..2 that is closed, so that no file or socket of ours can
+ * land there; *ret_opened gets the bits (1 << fd) of those it opened. */
+MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
+
+/* Marks every open descriptor from `first` on close-on-exec, or closes it, except those of `keep`
+ * (n of them, -1 allowed). close_range(2) where there is one, else /proc/self/fd, else a loop. */
+enum fd_range_what { FD_RANGE_CLOEXEC, FD_RANGE_CLOSE };
+void fd_range(int first, enum fd_range_what what, const int *keep, size_t n);
+
+/* O_NONBLOCK on a descriptor of ours. Never use it on 0..2: the flag lives in the open file
+ * description, which the caller and every rank share. */
+MUST_CHECK bool fd_set_nonblock(int fd, struct err *err);
+
+/* Writes all of it, through EINTR and short writes. False with errno set. */
+MUST_CHECK bool fd_write_all(int fd, const void *data, size_t len);
+
+#endif

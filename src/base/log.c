@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See log.h.
+ */
+#include "base/log.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+    struct log_options options;
+    unsigned long dropped;
+} the_log = {.options = {.level = LOG_INFO, .format = LOG_TEXT, .node_rank = -1}};
+
+static const char *const level_names[LOG__COUNT] = {
+    [LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTICE] = "notice",
+    [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",
+};
+
+void log_init(const struct log_options *options)
+{
+    the_log.options = *options;
+}
+
+enum log_level log_level(void)
+{
+    return the_log.options.level;
+}
+
+/* Adds s as the inside of a JSON string. The text holds no control characters any more; bytes above
+ * 0x7f are passed on as they came. */
+static void add_json_text(char *dst, size_t size, const char *s)
+{
+    for (; *s; s++)
+        str_addf(dst, size, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+}
+
+static void format_text(char *line, size_t size, const char *topic, const char *text)
+{
+    int64_t now = clock_real_ns();
+    time_t s = (time_t)(now / NS_PER_S);
+    struct tm tm;
+    localtime_r(&s, &tm);
+    if (the_log.options.node_rank >= 0)
+        str_addf(line, size, "pchrun[%d] ", the_log.options.node_rank);
+    else
+        str_addf(line, size, "pchrun ");
+    str_addf(line, size, "%02d:%02d:%02d.%03d ", tm.tm_hour, tm.tm_min, tm.tm_sec,
+             (int)(now % NS_PER_S / NS_PER_MS));
+    if (topic)
+        str_addf(line, size, "%s: ", topic);
+    str_addf(line, size, "%s", text);
+}
+
+static void format_json(char *line, size_t size, enum log_level level, const char *topic,
+                        const char *text)
+{
+    char at[32];
+    str_addf(line, size, "{\"at\":\"%s\",\"level\":\"%s\"",
+             clock_iso8601(clock_real_ns(), at, sizeof at), level_names[level]);
+    if (the_log.options.node_rank >= 0)
+        str_addf(line, size, ",\"node_rank\":%d", the_log.options.node_rank);
+    if (topic)
+        str_addf(line, size, ",\"topic\":\"%s\"", topic);
+    str_addf(line, size, ",\"text\":\"");
+    add_json_text(line, size - 3, text); /* room for the end, so that a cut line is still JSON */
+    str_addf(line, size, "\"}");
+}
+
+/* One write, and only where it cannot block. */
+static void emit(const char *line, size_t len)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT)) {
+        the_log.dropped++;
+        return;
+    }
+    while (write(STDERR_FILENO, line, len) < 0) {
+        if (errno == EINTR)
+            continue;
+        the_log.dropped++;
+        return;
+    }
+}
+
+static void format_line(char *line, size_t size, enum log_level level, const char *topic,
+                        const char *text)
+{
+    line[0] = '\0';
+    if (the_log.options.format == LOG_JSON)
+        format_json(line, size - 1, level, topic, text);
+    else
+        format_text(line, size - 1, topic, text);
+    size_t len = strlen(line);
+    line[len] = '\n';
+    line[len + 1] = '\0';
+}
+
+void log_line(enum log_level level, const char *topic, const char *fmt, ...)
+{
+    if (level > the_log.options.level)
+        return;
+    int saved = errno;
+    char text[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    str_printable(text);
+
+    char line[PIPE_BUF];
+    unsigned long dropped = the_log.dropped;
+    if (dropped > 0) {
+        char note[96];
+        snprintf(note, sizeof note, "%lu earlier lines were dropped: standard error was full",
+                 dropped);
+        format_line(line, sizeof line, LOG_WARN, "log", note);
+        emit(line, strlen(line));
+        if (the_log.dropped == dropped)
+            the_log.dropped = 0;
+    }
+    format_line(line, sizeof line, level, topic, text);
+    emit(line, strlen(line));
+    errno = saved;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * log: one line for people (or one JSON object for machines) on standard error.
+ *
+ * A line is one write of at most PIPE_BUF bytes, so lines of several writers do not mix. Logging
+ * never stops supervision: where standard error would block, the line is dropped and counted, and
+ * the count is written with the next line that gets through. Owns the descriptor it was given a
+ * copy of. Main thread only.
+ */
+#ifndef PCHRUN_BASE_LOG_H
+#define PCHRUN_BASE_LOG_H
+
+#include "base/err.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG__COUNT };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+struct log_options {
+    enum log_level level; /* lines above it are not written */
+    enum log_format format;
+    int node_rank; /* -1: not shown */
+};
+
+/* Before it, lines go out as text at LOG_INFO without a node rank. May be called again. */
+void log_init(const struct log_options *options);
+enum log_level log_level(void);
+
+/* "pchrun[2] 12:03:04.123 notice: SIGTERM, 25 s left". `topic` is one word, or NULL; control
+ * characters in the text are replaced. */
+void log_line(enum log_level level, const char *topic, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+#define log_error(topic, ...)  log_line(LOG_ERROR, topic, __VA_ARGS__)
+#define log_warn(topic, ...)   log_line(LOG_WARN, topic, __VA_ARGS__)
+#define log_notice(topic, ...) log_line(LOG_NOTICE, topic, __VA_ARGS__)
+#define log_info(topic, ...)   log_line(LOG_INFO, topic, __VA_ARGS__)
+#define log_debug(topic, ...)  log_line(LOG_DEBUG, topic, __VA_ARGS__)
+
+#endif

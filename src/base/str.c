@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See str.h.
+ */
+#include "base/str.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool str_copy(char *dst, size_t size, const char *src)
+{
+    size_t len = src ? strlen(src) : 0;
+    size_t n = len < size ? len : size - 1;
+    if (n > 0)
+        memcpy(dst, src, n);
+    dst[n] = '\0';
+    return n == len;
+}
+
+bool str_addf(char *dst, size_t size, const char *fmt, ...)
+{
+    size_t used = strnlen(dst, size - 1);
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(dst + used, size - used, fmt, ap);
+    va_end(ap);
+    return n >= 0 && (size_t)n < size - used;
+}
+
+bool str_is(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+char *str_printable(char *s)
+{
+    for (unsigned char *p = (unsigned char *)s; *p; p++)
+        if (*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    return s;
+}
+
+bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
+{
+    if (!((*s >= '0' && *s <= '9') || (*s == '-' && s[1] >= '0' && s[1] <= '9')))
+        return false;
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 10);
+    if (errno || *end || v < min || v > max)
+        return false;
+    *ret = v;
+    return true;
+}
+
+static const struct unit {
+    const char *name;
+    int64_t ns;
+} units[] = {
+    {"d", 86400 * NS_PER_S},
+    {"h", 3600 * NS_PER_S},
+    {"m", 60 * NS_PER_S},
+    {"s", NS_PER_S},
+    {"ms", NS_PER_MS},
+    {"us", 1000},
+    {"ns", 1},
+};
+
+bool str_to_duration(const char *s, int64_t *ret)
+{
+    size_t digits = strspn(s, "0123456789.");
+    char number[32];
+    if (digits == 0 || digits >= sizeof number || s[0] == '.')
+        return false;
+    memcpy(number, s, digits);
+    number[digits] = '\0';
+    char *end;
+    double v = strtod(number, &end);
+    if (*end)
+        return false;
+    if (s[digits] == '\0' && v == 0) {
+        *ret = 0;
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        double ns = v * (double)units[i].ns;
+        if (!str_is(s + digits, units[i].name))
+            continue;
+        if (!(ns < 9.0e18))
+            return false;
+        *ret = (int64_t)(ns + 0.5);
+        return true;
+    }
+    return false;
+}
+
+char *str_duration(int64_t ns, char *text, size_t size)
+{
+    size_t i = 0;
+    while (ns != 0 && i + 1 < ARRAY_LEN(units) && ns % units[i].ns != 0)
+        i++;
+    if (ns == 0)
+        i = 3; /* "0s" */
+    snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
+    return text;
+}
+
+unsigned str_distance(const char *a, const char *b)
+{
+    enum { MAX = 64 };
+    size_t na = strnlen(a, MAX), nb = strnlen(b, MAX);
+    unsigned row[MAX + 1];
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= na; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= nb; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * str: bounded strings, and numbers as people write them. Owns nothing. Any thread.
+ */
+#ifndef PCHRUN_BASE_STR_H
+#define PCHRUN_BASE_STR_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Copies as much as fits and ends it. Returns false if it was cut. `src` may be NULL (empty). */
+bool str_copy(char *dst, size_t size, const char *src);
+/* Adds to the end of what is there; returns false if it was cut. */
+bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
+bool str_is(const char *a, const char *b);
+bool str_starts(const char *s, const char *prefix);
+/* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */
+char *str_printable(char *s);
+
+/* A whole decimal number within [min, max], nothing before or behind it. */
+MUST_CHECK bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret);
+/* A duration: a number and a unit (ns, us, ms, s, m, h, d), as "25s", "1.5h" or "250ms"; 0 needs no
+ * unit. *ret in nanoseconds. */
+MUST_CHECK bool str_to_duration(const char *s, int64_t *ret);
+/* "250ms", "25s", "10m": the largest unit that leaves a whole number. */
+char *str_duration(int64_t ns, char *text, size_t size);
+
+/* How many letters must change to turn a into b (at most 64 letters are looked at). */
+unsigned str_distance(const char *a, const char *b);
+
+#endif

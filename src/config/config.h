@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config: what the user asked for, from flags, environment, file, preset and defaults.
+ *
+ * One table (options.c) drives the flags, the environment, the JSON file, --help, --print-config,
+ * the JSON schema and the manual's option table. Every key a.b_c is also --a-b-c and PCHRUN_A_B_C;
+ * precedence: flag, environment, file, preset, default. Unknown keys are errors that name the
+ * nearest known one. A struct config owns its strings: config_free(). Main thread, before anything
+ * is started.
+ */
+#ifndef PCHRUN_CONFIG_CONFIG_H
+#define PCHRUN_CONFIG_CONFIG_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CONFIG_FILE_MAX (1024 * 1024)
+
+enum config_rule { CONFIG_FORWARD, CONFIG_PREEMPT, CONFIG_CHECKPOINT, CONFIG_IGNORE };
+enum config_save { CONFIG_SAVE_ATTACH, CONFIG_SAVE_SIGNAL, CONFIG_SAVE_FORWARD };
+enum config_leftovers { CONFIG_LEFTOVERS_KILL, CONFIG_LEFTOVERS_LEAVE };
+
+/* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"} */
+struct config_signal {
+    int number;
+    enum config_rule rule;
+    int64_t grace_ns; /* -1: the general grace */
+};
+
+struct config {
+    /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
+    char *job; /* "pchrun" */
+    struct {
+        char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
+        char *chief;   /* instead of nodes: where node 0 listens; NULL */
+        int nnodes;    /* 1; the length of nodes where that is given */
+        int node_rank; /* -1: find out */
+        int port;
+        char *bind; /* NULL: the chief's own entry */
+        char *key_file;
+        bool insecure;
+        int64_t join_timeout_ns, heartbeat_interval_ns, heartbeat_timeout_ns;
+    } cluster;
+    struct {
+        int count;         /* -n, --nproc-per-node: commands to start, 1 */
+        bool count_is_set; /* by the user: then RANK and the like are set for each */
+        int per_node;      /* processes that will attach, -1: unknown */
+        bool new_session;  /* setsid instead of setpgid */
+        bool close_fds;    /* close inherited descriptors >= 3 in the commands */
+    } procs;
+    struct {
+        char *dir;   /* NULL: none */
+        bool shared; /* true: every node sees the same directory */
+        int keep_records;
+    } checkpoint;
+    struct config_signal *signals;
+    size_t nsignals; /* those given; the others follow the defaults in pchrun(1) */
+    int64_t grace_ns;
+    struct {
+        enum config_save mode;
+        int signal;
+    } save;
+    struct {
+        int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
+        enum config_leftovers leftovers;
+    } stop;
+    struct {
+        int preempted, preempted_unsaved, node_lost, hang, no_progress;
+        int no_progress_limit; /* exit.no_progress_after, attempts in a row; 0: never */
+        bool reraise;          /* die of the command's signal instead of exiting with 128 + n */
+    } exit;
+    char *report;    /* path with {state_dir} and {node_rank}; NULL: none */
+    char *run_dir;   /* NULL: find one */
+    char *state_dir; /* NULL: <checkpoint.dir>/.pchrun, or none */
+    struct {
+        int level;  /* enum log_level */
+        int format; /* enum log_format */
+    } log;
+    char **command; /* what to run: a pointer into argv */
+
+    struct config_origin *origins; /* where each value came from, by option; opaque */
+};
+
+enum config_result {
+    CONFIG_RUN,   /* go on */
+    CONFIG_SHOWN, /* --help, --version, --print-config or --print-schema: done, exit 0 */
+    CONFIG_BAD,   /* *err says what and where */
+};
+
+/* Reads everything. `out` gets what --help and its like print. On CONFIG_RUN *ret belongs to the
+ * caller, and ret->command is not empty. */
+MUST_CHECK enum config_result config_load(int argc, char **argv, char **env, FILE *out,
+                                          struct config *ret, struct err *err);
+void config_free(struct config *config);
+/* The binding settings ("name=value\n"…): those that must be equal on all nodes. Cut never: false
+ * if they do not fit. */
+MUST_CHECK bool config_binding(const struct config *config, char *text, size_t size);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * action: what the core tells the world to do. The shell performs each one in the call that hands
+ * it over, or queues it in order; it must not call the core from there.
+ */
+#ifndef PCHRUN_CORE_ACTION_H
+#define PCHRUN_CORE_ACTION_H
+
+#include "core/params.h"
+#include "wire/peermsg.h"
+#include "wire/procmsg.h"
+
+#include <stdint.h>
+
+enum action_type {
+    ACT_START,      /* start every child; EV_CHILD_STARTED or EV_CHILD_FAILED for each */
+    ACT_SIGNAL,     /* send a signal */
+    ACT_GATE,       /* store this word in every process's page, those to come included */
+    ACT_READ_STEPS, /* then load every process's step: EV_STEPS */
+    ACT_PROC_SEND,  /* a message to a process */
+    ACT_PROC_CLOSE, /* let a process go (after REFUSED) */
+    ACT_PREPARE,    /* write this node's record of the save at `step`: EV_PREPARED */
+    ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
+    ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
+    ACT_SEND,       /* a message to a peer */
+    ACT_CLOSE,      /* close a connection when what was sent is out; no EV_PEER_DOWN follows */
+    ACT_NOTICE,     /* publish the live notice to the processes */
+    ACT_COMMITTED,  /* step is committed for all: forget scratch directories, keep the record */
+    ACT_LOG,
+    ACT_STATE, /* something worth a report has changed: core_report() */
+    ACT_EXIT,  /* the end: nothing follows */
+    ACT__COUNT
+};
+
+enum signal_target {
+    TARGET_CHILDREN, /* the commands that pchrun started, by pid */
+    TARGET_RANKS,    /* the rank processes, by pid: attached ones, else those with RANK in their
+                        environment, else the children */
+    TARGET_TREE,     /* every process of the job on this node; SIGCONT follows */
+};
+
+struct action {
+    enum action_type type;
+    union {
+        struct {
+            uint32_t attempt, generation;
+            uint64_t resume_step;
+        } start;
+        struct {
+            int number;
+            enum signal_target target;
+        } signal;
+        uint64_t gate;
+        struct {
+            int slot;
+            const struct procmsg *msg;
+        } proc;
+        uint64_t step;
+        struct {
+            int conn;
+            const struct peermsg *msg;
+        } peer;
+        struct {
+            const char *text;    /* "": no notice is live */
+            int64_t deadline_ns; /* CLOCK_MONOTONIC, CLOCK_NEVER: none */
+        } notice;
+        struct {
+            int level; /* enum log_level */
+            const char *topic, *text;
+        } log;
+        struct {
+            enum outcome outcome;
+            int code;
+            const char *text;
+        } exit;
+    };
+};
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * core: one supervisor's decisions, as a machine: events in, actions out.
+ *
+ * It does no I/O, reads no clock, starts no thread, and allocates only in core_new(). The same code
+ * runs in pchrun (src/run drives it) and in the simulator (tests/sim). Inside it: node (the life of
+ * this supervisor), round (this node's part in an agreed save), chief (on node 0: the join, the
+ * agreement, the end), grace (notices and deadlines), ranks (who has attached), ladder (how to stop
+ * processes), verdict (outcome and exit code). One thread.
+ */
+#ifndef PCHRUN_CORE_CORE_H
+#define PCHRUN_CORE_CORE_H
+
+#include "core/action.h"
+#include "core/event.h"
+#include "core/params.h"
+
+/* Performs one action. It is called while core_handle() runs and must not call core_handle(). */
+typedef void core_act_fn(void *shell, const struct action *action);
+
+struct core;
+
+/* NULL only when memory is short. The caller ends it with core_free(). */
+struct core *core_new(const struct core_params *params, core_act_fn *act, void *shell);
+void core_free(struct core *core);
+
+/* Takes one event, emits what follows from it, and from every deadline that has passed by then. */
+void core_handle(struct core *core, const struct event *event);
+
+/* When the core wants EV_TIMER next (CLOCK_NEVER: not at all). */
+int64_t core_wake_at(const struct core *core);
+
+/* A snapshot for the report and the status: see report fields in pchrun(1). */
+struct core_rank_report {
+    int slot, rank, pid;
+    bool is_attached, is_done;
+    uint64_t saved_step;
+};
+struct core_report {
+    const char *state; /* "waiting", "running", "saving", "stopping", "leaving", "done" */
+    enum outcome outcome;
+    int exit_code;
+    uint32_t attempt, generation;
+    struct {
+        bool is_live;
+        char source[32], text[96];
+        int node_rank;
+        int64_t at, deadline; /* CLOCK_MONOTONIC */
+    } notice;
+    struct {
+        uint32_t id;
+        uint64_t save_step;
+        int64_t opened_at, decided_at, saved_at, committed_at; /* CLOCK_MONOTONIC, 0: not yet */
+    } round;
+    uint64_t commit_step;
+    int64_t commit_at;                /* CLOCK_MONOTONIC, 0: not in this attempt */
+    uint64_t resumed_step, last_step; /* last: the highest known on this node */
+    struct {
+        bool is_known, is_signal;
+        int node_rank, rank, pid, code;
+        int64_t at;
+        char text[160];
+    } first_cause;
+    char why[192];
+};
+void core_report(const struct core *core, struct core_report *ret);
+/* The attached processes; returns how many there are. */
+int core_ranks(const struct core *core, struct core_rank_report *ret, int max);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * event: what the world tells the core. Everything pointed to is borrowed for the length of the
+ * call.
+ */
+#ifndef PCHRUN_CORE_EVENT_H
+#define PCHRUN_CORE_EVENT_H
+
+#include "base/err.h"
+#include "wire/peermsg.h"
+#include "wire/procmsg.h"
+
+#include <stdint.h>
+
+/* Connections. The link numbers those that it accepts from CONN_FIRST on and uses no number twice.
+ */
+enum { CONN_NONE, CONN_CHIEF, CONN_SELF, CONN_FIRST };
+
+enum event_type {
+    EV_START, /* the first event, once */
+    EV_TIMER, /* core_wake_at() has come */
+    EV_SIGNAL,
+    EV_CHILD_STARTED, /* answers ACT_START, once per child */
+    EV_CHILD_FAILED,  /* the same: it could not be started */
+    EV_CHILD_EXITED,
+    EV_TREE_EMPTY,    /* no process of the job is left on this node */
+    EV_PROC_ATTACHED, /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
+    EV_PROC_MESSAGE,  /* any other message of an attached process */
+    EV_PROC_GONE,     /* its connection is closed */
+    EV_STEPS,         /* answers ACT_READ_STEPS */
+    EV_PREPARED,      /* answers ACT_PREPARE */
+    EV_COMMITTED,     /* answers ACT_COMMIT */
+    EV_CHIEF_UP,      /* answers ACT_CONNECT: connected */
+    EV_PEER_DOWN,     /* a connection is closed, or (CONN_CHIEF) could not be made */
+    EV_PEER_MESSAGE,
+    EV__COUNT
+};
+
+/* Where a signal came from. The keyboard's go to the whole foreground group, so the training
+ * commands have them already; those sent by a process of the job itself are not forwarded back. */
+enum signal_from { SIGNAL_FROM_OUTSIDE, SIGNAL_FROM_TERMINAL, SIGNAL_FROM_JOB };
+
+struct event {
+    enum event_type type;
+    int64_t now; /* CLOCK_MONOTONIC, never smaller than before */
+    union {
+        struct {
+            int number;
+            enum signal_from from;
+            int sender_pid; /* for the log, 0: unknown */
+        } signal;
+        struct {
+            int index; /* 0 … children - 1 */
+            int pid;
+            int status;            /* as of wait(2), with EV_CHILD_EXITED */
+            const struct err *err; /* with EV_CHILD_FAILED */
+        } child;
+        struct {
+            int slot; /* 0 … CORE_SLOTS_MAX - 1 */
+            int pid;
+            const struct procmsg *msg; /* NULL with EV_PROC_GONE */
+        } proc;
+        struct {
+            const uint64_t
+                *by_slot; /* CORE_SLOTS_MAX steps; those of free slots are not looked at */
+        } steps;
+        struct {
+            uint64_t step;
+            const struct err *err; /* NULL: it is on disk */
+        } written;
+        struct {
+            int conn;
+            const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */
+            const char *why;           /* with EV_PEER_DOWN */
+        } peer;
+    };
+};
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * params: all that the core is told before its first event. Copied at start, never changed after.
+ * Times are nanoseconds.
+ */
+#ifndef PCHRUN_CORE_PARAMS_H
+#define PCHRUN_CORE_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CORE_CHILDREN_MAX 256 /* training commands started by one node (-n) */
+#define CORE_SLOTS_MAX    256 /* attached processes of one node */
+#define CORE_NODES_MAX    4096
+#define CORE_WORLD_MAX    65536 /* ranks in the job */
+
+/* What to do with a signal that somebody sends to pchrun. */
+enum signal_rule {
+    SIGNAL_FORWARD,    /* hand it to the training commands */
+    SIGNAL_PREEMPT,    /* a notice: save and leave */
+    SIGNAL_CHECKPOINT, /* save and go on */
+    SIGNAL_IGNORE,
+};
+
+enum save_mode {
+    SAVE_ATTACH,  /* processes attach through libpch; who does not is forwarded the notice's signal
+                   */
+    SAVE_SIGNAL,  /* ask the ranks by a signal, they save and end */
+    SAVE_FORWARD, /* hand the notice's signal to the training commands */
+};
+
+enum leftovers { LEFTOVERS_KILL, LEFTOVERS_LEAVE };
+
+/* How a job can end. The exit codes of those that the user may rename are in struct exit_codes. */
+enum outcome {
+    OUTCOME_UNKNOWN, /* nothing has been decided: never reported as success */
+    OUTCOME_COMPLETED,
+    OUTCOME_PREEMPTED,         /* committed, or nothing to save */
+    OUTCOME_PREEMPTED_UNSAVED, /* not committed in time */
+    OUTCOME_PREEMPTED_UNKNOWN, /* the program does not attach: cannot know whether it saved */
+    OUTCOME_FAILED,            /* a process failed, here or elsewhere */
+    OUTCOME_NODE_LOST,
+    OUTCOME_HANG,
+    OUTCOME_NO_PROGRESS,
+    OUTCOME_NOT_STARTED, /* nodes missing at the join, cannot execute, not found, our own error */
+    OUTCOME__COUNT
+};
+
+struct exit_codes {
+    int preempted, preempted_unsaved, node_lost, hang, no_progress;
+};
+
+struct signal_plan {
+    enum signal_rule rule;
+    int64_t grace_ns; /* with SIGNAL_PREEMPT */
+};
+
+struct core_params {
+    int node_rank, nnodes;
+    int children;       /* commands to start on this node, 0 is legal */
+    int expected_procs; /* processes that will attach to this node; -1: as the first one says, else
+                           1 */
+    uint32_t attempt, generation; /* known to the chief; members learn them at the join */
+    uint64_t resume_step;         /* last commit in the state directory, 0: none */
+    uint64_t incarnation;         /* random */
+    char job[64];
+    char settings[1024]; /* the binding ones, "name=value\n"… */
+
+    struct signal_plan signals[65]; /* by signal number */
+    enum save_mode save_mode;
+    int save_signal; /* with SAVE_SIGNAL */
+
+    int64_t join_timeout_ns;
+    int64_t heartbeat_interval_ns, heartbeat_timeout_ns;
+    int64_t reconnect_ns; /* how long a closed connection may stay closed */
+    int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
+    int64_t commit_wait_ns; /* how long a program's own save may wait for the other ranks' */
+    enum leftovers leftovers;
+
+    struct exit_codes exit;
+    int no_progress_limit;       /* attempts in a row without a new commit, 0: no limit */
+    int attempts_without_commit; /* those before this one */
+};
+
+#endif

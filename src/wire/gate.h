@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gate: the one 64-bit word by which a supervisor holds its processes at a step.
+ *
+ *   bits  0..47  save step: a process that has finished a step below it goes on
+ *   bits 48..61  tag: the round's number (1 + (round - 1) % GATE_TAGS), 0 where there is no round
+ *   bit  62      ends the run: after this save the process will leave
+ *   bit  63      decided: save now; without it the word is tentative: wait until it changes
+ *
+ * A process that finishes step s stores s in its page, then loads this word (both seq_cst). It goes
+ * on while s < save step, or when it has served this tag already. A supervisor stores the word,
+ * then loads the steps, so at least one of the two sees the other. Pure; any thread.
+ */
+#ifndef PCHRUN_WIRE_GATE_H
+#define PCHRUN_WIRE_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GATE_STEP_BITS 48
+#define GATE_STEP_MAX  ((UINT64_C(1) << GATE_STEP_BITS) - 1)
+#define GATE_TAGS      ((1U << 14) - 1)
+#define GATE_OPEN      GATE_STEP_MAX /* no round: no step is as high as that */
+#define GATE_ENDS_RUN  (UINT64_C(1) << 62)
+#define GATE_DECIDED   (UINT64_C(1) << 63)
+
+static inline uint32_t gate_tag_of(uint32_t round)
+{
+    return round == 0 ? 0 : 1 + (round - 1) % GATE_TAGS;
+}
+
+static inline uint64_t gate_make(uint64_t step, uint32_t round, bool decided, bool ends_run)
+{
+    return (step & GATE_STEP_MAX) | (uint64_t)gate_tag_of(round) << GATE_STEP_BITS |
+           (decided ? GATE_DECIDED : 0) | (ends_run ? GATE_ENDS_RUN : 0);
+}
+
+static inline uint64_t gate_step(uint64_t word)
+{
+    return word & GATE_STEP_MAX;
+}
+
+static inline uint32_t gate_tag(uint64_t word)
+{
+    return (uint32_t)(word >> GATE_STEP_BITS) & 0x3fff;
+}
+
+static inline bool gate_is_decided(uint64_t word)
+{
+    return word & GATE_DECIDED;
+}
+
+static inline bool gate_ends_run(uint64_t word)
+{
+    return word & GATE_ENDS_RUN;
+}
+
+/* Must a process that has finished `step`, and last served the round `served_tag`, stop and look?
+ */
+static inline bool gate_stops(uint64_t word, uint64_t step, uint32_t served_tag)
+{
+    return step >= gate_step(word) && gate_tag(word) != served_tag;
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See peermsg.h. Each body has one list of its fields, walked by the encoder and by the decoder, so
+ * the two cannot differ.
+ */
+#include "wire/peermsg.h"
+
+#include "wire/bytes.h"
+
+#include <string.h>
+
+/* One pass over a message: writing or reading, never both. */
+struct pass {
+    struct bytes_out *out;
+    struct bytes_in *in;
+};
+
+static void number(struct pass *pass, void *field, unsigned size)
+{
+    uint64_t v = 0;
+    if (pass->out) {
+        memcpy(&v, field, size); /* little-endian hosts only: see the assertion below */
+        bytes_put(pass->out, v, size);
+    } else {
+        v = bytes_get(pass->in, size);
+        memcpy(field, &v, size);
+    }
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "x86-64 and aarch64 are");
+
+static void text(struct pass *pass, char *field, size_t cap)
+{
+    if (pass->out)
+        bytes_put_text(pass->out, field);
+    else
+        bytes_get_text(pass->in, field, cap);
+}
+
+#define NUMBER(f) number(pass, &(f), sizeof(f))
+#define TEXT(f)   text(pass, (f), sizeof(f))
+
+static void pass_stamp(struct pass *pass, struct peer_stamp *s)
+{
+    NUMBER(s->attempt);
+    NUMBER(s->generation);
+    NUMBER(s->round);
+    NUMBER(s->ballot);
+    NUMBER(s->seq);
+}
+
+static void pass_hello(struct pass *pass, struct peermsg *m)
+{
+    struct peer_hello *h = &m->hello;
+    NUMBER(h->incarnation);
+    NUMBER(h->node_rank);
+    NUMBER(h->nnodes);
+    TEXT(h->job);
+    TEXT(h->settings);
+    NUMBER(h->commit_step);
+}
+
+static void pass_welcome(struct pass *pass, struct peermsg *m)
+{
+    NUMBER(m->welcome.incarnation);
+    NUMBER(m->welcome.resume_step);
+}
+
+static void pass_refused(struct pass *pass, struct peermsg *m)
+{
+    TEXT(m->refused.why);
+}
+
+static void pass_counts(struct pass *pass, struct peer_status *s)
+{
+    NUMBER(s->expected);
+    NUMBER(s->attached);
+    NUMBER(s->saved);
+    NUMBER(s->ended);
+    NUMBER(s->failed);
+    NUMBER(s->served);
+    NUMBER(s->mismatch);
+    NUMBER(s->all_wait);
+    NUMBER(s->saved_step);
+    NUMBER(s->highest);
+    NUMBER(s->lowest);
+    NUMBER(s->own_step);
+    NUMBER(s->first_step);
+    NUMBER(s->stride);
+    NUMBER(s->last_step);
+    NUMBER(s->world_size);
+    NUMBER(s->lowest_rank);
+    NUMBER(s->ranks);
+}
+
+static void pass_status(struct pass *pass, struct peermsg *m)
+{
+    struct peer_status *s = &m->status;
+    NUMBER(s->seen);
+    NUMBER(s->wants_reply);
+    NUMBER(s->life);
+    NUMBER(s->vote);
+    NUMBER(s->closed);
+    pass_counts(pass, s);
+    NUMBER(s->rtt_ns);
+    NUMBER(s->checkpoint_asked);
+    NUMBER(s->has_notice);
+    NUMBER(s->notice_left_ns);
+    NUMBER(s->notice_hurry);
+    TEXT(s->notice_source);
+    TEXT(s->notice_text);
+    NUMBER(s->fault);
+    NUMBER(s->fault_rank);
+    NUMBER(s->fault_pid);
+    NUMBER(s->fault_code);
+    NUMBER(s->fault_ago_ns);
+    TEXT(s->fault_text);
+    TEXT(s->save_error);
+}
+
+static void pass_order(struct pass *pass, struct peermsg *m)
+{
+    struct peer_order *o = &m->order;
+    NUMBER(o->start);
+    NUMBER(o->phase);
+    NUMBER(o->ends_run);
+    NUMBER(o->leave);
+    NUMBER(o->save_step);
+    NUMBER(o->commit_step);
+    NUMBER(o->own_closed);
+    NUMBER(o->echo);
+    NUMBER(o->end);
+    NUMBER(o->manner);
+    NUMBER(o->outcome);
+    NUMBER(o->exit_code);
+    NUMBER(o->end_left_ms);
+    NUMBER(o->has_notice);
+    NUMBER(o->notice_node);
+    NUMBER(o->notice_left_ns);
+    TEXT(o->why);
+}
+
+static void pass_nothing(struct pass *pass, struct peermsg *m)
+{
+    (void)pass;
+    (void)m;
+}
+
+static const struct {
+    const char *name;
+    void (*pass)(struct pass *pass, struct peermsg *m);
+} types[PEERMSG__COUNT] = {
+    [PEERMSG_HELLO] = {"HELLO", pass_hello},       [PEERMSG_WELCOME] = {"WELCOME", pass_welcome},
+    [PEERMSG_REFUSED] = {"REFUSED", pass_refused}, [PEERMSG_STATUS] = {"STATUS", pass_status},
+    [PEERMSG_ORDER] = {"ORDER", pass_order},       [PEERMSG_BYE] = {"BYE", pass_nothing},
+};
+
+const char *peermsg_name(unsigned type)
+{
+    return type < PEERMSG__COUNT && types[type].name ? types[type].name : "?";
+}
+
+size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap)
+{
+    if (cap < FRAME_HEADER_BYTES || msg->type >= PEERMSG__COUNT || !types[msg->type].name)
+        return 0;
+    struct bytes_out out = bytes_out(data + FRAME_HEADER_BYTES, cap - FRAME_HEADER_BYTES);
+    struct pass pass = {.out = &out};
+    struct peermsg copy = *msg; /* the passes take no const: they serve the decoder, too */
+    pass_stamp(&pass, &copy.stamp);
+    types[msg->type].pass(&pass, &copy);
+    if (!out.ok)
+        return 0;
+    frame_header(FRAME_PEER, PEERMSG_VERSION, msg->type, (uint32_t)out.len, data);
+    return FRAME_HEADER_BYTES + out.len;
+}
+
+/* Enumerations stay within their range; counts are checked for sense by the core. */
+static bool is_in_range(const struct peermsg *m)
+{
+    const struct peer_status *s = &m->status;
+    const struct peer_order *o = &m->order;
+    switch (m->type) {
+    case PEERMSG_STATUS:
+        return s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->fault <= FAULT_RANKS;
+    case PEERMSG_ORDER:
+        return o->phase <= PHASE_ABORTED && o->end <= END_LEAVE && o->manner <= MANNER_ASK;
+    default:
+        return true;
+    }
+}
+
+bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
+{
+    if (frame->type >= PEERMSG__COUNT || !types[frame->type].name)
+        return false;
+    memset(ret, 0, sizeof *ret);
+    ret->type = frame->type;
+    if (frame->version != PEERMSG_VERSION)
+        return frame->type == PEERMSG_HELLO; /* empty, so that it can be refused by name */
+    struct bytes_in in = bytes_in(frame->payload, frame->len);
+    struct pass pass = {.in = &in};
+    pass_stamp(&pass, &ret->stamp);
+    types[frame->type].pass(&pass, ret);
+    return bytes_done(&in) && is_in_range(ret);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * peermsg: what the supervisors of a job say to each other, in a star around the chief (node 0).
+ *
+ * The protocol is level-triggered: a node says where it stands (STATUS), the chief says where the
+ * round stands (ORDER). Both are whole snapshots with a rising number, so a message that is lost,
+ * repeated or late does no harm: the next one says it all. Proposing, voting, deciding and
+ * committing are fields of these two. Times are durations from the moment of sending: clocks of
+ * hosts are never compared. Pure; any thread. All that comes from a peer is untrusted until decode
+ * has said yes.
+ */
+#ifndef PCHRUN_WIRE_PEERMSG_H
+#define PCHRUN_WIRE_PEERMSG_H
+
+#include "wire/frame.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PEERMSG_VERSION 1
+#define PEERMSG_NO_STEP UINT64_MAX
+
+enum peermsg_type {
+    PEERMSG_HELLO = 1, /* node to chief, first on every connection: who I am and how I am set up */
+    PEERMSG_WELCOME,   /* chief to node: you belong to the job; where it resumes */
+    PEERMSG_REFUSED,   /* chief to node: you do not, and why; the connection is closed after it */
+    PEERMSG_STATUS,    /* node to chief: where the node stands */
+    PEERMSG_ORDER,     /* chief to node: where the round and the job stand */
+    PEERMSG_BYE,       /* either: I leave on purpose; do not wait for me */
+    PEERMSG__COUNT
+};
+
+/* In every frame. A message with another attempt or generation than ours is from the past (or, in
+ * HELLO, from a node that has not been told yet, which says 0). */
+struct peer_stamp {
+    uint32_t attempt, generation;
+    uint32_t round, ballot;
+    uint64_t seq; /* rises with every STATUS of a node; with every change of the chief's ORDER */
+};
+
+struct peer_hello {
+    uint64_t incarnation; /* random, one per start of a supervisor */
+    uint32_t node_rank, nnodes;
+    char job[64];
+    char settings[1024];  /* "name=value\n"…, the binding settings, compared as text */
+    uint64_t commit_step; /* the last commit in this node's own state directory, 0: none */
+};
+
+struct peer_welcome {
+    uint64_t incarnation; /* the chief's */
+    uint64_t resume_step; /* 0: from the start */
+};
+
+struct peer_refused {
+    char why[256];
+};
+
+enum peer_vote { VOTE_NONE, VOTE_ACK, VOTE_NACK };
+enum peer_life {
+    LIFE_WAITING,  /* joined, nothing started yet */
+    LIFE_RUNNING,  /* has processes */
+    LIFE_FINISHED, /* all its processes have ended, with success */
+    LIFE_FAILED,   /* a process of it failed: see fault */
+    LIFE_GONE,     /* nothing of the job is left on this node */
+};
+enum peer_fault_kind { FAULT_NONE, FAULT_EXIT, FAULT_SIGNAL, FAULT_START, FAULT_RANKS };
+
+/* Where a node stands. The counts speak of the round in the stamp. */
+struct peer_status {
+    uint64_t seen;       /* seq of the newest ORDER it has acted upon */
+    uint8_t wants_reply; /* a heartbeat: the chief answers with its ORDER */
+    uint8_t life;        /* enum peer_life */
+    uint8_t vote;        /* enum peer_vote, on the ballot in the stamp */
+    uint8_t closed;      /* it has seen the end of the round in the stamp, and lifted its gate */
+    uint16_t expected, attached; /* ranks of this node; expected 0: none of them attaches */
+    uint16_t saved, ended, failed, served; /* ranks; served: have begun the save or ended */
+    uint8_t mismatch;                      /* its ranks saved at different steps */
+    uint8_t all_wait; /* every saver waits in pch_saved, so it may be told to leave or to go on */
+    uint64_t saved_step;      /* of those who saved */
+    uint64_t highest, lowest; /* finished steps of its ranks */
+    uint64_t own_step;        /* newest step that all its ranks saved by themselves, 0: none */
+    uint64_t first_step, stride,
+        last_step;               /* boundaries common to its ranks; last_step 0: unknown */
+    uint32_t world_size;         /* as its ranks say, 0: nobody said */
+    uint32_t lowest_rank, ranks; /* the ranks it has: [lowest_rank, lowest_rank + ranks) */
+    uint64_t rtt_ns;             /* from a heartbeat to its answer, 0: not measured */
+    uint32_t checkpoint_asked;   /* counts requests to save and go on */
+    /* the node's live terminate notice */
+    uint8_t has_notice;
+    int64_t notice_left_ns; /* until its deadline */
+    uint32_t notice_hurry;  /* 1: train no further, save now; 2: stop */
+    char notice_source[32], notice_text[96];
+    /* the first failure on this node */
+    uint8_t fault;                             /* enum peer_fault_kind */
+    int32_t fault_rank, fault_pid, fault_code; /* exit code or signal */
+    int64_t fault_ago_ns;
+    char fault_text[160];
+    char save_error[128]; /* why a save failed, "": it has not */
+};
+
+enum peer_phase {
+    PHASE_IDLE,      /* no round yet */
+    PHASE_PROPOSED,  /* hold at save_step, tentatively, and vote */
+    PHASE_DECIDED,   /* save at save_step */
+    PHASE_COMMITTED, /* closed: durable on every rank */
+    PHASE_FAILED,    /* closed: decided and not committed */
+    PHASE_ABORTED,   /* closed: called off before it was decided */
+};
+enum peer_end {
+    END_NONE,
+    END_STOP,  /* stop your processes, in the manner given, then say LIFE_GONE */
+    END_LEAVE, /* everybody is gone, or will not come: exit */
+};
+enum peer_manner {
+    MANNER_LEAVE,   /* they have been told to leave: wait, then stop them */
+    MANNER_STOP,    /* stop them */
+    MANNER_FORWARD, /* hand them the notice's signal, wait until the deadline, then stop them */
+    MANNER_ASK,     /* send the save signal to the ranks, wait until the deadline, then stop them */
+};
+
+/* Where the chief stands. The stamp names the round, the ballot and this order's number. */
+struct peer_order {
+    uint8_t start;    /* all have joined: start your processes */
+    uint8_t phase;    /* enum peer_phase */
+    uint8_t ends_run; /* the round's save is the last; valid from PHASE_DECIDED on */
+    uint8_t leave;    /* at a close: who waits in pch_saved leaves (1) or goes on (0) */
+    uint64_t save_step;
+    uint64_t commit_step; /* last committed, 0: none */
+    uint64_t own_closed;  /* own saves up to this step are answered, committed or not */
+    uint64_t echo;        /* the seq of the STATUS it answers, 0: none */
+    uint8_t end;          /* enum peer_end */
+    uint8_t manner;       /* enum peer_manner */
+    uint8_t outcome;      /* enum outcome, with END_STOP */
+    int32_t exit_code;
+    int32_t end_left_ms; /* until the deadline of the stop */
+    uint8_t has_notice;  /* the job's live notice, for pch_notice() */
+    int32_t notice_node;
+    int64_t notice_left_ns;
+    char why[192]; /* of the round's or the job's end */
+};
+
+struct peermsg {
+    uint8_t type; /* enum peermsg_type */
+    struct peer_stamp stamp;
+    union {
+        struct peer_hello hello;
+        struct peer_welcome welcome;
+        struct peer_refused refused;
+        struct peer_status status;
+        struct peer_order order;
+    };
+};
+
+/* Header and payload into `data` (FRAME_MAX is always enough). Returns the size. */
+size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap);
+/* False: not a message of this version, or malformed; *ret is then undefined. A HELLO of another
+ * version decodes to a message with an empty job, so that the chief can refuse it by name. */
+bool peermsg_decode(const struct frame *frame, struct peermsg *ret);
+const char *peermsg_name(unsigned type);
+
+#endif
