@@ -19,7 +19,8 @@
 
 #define GATE_STEP_BITS 48
 #define GATE_STEP_MAX  ((UINT64_C(1) << GATE_STEP_BITS) - 1)
-#define GATE_TAGS      ((1U << 14) - 1)
+#define GATE_TAGS      ((1U << 14) - 2)
+#define GATE_TAG_LEAVE ((1U << 14) - 1) /* not a round: leave at the next step, without a save */
 #define GATE_OPEN      GATE_STEP_MAX /* no round: no step is as high as that */
 #define GATE_ENDS_RUN  (UINT64_C(1) << 62)
 #define GATE_DECIDED   (UINT64_C(1) << 63)
@@ -33,6 +34,12 @@ static inline uint64_t gate_make(uint64_t step, uint32_t round, bool decided, bo
 {
     return (step & GATE_STEP_MAX) | (uint64_t)gate_tag_of(round) << GATE_STEP_BITS |
            (decided ? GATE_DECIDED : 0) | (ends_run ? GATE_ENDS_RUN : 0);
+}
+
+/* The word that sends every process out of its training loop. */
+static inline uint64_t gate_leave(void)
+{
+    return (uint64_t)GATE_TAG_LEAVE << GATE_STEP_BITS | GATE_DECIDED | GATE_ENDS_RUN;
 }
 
 static inline uint64_t gate_step(uint64_t word)

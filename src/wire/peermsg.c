@@ -79,6 +79,8 @@ static void pass_counts(struct pass *pass, struct peer_status *s)
     NUMBER(s->failed);
     NUMBER(s->served);
     NUMBER(s->mismatch);
+    NUMBER(s->prepared);
+    NUMBER(s->stepped);
     NUMBER(s->all_wait);
     NUMBER(s->saved_step);
     NUMBER(s->highest);
@@ -88,8 +90,7 @@ static void pass_counts(struct pass *pass, struct peer_status *s)
     NUMBER(s->stride);
     NUMBER(s->last_step);
     NUMBER(s->world_size);
-    NUMBER(s->lowest_rank);
-    NUMBER(s->ranks);
+    TEXT(s->roster);
 }
 
 static void pass_status(struct pass *pass, struct peermsg *m)
@@ -121,6 +122,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
 {
     struct peer_order *o = &m->order;
     NUMBER(o->start);
+    NUMBER(o->roster);
     NUMBER(o->phase);
     NUMBER(o->ends_run);
     NUMBER(o->leave);

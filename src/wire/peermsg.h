@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define PEERMSG_VERSION 1
-#define PEERMSG_NO_STEP UINT64_MAX
+#define PEERMSG_UNKNOWN UINT16_MAX /* expected: nobody has said how many will attach */
 
 enum peermsg_type {
     PEERMSG_HELLO = 1, /* node to chief, first on every connection: who I am and how I am set up */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See ladder.h.
+ */
+#include "core/ladder.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <signal.h>
+
+/* What is left when the commands have ended gets a moment, so that a process which is ending anyway is
+ * not signalled. */
+#define SWEEP_PAUSE_NS (2 * NS_PER_MS)
+
+static void add(struct ladder *ladder, int64_t at, int signal, enum signal_target target)
+{
+    assert(ladder->n < LADDER_RUNGS);
+    ladder->rungs[ladder->n++] = (struct ladder_rung){.at = at, .signal = signal, .target = target};
+}
+
+/* TERM at `at`, KILL after term_wait, or in time before the deadline, then a bounded wait. */
+static void add_term_kill(struct ladder *ladder, int64_t at, const struct ladder_times *times)
+{
+    int64_t left = times->deadline == CLOCK_NEVER ? CLOCK_NEVER : times->deadline - times->now;
+    /* The kill has to be through before the platform's own, or our verdict would never be told. */
+    int64_t spare = left == CLOCK_NEVER ? 0 : clock_min(left / 8, times->kill_wait);
+    int64_t kill_at = at + times->term_wait;
+    if (left != CLOCK_NEVER)
+        kill_at = clock_min(kill_at, times->deadline - spare);
+    if (at < kill_at)
+        add(ladder, at, SIGTERM, TARGET_TREE);
+    add(ladder, kill_at, SIGKILL, TARGET_TREE);
+    add(ladder, kill_at + times->kill_wait, 0, TARGET_TREE);
+}
+
+void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal,
+                  const struct ladder_times *times)
+{
+    *ladder = (struct ladder){0};
+    /* Without a deadline, a program that was asked by signal gets the time of one that was told. */
+    int64_t asked_until = times->deadline == CLOCK_NEVER ? times->now + times->exit_wait
+                                                         : times->deadline - (times->deadline -
+                                                                              times->now) / 8;
+    switch (manner) {
+    case MANNER_LEAVE:
+        add_term_kill(ladder, clock_min(times->now + times->exit_wait, asked_until), times);
+        break;
+    case MANNER_STOP:
+        add_term_kill(ladder, times->now, times);
+        break;
+    case MANNER_FORWARD:
+        add(ladder, times->now, signal, TARGET_CHILDREN);
+        add_term_kill(ladder, asked_until, times);
+        break;
+    case MANNER_ASK:
+        add(ladder, times->now, signal, TARGET_RANKS);
+        add_term_kill(ladder, asked_until, times);
+        break;
+    }
+}
+
+void ladder_sweep(struct ladder *ladder, const struct ladder_times *times)
+{
+    *ladder = (struct ladder){0};
+    add_term_kill(ladder, times->now + SWEEP_PAUSE_NS, times);
+}
+
+bool ladder_is_active(const struct ladder *ladder)
+{
+    return ladder->next < ladder->n;
+}
+
+int64_t ladder_wake_at(const struct ladder *ladder)
+{
+    return ladder_is_active(ladder) ? ladder->rungs[ladder->next].at : CLOCK_NEVER;
+}
+
+bool ladder_climb(struct ladder *ladder, int64_t now, struct ladder_rung *ret)
+{
+    if (!ladder_is_active(ladder) || ladder->rungs[ladder->next].at > now)
+        return false;
+    *ret = ladder->rungs[ladder->next++];
+    return true;
+}
+
+void ladder_hurry(struct ladder *ladder, int64_t now)
+{
+    if (!ladder_is_active(ladder) || ladder->rungs[ladder->next].signal == 0)
+        return;
+    int64_t early = ladder->rungs[ladder->next].at - now;
+    for (int i = ladder->next; early > 0 && i < ladder->n; i++)
+        ladder->rungs[i].at -= early;
+}
+
+void ladder_stop(struct ladder *ladder)
+{
+    ladder->next = ladder->n;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See ranks.h.
+ */
+#include "core/ranks.h"
+
+#include "base/str.h"
+#include "wire/gate.h"
+
+#include <string.h>
+
+void ranks_init(struct ranks *ranks, int expected)
+{
+    memset(ranks, 0, sizeof *ranks);
+    ranks->expected = expected;
+    ranks->stride = stride_make(0, 1);
+    for (int i = 0; i < CORE_SLOTS_MAX; i++)
+        ranks->of_slot[i] = -1;
+}
+
+struct member *ranks_of_slot(struct ranks *ranks, int slot)
+{
+    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] < 0)
+        return NULL;
+    return &ranks->members[ranks->of_slot[slot]];
+}
+
+static struct member *find_rank(struct ranks *ranks, int rank)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].rank == rank)
+            return &ranks->members[i];
+    return NULL;
+}
+
+static bool has_local_rank(const struct ranks *ranks, int local_rank)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].local_rank == local_rank && ranks->members[i].slot >= 0)
+            return true;
+    return false;
+}
+
+/* What a process did not state is worked out from what is known: nodes of equal size, ranks in order. */
+static void resolve(const struct ranks *ranks, const struct core_params *params,
+                    const struct procmsg *msg, struct procmsg *ret)
+{
+    *ret = (struct procmsg){.rank = msg->rank,
+                            .local_rank = msg->local_rank,
+                            .world_size = msg->world_size,
+                            .local_world_size = msg->local_world_size};
+    if (ret->local_world_size == PROCMSG_UNKNOWN)
+        ret->local_world_size = ranks->expected != RANKS_UNKNOWN ? ranks->expected : 1;
+    int first = params->node_rank * ret->local_world_size;
+    if (ret->local_rank == PROCMSG_UNKNOWN && ret->rank != PROCMSG_UNKNOWN)
+        ret->local_rank = ret->rank >= first ? ret->rank - first : ret->rank;
+    for (int i = 0; ret->local_rank == PROCMSG_UNKNOWN; i++)
+        if (!has_local_rank(ranks, i))
+            ret->local_rank = i;
+    if (ret->rank == PROCMSG_UNKNOWN)
+        ret->rank = first + ret->local_rank;
+    if (ret->world_size == PROCMSG_UNKNOWN)
+        ret->world_size =
+            ranks->world_size ? ranks->world_size : ret->local_world_size * params->nnodes;
+}
+
+static bool check_counts(const struct ranks *ranks, const struct procmsg *who, struct err *err)
+{
+    if (who->world_size < 1 || who->world_size > CORE_WORLD_MAX)
+        return err_set(err, ERR_PROTOCOL, 0, "world size %d: must be within 1 and %d",
+                       who->world_size, CORE_WORLD_MAX);
+    if (who->rank < 0 || who->rank >= who->world_size)
+        return err_set(err, ERR_PROTOCOL, 0, "rank %d does not lie in a world of %d ranks",
+                       who->rank, who->world_size);
+    if (ranks->world_size && who->world_size != ranks->world_size)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d says that the world has %d ranks; those before it said %d",
+                       who->rank, who->world_size, ranks->world_size);
+    if (ranks->expected != RANKS_UNKNOWN && who->local_world_size != ranks->expected)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d says that this node has %d ranks; %d are expected (procs.per_node, "
+                       "-n, or the first to attach)",
+                       who->rank, who->local_world_size, ranks->expected);
+    if (who->local_world_size < 1 || who->local_world_size > CORE_SLOTS_MAX)
+        return err_set(err, ERR_PROTOCOL, 0, "%d ranks on one node: must be within 1 and %d",
+                       who->local_world_size, CORE_SLOTS_MAX);
+    return true;
+}
+
+static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid, struct err *err)
+{
+    const struct member *same = find_rank(ranks, who->rank);
+    if (same && same->slot >= 0)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d is attached already, by process %d; process %d cannot be it, too",
+                       who->rank, same->pid, pid);
+    if (!same && ranks->n >= who->local_world_size)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d is one too many: this node has %d ranks, and all have attached",
+                       who->rank, who->local_world_size);
+    return true;
+}
+
+struct member *ranks_attach(struct ranks *ranks, const struct core_params *params, int slot,
+                            int pid, const struct procmsg *msg, struct err *err)
+{
+    struct procmsg who;
+    resolve(ranks, params, msg, &who);
+    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0) {
+        err_set(err, ERR_PROTOCOL, 0, "slot %d cannot be attached to", slot);
+        return NULL;
+    }
+    if (!check_counts(ranks, &who, err) || !check_place(ranks, &who, pid, err))
+        return NULL;
+    struct stride common = ranks->stride;
+    if (!stride_join(&common, stride_make(msg->first_step, msg->stride))) {
+        err_set(err, ERR_PROTOCOL, 0,
+                "rank %d stops every %llu steps from step %llu: no step is common to it and the "
+                "other ranks of this node",
+                who.rank, (unsigned long long)msg->stride, (unsigned long long)msg->first_step);
+        return NULL;
+    }
+    struct member *member = find_rank(ranks, who.rank);
+    if (member)
+        ranks->nended -= member->is_ended;
+    else
+        member = &ranks->members[ranks->n++];
+    *member = (struct member){.slot = slot,
+                              .pid = pid,
+                              .rank = who.rank,
+                              .local_rank = who.local_rank,
+                              .step = msg->step <= GATE_STEP_MAX ? msg->step : 0,
+                              .first_step = msg->first_step,
+                              .last_step = msg->last_step};
+    ranks->of_slot[slot] = (int)(member - ranks->members);
+    ranks->nconnected++;
+    ranks->stride = common;
+    ranks->world_size = who.world_size;
+    ranks->expected = who.local_world_size;
+    return member;
+}
+
+void ranks_end(struct ranks *ranks, struct member *member)
+{
+    ranks->nended += !member->is_ended;
+    member->is_ended = true;
+}
+
+void ranks_gone(struct ranks *ranks, int slot)
+{
+    struct member *member = ranks_of_slot(ranks, slot);
+    if (!member)
+        return;
+    ranks_end(ranks, member);
+    member->slot = -1;
+    member->wait = WAIT_NONE;
+    ranks->of_slot[slot] = -1;
+    ranks->nconnected--;
+}
+
+bool ranks_are_complete(const struct ranks *ranks)
+{
+    return ranks->expected != RANKS_UNKNOWN && ranks->n == ranks->expected;
+}
+
+bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *err)
+{
+    bool ok = true;
+    for (int i = 0; i < ranks->n; i++) {
+        struct member *m = &ranks->members[i];
+        if (m->slot < 0)
+            continue;
+        uint64_t step = by_slot[m->slot];
+        /* Room above it for the next proposals. */
+        if (step > GATE_STEP_MAX - STRIDE_MAX * 2)
+            ok = err_set(err, ERR_PROTOCOL, 0,
+                         "rank %d (process %d) shows step %llu: its page was overwritten", m->rank,
+                         m->pid, (unsigned long long)step);
+        else
+            m->step = step;
+    }
+    return ok;
+}
+
+uint64_t ranks_highest(const struct ranks *ranks)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].step > highest)
+            highest = ranks->members[i].step;
+    return highest;
+}
+
+uint64_t ranks_lowest(const struct ranks *ranks)
+{
+    uint64_t lowest = ranks->n ? UINT64_MAX : 0;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].step < lowest)
+            lowest = ranks->members[i].step;
+    return lowest;
+}
+
+bool ranks_have_stepped(const struct ranks *ranks)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].step > ranks->members[i].first_step)
+            return true;
+    return false;
+}
+
+static bool has_own(const struct member *m, uint64_t step)
+{
+    for (int i = 0; i < m->nown; i++)
+        if (m->own[i] == step)
+            return true;
+    return false;
+}
+
+void ranks_add_own(struct member *m, uint64_t step)
+{
+    if (has_own(m, step))
+        return;
+    if (m->nown == OWN_KEPT) {
+        memmove(m->own, m->own + 1, sizeof m->own - sizeof m->own[0]);
+        m->nown--;
+    }
+    m->own[m->nown++] = step;
+}
+
+uint64_t ranks_own_step(const struct ranks *ranks)
+{
+    if (!ranks_are_complete(ranks) || ranks->n == 0)
+        return 0;
+    uint64_t newest = 0;
+    for (int k = 0; k < ranks->members[0].nown; k++) {
+        uint64_t step = ranks->members[0].own[k];
+        int have = 0;
+        while (have < ranks->n && has_own(&ranks->members[have], step))
+            have++;
+        if (have == ranks->n && step > newest)
+            newest = step;
+    }
+    return newest;
+}
+
+uint64_t ranks_last_step(const struct ranks *ranks)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].last_step && (!last || ranks->members[i].last_step < last))
+            last = ranks->members[i].last_step;
+    return last;
+}
+
+bool ranks_roster(const struct ranks *ranks, char *text, size_t size)
+{
+    /* Sorted by picking the next larger one: a node has few ranks, and says this seldom. */
+    text[0] = '\0';
+    int from = -1, to = -1;
+    for (int done = 0; done <= ranks->n; done++) {
+        int next = -1;
+        for (int i = 0; i < ranks->n; i++)
+            if (ranks->members[i].rank > to && (next < 0 || ranks->members[i].rank < next))
+                next = ranks->members[i].rank;
+        if (from >= 0 && next == to + 1) {
+            to = next;
+            continue;
+        }
+        bool fits = true;
+        if (from >= 0)
+            fits = str_addf(text, size, to > from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from,
+                            to);
+        if (!fits)
+            return false;
+        if (next < 0)
+            return true;
+        from = to = next;
+    }
+    return true;
+}
