@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <signal.h>
 
-/* What is left when the commands have ended gets a moment, so that a process which is ending anyway is
- * not signalled. */
+/* What is left when the commands have ended gets a moment, so that a process which is ending anyway
+ * is not signalled. */
 #define SWEEP_PAUSE_NS (2 * NS_PER_MS)
 
 static void add(struct ladder *ladder, int64_t at, int signal, enum signal_target target)
@@ -38,9 +38,9 @@ void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal,
 {
     *ladder = (struct ladder){0};
     /* Without a deadline, a program that was asked by signal gets the time of one that was told. */
-    int64_t asked_until = times->deadline == CLOCK_NEVER ? times->now + times->exit_wait
-                                                         : times->deadline - (times->deadline -
-                                                                              times->now) / 8;
+    int64_t asked_until = times->deadline == CLOCK_NEVER
+                              ? times->now + times->exit_wait
+                              : times->deadline - (times->deadline - times->now) / 8;
     switch (manner) {
     case MANNER_LEAVE:
         add_term_kill(ladder, clock_min(times->now + times->exit_wait, asked_until), times);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ladder: how to end the processes of a node, as data: rungs of (wait, then signal), climbed by time.
- * The last rung gives up, since a task in uninterruptible sleep cannot be killed by anybody. Pure.
+ * ladder: how to end the processes of a node, as data: rungs of (wait, then signal), climbed by
+ * time. The last rung gives up, since a task in uninterruptible sleep cannot be killed by anybody.
+ * Pure.
  */
 #ifndef PCHRUN_CORE_LADDER_H
 #define PCHRUN_CORE_LADDER_H
@@ -30,7 +31,8 @@ struct ladder_times {
     int64_t exit_wait, term_wait, kill_wait;
 };
 
-/* Builds the ladder for a manner (wire/peermsg.h). `signal` is the one to forward or to ask with. */
+/* Builds the ladder for a manner (wire/peermsg.h). `signal` is the one to forward or to ask with.
+ */
 void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal,
                   const struct ladder_times *times);
 /* For what is left when the commands have ended. */

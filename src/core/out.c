@@ -57,8 +57,8 @@ void out_proc(struct out *out, int slot, const struct procmsg *msg)
 
 void out_signal(struct out *out, int number, enum signal_target target)
 {
-    out_act(out, &(struct action){.type = ACT_SIGNAL,
-                                  .signal = {.number = number, .target = target}});
+    out_act(out,
+            &(struct action){.type = ACT_SIGNAL, .signal = {.number = number, .target = target}});
 }
 
 void out_step(struct out *out, enum action_type type, uint64_t step)

@@ -63,6 +63,7 @@ struct core_params {
     uint32_t attempt, generation; /* known to the chief; members learn them at the join */
     uint64_t resume_step;         /* last commit in the state directory, 0: none */
     uint64_t incarnation;         /* random */
+    char host[64];                /* for people */
     char job[64];
     char settings[1024]; /* the binding ones, "name=value\n"… */
 

@@ -40,7 +40,8 @@ static bool has_local_rank(const struct ranks *ranks, int local_rank)
     return false;
 }
 
-/* What a process did not state is worked out from what is known: nodes of equal size, ranks in order. */
+/* What a process did not state is worked out from what is known: nodes of equal size, ranks in
+ * order. */
 static void resolve(const struct ranks *ranks, const struct core_params *params,
                     const struct procmsg *msg, struct procmsg *ret)
 {
@@ -267,8 +268,8 @@ bool ranks_roster(const struct ranks *ranks, char *text, size_t size)
         }
         bool fits = true;
         if (from >= 0)
-            fits = str_addf(text, size, to > from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from,
-                            to);
+            fits =
+                str_addf(text, size, to > from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from, to);
         if (!fits)
             return false;
         if (next < 0)

@@ -2,8 +2,8 @@
  *
  * ranks: who of this node has attached, as which rank, and where each one stands. Pure; fixed size.
  *
- * A member is a rank of this node in this generation. It keeps its place when its process has ended,
- * since a round counts the ended, too; a new process may take the place of an ended one.
+ * A member is a rank of this node in this generation. It keeps its place when its process has
+ * ended, since a round counts the ended, too; a new process may take the place of an ended one.
  */
 #ifndef PCHRUN_CORE_RANKS_H
 #define PCHRUN_CORE_RANKS_H
@@ -29,8 +29,8 @@ enum member_wait {
 struct member {
     int slot; /* -1: not connected */
     int pid, rank, local_rank;
-    bool is_ended;  /* trained to the end, or its process is gone */
-    bool is_done;   /* it said so itself */
+    bool is_ended; /* trained to the end, or its process is gone */
+    bool is_done;  /* it said so itself */
     uint64_t step, first_step, last_step;
     /* the agreed rounds, by number, 0: none */
     uint32_t served_round; /* has begun its save in it */
@@ -48,12 +48,12 @@ struct member {
 
 struct ranks {
     struct member members[CORE_SLOTS_MAX];
-    int n;          /* members, connected and ended ones */
+    int n; /* members, connected and ended ones */
     int nconnected, nended;
-    int expected;   /* RANKS_UNKNOWN: nobody has said */
-    int world_size; /* 0: nobody has said */
+    int expected;                /* RANKS_UNKNOWN: nobody has said */
+    int world_size;              /* 0: nobody has said */
     int of_slot[CORE_SLOTS_MAX]; /* member of a slot, -1: free */
-    struct stride stride; /* common to all */
+    struct stride stride;        /* common to all */
 };
 
 void ranks_init(struct ranks *ranks, int expected);
@@ -71,8 +71,8 @@ void ranks_end(struct ranks *ranks, struct member *member);
 
 /* Are all that belong to this node there (or have been)? */
 bool ranks_are_complete(const struct ranks *ranks);
-/* Takes in the steps that were read. False if a process shows a number that no training reaches; it is
- * named in *err. */
+/* Takes in the steps that were read. False if a process shows a number that no training reaches; it
+ * is named in *err. */
 MUST_CHECK bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *err);
 uint64_t ranks_highest(const struct ranks *ranks);
 uint64_t ranks_lowest(const struct ranks *ranks);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stride: at which steps a process stops to look: every `period` steps, at steps that leave `offset`.
- * Joining two strides gives the steps common to both, so that one save step suits every rank.
+ * stride: at which steps a process stops to look: every `period` steps, at steps that leave
+ * `offset`. Joining two strides gives the steps common to both, so that one save step suits every
+ * rank.
  */
 #ifndef PCHRUN_CORE_STRIDE_H
 #define PCHRUN_CORE_STRIDE_H

@@ -10,7 +10,12 @@
 #include <stddef.h>
 
 /* Our own exit codes; none of ours lies in 0..124 but by the user's wish. */
-enum { EXIT_OWN_ERROR = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_BY_SIGNAL = 128 };
+enum {
+    EXIT_OWN_ERROR = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+    EXIT_BY_SIGNAL = 128
+};
 
 /* "completed", "preempted", "preempted_unsaved"…: as in the report. */
 const char *verdict_name(enum outcome outcome);
@@ -20,8 +25,8 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
 int verdict_of_status(int status);
 /* "exit code 7" or "signal 11 (Segmentation fault, core dumped)". */
 char *verdict_text_of_status(int status, char *text, size_t size);
-/* Would the scheduler start the job again after it, so that a job without progress would go round for
- * ever? (Not where we cannot know of its progress.) */
+/* Would the scheduler start the job again after it, so that a job without progress would go round
+ * for ever? (Not where we cannot know of its progress.) */
 bool verdict_is_restart(enum outcome outcome);
 
 #endif

@@ -21,7 +21,7 @@
 #define GATE_STEP_MAX  ((UINT64_C(1) << GATE_STEP_BITS) - 1)
 #define GATE_TAGS      ((1U << 14) - 2)
 #define GATE_TAG_LEAVE ((1U << 14) - 1) /* not a round: leave at the next step, without a save */
-#define GATE_OPEN      GATE_STEP_MAX /* no round: no step is as high as that */
+#define GATE_OPEN      GATE_STEP_MAX    /* no round: no step is as high as that */
 #define GATE_ENDS_RUN  (UINT64_C(1) << 62)
 #define GATE_DECIDED   (UINT64_C(1) << 63)
 

@@ -54,6 +54,7 @@ static void pass_hello(struct pass *pass, struct peermsg *m)
     NUMBER(h->incarnation);
     NUMBER(h->node_rank);
     NUMBER(h->nnodes);
+    TEXT(h->host);
     TEXT(h->job);
     TEXT(h->settings);
     NUMBER(h->commit_step);
@@ -81,6 +82,7 @@ static void pass_counts(struct pass *pass, struct peer_status *s)
     NUMBER(s->mismatch);
     NUMBER(s->prepared);
     NUMBER(s->stepped);
+    NUMBER(s->done);
     NUMBER(s->all_wait);
     NUMBER(s->saved_step);
     NUMBER(s->highest);

@@ -42,6 +42,7 @@ struct peer_stamp {
 struct peer_hello {
     uint64_t incarnation; /* random, one per start of a supervisor */
     uint32_t node_rank, nnodes;
+    char host[64]; /* for people: which machine this is */
     char job[64];
     char settings[1024];  /* "name=value\n"…, the binding settings, compared as text */
     uint64_t commit_step; /* the last commit in this node's own state directory, 0: none */
@@ -73,19 +74,22 @@ struct peer_status {
     uint8_t life;        /* enum peer_life */
     uint8_t vote;        /* enum peer_vote, on the ballot in the stamp */
     uint8_t closed;      /* it has seen the end of the round in the stamp, and lifted its gate */
-    uint16_t expected, attached; /* ranks of this node; expected 0: none of them attaches */
+    uint16_t expected, attached;           /* ranks of this node; or PEERMSG_UNKNOWN */
     uint16_t saved, ended, failed, served; /* ranks; served: have begun the save or ended */
     uint8_t mismatch;                      /* its ranks saved at different steps */
+    uint8_t prepared; /* all saved, and the node's own record of it is on disk */
+    uint8_t stepped;  /* a rank has finished a step in this generation */
+    uint16_t done;    /* ranks that said they have trained to the end */
     uint8_t all_wait; /* every saver waits in pch_saved, so it may be told to leave or to go on */
     uint64_t saved_step;      /* of those who saved */
     uint64_t highest, lowest; /* finished steps of its ranks */
     uint64_t own_step;        /* newest step that all its ranks saved by themselves, 0: none */
     uint64_t first_step, stride,
-        last_step;               /* boundaries common to its ranks; last_step 0: unknown */
-    uint32_t world_size;         /* as its ranks say, 0: nobody said */
-    uint32_t lowest_rank, ranks; /* the ranks it has: [lowest_rank, lowest_rank + ranks) */
-    uint64_t rtt_ns;             /* from a heartbeat to its answer, 0: not measured */
-    uint32_t checkpoint_asked;   /* counts requests to save and go on */
+        last_step;             /* boundaries common to its ranks; last_step 0: unknown */
+    uint32_t world_size;       /* as its ranks say, 0: nobody said */
+    char roster[256];          /* "0-3,8": its ranks, until the chief's ORDER says that it knows */
+    uint64_t rtt_ns;           /* from a heartbeat to its answer, 0: not measured */
+    uint32_t checkpoint_asked; /* counts requests to save and go on */
     /* the node's live terminate notice */
     uint8_t has_notice;
     int64_t notice_left_ns; /* until its deadline */
@@ -122,6 +126,7 @@ enum peer_manner {
 /* Where the chief stands. The stamp names the round, the ballot and this order's number. */
 struct peer_order {
     uint8_t start;    /* all have joined: start your processes */
+    uint8_t roster;   /* the rosters of all nodes are known and fit together */
     uint8_t phase;    /* enum peer_phase */
     uint8_t ends_run; /* the round's save is the last; valid from PHASE_DECIDED on */
     uint8_t leave;    /* at a close: who waits in pch_saved leaves (1) or goes on (0) */

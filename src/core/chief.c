@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See chief.h.
+ */
+#include "core/chief.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/grace.h"
+#include "core/verdict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool chief_init(struct chief *chief, const struct core_params *params, struct out *out)
+{
+    memset(chief, 0, sizeof *chief);
+    chief->params = params;
+    chief->out = out;
+    chief->order.commit_step = params->resume_step;
+    chief->order_seq = 1;
+    chief->next_loss_at = CLOCK_NEVER;
+    chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
+    chief->notice.deadline = CLOCK_NEVER;
+    chief->stride = stride_make(0, 1);
+    chief->peers = calloc((size_t)params->nnodes, sizeof chief->peers[0]);
+    if (!chief->peers)
+        return false;
+    for (int i = 0; i < params->nnodes; i++) {
+        chief->peers[i].down_at = CLOCK_NEVER;
+        chief->peers[i].notice_deadline = CLOCK_NEVER;
+    }
+    return true;
+}
+
+void chief_fini(struct chief *chief)
+{
+    free(chief->peers);
+    chief->peers = NULL;
+}
+
+/* --- facts --- */
+
+void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool holds)
+{
+    unsigned bit = 1U << fact;
+    if (!(peer->facts & bit) == !holds)
+        return;
+    peer->facts ^= bit;
+    chief->count[fact] += holds ? 1 : -1;
+}
+
+int chief_rank_of(const struct chief *chief, const struct peer *peer)
+{
+    return (int)(peer - chief->peers);
+}
+
+struct peer *chief_first(const struct chief *chief, enum fact fact)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], fact))
+            return &chief->peers[i];
+    return NULL;
+}
+
+static void note_round(struct chief *chief, struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    bool is_round = chief->round > 0 && peer->stamp.round == chief->round;
+    bool is_ballot = is_round && peer->stamp.ballot == chief->ballot;
+    bool is_all = s->expected != PEERMSG_UNKNOWN && s->saved == s->expected;
+    chief_set_fact(chief, peer, FACT_VOTED, is_ballot && s->vote != VOTE_NONE);
+    chief_set_fact(chief, peer, FACT_NACK, is_ballot && s->vote == VOTE_NACK);
+    chief_set_fact(chief, peer, FACT_SAVED,
+                   is_round && is_all && (s->prepared || s->expected == 0) && !s->mismatch);
+    chief_set_fact(chief, peer, FACT_SOME_SAVED, is_round && s->saved > 0);
+    chief_set_fact(chief, peer, FACT_BAD,
+                   is_round && (s->failed || s->mismatch || s->save_error[0]));
+    chief_set_fact(chief, peer, FACT_SOME_ENDED, is_round && s->ended > 0);
+    chief_set_fact(chief, peer, FACT_SERVED, is_round && s->served >= s->attached);
+    chief_set_fact(chief, peer, FACT_SETTLED,
+                   is_round && s->saved + s->ended + s->failed >= s->attached);
+    chief_set_fact(chief, peer, FACT_CLOSED, is_round && s->closed);
+    chief_set_fact(chief, peer, FACT_WAITS, is_round && s->all_wait);
+}
+
+void chief_note(struct chief *chief, struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    bool has = peer->seq > 0; /* a STATUS has come at all */
+    bool is_known = has && s->expected != PEERMSG_UNKNOWN;
+    chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
+    chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);
+    chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
+    chief_set_fact(chief, peer, FACT_DONE, is_known && s->done == s->expected);
+    chief_set_fact(chief, peer, FACT_FINISHED, has && s->life == LIFE_FINISHED);
+    chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
+    chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
+    note_round(chief, peer);
+}
+
+void chief_note_all(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        note_round(chief, &chief->peers[i]);
+}
+
+/* --- the order --- */
+
+static int32_t left_ms(const struct chief *chief, int64_t deadline)
+{
+    if (deadline == CLOCK_NEVER)
+        return -1;
+    int64_t left = (deadline - chief->out->now) / NS_PER_MS;
+    return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
+}
+
+static void send_order(struct chief *chief, struct peer *peer, uint64_t echo)
+{
+    struct peermsg msg = {.type = PEERMSG_ORDER,
+                          .stamp = {.attempt = chief->params->attempt,
+                                    .generation = chief->params->generation,
+                                    .round = chief->round,
+                                    .ballot = chief->ballot,
+                                    .seq = chief->order_seq},
+                          .order = chief->order};
+    msg.order.echo = echo;
+    msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
+    msg.order.has_notice = chief->notice.is_live;
+    msg.order.notice_node = chief->notice.node;
+    if (chief->notice.is_live)
+        msg.order.notice_left_ns = chief->notice.deadline - chief->out->now;
+    out_send(chief->out, peer->conn, &msg);
+}
+
+/* To the others first: our own node may leave on it. */
+static void send_order_to_all(struct chief *chief)
+{
+    chief->order_seq++;
+    chief->is_changed = false;
+    for (int i = chief->params->nnodes - 1; i >= 0; i--)
+        if (peer_is(&chief->peers[i], FACT_JOINED))
+            send_order(chief, &chief->peers[i], 0);
+}
+
+/* --- messages --- */
+
+static struct peer *of_conn(struct chief *chief, int conn)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].conn == conn)
+            return &chief->peers[i];
+    return NULL;
+}
+
+/* Steps per time, smoothed, for guessing where a node stands by now. */
+static void note_rate(struct chief *chief, struct peer *peer, uint64_t highest)
+{
+    int64_t took = chief->out->now - peer->status_at;
+    if (peer->seq == 0 || took < NS_PER_MS * 10 || highest < peer->status.highest)
+        return;
+    double rate = (double)(highest - peer->status.highest) / (double)took;
+    peer->rate = peer->rate > 0 ? (peer->rate + rate) / 2 : rate;
+}
+
+static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
+{
+    int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
+    /* The same notice told again: only the time on the wire differs, and never moves it back. */
+    bool is_same = peer->notice_deadline != CLOCK_NEVER && s->has_notice &&
+                   deadline < peer->notice_deadline + 2 * chief->params->heartbeat_timeout_ns;
+    peer->notice_deadline = is_same ? clock_min(deadline, peer->notice_deadline) : deadline;
+}
+
+static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
+{
+    if (msg->stamp.attempt != chief->params->attempt ||
+        msg->stamp.generation != chief->params->generation || msg->stamp.seq <= peer->seq)
+        return;
+    const struct peer_status *s = &msg->status;
+    note_rate(chief, peer, s->highest);
+    take_notice(chief, peer, s);
+    char roster[sizeof s->roster];
+    str_copy(roster, sizeof roster, peer->status.roster);
+    peer->seq = msg->stamp.seq;
+    peer->stamp = msg->stamp;
+    peer->status = *s;
+    peer->status_at = peer->last_heard = chief->out->now;
+    if (!s->roster[0]) /* told before: the chief's word for it is in the order */
+        str_copy(peer->status.roster, sizeof peer->status.roster, roster);
+    chief_note(chief, peer);
+    if (s->wants_reply)
+        send_order(chief, peer, msg->stamp.seq);
+}
+
+static void lose(struct chief *chief, struct peer *peer, const char *why)
+{
+    if (peer_is(peer, FACT_LOST) || peer_is(peer, FACT_GONE))
+        return;
+    str_copy(peer->lost_why, sizeof peer->lost_why, why);
+    chief_set_fact(chief, peer, FACT_LOST, true);
+    out_log(chief->out, LOG_ERROR, "lost", "node %d (%s): %s", chief_rank_of(chief, peer),
+            peer->host, why);
+}
+
+static void on_bye(struct chief *chief, struct peer *peer)
+{
+    if (!chief->order.start)
+        chief_set_fact(chief, peer, FACT_JOINED, false);
+    else
+        lose(chief, peer, "its supervisor has left");
+}
+
+void chief_message(struct chief *chief, int conn, const struct peermsg *msg)
+{
+    if (msg->type == PEERMSG_HELLO) {
+        chief_hello(chief, conn, msg);
+        return;
+    }
+    struct peer *peer = of_conn(chief, conn);
+    if (!peer)
+        return;
+    if (msg->type == PEERMSG_STATUS)
+        on_status(chief, peer, msg);
+    else if (msg->type == PEERMSG_BYE)
+        on_bye(chief, peer);
+}
+
+static void on_down(struct chief *chief, const struct event *event)
+{
+    struct peer *peer = of_conn(chief, event->peer.conn);
+    if (!peer)
+        return;
+    peer->conn = CONN_NONE;
+    peer->down_at = chief->out->now;
+    chief->next_loss_at =
+        clock_min(chief->next_loss_at, peer->down_at + chief->params->reconnect_ns);
+    if (!chief->order.start) /* it may come back, or another in its place */
+        chief_set_fact(chief, peer, FACT_JOINED, false);
+}
+
+void chief_event(struct chief *chief, const struct event *event)
+{
+    switch (event->type) {
+    case EV_START:
+        chief->started_at = chief->out->now;
+        break;
+    case EV_PEER_DOWN:
+        on_down(chief, event);
+        break;
+    case EV_COMMITTED:
+        chief_committed(chief, event->written.err);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- losses --- */
+
+static int64_t loss_at(const struct chief *chief, const struct peer *peer)
+{
+    if (!peer_is(peer, FACT_JOINED) || peer_is(peer, FACT_LOST) || peer->conn == CONN_SELF)
+        return CLOCK_NEVER;
+    int64_t silent = peer->last_heard + chief->params->heartbeat_timeout_ns;
+    if (peer->down_at == CLOCK_NEVER)
+        return silent;
+    return clock_min(silent, peer->down_at + chief->params->reconnect_ns);
+}
+
+/* Looks at everybody, but only when somebody's time can have come: hearing from a node makes its
+ * time later, so `next_loss_at` is never too late. */
+static void look_for_losses(struct chief *chief)
+{
+    if (chief->next_loss_at > chief->out->now)
+        return;
+    chief->next_loss_at = CLOCK_NEVER;
+    for (int i = 1; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        if (loss_at(chief, peer) <= chief->out->now)
+            lose(chief, peer,
+                 peer->conn == CONN_NONE ? "its connection is closed and it did not come back"
+                                         : "nothing was heard of it for too long");
+        chief->next_loss_at = clock_min(chief->next_loss_at, loss_at(chief, peer));
+    }
+}
+
+/* A node that is lost after its ranks have saved does not undo the round. */
+static bool losses_matter(const struct chief *chief)
+{
+    if (!any_is(chief, FACT_LOST))
+        return false;
+    if (!chief_is_deciding(chief))
+        return true;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_LOST) && !peer_is(&chief->peers[i], FACT_SAVED))
+            return true;
+    return false;
+}
+
+/* --- the end --- */
+
+static void close_for_end(struct chief *chief, const struct chief_end *end)
+{
+    if (chief->order.phase == PHASE_DECIDED)
+        chief_close_round(chief, PHASE_FAILED, end->why);
+    else if (chief->order.phase == PHASE_PROPOSED)
+        chief_close_round(chief, PHASE_ABORTED, end->why);
+}
+
+void chief_end(struct chief *chief, const struct chief_end *end)
+{
+    const struct core_params *p = chief->params;
+    if (chief->order.end != END_NONE)
+        return;
+    enum outcome outcome = end->outcome;
+    bool is_stuck = verdict_is_restart(outcome) && !chief->has_committed &&
+                    p->no_progress_limit > 0 &&
+                    p->attempts_without_commit + 1 >= p->no_progress_limit;
+    chief->order.leave = true;
+    close_for_end(chief, end);
+    str_copy(chief->order.why, sizeof chief->order.why, end->why);
+    if (is_stuck) {
+        outcome = OUTCOME_NO_PROGRESS;
+        snprintf(chief->order.why, sizeof chief->order.why,
+                 "%d attempts in a row ended without a new commit; the last: %.120s",
+                 p->attempts_without_commit + 1, end->why);
+    }
+    chief->order.end = END_STOP;
+    chief->order.manner = (uint8_t)end->manner;
+    chief->order.outcome = (uint8_t)outcome;
+    chief->order.exit_code = verdict_code(&p->exit, outcome, end->code);
+    chief->end_deadline = chief->notice.is_live ? chief->notice.deadline : CLOCK_NEVER;
+    chief->leave_deadline =
+        chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
+    if (chief->notice.is_live && chief->notice.deadline > chief->out->now)
+        chief->leave_deadline += chief->notice.deadline - chief->out->now;
+    chief->is_changed = true;
+    out_log(chief->out, outcome == OUTCOME_COMPLETED ? LOG_INFO : LOG_NOTICE, "end", "%s: %s",
+            verdict_name(outcome), chief->order.why);
+}
+
+static void end_by_fault(struct chief *chief)
+{
+    struct peer *first = NULL;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        int64_t at = peer->status_at - peer->status.fault_ago_ns;
+        if (peer_is(peer, FACT_FAULT) &&
+            (!first || at < first->status_at - first->status.fault_ago_ns))
+            first = peer;
+    }
+    if (!first)
+        return;
+    const struct peer_status *s = &first->status;
+    char why[192] = "";
+    str_addf(why, sizeof why, "node %d: ", chief_rank_of(chief, first));
+    if (s->fault_rank >= 0)
+        str_addf(why, sizeof why, "rank %d, ", s->fault_rank);
+    str_addf(why, sizeof why, "%s", s->fault_text);
+    struct chief_end end = {.outcome =
+                                s->fault == FAULT_START ? OUTCOME_NOT_STARTED : OUTCOME_FAILED,
+                            .code = s->fault_code,
+                            .manner = MANNER_STOP,
+                            .why = why};
+    /* A notice once given holds: what fails after it was preempted. */
+    if (chief->notice.is_live && s->fault != FAULT_START)
+        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
+    chief_end(chief, &end);
+}
+
+static void end_by_loss(struct chief *chief)
+{
+    const struct peer *peer = chief_first(chief, FACT_LOST);
+    char why[192];
+    snprintf(why, sizeof why, "node %d (%s) is lost: %s", chief_rank_of(chief, peer), peer->host,
+             peer->lost_why);
+    struct chief_end end = {.outcome = OUTCOME_NODE_LOST, .manner = MANNER_STOP, .why = why};
+    if (chief->notice.is_live)
+        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
+    chief_end(chief, &end);
+}
+
+static void decide_leave(struct chief *chief)
+{
+    if (chief->order.end != END_STOP)
+        return;
+    int there = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        there +=
+            peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) && !peer_is(peer, FACT_LOST);
+    }
+    if (there > 0 && chief->out->now < chief->leave_deadline)
+        return;
+    chief->order.end = END_LEAVE;
+    chief->is_changed = true;
+}
+
+/* --- notices --- */
+
+int64_t chief_abort_at(const struct chief *chief)
+{
+    if (!chief->notice.is_live)
+        return CLOCK_NEVER;
+    return chief->notice.deadline - grace_margin(chief->notice.deadline - chief->notice.at);
+}
+
+static void gather_notices(struct chief *chief)
+{
+    int64_t deadline = CLOCK_NEVER;
+    int node = -1;
+    uint32_t hurry = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->notice_deadline < deadline) {
+            deadline = peer->notice_deadline;
+            node = i;
+        }
+        if (peer->status.has_notice && peer->status.notice_hurry > hurry)
+            hurry = peer->status.notice_hurry;
+    }
+    bool is_live = node >= 0;
+    if (is_live != chief->notice.is_live || deadline != chief->notice.deadline)
+        chief->is_changed = true;
+    if (is_live && !chief->notice.is_live)
+        chief->notice.at = chief->out->now;
+    chief->notice.is_live = is_live;
+    chief->notice.node = node;
+    chief->notice.deadline = deadline;
+    chief->notice.hurry = hurry;
+}
+
+/* Nobody has finished a step: there is nothing to save. Where nobody attached either, the program
+ * may do something of its own with the signal, and we cannot know what. */
+static void leave_unsaved_work(struct chief *chief)
+{
+    bool is_attached = any_is(chief, FACT_ATTACHED);
+    chief_end(chief, &(struct chief_end){
+                         .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
+                         .manner = MANNER_FORWARD,
+                         .why = is_attached
+                                    ? "nothing to save: no step was finished in this attempt"
+                                    : "the program does not attach: cannot know whether it saved"});
+}
+
+static void end_unsaved(struct chief *chief, const char *why)
+{
+    chief_end(chief, &(struct chief_end){
+                         .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
+}
+
+static void decide_notice(struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    if (!chief->notice.is_live || chief->writing == COMMIT_ROUND)
+        return;
+    if (p->save_mode != SAVE_ATTACH) {
+        chief_end(chief,
+                  &(struct chief_end){
+                      .outcome = OUTCOME_PREEMPTED_UNKNOWN,
+                      .manner = p->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
+                      .why = "the program was asked by signal: cannot know whether it saved"});
+    } else if (chief->notice.hurry >= (uint32_t)HURRY_STOP) {
+        end_unsaved(chief, "told to stop before the save was committed");
+    } else if (chief->out->now >= chief_abort_at(chief)) {
+        end_unsaved(chief, all_are(chief, FACT_COMPLETE) ? "the save was not committed in time"
+                                                         : "not every rank had attached in time");
+    } else if (!any_is(chief, FACT_STEPPED) && !chief_is_deciding(chief)) {
+        leave_unsaved_work(chief);
+    } else if (chief->order.phase == PHASE_PROPOSED) {
+        chief->wants_to_end = true;
+    } else if (chief_can_open(chief)) {
+        chief_open_round(chief, true);
+    }
+}
+
+/* --- all decisions --- */
+
+static void decide_checkpoint(struct chief *chief)
+{
+    uint32_t asked = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        asked += chief->peers[i].status.checkpoint_asked;
+    if (asked == chief->checkpoints_done || chief->notice.is_live || !chief_can_open(chief))
+        return;
+    chief->checkpoints_done = asked;
+    chief_open_round(chief, false);
+}
+
+static void decide_finished(struct chief *chief)
+{
+    if (!all_are(chief, FACT_FINISHED) || chief->writing != COMMIT_NOTHING)
+        return;
+    struct chief_end end = {.outcome = OUTCOME_COMPLETED,
+                            .manner = MANNER_STOP,
+                            .why = "every process has ended with success"};
+    if (chief->notice.is_live && !all_are(chief, FACT_DONE)) {
+        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
+        end.why = "the processes ended after the notice without having said that they were done";
+    }
+    chief_end(chief, &end);
+}
+
+static void decide_running(struct chief *chief)
+{
+    if (any_is(chief, FACT_FAULT)) {
+        end_by_fault(chief);
+        return;
+    }
+    if (losses_matter(chief)) {
+        end_by_loss(chief);
+        return;
+    }
+    if (!chief_check_roster(chief))
+        return;
+    chief_decide_round(chief);
+    if (chief->order.end == END_NONE)
+        decide_finished(chief);
+    if (chief->order.end == END_NONE)
+        decide_notice(chief);
+    if (chief->order.end == END_NONE)
+        decide_checkpoint(chief);
+}
+
+void chief_decide(struct chief *chief)
+{
+    look_for_losses(chief);
+    gather_notices(chief);
+    if (chief->order.end == END_NONE && !chief->order.start)
+        chief_decide_join(chief);
+    else if (chief->order.end == END_NONE)
+        decide_running(chief);
+    decide_leave(chief);
+    if (chief->is_changed)
+        send_order_to_all(chief);
+}
+
+int64_t chief_wake_at(const struct chief *chief)
+{
+    int64_t wake = chief->next_loss_at;
+    if (chief->order.end == END_LEAVE)
+        return CLOCK_NEVER;
+    if (chief->order.end == END_STOP)
+        return clock_min(wake, chief->leave_deadline);
+    if (!chief->order.start)
+        wake = clock_min(wake, chief->started_at + chief->params->join_timeout_ns);
+    if (chief->writing != COMMIT_ROUND)
+        wake = clock_min(wake, chief_abort_at(chief));
+    return clock_min(wake, chief_round_wake_at(chief));
+}
+
+void chief_forgive(struct chief *chief, int64_t away)
+{
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        peer->last_heard += away;
+        if (peer->down_at != CLOCK_NEVER)
+            peer->down_at += away;
+    }
+}

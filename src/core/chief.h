@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chief: what node 0 decides for the job: who belongs to it, when it starts, the agreement on a
+ * save step, the commit, who is lost, and how and when all leave.
+ *
+ * It keeps the newest STATUS of every node as a set of facts (bits) with a count for each, so that
+ * one message costs the same for two nodes as for thousands; and it keeps one ORDER, which goes to
+ * everybody whenever it changes, and to whoever sends a heartbeat. All decisions are taken in one
+ * place, from the facts as they stand (chief_decide()), so a message that is repeated or late
+ * cannot change them. Three files: chief.c (peers, time, the order), chief_join.c (who belongs),
+ * chief_round.c (the agreement). Owned by core, on node 0 alone; pure; its table of peers is made
+ * at start.
+ */
+#ifndef PCHRUN_CORE_CHIEF_H
+#define PCHRUN_CORE_CHIEF_H
+
+#include "core/out.h"
+#include "core/stride.h"
+
+/* What holds of a node. Those of the round hold only if its STATUS speaks of the round (or ballot)
+ * that is open. */
+enum fact {
+    FACT_JOINED,
+    FACT_LOST,
+    FACT_COMPLETE, /* all its ranks have attached */
+    FACT_ATTACHED, /* some have */
+    FACT_STEPPED,
+    FACT_VOTED, /* on this ballot */
+    FACT_NACK,
+    FACT_SAVED, /* every rank has saved, and the node's record is written */
+    FACT_SOME_SAVED,
+    FACT_BAD,        /* a save failed, or its ranks saved at different steps */
+    FACT_SOME_ENDED, /* a rank ended without having saved */
+    FACT_SERVED,     /* every rank has begun the save, or ended */
+    FACT_SETTLED,    /* every rank has saved, failed to, or ended */
+    FACT_CLOSED,     /* has seen the end of the round */
+    FACT_WAITS,      /* every saver waits for the answer */
+    FACT_DONE,       /* every rank said that it has trained to the end */
+    FACT_FINISHED,   /* all its processes have ended, with success */
+    FACT_FAULT,
+    FACT_GONE, /* nothing is left on it */
+    FACT__COUNT
+};
+
+struct peer {
+    int conn; /* CONN_NONE: not connected */
+    unsigned facts;
+    uint64_t incarnation, seq;
+    int64_t last_heard, down_at;
+    char host[64];
+    uint64_t commit_step;
+    struct peer_stamp stamp; /* of the newest STATUS */
+    struct peer_status status;
+    int64_t status_at;
+    int64_t notice_deadline; /* CLOCK_NEVER: none */
+    double rate;             /* steps per nanosecond */
+    char lost_why[96];
+};
+
+enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
+
+struct chief {
+    const struct core_params *params;
+    struct out *out;
+    struct peer *peers; /* nnodes of them */
+    int count[FACT__COUNT];
+    struct peer_order order;
+    uint32_t round, ballot;
+    uint64_t order_seq;
+    bool is_changed; /* the order is to be sent to all */
+    int64_t started_at, next_loss_at;
+    struct {
+        bool is_live;
+        int node;
+        int64_t at, deadline;
+        uint32_t hurry;
+    } notice;
+    uint32_t checkpoints_done; /* requests that were served, summed over all nodes */
+    /* the round */
+    bool wants_to_end, was_decided;
+    int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
+    enum chief_writing writing;
+    uint64_t writing_step;
+    uint64_t failed_own;
+    bool has_committed; /* in this attempt */
+    struct stride stride;
+    /* the end */
+    int64_t end_deadline, leave_deadline;
+};
+
+MUST_CHECK bool chief_init(struct chief *chief, const struct core_params *params, struct out *out);
+void chief_fini(struct chief *chief);
+void chief_event(struct chief *chief, const struct event *event);
+/* A message of a node, over `conn`. */
+void chief_message(struct chief *chief, int conn, const struct peermsg *msg);
+/* Takes every decision that the facts allow by now, and sends the order if it has changed. */
+void chief_decide(struct chief *chief);
+int64_t chief_wake_at(const struct chief *chief);
+void chief_forgive(struct chief *chief, int64_t away);
+
+/* --- between the three files of the chief --- */
+
+static inline bool peer_is(const struct peer *peer, enum fact fact)
+{
+    return peer->facts & (1U << fact);
+}
+static inline bool all_are(const struct chief *chief, enum fact fact)
+{
+    return chief->count[fact] == chief->params->nnodes;
+}
+static inline bool any_is(const struct chief *chief, enum fact fact)
+{
+    return chief->count[fact] > 0;
+}
+/* Works out a peer's facts from its newest STATUS, and counts them. */
+void chief_note(struct chief *chief, struct peer *peer);
+void chief_note_all(struct chief *chief);
+void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool holds);
+int chief_rank_of(const struct chief *chief, const struct peer *peer);
+struct peer *chief_first(const struct chief *chief, enum fact fact);
+
+struct chief_end {
+    enum outcome outcome;
+    int code; /* of OUTCOME_FAILED and OUTCOME_NOT_STARTED */
+    enum peer_manner manner;
+    const char *why;
+};
+/* The job ends: an open round is closed first. */
+void chief_end(struct chief *chief, const struct chief_end *end);
+/* No time is left for the round, only for ending what does not end by itself. */
+int64_t chief_abort_at(const struct chief *chief);
+
+/* chief_join.c */
+void chief_hello(struct chief *chief, int conn, const struct peermsg *msg);
+void chief_decide_join(struct chief *chief);
+/* False if the ranks of the nodes do not make up one world: the job was ended. */
+bool chief_check_roster(struct chief *chief);
+
+/* chief_round.c */
+void chief_decide_round(struct chief *chief);
+void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why);
+void chief_committed(struct chief *chief, const struct err *bad);
+bool chief_can_open(const struct chief *chief);
+void chief_open_round(struct chief *chief, bool ends_run);
+/* A round is open that somebody may have saved in. */
+bool chief_is_deciding(const struct chief *chief);
+int64_t chief_round_wake_at(const struct chief *chief);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The chief's part in the agreement: propose, count votes, decide, commit or fail. See chief.h.
+ */
+#include "core/chief.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "wire/gate.h"
+
+#include <stdio.h>
+
+bool chief_is_deciding(const struct chief *chief)
+{
+    return chief->order.phase == PHASE_DECIDED;
+}
+
+static bool is_open(const struct chief *chief)
+{
+    return chief->order.phase == PHASE_PROPOSED || chief->order.phase == PHASE_DECIDED;
+}
+
+static unsigned long long ull(uint64_t v)
+{
+    return v;
+}
+
+/* --- the save step --- */
+
+static uint64_t last_step(const struct chief *chief)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        uint64_t l = chief->peers[i].status.last_step;
+        if (l && (!last || l < last))
+            last = l;
+    }
+    return last;
+}
+
+static uint64_t highest_known(const struct chief *chief)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].status.highest > highest)
+            highest = chief->peers[i].status.highest;
+    return highest;
+}
+
+/* Where the fastest node will stand when the proposal has reached it, from its last word and its
+ * pace. Guessing too low costs another ballot, too high costs steps; so the guess is held to what a
+ * second brings. */
+static uint64_t highest_expected(const struct chief *chief)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        int64_t ahead = chief->out->now - peer->status_at + (int64_t)peer->status.rtt_ns;
+        double steps = peer->rate * (double)clock_min(ahead, NS_PER_S);
+        uint64_t expected = peer->status.highest + (uint64_t)(steps > 0 ? steps : 0);
+        if (expected > highest)
+            highest = expected;
+    }
+    return highest;
+}
+
+static void propose(struct chief *chief, uint64_t above)
+{
+    uint64_t step = stride_up(chief->stride, above + 1);
+    uint64_t last = last_step(chief);
+    if (last && step > last)
+        step = last;
+    chief->ballot++;
+    chief->order.phase = PHASE_PROPOSED;
+    chief->order.save_step = step;
+    chief->order.ends_run = false;
+    chief->order.leave = false;
+    chief->is_changed = true;
+    chief_note_all(chief);
+    out_log(chief->out, LOG_INFO, "round", "%u: proposing to save at step %llu (ballot %u)",
+            chief->round, ull(step), chief->ballot);
+}
+
+bool chief_can_open(const struct chief *chief)
+{
+    uint64_t last = last_step(chief);
+    bool is_over = chief->round == 0 || (all_are(chief, FACT_CLOSED) &&
+                                         (!chief->was_decided || all_are(chief, FACT_SERVED)));
+    return chief->order.roster && all_are(chief, FACT_COMPLETE) && any_is(chief, FACT_ATTACHED) &&
+           chief->writing != COMMIT_ROUND && !is_open(chief) && is_over &&
+           !any_is(chief, FACT_LOST) && (!last || highest_known(chief) < last);
+}
+
+void chief_open_round(struct chief *chief, bool ends_run)
+{
+    chief->round++;
+    chief->ballot = 0;
+    chief->wants_to_end = ends_run;
+    chief->was_decided = false;
+    chief->first_saved_at = CLOCK_NEVER;
+    chief->order.why[0] = '\0';
+    propose(chief, highest_expected(chief));
+}
+
+void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why)
+{
+    chief->order.phase = (uint8_t)phase;
+    chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
+    str_copy(chief->order.why, sizeof chief->order.why, why);
+    chief->is_changed = true;
+    if (phase == PHASE_COMMITTED)
+        out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
+                ull(chief->order.commit_step));
+    else
+        out_log(chief->out, LOG_WARN, "round", "%u: %s: %s", chief->round,
+                phase == PHASE_FAILED ? "failed, nothing is committed" : "called off", why);
+}
+
+/* A round that was to end the run, and did not come to its commit, ends it unsaved. */
+static void give_up(struct chief *chief, enum peer_phase phase, const char *why)
+{
+    char text[sizeof chief->order.why];
+    str_copy(text, sizeof text, why); /* it may be the order's own */
+    chief_close_round(chief, phase, text);
+    if (chief->wants_to_end)
+        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,
+                                             .manner = MANNER_LEAVE,
+                                             .why = text});
+}
+
+/* --- votes --- */
+
+static const char *first_error(const struct chief *chief, char *text, size_t size)
+{
+    const struct peer *peer = chief_first(chief, FACT_BAD);
+    snprintf(text, size, "node %d: %s", chief_rank_of(chief, peer),
+             peer->status.save_error[0] ? peer->status.save_error
+                                        : "its ranks saved at different steps");
+    return text;
+}
+
+static void decide(struct chief *chief)
+{
+    chief->order.phase = PHASE_DECIDED;
+    chief->order.ends_run = chief->wants_to_end;
+    chief->was_decided = true;
+    chief->is_changed = true;
+    out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->round,
+            ull(chief->order.save_step), chief->wants_to_end ? ", then leaves" : "");
+}
+
+static void decide_proposed(struct chief *chief)
+{
+    char text[160];
+    if (any_is(chief, FACT_BAD)) {
+        give_up(chief, PHASE_ABORTED, first_error(chief, text, sizeof text));
+        return;
+    }
+    if (chief->wants_to_end && !chief->notice.is_live) {
+        chief_close_round(chief, PHASE_ABORTED, "the notice was withdrawn");
+        return;
+    }
+    /* Every node is heard before the next step is taken, or one that is behind would be passed
+     * over. */
+    if (!all_are(chief, FACT_VOTED))
+        return;
+    if (!any_is(chief, FACT_NACK)) {
+        decide(chief);
+        return;
+    }
+    uint64_t highest = highest_known(chief);
+    uint64_t last = last_step(chief);
+    if (last && highest >= last)
+        chief_close_round(chief, PHASE_ABORTED, "the training has reached its last step");
+    else
+        propose(chief, highest_expected(chief));
+}
+
+/* --- saves --- */
+
+static bool has_one_step(const struct chief *chief, uint64_t *ret)
+{
+    *ret = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer_status *s = &chief->peers[i].status;
+        if (s->expected == 0)
+            continue;
+        if (*ret && s->saved_step != *ret)
+            return false;
+        *ret = s->saved_step;
+    }
+    return true;
+}
+
+static void write_commit(struct chief *chief, enum chief_writing what, uint64_t step)
+{
+    chief->writing = what;
+    chief->writing_step = step;
+    out_step(chief->out, ACT_COMMIT, step);
+}
+
+/* Some rank ended before the save step, and all others have saved or ended, too. */
+static void settle_ended(struct chief *chief)
+{
+    const struct peer *peer = chief_first(chief, FACT_SOME_ENDED);
+    char text[96];
+    if (!any_is(chief, FACT_SOME_SAVED)) {
+        chief->wants_to_end = false; /* moot: the training is over, its end says how the job ends */
+        chief_close_round(chief, PHASE_FAILED, "the training ended before the save step");
+        return;
+    }
+    snprintf(text, sizeof text, "node %d: a rank ended without saving the step",
+             chief_rank_of(chief, peer));
+    give_up(chief, PHASE_FAILED, text);
+}
+
+static void decide_decided(struct chief *chief)
+{
+    char text[160];
+    uint64_t step;
+    if (chief->writing != COMMIT_NOTHING)
+        return;
+    if (any_is(chief, FACT_SOME_SAVED) && chief->first_saved_at == CLOCK_NEVER)
+        chief->first_saved_at = chief->out->now;
+    if (any_is(chief, FACT_BAD)) {
+        give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
+    } else if (all_are(chief, FACT_SAVED)) {
+        if (has_one_step(chief, &step))
+            write_commit(chief, COMMIT_ROUND, step);
+        else
+            give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
+    } else if (any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED)) {
+        settle_ended(chief);
+    } else if (chief_round_wake_at(chief) <= chief->out->now) {
+        give_up(chief, PHASE_FAILED, "not every rank saved in time");
+    }
+}
+
+/* Without a notice there is no deadline but this: how long those who have saved wait for the
+ * others. */
+int64_t chief_round_wake_at(const struct chief *chief)
+{
+    if (chief->order.phase != PHASE_DECIDED || chief->first_saved_at == CLOCK_NEVER ||
+        chief->notice.is_live || chief->writing != COMMIT_NOTHING)
+        return CLOCK_NEVER;
+    return chief->first_saved_at + chief->params->commit_wait_ns;
+}
+
+/* --- the program's own saves --- */
+
+static void decide_own(struct chief *chief)
+{
+    if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
+        !any_is(chief, FACT_ATTACHED))
+        return;
+    uint64_t step = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer_status *s = &chief->peers[i].status;
+        if (s->expected == 0)
+            continue;
+        if (s->own_step <= chief->order.commit_step || (step && s->own_step != step))
+            return;
+        step = s->own_step;
+    }
+    if (step > chief->failed_own)
+        write_commit(chief, COMMIT_OWN, step);
+}
+
+void chief_decide_round(struct chief *chief)
+{
+    if (chief->order.phase == PHASE_PROPOSED)
+        decide_proposed(chief);
+    else if (chief->order.phase == PHASE_DECIDED)
+        decide_decided(chief);
+    if (!is_open(chief) && chief->order.end == END_NONE)
+        decide_own(chief);
+}
+
+/* --- the record --- */
+
+static void committed_round(struct chief *chief)
+{
+    bool leaves = chief->wants_to_end || (chief->notice.is_live && all_are(chief, FACT_WAITS));
+    chief->wants_to_end = leaves;
+    chief_close_round(chief, PHASE_COMMITTED, "");
+    if (!leaves)
+        return;
+    char why[64];
+    snprintf(why, sizeof why, "saved and committed at step %llu", ull(chief->order.commit_step));
+    chief_end(chief, &(struct chief_end){
+                         .outcome = OUTCOME_PREEMPTED, .manner = MANNER_LEAVE, .why = why});
+}
+
+void chief_committed(struct chief *chief, const struct err *bad)
+{
+    enum chief_writing what = chief->writing;
+    chief->writing = COMMIT_NOTHING;
+    if (!bad) {
+        chief->order.commit_step = chief->writing_step;
+        chief->has_committed = true;
+        chief->is_changed = true;
+    }
+    if (what == COMMIT_OWN) {
+        chief->order.own_closed = chief->writing_step;
+        chief->failed_own = bad ? chief->writing_step : chief->failed_own;
+        chief->is_changed = true;
+        if (bad)
+            out_log(chief->out, LOG_ERROR, "commit", "step %llu was not committed: %s",
+                    ull(chief->writing_step), bad->text);
+        else
+            out_log(chief->out, LOG_INFO, "commit", "step %llu is durable on every rank",
+                    ull(chief->writing_step));
+        return;
+    }
+    if (what != COMMIT_ROUND || chief->order.phase != PHASE_DECIDED)
+        return; /* the job ended meanwhile */
+    if (bad)
+        give_up(chief, PHASE_FAILED, bad->text);
+    else
+        committed_round(chief);
+}

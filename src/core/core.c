@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See core.h. Puts node and chief together: events to both, messages between them, time.
+ */
+#include "core/core.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/chief.h"
+#include "core/node.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct core {
+    struct core_params params;
+    struct out out;
+    struct node node;
+    struct chief chief; /* on node 0 */
+    bool is_chief, is_busy;
+    int64_t wake_at;
+};
+
+struct core *core_new(const struct core_params *params, core_act_fn *act, void *shell)
+{
+    struct core *core = calloc(1, sizeof *core);
+    if (!core)
+        return NULL;
+    core->params = *params;
+    core->out = (struct out){.params = &core->params, .act = act, .shell = shell};
+    core->is_chief = params->node_rank == 0;
+    core->wake_at = CLOCK_NEVER;
+    node_init(&core->node, &core->params, &core->out);
+    if (core->is_chief && !chief_init(&core->chief, &core->params, &core->out)) {
+        free(core);
+        return NULL;
+    }
+    return core;
+}
+
+void core_free(struct core *core)
+{
+    if (!core)
+        return;
+    if (core->is_chief)
+        chief_fini(&core->chief);
+    free(core);
+}
+
+/* A timer that comes late by more than this means that we were stopped, or the machine was. */
+static int64_t away_limit(const struct core *core)
+{
+    return core->params.heartbeat_timeout_ns / 2;
+}
+
+static void forgive_absence(struct core *core, int64_t now)
+{
+    if (core->wake_at == CLOCK_NEVER || now - core->wake_at <= away_limit(core))
+        return;
+    int64_t away = now - core->wake_at;
+    char text[32];
+    out_log(&core->out, LOG_WARN, "time",
+            "pchrun did not run for %s; nobody's silence counts for it",
+            str_duration(away / NS_PER_MS * NS_PER_MS, text, sizeof text));
+    node_forgive(&core->node, away);
+    if (core->is_chief)
+        chief_forgive(&core->chief, away);
+}
+
+/* Node and chief answer each other until both have nothing more to say. */
+static void settle(struct core *core)
+{
+    struct peermsg msg;
+    bool is_quiet = false;
+    while (!is_quiet) {
+        is_quiet = true;
+        node_flush(&core->node);
+        if (core->is_chief)
+            chief_decide(&core->chief);
+        while (out_next(&core->out, &msg)) {
+            is_quiet = false;
+            if (msg.type == PEERMSG_HELLO || msg.type == PEERMSG_STATUS)
+                chief_message(&core->chief, CONN_SELF, &msg);
+            else
+                node_message(&core->node, &msg);
+        }
+    }
+}
+
+static bool is_for_chief(const struct core *core, const struct event *event)
+{
+    return core->is_chief && event->peer.conn != CONN_CHIEF;
+}
+
+static void dispatch(struct core *core, const struct event *event)
+{
+    if (event->type == EV_PEER_MESSAGE && is_for_chief(core, event)) {
+        chief_message(&core->chief, event->peer.conn, event->peer.msg);
+    } else if (event->type == EV_PEER_MESSAGE) {
+        node_message(&core->node, event->peer.msg);
+    } else {
+        if (core->is_chief)
+            chief_event(&core->chief, event);
+        node_event(&core->node, event);
+    }
+}
+
+void core_handle(struct core *core, const struct event *event)
+{
+    assert(!core->is_busy);
+    assert(event->now >= core->out.now);
+    core->is_busy = true;
+    forgive_absence(core, event->now);
+    core->out.now = event->now;
+    dispatch(core, event);
+    settle(core);
+    node_timers(&core->node);
+    settle(core);
+    core->wake_at = node_wake_at(&core->node);
+    if (core->is_chief)
+        core->wake_at = clock_min(core->wake_at, chief_wake_at(&core->chief));
+    core->is_busy = false;
+}
+
+int64_t core_wake_at(const struct core *core)
+{
+    return core->wake_at;
+}
+
+static void report_round(const struct core *core, struct core_report *ret)
+{
+    const struct round *r = &core->node.round;
+    ret->round.id = r->id;
+    ret->round.save_step = r->save_step;
+    ret->round.opened_at = r->opened_at;
+    ret->round.decided_at = r->decided_at;
+    ret->round.saved_at = r->saved_at;
+    ret->round.committed_at = r->phase == PHASE_COMMITTED ? r->closed_at : 0;
+}
+
+static void report_notice(const struct core *core, struct core_report *ret)
+{
+    const struct node *node = &core->node;
+    const struct grace *g = &node->grace;
+    ret->notice.is_live = g->is_live || node->notice.is_live;
+    ret->notice.node_rank = node->notice.is_live ? node->notice.node_rank : core->params.node_rank;
+    ret->notice.deadline = g->is_live ? g->deadline : node->notice.deadline;
+    ret->notice.at = g->at;
+    str_copy(ret->notice.source, sizeof ret->notice.source, g->is_live ? g->source : "peer");
+    str_copy(ret->notice.text, sizeof ret->notice.text, g->text);
+}
+
+static void report_cause(const struct core *core, struct core_report *ret)
+{
+    const struct node_fault *f = &core->node.fault;
+    ret->first_cause.is_known = f->kind != FAULT_NONE;
+    ret->first_cause.is_signal = f->kind == FAULT_SIGNAL;
+    ret->first_cause.node_rank = core->params.node_rank;
+    ret->first_cause.rank = f->rank;
+    ret->first_cause.pid = f->pid;
+    ret->first_cause.code = f->code;
+    ret->first_cause.at = f->at;
+    str_copy(ret->first_cause.text, sizeof ret->first_cause.text, f->text);
+}
+
+void core_report(const struct core *core, struct core_report *ret)
+{
+    const struct node *node = &core->node;
+    memset(ret, 0, sizeof *ret);
+    ret->state = node_state_name(node);
+    ret->outcome = node->outcome;
+    ret->exit_code = node->exit_code;
+    ret->attempt = node->uplink.attempt;
+    ret->generation = node->uplink.generation;
+    ret->commit_step = node->commit_step;
+    ret->commit_at = node->commit_at;
+    ret->resumed_step = core->params.resume_step;
+    ret->last_step = ranks_highest(&node->ranks);
+    str_copy(ret->why, sizeof ret->why, node->why);
+    report_round(core, ret);
+    report_notice(core, ret);
+    report_cause(core, ret);
+}
+
+int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
+{
+    const struct ranks *ranks = &core->node.ranks;
+    int n = ranks->n < max ? ranks->n : max;
+    for (int i = 0; i < n; i++) {
+        const struct member *m = &ranks->members[i];
+        ret[i] = (struct core_rank_report){.slot = m->slot,
+                                           .rank = m->rank,
+                                           .pid = m->pid,
+                                           .is_attached = m->slot >= 0,
+                                           .is_done = m->is_done,
+                                           .saved_step = m->saved_step};
+    }
+    return n;
+}

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See node.h. The table at the end of this file says which event is taken in which state; an event
+ * that a state does not know is logged and ignored.
+ */
+#include "core/node.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/verdict.h"
+#include "wire/gate.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+void node_init(struct node *node, const struct core_params *params, struct out *out)
+{
+    memset(node, 0, sizeof *node);
+    node->params = params;
+    node->out = out;
+    node->is_tree_empty = true;
+    node->leave_at = CLOCK_NEVER;
+    node->notice.deadline = CLOCK_NEVER;
+    node->commit_step = params->resume_step;
+    ranks_init(&node->ranks, params->expected_procs);
+    round_init(&node->round, &node->ranks, out);
+    uplink_init(&node->uplink, out);
+}
+
+static const char *const state_names[NODE__COUNT] = {
+    [NODE_WAITING] = "waiting", [NODE_RUNNING] = "running", [NODE_STOPPING] = "stopping",
+    [NODE_LEAVING] = "leaving", [NODE_DONE] = "done",
+};
+
+const char *node_state_name(const struct node *node)
+{
+    bool is_saving = node->state == NODE_RUNNING && !node->round.is_closed;
+    return is_saving ? "saving" : state_names[node->state];
+}
+
+/* The only way from one state to another. */
+static void enter(struct node *node, enum node_state state)
+{
+    out_log(node->out, LOG_DEBUG, "node", "%s -> %s", state_names[node->state], state_names[state]);
+    node->state = state;
+    node->is_dirty = true;
+    out_simple(node->out, ACT_STATE);
+}
+
+/* --- the end --- */
+
+static void leave(struct node *node)
+{
+    if (node->is_alone)
+        uplink_bye(&node->uplink);
+    enter(node, NODE_DONE);
+    out_act(node->out,
+            &(struct action){
+                .type = ACT_EXIT,
+                .exit = {.outcome = node->outcome, .code = node->exit_code, .text = node->why}});
+}
+
+/* Are our processes gone, or given up? */
+static void check_gone(struct node *node)
+{
+    bool is_gone = node->nrunning == 0 && node->is_tree_empty;
+    if (node->state != NODE_STOPPING || !(is_gone || node->has_given_up))
+        return;
+    ladder_stop(&node->ladder);
+    enter(node, NODE_LEAVING);
+    if (node->is_alone)
+        leave(node);
+}
+
+static struct ladder_times times_until(const struct node *node, int64_t deadline)
+{
+    const struct core_params *p = node->params;
+    return (struct ladder_times){.now = node->out->now,
+                                 .deadline = deadline,
+                                 .exit_wait = p->exit_wait_ns,
+                                 .term_wait = p->term_wait_ns,
+                                 .kill_wait = p->kill_wait_ns};
+}
+
+struct ending {
+    enum outcome outcome;
+    int exit_code;
+    const char *why;
+    enum peer_manner manner;
+    int64_t deadline;
+};
+
+static void stop(struct node *node, const struct ending *ending)
+{
+    if (node->state >= NODE_STOPPING)
+        return;
+    node->outcome = ending->outcome;
+    node->exit_code = ending->exit_code;
+    str_copy(node->why, sizeof node->why, ending->why);
+    struct ladder_times times = times_until(node, ending->deadline);
+    int sig = node->grace.is_live ? node->grace.signal : SIGTERM;
+    if (ending->manner == MANNER_ASK)
+        sig = node->params->save_signal;
+    /* Everybody leaves long before it: it only guards against a chief that hangs. */
+    node->leave_at = times.now + 2 * (times.exit_wait + times.term_wait + times.kill_wait) +
+                     node->params->heartbeat_timeout_ns;
+    if (ending->deadline != CLOCK_NEVER)
+        node->leave_at += ending->deadline - times.now;
+    round_end(&node->round);
+    if (node->nrunning > 0 || !node->is_tree_empty)
+        ladder_start(&node->ladder, ending->manner, sig, &times);
+    enter(node, NODE_STOPPING);
+    check_gone(node);
+}
+
+/* There is no chief to ask. */
+static void stop_alone(struct node *node, enum outcome outcome, int code, const char *why)
+{
+    node->is_alone = true;
+    if (node->state == NODE_LEAVING) {
+        leave(node);
+        return;
+    }
+    struct ending ending = {.outcome = outcome,
+                            .exit_code = verdict_code(&node->params->exit, outcome, code),
+                            .why = why,
+                            .manner = MANNER_STOP,
+                            .deadline = node->notice.deadline};
+    stop(node, &ending);
+}
+
+static void chief_lost(struct node *node)
+{
+    char why[192];
+    bool has_notice = node->grace.is_live || node->notice.is_live;
+    if (node->state >= NODE_STOPPING) {
+        stop_alone(node, OUTCOME_UNKNOWN, 0, "");
+    } else if (!node->uplink.was_welcome && node->grace.is_live) {
+        stop_alone(node, OUTCOME_PREEMPTED, 0, "the notice came before the job was joined");
+    } else if (!node->uplink.was_welcome) {
+        snprintf(why, sizeof why, "could not join the job: %.150s", node->uplink.why);
+        stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
+    } else {
+        snprintf(why, sizeof why, "node 0 is lost: %.150s", node->uplink.why);
+        stop_alone(node, has_notice ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_NODE_LOST, 0, why);
+    }
+}
+
+/* --- children --- */
+
+static void record_fault(struct node *node, const struct node_fault *fault)
+{
+    if (node->fault.kind != FAULT_NONE || node->state > NODE_RUNNING)
+        return;
+    node->fault = *fault;
+    node->fault.at = node->out->now;
+    node->is_dirty = true;
+}
+
+static void on_child_started(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    child->state = CHILD_RUNNING;
+    child->pid = event->child.pid;
+    node->nrunning++;
+    node->is_tree_empty = false;
+    node->is_dirty = true;
+}
+
+static void on_child_failed(struct node *node, const struct event *event)
+{
+    static const int codes[ERR__COUNT] = {
+        [ERR_NOT_FOUND] = EXIT_NOT_FOUND, [ERR_NOT_EXEC] = EXIT_NOT_EXECUTABLE};
+    struct child *child = &node->children[event->child.index];
+    int code = codes[event->child.err->code];
+    struct node_fault fault = {
+        .kind = FAULT_START, .rank = -1, .code = code ? code : EXIT_OWN_ERROR};
+    str_copy(fault.text, sizeof fault.text, event->child.err->text);
+    record_fault(node, &fault);
+    /* Started, then found not to be executable: it is gone all the same. */
+    node->nrunning -= child->state == CHILD_RUNNING;
+    child->state = CHILD_ENDED;
+    node->nended++;
+}
+
+/* What is left behind by commands that have ended is not ours to keep. */
+static void sweep_if_last(struct node *node)
+{
+    if (node->nrunning > 0 || node->is_tree_empty || node->params->leftovers == LEFTOVERS_LEAVE ||
+        node->state != NODE_RUNNING)
+        return;
+    struct ladder_times times = times_until(node, node->notice.deadline);
+    ladder_sweep(&node->ladder, &times);
+}
+
+static int rank_of_pid(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->ranks.n; i++)
+        if (node->ranks.members[i].pid == pid)
+            return node->ranks.members[i].rank;
+    return -1;
+}
+
+static void on_child_exited(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    if (child->state != CHILD_RUNNING)
+        return;
+    child->state = CHILD_ENDED;
+    child->status = event->child.status;
+    node->nrunning--;
+    node->nended++;
+    node->is_dirty = true;
+    int code = verdict_of_status(child->status);
+    if (code != 0) {
+        bool is_signal = code >= EXIT_BY_SIGNAL && (child->status & 0x7f) != 0;
+        char how[80];
+        struct node_fault fault = {is_signal ? FAULT_SIGNAL : FAULT_EXIT,
+                                   .rank = rank_of_pid(node, child->pid), .pid = child->pid,
+                                   .code = code};
+        snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
+                 verdict_text_of_status(child->status, how, sizeof how));
+        record_fault(node, &fault);
+    }
+    sweep_if_last(node);
+    check_gone(node);
+}
+
+static void on_tree_empty(struct node *node, const struct event *event)
+{
+    node->is_tree_empty = true;
+    node->is_dirty = true;
+    if (node->state == NODE_RUNNING)
+        ladder_stop(&node->ladder);
+    check_gone(node);
+}
+
+/* --- notices --- */
+
+static void log_notice_change(struct node *node, enum grace_change change)
+{
+    const struct grace *g = &node->grace;
+    double left = (double)(g->deadline - node->out->now) / (double)NS_PER_S;
+    if (change == GRACE_NEW || change == GRACE_SOONER)
+        out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %.3g s left", g->source,
+                g->text[0] ? " " : "", g->text, left);
+    else if (change == GRACE_HURRIED && g->hurry == HURRY_SAVE)
+        out_log(node->out, LOG_NOTICE, "notice", "%s again: save now, train no further", g->source);
+    else if (change == GRACE_HURRIED)
+        out_log(node->out, LOG_NOTICE, "notice", "%s a third time: stop", g->source);
+}
+
+static void take_notice(struct node *node, enum grace_change change)
+{
+    if (change == GRACE_SAME)
+        return;
+    log_notice_change(node, change);
+    /* Whether there is anything to save depends on the steps: they are read first. */
+    node->notice_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
+    out_simple(node->out, ACT_STATE);
+    if (node->grace.hurry == HURRY_STOP)
+        ladder_hurry(&node->ladder, node->out->now);
+    if (!node->uplink.was_welcome)
+        chief_lost(node); /* nothing was started: there is nobody to tell */
+}
+
+/* A signal that ends programs ends a pchrun that has not started any yet. */
+static void forward(struct node *node, int number)
+{
+    bool ends = number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+    if (node->state != NODE_WAITING) {
+        out_signal(node->out, number, TARGET_CHILDREN);
+        return;
+    }
+    if (!ends)
+        return;
+    struct node_fault fault = {.kind = FAULT_SIGNAL, .rank = -1, .code = EXIT_BY_SIGNAL + number};
+    snprintf(fault.text, sizeof fault.text, "signal %d (%s) came before the start", number,
+             strsignal(number));
+    record_fault(node, &fault);
+    if (!node->uplink.was_welcome)
+        stop_alone(node, OUTCOME_FAILED, fault.code, fault.text);
+}
+
+static void on_signal(struct node *node, const struct event *event)
+{
+    int number = event->signal.number;
+    const struct signal_plan *plan = &node->params->signals[number];
+    switch (plan->rule) {
+    case SIGNAL_PREEMPT:
+        take_notice(node, grace_signal(&node->grace, number, node->out->now, plan->grace_ns));
+        break;
+    case SIGNAL_CHECKPOINT:
+        node->checkpoint_asked++;
+        node->is_dirty = true;
+        break;
+    case SIGNAL_FORWARD:
+        /* The keyboard's signals have reached the commands already, if there are any; and what one
+         * of them sent us is not sent back. */
+        if (event->signal.from == SIGNAL_FROM_OUTSIDE || node->state == NODE_WAITING)
+            forward(node, number);
+        break;
+    case SIGNAL_IGNORE:
+        break;
+    }
+}
+
+/* --- processes --- */
+
+static void welcome(struct node *node, const struct member *m)
+{
+    struct procmsg msg = {.type = PROCMSG_WELCOME,
+                          .rank = m->rank,
+                          .local_rank = m->local_rank,
+                          .world_size = node->ranks.world_size,
+                          .local_world_size = node->ranks.expected,
+                          .step = node->commit_step,
+                          .number = node->uplink.attempt,
+                          .generation = node->uplink.generation};
+    out_proc(node->out, m->slot, &msg);
+}
+
+static void on_proc_attached(struct node *node, const struct event *event)
+{
+    struct err err;
+    struct member *m = ranks_attach(&node->ranks, node->params, event->proc.slot, event->proc.pid,
+                                    event->proc.msg, &err);
+    if (!m) {
+        struct procmsg msg = {.type = PROCMSG_REFUSED};
+        str_copy(msg.text, sizeof msg.text, err.text);
+        out_log(node->out, LOG_ERROR, "attach", "refused process %d: %s", event->proc.pid,
+                err.text);
+        out_proc(node->out, event->proc.slot, &msg);
+        out_act(node->out,
+                &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = event->proc.slot}});
+        /* A world that does not fit together never will: the job fails, all of it. */
+        struct node_fault fault = {
+            .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
+        str_copy(fault.text, sizeof fault.text, err.text);
+        record_fault(node, &fault);
+        return;
+    }
+    round_attached(&node->round, m);
+    welcome(node, m);
+    out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
+            node->ranks.world_size, m->pid);
+    node->has_roster = false;
+    node->is_dirty = true;
+}
+
+static void on_proc_error(struct node *node, const struct member *m, const struct procmsg *msg)
+{
+    out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, msg->text);
+    struct node_fault fault = {.kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid};
+    fault.code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
+    str_copy(fault.text, sizeof fault.text, msg->text);
+    record_fault(node, &fault);
+}
+
+static void on_proc_message(struct node *node, const struct event *event)
+{
+    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    const struct procmsg *msg = event->proc.msg;
+    if (!m)
+        return;
+    node->is_dirty = true;
+    if (msg->type == PROCMSG_DONE) {
+        m->is_done = true;
+        m->step = msg->step > m->step && msg->step < GATE_STEP_MAX ? msg->step : m->step;
+        ranks_end(&node->ranks, m);
+        round_ended(&node->round);
+    } else if (msg->type == PROCMSG_NOTICE && msg->number > 0 && msg->number < 65) {
+        const struct signal_plan *plan = &node->params->signals[msg->number];
+        if (plan->rule == SIGNAL_PREEMPT)
+            take_notice(
+                node, grace_shield(&node->grace, (int)msg->number, node->out->now, plan->grace_ns));
+    } else if (msg->type == PROCMSG_ERROR) {
+        on_proc_error(node, m, msg);
+    } else {
+        round_message(&node->round, m, msg);
+    }
+}
+
+static void on_proc_gone(struct node *node, const struct event *event)
+{
+    ranks_gone(&node->ranks, event->proc.slot);
+    round_ended(&node->round);
+    node->is_dirty = true;
+}
+
+static void on_steps(struct node *node, const struct event *event)
+{
+    struct err err;
+    bool ok = ranks_read_steps(&node->ranks, event->steps.by_slot, &err);
+    bool had_to_vote = round_wants_steps(&node->round);
+    round_steps_read(&node->round, ok ? NULL : &err);
+    if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps)
+        node->is_dirty = true;
+    node->notice_wants_steps = false;
+}
+
+static void on_prepared(struct node *node, const struct event *event)
+{
+    round_prepared(&node->round, event->written.err);
+    node->is_dirty = true;
+}
+
+/* --- the chief --- */
+
+static void take_commit(struct node *node, const struct peermsg *msg)
+{
+    if (msg->order.commit_step <= node->commit_step || msg->order.start == 0)
+        return;
+    node->commit_step = msg->order.commit_step;
+    node->commit_at = node->out->now;
+    out_step(node->out, ACT_COMMITTED, node->commit_step);
+}
+
+static void take_notice_of_job(struct node *node, const struct peer_order *order)
+{
+    bool was_live = node->notice.is_live;
+    int64_t deadline = order->has_notice ? node->out->now + order->notice_left_ns : CLOCK_NEVER;
+    node->notice.is_live = order->has_notice;
+    node->notice.node_rank = order->notice_node;
+    node->notice.deadline = deadline;
+    if (!was_live && !order->has_notice)
+        return;
+    char text[64] = "";
+    if (order->has_notice)
+        str_addf(text, sizeof text, "preemption notice on node %d", order->notice_node);
+    out_act(node->out, &(struct action){.type = ACT_NOTICE,
+                                        .notice = {.text = text, .deadline_ns = deadline}});
+}
+
+static void start(struct node *node)
+{
+    enter(node, NODE_RUNNING);
+    out_act(node->out, &(struct action){.type = ACT_START,
+                                        .start = {.attempt = node->uplink.attempt,
+                                                  .generation = node->uplink.generation,
+                                                  .resume_step = node->commit_step}});
+}
+
+static void take_order(struct node *node, const struct peermsg *msg)
+{
+    const struct peer_order *order = &msg->order;
+    node->is_dirty = true;
+    node->has_roster = order->roster;
+    take_commit(node, msg);
+    take_notice_of_job(node, order);
+    if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
+        start(node);
+    round_order(&node->round, &msg->stamp, order);
+    if (order->end >= END_STOP && node->state < NODE_STOPPING) {
+        struct ending ending = {
+            .outcome =
+                order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN,
+            .exit_code = order->exit_code,
+            .why = order->why,
+            .manner = (enum peer_manner)order->manner,
+            .deadline = order->end_left_ms < 0 ? CLOCK_NEVER
+                                               : node->out->now + order->end_left_ms * NS_PER_MS};
+        stop(node, &ending);
+    }
+    if (order->end == END_LEAVE && node->state < NODE_DONE)
+        leave(node);
+}
+
+void node_message(struct node *node, const struct peermsg *msg)
+{
+    if (node->state == NODE_DONE)
+        return;
+    switch (uplink_message(&node->uplink, msg)) {
+    case UPLINK_ORDER:
+        take_order(node, msg);
+        break;
+    case UPLINK_WELCOME:
+        if (msg->welcome.resume_step && node->state == NODE_WAITING)
+            node->commit_step = msg->welcome.resume_step;
+        node->has_roster = false;
+        node->is_dirty = true;
+        break;
+    case UPLINK_REFUSED:
+        stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, node->uplink.why);
+        break;
+    case UPLINK_LOST:
+        chief_lost(node);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_start(struct node *node, const struct event *event)
+{
+    uplink_start(&node->uplink);
+}
+
+static void on_chief_up(struct node *node, const struct event *event)
+{
+    uplink_up(&node->uplink);
+}
+
+static void on_chief_down(struct node *node, const struct event *event)
+{
+    if (event->peer.conn == CONN_CHIEF)
+        uplink_down(&node->uplink, event->peer.why ? event->peer.why : "closed");
+}
+
+/* --- time --- */
+
+static void climb(struct node *node)
+{
+    struct ladder_rung rung;
+    while (ladder_climb(&node->ladder, node->out->now, &rung)) {
+        if (rung.signal) {
+            out_log(node->out, rung.signal == SIGKILL ? LOG_WARN : LOG_INFO, "stop",
+                    "sending %s to %s", rung.signal == SIGKILL ? "SIGKILL" : "a signal",
+                    rung.target == TARGET_TREE ? "all that is left" : "the processes");
+            out_signal(node->out, rung.signal, rung.target);
+        } else {
+            out_log(node->out, LOG_ERROR, "stop",
+                    "processes that cannot be killed are left behind");
+            node->has_given_up = true;
+            node->is_dirty = true;
+        }
+    }
+    check_gone(node);
+}
+
+void node_timers(struct node *node)
+{
+    if (node->state == NODE_DONE)
+        return;
+    climb(node);
+    if (node->state == NODE_DONE)
+        return;
+    round_release_own(&node->round, node->out->now - node->params->commit_wait_ns);
+    enum uplink_event event = uplink_timers(&node->uplink);
+    if (event == UPLINK_LOST)
+        chief_lost(node);
+    else if (event == UPLINK_STEPS)
+        out_simple(node->out, ACT_READ_STEPS);
+    if (node->state < NODE_DONE && node->leave_at <= node->out->now)
+        leave(node);
+}
+
+int64_t node_wake_at(const struct node *node)
+{
+    if (node->state == NODE_DONE)
+        return CLOCK_NEVER;
+    int64_t wake = clock_min(ladder_wake_at(&node->ladder), uplink_wake_at(&node->uplink));
+    int64_t since = round_own_since(&node->round);
+    if (since != CLOCK_NEVER)
+        wake = clock_min(wake, since + node->params->commit_wait_ns);
+    return clock_min(wake, node->leave_at);
+}
+
+void node_forgive(struct node *node, int64_t away)
+{
+    uplink_forgive(&node->uplink, away);
+}
+
+/* --- the table --- */
+
+typedef void handler(struct node *node, const struct event *event);
+
+#define FROM(state) (1U << (state))
+#define ALIVE       (FROM(NODE_RUNNING) | FROM(NODE_STOPPING) | FROM(NODE_LEAVING))
+#define ANY         (FROM(NODE_WAITING) | ALIVE)
+
+static const struct {
+    handler *handle;
+    unsigned states; /* in which it can happen */
+    const char *name;
+} table[EV__COUNT] = {
+    [EV_START] = {on_start, FROM(NODE_WAITING), "start"},
+    [EV_SIGNAL] = {on_signal, ANY, "signal"},
+    [EV_CHILD_STARTED] = {on_child_started, ALIVE, "child started"},
+    [EV_CHILD_FAILED] = {on_child_failed, ALIVE, "child failed to start"},
+    [EV_CHILD_EXITED] = {on_child_exited, ALIVE, "child exited"},
+    [EV_TREE_EMPTY] = {on_tree_empty, ANY, "tree empty"},
+    [EV_PROC_ATTACHED] = {on_proc_attached, ALIVE, "process attached"},
+    [EV_PROC_MESSAGE] = {on_proc_message, ALIVE, "process message"},
+    [EV_PROC_GONE] = {on_proc_gone, ALIVE, "process gone"},
+    [EV_STEPS] = {on_steps, ANY, "steps"},
+    [EV_PREPARED] = {on_prepared, ALIVE, "record written"},
+    [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
+    [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},
+};
+
+void node_event(struct node *node, const struct event *event)
+{
+    if (node->state == NODE_DONE || !table[event->type].handle)
+        return;
+    if (!(table[event->type].states & FROM(node->state))) {
+        out_log(node->out, LOG_ERROR, "bug", "event \"%s\" in state \"%s\"",
+                table[event->type].name, state_names[node->state]);
+        return;
+    }
+    table[event->type].handle(node, event);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node: the life of one supervisor: it waits for the job to come together, runs its processes, ends
+ * them in the manner that the chief orders, and leaves when the chief says so. What it knows goes
+ * to the chief as STATUS; what it does comes from the chief's ORDER, on one node as on a thousand.
+ * Alone it decides only when there is no chief (any more). Owned by core; pure.
+ */
+#ifndef PCHRUN_CORE_NODE_H
+#define PCHRUN_CORE_NODE_H
+
+#include "core/grace.h"
+#include "core/ladder.h"
+#include "core/out.h"
+#include "core/ranks.h"
+#include "core/round.h"
+#include "core/uplink.h"
+
+enum node_state {
+    NODE_WAITING,  /* for the join */
+    NODE_RUNNING,  /* its processes were started; it stays here when they have ended */
+    NODE_STOPPING, /* the job ends: the ladder */
+    NODE_LEAVING,  /* nothing is left here; waits for the others */
+    NODE_DONE,
+    NODE__COUNT
+};
+
+enum child_state { CHILD_NONE, CHILD_RUNNING, CHILD_ENDED };
+
+struct child {
+    enum child_state state;
+    int pid, status;
+};
+
+struct node_fault {
+    enum peer_fault_kind kind;
+    int rank, pid, code;
+    int64_t at;
+    char text[160];
+};
+
+struct node {
+    const struct core_params *params;
+    struct out *out;
+    enum node_state state;
+    struct child children[CORE_CHILDREN_MAX];
+    int nrunning, nended;
+    bool is_tree_empty, has_given_up; /* the ladder ended and something is left */
+    struct ranks ranks;
+    struct round round;
+    struct grace grace;
+    struct ladder ladder;
+    struct uplink uplink;
+    bool is_dirty;           /* STATUS is to be sent */
+    bool has_roster;         /* the chief knows our ranks */
+    bool notice_wants_steps; /* the notice is told with the steps as they are now */
+    uint32_t checkpoint_asked;
+    struct node_fault fault;
+    struct { /* the job's notice, as the chief told it */
+        bool is_live;
+        int node_rank;
+        int64_t deadline;
+    } notice;
+    uint64_t commit_step;
+    int64_t commit_at;
+    /* the end */
+    enum outcome outcome;
+    int exit_code;
+    char why[192];
+    bool is_alone;    /* the chief is lost: nobody says LEAVE */
+    int64_t leave_at; /* leaves by itself then, CLOCK_NEVER: not */
+};
+
+void node_init(struct node *node, const struct core_params *params, struct out *out);
+void node_event(struct node *node, const struct event *event);
+/* A message of the chief. */
+void node_message(struct node *node, const struct peermsg *msg);
+void node_timers(struct node *node);
+int64_t node_wake_at(const struct node *node);
+void node_forgive(struct node *node, int64_t away);
+/* Sends STATUS if anything in it has changed. */
+void node_flush(struct node *node);
+const char *node_state_name(const struct node *node);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a node tells the chief: its STATUS, made anew from its state whenever that has changed. See
+ * node.h.
+ */
+#include "base/str.h"
+#include "core/node.h"
+
+static enum peer_life life_of(const struct node *node)
+{
+    if (node->state >= NODE_LEAVING)
+        return LIFE_GONE;
+    if (node->fault.kind != FAULT_NONE)
+        return LIFE_FAILED;
+    if (node->state == NODE_WAITING)
+        return LIFE_WAITING;
+    bool is_swept =
+        node->is_tree_empty || node->has_given_up || node->params->leftovers == LEFTOVERS_LEAVE;
+    bool is_finished = node->nrunning == 0 && node->nended >= node->params->children && is_swept;
+    return is_finished ? LIFE_FINISHED : LIFE_RUNNING;
+}
+
+static void fill_notice(const struct node *node, struct peer_status *status)
+{
+    const struct grace *g = &node->grace;
+    status->checkpoint_asked = node->checkpoint_asked;
+    status->has_notice = g->is_live && !node->notice_wants_steps;
+    if (!status->has_notice)
+        return;
+    status->notice_left_ns = g->deadline - node->out->now;
+    status->notice_hurry = g->hurry;
+    str_copy(status->notice_source, sizeof status->notice_source, g->source);
+    str_copy(status->notice_text, sizeof status->notice_text, g->text);
+}
+
+static void fill_fault(const struct node *node, struct peer_status *status)
+{
+    const struct node_fault *f = &node->fault;
+    status->fault = (uint8_t)f->kind;
+    if (f->kind == FAULT_NONE)
+        return;
+    status->fault_rank = f->rank;
+    status->fault_pid = f->pid;
+    status->fault_code = f->code;
+    status->fault_ago_ns = node->out->now - f->at;
+    str_copy(status->fault_text, sizeof status->fault_text, f->text);
+}
+
+static void fill_ranks(const struct node *node, struct peer_status *status)
+{
+    const struct ranks *r = &node->ranks;
+    status->expected = r->expected == RANKS_UNKNOWN ? PEERMSG_UNKNOWN : (uint16_t)r->expected;
+    status->attached = (uint16_t)r->n;
+    status->highest = ranks_highest(r);
+    status->lowest = ranks_lowest(r);
+    status->stepped = ranks_have_stepped(r);
+    for (int i = 0; i < r->n; i++)
+        status->done += r->members[i].is_done;
+    status->first_step = r->stride.offset;
+    status->stride = r->stride.period;
+    status->last_step = ranks_last_step(r);
+    status->world_size = (uint32_t)r->world_size;
+    if (!node->has_roster && ranks_are_complete(r) &&
+        !ranks_roster(r, status->roster, sizeof status->roster))
+        str_copy(status->roster, sizeof status->roster, "?");
+}
+
+void node_flush(struct node *node)
+{
+    if (!node->is_dirty)
+        return;
+    node->is_dirty = false;
+    struct peermsg msg = {.type = PEERMSG_STATUS,
+                          .stamp = {.round = node->round.id, .ballot = node->round.ballot}};
+    msg.status.life = (uint8_t)life_of(node);
+    fill_ranks(node, &msg.status);
+    round_status(&node->round, &msg.status);
+    fill_notice(node, &msg.status);
+    fill_fault(node, &msg.status);
+    uplink_send_status(&node->uplink, &msg);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See round.h.
+ */
+#include "core/round.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "wire/gate.h"
+
+#include <string.h>
+
+void round_init(struct round *round, struct ranks *ranks, struct out *out)
+{
+    *round = (struct round){.ranks = ranks,
+                            .out = out,
+                            .word = gate_make(GATE_OPEN, 0, false, false),
+                            .is_closed = true};
+}
+
+/* --- the gate and who waits at it --- */
+
+static void set_gate(struct round *round, uint64_t word)
+{
+    if (word == round->word)
+        return;
+    round->word = word;
+    out_act(round->out, &(struct action){.type = ACT_GATE, .gate = word});
+    for (int i = 0; i < round->ranks->n; i++) {
+        struct member *m = &round->ranks->members[i];
+        if (m->wait != WAIT_GATE)
+            continue;
+        m->wait = WAIT_NONE;
+        out_proc(round->out, m->slot, &(struct procmsg){.type = PROCMSG_LOOK});
+    }
+}
+
+static void lift_gate(struct round *round)
+{
+    if (!round->is_ending)
+        set_gate(round, gate_make(GATE_OPEN, 0, false, false));
+}
+
+static bool has_served(const struct round *round, const struct member *m)
+{
+    return m->is_ended || m->served_round == round->id;
+}
+
+static int count_served(const struct round *round)
+{
+    int n = 0;
+    for (int i = 0; i < round->ranks->n; i++)
+        n += has_served(round, &round->ranks->members[i]);
+    return n;
+}
+
+/* A decided gate stays until the last process has served or ended; then nobody needs it. */
+static void lift_if_served(struct round *round)
+{
+    if (gate_is_decided(round->word) && count_served(round) == round->ranks->n)
+        lift_gate(round);
+}
+
+/* --- answers --- */
+
+static void answer(struct round *round, struct member *m, bool leaves, bool is_committed)
+{
+    m->wait = WAIT_NONE;
+    out_proc(round->out, m->slot,
+             &(struct procmsg){.type = PROCMSG_ANSWER,
+                               .step = m->wait_step,
+                               .action = leaves ? PROC_EXIT : PROC_CONTINUE,
+                               .committed = is_committed});
+}
+
+static bool waits_for_answer(const struct member *m)
+{
+    return m->wait == WAIT_SAVE || m->wait == WAIT_HELD;
+}
+
+static void answer_round(struct round *round)
+{
+    for (int i = 0; i < round->ranks->n; i++) {
+        struct member *m = &round->ranks->members[i];
+        if (waits_for_answer(m) && m->wait_round == round->id)
+            answer(round, m, round->leaves, round->phase == PHASE_COMMITTED);
+    }
+}
+
+/* While a round is open nobody may be kept from its gate by a save of its own; the own save can
+ * still be committed later. */
+static bool is_open(const struct round *round)
+{
+    return !round->is_closed;
+}
+
+static bool waits_for_own(const struct member *m)
+{
+    return m->wait == WAIT_SAVE && m->wait_round == 0;
+}
+
+void round_release_own(struct round *round, int64_t since)
+{
+    for (int i = 0; i < round->ranks->n; i++) {
+        struct member *m = &round->ranks->members[i];
+        bool is_over = m->wait_step <= round->own_closed || m->wait_since <= since;
+        if (waits_for_own(m) && (is_over || is_open(round)))
+            answer(round, m, false, m->wait_step <= round->commit_step);
+    }
+}
+
+int64_t round_own_since(const struct round *round)
+{
+    int64_t oldest = CLOCK_NEVER;
+    for (int i = 0; i < round->ranks->n; i++)
+        if (waits_for_own(&round->ranks->members[i]))
+            oldest = clock_min(oldest, round->ranks->members[i].wait_since);
+    return oldest;
+}
+
+/* --- the chief's orders --- */
+
+static void open_ballot(struct round *round, const struct peer_stamp *stamp,
+                        const struct peer_order *order)
+{
+    if (stamp->round != round->id) {
+        round->opened_at = round->out->now;
+        round->decided_at = round->saved_at = round->closed_at = 0;
+        round->save_error[0] = '\0';
+    }
+    round->id = stamp->round;
+    round->ballot = stamp->ballot;
+    round->phase = PHASE_PROPOSED;
+    round->save_step = order->save_step;
+    round->is_closed = false;
+    round->vote = VOTE_NONE;
+    round_release_own(round, 0);
+    /* First the gate, then the steps: whoever finishes a step between the two sees the gate. */
+    set_gate(round, gate_make(order->save_step, round->id, false, false));
+    out_simple(round->out, ACT_READ_STEPS);
+}
+
+static void decide(struct round *round, const struct peer_order *order)
+{
+    if (round->decided_at)
+        return;
+    round->phase = PHASE_DECIDED;
+    round->ends_run = order->ends_run;
+    round->decided_at = round->out->now;
+    set_gate(round, gate_make(round->save_step, round->id, true, round->ends_run));
+    lift_if_served(round);
+}
+
+static void close_round(struct round *round, const struct peer_stamp *stamp,
+                        const struct peer_order *order)
+{
+    bool is_ours = stamp->round == round->id && round->phase != PHASE_IDLE;
+    round->id = stamp->round;
+    round->is_closed = true;
+    round->leaves = order->leave;
+    round->closed_at = round->out->now;
+    /* Others may have saved in a round that failed, so ours serve it, too, even if the decision
+     * itself was lost on its way. */
+    if (order->phase == PHASE_FAILED && is_ours)
+        decide(round, order);
+    round->phase = order->phase;
+    if (order->phase == PHASE_ABORTED && !round->decided_at)
+        lift_gate(round);
+    lift_if_served(round);
+    answer_round(round);
+}
+
+void round_order(struct round *round, const struct peer_stamp *stamp,
+                 const struct peer_order *order)
+{
+    round->commit_step = order->commit_step;
+    if (order->own_closed > round->own_closed) {
+        round->own_closed = order->own_closed;
+        round_release_own(round, 0);
+    }
+    if (round->is_ending || stamp->round < round->id)
+        return;
+    bool is_new = stamp->round > round->id;
+    if (is_new && is_open(round)) {
+        out_log(round->out, LOG_ERROR, "round", "round %u was opened before round %u was closed",
+                stamp->round, round->id);
+        return;
+    }
+    switch (order->phase) {
+    case PHASE_IDLE:
+        break;
+    case PHASE_PROPOSED:
+        if (is_new || (!round->is_closed && !round->decided_at && stamp->ballot > round->ballot))
+            open_ballot(round, stamp, order);
+        break;
+    case PHASE_DECIDED:
+        if (!is_new && !round->is_closed && stamp->ballot == round->ballot)
+            decide(round, order);
+        break;
+    case PHASE_COMMITTED:
+    case PHASE_FAILED:
+    case PHASE_ABORTED:
+        if (is_new || !round->is_closed)
+            close_round(round, stamp, order);
+        break;
+    }
+}
+
+void round_end(struct round *round)
+{
+    set_gate(round, gate_leave());
+    round->is_ending = true;
+    round->is_closed = true;
+    for (int i = 0; i < round->ranks->n; i++) {
+        struct member *m = &round->ranks->members[i];
+        if (waits_for_answer(m))
+            answer(round, m, true, round->phase == PHASE_COMMITTED && m->wait_round == round->id);
+    }
+}
+
+/* --- the vote --- */
+
+bool round_wants_steps(const struct round *round)
+{
+    return is_open(round) && round->phase == PHASE_PROPOSED && round->vote == VOTE_NONE;
+}
+
+static void fail_save(struct round *round, struct member *m, const char *why)
+{
+    if (!round->save_error[0]) {
+        str_copy(round->save_error, sizeof round->save_error, why);
+        out_log(round->out, LOG_ERROR, "save", "%s", why);
+    }
+    if (m)
+        m->failed_round = m->served_round = round->id;
+}
+
+void round_steps_read(struct round *round, const struct err *bad)
+{
+    if (!round_wants_steps(round))
+        return;
+    if (bad) {
+        fail_save(round, NULL, bad->text);
+        return;
+    }
+    bool is_below = true;
+    for (int i = 0; i < round->ranks->n; i++) {
+        const struct member *m = &round->ranks->members[i];
+        /* The ended count, too: one that has passed the step would never save it. */
+        is_below = is_below && m->step < round->save_step;
+    }
+    round->vote = is_below ? VOTE_ACK : VOTE_NACK;
+}
+
+/* --- records --- */
+
+static int count_saved(const struct round *round, uint64_t *ret_step, bool *ret_mismatch)
+{
+    int n = 0;
+    *ret_mismatch = false;
+    *ret_step = 0;
+    for (int i = 0; i < round->ranks->n; i++) {
+        const struct member *m = &round->ranks->members[i];
+        if (round->id == 0 || m->saved_round != round->id)
+            continue;
+        if (n++ > 0 && m->saved_step != *ret_step)
+            *ret_mismatch = true;
+        else
+            *ret_step = m->saved_step;
+    }
+    return n;
+}
+
+/* Before SAVED is said to the chief, this node's own record is written: a restart finds by it what
+ * each rank saved where. */
+static void write_next(struct round *round)
+{
+    uint64_t step;
+    bool mismatch;
+    if (round->writing != WRITING_NOTHING)
+        return;
+    uint64_t own = ranks_own_step(round->ranks);
+    if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&
+        round->prepared_round != round->id && !round->save_error[0] &&
+        count_saved(round, &step, &mismatch) == round->ranks->n && !mismatch) {
+        round->saved_at = round->out->now;
+        round->writing = WRITING_ROUND;
+        round->writing_step = step;
+    } else if (own > round->prepared_own && own > round->failed_own) {
+        round->writing = WRITING_OWN;
+        round->writing_step = own;
+    } else {
+        return;
+    }
+    out_step(round->out, ACT_PREPARE, round->writing_step);
+}
+
+void round_prepared(struct round *round, const struct err *bad)
+{
+    enum round_writing what = round->writing;
+    round->writing = WRITING_NOTHING;
+    if (bad && what == WRITING_ROUND)
+        fail_save(round, NULL, bad->text);
+    else if (bad)
+        out_log(round->out, LOG_ERROR, "save", "step %llu: %s",
+                (unsigned long long)round->writing_step, bad->text);
+    else if (what == WRITING_ROUND)
+        round->prepared_round = round->id;
+    if (!bad && round->writing_step > round->prepared_own)
+        round->prepared_own = round->writing_step;
+    else if (bad && what == WRITING_OWN)
+        round->failed_own = round->writing_step;
+    write_next(round);
+}
+
+/* --- what processes say --- */
+
+/* A process knows a round by its tag. 0: an own save, or a round that is over. */
+static uint32_t round_of_tag(const struct round *round, uint32_t tag)
+{
+    return tag != 0 && tag == gate_tag_of(round->id) ? round->id : 0;
+}
+
+static void wait_for_answer(struct round *round, struct member *m, enum member_wait wait,
+                            const struct procmsg *msg)
+{
+    uint32_t id = round_of_tag(round, msg->tag);
+    m->wait = wait;
+    m->wait_step = msg->step;
+    m->wait_round = id;
+    m->wait_since = round->out->now;
+    if (round->is_ending)
+        answer(round, m, true, id && round->phase == PHASE_COMMITTED);
+    else if (msg->tag != 0 && (id == 0 || round->is_closed))
+        /* Its round is over: it is answered at once, never dropped. */
+        answer(round, m, id && round->leaves, id && round->phase == PHASE_COMMITTED);
+    else if (msg->tag == 0)
+        round_release_own(round, 0);
+}
+
+static void on_saved(struct round *round, struct member *m, const struct procmsg *msg)
+{
+    uint32_t id = round_of_tag(round, msg->tag);
+    if (id) {
+        m->served_round = m->saved_round = id;
+        m->saved_step = msg->step;
+        m->has_waited = msg->wants_answer;
+    }
+    if (msg->step > 0)
+        ranks_add_own(m, msg->step);
+    if (msg->wants_answer)
+        wait_for_answer(round, m, WAIT_SAVE, msg);
+    lift_if_served(round);
+    write_next(round);
+}
+
+static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
+{
+    char why[sizeof round->save_error];
+    why[0] = '\0';
+    str_addf(why, sizeof why, "rank %d could not save step %llu: %.80s", m->rank,
+             (unsigned long long)msg->step, msg->text);
+    if (round_of_tag(round, msg->tag))
+        fail_save(round, m, why);
+    else
+        out_log(round->out, LOG_WARN, "save", "%s", why);
+    lift_if_served(round);
+}
+
+static void on_waiting(struct round *round, struct member *m, const struct procmsg *msg)
+{
+    m->step = msg->step <= GATE_STEP_MAX ? msg->step : m->step;
+    if (msg->word != round->word)
+        out_proc(round->out, m->slot, &(struct procmsg){.type = PROCMSG_LOOK});
+    else
+        m->wait = WAIT_GATE;
+}
+
+void round_attached(struct round *round, struct member *member)
+{
+    /* It serves the open round like everybody; one that has come after all had served does not. */
+    if (round->is_closed && !gate_is_decided(round->word))
+        member->served_round = round->id;
+}
+
+void round_message(struct round *round, struct member *m, const struct procmsg *msg)
+{
+    switch (msg->type) {
+    case PROCMSG_WAITING:
+        on_waiting(round, m, msg);
+        break;
+    case PROCMSG_SERVING:
+        if (round_of_tag(round, msg->tag))
+            m->served_round = round->id;
+        lift_if_served(round);
+        break;
+    case PROCMSG_SAVED:
+        on_saved(round, m, msg);
+        break;
+    case PROCMSG_SAVE_FAILED:
+        on_save_failed(round, m, msg);
+        break;
+    case PROCMSG_HELD:
+        wait_for_answer(round, m, WAIT_HELD, msg);
+        break;
+    default:
+        break;
+    }
+}
+
+void round_ended(struct round *round)
+{
+    lift_if_served(round);
+}
+
+void round_status(const struct round *round, struct peer_status *status)
+{
+    const struct ranks *ranks = round->ranks;
+    bool mismatch;
+    status->vote = (uint8_t)round->vote;
+    status->closed = round->is_closed;
+    status->saved = (uint16_t)count_saved(round, &status->saved_step, &mismatch);
+    status->mismatch = mismatch;
+    status->prepared = round->id > 0 && round->prepared_round == round->id;
+    status->served = (uint16_t)count_served(round);
+    status->all_wait = true;
+    for (int i = 0; i < ranks->n; i++) {
+        const struct member *m = &ranks->members[i];
+        bool has_saved = round->id > 0 && m->saved_round == round->id;
+        status->failed += round->id > 0 && m->failed_round == round->id;
+        status->ended += m->is_ended && !has_saved;
+        if (has_saved && !m->has_waited)
+            status->all_wait = false;
+    }
+    status->own_step = round->prepared_own;
+    str_copy(status->save_error, sizeof status->save_error, round->save_error);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See uplink.h.
+ */
+#include "core/uplink.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BACKOFF_FIRST_NS (50 * NS_PER_MS)
+#define BACKOFF_LAST_NS  NS_PER_S
+
+void uplink_init(struct uplink *u, struct out *out)
+{
+    const struct core_params *p = out->params;
+    *u = (struct uplink){.out = out,
+                         .conn = CONN_NONE,
+                         .is_member = p->node_rank > 0,
+                         .attempt = p->node_rank > 0 ? 0 : p->attempt,
+                         .generation = p->generation,
+                         .down_at = CLOCK_NEVER,
+                         .retry_at = CLOCK_NEVER,
+                         .heartbeat_at = CLOCK_NEVER,
+                         .backoff = BACKOFF_FIRST_NS};
+    str_copy(u->why, sizeof u->why, "no connection could be made yet");
+}
+
+static void say_hello(struct uplink *u)
+{
+    const struct core_params *p = u->out->params;
+    struct peermsg msg = {.type = PEERMSG_HELLO,
+                          .stamp = {.attempt = u->attempt, .generation = u->generation},
+                          .hello = {.incarnation = p->incarnation,
+                                    .node_rank = (uint32_t)p->node_rank,
+                                    .nnodes = (uint32_t)p->nnodes,
+                                    .commit_step = p->resume_step}};
+    str_copy(msg.hello.host, sizeof msg.hello.host, p->host);
+    str_copy(msg.hello.job, sizeof msg.hello.job, p->job);
+    str_copy(msg.hello.settings, sizeof msg.hello.settings, p->settings);
+    out_send(u->out, u->conn, &msg);
+}
+
+void uplink_start(struct uplink *u)
+{
+    u->started_at = u->last_heard = u->out->now;
+    if (u->is_member) {
+        out_simple(u->out, ACT_CONNECT);
+        return;
+    }
+    u->conn = CONN_SELF;
+    say_hello(u);
+}
+
+void uplink_up(struct uplink *u)
+{
+    u->conn = CONN_CHIEF;
+    u->retry_at = CLOCK_NEVER;
+    u->is_welcome = false;
+    say_hello(u);
+}
+
+void uplink_down(struct uplink *u, const char *why)
+{
+    if (u->conn != CONN_NONE || u->down_at == CLOCK_NEVER)
+        u->down_at = u->out->now;
+    u->conn = CONN_NONE;
+    u->is_welcome = false;
+    u->retry_at = u->out->now + u->backoff;
+    u->backoff = clock_min(2 * u->backoff, BACKOFF_LAST_NS);
+    u->heartbeat_at = CLOCK_NEVER;
+    str_copy(u->why, sizeof u->why, why);
+}
+
+/* A chief that came back with another incarnation has forgotten the job. */
+static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
+{
+    if (u->chief && u->chief != msg->welcome.incarnation) {
+        str_copy(u->why, sizeof u->why, "the chief was started anew while the job ran");
+        return UPLINK_LOST;
+    }
+    u->chief = msg->welcome.incarnation;
+    u->attempt = msg->stamp.attempt;
+    u->generation = msg->stamp.generation;
+    u->is_welcome = u->was_welcome = true;
+    u->down_at = CLOCK_NEVER;
+    u->backoff = BACKOFF_FIRST_NS;
+    u->last_heard = u->out->now;
+    if (u->is_member)
+        u->heartbeat_at = u->out->now;
+    return UPLINK_WELCOME;
+}
+
+static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
+{
+    if (!u->is_welcome || msg->stamp.attempt != u->attempt ||
+        msg->stamp.generation != u->generation)
+        return UPLINK_NOTHING;
+    u->last_heard = u->out->now;
+    if (msg->order.echo && msg->order.echo == u->beat_seq) {
+        u->rtt = u->out->now - u->beat_sent_at;
+        u->beat_seq = 0;
+    }
+    if (msg->stamp.seq <= u->seen)
+        return UPLINK_NOTHING;
+    u->seen = msg->stamp.seq;
+    return UPLINK_ORDER;
+}
+
+enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
+{
+    switch (msg->type) {
+    case PEERMSG_WELCOME:
+        return on_welcome(u, msg);
+    case PEERMSG_ORDER:
+        return on_order(u, msg);
+    case PEERMSG_REFUSED:
+        str_copy(u->why, sizeof u->why, msg->refused.why);
+        return UPLINK_REFUSED;
+    case PEERMSG_BYE:
+        str_copy(u->why, sizeof u->why, "the chief has left");
+        return UPLINK_LOST;
+    default:
+        return UPLINK_NOTHING;
+    }
+}
+
+/* When the chief's silence has lasted too long. */
+static int64_t lost_at(const struct uplink *u)
+{
+    const struct core_params *p = u->out->params;
+    if (!u->is_member)
+        return CLOCK_NEVER;
+    if (!u->was_welcome)
+        return u->started_at + p->join_timeout_ns;
+    int64_t silent = u->last_heard + p->heartbeat_timeout_ns;
+    return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
+}
+
+enum uplink_event uplink_timers(struct uplink *u)
+{
+    int64_t now = u->out->now;
+    if (lost_at(u) <= now) {
+        if (u->conn != CONN_NONE) {
+            char text[64];
+            str_duration(u->out->params->heartbeat_timeout_ns, text, sizeof text);
+            snprintf(u->why, sizeof u->why, "nothing was heard of the chief for %s", text);
+        }
+        return UPLINK_LOST;
+    }
+    if (u->retry_at <= now) {
+        u->retry_at = CLOCK_NEVER;
+        out_simple(u->out, ACT_CONNECT);
+    }
+    if (u->heartbeat_at <= now) {
+        u->heartbeat_at = now + u->out->params->heartbeat_interval_ns;
+        u->wants_heartbeat = true;
+        return UPLINK_STEPS;
+    }
+    return UPLINK_NOTHING;
+}
+
+int64_t uplink_wake_at(const struct uplink *u)
+{
+    return clock_min(lost_at(u), clock_min(u->retry_at, u->heartbeat_at));
+}
+
+void uplink_forgive(struct uplink *u, int64_t away)
+{
+    u->last_heard += away;
+    if (u->down_at != CLOCK_NEVER)
+        u->down_at += away;
+}
+
+void uplink_send_status(struct uplink *u, struct peermsg *msg)
+{
+    if (!u->is_welcome)
+        return;
+    msg->stamp.attempt = u->attempt;
+    msg->stamp.generation = u->generation;
+    msg->stamp.seq = ++u->seq;
+    msg->status.seen = u->seen;
+    msg->status.rtt_ns = (uint64_t)u->rtt;
+    if (u->wants_heartbeat) {
+        msg->status.wants_reply = true;
+        u->wants_heartbeat = false;
+        u->beat_seq = u->seq;
+        u->beat_sent_at = u->out->now;
+    }
+    out_send(u->out, u->conn, msg);
+}
+
+void uplink_bye(struct uplink *u)
+{
+    if (u->conn != CONN_CHIEF)
+        return;
+    struct peermsg msg = {.type = PEERMSG_BYE,
+                          .stamp = {.attempt = u->attempt, .generation = u->generation}};
+    out_send(u->out, u->conn, &msg);
+}
