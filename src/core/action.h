@@ -76,4 +76,7 @@ struct action {
     };
 };
 
+/* Performs one action. It is called while core_handle() runs and must not call core_handle(). */
+typedef void core_act_fn(void *shell, const struct action *action);
+
 #endif

@@ -9,34 +9,26 @@
 #include "core/verdict.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-bool chief_init(struct chief *chief, const struct core_params *params, struct out *out)
+void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
+                struct out *out)
 {
     memset(chief, 0, sizeof *chief);
     chief->params = params;
     chief->out = out;
+    chief->peers = peers;
     chief->order.commit_step = params->resume_step;
     chief->order_seq = 1;
     chief->next_loss_at = CLOCK_NEVER;
     chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
     chief->notice.deadline = CLOCK_NEVER;
     chief->stride = stride_make(0, 1);
-    chief->peers = calloc((size_t)params->nnodes, sizeof chief->peers[0]);
-    if (!chief->peers)
-        return false;
+    memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
     for (int i = 0; i < params->nnodes; i++) {
-        chief->peers[i].down_at = CLOCK_NEVER;
-        chief->peers[i].notice_deadline = CLOCK_NEVER;
+        peers[i].down_at = CLOCK_NEVER;
+        peers[i].notice_deadline = CLOCK_NEVER;
     }
-    return true;
-}
-
-void chief_fini(struct chief *chief)
-{
-    free(chief->peers);
-    chief->peers = NULL;
 }
 
 /* --- facts --- */
@@ -94,6 +86,7 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
     chief_set_fact(chief, peer, FACT_DONE, is_known && s->done == s->expected);
     chief_set_fact(chief, peer, FACT_FINISHED, has && s->life == LIFE_FINISHED);
+    chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
     chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
     chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
     note_round(chief, peer);
@@ -195,8 +188,6 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
 
 static void lose(struct chief *chief, struct peer *peer, const char *why)
 {
-    if (peer_is(peer, FACT_LOST) || peer_is(peer, FACT_GONE))
-        return;
     str_copy(peer->lost_why, sizeof peer->lost_why, why);
     chief_set_fact(chief, peer, FACT_LOST, true);
     out_log(chief->out, LOG_ERROR, "lost", "node %d (%s): %s", chief_rank_of(chief, peer),
@@ -207,7 +198,7 @@ static void on_bye(struct chief *chief, struct peer *peer)
 {
     if (!chief->order.start)
         chief_set_fact(chief, peer, FACT_JOINED, false);
-    else
+    else if (!peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE))
         lose(chief, peer, "its supervisor has left");
 }
 
@@ -260,7 +251,8 @@ void chief_event(struct chief *chief, const struct event *event)
 
 static int64_t loss_at(const struct chief *chief, const struct peer *peer)
 {
-    if (!peer_is(peer, FACT_JOINED) || peer_is(peer, FACT_LOST) || peer->conn == CONN_SELF)
+    bool is_over = peer_is(peer, FACT_LOST) || peer_is(peer, FACT_GONE);
+    if (!peer_is(peer, FACT_JOINED) || is_over || peer->conn == CONN_SELF)
         return CLOCK_NEVER;
     int64_t silent = peer->last_heard + chief->params->heartbeat_timeout_ns;
     if (peer->down_at == CLOCK_NEVER)
@@ -431,9 +423,9 @@ static void gather_notices(struct chief *chief)
     chief->notice.hurry = hurry;
 }
 
-/* Nobody has finished a step: there is nothing to save. Where nobody attached either, the program
- * may do something of its own with the signal, and we cannot know what. */
-static void leave_unsaved_work(struct chief *chief)
+/* Where nobody attached, the program may do something of its own with the signal, and we cannot
+ * know what. */
+void chief_leave_unsaved(struct chief *chief)
 {
     bool is_attached = any_is(chief, FACT_ATTACHED);
     chief_end(chief, &(struct chief_end){
@@ -466,12 +458,13 @@ static void decide_notice(struct chief *chief)
     } else if (chief->out->now >= chief_abort_at(chief)) {
         end_unsaved(chief, all_are(chief, FACT_COMPLETE) ? "the save was not committed in time"
                                                          : "not every rank had attached in time");
-    } else if (!any_is(chief, FACT_STEPPED) && !chief_is_deciding(chief)) {
-        leave_unsaved_work(chief);
     } else if (chief->order.phase == PHASE_PROPOSED) {
         chief->wants_to_end = true;
     } else if (chief_can_open(chief)) {
         chief_open_round(chief, true);
+    } else if (all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
+               !chief_is_deciding(chief)) {
+        chief_leave_unsaved(chief);
     }
 }
 

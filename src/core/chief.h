@@ -37,6 +37,7 @@ enum fact {
     FACT_WAITS,      /* every saver waits for the answer */
     FACT_DONE,       /* every rank said that it has trained to the end */
     FACT_FINISHED,   /* all its processes have ended, with success */
+    FACT_KNOWS,      /* of the notice, and has read its steps since */
     FACT_FAULT,
     FACT_GONE, /* nothing is left on it */
     FACT__COUNT
@@ -88,8 +89,9 @@ struct chief {
     int64_t end_deadline, leave_deadline;
 };
 
-MUST_CHECK bool chief_init(struct chief *chief, const struct core_params *params, struct out *out);
-void chief_fini(struct chief *chief);
+/* `peers`: room for params->nnodes of them, borrowed. */
+void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
+                struct out *out);
 void chief_event(struct chief *chief, const struct event *event);
 /* A message of a node, over `conn`. */
 void chief_message(struct chief *chief, int conn, const struct peermsg *msg);
@@ -127,6 +129,8 @@ struct chief_end {
 };
 /* The job ends: an open round is closed first. */
 void chief_end(struct chief *chief, const struct chief_end *end);
+/* Nobody has finished a step: there is nothing to save, and all leave. */
+void chief_leave_unsaved(struct chief *chief);
 /* No time is left for the round, only for ending what does not end by itself. */
 int64_t chief_abort_at(const struct chief *chief);
 

@@ -163,6 +163,10 @@ static void decide_proposed(struct chief *chief)
      * over. */
     if (!all_are(chief, FACT_VOTED))
         return;
+    if (chief->wants_to_end && !any_is(chief, FACT_STEPPED)) {
+        chief_leave_unsaved(chief); /* the votes came with the steps as they are now */
+        return;
+    }
     if (!any_is(chief, FACT_NACK)) {
         decide(chief);
         return;

@@ -17,6 +17,7 @@ struct core {
     struct out out;
     struct node node;
     struct chief chief; /* on node 0 */
+    struct peer *peers; /* the chief's */
     bool is_chief, is_busy;
     int64_t wake_at;
 };
@@ -31,10 +32,14 @@ struct core *core_new(const struct core_params *params, core_act_fn *act, void *
     core->is_chief = params->node_rank == 0;
     core->wake_at = CLOCK_NEVER;
     node_init(&core->node, &core->params, &core->out);
-    if (core->is_chief && !chief_init(&core->chief, &core->params, &core->out)) {
+    if (!core->is_chief)
+        return core;
+    core->peers = malloc((size_t)params->nnodes * sizeof core->peers[0]);
+    if (!core->peers) {
         free(core);
         return NULL;
     }
+    chief_init(&core->chief, &core->params, core->peers, &core->out);
     return core;
 }
 
@@ -42,8 +47,7 @@ void core_free(struct core *core)
 {
     if (!core)
         return;
-    if (core->is_chief)
-        chief_fini(&core->chief);
+    free(core->peers);
     free(core);
 }
 
@@ -70,10 +74,15 @@ static void forgive_absence(struct core *core, int64_t now)
 /* Node and chief answer each other until both have nothing more to say. */
 static void settle(struct core *core)
 {
+    enum { ROUNDS_MAX = 100 };
     struct peermsg msg;
     bool is_quiet = false;
-    while (!is_quiet) {
+    for (int i = 0; !is_quiet; i++) {
         is_quiet = true;
+        if (i == ROUNDS_MAX) {
+            out_log(&core->out, LOG_ERROR, "bug", "node 0 and its chief do not come to an end");
+            return;
+        }
         node_flush(&core->node);
         if (core->is_chief)
             chief_decide(&core->chief);

@@ -15,9 +15,6 @@
 #include "core/event.h"
 #include "core/params.h"
 
-/* Performs one action. It is called while core_handle() runs and must not call core_handle(). */
-typedef void core_act_fn(void *shell, const struct action *action);
-
 struct core;
 
 /* NULL only when memory is short. The caller ends it with core_free(). */

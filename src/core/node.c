@@ -63,12 +63,12 @@ static void leave(struct node *node)
 /* Are our processes gone, or given up? */
 static void check_gone(struct node *node)
 {
-    bool is_gone = node->nrunning == 0 && node->is_tree_empty;
+    bool is_gone = node->nstarting == 0 && node->nrunning == 0 && node->is_tree_empty;
     if (node->state != NODE_STOPPING || !(is_gone || node->has_given_up))
         return;
     ladder_stop(&node->ladder);
     enter(node, NODE_LEAVING);
-    if (node->is_alone)
+    if (node->is_alone || node->may_leave)
         leave(node);
 }
 
@@ -107,7 +107,7 @@ static void stop(struct node *node, const struct ending *ending)
     if (ending->deadline != CLOCK_NEVER)
         node->leave_at += ending->deadline - times.now;
     round_end(&node->round);
-    if (node->nrunning > 0 || !node->is_tree_empty)
+    if (node->nstarting > 0 || node->nrunning > 0 || !node->is_tree_empty)
         ladder_start(&node->ladder, ending->manner, sig, &times);
     enter(node, NODE_STOPPING);
     check_gone(node);
@@ -148,7 +148,7 @@ static void chief_lost(struct node *node)
 
 /* --- children --- */
 
-static void record_fault(struct node *node, const struct node_fault *fault)
+void node_record_fault(struct node *node, const struct node_fault *fault)
 {
     if (node->fault.kind != FAULT_NONE || node->state > NODE_RUNNING)
         return;
@@ -162,6 +162,7 @@ static void on_child_started(struct node *node, const struct event *event)
     struct child *child = &node->children[event->child.index];
     child->state = CHILD_RUNNING;
     child->pid = event->child.pid;
+    node->nstarting--;
     node->nrunning++;
     node->is_tree_empty = false;
     node->is_dirty = true;
@@ -176,11 +177,13 @@ static void on_child_failed(struct node *node, const struct event *event)
     struct node_fault fault = {
         .kind = FAULT_START, .rank = -1, .code = code ? code : EXIT_OWN_ERROR};
     str_copy(fault.text, sizeof fault.text, event->child.err->text);
-    record_fault(node, &fault);
+    node_record_fault(node, &fault);
     /* Started, then found not to be executable: it is gone all the same. */
     node->nrunning -= child->state == CHILD_RUNNING;
+    node->nstarting -= child->state == CHILD_NONE;
     child->state = CHILD_ENDED;
     node->nended++;
+    check_gone(node);
 }
 
 /* What is left behind by commands that have ended is not ours to keep. */
@@ -220,7 +223,7 @@ static void on_child_exited(struct node *node, const struct event *event)
                                    .code = code};
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
                  verdict_text_of_status(child->status, how, sizeof how));
-        record_fault(node, &fault);
+        node_record_fault(node, &fault);
     }
     sweep_if_last(node);
     check_gone(node);
@@ -250,19 +253,38 @@ static void log_notice_change(struct node *node, enum grace_change change)
         out_log(node->out, LOG_NOTICE, "notice", "%s a third time: stop", g->source);
 }
 
-static void take_notice(struct node *node, enum grace_change change)
+/* Whether there is anything to save depends on the steps: they are read before the notice is told,
+ * or said to be known. */
+static void read_steps_for_notice(struct node *node)
+{
+    node->notice_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
+}
+
+void node_take_notice(struct node *node, enum grace_change change)
 {
     if (change == GRACE_SAME)
         return;
     log_notice_change(node, change);
-    /* Whether there is anything to save depends on the steps: they are read first. */
-    node->notice_wants_steps = true;
-    out_simple(node->out, ACT_READ_STEPS);
+    node->is_dirty = true;
+    if (change == GRACE_NEW)
+        read_steps_for_notice(node);
     out_simple(node->out, ACT_STATE);
     if (node->grace.hurry == HURRY_STOP)
         ladder_hurry(&node->ladder, node->out->now);
-    if (!node->uplink.was_welcome)
-        chief_lost(node); /* nothing was started: there is nobody to tell */
+}
+
+/* Before the join there may be nobody to tell of a notice; nothing was started, so we just leave.
+ * But the chief is told if that takes no longer than coming back would: it would take us for lost.
+ */
+static int64_t leave_unjoined_at(const struct node *node)
+{
+    const struct grace *g = &node->grace;
+    if (node->uplink.was_welcome || !g->is_live || node->state != NODE_WAITING)
+        return CLOCK_NEVER;
+    int64_t latest = g->deadline - grace_margin(g->deadline - g->at);
+    bool is_connected = node->uplink.conn != CONN_NONE;
+    return is_connected ? latest : clock_min(latest, g->at + node->params->reconnect_ns);
 }
 
 /* A signal that ends programs ends a pchrun that has not started any yet. */
@@ -278,7 +300,7 @@ static void forward(struct node *node, int number)
     struct node_fault fault = {.kind = FAULT_SIGNAL, .rank = -1, .code = EXIT_BY_SIGNAL + number};
     snprintf(fault.text, sizeof fault.text, "signal %d (%s) came before the start", number,
              strsignal(number));
-    record_fault(node, &fault);
+    node_record_fault(node, &fault);
     if (!node->uplink.was_welcome)
         stop_alone(node, OUTCOME_FAILED, fault.code, fault.text);
 }
@@ -289,7 +311,7 @@ static void on_signal(struct node *node, const struct event *event)
     const struct signal_plan *plan = &node->params->signals[number];
     switch (plan->rule) {
     case SIGNAL_PREEMPT:
-        take_notice(node, grace_signal(&node->grace, number, node->out->now, plan->grace_ns));
+        node_take_notice(node, grace_signal(&node->grace, number, node->out->now, plan->grace_ns));
         break;
     case SIGNAL_CHECKPOINT:
         node->checkpoint_asked++;
@@ -304,106 +326,6 @@ static void on_signal(struct node *node, const struct event *event)
     case SIGNAL_IGNORE:
         break;
     }
-}
-
-/* --- processes --- */
-
-static void welcome(struct node *node, const struct member *m)
-{
-    struct procmsg msg = {.type = PROCMSG_WELCOME,
-                          .rank = m->rank,
-                          .local_rank = m->local_rank,
-                          .world_size = node->ranks.world_size,
-                          .local_world_size = node->ranks.expected,
-                          .step = node->commit_step,
-                          .number = node->uplink.attempt,
-                          .generation = node->uplink.generation};
-    out_proc(node->out, m->slot, &msg);
-}
-
-static void on_proc_attached(struct node *node, const struct event *event)
-{
-    struct err err;
-    struct member *m = ranks_attach(&node->ranks, node->params, event->proc.slot, event->proc.pid,
-                                    event->proc.msg, &err);
-    if (!m) {
-        struct procmsg msg = {.type = PROCMSG_REFUSED};
-        str_copy(msg.text, sizeof msg.text, err.text);
-        out_log(node->out, LOG_ERROR, "attach", "refused process %d: %s", event->proc.pid,
-                err.text);
-        out_proc(node->out, event->proc.slot, &msg);
-        out_act(node->out,
-                &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = event->proc.slot}});
-        /* A world that does not fit together never will: the job fails, all of it. */
-        struct node_fault fault = {
-            .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
-        str_copy(fault.text, sizeof fault.text, err.text);
-        record_fault(node, &fault);
-        return;
-    }
-    round_attached(&node->round, m);
-    welcome(node, m);
-    out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
-            node->ranks.world_size, m->pid);
-    node->has_roster = false;
-    node->is_dirty = true;
-}
-
-static void on_proc_error(struct node *node, const struct member *m, const struct procmsg *msg)
-{
-    out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, msg->text);
-    struct node_fault fault = {.kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid};
-    fault.code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
-    str_copy(fault.text, sizeof fault.text, msg->text);
-    record_fault(node, &fault);
-}
-
-static void on_proc_message(struct node *node, const struct event *event)
-{
-    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
-    const struct procmsg *msg = event->proc.msg;
-    if (!m)
-        return;
-    node->is_dirty = true;
-    if (msg->type == PROCMSG_DONE) {
-        m->is_done = true;
-        m->step = msg->step > m->step && msg->step < GATE_STEP_MAX ? msg->step : m->step;
-        ranks_end(&node->ranks, m);
-        round_ended(&node->round);
-    } else if (msg->type == PROCMSG_NOTICE && msg->number > 0 && msg->number < 65) {
-        const struct signal_plan *plan = &node->params->signals[msg->number];
-        if (plan->rule == SIGNAL_PREEMPT)
-            take_notice(
-                node, grace_shield(&node->grace, (int)msg->number, node->out->now, plan->grace_ns));
-    } else if (msg->type == PROCMSG_ERROR) {
-        on_proc_error(node, m, msg);
-    } else {
-        round_message(&node->round, m, msg);
-    }
-}
-
-static void on_proc_gone(struct node *node, const struct event *event)
-{
-    ranks_gone(&node->ranks, event->proc.slot);
-    round_ended(&node->round);
-    node->is_dirty = true;
-}
-
-static void on_steps(struct node *node, const struct event *event)
-{
-    struct err err;
-    bool ok = ranks_read_steps(&node->ranks, event->steps.by_slot, &err);
-    bool had_to_vote = round_wants_steps(&node->round);
-    round_steps_read(&node->round, ok ? NULL : &err);
-    if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps)
-        node->is_dirty = true;
-    node->notice_wants_steps = false;
-}
-
-static void on_prepared(struct node *node, const struct event *event)
-{
-    round_prepared(&node->round, event->written.err);
-    node->is_dirty = true;
 }
 
 /* --- the chief --- */
@@ -426,6 +348,8 @@ static void take_notice_of_job(struct node *node, const struct peer_order *order
     node->notice.deadline = deadline;
     if (!was_live && !order->has_notice)
         return;
+    if (!was_live && !node->grace.is_live)
+        read_steps_for_notice(node);
     char text[64] = "";
     if (order->has_notice)
         str_addf(text, sizeof text, "preemption notice on node %d", order->notice_node);
@@ -435,6 +359,7 @@ static void take_notice_of_job(struct node *node, const struct peer_order *order
 
 static void start(struct node *node)
 {
+    node->nstarting = node->params->children;
     enter(node, NODE_RUNNING);
     out_act(node->out, &(struct action){.type = ACT_START,
                                         .start = {.attempt = node->uplink.attempt,
@@ -463,7 +388,9 @@ static void take_order(struct node *node, const struct peermsg *msg)
                                                : node->out->now + order->end_left_ms * NS_PER_MS};
         stop(node, &ending);
     }
-    if (order->end == END_LEAVE && node->state < NODE_DONE)
+    /* Who still has processes ends them first, however long the others have been gone. */
+    node->may_leave = node->may_leave || order->end == END_LEAVE;
+    if (node->may_leave && node->state == NODE_LEAVING)
         leave(node);
 }
 
@@ -538,7 +465,7 @@ void node_timers(struct node *node)
         return;
     round_release_own(&node->round, node->out->now - node->params->commit_wait_ns);
     enum uplink_event event = uplink_timers(&node->uplink);
-    if (event == UPLINK_LOST)
+    if (event == UPLINK_LOST || leave_unjoined_at(node) <= node->out->now)
         chief_lost(node);
     else if (event == UPLINK_STEPS)
         out_simple(node->out, ACT_READ_STEPS);
@@ -551,6 +478,7 @@ int64_t node_wake_at(const struct node *node)
     if (node->state == NODE_DONE)
         return CLOCK_NEVER;
     int64_t wake = clock_min(ladder_wake_at(&node->ladder), uplink_wake_at(&node->uplink));
+    wake = clock_min(wake, leave_unjoined_at(node));
     int64_t since = round_own_since(&node->round);
     if (since != CLOCK_NEVER)
         wake = clock_min(wake, since + node->params->commit_wait_ns);
@@ -581,11 +509,11 @@ static const struct {
     [EV_CHILD_FAILED] = {on_child_failed, ALIVE, "child failed to start"},
     [EV_CHILD_EXITED] = {on_child_exited, ALIVE, "child exited"},
     [EV_TREE_EMPTY] = {on_tree_empty, ANY, "tree empty"},
-    [EV_PROC_ATTACHED] = {on_proc_attached, ALIVE, "process attached"},
-    [EV_PROC_MESSAGE] = {on_proc_message, ALIVE, "process message"},
-    [EV_PROC_GONE] = {on_proc_gone, ALIVE, "process gone"},
-    [EV_STEPS] = {on_steps, ANY, "steps"},
-    [EV_PREPARED] = {on_prepared, ALIVE, "record written"},
+    [EV_PROC_ATTACHED] = {node_on_proc_attached, ALIVE, "process attached"},
+    [EV_PROC_MESSAGE] = {node_on_proc_message, ALIVE, "process message"},
+    [EV_PROC_GONE] = {node_on_proc_gone, ALIVE, "process gone"},
+    [EV_STEPS] = {node_on_steps, ANY, "steps"},
+    [EV_PREPARED] = {node_on_prepared, ALIVE, "record written"},
     [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
     [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},
 };

@@ -43,6 +43,7 @@ struct node {
     struct out *out;
     enum node_state state;
     struct child children[CORE_CHILDREN_MAX];
+    int nstarting; /* asked for, and neither started nor failed yet */
     int nrunning, nended;
     bool is_tree_empty, has_given_up; /* the ladder ended and something is left */
     struct ranks ranks;
@@ -67,6 +68,7 @@ struct node {
     int exit_code;
     char why[192];
     bool is_alone;    /* the chief is lost: nobody says LEAVE */
+    bool may_leave;   /* it has been said */
     int64_t leave_at; /* leaves by itself then, CLOCK_NEVER: not */
 };
 
@@ -80,5 +82,18 @@ void node_forgive(struct node *node, int64_t away);
 /* Sends STATUS if anything in it has changed. */
 void node_flush(struct node *node);
 const char *node_state_name(const struct node *node);
+
+/* --- between the files of the node --- */
+
+/* The first failure counts, and none of those that our own stopping brings about. */
+void node_record_fault(struct node *node, const struct node_fault *fault);
+void node_take_notice(struct node *node, enum grace_change change);
+
+/* node_procs.c */
+void node_on_proc_attached(struct node *node, const struct event *event);
+void node_on_proc_message(struct node *node, const struct event *event);
+void node_on_proc_gone(struct node *node, const struct event *event);
+void node_on_steps(struct node *node, const struct event *event);
+void node_on_prepared(struct node *node, const struct event *event);
 
 #endif

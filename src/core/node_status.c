@@ -24,6 +24,7 @@ static void fill_notice(const struct node *node, struct peer_status *status)
     const struct grace *g = &node->grace;
     status->checkpoint_asked = node->checkpoint_asked;
     status->has_notice = g->is_live && !node->notice_wants_steps;
+    status->knows_notice = node->notice.is_live && !node->notice_wants_steps;
     if (!status->has_notice)
         return;
     status->notice_left_ns = g->deadline - node->out->now;

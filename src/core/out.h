@@ -8,7 +8,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "core/core.h"
+#include "core/action.h"
+#include "core/event.h"
 
 enum { OUT_QUEUE = 8 };
 

@@ -101,9 +101,11 @@ static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid,
     return true;
 }
 
-struct member *ranks_attach(struct ranks *ranks, const struct core_params *params, int slot,
-                            int pid, const struct procmsg *msg, struct err *err)
+struct member *ranks_attach(struct ranks *ranks, const struct core_params *params,
+                            const struct event *event, struct err *err)
 {
+    int slot = event->proc.slot, pid = event->proc.pid;
+    const struct procmsg *msg = event->proc.msg;
     struct procmsg who;
     resolve(ranks, params, msg, &who);
     if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0) {

@@ -9,6 +9,7 @@
 #define PCHRUN_CORE_RANKS_H
 
 #include "base/err.h"
+#include "core/event.h"
 #include "core/params.h"
 #include "core/stride.h"
 #include "wire/procmsg.h"
@@ -58,11 +59,10 @@ struct ranks {
 
 void ranks_init(struct ranks *ranks, int expected);
 
-/* A process attaches: finds its rank, and checks it against all others. NULL with a text that names
- * both sides if it does not fit. */
+/* A process attaches (EV_PROC_ATTACHED): finds its rank, and checks it against all others. NULL
+ * with a text that names both sides if it does not fit. */
 MUST_CHECK struct member *ranks_attach(struct ranks *ranks, const struct core_params *params,
-                                       int slot, int pid, const struct procmsg *msg,
-                                       struct err *err);
+                                       const struct event *event, struct err *err);
 /* The member of a slot, NULL if that is free. */
 struct member *ranks_of_slot(struct ranks *ranks, int slot);
 /* Its connection is closed; it counts as ended from now on. */

@@ -67,10 +67,18 @@ void uplink_down(struct uplink *u, const char *why)
         u->down_at = u->out->now;
     u->conn = CONN_NONE;
     u->is_welcome = false;
-    u->retry_at = u->out->now + u->backoff;
+    if (!u->is_given_up)
+        u->retry_at = u->out->now + u->backoff;
     u->backoff = clock_min(2 * u->backoff, BACKOFF_LAST_NS);
     u->heartbeat_at = CLOCK_NEVER;
     str_copy(u->why, sizeof u->why, why);
+}
+
+static enum uplink_event give_up(struct uplink *u, enum uplink_event event)
+{
+    u->is_given_up = true;
+    u->retry_at = u->heartbeat_at = CLOCK_NEVER;
+    return event;
 }
 
 /* A chief that came back with another incarnation has forgotten the job. */
@@ -78,7 +86,7 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
 {
     if (u->chief && u->chief != msg->welcome.incarnation) {
         str_copy(u->why, sizeof u->why, "the chief was started anew while the job ran");
-        return UPLINK_LOST;
+        return give_up(u, UPLINK_LOST);
     }
     u->chief = msg->welcome.incarnation;
     u->attempt = msg->stamp.attempt;
@@ -87,7 +95,9 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
     u->down_at = CLOCK_NEVER;
     u->backoff = BACKOFF_FIRST_NS;
     u->last_heard = u->out->now;
-    if (u->is_member)
+    /* Node 0's own, too: what the chief knows of its steps must be as fresh as what it knows of
+     * others. */
+    if (u->out->params->nnodes > 1)
         u->heartbeat_at = u->out->now;
     return UPLINK_WELCOME;
 }
@@ -110,6 +120,8 @@ static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
 
 enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
 {
+    if (u->is_given_up)
+        return UPLINK_NOTHING;
     switch (msg->type) {
     case PEERMSG_WELCOME:
         return on_welcome(u, msg);
@@ -117,10 +129,10 @@ enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
         return on_order(u, msg);
     case PEERMSG_REFUSED:
         str_copy(u->why, sizeof u->why, msg->refused.why);
-        return UPLINK_REFUSED;
+        return give_up(u, UPLINK_REFUSED);
     case PEERMSG_BYE:
         str_copy(u->why, sizeof u->why, "the chief has left");
-        return UPLINK_LOST;
+        return give_up(u, UPLINK_LOST);
     default:
         return UPLINK_NOTHING;
     }
@@ -130,7 +142,7 @@ enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
 static int64_t lost_at(const struct uplink *u)
 {
     const struct core_params *p = u->out->params;
-    if (!u->is_member)
+    if (!u->is_member || u->is_given_up)
         return CLOCK_NEVER;
     if (!u->was_welcome)
         return u->started_at + p->join_timeout_ns;
@@ -147,7 +159,7 @@ enum uplink_event uplink_timers(struct uplink *u)
             str_duration(u->out->params->heartbeat_timeout_ns, text, sizeof text);
             snprintf(u->why, sizeof u->why, "nothing was heard of the chief for %s", text);
         }
-        return UPLINK_LOST;
+        return give_up(u, UPLINK_LOST);
     }
     if (u->retry_at <= now) {
         u->retry_at = CLOCK_NEVER;

@@ -15,6 +15,7 @@ struct uplink {
     bool is_member;  /* not node 0 */
     bool is_welcome; /* the chief has taken us in on this connection */
     bool was_welcome;
+    bool is_given_up; /* UPLINK_LOST or UPLINK_REFUSED has been said: there is no chief any more */
     uint32_t attempt, generation;
     uint64_t chief; /* its incarnation, 0: not met yet */
     uint64_t seq;   /* of our last STATUS */

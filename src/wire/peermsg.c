@@ -108,6 +108,7 @@ static void pass_status(struct pass *pass, struct peermsg *m)
     NUMBER(s->checkpoint_asked);
     NUMBER(s->has_notice);
     NUMBER(s->notice_left_ns);
+    NUMBER(s->knows_notice);
     NUMBER(s->notice_hurry);
     TEXT(s->notice_source);
     TEXT(s->notice_text);

@@ -93,6 +93,7 @@ struct peer_status {
     /* the node's live terminate notice */
     uint8_t has_notice;
     int64_t notice_left_ns; /* until its deadline */
+    uint8_t knows_notice;   /* of the job's notice, and has read its steps since */
     uint32_t notice_hurry;  /* 1: train no further, save now; 2: stop */
     char notice_source[32], notice_text[96];
     /* the first failure on this node */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a node's training processes say, and what was read of them. See node.h.
+ */
+#include "base/str.h"
+#include "core/node.h"
+#include "core/verdict.h"
+#include "wire/gate.h"
+
+static void welcome(struct node *node, const struct member *m)
+{
+    struct procmsg msg = {.type = PROCMSG_WELCOME,
+                          .rank = m->rank,
+                          .local_rank = m->local_rank,
+                          .world_size = node->ranks.world_size,
+                          .local_world_size = node->ranks.expected,
+                          .step = node->commit_step,
+                          .number = node->uplink.attempt,
+                          .generation = node->uplink.generation};
+    out_proc(node->out, m->slot, &msg);
+}
+
+void node_on_proc_attached(struct node *node, const struct event *event)
+{
+    struct err err;
+    struct member *m = ranks_attach(&node->ranks, node->params, event, &err);
+    if (!m) {
+        struct procmsg msg = {.type = PROCMSG_REFUSED};
+        str_copy(msg.text, sizeof msg.text, err.text);
+        out_log(node->out, LOG_ERROR, "attach", "refused process %d: %s", event->proc.pid,
+                err.text);
+        out_proc(node->out, event->proc.slot, &msg);
+        out_act(node->out,
+                &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = event->proc.slot}});
+        /* A world that does not fit together never will: the job fails, all of it. */
+        struct node_fault fault = {
+            .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
+        str_copy(fault.text, sizeof fault.text, err.text);
+        node_record_fault(node, &fault);
+        return;
+    }
+    round_attached(&node->round, m);
+    welcome(node, m);
+    out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
+            node->ranks.world_size, m->pid);
+    node->has_roster = false;
+    node->is_dirty = true;
+}
+
+static void on_proc_error(struct node *node, const struct member *m, const struct procmsg *msg)
+{
+    out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, msg->text);
+    struct node_fault fault = {.kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid};
+    fault.code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
+    str_copy(fault.text, sizeof fault.text, msg->text);
+    node_record_fault(node, &fault);
+}
+
+void node_on_proc_message(struct node *node, const struct event *event)
+{
+    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    const struct procmsg *msg = event->proc.msg;
+    if (!m)
+        return;
+    node->is_dirty = true;
+    if (msg->type == PROCMSG_DONE) {
+        m->is_done = true;
+        m->step = msg->step > m->step && msg->step < GATE_STEP_MAX ? msg->step : m->step;
+        ranks_end(&node->ranks, m);
+        round_ended(&node->round);
+    } else if (msg->type == PROCMSG_NOTICE && msg->number > 0 && msg->number < 65) {
+        const struct signal_plan *plan = &node->params->signals[msg->number];
+        if (plan->rule == SIGNAL_PREEMPT)
+            node_take_notice(
+                node, grace_shield(&node->grace, (int)msg->number, node->out->now, plan->grace_ns));
+    } else if (msg->type == PROCMSG_ERROR) {
+        on_proc_error(node, m, msg);
+    } else {
+        round_message(&node->round, m, msg);
+    }
+}
+
+void node_on_proc_gone(struct node *node, const struct event *event)
+{
+    ranks_gone(&node->ranks, event->proc.slot);
+    round_ended(&node->round);
+    node->is_dirty = true;
+}
+
+void node_on_steps(struct node *node, const struct event *event)
+{
+    struct err err;
+    bool ok = ranks_read_steps(&node->ranks, event->steps.by_slot, &err);
+    bool had_to_vote = round_wants_steps(&node->round);
+    round_steps_read(&node->round, ok ? NULL : &err);
+    if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps)
+        node->is_dirty = true;
+    node->notice_wants_steps = false;
+}
+
+void node_on_prepared(struct node *node, const struct event *event)
+{
+    round_prepared(&node->round, event->written.err);
+    node->is_dirty = true;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The promises of the design, checked while a schedule runs and at its end. See sim.h.
+ */
+#include "sim.h"
+
+#include "core/verdict.h"
+
+#define S NS_PER_S
+
+static unsigned long long ull(uint64_t v)
+{
+    return v;
+}
+
+/* Promise 1: in one round no two processes save at different steps. */
+void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t step)
+{
+    struct proc *self = &w->procs[p->index];
+    if (tag >= 64)
+        return;
+    trace(w, "process %d: saves step %llu in round %u", p->index, ull(step), tag);
+    if (self->save_of_tag[tag])
+        fail(w, "process %d saves twice in round %u, at steps %llu and %llu", p->index, tag,
+             ull(self->save_of_tag[tag]), ull(step));
+    self->save_of_tag[tag] = step;
+    for (int i = 0; i < w->nall; i++) {
+        const struct proc *q = &w->procs[i];
+        if (q == p || q->state == PROC_NONE)
+            continue;
+        if (q->save_of_tag[tag] && q->save_of_tag[tag] != step)
+            fail(w, "round %u: process %d saves at step %llu, process %d at %llu", tag, p->index,
+                 ull(step), i, ull(q->save_of_tag[tag]));
+        /* Promise 2, the other way round: somebody is past the step already, unsaved. */
+        if (!q->save_of_tag[tag] && q->is_attached && q->page_step > step)
+            fail(w, "round %u: process %d saves at step %llu, and process %d has passed it unsaved",
+                 tag, p->index, ull(step), i);
+    }
+}
+
+/* Promise 2: nobody passes a step at which another one saved in a round. */
+void check_step(struct world *w, const struct proc *p)
+{
+    if (!p->is_attached)
+        return;
+    for (int i = 0; i < w->nall; i++)
+        for (uint32_t tag = 1; tag < 64; tag++) {
+            uint64_t saved = w->procs[i].save_of_tag[tag];
+            if (saved && saved < p->step && !p->save_of_tag[tag])
+                fail(w, "process %d finishes step %llu without having saved step %llu of round %u",
+                     p->index, ull(p->step), ull(saved), tag);
+        }
+}
+
+void check_durable(struct world *w, const struct proc *p, uint64_t step)
+{
+    int *n = &w->ndurable[p->index];
+    if (*n < (int)(sizeof w->durable[0] / sizeof w->durable[0][0]))
+        w->durable[p->index][(*n)++] = step;
+}
+
+static bool is_durable(const struct world *w, int proc, uint64_t step)
+{
+    for (int i = 0; i < w->ndurable[proc]; i++)
+        if (w->durable[proc][i] == step)
+            return true;
+    return false;
+}
+
+static void check_durable_everywhere(struct world *w, uint64_t step)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (!is_durable(w, i, step))
+            fail(w, "step %llu is committed, and process %d has not saved it", ull(step), i);
+}
+
+/* Promise 3: committed means durable on every rank, and a commit never goes back. */
+void check_commit(struct world *w, uint64_t step)
+{
+    if (step <= w->record)
+        fail(w, "step %llu is committed after step %llu", ull(step), ull(w->record));
+    check_durable_everywhere(w, step);
+}
+
+void check_committed(struct world *w, int node, uint64_t step)
+{
+    const struct host *host = &w->hosts[node];
+    if (step <= host->committed || step > w->record)
+        fail(w, "node %d is told that step %llu is committed; before it %llu, the record says %llu",
+             node, ull(step), ull(host->committed), ull(w->record));
+    check_durable_everywhere(w, step);
+}
+
+static bool all_did(const struct world *w, bool (*did)(const struct proc *p))
+{
+    for (int i = 0; i < w->nall; i++)
+        if (!did(&w->procs[i]))
+            return false;
+    return true;
+}
+
+static bool has_ended_well(const struct proc *p)
+{
+    return p->state == PROC_DEAD && p->ended_well;
+}
+
+static bool had_stepped_before_notice(const struct world *w)
+{
+    for (int i = 0; i < w->nall; i++) {
+        int64_t at = w->procs[i].first_step_at;
+        if (at && at < w->first_notice_at)
+            return true;
+    }
+    return false;
+}
+
+/* Promises 5 and 6, at the exit of one supervisor. */
+void check_exit(struct world *w, int node)
+{
+    const struct host *host = &w->hosts[node];
+    for (int i = 0; i < w->s.nprocs; i++) {
+        const struct proc *p = &w->procs[node * w->s.nprocs + i];
+        if (proc_is_alive(p) && !w->s.is_unkillable[p->index])
+            fail(w, "node %d exits and leaves process %d behind", node, p->index);
+    }
+    switch (host->outcome) {
+    case OUTCOME_COMPLETED:
+        if (!all_did(w, has_ended_well))
+            fail(w, "node %d says completed, and not every process has ended well", node);
+        break;
+    case OUTCOME_PREEMPTED:
+        if (w->first_notice_at == 0)
+            fail(w, "node %d says preempted, and there was no notice", node);
+        if (host->is_started && !w->record_of_run && had_stepped_before_notice(w))
+            fail(w, "node %d says preempted and committed, and nothing was", node);
+        break;
+    case OUTCOME_NODE_LOST:
+        if (!w->s.has_loss)
+            fail(w, "node %d says that a node is lost, and none was: %s", node, host->why);
+        break;
+    case OUTCOME_UNKNOWN:
+        fail(w, "node %d exits without an outcome", node);
+        break;
+    default:
+        break;
+    }
+    if ((host->outcome == OUTCOME_COMPLETED) != (host->code == 0))
+        fail(w, "node %d exits with %d for %s", node, host->code, verdict_name(host->outcome));
+}
+
+/* Before the start a node may leave without having met the others, which cannot know why then. */
+static bool all_have_started(const struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (!w->hosts[i].is_started)
+            return false;
+    return true;
+}
+
+/* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */
+static void check_benign(struct world *w)
+{
+    /* Free-running ranks that have ended are past every step that the others could save. */
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].is_done)
+            return;
+    for (int i = 0; i < w->s.nnodes; i++) {
+        const struct host *host = &w->hosts[i];
+        if (host->outcome == OUTCOME_PREEMPTED_UNSAVED || host->outcome == OUTCOME_NODE_LOST ||
+            host->outcome == OUTCOME_FAILED || host->outcome == OUTCOME_NOT_STARTED)
+            fail(w, "node %d: %s (%s), though nothing was in the way of the save", i,
+                 verdict_name(host->outcome), host->why);
+    }
+}
+
+/* Promise 4 at the end: everybody has left; and all with one code, where nobody was cut off. */
+void check_end(struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++) {
+        const struct host *host = &w->hosts[i];
+        if (host->is_alive && !host->has_exited)
+            fail(w, "node %d will never exit: nothing more happens", i);
+    }
+    if (w->s.has_loss || !all_have_started(w))
+        return;
+    for (int i = 1; i < w->s.nnodes; i++)
+        if (w->hosts[i].code != w->hosts[0].code)
+            fail(w, "node %d exits with %d (%s), node 0 with %d (%s)", i, w->hosts[i].code,
+                 w->hosts[i].why, w->hosts[0].code, w->hosts[0].why);
+    if (w->s.is_benign)
+        check_benign(w);
+}

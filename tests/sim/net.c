@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The network between the nodes: one line from each member to the chief. A message takes its time;
+ * in a wild schedule it may be lost, doubled or overtaken, which TCP would not do, but which the
+ * protocol must bear. A line breaks with all that is in flight; each end learns of it at its own
+ * time. See sim.h.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MS NS_PER_MS
+
+static int64_t delay(struct world *w)
+{
+    return rng_time(&w->rng, MS / 20, w->s.delay_max);
+}
+
+void net_connect(struct world *w, int node)
+{
+    world_at(w, (struct happening){.at = w->now + 2 * delay(w),
+                                   .what = H_CONNECTED,
+                                   .node = node,
+                                   .epoch = w->hosts[node].line_epoch});
+}
+
+void net_connected(struct world *w, const struct happening *h)
+{
+    struct host *host = &w->hosts[h->node], *chief = &w->hosts[0];
+    if (!host->is_alive || host->has_exited || h->epoch != host->line_epoch)
+        return;
+    bool is_cut = w->now < host->cut_until || w->now < chief->cut_until;
+    if (is_cut || !chief->is_alive || chief->has_exited) {
+        world_event(
+            w, h->node,
+            (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF, .why = "refused"}});
+        return;
+    }
+    host->conn = w->next_conn++;
+    host->is_up = true;
+    world_event(w, h->node, (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+}
+
+/* Which member's line a message uses: the member itself sends over CONN_CHIEF. */
+static int line_of(const struct world *w, int node, int conn)
+{
+    if (conn == CONN_CHIEF)
+        return node;
+    for (int i = 1; i < w->s.nnodes; i++)
+        if (w->hosts[i].conn == conn)
+            return i;
+    return -1;
+}
+
+static void carry(struct world *w, int line, bool is_up, const struct peermsg *msg)
+{
+    struct host *host = &w->hosts[line];
+    int64_t at = w->now + delay(w);
+    int64_t *fifo = is_up ? &host->fifo_up : &host->fifo_down;
+    if (!rng_chance(&w->rng, w->s.reorder) && at <= *fifo)
+        at = *fifo + 1;
+    if (at > *fifo)
+        *fifo = at;
+    struct peermsg *copy = malloc(sizeof *copy);
+    *copy = *msg;
+    world_at(w, (struct happening){.at = at,
+                                   .what = is_up ? H_TO_CHIEF : H_TO_NODE,
+                                   .node = line,
+                                   .epoch = host->line_epoch,
+                                   .arg = (uint64_t)host->conn,
+                                   .data = copy});
+}
+
+void net_send(struct world *w, int node, int conn, const struct peermsg *msg)
+{
+    int line = line_of(w, node, conn);
+    if (line < 0 || !w->hosts[line].is_up)
+        return;
+    /* The start of a connection is not lost in it: without HELLO there is no connection to speak
+     * of. */
+    bool is_first =
+        msg->type == PEERMSG_HELLO || msg->type == PEERMSG_WELCOME || msg->type == PEERMSG_REFUSED;
+    if (!is_first && rng_chance(&w->rng, w->s.drop))
+        return;
+    carry(w, line, node != 0, msg);
+    if (rng_chance(&w->rng, w->s.duplicate))
+        carry(w, line, node != 0, msg);
+}
+
+void net_arrive(struct world *w, const struct happening *h)
+{
+    struct host *line = &w->hosts[h->node];
+    if (h->epoch != line->line_epoch)
+        return; /* it was in flight when the line broke */
+    if (w->now < line->cut_until || w->now < w->hosts[0].cut_until)
+        return;
+    struct event event = {
+        .type = EV_PEER_MESSAGE,
+        .peer = {.conn = h->what == H_TO_CHIEF ? (int)h->arg : CONN_CHIEF, .msg = h->data}};
+    world_event(w, h->what == H_TO_CHIEF ? 0 : h->node, event);
+}
+
+static void tell_down(struct world *w, enum what what, int node, uint64_t conn, int64_t at)
+{
+    world_at(
+        w,
+        (struct happening){
+            .at = at, .what = what, .node = node, .arg = conn, .epoch = w->hosts[node].line_epoch});
+}
+
+void net_break(struct world *w, int node)
+{
+    struct host *host = &w->hosts[node];
+    if (node == 0 || host->conn == 0)
+        return;
+    uint64_t conn = (uint64_t)host->conn;
+    host->line_epoch++;
+    host->is_up = false;
+    host->conn = 0;
+    tell_down(w, H_DOWN_CHIEF, node, conn, w->now + rng_time(&w->rng, 0, 50 * MS));
+    tell_down(w, H_DOWN_NODE, node, conn, w->now + rng_time(&w->rng, 0, 50 * MS));
+}
+
+void net_down(struct world *w, const struct happening *h)
+{
+    struct event event = {.type = EV_PEER_DOWN, .peer = {.why = "connection reset"}};
+    struct host *host = &w->hosts[h->node];
+    if (h->what == H_DOWN_NODE && h->epoch == host->line_epoch) { /* closed, not broken */
+        host->line_epoch++;
+        host->is_up = false;
+        host->conn = 0;
+    }
+    if (h->what == H_DOWN_NODE) {
+        event.peer.conn = CONN_CHIEF;
+        world_event(w, h->node, event);
+    } else {
+        event.peer.conn = (int)h->arg;
+        world_event(w, 0, event);
+    }
+}
+
+/* The other end sees what was sent before; no EV_PEER_DOWN at the closing side. */
+void net_close(struct world *w, int node, int conn)
+{
+    int line = line_of(w, node, conn);
+    if (line < 0)
+        return;
+    struct host *host = &w->hosts[line];
+    int64_t at = host->fifo_down > w->now ? host->fifo_down + 1 : w->now + delay(w);
+    tell_down(w, node == 0 ? H_DOWN_NODE : H_DOWN_CHIEF, line, (uint64_t)host->conn, at);
+    if (node != 0 || at <= w->now)
+        host->is_up = false;
+}
+
+void net_host_died(struct world *w, int node)
+{
+    for (int i = 1; i < w->s.nnodes; i++)
+        if ((i == node || node == 0) && w->hosts[i].conn)
+            net_break(w, i);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The training process, with libpch's rules: finish a step, store it, load the gate, and so on.
+ * Storing and loading are two moments, so that the supervisor's own store and loads may fall
+ * between them. See sim.h.
+ */
+#include "sim.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS NS_PER_MS
+#define S  NS_PER_S
+
+bool proc_is_alive(const struct proc *p)
+{
+    return p->state != PROC_NONE && p->state != PROC_DEAD;
+}
+
+static void plan(struct world *w, struct proc *p, enum proc_state state, int64_t after)
+{
+    p->state = state;
+    p->epoch++;
+    if (after >= 0)
+        world_at(w, (struct happening){.at = w->now + after,
+                                       .what = H_PROC,
+                                       .node = p->node,
+                                       .proc = p->index,
+                                       .epoch = p->epoch});
+}
+
+static void say(struct world *w, struct proc *p, const struct procmsg *msg)
+{
+    struct procmsg *copy = malloc(sizeof *copy);
+    *copy = *msg;
+    int64_t at = w->now + rng_time(&w->rng, 0, MS / 5);
+    p->said_at = at > p->said_at ? at : p->said_at + 1;
+    world_at(w, (struct happening){.at = p->said_at,
+                                   .what = H_FROM_PROC,
+                                   .node = p->node,
+                                   .proc = p->index,
+                                   .data = copy});
+}
+
+/* --- steps --- */
+
+static bool has_finished(const struct proc *p, uint64_t step)
+{
+    return p->step >= step || p->is_done || p->ended_well;
+}
+
+static bool peers_have_finished(const struct world *w, uint64_t step)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].state != PROC_NONE && !has_finished(&w->procs[i], step))
+            return false;
+    return true;
+}
+
+static void next_step(struct world *w, struct proc *p)
+{
+    if (w->s.is_lockstep && !peers_have_finished(w, p->step))
+        plan(w, p, PROC_COLLECTIVE, -1);
+    else
+        plan(w, p, PROC_TRAINING,
+             rng_time(&w->rng, w->s.step_time[p->index] / 2, w->s.step_time[p->index]));
+}
+
+/* Somebody has come further: who waited for it may go on. */
+static void wake_collective(struct world *w)
+{
+    for (int i = 0; i < w->nall; i++) {
+        struct proc *p = &w->procs[i];
+        if (p->state == PROC_COLLECTIVE && peers_have_finished(w, p->step))
+            next_step(w, p);
+    }
+}
+
+static bool all_have_begun(const struct world *w, uint32_t tag)
+{
+    for (int i = 0; i < w->nall; i++) {
+        const struct proc *p = &w->procs[i];
+        if (p->state != PROC_NONE && p->served_tag != tag && !p->is_done && !p->ended_well)
+            return false;
+    }
+    return true;
+}
+
+static void wake_savers(struct world *w, uint32_t tag)
+{
+    for (int i = 0; i < w->nall; i++) {
+        struct proc *p = &w->procs[i];
+        if (p->state == PROC_SAVE_BARRIER && p->saving_tag == tag && all_have_begun(w, tag))
+            plan(w, p, PROC_SAVING, w->s.save_time[p->index]);
+    }
+}
+
+/* --- the end --- */
+
+void proc_die(struct world *w, struct proc *p, int status)
+{
+    if (!proc_is_alive(p))
+        return;
+    trace(w, "process %d: ends with status %d at step %llu", p->index, status,
+          (unsigned long long)p->step);
+    p->state = PROC_DEAD;
+    p->epoch++;
+    p->ended_well = status == 0;
+    int64_t at = w->now + rng_time(&w->rng, 0, MS);
+    if (p->is_connected)
+        world_at(w, (struct happening){.at = p->said_at > at ? p->said_at + 1 : at,
+                                       .what = H_PROC_GONE,
+                                       .node = p->node,
+                                       .proc = p->index});
+    p->is_connected = false;
+    world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 2 * MS),
+                                   .what = H_CHILD_EXITED,
+                                   .node = p->node,
+                                   .proc = p->index,
+                                   .arg = (uint64_t)status});
+    wake_collective(w);
+}
+
+static void finish(struct world *w, struct proc *p)
+{
+    p->is_done = true;
+    if (p->is_attached)
+        say(w, p, &(struct procmsg){.type = PROCMSG_DONE, .step = p->step});
+    plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));
+    wake_collective(w);
+    wake_savers(w, p->saving_tag);
+}
+
+static void leave(struct world *w, struct proc *p)
+{
+    p->was_told_exit = true;
+    plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 200 * MS));
+}
+
+void proc_signal(struct world *w, struct proc *p, int number)
+{
+    if (!proc_is_alive(p) || w->s.is_unkillable[p->index])
+        return;
+    bool ends = number == SIGKILL || (number == SIGTERM && !p->is_attached &&
+                                      !w->s.is_stubborn[p->index] && p->state != PROC_ATTACHING);
+    if (ends && number == SIGTERM && !w->s.dies_of_term)
+        plan(w, p, PROC_ENDING, w->s.save_time[p->index]); /* saves by itself and ends with 0 */
+    else if (ends)
+        proc_die(w, p, number);
+}
+
+void proc_supervisor_died(struct world *w, struct proc *p)
+{
+    (void)w;
+    p->state = p->state == PROC_NONE ? PROC_NONE : PROC_DEAD;
+    p->epoch++;
+}
+
+/* --- saves --- */
+
+static void go_on(struct world *w, struct proc *p);
+
+static void begin_save(struct world *w, struct proc *p, uint32_t tag)
+{
+    p->saving_tag = tag;
+    p->saving_step = p->step;
+    if (tag)
+        check_save(w, p, tag, p->step);
+    if (tag && w->s.is_collective_save && !all_have_begun(w, tag))
+        plan(w, p, PROC_SAVE_BARRIER, -1);
+    else
+        plan(w, p, PROC_SAVING, w->s.save_time[p->index]);
+    if (tag)
+        wake_savers(w, tag);
+}
+
+/* Goes on training while the save is written. */
+static void begin_background_save(struct world *w, struct proc *p, uint32_t tag)
+{
+    if (tag)
+        check_save(w, p, tag, p->step);
+    if (p->is_writing) { /* one at a time: it waits for the other to finish, like a real writer
+                            would */
+        p->saving_tag = tag;
+        p->saving_step = p->step;
+        plan(w, p, PROC_SAVING, w->s.save_time[p->index]);
+        return;
+    }
+    p->is_writing = true;
+    p->write_tag = tag;
+    p->write_step = p->step;
+    world_at(w, (struct happening){.at = w->now + w->s.save_time[p->index],
+                                   .what = H_WRITTEN,
+                                   .node = p->node,
+                                   .proc = p->index});
+    next_step(w, p);
+}
+
+static bool save_fails(struct world *w, const struct proc *p)
+{
+    return w->s.fails_to_save[p->index] && rng_chance(&w->rng, 500);
+}
+
+void proc_written(struct world *w, struct proc *p)
+{
+    if (!proc_is_alive(p) || !p->is_writing)
+        return;
+    p->is_writing = false;
+    struct procmsg msg = {.type = PROCMSG_SAVED, .step = p->write_step, .tag = p->write_tag};
+    if (save_fails(w, p))
+        msg.type = PROCMSG_SAVE_FAILED;
+    else
+        check_durable(w, p, p->write_step);
+    if (p->is_connected)
+        say(w, p, &msg);
+}
+
+static void end_save(struct world *w, struct proc *p)
+{
+    struct procmsg msg = {
+        .type = PROCMSG_SAVED, .step = p->saving_step, .tag = p->saving_tag, .wants_answer = true};
+    if (save_fails(w, p)) {
+        msg.type = PROCMSG_SAVE_FAILED;
+        say(w, p, &msg);
+        go_on(w, p);
+        return;
+    }
+    check_durable(w, p, p->saving_step);
+    say(w, p, &msg);
+    plan(w, p, PROC_ANSWER, -1);
+}
+
+/* --- the gate --- */
+
+static void go_on(struct world *w, struct proc *p)
+{
+    uint64_t early = w->s.ends_early[p->index];
+    if (p->step >= w->s.last_step || (early && p->step >= early))
+        finish(w, p);
+    else
+        next_step(w, p);
+}
+
+static void after_gate(struct world *w, struct proc *p)
+{
+    if (!p->is_attached || !w->s.own_every || p->step % w->s.own_every != 0)
+        go_on(w, p);
+    else if (w->s.style == STYLE_ASYNC)
+        begin_background_save(w, p, 0);
+    else
+        begin_save(w, p, 0);
+}
+
+static void look(struct world *w, struct proc *p)
+{
+    uint64_t word = w->hosts[p->node].gate;
+    if (!p->is_attached) {
+        after_gate(w, p);
+        return;
+    }
+    if (gate_tag(word) == GATE_TAG_LEAVE && gate_is_decided(word)) {
+        leave(w, p);
+        return;
+    }
+    if (p->held_run) { /* its background save belongs to a round that ends the run */
+        p->held_run = false;
+        say(w, p, &(struct procmsg){.type = PROCMSG_HELD, .step = p->step, .tag = p->served_tag});
+        plan(w, p, PROC_ANSWER, -1);
+        return;
+    }
+    if (!gate_stops(word, p->step, p->served_tag)) {
+        after_gate(w, p);
+        return;
+    }
+    if (!gate_is_decided(word)) {
+        say(w, p, &(struct procmsg){.type = PROCMSG_WAITING, .step = p->step, .word = word});
+        plan(w, p, PROC_AT_GATE, -1);
+        return;
+    }
+    p->served_tag = gate_tag(word);
+    say(w, p, &(struct procmsg){.type = PROCMSG_SERVING, .step = p->step, .tag = p->served_tag});
+    if (w->s.style == STYLE_ASYNC) {
+        p->held_run = gate_ends_run(word);
+        begin_background_save(w, p, p->served_tag);
+    } else {
+        begin_save(w, p, p->served_tag);
+    }
+}
+
+static void finish_step(struct world *w, struct proc *p)
+{
+    p->step += w->s.stride;
+    if (p->is_attached)
+        p->page_step = p->step;
+    if (p->is_attached && !p->first_step_at)
+        p->first_step_at = w->now;
+    check_step(w, p);
+    plan(w, p, PROC_LOOKING, rng_time(&w->rng, 0, MS / 10));
+    wake_collective(w);
+}
+
+/* --- the start --- */
+
+void proc_start(struct world *w, int node)
+{
+    for (int i = 0; i < w->s.nprocs; i++) {
+        struct proc *p = &w->procs[node * w->s.nprocs + i];
+        world_at(w, (struct happening){
+                        .at = w->now, .what = H_CHILD_STARTED, .node = node, .proc = p->index});
+        plan(w, p, PROC_BOOTING, MS);
+    }
+}
+
+static void attach(struct world *w, struct proc *p)
+{
+    p->is_connected = true;
+    p->page_step = p->step;
+    struct procmsg msg = {.type = PROCMSG_ATTACH,
+                          .rank = p->rank,
+                          .local_rank = p->slot,
+                          .world_size = w->nall,
+                          .local_world_size = w->s.nprocs,
+                          .step = p->step,
+                          .first_step = w->s.first_step,
+                          .stride = w->s.stride,
+                          .last_step = w->s.declared_last};
+    say(w, p, &msg);
+    plan(w, p, PROC_ATTACHING, -1);
+}
+
+static void boot(struct world *w, struct proc *p)
+{
+    bool attaches = w->s.attaches && !w->s.is_silent[p->index];
+    if (!attaches || p->epoch == 0)
+        next_step(w, p);
+    else if (p->step < w->s.first_step + w->s.late_steps[p->index])
+        p->step += w->s.stride, plan(w, p, PROC_BOOTING, w->s.step_time[p->index]);
+    else if (p->is_attached)
+        next_step(w, p);
+    else if (w->now < w->s.attach_at[p->index])
+        plan(w, p, PROC_BOOTING, w->s.attach_at[p->index] - w->now);
+    else
+        attach(w, p);
+}
+
+void proc_told(struct world *w, struct proc *p, const struct procmsg *msg)
+{
+    if (!proc_is_alive(p))
+        return;
+    switch (msg->type) {
+    case PROCMSG_WELCOME:
+        p->is_attached = true;
+        next_step(w, p);
+        break;
+    case PROCMSG_REFUSED:
+        p->is_connected = false;
+        next_step(w, p);
+        break;
+    case PROCMSG_LOOK:
+        if (p->state == PROC_AT_GATE)
+            plan(w, p, PROC_LOOKING, rng_time(&w->rng, 0, MS / 10));
+        break;
+    case PROCMSG_ANSWER:
+        if (p->state != PROC_ANSWER)
+            break;
+        if (msg->action == PROC_EXIT)
+            leave(w, p);
+        else
+            go_on(w, p);
+        break;
+    default:
+        break;
+    }
+}
+
+void proc_move(struct world *w, struct proc *p)
+{
+    switch (p->state) {
+    case PROC_BOOTING:
+        boot(w, p);
+        break;
+    case PROC_TRAINING:
+        finish_step(w, p);
+        break;
+    case PROC_LOOKING:
+        look(w, p);
+        break;
+    case PROC_SAVING:
+        end_save(w, p);
+        break;
+    case PROC_ENDING:
+        proc_die(w, p, 0);
+        break;
+    default:
+        break;
+    }
+}

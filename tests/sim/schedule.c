@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Draws a schedule from a seed: who trains how, what the network does, what goes wrong when. See
+ * sim.h.
+ */
+#include "sim.h"
+
+#include <string.h>
+
+#define MS NS_PER_MS
+#define S  NS_PER_S
+
+uint64_t rng_next(struct rng *rng)
+{
+    uint64_t z = (rng->state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+uint64_t rng_below(struct rng *rng, uint64_t n)
+{
+    return n ? rng_next(rng) % n : 0;
+}
+
+bool rng_chance(struct rng *rng, unsigned per_mille)
+{
+    return rng_below(rng, 1000) < per_mille;
+}
+
+int64_t rng_time(struct rng *rng, int64_t from, int64_t to)
+{
+    return from + (int64_t)rng_below(rng, (uint64_t)(to - from) + 1);
+}
+
+static void draw_training(struct schedule *s, struct rng *r)
+{
+    s->nnodes = 1 + (int)rng_below(r, MAX_NODES);
+    s->nprocs = 1 + (int)rng_below(r, MAX_PROCS);
+    s->attaches = rng_chance(r, 930);
+    s->dies_of_term = rng_chance(r, 500);
+    s->is_lockstep = rng_chance(r, 500);
+    s->is_collective_save = rng_chance(r, 200);
+    s->style = rng_chance(r, 300) ? STYLE_ASYNC : STYLE_SYNC;
+    s->stride = rng_chance(r, 200) ? 2 + rng_below(r, 4) : 1;
+    s->first_step = rng_chance(r, 300) ? s->stride * rng_below(r, 100) : 0;
+    s->last_step = s->first_step +
+                   s->stride * (rng_chance(r, 250) ? 2 + rng_below(r, 12) : 40 + rng_below(r, 120));
+    s->declared_last = rng_chance(r, 300) ? s->last_step : 0;
+    s->own_every = rng_chance(r, 250) ? s->stride * (3 + rng_below(r, 20)) : 0;
+    s->grace = rng_chance(r, 700) ? 25 * S : rng_time(r, S / 2, 5 * S);
+}
+
+static void draw_procs(struct schedule *s, struct rng *r)
+{
+    int64_t base = rng_time(r, 2 * MS, 60 * MS);
+    bool has_skew = rng_chance(r, 500), is_late = rng_chance(r, 150), is_odd = rng_chance(r, 250);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->step_time[i] = has_skew ? rng_time(r, base, 4 * base) : base;
+        s->save_time[i] = rng_time(r, 5 * MS, rng_chance(r, 50) ? 40 * S : S);
+        s->attach_at[i] = rng_time(r, MS, rng_chance(r, 100) ? 8 * S : 200 * MS);
+        s->late_steps[i] = is_late && !s->is_lockstep ? s->stride * rng_below(r, 5) : 0;
+        if (!is_odd)
+            continue;
+        s->ends_early[i] =
+            rng_chance(r, 100) ? s->first_step + s->stride * (1 + rng_below(r, 60)) : 0;
+        s->fails_to_save[i] = rng_chance(r, 100);
+        s->is_stubborn[i] = rng_chance(r, 100);
+        s->is_unkillable[i] = rng_chance(r, 30);
+        s->is_silent[i] = rng_chance(r, 50); /* never attaches */
+    }
+}
+
+static void draw_world(struct schedule *s, struct rng *r)
+{
+    s->delay_max = rng_chance(r, 200) ? 300 * MS : rng_time(r, MS / 10, 20 * MS);
+    bool is_wild = rng_chance(r, 250);
+    s->drop = is_wild ? (unsigned)rng_below(r, 150) : 0;
+    s->duplicate = is_wild ? (unsigned)rng_below(r, 150) : 0;
+    s->reorder = is_wild ? (unsigned)rng_below(r, 300) : 0;
+    s->slow_disk = rng_chance(r, 100) ? 300 : 0;
+    s->bad_disk = rng_chance(r, 80) ? 300 : 0;
+}
+
+static void add(struct schedule *s, enum fault_kind kind, int64_t at, struct rng *r)
+{
+    if (s->nfaults == MAX_FAULTS)
+        return;
+    struct fault *f = &s->faults[s->nfaults++];
+    *f = (struct fault){.kind = kind, .at = at};
+    f->node = (int)rng_below(r, (uint64_t)s->nnodes);
+    f->proc = (int)rng_below(r, (uint64_t)(s->nnodes * s->nprocs));
+    f->length = rng_time(r, 100 * MS, rng_chance(r, 300) ? 30 * S : 3 * S);
+    if (kind == DO_PARTITION || kind == DO_PAUSE || kind == DO_KILL_NODE || kind == DO_BREAK)
+        s->has_loss = true;
+}
+
+static int64_t draw_moment(const struct schedule *s, struct rng *r)
+{
+    uint64_t steps = (s->last_step - s->first_step) / s->stride;
+    int64_t all = (int64_t)steps * s->step_time[0];
+    return rng_time(r, rng_chance(r, 50) ? 0 : 300 * MS, 400 * MS + all);
+}
+
+/* Most schedules have a notice; what else goes wrong clusters around it, where it hurts. */
+static void draw_faults(struct schedule *s, struct rng *r)
+{
+    int64_t notice = draw_moment(s, r);
+    if (rng_chance(r, 850))
+        add(s, DO_TERM, notice, r);
+    if (rng_chance(r, 250)) /* the scheduler tells every node, at its own pace */
+        for (int i = 0; i < s->nnodes; i++) {
+            add(s, DO_TERM, notice + rng_time(r, 0, 2 * S), r);
+            s->faults[s->nfaults - 1].node = i;
+        }
+    if (rng_chance(r, 250))
+        add(s, DO_CHECKPOINT, rng_chance(r, 500) ? notice - 50 * MS : draw_moment(s, r), r);
+    if (rng_chance(r, 100))
+        add(s, DO_CHECKPOINT, draw_moment(s, r), r);
+    bool is_rough = rng_chance(r, 500);
+    for (int n = is_rough ? 1 + (int)rng_below(r, 3) : 0; n > 0; n--) {
+        enum fault_kind kind =
+            DO_KILL_PROC + (enum fault_kind)rng_below(r, DO__COUNT - DO_KILL_PROC);
+        int64_t at =
+            rng_chance(r, 700) ? notice + rng_time(r, -100 * MS, 1500 * MS) : draw_moment(s, r);
+        if (kind == DO_KILL_NODE && rng_chance(r, 500))
+            kind = DO_BREAK;
+        add(s, kind, at, r);
+    }
+    for (int i = 0; i < s->nfaults; i++)
+        if (s->faults[i].at < 0)
+            s->faults[i].at = 0;
+}
+
+/* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
+static bool is_benign(const struct schedule *s)
+{
+    if (!s->attaches || s->bad_disk || s->slow_disk || s->grace < 20 * S)
+        return false;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        if (s->save_time[i] > 2 * S || s->ends_early[i] || s->fails_to_save[i] || s->is_silent[i] ||
+            s->is_unkillable[i] || s->is_stubborn[i])
+            return false;
+    for (int i = 0; i < s->nfaults; i++)
+        if (s->faults[i].kind > DO_CHECKPOINT &&
+            !(s->faults[i].kind == DO_BREAK || s->faults[i].kind == DO_PAUSE))
+            return false;
+    return true;
+}
+
+void schedule_draw(struct schedule *s, uint64_t seed)
+{
+    struct rng r = {seed * UINT64_C(0x2545f4914f6cdd1d) + 1};
+    memset(s, 0, sizeof *s);
+    s->seed = seed;
+    draw_training(s, &r);
+    draw_procs(s, &r);
+    draw_world(s, &r);
+    draw_faults(s, &r);
+    s->is_benign = is_benign(s);
+    if (s->drop)
+        s->has_loss = true;
+}
+
+void schedule_print(const struct schedule *s, FILE *out)
+{
+    static const char *const names[DO__COUNT] = {
+        "SIGTERM to",    "checkpoint asked of", "kill process", "kill node",
+        "break line of", "partition",           "pause"};
+    fprintf(
+        out,
+        "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu by %llu, %s, grace %.1f s%s%s\n",
+        (unsigned long long)s->seed, s->nnodes, s->nprocs,
+        s->attaches ? s->style == STYLE_SYNC ? "sync" : "async" : "not attaching",
+        (unsigned long long)s->first_step, (unsigned long long)s->last_step,
+        (unsigned long long)s->stride, s->is_lockstep ? "lockstep" : "free running",
+        (double)s->grace / S, s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        fprintf(out, "  process %d: step %.1f ms, save %.0f ms, attaches at %.0f ms%s%s%s%s%s\n", i,
+                (double)s->step_time[i] / MS, (double)s->save_time[i] / MS,
+                (double)s->attach_at[i] / MS, s->ends_early[i] ? ", ends early" : "",
+                s->fails_to_save[i] ? ", fails to save" : "", s->is_silent[i] ? ", silent" : "",
+                s->is_stubborn[i] ? ", stubborn" : "", s->is_unkillable[i] ? ", unkillable" : "");
+    for (int i = 0; i < s->nfaults; i++)
+        fprintf(out, "  at %.3f s: %s %d (%.1f s)\n", (double)s->faults[i].at / S,
+                names[s->faults[i].kind],
+                s->faults[i].kind == DO_KILL_PROC ? s->faults[i].proc : s->faults[i].node,
+                (double)s->faults[i].length / S);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim: the real core of every node under virtual time, with a network, processes and a disk that
+ * are made up, all from one seed. What goes wrong in a schedule goes wrong again with the same
+ * seed.
+ *
+ * schedule.c draws a schedule from the seed; world.c runs it (time, the queue, the shell's part of
+ * each node); net.c carries messages; proc.c is the training process with libpch's rules; check.c
+ * holds the promises that must hold in every schedule. One thread; everything is freed at the end
+ * of a schedule.
+ */
+#ifndef PCHRUN_TESTS_SIM_H
+#define PCHRUN_TESTS_SIM_H
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/core.h"
+#include "wire/gate.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 12 };
+
+/* --- chance --- */
+struct rng {
+    uint64_t state;
+};
+uint64_t rng_next(struct rng *rng);
+uint64_t rng_below(struct rng *rng, uint64_t n); /* 0 … n - 1 */
+bool rng_chance(struct rng *rng, unsigned per_mille);
+int64_t rng_time(struct rng *rng, int64_t from, int64_t to);
+
+/* --- the schedule --- */
+enum fault_kind {
+    DO_TERM,       /* SIGTERM to a node */
+    DO_CHECKPOINT, /* SIGUSR2 to a node: save and go on */
+    DO_KILL_PROC,
+    DO_KILL_NODE, /* the host: supervisor and processes */
+    DO_BREAK,     /* a connection breaks; what was in flight is lost */
+    DO_PARTITION, /* nothing passes for a while */
+    DO_PAUSE,     /* the supervisor does not run for a while */
+    DO__COUNT
+};
+struct fault {
+    enum fault_kind kind;
+    int64_t at, length;
+    int node, proc;
+};
+
+enum save_style { STYLE_SYNC, STYLE_ASYNC };
+
+struct schedule {
+    uint64_t seed;
+    int nnodes, nprocs; /* per node */
+    bool is_lockstep;   /* a training step is a collective */
+    bool is_collective_save;
+    bool attaches; /* else the program knows nothing of libpch */
+    bool dies_of_term;
+    enum save_style style;
+    uint64_t first_step, last_step, declared_last, stride;
+    uint64_t own_every; /* the program's own saves, 0: none */
+    int64_t step_time[MAX_ALL], save_time[MAX_ALL], attach_at[MAX_ALL];
+    uint64_t late_steps[MAX_ALL]; /* steps finished before attaching */
+    uint64_t ends_early[MAX_ALL]; /* leaves the training at this step, 0: not */
+    bool fails_to_save[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL], is_silent[MAX_ALL];
+    int64_t delay_max;                                      /* of a message between nodes */
+    unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
+    int64_t grace;
+    int nfaults;
+    struct fault faults[MAX_FAULTS];
+    bool is_benign; /* a notice must end in a commit */
+    bool has_loss;  /* something was done that may look like a lost node */
+};
+void schedule_draw(struct schedule *schedule, uint64_t seed);
+void schedule_print(const struct schedule *schedule, FILE *out);
+
+/* --- the world --- */
+enum proc_state {
+    PROC_NONE,
+    PROC_BOOTING,
+    PROC_ATTACHING,
+    PROC_TRAINING,   /* the next step is being computed */
+    PROC_COLLECTIVE, /* waits for its peers before the next step */
+    PROC_LOOKING,    /* has stored its step, is about to load the gate */
+    PROC_AT_GATE,
+    PROC_SAVING,
+    PROC_SAVE_BARRIER, /* a collective save: waits for all to have begun */
+    PROC_ANSWER,       /* in pch_saved, or held */
+    PROC_ENDING,
+    PROC_HUNG,
+    PROC_DEAD
+};
+
+struct proc {
+    int index, node, slot, rank; /* slot == index within the node */
+    enum proc_state state;
+    uint64_t epoch; /* rises with each change of plan: older happenings are void */
+    bool is_attached, is_connected;
+    uint64_t step, page_step;
+    uint32_t served_tag;
+    uint32_t saving_tag; /* 0: its own save */
+    uint64_t saving_step;
+    bool held_run;   /* its background save belongs to a round that ends the run */
+    bool is_writing; /* the background save */
+    uint32_t write_tag;
+    uint64_t write_step;
+    int64_t said_at; /* when its last message arrives: the socket keeps the order */
+    int64_t told_at;
+    uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
+    int64_t first_step_at;    /* attached, 0: not yet */
+    bool ended_well, is_done, was_told_exit;
+};
+
+struct host {
+    struct core *core;
+    bool is_alive, has_exited;
+    enum outcome outcome;
+    int code;
+    int64_t exit_at;
+    char why[192];
+    uint64_t gate;
+    int64_t timer_at;
+    uint64_t timer_epoch;
+    int64_t paused_until;
+    bool is_started;
+    uint64_t committed; /* as told by ACT_COMMITTED */
+    /* its line to the chief */
+    int conn;   /* number at the chief, 0: none */
+    bool is_up; /* as the member sees it */
+    uint64_t line_epoch;
+    int64_t cut_until;
+    int64_t fifo_up, fifo_down;
+};
+
+struct happening;
+struct world {
+    struct schedule s;
+    struct rng rng;
+    int64_t now;
+    struct happening *heap;
+    int nheap, heap_cap;
+    uint64_t seq;
+    struct host hosts[MAX_NODES];
+    struct proc procs[MAX_ALL];
+    int nall;
+    int next_conn;
+    /* the disk */
+    uint64_t durable[MAX_ALL][512]; /* steps that a rank has saved */
+    int ndurable[MAX_ALL];
+    uint64_t record;    /* the chief's commit record */
+    bool record_of_run; /* written in this attempt */
+    int64_t first_notice_at;
+    bool is_over;
+    FILE *trace;
+    char failure[400]; /* "": every promise held so far */
+    uint64_t events;
+    int64_t same_since;
+    uint64_t same_count;
+};
+
+enum what {
+    H_TIMER,
+    H_READ_STEPS,
+    H_STEPS,
+    H_PREPARED,
+    H_COMMITTED,
+    H_CONNECTED,
+    H_TO_CHIEF,
+    H_TO_NODE,
+    H_DOWN_NODE,  /* the member learns that its connection is closed */
+    H_DOWN_CHIEF, /* the chief does */
+    H_CHILD_STARTED,
+    H_CHILD_EXITED,
+    H_PROC,    /* the process's own next move */
+    H_WRITTEN, /* its background save is on disk */
+    H_FROM_PROC,
+    H_TO_PROC,
+    H_PROC_GONE,
+    H_FAULT,
+};
+struct happening {
+    int64_t at;
+    uint64_t seq;
+    enum what what;
+    int node, proc;
+    uint64_t epoch, arg, arg2;
+    void *data; /* freed when it has happened */
+};
+
+void world_run(struct world *world, const struct schedule *schedule, FILE *trace);
+void world_at(struct world *world, struct happening happening);
+void world_event(struct world *world, int node, struct event event);
+void trace(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void fail(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* net.c */
+void net_connect(struct world *world, int node);
+void net_connected(struct world *world, const struct happening *h);
+void net_send(struct world *world, int node, int conn, const struct peermsg *msg);
+void net_close(struct world *world, int node, int conn);
+void net_arrive(struct world *world, const struct happening *h);
+void net_down(struct world *world, const struct happening *h);
+void net_break(struct world *world, int node);
+void net_host_died(struct world *world, int node);
+
+/* proc.c */
+void proc_start(struct world *world, int node);
+void proc_move(struct world *world, struct proc *p);
+void proc_written(struct world *world, struct proc *p);
+void proc_told(struct world *world, struct proc *p, const struct procmsg *msg);
+void proc_signal(struct world *world, struct proc *p, int number);
+void proc_supervisor_died(struct world *world, struct proc *p);
+void proc_die(struct world *world, struct proc *p, int status);
+bool proc_is_alive(const struct proc *p);
+
+/* check.c */
+void check_save(struct world *world, const struct proc *p, uint32_t tag, uint64_t step);
+void check_step(struct world *world, const struct proc *p);
+void check_durable(struct world *world, const struct proc *p, uint64_t step);
+void check_commit(struct world *world, uint64_t step);
+/* A node is told of a commit. */
+void check_committed(struct world *world, int node, uint64_t step);
+void check_exit(struct world *world, int node);
+void check_end(struct world *world);
+
+#endif

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Time, the queue of what is to happen, and the shell's part of each node: it performs the core's
+ * actions, each taking its time. See sim.h.
+ */
+#include "sim.h"
+
+#include "base/log.h"
+#include "core/verdict.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS NS_PER_MS
+#define S  NS_PER_S
+
+/* By then everything that a schedule wants has been done; whoever still runs is told to stop, and
+ * must. */
+#define HORIZON_NS (400 * S)
+#define END_NS     (HORIZON_NS + 200 * S)
+
+void trace(struct world *w, const char *fmt, ...)
+{
+    if (!w->trace)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(w->trace, "%10.4f  ", (double)w->now / S);
+    vfprintf(w->trace, fmt, ap);
+    fputc('\n', w->trace);
+    va_end(ap);
+}
+
+void fail(struct world *w, const char *fmt, ...)
+{
+    if (w->failure[0])
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(w->failure, sizeof w->failure, fmt, ap);
+    va_end(ap);
+    trace(w, "BROKEN PROMISE: %s", w->failure);
+}
+
+/* --- the queue: a binary heap, first by time, then by order of entry --- */
+
+static bool is_before(const struct happening *a, const struct happening *b)
+{
+    return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+void world_at(struct world *w, struct happening h)
+{
+    if (w->nheap == w->heap_cap) {
+        w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
+        w->heap = realloc(w->heap, (size_t)w->heap_cap * sizeof w->heap[0]);
+    }
+    h.seq = w->seq++;
+    assert(h.at >= w->now);
+    int i = w->nheap++;
+    for (; i > 0 && is_before(&h, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        w->heap[i] = w->heap[(i - 1) / 2];
+    w->heap[i] = h;
+}
+
+static struct happening take_first(struct world *w)
+{
+    struct happening first = w->heap[0], last = w->heap[--w->nheap];
+    int i = 0;
+    for (;;) {
+        int child = 2 * i + 1;
+        if (child >= w->nheap)
+            break;
+        if (child + 1 < w->nheap && is_before(&w->heap[child + 1], &w->heap[child]))
+            child++;
+        if (!is_before(&w->heap[child], &last))
+            break;
+        w->heap[i] = w->heap[child];
+        i = child;
+    }
+    if (w->nheap > 0)
+        w->heap[i] = last;
+    return first;
+}
+
+/* --- the shell of a node --- */
+
+static void set_timer(struct world *w, int node)
+{
+    struct host *host = &w->hosts[node];
+    int64_t wake = core_wake_at(host->core);
+    if (wake == host->timer_at)
+        return;
+    host->timer_at = wake;
+    host->timer_epoch++;
+    if (wake != CLOCK_NEVER)
+        world_at(w, (struct happening){.at = wake > w->now ? wake : w->now,
+                                       .what = H_TIMER,
+                                       .node = node,
+                                       .epoch = host->timer_epoch});
+}
+
+void world_event(struct world *w, int node, struct event event)
+{
+    struct host *host = &w->hosts[node];
+    if (!host->is_alive || host->has_exited)
+        return;
+    event.now = w->now;
+    w->events++;
+    core_handle(host->core, &event);
+    if (!host->has_exited)
+        set_timer(w, node);
+}
+
+static struct proc *proc_of(struct world *w, int node, int slot)
+{
+    return &w->procs[node * w->s.nprocs + slot];
+}
+
+static void act_start(struct world *w, int node, const struct action *a)
+{
+    (void)a;
+    w->hosts[node].is_started = true;
+    trace(w, "node %d: starts its processes", node);
+    proc_start(w, node);
+}
+
+static void act_signal(struct world *w, int node, const struct action *a)
+{
+    trace(w, "node %d: signal %d to its processes", node, a->signal.number);
+    for (int i = 0; i < w->s.nprocs; i++)
+        proc_signal(w, proc_of(w, node, i), a->signal.number);
+}
+
+static void act_gate(struct world *w, int node, const struct action *a)
+{
+    w->hosts[node].gate = a->gate;
+    trace(w, "node %d: gate step %llu tag %u%s%s", node, (unsigned long long)gate_step(a->gate),
+          gate_tag(a->gate), gate_is_decided(a->gate) ? " decided" : "",
+          gate_ends_run(a->gate) ? " ends run" : "");
+}
+
+static void act_read_steps(struct world *w, int node, const struct action *a)
+{
+    (void)a;
+    world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
+                                   .what = H_READ_STEPS,
+                                   .node = node});
+}
+
+static void act_proc_send(struct world *w, int node, const struct action *a)
+{
+    struct proc *p = proc_of(w, node, a->proc.slot);
+    struct procmsg *copy = malloc(sizeof *copy);
+    *copy = *a->proc.msg;
+    int64_t at = w->now + rng_time(&w->rng, 0, MS / 5);
+    p->told_at = at > p->told_at ? at : p->told_at + 1;
+    world_at(
+        w, (struct happening){
+               .at = p->told_at, .what = H_TO_PROC, .node = node, .proc = p->index, .data = copy});
+}
+
+static int64_t disk_time(struct world *w)
+{
+    return rng_chance(&w->rng, w->s.slow_disk) ? rng_time(&w->rng, S, 15 * S)
+                                               : rng_time(&w->rng, MS / 10, 20 * MS);
+}
+
+static void act_prepare(struct world *w, int node, const struct action *a)
+{
+    world_at(w, (struct happening){.at = w->now + disk_time(w),
+                                   .what = H_PREPARED,
+                                   .node = node,
+                                   .arg = a->step,
+                                   .arg2 = rng_chance(&w->rng, w->s.bad_disk)});
+}
+
+static void act_commit(struct world *w, int node, const struct action *a)
+{
+    bool is_bad = rng_chance(&w->rng, w->s.bad_disk);
+    trace(w, "node %d: writes the commit record of step %llu", node, (unsigned long long)a->step);
+    check_commit(w, a->step);
+    if (!is_bad) {
+        w->record = a->step;
+        w->record_of_run = true;
+    }
+    world_at(w, (struct happening){.at = w->now + disk_time(w),
+                                   .what = H_COMMITTED,
+                                   .node = node,
+                                   .arg = a->step,
+                                   .arg2 = is_bad});
+}
+
+static void act_connect(struct world *w, int node, const struct action *a)
+{
+    (void)a;
+    net_connect(w, node);
+}
+
+static void act_send(struct world *w, int node, const struct action *a)
+{
+    net_send(w, node, a->peer.conn, a->peer.msg);
+}
+
+static void act_close(struct world *w, int node, const struct action *a)
+{
+    net_close(w, node, a->peer.conn);
+}
+
+static void act_committed(struct world *w, int node, const struct action *a)
+{
+    struct host *host = &w->hosts[node];
+    check_committed(w, node, a->step);
+    host->committed = a->step;
+}
+
+static void act_log(struct world *w, int node, const struct action *a)
+{
+    if (a->log.level <= LOG_INFO)
+        trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
+    if (str_is(a->log.topic, "bug"))
+        fail(w, "node %d: %s", node, a->log.text);
+}
+
+static void act_exit(struct world *w, int node, const struct action *a)
+{
+    struct host *host = &w->hosts[node];
+    host->has_exited = true;
+    host->outcome = a->exit.outcome;
+    host->code = a->exit.code;
+    host->exit_at = w->now;
+    str_copy(host->why, sizeof host->why, a->exit.text);
+    trace(w, "node %d: exits with %d, %s: %s", node, a->exit.code, verdict_name(a->exit.outcome),
+          a->exit.text);
+    check_exit(w, node);
+    /* What it sent last is still delivered; its connections close behind that. */
+    for (int i = 1; i < w->s.nnodes; i++)
+        if ((i == node || node == 0) && w->hosts[i].conn)
+            net_close(w, node, node == 0 ? w->hosts[i].conn : CONN_CHIEF);
+}
+
+static void act_nothing(struct world *w, int node, const struct action *a)
+{
+    (void)w;
+    (void)node;
+    (void)a;
+}
+
+static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct action *a) = {
+    [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
+    [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
+    [ACT_PROC_SEND] = act_proc_send, [ACT_PROC_CLOSE] = act_nothing,
+    [ACT_PREPARE] = act_prepare,     [ACT_COMMIT] = act_commit,
+    [ACT_CONNECT] = act_connect,     [ACT_SEND] = act_send,
+    [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_nothing,
+    [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
+    [ACT_STATE] = act_nothing,       [ACT_EXIT] = act_exit,
+};
+
+struct shell {
+    struct world *world;
+    int node;
+};
+static struct shell shells[MAX_NODES];
+
+static void perform(void *context, const struct action *action)
+{
+    struct shell *shell = context;
+    acts[action->type](shell->world, shell->node, action);
+}
+
+/* --- what happens --- */
+
+static void on_read_steps(struct world *w, const struct happening *h)
+{
+    uint64_t *steps = calloc(CORE_SLOTS_MAX, sizeof *steps);
+    for (int i = 0; i < w->s.nprocs; i++)
+        steps[i] = proc_of(w, h->node, i)->page_step;
+    world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
+                                   .what = H_STEPS,
+                                   .node = h->node,
+                                   .data = steps});
+}
+
+static void on_written(struct world *w, const struct happening *h, enum event_type type)
+{
+    struct err err;
+    if (h->arg2)
+        err_set(&err, ERR_SYSTEM, 28, "cannot write the record");
+    world_event(
+        w, h->node,
+        (struct event){.type = type, .written = {.step = h->arg, .err = h->arg2 ? &err : NULL}});
+}
+
+static void kill_node(struct world *w, int node)
+{
+    w->hosts[node].is_alive = false;
+    for (int i = 0; i < w->s.nprocs; i++) {
+        struct proc *p = proc_of(w, node, i);
+        p->state = p->state == PROC_NONE ? PROC_NONE : PROC_DEAD;
+        p->epoch++;
+    }
+    net_host_died(w, node);
+}
+
+static void signal_node(struct world *w, int node, int number)
+{
+    if (w->first_notice_at == 0 && number == SIGTERM)
+        w->first_notice_at = w->now;
+    world_event(w, node, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
+}
+
+static void on_fault(struct world *w, const struct happening *h)
+{
+    const struct fault *f = &w->s.faults[h->arg];
+    struct host *host = &w->hosts[f->node];
+    if (!host->is_alive || host->has_exited)
+        return;
+    static const char *const names[DO__COUNT] = {
+        "SIGTERM", "SIGUSR2", "process killed", "killed", "line broken", "partitioned", "paused"};
+    trace(w, "--- node %d: %s", f->kind == DO_KILL_PROC ? f->proc / w->s.nprocs : f->node,
+          names[f->kind]);
+    switch (f->kind) {
+    case DO_TERM:
+        signal_node(w, f->node, SIGTERM);
+        break;
+    case DO_CHECKPOINT:
+        signal_node(w, f->node, SIGUSR2);
+        break;
+    case DO_KILL_PROC:
+        proc_die(w, &w->procs[f->proc], SIGKILL);
+        break;
+    case DO_KILL_NODE:
+        kill_node(w, f->node);
+        break;
+    case DO_BREAK:
+        net_break(w, f->node);
+        break;
+    case DO_PARTITION:
+        host->cut_until = w->now + f->length;
+        break;
+    case DO_PAUSE:
+        host->paused_until = w->now + f->length;
+        break;
+    case DO__COUNT:
+        break;
+    }
+}
+
+static void from_proc(struct world *w, const struct happening *h)
+{
+    const struct proc *p = &w->procs[h->proc];
+    const struct procmsg *msg = h->data;
+    struct event event = {.type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
+                          .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
+    world_event(w, h->node, event);
+}
+
+static bool has_living(const struct world *w, int node)
+{
+    for (int i = 0; i < w->s.nprocs; i++)
+        if (proc_is_alive(&w->procs[node * w->s.nprocs + i]))
+            return true;
+    return false;
+}
+
+static void child_exited(struct world *w, const struct happening *h)
+{
+    const struct proc *p = &w->procs[h->proc];
+    world_event(
+        w, h->node,
+        (struct event){.type = EV_CHILD_EXITED,
+                       .child = {.index = p->slot, .pid = 1000 + p->index, .status = (int)h->arg}});
+    if (!has_living(w, h->node))
+        world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
+}
+
+static void timer(struct world *w, const struct happening *h)
+{
+    struct host *host = &w->hosts[h->node];
+    if (h->epoch != host->timer_epoch)
+        return;
+    host->timer_at = CLOCK_NEVER;
+    world_event(w, h->node, (struct event){.type = EV_TIMER});
+}
+
+static void happen(struct world *w, const struct happening *h)
+{
+    switch (h->what) {
+    case H_TIMER:
+        timer(w, h);
+        break;
+    case H_READ_STEPS:
+        on_read_steps(w, h);
+        break;
+    case H_STEPS:
+        world_event(w, h->node, (struct event){.type = EV_STEPS, .steps = {.by_slot = h->data}});
+        break;
+    case H_PREPARED:
+        on_written(w, h, EV_PREPARED);
+        break;
+    case H_COMMITTED:
+        on_written(w, h, EV_COMMITTED);
+        break;
+    case H_CONNECTED:
+        net_connected(w, h);
+        break;
+    case H_TO_CHIEF:
+    case H_TO_NODE:
+        net_arrive(w, h);
+        break;
+    case H_DOWN_NODE:
+    case H_DOWN_CHIEF:
+        net_down(w, h);
+        break;
+    case H_CHILD_STARTED:
+        world_event(
+            w, h->node,
+            (struct event){.type = EV_CHILD_STARTED,
+                           .child = {.index = w->procs[h->proc].slot, .pid = 1000 + h->proc}});
+        break;
+    case H_CHILD_EXITED:
+        child_exited(w, h);
+        break;
+    case H_PROC:
+        if (h->epoch == w->procs[h->proc].epoch)
+            proc_move(w, &w->procs[h->proc]);
+        break;
+    case H_WRITTEN:
+        proc_written(w, &w->procs[h->proc]);
+        break;
+    case H_FROM_PROC:
+        from_proc(w, h);
+        break;
+    case H_TO_PROC:
+        proc_told(w, &w->procs[h->proc], h->data);
+        break;
+    case H_PROC_GONE:
+        world_event(w, h->node,
+                    (struct event){.type = EV_PROC_GONE, .proc = {.slot = w->procs[h->proc].slot}});
+        break;
+    case H_FAULT:
+        on_fault(w, h);
+        break;
+    }
+}
+
+/* What a stopped supervisor does not see yet: everything but its processes and the network itself.
+ */
+static bool waits_for_node(enum what what)
+{
+    return what != H_PROC && what != H_WRITTEN && what != H_TO_PROC && what != H_FAULT &&
+           what != H_CONNECTED;
+}
+
+static int node_of(const struct happening *h)
+{
+    return h->what == H_TO_CHIEF || h->what == H_DOWN_CHIEF ? 0 : h->node;
+}
+
+/* --- a whole schedule --- */
+
+static void fill_params(const struct schedule *s, int node, struct core_params *p)
+{
+    memset(p, 0, sizeof *p);
+    p->node_rank = node;
+    p->nnodes = s->nnodes;
+    p->children = p->expected_procs = s->nprocs;
+    p->attempt = 1;
+    p->resume_step = s->first_step;
+    p->incarnation = 1000 + (uint64_t)node;
+    str_copy(p->job, sizeof p->job, "sim");
+    for (int i = 0; i < 65; i++)
+        p->signals[i].rule = SIGNAL_FORWARD;
+    p->signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, s->grace};
+    p->signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
+    p->join_timeout_ns = 60 * S;
+    p->heartbeat_interval_ns = S;
+    p->heartbeat_timeout_ns = 15 * S;
+    p->reconnect_ns = 2 * S;
+    p->exit_wait_ns = 10 * S;
+    p->term_wait_ns = 10 * S;
+    p->kill_wait_ns = 5 * S;
+    p->commit_wait_ns = 30 * S;
+    p->exit = (struct exit_codes){42, 42, 42, 42, 43};
+}
+
+static void set_up(struct world *w)
+{
+    w->next_conn = CONN_FIRST;
+    w->nall = w->s.nnodes * w->s.nprocs;
+    w->record = w->s.first_step;
+    for (int i = 0; i < w->nall; i++)
+        w->procs[i] = (struct proc){.index = i,
+                                    .rank = i,
+                                    .node = i / w->s.nprocs,
+                                    .slot = i % w->s.nprocs,
+                                    .step = w->s.first_step,
+                                    .page_step = w->s.first_step};
+    for (int i = 0; i < w->s.nnodes; i++) {
+        struct core_params params;
+        fill_params(&w->s, i, &params);
+        shells[i] = (struct shell){w, i};
+        w->hosts[i] = (struct host){.is_alive = true,
+                                    .timer_at = CLOCK_NEVER,
+                                    .gate = gate_make(GATE_OPEN, 0, false, false),
+                                    .committed = w->s.first_step};
+        w->hosts[i].core = core_new(&params, perform, &shells[i]);
+    }
+    for (int i = 0; i < w->s.nnodes; i++)
+        world_event(w, i, (struct event){.type = EV_START});
+    for (int i = 0; i < w->s.nfaults; i++)
+        world_at(w,
+                 (struct happening){.at = w->s.faults[i].at, .what = H_FAULT, .arg = (uint64_t)i});
+}
+
+static bool all_have_exited(const struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].is_alive && !w->hosts[i].has_exited)
+            return false;
+    return true;
+}
+
+/* Time must pass: a supervisor that has always something to do at once would eat a processor. */
+static void check_time(struct world *w)
+{
+    static const uint64_t limit = 20000;
+    if (w->now != w->same_since)
+        w->same_count = 0;
+    w->same_since = w->now;
+    if (w->same_count++ > limit)
+        fail(w, "time stands still: %llu events at once", (unsigned long long)limit);
+}
+
+static void run_queue(struct world *w)
+{
+    bool is_late = false;
+    while (w->nheap > 0 && !all_have_exited(w) && !w->failure[0]) {
+        struct happening h = take_first(w);
+        w->now = h.at;
+        check_time(w);
+        int64_t paused_until = w->hosts[node_of(&h)].paused_until;
+        if (waits_for_node(h.what) && w->now < paused_until) {
+            h.at = paused_until;
+            world_at(w, h);
+            continue;
+        }
+        happen(w, &h);
+        free(h.data);
+        if (!is_late && w->now > HORIZON_NS) {
+            is_late = true;
+            for (int i = 0; i < w->s.nnodes; i++)
+                signal_node(w, i, SIGTERM);
+        }
+        if (w->now > END_NS) {
+            fail(w, "somebody still runs %lld s after the last notice",
+                 (long long)(END_NS - HORIZON_NS) / S);
+            break;
+        }
+    }
+}
+
+void world_run(struct world *w, const struct schedule *schedule, FILE *out)
+{
+    struct happening *heap = w->heap;
+    int cap = w->heap_cap;
+    memset(w, 0, sizeof *w);
+    w->heap = heap;
+    w->heap_cap = cap;
+    w->s = *schedule;
+    w->trace = out;
+    w->rng.state = schedule->seed ^ UINT64_C(0x5deece66d);
+    set_up(w);
+    run_queue(w);
+    if (!w->failure[0])
+        check_end(w);
+    for (int i = 0; i < w->nheap; i++)
+        free(w->heap[i].data);
+    w->nheap = 0;
+    for (int i = 0; i < w->s.nnodes; i++)
+        core_free(w->hosts[i].core);
+}
