@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""documents: what README, CONTRIBUTING and pchrun(1) say must be so.
+
+usage: documents.py USR     the usr folder of an installation, as `meson install` made it
+
+README's length and the order of its parts; its C compiles against the installed pch.h; its JSON is
+taken by the installed pchrun; the files that the pages name are there; the settings and flags that
+they name exist, by the schema that pchrun prints. Prints what is not so; exit status 1 then.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+README_LINES_MAX = 120
+README_PARTS = ["pchrun", "The training loop", "Several nodes", "Slurm", "Kubernetes", "What it cannot do",
+                "Exit codes", "Try it, test it", "Where to read next"]
+PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
+OTHERS_FLAGS = {"cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
+                "open-mode"}
+
+LOOP = """#include <pch.h>
+uint64_t load_checkpoint(const char *path);
+void train_one_step(void);
+void save_checkpoint(const char *path, uint64_t step);
+int train(const char *path, uint64_t last_step);
+int train(const char *path, uint64_t last_step)
+{
+%s    return 0;
+}
+"""
+
+
+def block(text, language):
+    return re.search(rf"^```{language}\n(.*?)^```", text, re.S | re.M)[1]
+
+
+def readme_shape(readme):
+    lines = readme.count("\n")
+    if lines > README_LINES_MAX:
+        yield f"README.md has {lines} lines, more than {README_LINES_MAX}"
+    parts = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", readme, flags=re.S | re.M), re.M)
+    if parts != README_PARTS:
+        yield f"README.md has the parts {parts}, not {README_PARTS}"
+
+
+def readme_code(readme, include):
+    """In C and in C++, with every warning; the loop is README's own text."""
+    for language in ("c", "c++"):
+        compiled = subprocess.run(
+            ["clang-14", f"-x{language}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only",
+             f"-I{include}", "-"], input=LOOP % block(readme, "c"), text=True, capture_output=True,
+            check=False)
+        if compiled.returncode:
+            yield f"README.md's loop is no {language}:\n{compiled.stderr}"
+
+
+def readme_config(readme, pchrun):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+        config.write(block(readme, "json"))
+        config.flush()
+        shown = subprocess.run([pchrun, "-c", config.name, "--node-rank", "0", "--print-config"],
+                               text=True, capture_output=True, check=False)
+    if shown.returncode:
+        yield f"README.md's configuration is refused: {shown.stderr}"
+
+
+def places_exist(name, text):
+    for place in sorted(set(re.findall(rf"\b{PLACES}", text))):
+        if not (ROOT / place.rstrip(".")).exists():
+            yield f"{name} names {place}, which is not there"
+
+
+def settings(schema, prefix=""):
+    """Every key of the configuration, "a.b_c"."""
+    for name, value in schema.get("properties", {}).items():
+        yield prefix + name
+        yield from settings(value, f"{prefix}{name}.")
+
+
+def settings_exist(name, text, known, flags):
+    groups = {key.split(".")[0] for key in known if "." in key}
+    for key in sorted(set(re.findall(r"\b([a-z]+\.[a-z_]+)\b", text))):
+        if key.split(".")[0] in groups and key not in known:
+            yield f"{name} names the setting {key}, which there is not"
+    for flag in sorted(set(re.findall(r"(?:[ `(]-|Fl )-([a-z][a-z-]+)", text)) - OTHERS_FLAGS):
+        if flag not in flags:
+            yield f"{name} names the flag --{flag}, which there is not"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.split("\n\n")[1])
+    usr = Path(sys.argv[1])
+    pchrun = usr / "bin/pchrun"
+    if not pchrun.exists():
+        sys.exit(f"{pchrun} is not there: nothing to hold the documents to")
+    texts = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md", "man/pchrun.1")}
+    readme = texts["README.md"]
+    faults = [*readme_shape(readme), *readme_code(readme, usr / "include"), *readme_config(readme, pchrun)]
+    schema = subprocess.run([pchrun, "--print-schema"], text=True, capture_output=True, check=True)
+    known = set(settings(json.loads(schema.stdout)))
+    helped = subprocess.run([pchrun, "--help"], text=True, capture_output=True, check=True)
+    flags = set(re.findall(r"--(?:\[no-\])?([a-z][a-z-]+)", helped.stdout))
+    for name, text in texts.items():
+        faults += [*places_exist(name, text), *settings_exist(name, text, known, flags)]
+    print("\n".join(faults) or "the documents are true, as far as can be checked")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

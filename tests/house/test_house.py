@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_house: what tests/run.sh relies on: the counting, the search for strays, the documents' check.
+
+A runner that counts wrongly, or looks for nothing, makes every other test worthless.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HOUSE))
+import documents  # noqa: E402
+
+CRITERION = "[====] Synthesis: Tested: 5 | Passing: 3 | Failing: 1 | Crashing: 1 \n"
+
+
+def counted(tmp_path, *tests, status=0):
+    log = tmp_path / "testlog.json"
+    if tests:
+        log.write_text("".join(
+            json.dumps({"name": "t", "result": result, "stdout": said}) + "\n" for result, said in tests))
+    done = subprocess.run([HOUSE / "count.py", log, str(status)], text=True, capture_output=True, check=True)
+    return tuple(map(int, done.stdout.split()))
+
+
+@pytest.mark.parametrize("result, said, wanted", [
+    ("OK", "", (1, 0, 0)),
+    ("FAIL", "", (0, 1, 0)),
+    ("TIMEOUT", "", (0, 1, 0)),
+    ("ERROR", "", (0, 1, 0)),
+    ("SKIP", "", (0, 0, 1)),
+    ("UNEXPECTEDPASS", "", (0, 1, 0)),
+    ("FAIL", CRITERION, (3, 2, 0)),
+    ("OK", "\x1b[0;34m[====]\x1b[0m Synthesis: Tested: \x1b[1m2\x1b[0m | Passing: 2 | Failing: 0 | Crashing: 0",
+     (2, 0, 0)),
+    ("OK", "..s\n2 passed, 1 skipped in 0.12s\n", (2, 0, 1)),
+    ("FAIL", "=== 1 failed, 2 passed, 1 error in 3.10s ===\n", (2, 2, 0)),
+    ("OK", "1 passed, 1 xfailed in 0.1s\n", (1, 0, 1)),
+    ("FAIL", "4 passed in 0.1s\n", (4, 1, 0)),  # it crashed afterwards
+])
+def test_one_program(tmp_path, result, said, wanted):
+    assert counted(tmp_path, (result, said)) == wanted
+
+
+def test_sum_of_programs(tmp_path):
+    assert counted(tmp_path, ("OK", ""), ("FAIL", CRITERION), ("SKIP", ""), status=1) == (4, 2, 1)
+
+
+def test_no_log_is_a_failure(tmp_path):
+    assert counted(tmp_path) == (0, 1, 0)
+
+
+def test_status_alone_is_a_failure(tmp_path):
+    assert counted(tmp_path, ("OK", ""), status=1) == (1, 1, 0)
+
+
+def nothing_left(script):
+    return subprocess.run([HOUSE / "nothing_left.py", "--", "bash", "-c", script], text=True,
+                          capture_output=True, check=False, timeout=60)
+
+
+def test_nothing_left_passes_the_status_on():
+    assert nothing_left("exit 7").returncode == 7
+    assert nothing_left("true").returncode == 0
+
+
+def test_slow_leaver_is_waited_for():
+    done = nothing_left("setsid sleep 0.5 & exit 0")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("script", [
+    "setsid sleep 86397 & exit 0",
+    "(setsid env -i sleep 86397 &) ; exit 0",  # an orphan that has kept nothing of its origin
+    "setsid bash -c 'sleep 86397 & wait' & exit 0",  # two, one below the other
+])
+def test_stray_is_named_and_ended(script):
+    done = nothing_left(script)
+    assert done.returncode == 1
+    assert "sleep 86397" in done.stdout
+    strays = [line.split()[3].rstrip(":") for line in done.stdout.splitlines()]
+    assert strays and not any(Path(f"/proc/{pid}").exists() for pid in strays)
+
+
+def test_documents_faults_are_found():
+    readme = (documents.ROOT / "README.md").read_text()
+    assert not list(documents.readme_shape(readme))
+    assert list(documents.readme_shape(readme + "\n" * documents.README_LINES_MAX))
+    assert list(documents.readme_shape(readme.replace("## Slurm", "## Slurp")))
+    include = documents.ROOT / "include"
+    assert not list(documents.readme_code(readme, include))
+    assert list(documents.readme_code(readme.replace("pch_saved(job, step, path)", "pch_saved(job)"), include))
+    assert list(documents.places_exist("x", "see src/nowhere/at_all.c"))
+    assert not list(documents.places_exist("x", "see src/base/err.h."))
+    said = "`exit.preemted`, exit.preempted, `--no-such`, `--grace`"
+    assert len(list(documents.settings_exist("x", said, {"exit.preempted"}, {"grace"}))) == 2
