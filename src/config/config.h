@@ -17,7 +17,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CONFIG_FILE_MAX (1024 * 1024)
+#define CONFIG_FILE_MAX  (1024 * 1024)
+#define CONFIG_NODES_MAX 4096
+#define CONFIG_PROCS_MAX 256
 
 enum config_rule { CONFIG_FORWARD, CONFIG_PREEMPT, CONFIG_CHECKPOINT, CONFIG_IGNORE };
 enum config_save { CONFIG_SAVE_ATTACH, CONFIG_SAVE_SIGNAL, CONFIG_SAVE_FORWARD };
@@ -37,7 +39,7 @@ struct config {
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
         char *chief;   /* instead of nodes: where node 0 listens; NULL */
         int nnodes;    /* 1; the length of nodes where that is given */
-        int node_rank; /* -1: find out */
+        int node_rank; /* -1: find out which entry of nodes is local; 0 where nnodes is 1 */
         int port;
         char *bind; /* NULL: the chief's own entry */
         char *key_file;
@@ -57,7 +59,7 @@ struct config {
         int keep_records;
     } checkpoint;
     struct config_signal *signals;
-    size_t nsignals; /* those given; the others follow the defaults in pchrun(1) */
+    size_t nsignals; /* those given, by number, each once; all others are forwarded */
     int64_t grace_ns;
     struct {
         enum config_save mode;
@@ -72,7 +74,7 @@ struct config {
         int no_progress_limit; /* exit.no_progress_after, attempts in a row; 0: never */
         bool reraise;          /* die of the command's signal instead of exiting with 128 + n */
     } exit;
-    char *report;    /* path with {state_dir} and {node_rank}; NULL: none */
+    char *report;    /* path, in which {state_dir} and {node_rank} stand for them; NULL: none */
     char *run_dir;   /* NULL: find one */
     char *state_dir; /* NULL: <checkpoint.dir>/.pchrun, or none */
     struct {
@@ -81,17 +83,17 @@ struct config {
     } log;
     char **command; /* what to run: a pointer into argv */
 
-    struct config_origin *origins; /* where each value came from, by option; opaque */
+    struct config_origin *origins; /* where each value came from, by option (origin.h) */
 };
 
 enum config_result {
     CONFIG_RUN,   /* go on */
-    CONFIG_SHOWN, /* --help, --version, --print-config or --print-schema: done, exit 0 */
+    CONFIG_SHOWN, /* --help, --version, --print-…: done, exit 0 */
     CONFIG_BAD,   /* *err says what and where */
 };
 
-/* Reads everything. `out` gets what --help and its like print. On CONFIG_RUN *ret belongs to the
- * caller, and ret->command is not empty. */
+/* Reads everything. Paths are absolute afterwards. `out` gets what --help and its like print. On
+ * CONFIG_RUN *ret belongs to the caller, and ret->command is not empty; else it is untouched. */
 MUST_CHECK enum config_result config_load(int argc, char **argv, char **env, FILE *out,
                                           struct config *ret, struct err *err);
 void config_free(struct config *config);

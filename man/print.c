@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * print: what pchrun prints about its own options, for the manuals and for the schema file that are
+ * made at build time. It is pchrun without anything but its configuration, so that they can be made
+ * before pchrun is. Exits with 1 and a line on standard error if it cannot.
+ */
+#include "config/config.h"
+
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    char *no_environment[] = {NULL};
+    struct config config;
+    struct err err;
+    switch (config_load(argc, argv, no_environment, stdout, &config, &err)) {
+    case CONFIG_SHOWN:
+        return 0;
+    case CONFIG_RUN:
+        config_free(&config);
+        fprintf(stderr, "print: nothing to print\n");
+        return 1;
+    default:
+        fprintf(stderr, "print: %s\n", err.text);
+        return 1;
+    }
+}

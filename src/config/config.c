@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See config.h.
+ */
+#include "config/config.h"
+
+#include "base/str.h"
+#include "config/options.h"
+#include "config/origin.h"
+#include "config/show.h"
+#include "config/sources.h"
+#include "config/validate.h"
+#include "config/values.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool set_defaults(struct config *config, struct err *err)
+{
+    *config = (struct config){0};
+    config->origins = calloc(options_count, sizeof *config->origins);
+    if (!config->origins)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the configuration");
+    for (size_t i = 0; i < options_count; i++) {
+        const struct option *option = &options[i];
+        value_clear(option, config);
+        if (option->fallback && !value_from_text(option, option->fallback, NULL, config, err))
+            return err_wrap(err, "the default of %s", option->key);
+    }
+    return true;
+}
+
+/* The weakest source first. A preset's values would come before the file's. */
+static bool apply_sources(const struct flags *flags, char **env, struct config *config,
+                          struct err *err)
+{
+    const char *file = flags->config_file ? flags->config_file : env_config_file(env);
+    if (file && !file_apply(file, config, err))
+        return false;
+    if (!env_apply(env, config, err) || !flags_apply(flags, config, err))
+        return false;
+    config->command = flags->command;
+    return true;
+}
+
+/* Not before the values are printed: one command by default is not the same as one by request. */
+static void settle_count(struct config *config)
+{
+    config->procs.count_is_set = config->procs.count > 0;
+    if (!config->procs.count_is_set)
+        config->procs.count = 1;
+}
+
+static bool show(int what, const struct config *config, FILE *out, struct err *err)
+{
+    bool ok = true;
+    switch (what) {
+    case SPECIAL_HELP:
+        show_help(out);
+        break;
+    case SPECIAL_VERSION:
+        fprintf(out, "pchrun " PCHRUN_VERSION "\n");
+        break;
+    case SPECIAL_PRINT_OPTIONS:
+        show_manual(out);
+        break;
+    case SPECIAL_PRINT_SCHEMA:
+        ok = show_schema(config, out, err);
+        break;
+    default:
+        ok = show_config(config, out, err);
+        break;
+    }
+    if (ok && (fflush(out) != 0 || ferror(out)))
+        ok = err_set(err, ERR_SYSTEM, errno, "cannot print it");
+    return ok;
+}
+
+/* Everything but the freeing. */
+static enum config_result load(const struct flags *flags, char **env, FILE *out,
+                               struct config *config, struct err *err)
+{
+    bool needs_values = flags->show < 0 || flags->show == SPECIAL_PRINT_CONFIG;
+    if (!set_defaults(config, err))
+        return CONFIG_BAD;
+    if (needs_values && (!apply_sources(flags, env, config, err) || !config_validate(config, err)))
+        return CONFIG_BAD;
+    if (flags->show >= 0)
+        return show(flags->show, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
+    settle_count(config);
+    if (config->command[0])
+        return CONFIG_RUN;
+    err_set(err, ERR_USAGE, 0,
+            "no command is given; write pchrun [options] -- command [argument ...], or see pchrun "
+            "--help");
+    return CONFIG_BAD;
+}
+
+enum config_result config_load(int argc, char **argv, char **env, FILE *out, struct config *ret,
+                               struct err *err)
+{
+    struct flags flags;
+    struct config config = {0};
+    enum config_result result = CONFIG_BAD;
+    if (flags_read(argc, argv, &flags, err))
+        result = load(&flags, env, out, &config, err);
+    flags_free(&flags);
+    if (result == CONFIG_RUN)
+        *ret = config;
+    else
+        config_free(&config);
+    if (result == CONFIG_BAD)
+        str_printable(err->text); /* it quotes what came from outside */
+    return result;
+}
+
+void config_free(struct config *config)
+{
+    for (size_t i = 0; i < options_count; i++) {
+        value_clear(&options[i], config);
+        if (config->origins)
+            free(config->origins[i].text);
+    }
+    free(config->origins);
+    *config = (struct config){0};
+}
+
+bool config_binding(const struct config *config, char *text, size_t size)
+{
+    char value[64];
+    bool fits = size > 0;
+    text[0] = '\0';
+    for (size_t i = 0; fits && i < options_count; i++)
+        if (options[i].is_binding)
+            fits = str_addf(text, size, "%s=%s\n", options[i].key,
+                            value_format(&options[i], config, value, sizeof value));
+    return fits;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options: the one table of what can be configured, and how its rows are found.
+ *
+ * A row's key a.b_c is its place in the file; --a-b-c and PCHRUN_A_B_C follow from it. All is
+ * static and constant. Any thread.
+ */
+#ifndef PCHRUN_CONFIG_OPTIONS_H
+#define PCHRUN_CONFIG_OPTIONS_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPTION_NAME_MAX 64 /* a key, flag or variable with its NUL */
+
+/* The C type of the field stands behind. Types whose values may be null say how the field tells. */
+enum option_type {
+    OPTION_BOOL,     /* bool */
+    OPTION_INT,      /* int; null is -1 */
+    OPTION_DURATION, /* int64_t, nanoseconds */
+    OPTION_TEXT,     /* char *, owned; null is NULL */
+    OPTION_PATH,     /* the same; made absolute */
+    OPTION_TEMPLATE, /* the same; may hold {state_dir} and {node_rank} */
+    OPTION_CHOICE,   /* int, an index into `choices` */
+    OPTION_SIGNAL,   /* int, a signal number */
+    OPTION_LIST,     /* char **, owned, ends with NULL */
+    OPTION_SIGNALS,  /* struct config_signal *, size_t: the two fields that config.h has for it */
+    OPTION_TYPE__COUNT
+};
+
+struct option {
+    const char *key;
+    enum option_type type;
+    bool is_nullable;           /* null (an empty text in flags and environment) unsets it */
+    bool is_binding;            /* must be equal on all nodes */
+    char letter;                /* short flag, 0: none */
+    const char *also;           /* second name, as a flag: "node-rank"; NULL */
+    size_t offset;              /* in struct config */
+    const char *fallback;       /* the default as text; NULL: null */
+    int64_t min, max;           /* numbers and durations; texts: their length */
+    const char *const *choices; /* ends with NULL */
+    const char *metavar;        /* for --help; NULL: the type's own */
+    const char *help;           /* one short line, no full stop */
+    const char *manual;         /* mdoc, whole sentences */
+};
+
+extern const struct option options[];
+extern const size_t options_count;
+
+/* The part of a key before its point; options without one are in the group "". */
+struct option_group {
+    const char *name, *title;
+    const char *manual; /* mdoc, whole sentences; NULL */
+};
+extern const struct option_group option_groups[];
+extern const size_t option_groups_count;
+bool option_is_in(const struct option *option, const struct option_group *group);
+
+/* What else may stand on the command line. */
+enum special {
+    SPECIAL_CONFIG,
+    SPECIAL_VERBOSE,
+    SPECIAL_QUIET,
+    SPECIAL_PRINT_CONFIG,
+    SPECIAL_PRINT_SCHEMA,
+    SPECIAL_PRINT_OPTIONS,
+    SPECIAL_VERSION,
+    SPECIAL_HELP,
+    SPECIAL__COUNT
+};
+struct option_special {
+    const char *name;    /* without the dashes */
+    char letter;         /* 0: none */
+    const char *metavar; /* its value; NULL: it takes none */
+    const char *help;
+};
+extern const struct option_special option_specials[SPECIAL__COUNT];
+
+/* "cluster.join_timeout" as "cluster-join-timeout" and as "PCHRUN_CLUSTER_JOIN_TIMEOUT"; both take
+ * a flag's name, too. Return text. */
+char *option_flag(const char *key, char text[OPTION_NAME_MAX]);
+char *option_variable(const char *key, char text[OPTION_NAME_MAX]);
+
+/* NULL: there is none. Whole names only. */
+const struct option *option_by_key(const char *key);
+const struct option *option_by_flag(const char *name, bool *ret_is_no); /* --no-x: *ret_is_no */
+const struct option *option_by_variable(const char *name);
+const struct option *option_by_letter(char letter);
+const struct option_special *special_by_flag(const char *name);
+const struct option_special *special_by_letter(char letter);
+
+/* ERR_USAGE: `unknown key "x"` and the nearest name that there is, if one is near. Return false. */
+bool option_unknown_key(const char *key, struct err *err);
+bool option_unknown_flag(const char *name, struct err *err);
+bool option_unknown_variable(const char *name, struct err *err);
+
+#endif

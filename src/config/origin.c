@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See origin.h.
+ */
+#include "config/origin.h"
+
+#include "config/values.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool origin_set(struct config *config, const struct option *option, enum origin_from from,
+                const char *text, struct err *err)
+{
+    struct config_origin *origin = &config->origins[option - options];
+    char *whole;
+    if (option->type == OPTION_SIGNALS && origin->from != from) {
+        if (asprintf(&whole, "%s, %s", origin_text(config, option), text) < 0)
+            whole = NULL;
+    } else {
+        whole = strdup(text);
+    }
+    if (!whole)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the configuration");
+    if (option->type == OPTION_LIST && origin->from != from)
+        value_clear(option, config);
+    free(origin->text);
+    *origin = (struct config_origin){.from = from, .text = whole};
+    return true;
+}
+
+enum origin_from origin_from(const struct config *config, const struct option *option)
+{
+    return config->origins[option - options].from;
+}
+
+const char *origin_text(const struct config *config, const struct option *option)
+{
+    const char *text = config->origins[option - options].text;
+    return text ? text : "default";
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * origin: where each option's value came from. Sources are applied from the weakest to the
+ * strongest, each through origin_set(), so that the last one wins. Main thread.
+ */
+#ifndef PCHRUN_CONFIG_ORIGIN_H
+#define PCHRUN_CONFIG_ORIGIN_H
+
+#include "config/config.h"
+#include "config/options.h"
+
+/* Weakest first. Presets will stand between default and file. */
+enum origin_from { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
+
+struct config_origin {
+    enum origin_from from;
+    char *text; /* "flag --grace", "environment PCHRUN_GRACE", "file run7.json:3"; NULL: default */
+};
+
+/* Notes that a source is about to set the option. A list begins anew when its source changes; the
+ * signals are merged, so all their sources are kept. */
+MUST_CHECK bool origin_set(struct config *config, const struct option *option,
+                           enum origin_from from, const char *text, struct err *err);
+enum origin_from origin_from(const struct config *config, const struct option *option);
+const char *origin_text(const struct config *config, const struct option *option);
+
+#endif

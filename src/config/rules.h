@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rules: the option "signals", what signals mean. Each source adds to what is there, signal by
+ * signal; see values.h. Main thread.
+ */
+#ifndef PCHRUN_CONFIG_RULES_H
+#define PCHRUN_CONFIG_RULES_H
+
+#include "config/config.h"
+#include "config/options.h"
+#include "json/json.h"
+#include "json/writer.h"
+
+/* The names of enum config_rule; ends with NULL. */
+extern const char *const rule_names[];
+
+/* "TERM=preempt,USR1=preempt:240s" */
+MUST_CHECK bool rules_from_text(const struct option *option, const char *text,
+                                struct config *config, struct err *err);
+MUST_CHECK bool rules_from_json(const struct option *option, const struct json *json,
+                                struct config *config, struct err *err);
+void rules_clear(struct config *config);
+void rules_write(const struct config *config, struct writer *writer, const char *key);
+
+#endif

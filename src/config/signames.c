@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See signames.h.
+ */
+#include "config/signames.h"
+
+#include "base/str.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <strings.h>
+
+/* One table: what may be handled (no reason), and what may not, and why. */
+static const struct row {
+    int number;
+    const char *name;
+    const char *refused;
+} rows[] = {
+    {SIGHUP, "HUP", NULL},
+    {SIGINT, "INT", NULL},
+    {SIGQUIT, "QUIT", NULL},
+    {SIGUSR1, "USR1", NULL},
+    {SIGUSR2, "USR2", NULL},
+    {SIGALRM, "ALRM", NULL},
+    {SIGTERM, "TERM", NULL},
+    {SIGVTALRM, "VTALRM", NULL},
+    {SIGPROF, "PROF", NULL},
+    {SIGIO, "IO", NULL},
+    {SIGPWR, "PWR", NULL},
+    {SIGXCPU, "XCPU", NULL},
+    {SIGKILL, "KILL", "no program can handle it"},
+    {SIGSTOP, "STOP", "no program can handle it"},
+    {SIGCHLD, "CHLD", "pchrun itself needs it"},
+    {SIGPIPE, "PIPE", "it is no message but the mark of a broken pipe"},
+    {SIGTSTP, "TSTP", "it belongs to job control"},
+    {SIGTTIN, "TTIN", "it belongs to job control"},
+    {SIGTTOU, "TTOU", "it belongs to job control"},
+    {SIGCONT, "CONT", "it belongs to job control"},
+    {SIGWINCH, "WINCH", "it belongs to the terminal"},
+    {SIGURG, "URG", "it belongs to sockets"},
+    {SIGSEGV, "SEGV", "it is the mark of a fault"},
+    {SIGBUS, "BUS", "it is the mark of a fault"},
+    {SIGFPE, "FPE", "it is the mark of a fault"},
+    {SIGILL, "ILL", "it is the mark of a fault"},
+    {SIGTRAP, "TRAP", "it is the mark of a fault"},
+    {SIGSYS, "SYS", "it is the mark of a fault"},
+    {SIGABRT, "ABRT", "it is the mark of a fault"},
+    {SIGXFSZ, "XFSZ", "it is the mark of a fault"},
+};
+
+static const struct row *nearest_row(const char *name)
+{
+    const struct row *best = rows;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (str_distance(name, rows[i].name) < str_distance(name, best->name))
+            best = &rows[i];
+    return best;
+}
+
+bool signame_parse(const char *name, int *ret, struct err *err)
+{
+    const char *bare = strncasecmp(name, "SIG", 3) == 0 ? name + 3 : name;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strcasecmp(bare, rows[i].name) != 0)
+            continue;
+        if (rows[i].refused)
+            return err_set(err, ERR_USAGE, 0, "SIG%s cannot be used here: %s", rows[i].name,
+                           rows[i].refused);
+        *ret = rows[i].number;
+        return true;
+    }
+    return err_set(err, ERR_USAGE, 0, "\"%.40s\" is no signal; the nearest is %s", name,
+                   nearest_row(bare)->name);
+}
+
+const char *signame(int number)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].number == number)
+            return rows[i].name;
+    return NULL;
+}
+
+const char *signame_at(unsigned index)
+{
+    return index < ARRAY_LEN(rows) && !rows[index].refused ? rows[index].name : NULL;
+}

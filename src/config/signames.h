@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * signames: the signals that a user may name, as "USR1" or "SIGUSR1", and why others are refused.
+ * Pure; any thread.
+ */
+#ifndef PCHRUN_CONFIG_SIGNAMES_H
+#define PCHRUN_CONFIG_SIGNAMES_H
+
+#include "base/err.h"
+
+/* False: it is no signal, or not one for pchrun to handle. */
+MUST_CHECK bool signame_parse(const char *name, int *ret, struct err *err);
+/* "USR1"; the number must come from signame_parse(). */
+const char *signame(int number);
+/* Every name that may be used, by index; NULL behind the last. */
+const char *signame_at(unsigned index);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sources: the command line (flags.c), the environment (env.c) and the file (file.c). Each says in
+ * its errors where the fault stands. Main thread.
+ */
+#ifndef PCHRUN_CONFIG_SOURCES_H
+#define PCHRUN_CONFIG_SOURCES_H
+
+#include "config/config.h"
+#include "config/options.h"
+
+/* The command line, taken apart. Texts point into argv. */
+struct flags {
+    const char *config_file; /* NULL: none */
+    char **command;          /* may be empty */
+    int show;                /* enum special: what to print; -1: nothing */
+    int louder;              /* how many -v more than -q */
+    struct flag_value {
+        const struct option *option;
+        char name[OPTION_NAME_MAX + 4]; /* as typed: "--grace", "-n" */
+        const char *text;
+    } * values;
+    size_t nvalues;
+};
+
+/* Reads up to the command, or to the first of --help and its like. *ret must be freed even after a
+ * failure. */
+MUST_CHECK bool flags_read(int argc, char **argv, struct flags *ret, struct err *err);
+void flags_free(struct flags *flags);
+MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
+
+/* PCHRUN_CONFIG; NULL if it is not set, or empty. */
+const char *env_config_file(char **env);
+/* Any other PCHRUN_* that is no option is an error. */
+MUST_CHECK bool env_apply(char **env, struct config *config, struct err *err);
+
+MUST_CHECK bool file_apply(const char *path, struct config *config, struct err *err);
+
+#endif

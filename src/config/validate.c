@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See validate.h.
+ */
+#include "config/validate.h"
+
+#include "base/str.h"
+#include "config/address.h"
+#include "config/origin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+static bool is_given(const struct config *config, const char *key)
+{
+    return origin_from(config, option_by_key(key)) != FROM_DEFAULT;
+}
+
+static const char *from(const struct config *config, const char *key)
+{
+    return origin_text(config, option_by_key(key));
+}
+
+static size_t count_nodes(const struct config *config)
+{
+    size_t n = 0;
+    while (config->cluster.nodes[n])
+        n++;
+    return n;
+}
+
+/* The number of nodes follows from the list; where both are given they must agree. */
+static bool settle_nnodes(struct config *config, struct err *err)
+{
+    int n = (int)count_nodes(config);
+    if (n > 0 && config->cluster.chief)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.nodes (%s) and cluster.chief (%s) exclude each other; keep one",
+                       from(config, "cluster.nodes"), from(config, "cluster.chief"));
+    if (n == 0)
+        return true;
+    if (is_given(config, "cluster.nnodes") && config->cluster.nnodes != n)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.nnodes is %d (%s), but cluster.nodes has %d entries (%s)",
+                       config->cluster.nnodes, from(config, "cluster.nnodes"), n,
+                       from(config, "cluster.nodes"));
+    if (is_given(config, "cluster.nnodes"))
+        return true;
+    config->cluster.nnodes = n;
+    return origin_set(config, option_by_key("cluster.nnodes"), FROM_DEFAULT,
+                      "the length of cluster.nodes", err);
+}
+
+/* Is it said where node 0 is, and, where that cannot be found out, which node this is? */
+static bool check_chief(const struct config *config, struct err *err)
+{
+    bool has_nodes = config->cluster.nodes[0];
+    if (config->cluster.chief && !is_given(config, "cluster.nnodes"))
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.chief (%s) needs cluster.nnodes, the number of nodes",
+                       from(config, "cluster.chief"));
+    if (config->cluster.nnodes > 1 && !has_nodes && !config->cluster.chief)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.nnodes is %d (%s), but nothing says where node 0 is; set "
+                       "cluster.nodes or cluster.chief",
+                       config->cluster.nnodes, from(config, "cluster.nnodes"));
+    if (config->cluster.nnodes > 1 && !has_nodes && config->cluster.node_rank < 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.chief (%s) needs cluster.node_rank, which node this is",
+                       from(config, "cluster.chief"));
+    return true;
+}
+
+static bool settle_node_rank(struct config *config, struct err *err)
+{
+    if (config->cluster.node_rank >= config->cluster.nnodes)
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.node_rank is %d (%s), but the job has %d node%s (%s); ranks count "
+                       "from 0",
+                       config->cluster.node_rank, from(config, "cluster.node_rank"),
+                       config->cluster.nnodes, config->cluster.nnodes == 1 ? "" : "s",
+                       from(config, "cluster.nnodes"));
+    if (config->cluster.node_rank >= 0 || config->cluster.nnodes > 1)
+        return true;
+    config->cluster.node_rank = 0;
+    return origin_set(config, option_by_key("cluster.node_rank"), FROM_DEFAULT, "the only node",
+                      err);
+}
+
+/* One address: well-formed, on a port of its own, and loopback unless the user took the risk. */
+static bool check_address(const struct config *config, const char *text, struct address *ret,
+                          struct err *err)
+{
+    if (!address_parse(text, config->cluster.port, ret, err) || !address_port_ok(ret->port, err))
+        return false;
+    if (config->cluster.nnodes > 1 && !config->cluster.insecure && !address_is_loopback(ret))
+        return err_set(err, ERR_USAGE, 0,
+                       "%.200s is not a loopback address, and the nodes have no key; set "
+                       "cluster.key_file, or, on a network that you trust, cluster.insecure",
+                       ret->host);
+    return true;
+}
+
+static bool check_one(const struct config *config, const char *key, const char *text,
+                      struct err *err)
+{
+    struct address address;
+    if (!text || check_address(config, text, &address, err))
+        return true;
+    return err_wrap(err, "%s (%s)", key, from(config, key));
+}
+
+struct entry {
+    struct address address;
+    int rank;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->address.port != y->address.port)
+        return x->address.port < y->address.port ? -1 : 1;
+    return strcasecmp(x->address.host, y->address.host);
+}
+
+/* Sorted, so that equal ones are neighbours. */
+static bool check_twins(struct entry *entries, size_t n, struct err *err)
+{
+    qsort(entries, n, sizeof *entries, compare_entries);
+    for (size_t i = 1; i < n; i++) {
+        const struct entry *a = &entries[i - 1], *b = &entries[i];
+        if (address_equal(&a->address, &b->address))
+            return err_set(err, ERR_USAGE, 0, "nodes %d and %d are the same, %.200s port %d",
+                           a->rank < b->rank ? a->rank : b->rank,
+                           a->rank < b->rank ? b->rank : a->rank, a->address.host, a->address.port);
+    }
+    return true;
+}
+
+static bool check_nodes(const struct config *config, struct err *err)
+{
+    size_t n = count_nodes(config);
+    struct entry *entries = calloc(n + 1, sizeof *entries);
+    if (!entries)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot check cluster.nodes");
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        entries[i].rank = (int)i;
+        ok = check_address(config, config->cluster.nodes[i], &entries[i].address, err) ||
+             err_wrap(err, "node %zu", i);
+    }
+    ok = ok && check_twins(entries, n, err);
+    free(entries);
+    return ok || err_wrap(err, "cluster.nodes (%s)", from(config, "cluster.nodes"));
+}
+
+static bool check_cluster(const struct config *config, struct err *err)
+{
+    if (config->cluster.key_file)
+        return err_set(
+            err, ERR_USAGE, 0,
+            "cluster.key_file (%s): this version cannot use a key yet; leave it out and "
+            "use loopback addresses, or set cluster.insecure on a network that you trust",
+            from(config, "cluster.key_file"));
+    if (!address_port_ok(config->cluster.port, err))
+        return err_wrap(err, "cluster.port (%s)", from(config, "cluster.port"));
+    if (config->cluster.heartbeat_timeout_ns < 2 * config->cluster.heartbeat_interval_ns) {
+        char timeout[32], interval[32];
+        return err_set(
+            err, ERR_USAGE, 0,
+            "cluster.heartbeat_timeout is %s (%s), less than twice cluster.heartbeat_interval, "
+            "which is %s (%s)",
+            str_duration(config->cluster.heartbeat_timeout_ns, timeout, sizeof timeout),
+            from(config, "cluster.heartbeat_timeout"),
+            str_duration(config->cluster.heartbeat_interval_ns, interval, sizeof interval),
+            from(config, "cluster.heartbeat_interval"));
+    }
+    return true;
+}
+
+bool config_validate(struct config *config, struct err *err)
+{
+    return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
+           settle_node_rank(config, err) && check_nodes(config, err) &&
+           check_one(config, "cluster.chief", config->cluster.chief, err) &&
+           check_one(config, "cluster.bind", config->cluster.bind, err);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See values.h.
+ */
+#include "config/values.h"
+
+#include "base/str.h"
+#include "config/rules.h"
+#include "config/signames.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a type can do. `parse` gets a text that is not empty where null is allowed. */
+struct type {
+    const char *metavar, *wanted;
+    enum json_kind kind; /* what stands for it in the file */
+    bool (*parse)(const struct option *option, const char *text, const char *folder, void *field,
+                  struct err *err);
+    bool (*format)(const struct option *option, const void *field, char *text, size_t size);
+};
+
+static bool parse_bool(const struct option *option, const char *text, const char *folder,
+                       void *field, struct err *err)
+{
+    static const char *const names[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!str_is(text, names[i]))
+            continue;
+        *(bool *)field = i % 2;
+        return true;
+    }
+    return err_set(err, ERR_USAGE, 0, "\"%.80s\" is neither true nor false", text);
+}
+
+static bool format_bool(const struct option *option, const void *field, char *text, size_t size)
+{
+    return str_copy(text, size, *(const bool *)field ? "true" : "false");
+}
+
+static bool parse_int(const struct option *option, const char *text, const char *folder,
+                      void *field, struct err *err)
+{
+    int64_t value;
+    if (!str_to_i64(text, option->min, option->max, &value))
+        return err_set(err, ERR_USAGE, 0,
+                       "%.80s is not a whole number from %" PRId64 " to %" PRId64,
+                       *text ? text : "\"\"", option->min, option->max);
+    *(int *)field = (int)value;
+    return true;
+}
+
+static bool format_int(const struct option *option, const void *field, char *text, size_t size)
+{
+    text[0] = '\0';
+    return str_addf(text, size, "%d", *(const int *)field);
+}
+
+static bool parse_duration(const struct option *option, const char *text, const char *folder,
+                           void *field, struct err *err)
+{
+    int64_t value;
+    char min[32], max[32];
+    if (!str_to_duration(text, &value))
+        return err_set(err, ERR_USAGE, 0,
+                       "\"%.80s\" is not a duration; write a number and its unit (ms, s, m, h or "
+                       "d), as in \"25s\"",
+                       text);
+    if (value < option->min || value > option->max)
+        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is out of range (%s to %s)", text,
+                       str_duration(option->min, min, sizeof min),
+                       str_duration(option->max, max, sizeof max));
+    *(int64_t *)field = value;
+    return true;
+}
+
+static bool format_duration(const struct option *option, const void *field, char *text, size_t size)
+{
+    str_duration(*(const int64_t *)field, text, size);
+    return true;
+}
+
+static bool check_text(const char *text, int64_t min, int64_t max, struct err *err)
+{
+    size_t len = strlen(text);
+    if (len < (size_t)min || len > (size_t)max)
+        return err_set(err, ERR_USAGE, 0,
+                       "\"%.80s\" has %zu bytes; allowed are %" PRId64 " to %" PRId64, text, len,
+                       min, max);
+    for (const char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return err_set(err, ERR_USAGE, 0, "\"%.80s\" holds a control character", text);
+    return true;
+}
+
+/* Takes `copy`, the result of strdup() or its like. */
+static bool keep_text(char **field, char *copy, struct err *err)
+{
+    if (!copy)
+        return err_set(err, ERR_SYSTEM, errno, "cannot keep it");
+    free(*field);
+    *field = copy;
+    return true;
+}
+
+static bool parse_text(const struct option *option, const char *text, const char *folder,
+                       void *field, struct err *err)
+{
+    return check_text(text, option->min, option->max, err) && keep_text(field, strdup(text), err);
+}
+
+/* NULL with errno set. */
+static char *absolute_path(const char *folder, const char *path)
+{
+    if (path[0] == '/')
+        return strdup(path);
+    char *here = folder ? strdup(folder) : getcwd(NULL, 0);
+    char *whole = NULL;
+    if (here && asprintf(&whole, "%s%s%s", here, str_is(here, "/") ? "" : "/", path) < 0)
+        whole = NULL;
+    free(here);
+    return whole;
+}
+
+static bool parse_path(const struct option *option, const char *text, const char *folder,
+                       void *field, struct err *err)
+{
+    if (!check_text(text, option->min, option->max, err))
+        return false;
+    if (!keep_text(field, absolute_path(folder, text), err))
+        return err_wrap(err, "cannot make \"%.80s\" an absolute path", text);
+    return true;
+}
+
+static bool parse_template(const struct option *option, const char *text, const char *folder,
+                           void *field, struct err *err)
+{
+    for (const char *p = strchr(text, '{'); p; p = strchr(p + 1, '{'))
+        if (!str_starts(p, "{state_dir}") && !str_starts(p, "{node_rank}"))
+            return err_set(err, ERR_USAGE, 0,
+                           "\"%.80s\" holds a { that begins neither {state_dir} nor {node_rank}",
+                           text);
+    /* What {state_dir} stands for is absolute already. */
+    bool is_path = !str_starts(text, "{state_dir}");
+    return (is_path ? parse_path : parse_text)(option, text, folder, field, err);
+}
+
+static bool format_text(const struct option *option, const void *field, char *text, size_t size)
+{
+    return str_copy(text, size, *(char *const *)field);
+}
+
+static bool parse_choice(const struct option *option, const char *text, const char *folder,
+                         void *field, struct err *err)
+{
+    char all[128] = "";
+    for (int i = 0; option->choices[i]; i++) {
+        if (str_is(option->choices[i], text)) {
+            *(int *)field = i;
+            return true;
+        }
+        str_addf(all, sizeof all, "%s%s", i > 0 ? ", " : "", option->choices[i]);
+    }
+    return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not one of %s", text, all);
+}
+
+static bool format_choice(const struct option *option, const void *field, char *text, size_t size)
+{
+    return str_copy(text, size, option->choices[*(const int *)field]);
+}
+
+static bool parse_signal(const struct option *option, const char *text, const char *folder,
+                         void *field, struct err *err)
+{
+    return signame_parse(text, field, err);
+}
+
+static bool format_signal(const struct option *option, const void *field, char *text, size_t size)
+{
+    return str_copy(text, size, signame(*(const int *)field));
+}
+
+static size_t list_len(char *const *list)
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+static bool add_item(const struct option *option, const char *text, char ***list, struct err *err)
+{
+    size_t n = list_len(*list);
+    if (n >= (size_t)option->max)
+        return err_set(err, ERR_USAGE, 0, "more than %" PRId64 " items", option->max);
+    if (!check_text(text, 1, 300, err))
+        return err_wrap(err, "item %zu", n + 1);
+    char **more = realloc(*list, (n + 2) * sizeof *more);
+    if (!more)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+    *list = more;
+    more[n] = more[n + 1] = NULL;
+    return keep_text(&more[n], strdup(text), err);
+}
+
+/* A list is never NULL, not even one without items. */
+static bool begin_list(char ***list, struct err *err)
+{
+    if (!*list)
+        *list = calloc(1, sizeof **list);
+    return *list || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+}
+
+static bool parse_list(const struct option *option, const char *text, const char *folder,
+                       void *field, struct err *err)
+{
+    char *copy = begin_list(field, err) ? strdup(text) : NULL;
+    if (!copy)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+    char *rest = *copy ? copy : NULL, *item;
+    bool ok = true;
+    while (ok && (item = strsep(&rest, ",")))
+        ok = add_item(option, item + strspn(item, " "), field, err);
+    free(copy);
+    return ok;
+}
+
+static bool list_from_json(const struct option *option, const struct json *json, char ***field,
+                           struct err *err)
+{
+    size_t n = 0;
+    if (!begin_list(field, err))
+        return false;
+    for (const struct json *item = json_first(json); item; item = json_next(item)) {
+        const char *text = json_text(item);
+        n++;
+        if (!text)
+            return err_set(err, ERR_USAGE, 0, "item %zu: a string is wanted, not %s", n,
+                           json_kind_name(item));
+        if (!add_item(option, text, field, err))
+            return false;
+    }
+    return true;
+}
+
+static const struct type types[OPTION_TYPE__COUNT] = {
+    [OPTION_BOOL] = {NULL, "true or false", JSON_IS_BOOL, parse_bool, format_bool},
+    [OPTION_INT] = {"N", "a whole number", JSON_IS_INT, parse_int, format_int},
+    [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT, parse_duration,
+                         format_duration},
+    [OPTION_TEXT] = {"TEXT", "a string", JSON_IS_TEXT, parse_text, format_text},
+    [OPTION_PATH] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_path, format_text},
+    [OPTION_TEMPLATE] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_template, format_text},
+    [OPTION_CHOICE] = {"WORD", "a string", JSON_IS_TEXT, parse_choice, format_choice},
+    [OPTION_SIGNAL] = {"SIGNAL", "a signal's name as a string", JSON_IS_TEXT, parse_signal,
+                       format_signal},
+    [OPTION_LIST] = {"ITEM,...", "a list of strings", JSON_IS_LIST, parse_list, NULL},
+    [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT, NULL, NULL},
+};
+
+bool value_from_text(const struct option *option, const char *text, const char *folder,
+                     struct config *config, struct err *err)
+{
+    if (option->type == OPTION_SIGNALS)
+        return rules_from_text(option, text, config, err);
+    if (option->is_nullable && !*text) {
+        value_clear(option, config);
+        return true;
+    }
+    return types[option->type].parse(option, text, folder, value_field(option, config), err);
+}
+
+/* Scalars go the way of text, so that there is one check for each type. */
+static bool scalar_from_json(const struct option *option, const struct json *json,
+                             const char *folder, struct config *config, struct err *err)
+{
+    char number[24] = "";
+    int64_t value;
+    bool flag;
+    const char *text = json_text(json);
+    if (json_int(json, &value))
+        str_addf(number, sizeof number, "%" PRId64, value);
+    else if (json_bool(json, &flag))
+        str_copy(number, sizeof number, flag ? "true" : "false");
+    return value_from_text(option, text ? text : number, folder, config, err);
+}
+
+bool value_from_json(const struct option *option, const struct json *json, const char *folder,
+                     struct config *config, struct err *err)
+{
+    const struct type *type = &types[option->type];
+    if (json_kind(json) == JSON_IS_NULL && option->is_nullable) {
+        value_clear(option, config);
+        return true;
+    }
+    if (json_kind(json) != type->kind)
+        return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s", type->wanted,
+                       json_kind_name(json));
+    if (option->type == OPTION_SIGNALS)
+        return rules_from_json(option, json, config, err);
+    if (option->type == OPTION_LIST)
+        return list_from_json(option, json, value_field(option, config), err);
+    return scalar_from_json(option, json, folder, config, err);
+}
+
+static void clear_list(char ***field)
+{
+    for (size_t i = 0; *field && (*field)[i]; i++)
+        free((*field)[i]);
+    free(*field);
+    *field = NULL;
+}
+
+void value_clear(const struct option *option, struct config *config)
+{
+    void *field = value_field(option, config);
+    if (option->type == OPTION_SIGNALS) {
+        rules_clear(config);
+    } else if (option->type == OPTION_LIST) {
+        clear_list(field);
+    } else if (types[option->type].format == format_text) {
+        free(*(char **)field);
+        *(char **)field = NULL;
+    } else if (option->type == OPTION_INT) {
+        *(int *)field = -1;
+    }
+}
+
+bool value_is_null(const struct option *option, const struct config *config)
+{
+    const void *field = value_field(option, config);
+    if (types[option->type].format == format_text)
+        return !*(char *const *)field;
+    return option->is_nullable && option->type == OPTION_INT && *(const int *)field < 0;
+}
+
+char *value_format(const struct option *option, const struct config *config, char *text,
+                   size_t size)
+{
+    text[0] = '\0';
+    if (types[option->type].format && !value_is_null(option, config))
+        types[option->type].format(option, value_field(option, config), text, size);
+    return text;
+}
+
+static void write_list(char *const *list, struct writer *writer, const char *key)
+{
+    writer_list(writer, key);
+    for (size_t i = 0; list && list[i]; i++)
+        writer_text(writer, NULL, list[i]);
+    writer_end(writer);
+}
+
+void value_write(const struct option *option, const struct config *config, struct writer *writer,
+                 const char *key)
+{
+    const void *field = value_field(option, config);
+    char text[64];
+    if (value_is_null(option, config))
+        writer_null(writer, key);
+    else if (option->type == OPTION_SIGNALS)
+        rules_write(config, writer, key);
+    else if (option->type == OPTION_LIST)
+        write_list(*(char **const *)field, writer, key);
+    else if (option->type == OPTION_BOOL)
+        writer_bool(writer, key, *(const bool *)field);
+    else if (option->type == OPTION_INT)
+        writer_int(writer, key, *(const int *)field);
+    else if (types[option->type].format == format_text)
+        writer_text(writer, key, *(char *const *)field);
+    else
+        writer_text(writer, key, value_format(option, config, text, sizeof text));
+}
+
+const char *value_metavar(const struct option *option)
+{
+    return option->metavar ? option->metavar : types[option->type].metavar;
+}
+
+const char *value_wanted(const struct option *option)
+{
+    return types[option->type].wanted;
+}

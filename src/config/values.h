@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * values: one option's value, from text, from JSON, and back. What belongs to a type is in one row
+ * of a table. Errors do not say where the value stood; the caller, who knows, puts it before.
+ * Main thread.
+ */
+#ifndef PCHRUN_CONFIG_VALUES_H
+#define PCHRUN_CONFIG_VALUES_H
+
+#include "config/config.h"
+#include "config/options.h"
+#include "json/json.h"
+#include "json/writer.h"
+
+/* Sets the field. A list or the signals are added to what is there. Relative paths are relative to
+ * `folder`, which is absolute; NULL: the current one. On failure the field is as it was, or for a
+ * list holds the items before the bad one. */
+MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
+                                struct config *config, struct err *err);
+MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
+                                const char *folder, struct config *config, struct err *err);
+/* Makes it null, or the list empty, and frees what it held. */
+void value_clear(const struct option *option, struct config *config);
+bool value_is_null(const struct option *option, const struct config *config);
+
+/* Scalars as value_from_text() takes them; "" for null, lists and signals. Returns text. */
+char *value_format(const struct option *option, const struct config *config, char *text,
+                   size_t size);
+void value_write(const struct option *option, const struct config *config, struct writer *writer,
+                 const char *key);
+/* "DURATION" and "a duration such as \"25s\"". */
+const char *value_metavar(const struct option *option);
+const char *value_wanted(const struct option *option);
+
+/* The pointer to one option's field. */
+static inline void *value_field(const struct option *option, const struct config *config)
+{
+    return (char *)config + option->offset;
+}
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See json.h.
+ *
+ * jansson reads the text and owns the values. It does not say where they stood, so a second walk
+ * over the same text, which is known to be well-formed by then, finds the places. All nodes lie in
+ * one block, in the order of the text; the first is the root.
+ */
+#include "json/json.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct json {
+    json_t *value;   /* owned by the root */
+    const char *key; /* inside the parent's value */
+    unsigned line, column;
+    struct json *first, *next;
+};
+
+/* The second walk: where it is in the text, and the next free node. */
+struct walk {
+    const char *at, *end;
+    unsigned line, column;
+    struct json *node;
+};
+
+static size_t count_values(json_t *value)
+{
+    size_t n = 1, i;
+    const char *key;
+    json_t *inner;
+    json_object_foreach(value, key, inner) n += count_values(inner);
+    json_array_foreach(value, i, inner) n += count_values(inner);
+    return n;
+}
+
+/* Columns count characters: the inner bytes of a UTF-8 sequence do not move them. */
+static void step(struct walk *walk)
+{
+    if (*walk->at == '\n') {
+        walk->line++;
+        walk->column = 1;
+    } else if (((unsigned char)*walk->at & 0xc0) != 0x80) {
+        walk->column++;
+    }
+    walk->at++;
+}
+
+static bool is_at(const struct walk *walk, const char *set)
+{
+    return walk->at < walk->end && strchr(set, *walk->at);
+}
+
+/* To the start of the next key or value. The ends of earlier containers are skipped on the way. */
+static void skip_between(struct walk *walk)
+{
+    while (is_at(walk, " \t\r\n,:]}"))
+        step(walk);
+}
+
+static void skip_string(struct walk *walk)
+{
+    step(walk);
+    while (walk->at < walk->end && *walk->at != '"') {
+        if (*walk->at == '\\')
+            step(walk);
+        step(walk);
+    }
+    step(walk);
+}
+
+static void skip_scalar(struct walk *walk)
+{
+    if (is_at(walk, "\""))
+        skip_string(walk);
+    else
+        while (walk->at < walk->end && !is_at(walk, " \t\r\n,:]}"))
+            step(walk);
+}
+
+static struct json *place(struct walk *walk, json_t *value, const char *key)
+{
+    struct json *node = walk->node++;
+    skip_between(walk);
+    *node = (struct json){.value = value, .key = key, .line = walk->line, .column = walk->column};
+    if (key) {
+        skip_string(walk);
+        skip_between(walk);
+    }
+    if (!json_is_object(value) && !json_is_array(value)) {
+        skip_scalar(walk);
+        return node;
+    }
+    step(walk); /* over the opening bracket */
+    struct json **link = &node->first;
+    size_t i;
+    json_t *inner;
+    json_object_foreach(value, key, inner)
+    {
+        *link = place(walk, inner, key);
+        link = &(*link)->next;
+    }
+    json_array_foreach(value, i, inner)
+    {
+        *link = place(walk, inner, NULL);
+        link = &(*link)->next;
+    }
+    return node;
+}
+
+struct json *json_read(const char *name, const void *data, size_t len, struct err *err)
+{
+    if (len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) {
+        err_set(err, ERR_USAGE, 0,
+                "%.200s:1:1: it begins with a byte order mark; save it as plain UTF-8", name);
+        return NULL;
+    }
+    json_error_t why;
+    json_t *value = json_loadb(data, len, JSON_REJECT_DUPLICATES, &why);
+    if (!value) {
+        err_set(err, ERR_USAGE, 0, "%.200s:%d:%d: %s", name, why.line > 0 ? why.line : 1,
+                why.column > 0 ? why.column : 1, str_printable(why.text));
+        return NULL;
+    }
+    struct json *nodes = calloc(count_values(value), sizeof *nodes);
+    if (!nodes) {
+        json_decref(value);
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot read %.200s", name);
+        return NULL;
+    }
+    struct walk walk = {
+        .at = data, .end = (const char *)data + len, .line = 1, .column = 1, .node = nodes};
+    return place(&walk, value, NULL);
+}
+
+static bool check_file(int fd, const char *path, size_t max, struct err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return err_set(err, ERR_USAGE, errno, "cannot look at %.200s", path);
+    if (S_ISDIR(st.st_mode))
+        return err_set(err, ERR_USAGE, EISDIR, "cannot read %.200s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_USAGE, 0, "cannot read %.200s: it is not a regular file", path);
+    if ((uintmax_t)st.st_size > max)
+        return err_set(err, ERR_USAGE, 0, "cannot read %.200s: it has %jd bytes, the limit is %zu",
+                       path, (intmax_t)st.st_size, max);
+    return true;
+}
+
+/* Returns how many bytes there were, at most `size`; -1 with errno set. */
+static ssize_t read_all(int fd, char *data, size_t size)
+{
+    size_t len = 0;
+    while (len < size) {
+        ssize_t n = read(fd, data + len, size - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    return (ssize_t)len;
+}
+
+struct json *json_read_file(const char *path, size_t max, struct err *err)
+{
+    /* Not blocking: a FIFO without a writer must not hold us. */
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        err_set(err, ERR_USAGE, errno, "cannot open %.200s", path);
+        return NULL;
+    }
+    if (!check_file(fd, path, max, err))
+        return NULL;
+    char *data = malloc(max + 1); /* one more, to see that it has grown */
+    struct json *root = NULL;
+    ssize_t len = data ? read_all(fd, data, max + 1) : -1;
+    if (len < 0)
+        err_set(err, ERR_SYSTEM, errno, "cannot read %.200s", path);
+    else if ((size_t)len > max)
+        err_set(err, ERR_USAGE, 0, "cannot read %.200s: it has more than %zu bytes", path, max);
+    else
+        root = json_read(path, data, (size_t)len, err);
+    free(data);
+    return root;
+}
+
+void json_free(struct json *root)
+{
+    if (!root)
+        return;
+    json_decref(root->value);
+    free(root);
+}
+
+enum json_kind json_kind(const struct json *value)
+{
+    static const enum json_kind kinds[] = {
+        [JSON_OBJECT] = JSON_IS_OBJECT, [JSON_ARRAY] = JSON_IS_LIST, [JSON_STRING] = JSON_IS_TEXT,
+        [JSON_INTEGER] = JSON_IS_INT,   [JSON_REAL] = JSON_IS_REAL,  [JSON_TRUE] = JSON_IS_BOOL,
+        [JSON_FALSE] = JSON_IS_BOOL,    [JSON_NULL] = JSON_IS_NULL,
+    };
+    return kinds[json_typeof(value->value)];
+}
+
+const char *json_kind_name(const struct json *value)
+{
+    static const char *const names[] = {
+        [JSON_IS_NULL] = "null",        [JSON_IS_BOOL] = "a boolean",
+        [JSON_IS_INT] = "a number",     [JSON_IS_REAL] = "a number with a fraction or exponent",
+        [JSON_IS_TEXT] = "a string",    [JSON_IS_LIST] = "a list",
+        [JSON_IS_OBJECT] = "an object",
+    };
+    return names[json_kind(value)];
+}
+
+const struct json *json_first(const struct json *parent)
+{
+    return parent->first;
+}
+
+const struct json *json_next(const struct json *item)
+{
+    return item->next;
+}
+
+size_t json_count(const struct json *parent)
+{
+    size_t n = 0;
+    for (const struct json *item = parent->first; item; item = item->next)
+        n++;
+    return n;
+}
+
+const struct json *json_find(const struct json *object, const char *key)
+{
+    for (const struct json *item = object->first; item; item = item->next)
+        if (item->key && str_is(item->key, key))
+            return item;
+    return NULL;
+}
+
+const char *json_key(const struct json *member)
+{
+    return member->key;
+}
+
+unsigned json_line(const struct json *value)
+{
+    return value->line;
+}
+
+unsigned json_column(const struct json *value)
+{
+    return value->column;
+}
+
+const char *json_text(const struct json *value)
+{
+    return value ? json_string_value(value->value) : NULL;
+}
+
+bool json_int(const struct json *value, int64_t *ret)
+{
+    if (!value || !json_is_integer(value->value))
+        return false;
+    *ret = json_integer_value(value->value);
+    return true;
+}
+
+bool json_bool(const struct json *value, bool *ret)
+{
+    if (!value || !json_is_boolean(value->value))
+        return false;
+    *ret = json_is_true(value->value);
+    return true;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * json: a strict reader. Every error names the file, the line and the column; so does every value
+ * that was read, for the errors that its user finds later.
+ *
+ * A struct json is one value: an object, a list, or a scalar. The root owns all the others and the
+ * texts inside them: json_free() ends it. Duplicate keys, NULs, bytes that are not UTF-8 and
+ * anything behind the value are errors. Any thread, one at a time for each root.
+ */
+#ifndef PCHRUN_JSON_JSON_H
+#define PCHRUN_JSON_JSON_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum json_kind {
+    JSON_IS_NULL,
+    JSON_IS_BOOL,
+    JSON_IS_INT,
+    JSON_IS_REAL,
+    JSON_IS_TEXT,
+    JSON_IS_LIST,
+    JSON_IS_OBJECT,
+};
+
+struct json;
+
+/* Reads `len` bytes that came from `name`. The root is an object or a list. NULL: *err says what is
+ * wrong as "name:line:column: …". */
+MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len, struct err *err);
+/* The same for a regular file of at most `max` bytes; its size is looked at before it is read. A
+ * file that is missing, unreadable, of another type or too long is an error, too. */
+MUST_CHECK struct json *json_read_file(const char *path, size_t max, struct err *err);
+void json_free(struct json *root);
+
+enum json_kind json_kind(const struct json *value);
+/* "a string", "an object": for errors. */
+const char *json_kind_name(const struct json *value);
+
+/* The members of an object or the items of a list, in the order of the file; NULL: no more. Scalars
+ * have none. */
+const struct json *json_first(const struct json *parent);
+const struct json *json_next(const struct json *item);
+size_t json_count(const struct json *parent);
+/* A member by its key; NULL: there is none. */
+const struct json *json_find(const struct json *object, const char *key);
+
+/* The key of a member; NULL for items of a list and for the root. */
+const char *json_key(const struct json *member);
+/* Where the value stands (a member: where its key stands), from 1. */
+unsigned json_line(const struct json *value);
+unsigned json_column(const struct json *value);
+
+/* False (NULL) if the value, which may be NULL, is of another kind; *ret is then left alone. */
+MUST_CHECK const char *json_text(const struct json *value);
+MUST_CHECK bool json_int(const struct json *value, int64_t *ret);
+MUST_CHECK bool json_bool(const struct json *value, bool *ret);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See writer.h.
+ */
+#include "json/writer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void writer_init(struct writer *w, size_t max, enum writer_style style)
+{
+    *w = (struct writer){.style = style, .is_empty = true};
+    buf_init(&w->buf, max);
+}
+
+void writer_free(struct writer *w)
+{
+    buf_free(&w->buf);
+}
+
+static void put(struct writer *w, const char *data, size_t len)
+{
+    if (!w->has_failed && !buf_add(&w->buf, data, len))
+        w->has_failed = true;
+}
+
+static void puts_raw(struct writer *w, const char *text)
+{
+    put(w, text, strlen(text));
+}
+
+static void new_line(struct writer *w)
+{
+    if (w->style != WRITER_PRETTY)
+        return;
+    put(w, "\n", 1);
+    for (unsigned i = 0; i < w->depth; i++)
+        put(w, "  ", 2);
+}
+
+/* How long the UTF-8 sequence at `s` is; 0: it is none (too short, overlong, a surrogate, or beyond
+ * U+10FFFF). Stops at the NUL by itself, which continues nothing. */
+static unsigned utf8_len(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    unsigned len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (unsigned i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+static void put_char(struct writer *w, const char *s, unsigned len)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    char escape[8];
+    unsigned char c = (unsigned char)*s;
+    if (len == 0) {
+        w->has_replaced = true;
+        puts_raw(w, replacement);
+    } else if (c == '"' || c == '\\') {
+        put(w, (char[]){'\\', *s}, 2);
+    } else if (c == '\n') {
+        put(w, "\\n", 2);
+    } else if (c == '\t') {
+        put(w, "\\t", 2);
+    } else if (c < 0x20 || c == 0x7f) {
+        snprintf(escape, sizeof escape, "\\u%04x", c);
+        puts_raw(w, escape);
+    } else {
+        put(w, s, len);
+    }
+}
+
+static void put_string(struct writer *w, const char *text)
+{
+    put(w, "\"", 1);
+    while (*text) {
+        unsigned len = utf8_len((const unsigned char *)text);
+        put_char(w, text, len);
+        text += len > 0 ? len : 1;
+    }
+    put(w, "\"", 1);
+}
+
+/* What stands before every value: comma, line, key. */
+static void begin(struct writer *w, const char *key)
+{
+    assert(w->depth == 0 ? w->is_empty : (key != NULL) == (w->closers[w->depth - 1] == '}'));
+    if (!w->is_empty)
+        puts_raw(w, w->style == WRITER_PRETTY ? "," : ", ");
+    if (w->depth > 0)
+        new_line(w);
+    w->is_empty = false;
+    if (!key)
+        return;
+    put_string(w, key);
+    put(w, ": ", 2);
+}
+
+static void open_container(struct writer *w, const char *key, const char *brackets)
+{
+    begin(w, key);
+    assert(w->depth < WRITER_DEPTH_MAX);
+    put(w, brackets, 1);
+    w->closers[w->depth++] = brackets[1];
+    w->is_empty = true;
+}
+
+void writer_object(struct writer *w, const char *key)
+{
+    open_container(w, key, "{}");
+}
+
+void writer_list(struct writer *w, const char *key)
+{
+    open_container(w, key, "[]");
+}
+
+void writer_end(struct writer *w)
+{
+    assert(w->depth > 0);
+    w->depth--;
+    if (!w->is_empty)
+        new_line(w);
+    put(w, &w->closers[w->depth], 1);
+    w->is_empty = false;
+}
+
+void writer_text(struct writer *w, const char *key, const char *text)
+{
+    begin(w, key);
+    if (text)
+        put_string(w, text);
+    else
+        puts_raw(w, "null");
+}
+
+void writer_int(struct writer *w, const char *key, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    begin(w, key);
+    puts_raw(w, text);
+}
+
+void writer_bool(struct writer *w, const char *key, bool value)
+{
+    begin(w, key);
+    puts_raw(w, value ? "true" : "false");
+}
+
+void writer_null(struct writer *w, const char *key)
+{
+    writer_text(w, key, NULL);
+}
+
+const char *writer_done(struct writer *w, size_t *ret_len)
+{
+    assert(w->depth == 0 && !w->is_empty);
+    put(w, "\n", 2); /* and the NUL */
+    if (w->has_failed)
+        return NULL;
+    if (ret_len)
+        *ret_len = buf_len(&w->buf) - 1;
+    return (const char *)buf_bytes(&w->buf);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * writer: JSON into a growing buffer, on one line or indented.
+ *
+ *     struct writer w;
+ *     writer_init(&w, 65536, WRITER_PRETTY);
+ *     writer_object(&w, NULL);
+ *     writer_text(&w, "job", "run7");
+ *     writer_list(&w, "ranks");
+ *     writer_int(&w, NULL, 0);
+ *     writer_end(&w);
+ *     writer_end(&w);
+ *     const char *text = writer_done(&w, &len);
+ *
+ * `key` is NULL inside lists and for the root. The writer owns its memory: writer_free() ends it.
+ * Failure is kept (out of memory, or longer than the bound) and told once, by writer_done(). One
+ * thread at a time.
+ */
+#ifndef PCHRUN_JSON_WRITER_H
+#define PCHRUN_JSON_WRITER_H
+
+#include "base/buf.h"
+
+#define WRITER_DEPTH_MAX 32
+
+enum writer_style { WRITER_LINE, WRITER_PRETTY };
+
+struct writer {
+    struct buf buf;
+    enum writer_style style;
+    unsigned depth;
+    char closers[WRITER_DEPTH_MAX]; /* by depth: '}' or ']' */
+    bool is_empty;                  /* nothing yet in the innermost container */
+    bool has_failed;
+    bool has_replaced; /* a text was not UTF-8: what was not became U+FFFD */
+};
+
+void writer_init(struct writer *w, size_t max, enum writer_style style);
+void writer_free(struct writer *w);
+
+void writer_object(struct writer *w, const char *key);
+void writer_list(struct writer *w, const char *key);
+/* Ends the innermost object or list. */
+void writer_end(struct writer *w);
+void writer_text(struct writer *w, const char *key, const char *text); /* NULL: null */
+void writer_int(struct writer *w, const char *key, int64_t value);
+void writer_bool(struct writer *w, const char *key, bool value);
+void writer_null(struct writer *w, const char *key);
+
+/* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the
+ * newline, not the NUL. It lives until writer_free(). NULL: it has failed. */
+MUST_CHECK const char *writer_done(struct writer *w, size_t *ret_len);
+
+#endif
