@@ -116,13 +116,27 @@ static struct json *place(struct walk *walk, json_t *value, const char *key)
     return node;
 }
 
+/* What jansson does not name well. */
+static bool check_bytes(const char *name, const char *data, size_t len, struct err *err)
+{
+    if (len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "%.200s:1:1: it begins with a byte order mark; save it as plain UTF-8",
+                       name);
+    const char *nul = len > 0 ? memchr(data, '\0', len) : NULL;
+    if (!nul)
+        return true;
+    struct walk walk = {.at = data, .end = nul, .line = 1, .column = 1};
+    while (walk.at < nul)
+        step(&walk);
+    return err_set(err, ERR_USAGE, 0, "%.200s:%u:%u: a NUL byte; this is no text", name, walk.line,
+                   walk.column);
+}
+
 struct json *json_read(const char *name, const void *data, size_t len, struct err *err)
 {
-    if (len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) {
-        err_set(err, ERR_USAGE, 0,
-                "%.200s:1:1: it begins with a byte order mark; save it as plain UTF-8", name);
+    if (!check_bytes(name, data, len, err))
         return NULL;
-    }
     json_error_t why;
     json_t *value = json_loadb(data, len, JSON_REJECT_DUPLICATES, &why);
     if (!value) {

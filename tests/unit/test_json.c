@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The strict reader: what it gives, where values stood, and what it refuses, by its exact words.
+ */
+#include "base/str.h"
+#include "json/json.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct json *read_text(const char *text)
+{
+    struct err err = {0};
+    struct json *root = json_read("t", text, strlen(text), &err);
+    cr_assert(root != NULL, "%s", err.text);
+    return root;
+}
+
+Test(json, gives_every_kind_of_value)
+{
+    struct json *root = read_text("{\"t\": \"x\", \"i\": -7, \"r\": 1.5, \"b\": true, \"n\": null,"
+                                  " \"l\": [1, 2, 3], \"o\": {}}");
+    int64_t i = 0;
+    bool b = false;
+    cr_assert_str_eq(json_text(json_find(root, "t")), "x");
+    cr_assert(json_int(json_find(root, "i"), &i) && i == -7);
+    cr_assert(json_bool(json_find(root, "b"), &b) && b);
+    cr_assert_eq(json_kind(json_find(root, "r")), JSON_IS_REAL);
+    cr_assert_eq(json_kind(json_find(root, "n")), JSON_IS_NULL);
+    cr_assert_eq(json_count(json_find(root, "l")), 3);
+    cr_assert(json_first(json_find(root, "o")) == NULL);
+    cr_assert(json_find(root, "absent") == NULL);
+    json_free(root);
+}
+
+Test(json, getters_refuse_other_kinds_and_leave_ret_alone)
+{
+    struct json *root = read_text("[\"7\", 7, 7.0, null]");
+    int64_t i = 99;
+    bool b = true;
+    const struct json *text = json_first(root), *number = json_next(text);
+    cr_assert(!json_int(text, &i) && !json_int(json_next(number), &i) && !json_int(NULL, &i));
+    cr_assert(!json_bool(number, &b) && !json_bool(NULL, &b));
+    cr_assert(json_text(number) == NULL && json_text(NULL) == NULL);
+    cr_assert(i == 99 && b);
+    cr_assert(json_key(text) == NULL);
+    json_free(root);
+}
+
+Test(json, keeps_the_order_of_the_file)
+{
+    struct json *root =
+        read_text("{\"z\":1,\"a\":2,\"m\":3,\"b\":4,\"y\":5,\"c\":6,\"k\":7,\"d\":8,\"j\":9}");
+    char keys[32] = "";
+    for (const struct json *member = json_first(root); member; member = json_next(member))
+        str_addf(keys, sizeof keys, "%s", json_key(member));
+    cr_assert_str_eq(keys, "zambyckdj");
+    json_free(root);
+}
+
+/* Brackets, quotes and backslashes inside strings must not lead the second walk astray. */
+Test(json, says_where_each_value_stood)
+{
+    struct json *root = read_text("{\n"
+                                  "  \"a\\\"]}\": \"x\\\\\",\n"
+                                  "  \"l\": [ {}, [ ],\n"
+                                  "\t\"\xc3\xa4{\", -1.5e3, {\"in\": [true]} ],\n"
+                                  "  \"end\" : null\n"
+                                  "}\n");
+    static const struct {
+        unsigned line, column;
+    } items[] = {{3, 10}, {3, 14}, {4, 2}, {4, 8}, {4, 16}};
+    cr_assert(json_line(root) == 1 && json_column(root) == 1);
+    const struct json *a = json_first(root), *list = json_next(a), *end = json_next(list);
+    cr_assert(json_line(a) == 2 && json_column(a) == 3);
+    cr_assert(json_line(end) == 5 && json_column(end) == 3);
+    size_t n = 0;
+    const struct json *last = NULL;
+    for (const struct json *item = json_first(list); item; item = json_next(item), n++) {
+        cr_assert(n < ARRAY_LEN(items));
+        cr_assert(json_line(item) == items[n].line && json_column(item) == items[n].column,
+                  "item %zu is at %u:%u", n, json_line(item), json_column(item));
+        last = item;
+    }
+    cr_assert_eq(n, ARRAY_LEN(items));
+    const struct json *in = json_find(last, "in");
+    cr_assert(json_line(in) == 4 && json_column(in) == 17);
+    cr_assert(json_column(json_first(in)) == 24);
+    json_free(root);
+}
+
+#define BYTES(s) s, sizeof(s) - 1
+
+static const struct {
+    const char *data;
+    size_t len;
+    const char *text;
+} bad_texts[] = {
+    {BYTES(""), "t:1:1: '[' or '{' expected near end of file"},
+    {BYTES("7"), "t:1:1: '[' or '{' expected near '7'"},
+    {BYTES("{\"a\": 1"), "t:1:7: '}' expected near end of file"},
+    {BYTES("{\"a\": 1}\n x"), "t:2:2: end of file expected near 'x'"},
+    {BYTES("{\n\"a\": 1,\n\"a\": 2}"), "t:3:3: duplicate object key near '\"a\"'"},
+    {BYTES("{\"o\": {\"b\": 1, \"b\": 1}}"), "t:1:18: duplicate object key near '\"b\"'"},
+    {BYTES("{\"a\": 1,}"), "t:1:9: string or '}' expected near '}'"},
+    {BYTES("{'a': 1}"), "t:1:2: string or '}' expected near '''"},
+    {BYTES("{} // end"), "t:1:4: end of file expected near '/'"},
+    {BYTES("[01]"), "t:1:2: invalid token near '0'"},
+    {BYTES("[NaN]"), "t:1:4: invalid token near 'NaN'"},
+    {BYTES("[99999999999999999999]"), "t:1:21: too big integer near '99999999999999999999'"},
+    {BYTES("[\"a\0b\"]"), "t:1:4: a NUL byte; this is no text"},
+    {BYTES("[\"a\\u0000\"]"),
+     "t:1:10: \\u0000 is not allowed without JSON_ALLOW_NUL near '\"a\\u0000\"'"},
+    {BYTES("{}\n\0"), "t:2:1: a NUL byte; this is no text"},
+    {BYTES("[\"\xff\"]"), "t:1:2: unable to decode byte 0xff near '\"'"},
+    {BYTES("\xef\xbb\xbf{}"), "t:1:1: it begins with a byte order mark; save it as plain UTF-8"},
+};
+
+Test(json, refuses_what_is_not_strict_and_says_where)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bad_texts); i++) {
+        struct err err = {0};
+        struct json *root = json_read("t", bad_texts[i].data, bad_texts[i].len, &err);
+        cr_expect(root == NULL, "row %zu was read", i);
+        cr_expect_str_eq(err.text, bad_texts[i].text, "row %zu: %s", i, err.text);
+        cr_expect_eq(err.code, ERR_USAGE);
+        json_free(root);
+    }
+}
+
+Test(json, depth_is_bounded)
+{
+    size_t len = 200000;
+    char *text = malloc(len);
+    memset(text, '[', len);
+    struct err err = {0};
+    cr_assert(json_read("t", text, len, &err) == NULL);
+    cr_assert(strstr(err.text, "maximum parsing depth reached") != NULL, "%s", err.text);
+    free(text);
+}
+
+static char *make_file(char *path, off_t size)
+{
+    strcpy(path, "/tmp/test_json.XXXXXX");
+    int fd = mkstemp(path);
+    cr_assert(fd >= 0 && write(fd, "[1]", 3) == 3 && ftruncate(fd, size) == 0);
+    close(fd);
+    return path;
+}
+
+Test(json, reads_a_file_up_to_its_limit)
+{
+    char path[64], want[128];
+    struct err err = {0};
+    struct json *root = json_read_file(make_file(path, 3), 3, &err);
+    cr_assert(root != NULL, "%s", err.text);
+    json_free(root);
+    cr_assert(json_read_file(path, 2, &err) == NULL);
+    snprintf(want, sizeof want, "cannot read %s: it has 3 bytes, the limit is 2", path);
+    cr_assert_str_eq(err.text, want);
+    unlink(path);
+}
+
+/* A file of a terabyte is refused by its size, not by reading it. */
+Test(json, looks_at_the_size_first)
+{
+    char path[64];
+    struct err err = {0};
+    make_file(path, (off_t)1 << 40);
+    cr_assert(json_read_file(path, 1 << 20, &err) == NULL);
+    cr_assert(strstr(err.text, "it has 1099511627776 bytes, the limit is 1048576") != NULL, "%s",
+              err.text);
+    unlink(path);
+}
+
+Test(json, a_fifo_without_a_writer_does_not_hold_us)
+{
+    char path[] = "/tmp/test_json.XXXXXX", fifo[64];
+    struct err err = {0};
+    cr_assert(mkdtemp(path) != NULL);
+    snprintf(fifo, sizeof fifo, "%s/fifo", path);
+    cr_assert(mkfifo(fifo, 0600) == 0);
+    cr_assert(json_read_file(fifo, 1 << 20, &err) == NULL);
+    cr_assert(strstr(err.text, "it is not a regular file") != NULL, "%s", err.text);
+    unlink(fifo);
+    rmdir(path);
+}
