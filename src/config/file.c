@@ -33,10 +33,11 @@ static bool apply_option(const struct file *file, const struct option *option,
     snprintf(where, sizeof where, "file %.200s:%u", file->path, json_line(json));
     if (!origin_set(file->config, option, FROM_FILE, where, err))
         return false;
-    if (value_from_json(option, json, file->folder, file->config, err))
+    struct place place = {.folder = file->folder};
+    if (value_from_json(option, json, &place, file->config, err))
         return true;
     err_wrap(err, "%s", option->key);
-    return at(file, json, err);
+    return at(file, place.at, err);
 }
 
 static bool apply_group(const struct file *file, const char *name, const struct json *json,

@@ -130,14 +130,16 @@ bool option_unknown_flag(const char *name, struct err *err)
 
 bool option_unknown_variable(const char *name, struct err *err)
 {
+    /* The prefix, which all have, would make every pair look alike. */
+    size_t prefix = strlen("PCHRUN_");
     char variable[OPTION_NAME_MAX];
-    struct nearest nearest = {.typed = name, .distance = UINT_MAX};
+    struct nearest nearest = {.typed = name + prefix, .distance = UINT_MAX};
     for (size_t i = 0; i < options_count; i++) {
-        consider(&nearest, "", option_variable(options[i].key, variable));
+        consider(&nearest, "PCHRUN_", option_variable(options[i].key, variable) + prefix);
         if (options[i].also)
-            consider(&nearest, "", option_variable(options[i].also, variable));
+            consider(&nearest, "PCHRUN_", option_variable(options[i].also, variable) + prefix);
     }
-    consider(&nearest, "", "PCHRUN_CONFIG");
+    consider(&nearest, "PCHRUN_", "CONFIG");
     return err_set(err, ERR_USAGE, 0,
                    "unknown environment variable %.80s; the nearest is %s (PCHRUN_* is kept for "
                    "configuration)",

@@ -94,6 +94,6 @@ const struct option_special *special_by_letter(char letter);
 /* ERR_USAGE: `unknown key "x"` and the nearest name that there is, if one is near. Return false. */
 bool option_unknown_key(const char *key, struct err *err);
 bool option_unknown_flag(const char *name, struct err *err);
-bool option_unknown_variable(const char *name, struct err *err);
+bool option_unknown_variable(const char *name, struct err *err); /* "PCHRUN_X" */
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "config/options.h"
+#include "config/place.h"
 #include "json/json.h"
 #include "json/writer.h"
 
@@ -18,7 +19,7 @@ extern const char *const rule_names[];
 MUST_CHECK bool rules_from_text(const struct option *option, const char *text,
                                 struct config *config, struct err *err);
 MUST_CHECK bool rules_from_json(const struct option *option, const struct json *json,
-                                struct config *config, struct err *err);
+                                struct place *place, struct config *config, struct err *err);
 void rules_clear(struct config *config);
 void rules_write(const struct config *config, struct writer *writer, const char *key);
 

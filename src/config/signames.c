@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <stddef.h>
 #include <strings.h>
@@ -49,9 +50,13 @@ static const struct row {
 
 static const struct row *nearest_row(const char *name)
 {
+    char upper[32];
+    str_copy(upper, sizeof upper, name);
+    for (char *p = upper; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
     const struct row *best = rows;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (str_distance(name, rows[i].name) < str_distance(name, best->name))
+        if (str_distance(upper, rows[i].name) < str_distance(upper, best->name))
             best = &rows[i];
     return best;
 }

@@ -227,18 +227,16 @@ static bool parse_list(const struct option *option, const char *text, const char
     return ok;
 }
 
-static bool list_from_json(const struct option *option, const struct json *json, char ***field,
-                           struct err *err)
+static bool list_from_json(const struct option *option, const struct json *json,
+                           struct place *place, char ***field, struct err *err)
 {
-    size_t n = 0;
     if (!begin_list(field, err))
         return false;
     for (const struct json *item = json_first(json); item; item = json_next(item)) {
         const char *text = json_text(item);
-        n++;
+        place->at = item;
         if (!text)
-            return err_set(err, ERR_USAGE, 0, "item %zu: a string is wanted, not %s", n,
-                           json_kind_name(item));
+            return err_set(err, ERR_USAGE, 0, "a string is wanted, not %s", json_kind_name(item));
         if (!add_item(option, text, field, err))
             return false;
     }
@@ -287,10 +285,11 @@ static bool scalar_from_json(const struct option *option, const struct json *jso
     return value_from_text(option, text ? text : number, folder, config, err);
 }
 
-bool value_from_json(const struct option *option, const struct json *json, const char *folder,
+bool value_from_json(const struct option *option, const struct json *json, struct place *place,
                      struct config *config, struct err *err)
 {
     const struct type *type = &types[option->type];
+    place->at = json;
     if (json_kind(json) == JSON_IS_NULL && option->is_nullable) {
         value_clear(option, config);
         return true;
@@ -299,10 +298,10 @@ bool value_from_json(const struct option *option, const struct json *json, const
         return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s", type->wanted,
                        json_kind_name(json));
     if (option->type == OPTION_SIGNALS)
-        return rules_from_json(option, json, config, err);
+        return rules_from_json(option, json, place, config, err);
     if (option->type == OPTION_LIST)
-        return list_from_json(option, json, value_field(option, config), err);
-    return scalar_from_json(option, json, folder, config, err);
+        return list_from_json(option, json, place, value_field(option, config), err);
+    return scalar_from_json(option, json, place->folder, config, err);
 }
 
 static void clear_list(char ***field)

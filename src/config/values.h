@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "config/options.h"
+#include "config/place.h"
 #include "json/json.h"
 #include "json/writer.h"
 
@@ -18,7 +19,7 @@
 MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
-                                const char *folder, struct config *config, struct err *err);
+                                struct place *place, struct config *config, struct err *err);
 /* Makes it null, or the list empty, and frees what it held. */
 void value_clear(const struct option *option, struct config *config);
 bool value_is_null(const struct option *option, const struct config *config);

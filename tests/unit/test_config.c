@@ -1,1 +1,542 @@
-int main(void); int main(void){return 0;}
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration: which source wins, what each value may be, and every refusal by its exact
+ * words. Each test runs in a directory of its own, where its file is c.json.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "config/options.h"
+#include "json/json.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WORDS_MAX 128
+
+static char folder[64];
+
+static void enter_folder(void)
+{
+    strcpy(folder, "/tmp/test_config.XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+static void leave_folder(void)
+{
+    unlink("c.json");
+    unlink("sub/c.json");
+    rmdir("sub");
+    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
+}
+
+TestSuite(config, .init = enter_folder, .fini = leave_folder);
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fputs(text, file) >= 0);
+    cr_assert(fclose(file) == 0);
+}
+
+/* One call of config_load(). */
+struct load {
+    enum config_result result;
+    struct config config;
+    struct err err;
+    char *out;
+    char *words[WORDS_MAX]; /* argv, which `config` points into */
+    char *text;
+};
+
+/* Cuts `text` at its spaces. */
+static size_t cut(char *text, char **words)
+{
+    size_t n = 0;
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+        cr_assert(n + 1 < WORDS_MAX);
+        words[n++] = word;
+    }
+    words[n] = NULL;
+    return n;
+}
+
+/* `args` without the program's name, and `env`; both words with spaces between. */
+static void load(struct load *load, const char *args, const char *env)
+{
+    *load = (struct load){0};
+    cr_assert(asprintf(&load->text, "pchrun %s", args) > 0);
+    size_t argc = cut(load->text, load->words);
+    char *env_text = strdup(env), *env_words[WORDS_MAX];
+    cut(env_text, env_words);
+    size_t size;
+    FILE *out = open_memstream(&load->out, &size);
+    load->result = config_load((int)argc, load->words, env_words, out, &load->config, &load->err);
+    fclose(out);
+    free(env_text);
+}
+
+static void unload(struct load *load)
+{
+    if (load->result == CONFIG_RUN)
+        config_free(&load->config);
+    free(load->out);
+    free(load->text);
+}
+
+static void load_ok(struct load *ret, const char *args, const char *env)
+{
+    load(ret, args, env);
+    cr_assert_eq(ret->result, CONFIG_RUN, "%s %s: %s", env, args, ret->err.text);
+}
+
+Test(config, defaults)
+{
+    struct load l;
+    load_ok(&l, "true", "HOME=/root");
+    const struct config *c = &l.config;
+    cr_expect_str_eq(c->job, "pchrun");
+    cr_expect(c->cluster.nodes && !c->cluster.nodes[0]);
+    cr_expect(!c->cluster.chief && !c->cluster.bind && !c->cluster.key_file);
+    cr_expect(c->cluster.nnodes == 1 && c->cluster.node_rank == 0 && c->cluster.port == 14242);
+    cr_expect(!c->cluster.insecure);
+    cr_expect_eq(c->cluster.join_timeout_ns, 600 * NS_PER_S);
+    cr_expect_eq(c->cluster.heartbeat_interval_ns, NS_PER_S);
+    cr_expect_eq(c->cluster.heartbeat_timeout_ns, 15 * NS_PER_S);
+    cr_expect(c->procs.count == 1 && !c->procs.count_is_set && c->procs.per_node == -1);
+    cr_expect(!c->procs.new_session && !c->procs.close_fds);
+    cr_expect(!c->checkpoint.dir && c->checkpoint.shared && c->checkpoint.keep_records == 8);
+    cr_assert_eq(c->nsignals, 1);
+    cr_expect(c->signals[0].number == SIGTERM && c->signals[0].rule == CONFIG_PREEMPT);
+    cr_expect_eq(c->signals[0].grace_ns, -1);
+    cr_expect_eq(c->grace_ns, 25 * NS_PER_S);
+    cr_expect(c->save.mode == CONFIG_SAVE_ATTACH && c->save.signal == SIGUSR1);
+    cr_expect_eq(c->stop.exit_wait_ns, 10 * NS_PER_S);
+    cr_expect_eq(c->stop.term_wait_ns, 10 * NS_PER_S);
+    cr_expect_eq(c->stop.kill_wait_ns, 5 * NS_PER_S);
+    cr_expect_eq(c->stop.leftovers, CONFIG_LEFTOVERS_KILL);
+    cr_expect(c->exit.preempted == 42 && c->exit.preempted_unsaved == 42);
+    cr_expect(c->exit.node_lost == 42 && c->exit.hang == 42 && c->exit.no_progress == 43);
+    cr_expect(c->exit.no_progress_limit == 3 && !c->exit.reraise);
+    cr_expect_str_eq(c->report, "{state_dir}/report.{node_rank}.json");
+    cr_expect(!c->run_dir && !c->state_dir);
+    cr_expect(c->log.level == LOG_INFO && c->log.format == LOG_TEXT);
+    cr_expect_str_eq(c->command[0], "true");
+    unload(&l);
+}
+
+/* The value of a key as the file would hold it; freed by the caller. */
+static char *shown(const char *args, const char *env, const char *key, bool source)
+{
+    struct load l;
+    load(&l, args, env);
+    cr_assert_eq(l.result, CONFIG_SHOWN, "%s", l.err.text);
+    struct json *root = json_read("out", l.out, strlen(l.out), &l.err);
+    cr_assert(root != NULL, "%s", l.err.text);
+    const struct json *value = source ? json_find(json_find(root, "$sources"), key) : root;
+    char group[64];
+    for (const char *dot; !source && (dot = strchr(key, '.')); key = dot + 1) {
+        snprintf(group, sizeof group, "%.*s", (int)(dot - key), key);
+        value = json_find(value, group);
+    }
+    if (!source)
+        value = json_find(value, key);
+    cr_assert(value != NULL, "%s is not shown", key);
+    int64_t number;
+    bool flag;
+    char *text = NULL;
+    if (json_text(value))
+        text = strdup(json_text(value));
+    else if (json_int(value, &number))
+        cr_assert(asprintf(&text, "%d", (int)number) > 0);
+    else if (json_bool(value, &flag))
+        text = strdup(flag ? "true" : "false");
+    else
+        text = strdup(json_kind_name(value));
+    json_free(root);
+    unload(&l);
+    return text;
+}
+
+/* For each type: the file over the default, the environment over the file, the flag over all. */
+Test(config, precedence)
+{
+    static const struct {
+        const char *key, *file, *env, *flag;
+        const char *values[4]; /* by default, and then with each source added */
+    } rows[] = {
+        {"grace",
+         "{\"grace\": \"1s\"}",
+         "PCHRUN_GRACE=2s",
+         "--grace 3s",
+         {"25s", "1s", "2s", "3s"}},
+        {"job", "{\"job\": \"a\"}", "PCHRUN_JOB=b", "--job=c", {"pchrun", "a", "b", "c"}},
+        {"procs.count",
+         "{\"procs\": {\"count\": 2}}",
+         "PCHRUN_NPROC_PER_NODE=3",
+         "-n4",
+         {"null", "2", "3", "4"}},
+        {"checkpoint.shared",
+         "{\"checkpoint\": {\"shared\": false}}",
+         "PCHRUN_CHECKPOINT_SHARED=yes",
+         "--no-checkpoint-shared",
+         {"true", "false", "true", "false"}},
+        {"save.mode",
+         "{\"save\": {\"mode\": \"signal\"}}",
+         "PCHRUN_SAVE_MODE=forward",
+         "--save-mode attach",
+         {"attach", "signal", "forward", "attach"}},
+        {"save.signal",
+         "{\"save\": {\"signal\": \"USR2\"}}",
+         "PCHRUN_SAVE_SIGNAL=SIGHUP",
+         "--save-signal=INT",
+         {"USR1", "USR2", "HUP", "INT"}},
+        {"checkpoint.dir",
+         "{\"checkpoint\": {\"dir\": \"/a\"}}",
+         "PCHRUN_CHECKPOINT_DIR=/b",
+         "--checkpoint-dir=",
+         {"null", "/a", "/b", "null"}},
+        {"log.level",
+         "{\"log\": {\"level\": \"error\"}}",
+         "PCHRUN_LOG_LEVEL=notice",
+         "-qq",
+         {"info", "error", "notice", "error"}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char args[128], variable[OPTION_NAME_MAX + 16], line[16];
+        write_file("c.json", rows[i].file);
+        for (int n = 0; n < 4; n++) {
+            snprintf(args, sizeof args, "--print-config %s %s", n >= 1 ? "-c c.json" : "",
+                     n >= 3 ? rows[i].flag : "");
+            char *value = shown(args, n >= 2 ? rows[i].env : "", rows[i].key, false);
+            char *source = shown(args, n >= 2 ? rows[i].env : "", rows[i].key, true);
+            cr_expect_str_eq(value, rows[i].values[n], "%s with %d sources: %s", rows[i].key, n,
+                             value);
+            snprintf(variable, sizeof variable, "environment %.*s", (int)strcspn(rows[i].env, "="),
+                     rows[i].env);
+            snprintf(line, sizeof line, "flag %.2s", rows[i].flag);
+            const char *want = n == 0   ? "default"
+                               : n == 1 ? "file c.json:1"
+                               : n == 2 ? variable
+                                        : line;
+            cr_expect(n == 3 ? str_starts(source, want) : str_is(source, want), "%s: %s, not %s",
+                      rows[i].key, source, want);
+            free(value);
+            free(source);
+        }
+    }
+}
+
+Test(config, command_begins_at_the_first_argument_that_is_no_flag)
+{
+    static const struct {
+        const char *args, *command;
+        size_t n;
+    } rows[] = {
+        {"-n 2 prog -n 3 --help", "prog", 4},
+        {"-- -prog x", "-prog", 2},
+        {"-v -- -- x", "--", 2},
+        {"--job=x - y", "-", 2},
+        {"-vqn2 prog", "prog", 1},
+        {"-n2 -- prog", "prog", 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct load l;
+        load_ok(&l, rows[i].args, "");
+        size_t n = 0;
+        while (l.config.command[n])
+            n++;
+        cr_expect_str_eq(l.config.command[0], rows[i].command, "row %zu", i);
+        cr_expect_eq(n, rows[i].n, "row %zu", i);
+        unload(&l);
+    }
+}
+
+Test(config, torchrun_names)
+{
+    struct load l;
+    load_ok(&l, "--nnodes 2 --node-rank=1 --nproc-per-node 8 --cluster-chief localhost x", "");
+    cr_expect(l.config.cluster.nnodes == 2 && l.config.cluster.node_rank == 1);
+    cr_expect(l.config.procs.count == 8 && l.config.procs.count_is_set);
+    unload(&l);
+    load_ok(&l, "--cluster-chief localhost x", "PCHRUN_NODE_RANK=0 PCHRUN_CLUSTER_NNODES=3");
+    cr_expect(l.config.cluster.nnodes == 3 && l.config.cluster.node_rank == 0);
+    unload(&l);
+}
+
+Test(config, lists_are_replaced_by_a_stronger_source_and_grow_within_one)
+{
+    struct load l;
+    write_file("c.json", "{\"cluster\": {\"nodes\": [\"127.0.0.1\", \"127.0.0.2\"]}}");
+    load_ok(&l, "-c c.json x", "");
+    cr_expect(l.config.cluster.nnodes == 2 && l.config.cluster.node_rank == -1);
+    cr_expect_str_eq(l.config.cluster.nodes[1], "127.0.0.2");
+    unload(&l);
+    load_ok(&l, "-c c.json --cluster-nodes ::1,[::1]:99 --cluster-nodes localhost x", "");
+    cr_expect_eq(l.config.cluster.nnodes, 3);
+    cr_expect_str_eq(l.config.cluster.nodes[0], "::1");
+    cr_expect_str_eq(l.config.cluster.nodes[2], "localhost");
+    cr_expect(l.config.cluster.nodes[3] == NULL);
+    unload(&l);
+    load_ok(&l, "-c c.json --cluster-nodes= x", "");
+    cr_expect(l.config.cluster.nnodes == 1 && !l.config.cluster.nodes[0]);
+    unload(&l);
+}
+
+static const struct config_signal *rule_of(const struct config *config, int number)
+{
+    for (size_t i = 0; i < config->nsignals; i++)
+        if (config->signals[i].number == number)
+            return &config->signals[i];
+    return NULL;
+}
+
+Test(config, signals_are_merged_one_by_one)
+{
+    struct load l;
+    write_file("c.json", "{\"signals\": {\"USR1\": {\"do\": \"preempt\", \"grace\": \"240s\"},"
+                         " \"USR2\": \"checkpoint\", \"SIGHUP\": \"ignore\"}}");
+    load_ok(&l, "-c c.json --signals USR2=forward,INT=preempt:1h --signals INT=preempt:0 x",
+            "PCHRUN_SIGNALS=HUP=checkpoint");
+    const struct config *c = &l.config;
+    cr_assert_eq(c->nsignals, 5);
+    cr_expect_eq(rule_of(c, SIGTERM)->rule, CONFIG_PREEMPT);
+    cr_expect_eq(rule_of(c, SIGUSR1)->grace_ns, 240 * NS_PER_S);
+    cr_expect_eq(rule_of(c, SIGUSR2)->rule, CONFIG_FORWARD);
+    cr_expect_eq(rule_of(c, SIGHUP)->rule, CONFIG_CHECKPOINT);
+    cr_expect_eq(rule_of(c, SIGINT)->rule, CONFIG_PREEMPT);
+    cr_expect_eq(rule_of(c, SIGINT)->grace_ns, 0);
+    for (size_t i = 1; i < c->nsignals; i++)
+        cr_expect_lt(c->signals[i - 1].number, c->signals[i].number);
+    unload(&l);
+    char *source = shown("-c c.json --signals USR2=forward --print-config",
+                         "PCHRUN_SIGNALS=HUP=checkpoint", "signals", true);
+    cr_expect_str_eq(source, "default, file c.json:1, environment PCHRUN_SIGNALS, flag --signals");
+    free(source);
+}
+
+Test(config, paths_are_relative_to_what_names_them)
+{
+    struct load l;
+    char want[128], args[256];
+    cr_assert(mkdir("sub", 0700) == 0);
+    write_file("sub/c.json", "{\"checkpoint\": {\"dir\": \"ckpt\"}, \"state_dir\": \"/abs\","
+                             " \"report\": \"{node_rank}.json\"}");
+    snprintf(args, sizeof args, "-c %s/sub/c.json x", folder);
+    const char *const ways[] = {"-c sub/c.json --run-dir run x", args};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        load_ok(&l, ways[i], "PCHRUN_RUN_DIR=run");
+        snprintf(want, sizeof want, "%s/sub/ckpt", folder);
+        cr_expect_str_eq(l.config.checkpoint.dir, want);
+        snprintf(want, sizeof want, "%s/sub/{node_rank}.json", folder);
+        cr_expect_str_eq(l.config.report, want);
+        snprintf(want, sizeof want, "%s/run", folder);
+        cr_expect_str_eq(l.config.run_dir, want);
+        cr_expect_str_eq(l.config.state_dir, "/abs");
+        unload(&l);
+    }
+    load_ok(&l, "x", "PCHRUN_CONFIG=sub/c.json PCHRUN_STATE_DIR=");
+    snprintf(want, sizeof want, "%s/sub/ckpt", folder);
+    cr_expect_str_eq(l.config.checkpoint.dir, want);
+    cr_expect(l.config.state_dir == NULL);
+    unload(&l);
+}
+
+Test(config, a_file_in_the_root_directory)
+{
+    struct load l;
+    write_file("c.json", "{\"run_dir\": \"r\"}");
+    char args[128];
+    snprintf(args, sizeof args, "-c .%s/c.json --state-dir s x", folder);
+    cr_assert(chdir("/") == 0);
+    load_ok(&l, args, "");
+    cr_expect_str_eq(l.config.state_dir, "/s");
+    unload(&l);
+    cr_assert(chdir(folder) == 0);
+}
+
+Test(config, loudness_stops_at_the_ends)
+{
+    static const struct {
+        const char *args;
+        int level;
+    } rows[] = {{"-v x", LOG_DEBUG},
+                {"-vvvv x", LOG_DEBUG},
+                {"-q x", LOG_NOTICE},
+                {"-qqqqqqqq x", LOG_ERROR},
+                {"--quiet --verbose x", LOG_INFO},
+                {"--log-level error -v x", LOG_WARN}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct load l;
+        load_ok(&l, rows[i].args, "");
+        cr_expect_eq(l.config.log.level, rows[i].level, "row %zu", i);
+        unload(&l);
+    }
+}
+
+/* Everything that differs from the default in some way. */
+static const char everything[] =
+    "--job=r7 --grace 1.5h --signals TERM=forward,USR1=preempt:90s,INT=ignore --report= "
+    "--run-dir r --state-dir /s --cluster-nodes n0,n1:99,[fe80::1] --cluster-port 99 "
+    "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
+    "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "
+    "--procs-per-node 0 --procs-new-session --procs-close-fds --checkpoint-dir c "
+    "--no-checkpoint-shared --checkpoint-keep-records 1 --save-mode signal --save-signal USR2 "
+    "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave";
+static const char everything_else[] =
+    " --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost 2 --exit-hang 3 "
+    "--exit-no-progress 255 --exit-no-progress-after 0 --exit-reraise -vv --log-format=json";
+
+/* What --print-config prints, as a file, gives the same again; so do the defaults, where one
+ * command by default must not become one by request. */
+Test(config, what_is_printed_can_be_read)
+{
+    char all[2048];
+    snprintf(all, sizeof all, "%s%s", everything, everything_else);
+    const char *const ways[] = {"", "-n 1", "--cluster-chief ::1 --nnodes 1", all};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        char args[2200];
+        struct load first, second, run, again;
+        snprintf(args, sizeof args, "--print-config %s", ways[i]);
+        load(&first, args, "");
+        cr_assert_eq(first.result, CONFIG_SHOWN, "%s", first.err.text);
+        write_file("c.json", first.out);
+        load(&second, "--print-config -c c.json", "");
+        cr_assert_eq(second.result, CONFIG_SHOWN, "%s", second.err.text);
+        size_t values = (size_t)(strstr(first.out, "\"$sources\"") - first.out);
+        cr_assert(strncmp(first.out, second.out, values) == 0, "%s\nis not\n%s", first.out,
+                  second.out);
+        snprintf(args, sizeof args, "%s x", ways[i]);
+        load_ok(&run, args, "");
+        load_ok(&again, "-c c.json x", "");
+        cr_expect_eq(run.config.procs.count_is_set, again.config.procs.count_is_set);
+        cr_expect_eq(run.config.procs.count, again.config.procs.count);
+        unload(&first);
+        unload(&second);
+        unload(&run);
+        unload(&again);
+    }
+}
+
+/* The list above must not fall behind the table. */
+Test(config, everything_is_everything)
+{
+    char all[2048];
+    snprintf(all, sizeof all, "--print-config %s%s", everything, everything_else);
+    for (size_t i = 0; i < options_count; i++) {
+        if (str_is(options[i].key, "cluster.chief") || str_is(options[i].key, "cluster.key_file"))
+            continue; /* excluded by cluster.nodes; refused by this version */
+        char *source = shown(all, "", options[i].key, true);
+        cr_expect(!str_is(source, "default"), "%s is not set", options[i].key);
+        free(source);
+    }
+}
+
+Test(config, binding_holds_what_all_nodes_must_share)
+{
+    struct load l;
+    char text[1024];
+    load_ok(&l, "--save-mode signal --cluster-heartbeat-timeout 30s x", "");
+    cr_assert(config_binding(&l.config, text, sizeof text));
+    cr_expect_str_eq(text, "cluster.heartbeat_interval=1s\n"
+                           "cluster.heartbeat_timeout=30s\n"
+                           "checkpoint.shared=true\n"
+                           "save.mode=signal\n"
+                           "exit.preempted=42\n"
+                           "exit.preempted_unsaved=42\n"
+                           "exit.node_lost=42\n"
+                           "exit.hang=42\n"
+                           "exit.no_progress=43\n"
+                           "exit.no_progress_after=3\n");
+    size_t len = strlen(text);
+    cr_expect(config_binding(&l.config, text, len + 1));
+    cr_expect(!config_binding(&l.config, text, len));
+    cr_expect(!config_binding(&l.config, text, 0));
+    unload(&l);
+}
+
+Test(config, help_fits_the_screen_and_names_every_option)
+{
+    struct load l;
+    load(&l, "-n 3 -h --no-such-flag", "PCHRUN_NONSENSE=1");
+    cr_assert_eq(l.result, CONFIG_SHOWN, "%s", l.err.text);
+    for (size_t i = 0; i < options_count; i++) {
+        char flag[OPTION_NAME_MAX];
+        cr_expect(strstr(l.out, option_flag(options[i].key, flag)) != NULL, "%s", flag);
+    }
+    cr_expect(strstr(l.out, "--nproc-per-node") && strstr(l.out, "[10m]"));
+    for (char *line = strtok(l.out, "\n"); line; line = strtok(NULL, "\n"))
+        cr_expect_leq(strlen(line), 100, "%s", line);
+    unload(&l);
+}
+
+Test(config, version)
+{
+    struct load l;
+    load(&l, "-V", "");
+    cr_expect(l.result == CONFIG_SHOWN && str_is(l.out, "pchrun " PCHRUN_VERSION "\n"));
+    unload(&l);
+}
+
+/* The member of an object in an object. */
+static const struct json *within(const struct json *root, const char *key)
+{
+    char part[64];
+    for (const char *dot; (dot = strchr(key, '.')); key = dot + 1) {
+        snprintf(part, sizeof part, "%.*s", (int)(dot - key), key);
+        root = json_find(json_find(root, part), "properties");
+    }
+    return json_find(root, key);
+}
+
+Test(config, schema_knows_every_option)
+{
+    struct load l;
+    load(&l, "--print-schema", "");
+    cr_assert_eq(l.result, CONFIG_SHOWN);
+    struct json *root = json_read("schema", l.out, strlen(l.out), &l.err);
+    cr_assert(root != NULL, "%s", l.err.text);
+    bool open = true;
+    cr_expect(json_bool(json_find(root, "additionalProperties"), &open) && !open);
+    for (size_t i = 0; i < options_count; i++) {
+        const struct json *member = within(json_find(root, "properties"), options[i].key);
+        cr_assert(member != NULL, "%s is missing", options[i].key);
+        cr_expect_str_eq(json_text(json_find(member, "description")), options[i].help);
+        cr_expect(json_find(member, "default") != NULL);
+    }
+    json_free(root);
+    unload(&l);
+}
+
+Test(config, manual_knows_every_option)
+{
+    struct load l;
+    load(&l, "--print-options=mdoc", "");
+    cr_assert_eq(l.result, CONFIG_SHOWN);
+    for (size_t i = 0; i < options_count; i++) {
+        char line[OPTION_NAME_MAX + 16];
+        snprintf(line, sizeof line, "\n.It Cm %s\n", options[i].key);
+        cr_expect(strstr(l.out, line) != NULL, "%s", options[i].key);
+    }
+    unload(&l);
+}
+
+Test(config, what_cannot_be_printed_is_an_error)
+{
+    char name[] = "pchrun", help[] = "--help";
+    char *argv[] = {name, help, NULL}, *env[] = {NULL};
+    struct config config;
+    struct err err = {0};
+    FILE *full = fopen("/dev/full", "w");
+    cr_assert(full != NULL);
+    cr_expect_eq(config_load(2, argv, env, full, &config, &err), CONFIG_BAD);
+    cr_expect_str_eq(err.text, "cannot print it: No space left on device");
+    fclose(full);
+}

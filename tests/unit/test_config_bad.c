@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bad configuration: every kind of it, with the exact line that the user gets. Each test runs in a
+ * directory of its own, where the file is c.json.
+ */
+#include "base/str.h"
+#include "config/config.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WORDS_MAX 32
+
+static char folder[64];
+
+static void enter_folder(void)
+{
+    strcpy(folder, "/tmp/test_config.XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+static void leave_folder(void)
+{
+    unlink("c.json");
+    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
+}
+
+TestSuite(config_bad, .init = enter_folder, .fini = leave_folder);
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen("c.json", "w");
+    cr_assert(file && fputs(text, file) >= 0);
+    cr_assert(fclose(file) == 0);
+}
+
+static void cut(char *text, char **words)
+{
+    size_t n = 0;
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+        cr_assert(n + 1 < WORDS_MAX);
+        words[n++] = word;
+    }
+    words[n] = NULL;
+}
+
+/* `args` and `env` are words with spaces between. Nothing may be printed, *config not be touched,
+ * and the error be one line. */
+static void expect_bad(const char *args, const char *env, const char *want)
+{
+    char text[512], env_text[256], *argv[WORDS_MAX], *envp[WORDS_MAX], *out;
+    struct config config, before;
+    struct err err = {0};
+    snprintf(text, sizeof text, "pchrun %s", args);
+    str_copy(env_text, sizeof env_text, env);
+    cut(text, argv);
+    cut(env_text, envp);
+    int argc = 0;
+    while (argv[argc])
+        argc++;
+    memset(&config, 0x5a, sizeof config);
+    memset(&before, 0x5a, sizeof before);
+    size_t size;
+    FILE *stream = open_memstream(&out, &size);
+    enum config_result result = config_load(argc, argv, envp, stream, &config, &err);
+    fclose(stream);
+    cr_expect_eq(result, CONFIG_BAD, "%s %s is accepted", env, args);
+    cr_expect_str_eq(err.text, want, "%s %s:\n  %s\nnot\n  %s", env, args, err.text, want);
+    cr_expect_eq(err.code, ERR_USAGE);
+    cr_expect_eq(size, 0);
+    cr_expect(memcmp(&config, &before, sizeof config) == 0);
+    free(out);
+}
+
+struct bad {
+    const char *in, *want;
+};
+
+static void expect_bad_files(const struct bad *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        write_file(rows[i].in);
+        expect_bad("-c c.json x", "", rows[i].want);
+        expect_bad("--print-config", "PCHRUN_CONFIG=c.json", rows[i].want);
+    }
+}
+
+Test(config_bad, files_that_cannot_be_read)
+{
+    expect_bad("-c none.json x", "", "cannot open none.json: No such file or directory");
+    expect_bad("x", "PCHRUN_CONFIG=none.json", "cannot open none.json: No such file or directory");
+    expect_bad("-c . x", "", "cannot read .: Is a directory");
+    expect_bad("-c /dev/null x", "", "cannot read /dev/null: it is not a regular file");
+}
+
+Test(config_bad, a_file_without_permission)
+{
+    write_file("{}");
+    cr_assert(chmod("c.json", 0) == 0);
+    uid_t me = geteuid();
+    cr_assert(me != 0 || (chmod(folder, 0755) == 0 && seteuid(65534) == 0));
+    expect_bad("-c c.json x", "", "cannot open c.json: Permission denied");
+    cr_assert(seteuid(me) == 0);
+}
+
+Test(config_bad, a_file_over_the_limit_and_one_at_it)
+{
+    write_file("{");
+    int fd = open("c.json", O_WRONLY | O_TRUNC);
+    cr_assert(fd >= 0 && ftruncate(fd, CONFIG_FILE_MAX + 1) == 0);
+    expect_bad("-c c.json x", "", "cannot read c.json: it has 1048577 bytes, the limit is 1048576");
+    char *text = malloc(CONFIG_FILE_MAX);
+    memset(text, ' ', CONFIG_FILE_MAX);
+    memcpy(text, "{\"jop\":", 7);
+    memcpy(text + CONFIG_FILE_MAX - 2, "1}", 2);
+    cr_assert(pwrite(fd, text, CONFIG_FILE_MAX, 0) == CONFIG_FILE_MAX);
+    cr_assert(ftruncate(fd, CONFIG_FILE_MAX) == 0);
+    expect_bad("-c c.json x", "", "c.json:1:2: unknown key \"jop\"; the nearest is \"job\"");
+    free(text);
+    close(fd);
+}
+
+static const struct bad not_json[] = {
+    {"", "c.json:1:1: '[' or '{' expected near end of file"},
+    {"{\"job\": }", "c.json:1:9: unexpected token near '}'"},
+    {"{\n  \"job\": \"a\"\n  \"grace\": \"1s\"\n}", "c.json:3:9: '}' expected near '\"grace\"'"},
+    {"{\"job\": \"a\",\n \"job\": \"b\"}", "c.json:2:6: duplicate object key near '\"job\"'"},
+    {"{\"cluster\": {\"port\": 1,\n\"port\": 2}}",
+     "c.json:2:6: duplicate object key near '\"port\"'"},
+    {"{} {}", "c.json:1:4: end of file expected near '{'"},
+    {"[]", "c.json:1:1: an object is wanted, not a list"},
+};
+
+Test(config_bad, files_that_are_not_strict_json)
+{
+    expect_bad_files(not_json, ARRAY_LEN(not_json));
+}
+
+static const struct bad keys[] = {
+    {"{\"grce\": \"1s\"}", "c.json:1:2: unknown key \"grce\"; the nearest is \"grace\""},
+    {"{\n\t\"clutser\": {\"port\": 1}}",
+     "c.json:2:2: unknown key \"clutser\"; the nearest is \"cluster\""},
+    {"{\"cluster\": {\n  \"prot\": 1}}",
+     "c.json:2:3: unknown key \"cluster.prot\"; the nearest is \"cluster.port\""},
+    {"{\"cluster\": {\"per_node\": 1}}",
+     "c.json:1:14: unknown key \"cluster.per_node\"; the nearest is \"procs.per_node\""},
+    {"{\"port\": 1}", "c.json:1:2: unknown key \"port\"; the nearest is \"cluster.port\""},
+    {"{\"cluster.port\": 1}",
+     "c.json:1:2: unknown key \"cluster.port\"; write it as an object in an object"},
+    {"{\"config\": 1}", "c.json:1:2: unknown key \"config\"; the nearest is \"log\""},
+    {"{\"\": 1}", "c.json:1:2: unknown key \"\"; the nearest is \"job\""},
+    {"{\"a\\nb\": 1}", "c.json:1:2: unknown key \"a?b\"; the nearest is \"job\""},
+    {"{\"signals\": {\"TREM\": \"preempt\"}}",
+     "c.json:1:14: signals: \"TREM\" is no signal; the nearest is TERM"},
+    {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"wait\": \"1s\"}}}",
+     "c.json:1:40: signals: TERM: unknown key \"wait\"; known are \"do\" and \"grace\""},
+    {"{\"signals\": {\"TERM\": {\"grace\": \"1s\"}}}",
+     "c.json:1:14: signals: TERM: the key \"do\" is missing"},
+};
+
+Test(config_bad, unknown_keys)
+{
+    expect_bad_files(keys, ARRAY_LEN(keys));
+}
+
+static const struct bad types[] = {
+    {"{\"job\": 7}", "c.json:1:2: job: a string is wanted, not a number"},
+    {"{\"job\": null}", "c.json:1:2: job: a string is wanted, not null"},
+    {"{\"cluster\": {\"port\": \"14242\"}}",
+     "c.json:1:14: cluster.port: a whole number is wanted, not a string"},
+    {"{\"cluster\": {\"port\": 14242.0}}", "c.json:1:14: cluster.port: a whole number is wanted, "
+                                           "not a number with a fraction or exponent"},
+    {"{\"cluster\": {\"insecure\": 1}}",
+     "c.json:1:14: cluster.insecure: true or false is wanted, not a number"},
+    {"{\"cluster\": {\"nodes\": \"n0\"}}",
+     "c.json:1:14: cluster.nodes: a list of strings is wanted, not a string"},
+    {"{\"cluster\": {\"nodes\": [\"127.0.0.1\", 2]}}",
+     "c.json:1:37: cluster.nodes: a string is wanted, not a number"},
+    {"{\"cluster\": [\"127.0.0.1\"]}", "c.json:1:2: cluster: an object is wanted, not a list"},
+    {"{\"cluster\": null}", "c.json:1:2: cluster: an object is wanted, not null"},
+    {"{\"grace\": 25}", "c.json:1:2: grace: a duration such as \"25s\" is wanted, not a number"},
+    {"{\"grace\": \"25\"}", "c.json:1:2: grace: \"25\" is not a duration; write a number and its "
+                            "unit (ms, s, m, h or d), as in \"25s\""},
+    {"{\"grace\": \"25 s\"}", "c.json:1:2: grace: \"25 s\" is not a duration; write a number and "
+                              "its unit (ms, s, m, h or d), as in \"25s\""},
+    {"{\"grace\": \"25sec\"}", "c.json:1:2: grace: \"25sec\" is not a duration; write a number and "
+                               "its unit (ms, s, m, h or d), as in \"25s\""},
+    {"{\"signals\": \"TERM\"}",
+     "c.json:1:2: signals: an object of signals is wanted, not a string"},
+    {"{\"signals\": {\"TERM\": 1}}",
+     "c.json:1:14: signals: TERM: a string or an object is wanted, not a number"},
+    {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": 1}}}",
+     "c.json:1:40: signals: TERM: grace: a string is wanted, not a number"},
+    {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": \"1\"}}}",
+     "c.json:1:14: signals: TERM: the grace \"1\" is not a duration from 0s to 7d"},
+};
+
+Test(config_bad, wrong_types_and_units)
+{
+    expect_bad_files(types, ARRAY_LEN(types));
+}
+
+static const struct bad ranges[] = {
+    {"{\"cluster\": {\n\"port\": 65536}}",
+     "c.json:2:1: cluster.port: 65536 is not a whole number from 1 to 65535"},
+    {"{\"cluster\": {\"port\": -1}}",
+     "c.json:1:14: cluster.port: -1 is not a whole number from 1 to 65535"},
+    {"{\"procs\": {\"count\": 257}}",
+     "c.json:1:12: procs.count: 257 is not a whole number from 1 to 256"},
+    {"{\"procs\": {\"count\": 0}}",
+     "c.json:1:12: procs.count: 0 is not a whole number from 1 to 256"},
+    {"{\"grace\": \"8d\"}", "c.json:1:2: grace: \"8d\" is out of range (0s to 7d)"},
+    {"{\"grace\": \"99999999999999d\"}",
+     "c.json:1:2: grace: \"99999999999999d\" is not a duration; write a number and its unit (ms, "
+     "s, m, h or d), as in \"25s\""},
+    {"{\"cluster\": {\"join_timeout\": \"0s\"}}",
+     "c.json:1:14: cluster.join_timeout: \"0s\" is out of range (1ms to 7d)"},
+    {"{\"exit\": {\"preempted\": 0}}",
+     "c.json:1:11: exit.preempted: 0 is not a whole number from 1 to 255"},
+    {"{\"exit\": {\"preempted\": 256}}",
+     "c.json:1:11: exit.preempted: 256 is not a whole number from 1 to 255"},
+    {"{\"save\": {\"mode\": \"magic\"}}",
+     "c.json:1:11: save.mode: \"magic\" is not one of attach, signal, forward"},
+    {"{\"job\": \"\"}", "c.json:1:2: job: \"\" has 0 bytes; allowed are 1 to 63"},
+    {"{\"job\": \"0123456789012345678901234567890123456789012345678901234567890123\"}",
+     "c.json:1:2: job: \"0123456789012345678901234567890123456789012345678901234567890123\" has 64 "
+     "bytes; allowed are 1 to 63"},
+    {"{\"job\": \"a\\nb\"}", "c.json:1:2: job: \"a?b\" holds a control character"},
+    {"{\"report\": \"{rank}.json\"}", "c.json:1:2: report: \"{rank}.json\" holds a { that begins "
+                                      "neither {state_dir} nor {node_rank}"},
+    {"{\"signals\": {\"TERM\": \"die\"}}",
+     "c.json:1:14: signals: TERM: \"die\" is not one of preempt, checkpoint, forward, ignore"},
+    {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": \"8d\"}}}",
+     "c.json:1:14: signals: TERM: the grace \"8d\" is not a duration from 0s to 7d"},
+    {"{\"signals\": {\"TERM\": {\"do\": \"ignore\", \"grace\": \"1s\"}}}",
+     "c.json:1:14: signals: TERM: a grace goes with preempt only, not with ignore"},
+    {"{\"signals\": {\"TERM\": \"preempt\", \"SIGTERM\": \"ignore\"}}",
+     "c.json:1:33: signals: TERM is there twice"},
+    {"{\"signals\": {\"KILL\": \"preempt\"}}",
+     "c.json:1:14: signals: SIGKILL cannot be used here: no program can handle it"},
+    {"{\"signals\": {\"SIGCHLD\": \"ignore\"}}",
+     "c.json:1:14: signals: SIGCHLD cannot be used here: pchrun itself needs it"},
+    {"{\"save\": {\"signal\": \"STOP\"}}",
+     "c.json:1:11: save.signal: SIGSTOP cannot be used here: no program can handle it"},
+};
+
+Test(config_bad, out_of_range)
+{
+    expect_bad_files(ranges, ARRAY_LEN(ranges));
+}
+
+static const struct bad flags[] = {
+    {"",
+     "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
+    {"-n 4",
+     "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
+    {"--",
+     "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
+    {"--grce 1s x", "unknown flag --grce; the nearest is --grace"},
+    {"--grac=1s x", "unknown flag --grac; the nearest is --grace"},
+    {"--gracex 1s x", "unknown flag --gracex; the nearest is --grace"},
+    {"--no-grace x", "unknown flag --no-grace; the nearest is --grace"},
+    {"--no-checkpoint-share x",
+     "unknown flag --no-checkpoint-share; the nearest is --no-checkpoint-shared"},
+    {"--port 1 x", "unknown flag --port; the nearest is --cluster-port"},
+    {"-z x", "unknown flag -z; the short ones are -V -c -h -n -q -v"},
+    {"-vz x", "unknown flag -z; the short ones are -V -c -h -n -q -v"},
+    {"--grace", "--grace needs a value: --grace TIME"},
+    {"--grace -- x", "--grace needs a value: --grace TIME; -- follows, which is a flag"},
+    {"--job -n 4 x", "--job needs a value: --job NAME; -n follows, which is a flag"},
+    {"-n", "-n needs a value: -n N"},
+    {"-c", "-c needs a value: -c FILE"},
+    {"-n -v x", "-n needs a value: -n N; -v follows, which is a flag"},
+    {"-n x", "-n: x is not a whole number from 1 to 256"},
+    {"-n= x", "-n: = is not a whole number from 1 to 256"},
+    {"-n0 x", "-n: 0 is not a whole number from 1 to 256"},
+    {"--procs-count 257 x", "--procs-count: 257 is not a whole number from 1 to 256"},
+    {"--help=x", "--help takes no value"},
+    {"--no-cluster-insecure=false x", "--no-cluster-insecure takes no value"},
+    {"--cluster-insecure=maybe x", "--cluster-insecure: \"maybe\" is neither true nor false"},
+    {"--grace= x", "--grace: \"\" is not a duration; write a number and its unit (ms, s, m, h or "
+                   "d), as in \"25s\""},
+    {"--grace 25 x", "--grace: \"25\" is not a duration; write a number and its unit (ms, s, m, h "
+                     "or d), as in \"25s\""},
+    {"--log-level loud x",
+     "--log-level: \"loud\" is not one of error, warning, notice, info, debug"},
+    {"--cluster-nodes 127.0.0.1,,127.0.0.2 x",
+     "--cluster-nodes: item 2: \"\" has 0 bytes; allowed are 1 to 300"},
+    {"--signals TERM x", "--signals: \"TERM\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
+    {"--signals= x", "--signals: \"\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
+    {"--signals TERM=preempt:1 x",
+     "--signals: TERM: the grace \"1\" is not a duration from 0s to 7d"},
+    {"--signals usr3=preempt x", "--signals: \"usr3\" is no signal; the nearest is USR1"},
+    {"--print-options=html", "--print-options: \"html\" is not mdoc"},
+    {"-c a.json -c b.json x", "-c is there twice (a.json and b.json); one file only"},
+};
+
+Test(config_bad, command_lines)
+{
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        expect_bad(flags[i].in, "", flags[i].want);
+}
+
+static const struct bad variables[] = {
+    {"PCHRUN_GRCE=1s", "unknown environment variable PCHRUN_GRCE; the nearest is PCHRUN_GRACE "
+                       "(PCHRUN_* is kept for configuration)"},
+    {"PCHRUN_=1", "unknown environment variable PCHRUN_; the nearest is PCHRUN_JOB (PCHRUN_* is "
+                  "kept for configuration)"},
+    {"PCHRUN_PORT=1", "unknown environment variable PCHRUN_PORT; the nearest is "
+                      "PCHRUN_CLUSTER_PORT (PCHRUN_* is kept for configuration)"},
+    {"PCHRUN_COMMAND=x", "unknown environment variable PCHRUN_COMMAND; the nearest is "
+                         "PCHRUN_CONFIG (PCHRUN_* is kept for configuration)"},
+    {"PCHRUN_GRACE=soon", "PCHRUN_GRACE: \"soon\" is not a duration; write a number and its unit "
+                          "(ms, s, m, h or d), as in \"25s\""},
+    {"PCHRUN_GRACE=", "PCHRUN_GRACE: \"\" is not a duration; write a number and its unit (ms, s, "
+                      "m, h or d), as in \"25s\""},
+    {"PCHRUN_NODE_RANK=0 PCHRUN_CLUSTER_NODE_RANK=0",
+     "PCHRUN_CLUSTER_NODE_RANK: cluster.node_rank is set already by the environment "
+     "PCHRUN_NODE_RANK; keep one of the two"},
+    {"PCHRUN_CHECKPOINT_SHARED=TRUE",
+     "PCHRUN_CHECKPOINT_SHARED: \"TRUE\" is neither true nor false"},
+};
+
+Test(config_bad, environments)
+{
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+        expect_bad("x", variables[i].in, variables[i].want);
+}
+
+static const struct bad clusters[] = {
+    {"--node-rank 1 x", "cluster.node_rank is 1 (flag --node-rank), but the job has 1 node "
+                        "(default); ranks count from 0"},
+    {"--nnodes 2 x", "cluster.nnodes is 2 (flag --nnodes), but nothing says where node 0 is; set "
+                     "cluster.nodes or cluster.chief"},
+    {"--nnodes 3 --cluster-nodes 127.0.0.1,127.0.0.2 x",
+     "cluster.nnodes is 3 (flag --nnodes), but cluster.nodes has 2 entries (flag --cluster-nodes)"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2 --node-rank 2 x",
+     "cluster.node_rank is 2 (flag --node-rank), but the job has 2 nodes (the length of "
+     "cluster.nodes); ranks count from 0"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2 --cluster-chief localhost x",
+     "cluster.nodes (flag --cluster-nodes) and cluster.chief (flag --cluster-chief) exclude each "
+     "other; keep one"},
+    {"--cluster-chief localhost x",
+     "cluster.chief (flag --cluster-chief) needs cluster.nnodes, the number of nodes"},
+    {"--cluster-chief localhost --nnodes 2 x",
+     "cluster.chief (flag --cluster-chief) needs cluster.node_rank, which node this is"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2,127.0.0.1 x",
+     "cluster.nodes (flag --cluster-nodes): nodes 0 and 2 are the same, 127.0.0.1 port 14242"},
+    {"--cluster-nodes 127.0.0.1:14242,127.0.0.2,127.0.0.1 x",
+     "cluster.nodes (flag --cluster-nodes): nodes 0 and 2 are the same, 127.0.0.1 port 14242"},
+    {"--cluster-nodes n0,N0:7 --cluster-port 7 --cluster-insecure x",
+     "cluster.nodes (flag --cluster-nodes): nodes 0 and 1 are the same, n0 port 7"},
+    {"--cluster-nodes n0,n1 x",
+     "cluster.nodes (flag --cluster-nodes): node 0: n0 is not a loopback address, and the nodes "
+     "have no key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+    {"--cluster-nodes 127.0.0.1,10.0.0.1 x",
+     "cluster.nodes (flag --cluster-nodes): node 1: 10.0.0.1 is not a loopback address, and the "
+     "nodes have no key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+    {"--cluster-nodes 127.0.0.1,127.0.0.2 --cluster-bind 0.0.0.0 x",
+     "cluster.bind (flag --cluster-bind): 0.0.0.0 is not a loopback address, and the nodes have no "
+     "key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+    {"--cluster-chief n0 --nnodes 2 --node-rank 0 x",
+     "cluster.chief (flag --cluster-chief): n0 is not a loopback address, and the nodes have no "
+     "key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+    {"--cluster-nodes 127.0.0.1:0,127.0.0.2 x",
+     "cluster.nodes (flag --cluster-nodes): node 0: \"127.0.0.1:0\": the port must be 1 to 65535"},
+    {"--cluster-nodes [::1]7 x",
+     "cluster.nodes (flag --cluster-nodes): node 0: \"[::1]7\": the port must be 1 to 65535"},
+    {"--cluster-nodes a_b:7,-x x",
+     "cluster.nodes (flag --cluster-nodes): node 0: a_b is not a loopback address, and the nodes "
+     "have no key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+    {"--cluster-nodes [::1 x", "cluster.nodes (flag --cluster-nodes): node 0: \"[::1\" is no "
+                               "address; write host, host:port or [IPv6]:port"},
+    {"--cluster-nodes a:b:c x",
+     "cluster.nodes (flag --cluster-nodes): node 0: \"a:b:c\": the port must be 1 to 65535"},
+    {"--cluster-port 29500 x", "cluster.port (flag --cluster-port): port 29500 is used by "
+                               "torch.distributed; take another one, such as 14242"},
+    {"--cluster-port 29400 x", "cluster.port (flag --cluster-port): port 29400 is used by "
+                               "torchrun's rendezvous; take another one, such as 14242"},
+    {"--cluster-port 8482 x", "cluster.port (flag --cluster-port): port 8482 is used by JAX on "
+                              "TPU; take another one, such as 14242"},
+    {"--cluster-port 55527 x", "cluster.port (flag --cluster-port): port 55527 is used by JAX on "
+                               "Kubernetes; take another one, such as 14242"},
+    {"--cluster-port 61440 x", "cluster.port (flag --cluster-port): port 61440 is used by JAX "
+                               "under Slurm and Open MPI; take another one, such as 14242"},
+    {"--cluster-port 65535 x", "cluster.port (flag --cluster-port): port 65535 is used by JAX "
+                               "under Slurm and Open MPI; take another one, such as 14242"},
+    {"--cluster-nodes 127.0.0.1:29500,127.0.0.2 x",
+     "cluster.nodes (flag --cluster-nodes): node 0: port 29500 is used by torch.distributed; take "
+     "another one, such as 14242"},
+    {"--cluster-key-file k x",
+     "cluster.key_file (flag --cluster-key-file): this version cannot use a key yet; leave it out "
+     "and use loopback addresses, or set cluster.insecure on a network that you trust"},
+    {"--cluster-heartbeat-interval 8s x",
+     "cluster.heartbeat_timeout is 15s (default), less than twice cluster.heartbeat_interval, "
+     "which is 8s (flag --cluster-heartbeat-interval)"},
+};
+
+Test(config_bad, clusters_that_cannot_be)
+{
+    for (size_t i = 0; i < ARRAY_LEN(clusters); i++)
+        expect_bad(clusters[i].in, "", clusters[i].want);
+}
+
+/* A terminal must not be driven by what a file or an argument holds. */
+Test(config_bad, control_characters_are_not_repeated)
+{
+    write_file("{\"\\u001b[31m\": 1}");
+    expect_bad("-c c.json x", "", "c.json:1:2: unknown key \"?[31m\"; the nearest is \"job\"");
+    expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; the nearest is --job");
+    expect_bad("-\x1b x", "", "unknown flag -?; the short ones are -V -c -h -n -q -v");
+}
