@@ -7,6 +7,26 @@
 #include "config/values.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+#define LINE_WIDTH 78
+
+/* mdoc source whose lines of text may be long: they are broken between words, macros are not. No
+ * word of ours begins with a dot or an apostrophe, which would make a macro of a line. */
+static void print_text(const char *text, FILE *out)
+{
+    bool is_macro = false;
+    size_t column = 0;
+    for (; *text; text++) {
+        if (column == 0)
+            is_macro = *text == '.';
+        size_t word = *text == ' ' ? strcspn(text + 1, " \n") : 0;
+        bool breaks = *text == '\n' || (word > 0 && !is_macro && column + 1 + word > LINE_WIDTH);
+        fputc(breaks ? '\n' : *text, out);
+        column = breaks ? 0 : column + 1;
+    }
+    fputc('\n', out);
+}
 
 static void print_range(const struct option *option, FILE *out)
 {
@@ -51,12 +71,14 @@ void show_manual(FILE *out)
         const struct option_group *group = &option_groups[g];
         fprintf(out, ".Ss %s\n", group->title);
         if (group->manual)
-            fprintf(out, "%s\n", group->manual);
+            print_text(group->manual, out);
         fprintf(out, ".Bl -tag -width Ds\n");
         for (size_t i = 0; i < options_count; i++) {
             if (!option_is_in(&options[i], group))
                 continue;
-            fprintf(out, ".It Cm %s\n%s\n.br\n", options[i].key, options[i].manual);
+            fprintf(out, ".It Cm %s\n", options[i].key);
+            print_text(options[i].manual, out);
+            fprintf(out, ".br\n");
             print_facts(&options[i], out);
         }
         fprintf(out, ".El\n");

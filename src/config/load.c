@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See config.h.
+ * See config.h: the sources in their order, and what comes before and after them.
  */
 #include "config/config.h"
 
