@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     char *no_environment[] = {NULL};
     struct config config;
     struct err err;
-    switch (config_load(argc, argv, no_environment, stdout, &config, &err)) {
+    switch (config_load(argv, no_environment, stdout, &config, &err)) {
     case CONFIG_SHOWN:
         return 0;
     case CONFIG_RUN:

@@ -92,10 +92,11 @@ enum config_result {
     CONFIG_BAD,   /* *err says what and where */
 };
 
-/* Reads everything. Paths are absolute afterwards. `out` gets what --help and its like print. On
- * CONFIG_RUN *ret belongs to the caller, and ret->command is not empty; else it is untouched. */
-MUST_CHECK enum config_result config_load(int argc, char **argv, char **env, FILE *out,
-                                          struct config *ret, struct err *err);
+/* Reads everything; argv and env end with NULL. Paths are absolute afterwards. `out` gets what
+ * --help and its like print. On CONFIG_RUN *ret belongs to the caller, and ret->command is not
+ * empty; else it is untouched. */
+MUST_CHECK enum config_result config_load(char **argv, char **env, FILE *out, struct config *ret,
+                                          struct err *err);
 void config_free(struct config *config);
 /* The binding settings ("name=value\n"…): those that must be equal on all nodes. Cut never: false
  * if they do not fit. */

@@ -14,7 +14,7 @@
 /* Where the reading stands: argv[at] is being looked at. */
 struct scan {
     char **argv;
-    int at, argc;
+    size_t at, argc;
     struct flags *flags;
 };
 
@@ -141,10 +141,13 @@ static bool short_flags(struct scan *scan, const char *arg, struct err *err)
     return true;
 }
 
-bool flags_read(int argc, char **argv, struct flags *ret, struct err *err)
+bool flags_read(char **argv, struct flags *ret, struct err *err)
 {
+    size_t argc = 0;
+    while (argv[argc])
+        argc++;
     *ret = (struct flags){.show = -1, .command = argv + argc};
-    ret->values = calloc((size_t)argc + 1, sizeof *ret->values); /* an argument has one at most */
+    ret->values = calloc(argc + 1, sizeof *ret->values); /* an argument has one at most */
     if (!ret->values)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the command line");
     struct scan scan = {.argv = argv, .at = 1, .argc = argc, .flags = ret};

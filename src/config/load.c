@@ -95,13 +95,13 @@ static enum config_result load(const struct flags *flags, char **env, FILE *out,
     return CONFIG_BAD;
 }
 
-enum config_result config_load(int argc, char **argv, char **env, FILE *out, struct config *ret,
+enum config_result config_load(char **argv, char **env, FILE *out, struct config *ret,
                                struct err *err)
 {
     struct flags flags;
     struct config config = {0};
     enum config_result result = CONFIG_BAD;
-    if (flags_read(argc, argv, &flags, err))
+    if (flags_read(argv, &flags, err))
         result = load(&flags, env, out, &config, err);
     flags_free(&flags);
     if (result == CONFIG_RUN)

@@ -25,7 +25,7 @@ struct flags {
 
 /* Reads up to the command, or to the first of --help and its like. *ret must be freed even after a
  * failure. */
-MUST_CHECK bool flags_read(int argc, char **argv, struct flags *ret, struct err *err);
+MUST_CHECK bool flags_read(char **argv, struct flags *ret, struct err *err);
 void flags_free(struct flags *flags);
 MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
 

@@ -57,7 +57,7 @@ struct load {
 };
 
 /* Cuts `text` at its spaces. */
-static size_t cut(char *text, char **words)
+static void cut(char *text, char **words)
 {
     size_t n = 0;
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
@@ -65,7 +65,6 @@ static size_t cut(char *text, char **words)
         words[n++] = word;
     }
     words[n] = NULL;
-    return n;
 }
 
 /* `args` without the program's name, and `env`; both words with spaces between. */
@@ -73,12 +72,12 @@ static void load(struct load *load, const char *args, const char *env)
 {
     *load = (struct load){0};
     cr_assert(asprintf(&load->text, "pchrun %s", args) > 0);
-    size_t argc = cut(load->text, load->words);
+    cut(load->text, load->words);
     char *env_text = strdup(env), *env_words[WORDS_MAX];
     cut(env_text, env_words);
     size_t size;
     FILE *out = open_memstream(&load->out, &size);
-    load->result = config_load((int)argc, load->words, env_words, out, &load->config, &load->err);
+    load->result = config_load(load->words, env_words, out, &load->config, &load->err);
     fclose(out);
     free(env_text);
 }
@@ -536,7 +535,7 @@ Test(config, what_cannot_be_printed_is_an_error)
     struct err err = {0};
     FILE *full = fopen("/dev/full", "w");
     cr_assert(full != NULL);
-    cr_expect_eq(config_load(2, argv, env, full, &config, &err), CONFIG_BAD);
+    cr_expect_eq(config_load(argv, env, full, &config, &err), CONFIG_BAD);
     cr_expect_str_eq(err.text, "cannot print it: No space left on device");
     fclose(full);
 }

@@ -60,14 +60,11 @@ static void expect_bad(const char *args, const char *env, const char *want)
     str_copy(env_text, sizeof env_text, env);
     cut(text, argv);
     cut(env_text, envp);
-    int argc = 0;
-    while (argv[argc])
-        argc++;
     memset(&config, 0x5a, sizeof config);
     memset(&before, 0x5a, sizeof before);
     size_t size;
     FILE *stream = open_memstream(&out, &size);
-    enum config_result result = config_load(argc, argv, envp, stream, &config, &err);
+    enum config_result result = config_load(argv, envp, stream, &config, &err);
     fclose(stream);
     cr_expect_eq(result, CONFIG_BAD, "%s %s is accepted", env, args);
     cr_expect_str_eq(err.text, want, "%s %s:\n  %s\nnot\n  %s", env, args, err.text, want);
