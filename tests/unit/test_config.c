@@ -289,12 +289,13 @@ Test(config, lists_are_replaced_by_a_stronger_source_and_grow_within_one)
     unload(&l);
 }
 
-static const struct config_signal *rule_of(const struct config *config, int number)
+static struct config_signal rule_of(const struct config *config, int number)
 {
-    for (size_t i = 0; i < config->nsignals; i++)
-        if (config->signals[i].number == number)
-            return &config->signals[i];
-    return NULL;
+    size_t i = 0;
+    while (i < config->nsignals && config->signals[i].number != number)
+        i++;
+    cr_assert_lt(i, config->nsignals, "signal %d has no rule", number);
+    return config->signals[i];
 }
 
 Test(config, signals_are_merged_one_by_one)
@@ -306,12 +307,12 @@ Test(config, signals_are_merged_one_by_one)
             "PCHRUN_SIGNALS=HUP=checkpoint");
     const struct config *c = &l.config;
     cr_assert_eq(c->nsignals, 5);
-    cr_expect_eq(rule_of(c, SIGTERM)->rule, CONFIG_PREEMPT);
-    cr_expect_eq(rule_of(c, SIGUSR1)->grace_ns, 240 * NS_PER_S);
-    cr_expect_eq(rule_of(c, SIGUSR2)->rule, CONFIG_FORWARD);
-    cr_expect_eq(rule_of(c, SIGHUP)->rule, CONFIG_CHECKPOINT);
-    cr_expect_eq(rule_of(c, SIGINT)->rule, CONFIG_PREEMPT);
-    cr_expect_eq(rule_of(c, SIGINT)->grace_ns, 0);
+    cr_expect_eq(rule_of(c, SIGTERM).rule, CONFIG_PREEMPT);
+    cr_expect_eq(rule_of(c, SIGUSR1).grace_ns, 240 * NS_PER_S);
+    cr_expect_eq(rule_of(c, SIGUSR2).rule, CONFIG_FORWARD);
+    cr_expect_eq(rule_of(c, SIGHUP).rule, CONFIG_CHECKPOINT);
+    cr_expect_eq(rule_of(c, SIGINT).rule, CONFIG_PREEMPT);
+    cr_expect_eq(rule_of(c, SIGINT).grace_ns, 0);
     for (size_t i = 1; i < c->nsignals; i++)
         cr_expect_lt(c->signals[i - 1].number, c->signals[i].number);
     unload(&l);
