@@ -362,6 +362,15 @@ Test(config, a_file_in_the_root_directory)
     cr_assert(chdir(folder) == 0);
 }
 
+Test(config, schema_and_sources_are_left_alone)
+{
+    struct load l;
+    write_file("c.json", "{\"$schema\": \"x.json\", \"$sources\": {\"job\": 7}, \"job\": \"a\"}");
+    load_ok(&l, "-c c.json x", "");
+    cr_expect_str_eq(l.config.job, "a");
+    unload(&l);
+}
+
 Test(config, loudness_stops_at_the_ends)
 {
     static const struct {
