@@ -82,6 +82,7 @@ void chief_note(struct chief *chief, struct peer *peer)
     bool has = peer->seq > 0; /* a STATUS has come at all */
     bool is_known = has && s->expected != PEERMSG_UNKNOWN;
     chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
+    chief_set_fact(chief, peer, FACT_LIVE, is_known && s->live == s->expected);
     chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);
     chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
     chief_set_fact(chief, peer, FACT_DONE, is_known && s->done == s->expected);
@@ -150,7 +151,8 @@ static struct peer *of_conn(struct chief *chief, int conn)
 static void note_rate(struct chief *chief, struct peer *peer, uint64_t highest)
 {
     int64_t took = chief->out->now - peer->status_at;
-    if (peer->seq == 0 || took < NS_PER_MS * 10 || highest < peer->status.highest)
+    /* Only between steps that were trained: attaching with the step of a checkpoint is no pace. */
+    if (!peer->status.stepped || took < NS_PER_MS * 10 || highest < peer->status.highest)
         return;
     double rate = (double)(highest - peer->status.highest) / (double)took;
     peer->rate = peer->rate > 0 ? (peer->rate + rate) / 2 : rate;
@@ -543,12 +545,16 @@ int64_t chief_wake_at(const struct chief *chief)
     return clock_min(wake, chief_round_wake_at(chief));
 }
 
-void chief_forgive(struct chief *chief, int64_t away)
+void chief_forgive(struct chief *chief)
 {
+    /* Who has not said yet that it is gone gets the time to come back and say so. */
+    int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
+    if (chief->leave_deadline < back)
+        chief->leave_deadline = back;
     for (int i = 0; i < chief->params->nnodes; i++) {
         struct peer *peer = &chief->peers[i];
-        peer->last_heard += away;
+        peer->last_heard = chief->out->now;
         if (peer->down_at != CLOCK_NEVER)
-            peer->down_at += away;
+            peer->down_at = chief->out->now;
     }
 }

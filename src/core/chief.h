@@ -23,6 +23,7 @@ enum fact {
     FACT_JOINED,
     FACT_LOST,
     FACT_COMPLETE, /* all its ranks have attached */
+    FACT_LIVE,     /* all of them can still save */
     FACT_ATTACHED, /* some have */
     FACT_STEPPED,
     FACT_VOTED, /* on this ballot */
@@ -98,7 +99,7 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg);
 /* Takes every decision that the facts allow by now, and sends the order if it has changed. */
 void chief_decide(struct chief *chief);
 int64_t chief_wake_at(const struct chief *chief);
-void chief_forgive(struct chief *chief, int64_t away);
+void chief_forgive(struct chief *chief);
 
 /* --- between the three files of the chief --- */
 

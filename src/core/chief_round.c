@@ -85,9 +85,9 @@ bool chief_can_open(const struct chief *chief)
     uint64_t last = last_step(chief);
     bool is_over = chief->round == 0 || (all_are(chief, FACT_CLOSED) &&
                                          (!chief->was_decided || all_are(chief, FACT_SERVED)));
-    return chief->order.roster && all_are(chief, FACT_COMPLETE) && any_is(chief, FACT_ATTACHED) &&
-           chief->writing != COMMIT_ROUND && !is_open(chief) && is_over &&
-           !any_is(chief, FACT_LOST) && (!last || highest_known(chief) < last);
+    return chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
+           any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
+           is_over && !any_is(chief, FACT_LOST) && (!last || highest_known(chief) < last);
 }
 
 void chief_open_round(struct chief *chief, bool ends_run)

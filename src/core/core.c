@@ -54,11 +54,12 @@ void core_free(struct core *core)
 /* A timer that comes late by more than this means that we were stopped, or the machine was. */
 static int64_t away_limit(const struct core *core)
 {
-    return core->params.heartbeat_timeout_ns / 2;
+    return clock_min(core->params.heartbeat_timeout_ns, core->params.reconnect_ns) / 4;
 }
 
-static void forgive_absence(struct core *core, int64_t now)
+static void forgive_absence(struct core *core)
 {
+    int64_t now = core->out.now;
     if (core->wake_at == CLOCK_NEVER || now - core->wake_at <= away_limit(core))
         return;
     int64_t away = now - core->wake_at;
@@ -66,9 +67,9 @@ static void forgive_absence(struct core *core, int64_t now)
     out_log(&core->out, LOG_WARN, "time",
             "pchrun did not run for %s; nobody's silence counts for it",
             str_duration(away / NS_PER_MS * NS_PER_MS, text, sizeof text));
-    node_forgive(&core->node, away);
+    node_forgive(&core->node);
     if (core->is_chief)
-        chief_forgive(&core->chief, away);
+        chief_forgive(&core->chief);
 }
 
 /* Node and chief answer each other until both have nothing more to say. */
@@ -119,8 +120,8 @@ void core_handle(struct core *core, const struct event *event)
     assert(!core->is_busy);
     assert(event->now >= core->out.now);
     core->is_busy = true;
-    forgive_absence(core, event->now);
     core->out.now = event->now;
+    forgive_absence(core);
     dispatch(core, event);
     settle(core);
     node_timers(&core->node);

@@ -59,6 +59,7 @@ struct event {
             int slot; /* 0 … CORE_SLOTS_MAX - 1 */
             int pid;
             const struct procmsg *msg; /* NULL with EV_PROC_GONE */
+            uint64_t step;             /* with EV_PROC_GONE: what its page showed last */
         } proc;
         struct {
             const uint64_t

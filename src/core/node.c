@@ -409,7 +409,10 @@ void node_message(struct node *node, const struct peermsg *msg)
         node->is_dirty = true;
         break;
     case UPLINK_REFUSED:
-        stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, node->uplink.why);
+        if (node->uplink.was_welcome)
+            chief_lost(node); /* it has given us up */
+        else
+            stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, node->uplink.why);
         break;
     case UPLINK_LOST:
         chief_lost(node);
@@ -485,9 +488,9 @@ int64_t node_wake_at(const struct node *node)
     return clock_min(wake, node->leave_at);
 }
 
-void node_forgive(struct node *node, int64_t away)
+void node_forgive(struct node *node)
 {
-    uplink_forgive(&node->uplink, away);
+    uplink_forgive(&node->uplink);
 }
 
 /* --- the table --- */

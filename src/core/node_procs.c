@@ -14,6 +14,7 @@ static void welcome(struct node *node, const struct member *m)
                           .world_size = node->ranks.world_size,
                           .local_world_size = node->ranks.expected,
                           .step = node->commit_step,
+                          .tag = gate_tag_of(m->served_round),
                           .number = node->uplink.attempt,
                           .generation = node->uplink.generation};
     out_proc(node->out, m->slot, &msg);
@@ -81,7 +82,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
 
 void node_on_proc_gone(struct node *node, const struct event *event)
 {
-    ranks_gone(&node->ranks, event->proc.slot);
+    ranks_gone(&node->ranks, event->proc.slot, event->proc.step);
     round_ended(&node->round);
     node->is_dirty = true;
 }

@@ -54,8 +54,10 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     status->highest = ranks_highest(r);
     status->lowest = ranks_lowest(r);
     status->stepped = ranks_have_stepped(r);
-    for (int i = 0; i < r->n; i++)
+    for (int i = 0; i < r->n; i++) {
         status->done += r->members[i].is_done;
+        status->live += !r->members[i].is_ended;
+    }
     status->first_step = r->stride.offset;
     status->stride = r->stride.period;
     status->last_step = ranks_last_step(r);

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+/* No training comes so far; there is room above it for the next proposals. */
+#define STEP_LIMIT (GATE_STEP_MAX - STRIDE_MAX * 2)
+
 void ranks_init(struct ranks *ranks, int expected)
 {
     memset(ranks, 0, sizeof *ranks);
@@ -127,13 +130,18 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
         ranks->nended -= member->is_ended;
     else
         member = &ranks->members[ranks->n++];
+    struct member before = *member; /* what this rank has done in the open round stays done */
     *member = (struct member){.slot = slot,
                               .pid = pid,
                               .rank = who.rank,
                               .local_rank = who.local_rank,
-                              .step = msg->step <= GATE_STEP_MAX ? msg->step : 0,
+                              .step = msg->step <= STEP_LIMIT ? msg->step : 0,
                               .first_step = msg->first_step,
-                              .last_step = msg->last_step};
+                              .last_step = msg->last_step,
+                              .served_round = before.served_round,
+                              .saved_round = before.saved_round,
+                              .failed_round = before.failed_round,
+                              .saved_step = before.saved_step};
     ranks->of_slot[slot] = (int)(member - ranks->members);
     ranks->nconnected++;
     ranks->stride = common;
@@ -148,12 +156,15 @@ void ranks_end(struct ranks *ranks, struct member *member)
     member->is_ended = true;
 }
 
-void ranks_gone(struct ranks *ranks, int slot)
+void ranks_gone(struct ranks *ranks, int slot, uint64_t step)
 {
     struct member *member = ranks_of_slot(ranks, slot);
     if (!member)
         return;
     ranks_end(ranks, member);
+    if (step > member->step && step <= STEP_LIMIT)
+        member->step = step;
+    ranks->have_stepped = ranks->have_stepped || member->step > member->first_step;
     member->slot = -1;
     member->wait = WAIT_NONE;
     ranks->of_slot[slot] = -1;
@@ -173,8 +184,7 @@ bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *
         if (m->slot < 0)
             continue;
         uint64_t step = by_slot[m->slot];
-        /* Room above it for the next proposals. */
-        if (step > GATE_STEP_MAX - STRIDE_MAX * 2)
+        if (step > STEP_LIMIT)
             ok = err_set(err, ERR_PROTOCOL, 0,
                          "rank %d (process %d) shows step %llu: its page was overwritten", m->rank,
                          m->pid, (unsigned long long)step);
@@ -207,7 +217,7 @@ bool ranks_have_stepped(const struct ranks *ranks)
     for (int i = 0; i < ranks->n; i++)
         if (ranks->members[i].step > ranks->members[i].first_step)
             return true;
-    return false;
+    return ranks->have_stepped;
 }
 
 static bool has_own(const struct member *m, uint64_t step)

@@ -51,6 +51,7 @@ struct ranks {
     struct member members[CORE_SLOTS_MAX];
     int n; /* members, connected and ended ones */
     int nconnected, nended;
+    bool have_stepped;           /* one whose process is gone had finished a step */
     int expected;                /* RANKS_UNKNOWN: nobody has said */
     int world_size;              /* 0: nobody has said */
     int of_slot[CORE_SLOTS_MAX]; /* member of a slot, -1: free */
@@ -65,8 +66,8 @@ MUST_CHECK struct member *ranks_attach(struct ranks *ranks, const struct core_pa
                                        const struct event *event, struct err *err);
 /* The member of a slot, NULL if that is free. */
 struct member *ranks_of_slot(struct ranks *ranks, int slot);
-/* Its connection is closed; it counts as ended from now on. */
-void ranks_gone(struct ranks *ranks, int slot);
+/* Its connection is closed, its page showed `step` last; it counts as ended from now on. */
+void ranks_gone(struct ranks *ranks, int slot, uint64_t step);
 void ranks_end(struct ranks *ranks, struct member *member);
 
 /* Are all that belong to this node there (or have been)? */

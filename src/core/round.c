@@ -139,6 +139,11 @@ static void open_ballot(struct round *round, const struct peer_stamp *stamp,
     out_simple(round->out, ACT_READ_STEPS);
 }
 
+static uint64_t decided_word(const struct round *round)
+{
+    return gate_make(round->save_step, round->id, true, round->ends_run);
+}
+
 static void decide(struct round *round, const struct peer_order *order)
 {
     if (round->decided_at)
@@ -146,7 +151,7 @@ static void decide(struct round *round, const struct peer_order *order)
     round->phase = PHASE_DECIDED;
     round->ends_run = order->ends_run;
     round->decided_at = round->out->now;
-    set_gate(round, gate_make(round->save_step, round->id, true, round->ends_run));
+    set_gate(round, decided_word(round));
     lift_if_served(round);
 }
 
@@ -377,8 +382,12 @@ static void on_waiting(struct round *round, struct member *m, const struct procm
 
 void round_attached(struct round *round, struct member *member)
 {
-    /* It serves the open round like everybody; one that has come after all had served does not. */
-    if (round->is_closed && !gate_is_decided(round->word))
+    /* Its predecessor may have ended, and the gate been lifted for want of others: the open round
+     * is still everybody's. One that is over is not: it would hold up the next for a worker that
+     * starts from far behind. */
+    if (!round->is_closed && round->phase == PHASE_DECIDED && !has_served(round, member))
+        set_gate(round, decided_word(round));
+    else if (round->is_closed && !gate_is_decided(round->word))
         member->served_round = round->id;
 }
 

@@ -57,6 +57,7 @@ void uplink_up(struct uplink *u)
 {
     u->conn = CONN_CHIEF;
     u->retry_at = CLOCK_NEVER;
+    u->down_at = CLOCK_NEVER;
     u->is_welcome = false;
     say_hello(u);
 }
@@ -178,11 +179,11 @@ int64_t uplink_wake_at(const struct uplink *u)
     return clock_min(lost_at(u), clock_min(u->retry_at, u->heartbeat_at));
 }
 
-void uplink_forgive(struct uplink *u, int64_t away)
+void uplink_forgive(struct uplink *u)
 {
-    u->last_heard += away;
+    u->last_heard = u->out->now;
     if (u->down_at != CLOCK_NEVER)
-        u->down_at += away;
+        u->down_at = u->out->now;
 }
 
 void uplink_send_status(struct uplink *u, struct peermsg *msg)

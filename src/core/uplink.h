@@ -45,8 +45,8 @@ void uplink_down(struct uplink *uplink, const char *why);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
 enum uplink_event uplink_timers(struct uplink *uplink);
 int64_t uplink_wake_at(const struct uplink *uplink);
-/* Our loop was away: nobody's silence counts for that long. */
-void uplink_forgive(struct uplink *uplink, int64_t away);
+/* Our loop was away, nobody knows from when on: everybody's time starts anew. */
+void uplink_forgive(struct uplink *uplink);
 /* Sends a STATUS; fills in its stamp but for round and ballot. */
 void uplink_send_status(struct uplink *uplink, struct peermsg *msg);
 void uplink_bye(struct uplink *uplink);

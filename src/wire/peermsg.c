@@ -82,6 +82,7 @@ static void pass_counts(struct pass *pass, struct peer_status *s)
     NUMBER(s->mismatch);
     NUMBER(s->prepared);
     NUMBER(s->stepped);
+    NUMBER(s->live);
     NUMBER(s->done);
     NUMBER(s->all_wait);
     NUMBER(s->saved_step);

@@ -36,7 +36,8 @@ enum procmsg_type {
     PROCMSG_SCRATCH, /* wants the path of its scratch directory */
     /* from the supervisor */
     PROCMSG_WELCOME = 65, /* rank, world_size (as resolved), number: attempt, generation, step:
-                             resume step, path: resume path; comes with the memfd */
+                             resume step, path: resume path, tag: of the round that this rank
+                             has served; comes with the memfd */
     PROCMSG_REFUSED,      /* text: why; the connection is closed after it */
     PROCMSG_LOOK,         /* the gate has changed */
     PROCMSG_ANSWER,       /* step, action: PROC_CONTINUE or PROC_EXIT; committed: was it? */

@@ -31,7 +31,7 @@ void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t st
             fail(w, "round %u: process %d saves at step %llu, process %d at %llu", tag, p->index,
                  ull(step), i, ull(q->save_of_tag[tag]));
         /* Promise 2, the other way round: somebody is past the step already, unsaved. */
-        if (!q->save_of_tag[tag] && q->is_attached && q->page_step > step)
+        if (!q->save_of_tag[tag] && q->is_attached && q->page_step > step && tag > q->exempt_tag)
             fail(w, "round %u: process %d saves at step %llu, and process %d has passed it unsaved",
                  tag, p->index, ull(step), i);
     }
@@ -45,7 +45,7 @@ void check_step(struct world *w, const struct proc *p)
     for (int i = 0; i < w->nall; i++)
         for (uint32_t tag = 1; tag < 64; tag++) {
             uint64_t saved = w->procs[i].save_of_tag[tag];
-            if (saved && saved < p->step && !p->save_of_tag[tag])
+            if (saved && saved < p->step && !p->save_of_tag[tag] && tag > p->exempt_tag)
                 fail(w, "process %d finishes step %llu without having saved step %llu of round %u",
                      p->index, ull(p->step), ull(saved), tag);
         }
@@ -100,7 +100,7 @@ static bool all_did(const struct world *w, bool (*did)(const struct proc *p))
 
 static bool has_ended_well(const struct proc *p)
 {
-    return p->state == PROC_DEAD && p->ended_well;
+    return p->state == PROC_DEAD && p->ended_well && p->is_done;
 }
 
 static bool had_stepped_before_notice(const struct world *w)
@@ -110,6 +110,15 @@ static bool had_stepped_before_notice(const struct world *w)
         if (at && at < w->first_notice_at)
             return true;
     }
+    return false;
+}
+
+/* Before the start a node may leave unseen by the others, with a notice of its own. */
+static bool one_left_unstarted(const struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].has_exited && !w->hosts[i].is_started)
+            return true;
     return false;
 }
 
@@ -134,7 +143,7 @@ void check_exit(struct world *w, int node)
             fail(w, "node %d says preempted and committed, and nothing was", node);
         break;
     case OUTCOME_NODE_LOST:
-        if (!w->s.has_loss)
+        if (!w->s.has_loss && host->is_started && !one_left_unstarted(w))
             fail(w, "node %d says that a node is lost, and none was: %s", node, host->why);
         break;
     case OUTCOME_UNKNOWN:
@@ -172,6 +181,24 @@ static void check_benign(struct world *w)
     }
 }
 
+/* A supervisor that is gone is noticed within the heartbeat's time-out, and all leave soon after.
+ */
+static void check_losses(struct world *w)
+{
+    static const int64_t limit = (15 + 2 + 10 + 10 + 5 + 5) * S;
+    for (int i = 0; i < w->s.nnodes; i++)
+        for (int k = 0; k < w->s.nnodes; k++) {
+            int64_t since = w->hosts[i].died_at;
+            for (int f = 0; f < w->s.nfaults; f++) /* its time starts when somebody can notice */
+                if (w->s.faults[f].kind == DO_PAUSE || w->s.faults[f].kind == DO_FREEZE)
+                    since += 2 * w->s.faults[f].length;
+            if (w->hosts[i].died_at && w->hosts[k].is_alive &&
+                w->hosts[k].exit_at > since + w->s.grace + limit)
+                fail(w, "node %d left %lld s after node %d had died", k,
+                     (long long)((w->hosts[k].exit_at - w->hosts[i].died_at) / S), i);
+        }
+}
+
 /* Promise 4 at the end: everybody has left; and all with one code, where nobody was cut off. */
 void check_end(struct world *w)
 {
@@ -180,6 +207,8 @@ void check_end(struct world *w)
         if (host->is_alive && !host->has_exited)
             fail(w, "node %d will never exit: nothing more happens", i);
     }
+    if (all_have_started(w))
+        check_losses(w);
     if (w->s.has_loss || !all_have_started(w))
         return;
     for (int i = 1; i < w->s.nnodes; i++)

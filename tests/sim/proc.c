@@ -111,7 +111,8 @@ void proc_die(struct world *w, struct proc *p, int status)
         world_at(w, (struct happening){.at = p->said_at > at ? p->said_at + 1 : at,
                                        .what = H_PROC_GONE,
                                        .node = p->node,
-                                       .proc = p->index});
+                                       .proc = p->index,
+                                       .arg = p->page_step});
     p->is_connected = false;
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 2 * MS),
                                    .what = H_CHILD_EXITED,
@@ -232,8 +233,41 @@ static void end_save(struct world *w, struct proc *p)
 
 /* --- the gate --- */
 
+/* Closes and attaches anew, as a worker does that its launcher starts again: it remembers no round.
+ */
+static void reattach(struct world *w, struct proc *p)
+{
+    p->has_reattached = true;
+    p->is_attached = p->is_connected = false;
+    p->served_tag = 0;
+    int64_t at = p->said_at > w->now ? p->said_at + 1 : w->now;
+    world_at(
+        w,
+        (struct happening){
+            .at = at, .what = H_PROC_GONE, .node = p->node, .proc = p->index, .arg = p->page_step});
+    p->said_at = at + 1;
+    plan(w, p, PROC_BOOTING, rng_time(&w->rng, MS, 200 * MS));
+}
+
+/* Only where the last round has been served by all: within one it would have to save twice. */
+static bool wants_to_reattach(const struct world *w, const struct proc *p)
+{
+    uint64_t word = w->hosts[p->node].gate;
+    uint32_t tag = gate_tag(word);
+    if (!w->s.reattaches[p->index] || p->has_reattached || !p->is_attached || p->is_writing)
+        return false;
+    for (int i = 0; i < w->nall; i++)
+        if (tag && (tag >= 64 || !w->procs[i].save_of_tag[tag]))
+            return false;
+    return p->step > w->s.first_step + 12 && p->step < w->s.last_step;
+}
+
 static void go_on(struct world *w, struct proc *p)
 {
+    if (wants_to_reattach(w, p)) {
+        reattach(w, p);
+        return;
+    }
     uint64_t early = w->s.ends_early[p->index];
     if (p->step >= w->s.last_step || (early && p->step >= early))
         finish(w, p);
@@ -289,7 +323,7 @@ static void look(struct world *w, struct proc *p)
 
 static void finish_step(struct world *w, struct proc *p)
 {
-    p->step += w->s.stride;
+    p->step += w->s.stride[p->index];
     if (p->is_attached)
         p->page_step = p->step;
     if (p->is_attached && !p->first_step_at)
@@ -313,6 +347,7 @@ void proc_start(struct world *w, int node)
 
 static void attach(struct world *w, struct proc *p)
 {
+    p->first_step = p->has_reattached ? p->step : w->s.first_step;
     p->is_connected = true;
     p->page_step = p->step;
     struct procmsg msg = {.type = PROCMSG_ATTACH,
@@ -321,8 +356,8 @@ static void attach(struct world *w, struct proc *p)
                           .world_size = w->nall,
                           .local_world_size = w->s.nprocs,
                           .step = p->step,
-                          .first_step = w->s.first_step,
-                          .stride = w->s.stride,
+                          .first_step = p->first_step,
+                          .stride = w->s.stride[p->index],
                           .last_step = w->s.declared_last};
     say(w, p, &msg);
     plan(w, p, PROC_ATTACHING, -1);
@@ -334,7 +369,7 @@ static void boot(struct world *w, struct proc *p)
     if (!attaches || p->epoch == 0)
         next_step(w, p);
     else if (p->step < w->s.first_step + w->s.late_steps[p->index])
-        p->step += w->s.stride, plan(w, p, PROC_BOOTING, w->s.step_time[p->index]);
+        p->step += w->s.stride[p->index], plan(w, p, PROC_BOOTING, w->s.step_time[p->index]);
     else if (p->is_attached)
         next_step(w, p);
     else if (w->now < w->s.attach_at[p->index])
@@ -350,6 +385,7 @@ void proc_told(struct world *w, struct proc *p, const struct procmsg *msg)
     switch (msg->type) {
     case PROCMSG_WELCOME:
         p->is_attached = true;
+        p->served_tag = msg->tag;
         next_step(w, p);
         break;
     case PROCMSG_REFUSED:

@@ -9,6 +9,8 @@
 #define MS NS_PER_MS
 #define S  NS_PER_S
 
+#define STRIDES 12
+
 uint64_t rng_next(struct rng *rng)
 {
     uint64_t z = (rng->state += UINT64_C(0x9e3779b97f4a7c15));
@@ -41,28 +43,39 @@ static void draw_training(struct schedule *s, struct rng *r)
     s->is_lockstep = rng_chance(r, 500);
     s->is_collective_save = rng_chance(r, 200);
     s->style = rng_chance(r, 300) ? STYLE_ASYNC : STYLE_SYNC;
-    s->stride = rng_chance(r, 200) ? 2 + rng_below(r, 4) : 1;
-    s->first_step = rng_chance(r, 300) ? s->stride * rng_below(r, 100) : 0;
-    s->last_step = s->first_step +
-                   s->stride * (rng_chance(r, 250) ? 2 + rng_below(r, 12) : 40 + rng_below(r, 120));
+    /* Strides go into STRIDES: the training ends where all of them stop. */
+    s->first_step = rng_chance(r, 300) ? STRIDES * rng_below(r, 20) : 0;
+    s->last_step = s->first_step + STRIDES * (1 + rng_below(r, rng_chance(r, 250) ? 2 : 15));
     s->declared_last = rng_chance(r, 300) ? s->last_step : 0;
-    s->own_every = rng_chance(r, 250) ? s->stride * (3 + rng_below(r, 20)) : 0;
+    s->own_every = rng_chance(r, 250) ? STRIDES * (1 + rng_below(r, 3)) : 0;
     s->grace = rng_chance(r, 700) ? 25 * S : rng_time(r, S / 2, 5 * S);
+}
+
+static void draw_strides(struct schedule *s, struct rng *r)
+{
+    static const uint64_t strides[] = {1, 2, 3, 4, 6, 12};
+    bool is_mixed = rng_chance(r, 150);
+    uint64_t all = rng_chance(r, 200) ? strides[rng_below(r, 6)] : 1;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        s->stride[i] = is_mixed ? strides[rng_below(r, 6)] : all;
 }
 
 static void draw_procs(struct schedule *s, struct rng *r)
 {
+    bool reattach = rng_chance(r, 100);
+    draw_strides(s, r);
     int64_t base = rng_time(r, 2 * MS, 60 * MS);
     bool has_skew = rng_chance(r, 500), is_late = rng_chance(r, 150), is_odd = rng_chance(r, 250);
     for (int i = 0; i < s->nnodes * s->nprocs; i++) {
         s->step_time[i] = has_skew ? rng_time(r, base, 4 * base) : base;
         s->save_time[i] = rng_time(r, 5 * MS, rng_chance(r, 50) ? 40 * S : S);
         s->attach_at[i] = rng_time(r, MS, rng_chance(r, 100) ? 8 * S : 200 * MS);
-        s->late_steps[i] = is_late && !s->is_lockstep ? s->stride * rng_below(r, 5) : 0;
+        s->late_steps[i] = is_late && !s->is_lockstep ? s->stride[i] * rng_below(r, 5) : 0;
+        s->reattaches[i] = reattach && rng_chance(r, 300);
         if (!is_odd)
             continue;
         s->ends_early[i] =
-            rng_chance(r, 100) ? s->first_step + s->stride * (1 + rng_below(r, 60)) : 0;
+            rng_chance(r, 100) ? s->first_step + s->stride[i] * (1 + rng_below(r, 60)) : 0;
         s->fails_to_save[i] = rng_chance(r, 100);
         s->is_stubborn[i] = rng_chance(r, 100);
         s->is_unkillable[i] = rng_chance(r, 30);
@@ -90,13 +103,13 @@ static void add(struct schedule *s, enum fault_kind kind, int64_t at, struct rng
     f->node = (int)rng_below(r, (uint64_t)s->nnodes);
     f->proc = (int)rng_below(r, (uint64_t)(s->nnodes * s->nprocs));
     f->length = rng_time(r, 100 * MS, rng_chance(r, 300) ? 30 * S : 3 * S);
-    if (kind == DO_PARTITION || kind == DO_PAUSE || kind == DO_KILL_NODE || kind == DO_BREAK)
+    if (kind == DO_PARTITION || kind == DO_PAUSE || kind == DO_KILL_NODE)
         s->has_loss = true;
 }
 
 static int64_t draw_moment(const struct schedule *s, struct rng *r)
 {
-    uint64_t steps = (s->last_step - s->first_step) / s->stride;
+    uint64_t steps = (s->last_step - s->first_step) / s->stride[0];
     int64_t all = (int64_t)steps * s->step_time[0];
     return rng_time(r, rng_chance(r, 50) ? 0 : 300 * MS, 400 * MS + all);
 }
@@ -131,14 +144,27 @@ static void draw_faults(struct schedule *s, struct rng *r)
             s->faults[i].at = 0;
 }
 
+/* Ranks that run freely at unequal speed may be too far apart for a common step within the grace.
+ */
+static bool keeps_together(const struct schedule *s)
+{
+    for (int i = 0; i < s->nnodes * s->nprocs && !s->is_lockstep; i++)
+        if (s->stride[i] != s->stride[0] || s->step_time[i] != s->step_time[0] ||
+            s->late_steps[i] || s->attach_at[i] > S)
+            return false;
+    return true;
+}
+
 /* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
 static bool is_benign(const struct schedule *s)
 {
+    if (!keeps_together(s))
+        return false;
     if (!s->attaches || s->bad_disk || s->slow_disk || s->grace < 20 * S)
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         if (s->save_time[i] > 2 * S || s->ends_early[i] || s->fails_to_save[i] || s->is_silent[i] ||
-            s->is_unkillable[i] || s->is_stubborn[i])
+            s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
             return false;
     for (int i = 0; i < s->nfaults; i++)
         if (s->faults[i].kind > DO_CHECKPOINT &&
@@ -157,6 +183,12 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_world(s, &r);
     draw_faults(s, &r);
     s->is_benign = is_benign(s);
+    int breaks = 0;
+    for (int i = 0; i < s->nfaults; i++)
+        breaks += s->faults[i].kind == DO_BREAK;
+    /* One break is mended before anybody is missed; several, or on a slow line, need not be. */
+    if (breaks > 1 || (breaks == 1 && s->delay_max > 100 * MS))
+        s->has_loss = true;
     if (s->drop)
         s->has_loss = true;
 }
@@ -165,21 +197,22 @@ void schedule_print(const struct schedule *s, FILE *out)
 {
     static const char *const names[DO__COUNT] = {
         "SIGTERM to",    "checkpoint asked of", "kill process", "kill node",
-        "break line of", "partition",           "pause"};
-    fprintf(
-        out,
-        "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu by %llu, %s, grace %.1f s%s%s\n",
-        (unsigned long long)s->seed, s->nnodes, s->nprocs,
-        s->attaches ? s->style == STYLE_SYNC ? "sync" : "async" : "not attaching",
-        (unsigned long long)s->first_step, (unsigned long long)s->last_step,
-        (unsigned long long)s->stride, s->is_lockstep ? "lockstep" : "free running",
-        (double)s->grace / S, s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
+        "break line of", "partition",           "pause",        "freeze all; drawn for"};
+    fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",
+            (unsigned long long)s->seed, s->nnodes, s->nprocs,
+            s->attaches ? s->style == STYLE_SYNC ? "sync" : "async" : "not attaching",
+            (unsigned long long)s->first_step, (unsigned long long)s->last_step,
+            s->is_lockstep ? "lockstep" : "free running", (double)s->grace / S,
+            s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        fprintf(out, "  process %d: step %.1f ms, save %.0f ms, attaches at %.0f ms%s%s%s%s%s\n", i,
-                (double)s->step_time[i] / MS, (double)s->save_time[i] / MS,
-                (double)s->attach_at[i] / MS, s->ends_early[i] ? ", ends early" : "",
-                s->fails_to_save[i] ? ", fails to save" : "", s->is_silent[i] ? ", silent" : "",
-                s->is_stubborn[i] ? ", stubborn" : "", s->is_unkillable[i] ? ", unkillable" : "");
+        fprintf(
+            out,
+            "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f ms%s%s%s%s%s%s\n",
+            i, (double)s->step_time[i] / MS, (unsigned long long)s->stride[i],
+            (double)s->save_time[i] / MS, (double)s->attach_at[i] / MS,
+            s->ends_early[i] ? ", ends early" : "", s->fails_to_save[i] ? ", fails to save" : "",
+            s->is_silent[i] ? ", silent" : "", s->is_stubborn[i] ? ", stubborn" : "",
+            s->reattaches[i] ? ", reattaches" : "", s->is_unkillable[i] ? ", unkillable" : "");
     for (int i = 0; i < s->nfaults; i++)
         fprintf(out, "  at %.3f s: %s %d (%.1f s)\n", (double)s->faults[i].at / S,
                 names[s->faults[i].kind],

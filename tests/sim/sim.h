@@ -42,6 +42,7 @@ enum fault_kind {
     DO_BREAK,     /* a connection breaks; what was in flight is lost */
     DO_PARTITION, /* nothing passes for a while */
     DO_PAUSE,     /* the supervisor does not run for a while */
+    DO_FREEZE,    /* all supervisors do not: the machine was suspended */
     DO__COUNT
 };
 struct fault {
@@ -60,12 +61,14 @@ struct schedule {
     bool attaches; /* else the program knows nothing of libpch */
     bool dies_of_term;
     enum save_style style;
-    uint64_t first_step, last_step, declared_last, stride;
+    uint64_t first_step, last_step, declared_last;
+    uint64_t stride[MAX_ALL];
     uint64_t own_every; /* the program's own saves, 0: none */
     int64_t step_time[MAX_ALL], save_time[MAX_ALL], attach_at[MAX_ALL];
     uint64_t late_steps[MAX_ALL]; /* steps finished before attaching */
     uint64_t ends_early[MAX_ALL]; /* leaves the training at this step, 0: not */
-    bool fails_to_save[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL], is_silent[MAX_ALL];
+    bool fails_to_save[MAX_ALL], reattaches[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL],
+        is_silent[MAX_ALL];
     int64_t delay_max;                                      /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     int64_t grace;
@@ -99,12 +102,14 @@ struct proc {
     enum proc_state state;
     uint64_t epoch; /* rises with each change of plan: older happenings are void */
     bool is_attached, is_connected;
-    uint64_t step, page_step;
+    uint64_t step, page_step, first_step;
     uint32_t served_tag;
     uint32_t saving_tag; /* 0: its own save */
     uint64_t saving_step;
-    bool held_run;   /* its background save belongs to a round that ends the run */
-    bool is_writing; /* the background save */
+    bool has_reattached;
+    uint32_t exempt_tag; /* the round that was over when it attached anew */
+    bool held_run;       /* its background save belongs to a round that ends the run */
+    bool is_writing;     /* the background save */
     uint32_t write_tag;
     uint64_t write_step;
     int64_t said_at; /* when its last message arrives: the socket keeps the order */
@@ -119,7 +124,7 @@ struct host {
     bool is_alive, has_exited;
     enum outcome outcome;
     int code;
-    int64_t exit_at;
+    int64_t exit_at, died_at; /* 0: not */
     char why[192];
     uint64_t gate;
     int64_t timer_at;

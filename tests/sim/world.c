@@ -296,6 +296,7 @@ static void on_written(struct world *w, const struct happening *h, enum event_ty
 static void kill_node(struct world *w, int node)
 {
     w->hosts[node].is_alive = false;
+    w->hosts[node].died_at = w->now;
     for (int i = 0; i < w->s.nprocs; i++) {
         struct proc *p = proc_of(w, node, i);
         p->state = p->state == PROC_NONE ? PROC_NONE : PROC_DEAD;
@@ -311,14 +312,21 @@ static void signal_node(struct world *w, int node, int number)
     world_event(w, node, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
 }
 
+static void pause_host(struct world *w, int node, int64_t until)
+{
+    if (w->hosts[node].paused_until < until)
+        w->hosts[node].paused_until = until;
+}
+
 static void on_fault(struct world *w, const struct happening *h)
 {
     const struct fault *f = &w->s.faults[h->arg];
     struct host *host = &w->hosts[f->node];
     if (!host->is_alive || host->has_exited)
         return;
-    static const char *const names[DO__COUNT] = {
-        "SIGTERM", "SIGUSR2", "process killed", "killed", "line broken", "partitioned", "paused"};
+    static const char *const names[DO__COUNT] = {"SIGTERM", "SIGUSR2",     "process killed",
+                                                 "killed",  "line broken", "partitioned",
+                                                 "paused",  "all frozen"};
     trace(w, "--- node %d: %s", f->kind == DO_KILL_PROC ? f->proc / w->s.nprocs : f->node,
           names[f->kind]);
     switch (f->kind) {
@@ -341,7 +349,11 @@ static void on_fault(struct world *w, const struct happening *h)
         host->cut_until = w->now + f->length;
         break;
     case DO_PAUSE:
-        host->paused_until = w->now + f->length;
+        pause_host(w, f->node, w->now + f->length);
+        break;
+    case DO_FREEZE:
+        for (int i = 0; i < w->s.nnodes; i++)
+            pause_host(w, i, w->now + 2 * f->length);
         break;
     case DO__COUNT:
         break;
@@ -352,6 +364,10 @@ static void from_proc(struct world *w, const struct happening *h)
 {
     const struct proc *p = &w->procs[h->proc];
     const struct procmsg *msg = h->data;
+    struct core_report report;
+    core_report(w->hosts[h->node].core, &report);
+    if (msg->type == PROCMSG_ATTACH && report.round.id > 0)
+        w->procs[h->proc].exempt_tag = report.round.id - str_is(report.state, "saving");
     struct event event = {.type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
                           .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
     world_event(w, h->node, event);
@@ -438,7 +454,8 @@ static void happen(struct world *w, const struct happening *h)
         break;
     case H_PROC_GONE:
         world_event(w, h->node,
-                    (struct event){.type = EV_PROC_GONE, .proc = {.slot = w->procs[h->proc].slot}});
+                    (struct event){.type = EV_PROC_GONE,
+                                   .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
         break;
     case H_FAULT:
         on_fault(w, h);
