@@ -1,0 +1,289 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the model of the agreement (agreement.pml) with spin.
+
+Three kinds of run: a proof must find no error in any interleaving; a mutant, which leaves out one
+rule, must be caught, and by the property that the rule is there for; a witness asserts that
+something cannot happen and must be refuted, so that no proof holds only because nothing happens.
+Each run has a directory of its own below a temporary one, which is removed. Exit status: 0 all as
+expected, 1 some not, 77 spin is not installed (meson's code for a skipped test).
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MODEL = Path(__file__).resolve().parent / "agreement.pml"
+SKIPPED = 77
+
+# The property that an assertion of the model belongs to, by a piece of its expanded text.
+PROPERTIES = [
+    ("wrong commit", "durable["),
+    ("abort after a save", "aborted&"),
+    ("record goes back", ">record"),
+    ("ballot does not rise", "highest>=save_step"),
+    ("left at different steps", "left_at["),
+    ("somebody is held", "ended[0]&&"),
+    ("not at one step", "step[0]<=begun["),
+    ("witness", "witness"),
+    ("saves twice", "begun["),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    name: str
+    flags: str
+    expect: str = ""  # the property that is violated; "": none
+    live: bool = False  # check the ltl formula, under weak fairness
+    cycles: bool = False  # check that nothing repeats itself
+    long: bool = False
+
+
+PROOFS = [
+    Run("two nodes", "LAST=2"),
+    Run("two nodes, one break, one round", "LAST=2 ROUNDS=1 BREAKS=1"),
+    Run("two nodes, one break, calm", "LAST=2 BREAKS=1 CALM"),
+    Run("two nodes, three steps", "LAST=3"),
+    Run("one node", "ONE_NODE LAST=3"),
+    Run("one node, one break", "ONE_NODE LAST=2 BREAKS=1"),
+    Run("one node, two breaks, calm", "ONE_NODE LAST=2 BREAKS=2 CALM"),
+    Run("one node, two in flight", "ONE_NODE LAST=3 DEPTH=2"),
+    Run("one node, faults", "ONE_NODE LAST=2 FAULTS"),
+    Run("one node, faults, calm", "ONE_NODE LAST=3 FAULTS CALM"),
+    Run("one node, loss", "ONE_NODE LAST=2 LOSS"),
+    Run("two nodes, loss, calm, one round", "LAST=2 ROUNDS=1 LOSS CALM"),
+    Run("two nodes, collectives", "LAST=3 LOCKSTEP COLLSAVE"),
+    Run("two nodes, asynchronous", "LAST=2 ASYNC"),
+    Run("one node, asynchronous", "ONE_NODE LAST=3 ASYNC"),
+    Run("liveness: two nodes", "LAST=2 CALM", live=True),
+    Run("liveness: one node, with aborts", "ONE_NODE LAST=2", live=True),
+    Run("liveness: one node, one break", "ONE_NODE LAST=2 BREAKS=1 CALM", live=True),
+    Run("liveness: two nodes, one break, one round", "LAST=2 ROUNDS=1 BREAKS=1 CALM", live=True),
+    Run("every run comes to a rest: two nodes", "LAST=2 CALM", cycles=True),
+    Run("every run comes to a rest: one node, one break", "ONE_NODE LAST=2 BREAKS=1 CALM",
+        cycles=True),
+    Run("two nodes, one break", "LAST=2 BREAKS=1", long=True),
+    Run("two nodes, asynchronous, collectives", "LAST=3 ASYNC LOCKSTEP", long=True),
+    Run("every run comes to a rest: one node, one break, aborts", "ONE_NODE LAST=2 BREAKS=1",
+        cycles=True, long=True),
+    Run("two nodes, two in flight", "LAST=2 DEPTH=2", long=True),
+    Run("two nodes, faults", "LAST=2 FAULTS", long=True),
+    Run("two nodes, loss, one round", "LAST=2 ROUNDS=1 LOSS", long=True),
+    Run("two nodes, loss, calm", "LAST=2 LOSS CALM", long=True),
+    Run("three processes, one round", "THREE LAST=2 ROUNDS=1", long=True),
+    Run("one node, two breaks", "ONE_NODE LAST=2 BREAKS=2", long=True),
+    Run("one node, loss, three steps", "ONE_NODE LAST=3 LOSS", long=True),
+    Run("liveness: two nodes, one break", "LAST=2 BREAKS=1 CALM", live=True, long=True),
+]
+
+ONE_STEP, HELD, WRONG = "not at one step", "somebody is held", "wrong commit"
+MUTANTS = [
+    Run("ACK at <=", "ACK_LE", ONE_STEP),
+    Run("steps read before the gate is stored", "READ_FIRST", ONE_STEP),
+    Run("no wait at a tentative gate", "NO_WAIT", ONE_STEP),
+    Run("no re-proposal after a NACK", "DECIDE_ON_NACK", ONE_STEP),
+    Run("a vote of an older ballot is counted", "STALE_VOTE", "ballot does not rise"),
+    Run("a vote of an older round is counted", "OLD_ACKS", ONE_STEP),
+    Run("counts of an older round are counted", "STALE_COUNTS", WRONG),
+    Run("commit before all have saved", "SOME_SAVED", WRONG),
+    Run("a process that ended counts as saved", "ENDED_COUNTS", WRONG),
+    Run("gate not lifted after a round", "NEVER_LIFTS", HELD),
+    Run("gate lifted at the first saver", "LIFT_AT_FIRST", ONE_STEP),
+    Run("abort after the decision has left", "ABORT_LATE", "abort after a save"),
+    Run("a node's own timer lifts a tentative gate", "NODE_LIFTS", ONE_STEP),
+    Run("FAILED lifts the gate at once", "FAIL_LIFTS", ONE_STEP),
+    Run("FAILED leaves a tentative gate tentative", "FAIL_KEEPS", HELD),
+    Run("a process forgets its served tag", "NO_TAG", "saves twice"),
+    Run("SAVED of a closed round is not answered", "STALE_SILENT", HELD),
+    Run("next round before all have served", "NEXT_EARLY", ONE_STEP),
+    Run("next round before all have closed", "NEXT_UNHEARD", ONE_STEP),
+    Run("next round before the record is through", "LATE_RECORD", "record goes back"),
+    Run("an old order is accepted", "BREAKS=1 ORDER_SEQ_IGNORED", HELD),
+    Run("an old status is accepted", "BREAKS=1 STATUS_SEQ_IGNORED", HELD),
+    Run("nothing is sent again after a break", "BREAKS=1 NO_RESEND CALM", HELD),
+    Run("a durable that names no save", "ASYNC LOCKSTEP UNTAGGED", WRONG),
+    Run("a rank in its last save trains on", "ASYNC LOCKSTEP LAST=3 EXIT_LATER",
+        "left at different steps"),
+]
+WITNESSES = [
+    Run("both rounds commit", "CALM WITNESS=1", "witness"),
+    Run("a third ballot", "WITNESS=2", "witness"),
+    Run("FAILED comes to a node that has not seen DECIDED", "WITNESS=3", "witness"),
+    Run("SAVED comes after the round is closed", "WITNESS=4", "witness"),
+    Run("an old order comes after a newer one", "BREAKS=1 WITNESS=5", "witness"),
+    Run("a node is lost after its ranks have saved, and the round commits",
+        "LOSS CALM WITNESS=6", "witness"),
+]
+SMALL = "LAST=2 ONE_NODE"  # for mutants and witnesses, where they do not say otherwise
+
+
+def small(run):
+    flags = run.flags.split()
+    named = {flag.split("=")[0] for flag in flags}
+    flags += [flag for flag in SMALL.split() if flag.split("=")[0] not in named]
+    return dataclasses.replace(run, flags=" ".join(flags))
+
+
+@dataclasses.dataclass
+class Result:
+    run: Run
+    error: str = ""  # why it is not as expected
+    states: int = 0
+    seconds: float = 0.0
+    found: str = ""
+
+
+class Tool:
+    """Runs commands in one directory, each in a process group that ends with its time limit."""
+
+    def __init__(self, folder, limit):
+        self.folder, self.limit = folder, limit
+
+    def __call__(self, *argv):
+        child = subprocess.Popen(argv, cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 start_new_session=True)
+        try:
+            output, _ = child.communicate(timeout=self.limit)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+            raise
+        return child.returncode, output
+
+
+def pan_build(run):
+    flags = ["cc", "-w", "-DCOLLAPSE", "-DVECTORSZ=2048", "-DMEMLIM=8000"]
+    flags += ["-O0"] if run.expect else ["-O2"]
+    if run.live:
+        flags += ["-DNFAIR=3"]
+    elif run.cycles:
+        flags += ["-DNP", "-DNOFAIR"]
+    else:
+        flags += ["-DSAFETY", "-DNOFAIR"]
+    if "LOSS" in run.flags.split():
+        flags += ["-DNOREDUCE"]  # spin's reduction does not allow for `provided`
+    return flags + ["-o", "pan", "pan.c"]
+
+
+def pan_arguments(run):
+    # -E: who has ended, or waits, at the rest is judged by the model's own assertion.
+    mode = ["-a", "-f"] if run.live else ["-l"] if run.cycles else []
+    return ["./pan", "-m500000", "-E", *mode]
+
+
+def violated(output):
+    """The property that pan found violated; "" if none; "?" if its output makes no sense."""
+    errors = re.search(r"errors: (\d+)", output)
+    if not errors or "search depth too small" in output or "out of memory" in output:
+        return "?"
+    if errors.group(1) == "0":
+        return "?" if "Search not completed" in output else ""
+    if "acceptance cycle" in output:
+        return "never settles"
+    if "non-progress cycle" in output:
+        return "goes on for ever"
+    text = re.search(r"assertion violated (.*) \(at depth", output)
+    for name, piece in PROPERTIES:
+        if text and piece in text.group(1):
+            return name
+    return "?"
+
+
+def check(run, scratch, limit):
+    result = Result(run)
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    tool = Tool(folder, limit)
+    flags = ["-D" + flag for flag in run.flags.split()] + (["-DLIVENESS"] if run.live else [])
+    started = time.monotonic()
+    try:
+        for argv in (["spin", *flags, "-a", str(MODEL)], pan_build(run), pan_arguments(run)):
+            code, output = tool(*argv)
+            if code != 0 or re.search(r"\bError\b", output):
+                result.error = f"{' '.join(argv)}: exit {code}\n{output[-2000:]}"
+                return result
+    except subprocess.TimeoutExpired:
+        result.error = f"not finished within {limit} s: {' '.join(argv)}"
+        return result
+    finally:
+        result.seconds = time.monotonic() - started
+        shutil.rmtree(folder)
+    states = re.search(r"(\d+(?:\.\d+e\+\d+)?) states, stored", output)
+    result.states = int(float(states.group(1))) if states else 0
+    result.found = violated(output)
+    if result.found != run.expect:
+        result.error = (f"expected {run.expect or 'no error'}, found {result.found or 'no error'}; "
+                        f"see it: spin {' '.join(flags)} -a {MODEL.name}\n{output[-2000:]}")
+    return result
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(
+        description="Check the model of the agreement with spin: proofs, mutants that must be "
+                    "caught, witnesses of what must be possible. Prints a line per run.",
+        epilog="Exit status: 0 as expected, 1 not, 77 spin or a C compiler is missing.")
+    parser.add_argument("--long", action="store_true",
+                        help="the larger configurations, too: about 15 minutes and 6 GB of memory")
+    parser.add_argument("--only", metavar="TEXT", default="",
+                        help="only the runs with TEXT in their name or flags")
+    parser.add_argument("--list", action="store_true",
+                        help="print the runs and their flags, run nothing")
+    parser.add_argument("-j", "--jobs", type=int, default=2, help="runs side by side (default: 2)")
+    parser.add_argument("--limit", type=int, metavar="SECONDS", default=0,
+                        help="time for each step of a run (default: 150; with --long 1800)")
+    return parser.parse_args(argv)
+
+
+def main(argv):
+    options = parse(argv)
+    groups = [("proof", PROOFS), ("mutant", [small(run) for run in MUTANTS]),
+              ("witness", [small(run) for run in WITNESSES])]
+    runs = [(kind, run) for kind, group in groups for run in group
+            if (options.long or not run.long) and options.only in f"{run.name} {run.flags}"]
+    if options.list:
+        for kind, run in runs:
+            print(f"{kind:8} {run.name}: {run.flags}{' LIVENESS' if run.live else ''}")
+        return 0
+    if not runs:
+        print(f"check.py: no run has '{options.only}' in its name or flags; see --list",
+              file=sys.stderr)
+        return 1
+    for program in ("spin", "cc"):
+        if not shutil.which(program):
+            print(f"SKIP: {program} is not installed (Debian: apt install spin gcc)")
+            return SKIPPED
+    return run_all(runs, options)
+
+
+def run_all(runs, options):
+    limit = options.limit or (1800 if options.long else 150)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="pchrun-model.") as scratch, \
+            concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        jobs = {pool.submit(check, run, scratch, limit): kind for kind, run in runs}
+        for job in concurrent.futures.as_completed(jobs):
+            result = job.result()
+            word = "not ok" if result.error else "ok"
+            found = f", caught: {result.found}" if result.found and not result.error else ""
+            print(f"{word} {jobs[job]}: {result.run.name} "
+                  f"({result.states:,} states, {result.seconds:.1f} s{found})", flush=True)
+            if result.error:
+                failed += 1
+                print("    " + result.error.replace("\n", "\n    "), flush=True)
+    print(f"{len(runs) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
