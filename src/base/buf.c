@@ -28,7 +28,7 @@ uint8_t *buf_room(struct buf *buf, size_t n)
         buf->start = 0;
         buf->end = len;
     }
-    if (len + n > buf->cap) {
+    if (len + n > buf->cap || !buf->data) {
         size_t cap = buf->cap ? buf->cap : 256;
         while (cap < len + n)
             cap *= 2;

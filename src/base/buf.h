@@ -26,7 +26,7 @@ static inline size_t buf_len(const struct buf *buf)
 }
 static inline const uint8_t *buf_bytes(const struct buf *buf)
 {
-    return buf->data + buf->start;
+    return buf->start > 0 ? buf->data + buf->start : buf->data; /* NULL + 0 is undefined */
 }
 /* Room for n bytes behind the queue, to be filled and then counted by buf_added(); NULL if the
  * bound or memory does not allow it. */

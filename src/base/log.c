@@ -33,12 +33,16 @@ enum log_level log_level(void)
     return the_log.options.level;
 }
 
-/* Adds s as the inside of a JSON string. The text holds no control characters any more; bytes above
- * 0x7f are passed on as they came. */
+/* Adds s as the inside of a JSON string, as much of it as fits; an escape is never cut in half. The
+ * text holds no control characters any more; bytes above 0x7f are passed on as they came. */
 static void add_json_text(char *dst, size_t size, const char *s)
 {
-    for (; *s; s++)
-        str_addf(dst, size, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    for (; *s; s++) {
+        bool is_escaped = *s == '"' || *s == '\\';
+        if (strlen(dst) + 1 + is_escaped >= size)
+            return;
+        str_addf(dst, size, is_escaped ? "\\%c" : "%c", *s);
+    }
 }
 
 static void format_text(char *line, size_t size, const char *topic, const char *text)

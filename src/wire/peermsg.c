@@ -5,6 +5,7 @@
 #include "wire/peermsg.h"
 
 #include "wire/bytes.h"
+#include "wire/gate.h"
 
 #include <string.h>
 
@@ -180,16 +181,29 @@ size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap)
     return FRAME_HEADER_BYTES + out.len;
 }
 
-/* Enumerations stay within their range; counts are checked for sense by the core. */
+/* Enumerations and flags stay within their range, and a save step fits into the gate; counts are
+ * checked for sense by the core. */
+static bool is_status_in_range(const struct peer_status *s)
+{
+    return s->wants_reply <= 1 && s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->closed <= 1 &&
+           s->mismatch <= 1 && s->all_wait <= 1 && s->has_notice <= 1 && s->notice_hurry <= 2 &&
+           s->fault <= FAULT_RANKS;
+}
+
+static bool is_order_in_range(const struct peer_order *o)
+{
+    return o->start <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 && o->leave <= 1 &&
+           o->save_step <= GATE_STEP_MAX && o->end <= END_LEAVE && o->manner <= MANNER_ASK &&
+           o->has_notice <= 1;
+}
+
 static bool is_in_range(const struct peermsg *m)
 {
-    const struct peer_status *s = &m->status;
-    const struct peer_order *o = &m->order;
     switch (m->type) {
     case PEERMSG_STATUS:
-        return s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->fault <= FAULT_RANKS;
+        return is_status_in_range(&m->status);
     case PEERMSG_ORDER:
-        return o->phase <= PHASE_ABORTED && o->end <= END_LEAVE && o->manner <= MANNER_ASK;
+        return is_order_in_range(&m->order);
     default:
         return true;
     }
@@ -201,8 +215,10 @@ bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
         return false;
     memset(ret, 0, sizeof *ret);
     ret->type = frame->type;
-    if (frame->version != PEERMSG_VERSION)
-        return frame->type == PEERMSG_HELLO; /* empty, so that it can be refused by name */
+    if (frame->version != PEERMSG_VERSION && frame->type == PEERMSG_HELLO)
+        return true; /* empty, so that it can be refused by name */
+    if (frame->version != PEERMSG_VERSION && frame->type != PEERMSG_REFUSED)
+        return false;
     struct bytes_in in = bytes_in(frame->payload, frame->len);
     struct pass pass = {.in = &in};
     pass_stamp(&pass, &ret->stamp);

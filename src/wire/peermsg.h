@@ -162,7 +162,8 @@ struct peermsg {
 /* Header and payload into `data` (FRAME_MAX is always enough). Returns the size. */
 size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap);
 /* False: not a message of this version, or malformed; *ret is then undefined. A HELLO of another
- * version decodes to a message with an empty job, so that the chief can refuse it by name. */
+ * version decodes to a message with an empty job, so that the chief can refuse it by name; REFUSED
+ * has the same layout in all versions, so that its reason can be read. */
 bool peermsg_decode(const struct frame *frame, struct peermsg *ret);
 const char *peermsg_name(unsigned type);
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * holder: which process has a TCP port, for the error that says it is in use.
+ *
+ * Reads /proc; sees other users' processes only as root, and nothing outside the own network
+ * namespace. Any thread.
+ */
+#ifndef PCHRUN_LINK_HOLDER_H
+#define PCHRUN_LINK_HOLDER_H
+
+#include "link/address.h"
+
+/* "pid 4711 (python3) holds it", or that this cannot be seen. Returns text. */
+char *holder_of(const union address_socket *where, char *text, size_t size);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See listener.h.
+ */
+#include "link/listener.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "link/holder.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { ACCEPTS_PER_WAKE = 16, BACKLOG = 4096 };
+
+struct listener {
+    struct listener_options options;
+    size_t n;
+    int fds[ADDRESS_LIST_MAX];
+    struct event *readable[ADDRESS_LIST_MAX];
+    struct event *retry;
+    bool is_held;     /* by the caller */
+    bool is_short;    /* of descriptors or memory: until `retry` */
+    bool is_reported; /* since the last connection that could be accepted */
+};
+
+static void update(struct listener *listener)
+{
+    for (size_t i = 0; i < listener->n; i++) {
+        if (listener->is_held || listener->is_short)
+            event_del(listener->readable[i]);
+        else
+            event_add(listener->readable[i], NULL);
+    }
+}
+
+static void back_off(struct listener *listener, int error)
+{
+    char text[32];
+    int64_t ns = listener->options.retry_ns;
+    if (!listener->is_reported)
+        log_warn("peers", "cannot accept connections: %s; trying again every %s", strerror(error),
+                 str_duration(ns, text, sizeof text));
+    listener->is_reported = true;
+    listener->is_short = true;
+    struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
+    evtimer_add(listener->retry, &tv);
+    update(listener);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    struct listener *listener = arg;
+    listener->is_short = false;
+    update(listener);
+}
+
+/* False: no more for now. */
+static bool accept_one(struct listener *listener, int on)
+{
+    union address_socket peer;
+    memset(&peer, 0, sizeof peer);
+    socklen_t size = sizeof peer;
+    int fd = accept4(on, &peer.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+        listener->is_reported = false;
+        listener->options.on_accept(listener->options.arg, fd, &peer);
+        return !listener->is_held;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        back_off(listener, errno);
+        return false;
+    }
+    /* Nobody there; or one connection broke before we got to it, which is none of the others'
+     * concern: accept() hands over its network error. */
+    return errno != EAGAIN && errno != EWOULDBLOCK;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    for (int i = 0; i < ACCEPTS_PER_WAKE && accept_one(arg, fd); i++)
+        ;
+}
+
+static bool set_up(int fd, const union address_socket *where)
+{
+    int yes = 1, no = 0;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
+        return false;
+    /* "::" is for IPv4, too, whatever the system's default. */
+    if (where->any.sa_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    return bind(fd, &where->any, address_size(where)) == 0 && listen(fd, BACKLOG) == 0;
+}
+
+static bool say_why(const union address_socket *where, int error, struct err *err)
+{
+    char at[ADDRESS_TEXT_MAX], who[128];
+    address_text(where, at, sizeof at);
+    if (error == EADDRINUSE)
+        return err_set(err, ERR_SYSTEM, 0,
+                       "cannot listen on %s: the port is in use; %s; set cluster.port to another",
+                       at, holder_of(where, who, sizeof who));
+    if (error == EADDRNOTAVAIL)
+        return err_set(err, ERR_SYSTEM, 0,
+                       "cannot listen on %s: this machine does not have that address; set "
+                       "cluster.bind, or check the node rank",
+                       at);
+    return err_set(err, ERR_SYSTEM, error, "cannot listen on %s", at);
+}
+
+/* Adds one socket. Returns 0 or an errno. */
+static int add(struct listener *listener, const union address_socket *where)
+{
+    FD_CLEANUP int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || !set_up(fd, where))
+        return errno;
+    struct event *event =
+        event_new(listener->options.base, fd, EV_READ | EV_PERSIST, on_readable, listener);
+    if (!event)
+        return ENOMEM;
+    listener->readable[listener->n] = event;
+    listener->fds[listener->n++] = fd_take(&fd);
+    return 0;
+}
+
+/* Every address that there is: "localhost" has an IPv6 one also where that is switched off. */
+static bool add_all(struct listener *listener, const struct address_list *where, struct err *err)
+{
+    for (size_t i = 0; i < where->n; i++) {
+        int error = add(listener, &where->all[i]);
+        bool is_absent = error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+        if (error && !(is_absent && (listener->n > 0 || i + 1 < where->n)))
+            return say_why(&where->all[i], error, err);
+    }
+    return true;
+}
+
+struct listener *listener_new(const struct listener_options *options,
+                              const struct address_list *where, struct err *err)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (listener) {
+        listener->options = *options;
+        listener->retry = evtimer_new(options->base, on_retry, listener);
+    }
+    if (!listener || !listener->retry) {
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot listen");
+        free(listener);
+        return NULL;
+    }
+    if (!add_all(listener, where, err)) {
+        listener_free(listener);
+        return NULL;
+    }
+    update(listener);
+    return listener;
+}
+
+void listener_free(struct listener *listener)
+{
+    if (!listener)
+        return;
+    for (size_t i = 0; i < listener->n; i++) {
+        event_free(listener->readable[i]);
+        fd_close(&listener->fds[i]);
+    }
+    event_free(listener->retry);
+    free(listener);
+}
+
+void listener_hold(struct listener *listener, bool is_held)
+{
+    if (listener->is_held == is_held)
+        return;
+    listener->is_held = is_held;
+    update(listener);
+}
+
+int listener_port(const struct listener *listener)
+{
+    union address_socket own;
+    socklen_t size = sizeof own;
+    if (getsockname(listener->fds[0], &own.any, &size) != 0)
+        return 0;
+    return address_port(&own);
+}

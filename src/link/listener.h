@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * listener: the sockets that peers connect to.
+ *
+ * Listens on every address of a list, accepts a few connections per wake-up, and waits a moment
+ * when descriptors or memory have run out instead of spinning. Owns its sockets: listener_free().
+ * Main thread.
+ */
+#ifndef PCHRUN_LINK_LISTENER_H
+#define PCHRUN_LINK_LISTENER_H
+
+#include "link/address.h"
+
+#include <stdint.h>
+
+struct event_base;
+struct listener;
+
+/* A new connection; the descriptor (non-blocking, close-on-exec) is the callee's. */
+typedef void listener_accept_fn(void *arg, int fd, const union address_socket *peer);
+
+struct listener_options {
+    struct event_base *base;
+    int64_t retry_ns; /* how long to wait when accept() finds no descriptor */
+    listener_accept_fn *on_accept;
+    void *arg;
+};
+
+/* Binds all of `where`, less those that this machine does not have as long as it has one. NULL: the
+ * error says which and why, and who holds a port that is in use. */
+MUST_CHECK struct listener *listener_new(const struct listener_options *options,
+                                         const struct address_list *where, struct err *err);
+void listener_free(struct listener *listener);
+/* While held nothing is accepted; the kernel queues. */
+void listener_hold(struct listener *listener, bool is_held);
+/* The port of the first socket. */
+int listener_port(const struct listener *listener);
+
+#endif
