@@ -78,19 +78,16 @@ static void format_json(char *line, size_t size, enum log_level level, const cha
 }
 
 /* One write, and only where it cannot block. */
-static void emit(const char *line, size_t len)
+static bool emit(const char *line)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT)) {
-        the_log.dropped++;
-        return;
-    }
-    while (write(STDERR_FILENO, line, len) < 0) {
-        if (errno == EINTR)
-            continue;
-        the_log.dropped++;
-        return;
-    }
+    if (poll(&out, 1, 0) != 1 || !(out.revents & POLLOUT))
+        return false;
+    ssize_t n;
+    do
+        n = write(STDERR_FILENO, line, strlen(line));
+    while (n < 0 && errno == EINTR);
+    return n >= 0;
 }
 
 static void format_line(char *line, size_t size, enum log_level level, const char *topic,
@@ -119,17 +116,16 @@ void log_line(enum log_level level, const char *topic, const char *fmt, ...)
     str_printable(text);
 
     char line[PIPE_BUF];
-    unsigned long dropped = the_log.dropped;
-    if (dropped > 0) {
+    if (the_log.dropped > 0) {
         char note[96];
         snprintf(note, sizeof note, "%lu earlier lines were dropped: standard error was full",
-                 dropped);
+                 the_log.dropped);
         format_line(line, sizeof line, LOG_WARN, "log", note);
-        emit(line, strlen(line));
-        if (the_log.dropped == dropped)
+        if (emit(line))
             the_log.dropped = 0;
     }
     format_line(line, sizeof line, level, topic, text);
-    emit(line, strlen(line));
+    if (!emit(line))
+        the_log.dropped++;
     errno = saved;
 }

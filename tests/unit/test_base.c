@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * base: buf, str, err, log, fd. What changes descriptors 0..2 or the limits does so in a child that
+ * ends with _exit().
+ */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- buf ---- */
+
+/* Against a plain array, with sizes that make it move and grow. */
+Test(buf, is_a_queue)
+{
+    enum { MAX = 5000 };
+    static uint8_t model[MAX];
+    size_t len = 0;
+    struct buf buf;
+    buf_init(&buf, MAX);
+    srandom(1);
+    uint8_t next = 0;
+    for (int i = 0; i < 20000; i++) {
+        uint8_t data[700];
+        size_t n = (size_t)random() % sizeof data;
+        if (random() % 2) {
+            for (size_t j = 0; j < n; j++)
+                data[j] = next++;
+            bool fits = len + n <= MAX;
+            cr_assert_eq(buf_add(&buf, data, n), fits);
+            if (!fits) {
+                next = (uint8_t)(next - n);
+                continue;
+            }
+            memcpy(model + len, data, n);
+            len += n;
+        } else {
+            n = n < len ? n : len;
+            buf_drop(&buf, n);
+            memmove(model, model + n, len - n);
+            len -= n;
+        }
+        cr_assert_eq(buf_len(&buf), len);
+        cr_assert(len == 0 || memcmp(buf_bytes(&buf), model, len) == 0);
+    }
+    buf_free(&buf);
+}
+
+Test(buf, nothing_is_not_too_much)
+{
+    struct buf buf;
+    buf_init(&buf, 10);
+    cr_assert(buf_add(&buf, "", 0));
+    cr_assert_eq(buf_len(&buf), 0);
+    buf_free(&buf);
+}
+
+Test(buf, has_a_bound)
+{
+    struct buf buf;
+    buf_init(&buf, 10);
+    cr_assert(buf_add(&buf, "0123456789", 10));
+    cr_assert(!buf_add(&buf, "x", 1));
+    cr_assert_null(buf_room(&buf, 1));
+    cr_assert_null(buf_room(&buf, SIZE_MAX));
+    cr_assert_null(buf_room(&buf, SIZE_MAX - 9));
+    buf_drop(&buf, 4);
+    cr_assert(buf_add(&buf, "abcd", 4));
+    cr_assert_arr_eq(buf_bytes(&buf), "456789abcd", 10);
+    buf_free(&buf);
+}
+
+Test(buf, gives_memory_back_when_empty)
+{
+    struct buf buf;
+    buf_init(&buf, 1000);
+    cr_assert(buf_add(&buf, "abc", 3));
+    buf_drop(&buf, 3);
+    cr_assert_null(buf.data);
+    cr_assert(buf_add(&buf, "d", 1));
+    buf_free(&buf);
+    cr_assert_eq(buf_len(&buf), 0);
+}
+
+/* ---- str ---- */
+
+Test(str, copy_and_add)
+{
+    char text[8];
+    cr_assert(str_copy(text, sizeof text, "1234567"));
+    cr_assert(!str_copy(text, sizeof text, "12345678"));
+    cr_assert_str_eq(text, "1234567");
+    cr_assert(str_copy(text, sizeof text, NULL));
+    cr_assert_str_empty(text);
+    cr_assert(str_addf(text, sizeof text, "%d", 123));
+    cr_assert(str_addf(text, sizeof text, "%d", 4567));
+    cr_assert(!str_addf(text, sizeof text, "x"));
+    cr_assert_str_eq(text, "1234567");
+    cr_assert(!str_copy(text, 1, "a"));
+    cr_assert_str_empty(text);
+}
+
+Test(str, printable)
+{
+    char text[] = "a\nb\033[31mc\x7f\xc3\xa9";
+    cr_assert_str_eq(str_printable(text), "a?b?[31mc?\xc3\xa9");
+}
+
+Test(str, whole_numbers)
+{
+    static const char *const bad[] = {
+        "",   "-",  "+1", " 1", "1 ", "1x", "x", "0x10", "1.0", "--1", "99999999999999999999",
+        "11", "-11"};
+    int64_t v = 77;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        cr_assert(!str_to_i64(bad[i], -10, 10, &v), "'%s'", bad[i]);
+    cr_assert_eq(v, 77, "the result was touched");
+    cr_assert(str_to_i64("-10", -10, 10, &v));
+    cr_assert_eq(v, -10);
+    cr_assert(str_to_i64("007", -10, 10, &v));
+    cr_assert_eq(v, 7);
+    cr_assert(str_to_i64("9223372036854775807", INT64_MIN, INT64_MAX, &v));
+    cr_assert_eq(v, INT64_MAX);
+}
+
+Test(str, durations)
+{
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } good[] = {{"25s", 25 * NS_PER_S},
+                {"250ms", 250 * NS_PER_MS},
+                {"1.5h", 5400 * NS_PER_S},
+                {"10m", 600 * NS_PER_S},
+                {"2d", 172800 * NS_PER_S},
+                {"7us", 7000},
+                {"3ns", 3},
+                {"0", 0},
+                {"0s", 0}};
+    static const char *const bad[] = {"",    "25",     "s",    "-1s", "1 s",  "1S",  "1e3s",
+                                      ".5s", "1.2.3s", "1sec", "inf", "0x1s", "1s ", "999999999d"};
+    int64_t ns = -1;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        cr_assert(str_to_duration(good[i].text, &ns), "'%s'", good[i].text);
+        cr_assert_eq(ns, good[i].ns, "'%s'", good[i].text);
+    }
+    ns = -1;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        cr_assert(!str_to_duration(bad[i], &ns), "'%s'", bad[i]);
+    cr_assert_eq(ns, -1, "the result was touched");
+}
+
+Test(str, durations_are_written_as_they_are_read)
+{
+    static const char *const texts[] = {"25s", "250ms", "90m", "10m", "2d", "7us", "3ns", "0s"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        int64_t ns;
+        char text[32];
+        cr_assert(str_to_duration(texts[i], &ns));
+        cr_assert_str_eq(str_duration(ns, text, sizeof text), texts[i]);
+    }
+}
+
+Test(str, distance)
+{
+    cr_assert_eq(str_distance("", ""), 0);
+    cr_assert_eq(str_distance("grace", "grace"), 0);
+    cr_assert_eq(str_distance("grce", "grace"), 1);
+    cr_assert_eq(str_distance("", "abc"), 3);
+    cr_assert_eq(str_distance("kitten", "sitting"), 3);
+    char long_text[200];
+    memset(long_text, 'a', sizeof long_text);
+    long_text[sizeof long_text - 1] = '\0';
+    cr_assert_eq(str_distance(long_text, ""), 64);
+}
+
+/* ---- err ---- */
+
+Test(err, set_and_wrap)
+{
+    struct err err;
+    cr_assert(!err_set(&err, ERR_SYSTEM, ENOENT, "cannot open %s", "/x"));
+    cr_assert_eq(err.code, ERR_SYSTEM);
+    cr_assert_eq(err.sys_errno, ENOENT);
+    cr_assert_str_eq(err.text, "cannot open /x: No such file or directory");
+    cr_assert(!err_wrap(&err, "attempt %d", 2));
+    cr_assert_str_eq(err.text, "attempt 2: cannot open /x: No such file or directory");
+    cr_assert_eq(err.sys_errno, ENOENT);
+    cr_assert(!err_set(NULL, ERR_USAGE, 0, "x"));
+    cr_assert(!err_wrap(NULL, "x"));
+}
+
+Test(err, long_texts_are_cut)
+{
+    char text[1000];
+    memset(text, 'a', sizeof text);
+    text[sizeof text - 1] = '\0';
+    struct err err;
+    cr_assert(!err_set(&err, ERR_SYSTEM, ENOENT, "%s", text));
+    cr_assert_eq(strlen(err.text), sizeof err.text - 1);
+    for (size_t n = sizeof err.text - 10; n < sizeof err.text + 10; n++) {
+        cr_assert(!err_set(&err, ERR_SYSTEM, 0, "inner"));
+        cr_assert(!err_wrap(&err, "%.*s", (int)n, text));
+        cr_assert_lt(strlen(err.text), sizeof err.text);
+        cr_assert(strstr(err.text, "aa: "));
+    }
+    err_set_raw(&err, ERR_NOT_FOUND, 2, text);
+    cr_assert_eq(strlen(err.text), sizeof err.text - 1);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    _Static_assert(sizeof err <= 512, "one atomic write to any pipe");
+}
+
+/* ---- log ---- */
+
+/* Standard error is a pipe of ours until the end of the test. */
+static int saved_stderr = -1;
+
+static int capture_stderr(void)
+{
+    int pipe_fds[2];
+    saved_stderr = dup(2);
+    cr_assert_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    cr_assert_eq(dup2(pipe_fds[1], 2), 2);
+    close(pipe_fds[1]);
+    fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+    return pipe_fds[0];
+}
+
+static void release_stderr(void)
+{
+    dup2(saved_stderr, 2);
+    close(saved_stderr);
+}
+
+/* One line without its end; "" if there is none. */
+static void read_line(int fd, char *line, size_t size)
+{
+    size_t n = 0;
+    while (n + 1 < size && read(fd, &line[n], 1) == 1 && line[n] != '\n')
+        n++;
+    line[n] = '\0';
+}
+
+Test(log, text)
+{
+    int fd = capture_stderr();
+    char line[8192];
+    log_init(&(struct log_options){.level = LOG_INFO, .node_rank = 2});
+    errno = E2BIG;
+    log_notice("notice", "SIGTERM, %d s left\n\033[2J", 25);
+    int error = errno;
+    log_debug("x", "not written");
+    read_line(fd, line, sizeof line);
+    char rest[100];
+    read_line(fd, rest, sizeof rest);
+    release_stderr();
+    unsigned h, m, s, ms;
+    int used = 0;
+    cr_assert_eq(sscanf(line, "pchrun[2] %2u:%2u:%2u.%3u %n", &h, &m, &s, &ms, &used), 4, "%s",
+                 line);
+    cr_assert_str_eq(line + used, "notice: SIGTERM, 25 s left??[2J");
+    cr_assert_str_empty(rest);
+    cr_assert_eq(error, E2BIG, "errno was changed");
+    cr_assert_eq(log_level(), LOG_INFO);
+    close(fd);
+}
+
+/* A cut line is one line, fits into one write, and is still JSON. */
+Test(log, long_lines_are_cut)
+{
+    int fd = capture_stderr();
+    char text[6000], lines[2][8192], quotes[2][8192];
+    for (int format = 0; format < 2; format++) {
+        log_init(&(struct log_options){.level = LOG_INFO, .format = format, .node_rank = 1});
+        memset(text, 'a', sizeof text);
+        text[sizeof text - 1] = '\0';
+        log_info("t", "%s", text);
+        read_line(fd, lines[format], sizeof lines[format]);
+        memset(text, '"', sizeof text - 1);
+        log_info("topic", "%s", text);
+        read_line(fd, quotes[format], sizeof quotes[format]);
+    }
+    release_stderr();
+    cr_assert_geq(strlen(lines[LOG_TEXT]), 2000);
+    for (int i = 0; i < 2; i++)
+        cr_assert_lt(strlen(lines[i]) + strlen("\n"), PIPE_BUF);
+    const char *json = quotes[LOG_JSON];
+    size_t n = strlen(json);
+    cr_assert_lt(n + 1, PIPE_BUF);
+    cr_assert_str_eq(json + n - 2, "\"}");
+    const char *p = strstr(json, ",\"text\":\"") + strlen(",\"text\":\"");
+    for (; p < json + n - 2; p += 2)
+        cr_assert(p[0] == '\\' && p[1] == '"', "an escape was cut in half at %td", p - json);
+    cr_assert_eq(p, json + n - 2);
+    close(fd);
+}
+
+Test(log, json)
+{
+    int fd = capture_stderr();
+    char line[4096];
+    log_init(&(struct log_options){.level = LOG_DEBUG, .format = LOG_JSON, .node_rank = 3});
+    log_debug(NULL, "a \"b\" \\c\t%s", "d");
+    read_line(fd, line, sizeof line);
+    release_stderr();
+    cr_assert(str_starts(line, "{\"at\":\"20"), "%s", line);
+    const char *rest = strchr(line, 'Z');
+    cr_assert_str_eq(rest, "Z\",\"level\":\"debug\",\"node_rank\":3,"
+                           "\"text\":\"a \\\"b\\\" \\\\c?d\"}");
+    close(fd);
+}
+
+/* A reader that stands still must not stop us: lines are dropped, counted, and the count is told.
+ */
+Test(log, full_pipe)
+{
+    int fd = capture_stderr();
+    log_init(&(struct log_options){.level = LOG_INFO, .node_rank = -1});
+    enum { LINES = 5000 };
+    for (int i = 0; i < LINES; i++)
+        log_info(NULL, "line %d", i);
+    char line[512];
+    int got = 0;
+    unsigned long dropped = 0;
+    for (read_line(fd, line, sizeof line); line[0]; read_line(fd, line, sizeof line)) {
+        char expected[32];
+        snprintf(expected, sizeof expected, " line %d", got++);
+        if (!strstr(line, expected))
+            got = -LINES;
+    }
+    log_info(NULL, "again");
+    char note[512];
+    read_line(fd, note, sizeof note);
+    read_line(fd, line, sizeof line);
+    release_stderr();
+    cr_assert_gt(got, 0);
+    cr_assert_lt(got, LINES);
+    const char *count = strstr(note, "log: ");
+    cr_assert(count, "%s", note);
+    cr_assert_eq(sscanf(count, "log: %lu earlier lines were dropped", &dropped), 1, "%s", note);
+    cr_assert_eq(dropped, (unsigned long)(LINES - got));
+    cr_assert(strstr(line, " again"), "%s", line);
+    close(fd);
+}
+
+/* ---- fd ---- */
+
+Test(fd, close_and_take)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int same = fd_take(&fd);
+    cr_assert_eq(fd, -1);
+    cr_assert_geq(same, 0);
+    errno = E2BIG;
+    int number = same;
+    fd_close(&same);
+    fd_close(&same);
+    cr_assert_eq(errno, E2BIG);
+    cr_assert_eq(same, -1);
+    cr_assert_lt(fcntl(number, F_GETFD), 0);
+}
+
+/* Runs `body` in a child; its status is the result. */
+static int in_child(int (*body)(void))
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0)
+        _exit(body());
+    int status;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int fill_standard(void)
+{
+    struct err err;
+    unsigned opened;
+    if (!fd_fill_standard(&opened, &err) || opened != 0)
+        return 1;
+    close(0);
+    close(2);
+    if (!fd_fill_standard(&opened, &err) || opened != (1 << 0 | 1 << 2))
+        return 2;
+    char byte;
+    if (read(0, &byte, 1) != 0 || write(2, "x", 1) != 1)
+        return 3;
+    int next = open("/dev/null", O_RDONLY);
+    return next > 2 ? 0 : 4;
+}
+
+Test(fd, standard_descriptors_are_filled)
+{
+    cr_assert_eq(in_child(fill_standard), 0);
+}
+
+static int close_ranges(void)
+{
+    int fds[6], keep[3];
+    for (int i = 0; i < 6; i++)
+        fds[i] = fcntl(1, F_DUPFD, 100 + 10 * i);
+    keep[0] = fds[4];
+    keep[1] = -1;
+    keep[2] = fds[1];
+    fd_range(fds[0], FD_RANGE_CLOEXEC, keep, 3);
+    for (int i = 0; i < 6; i++) {
+        bool is_kept = i == 1 || i == 4;
+        if ((fcntl(fds[i], F_GETFD) == FD_CLOEXEC) == is_kept)
+            return 10 + i;
+    }
+    fd_range(fds[0], FD_RANGE_CLOSE, keep, 3);
+    for (int i = 0; i < 6; i++) {
+        bool is_kept = i == 1 || i == 4;
+        if ((fcntl(fds[i], F_GETFD) >= 0) != is_kept)
+            return 20 + i;
+    }
+    return fcntl(1, F_GETFD) >= 0 ? 0 : 30;
+}
+
+Test(fd, ranges_spare_the_kept)
+{
+    cr_assert_eq(in_child(close_ranges), 0);
+}
+
+Test(fd, write_all_and_nonblock)
+{
+    int fds[2];
+    cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+    cr_assert(fd_write_all(fds[1], "hello", 5));
+    char data[6] = "";
+    cr_assert_eq(read(fds[0], data, 5), 5);
+    cr_assert_str_eq(data, "hello");
+    struct err err;
+    cr_assert(fd_set_nonblock(fds[1], &err));
+    static char much[1 << 20];
+    cr_assert(!fd_write_all(fds[1], much, sizeof much));
+    cr_assert_eq(errno, EAGAIN);
+    close(fds[0]);
+    signal(SIGPIPE, SIG_IGN);
+    cr_assert(!fd_write_all(fds[1], "x", 1));
+    cr_assert_eq(errno, EPIPE);
+    close(fds[1]);
+    cr_assert(!fd_set_nonblock(fds[1], &err));
+    cr_assert_eq(err.sys_errno, EBADF);
+}
+
+/* ---- clock ---- */
+
+Test(clock, iso8601)
+{
+    char text[32];
+    cr_assert_str_eq(clock_iso8601(1795262584 * NS_PER_S + 123456789, text, sizeof text),
+                     "2026-11-21T12:03:04.123Z");
+}

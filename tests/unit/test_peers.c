@@ -1,0 +1,964 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * peers over real sockets on loopback: both sides, or one side and a raw socket that misbehaves, in
+ * one process and one loop. Nothing sleeps: each wait runs the loop until something has happened,
+ * and fails after a deadline.
+ */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "link/peers.h"
+#include "link/resolve.h"
+#include "link/stream.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* ---- names that answer as the tests want them to ---- */
+
+static sem_t stuck_lookups; /* "stuck.test" waits for it */
+
+static int fake_two_addresses(struct addrinfo **ret)
+{
+    static const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *first, *second;
+    if (getaddrinfo("127.0.0.2", NULL, &numeric, &first) != 0 ||
+        getaddrinfo("127.0.0.1", NULL, &numeric, &second) != 0)
+        return EAI_FAIL;
+    first->ai_next = second; /* freed node by node, so two lists are one */
+    *ret = first;
+    return 0;
+}
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **ret)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    bool is_lookup = node && !(hints && hints->ai_flags & AI_NUMERICHOST);
+    if (is_lookup && strcmp(node, "stuck.test") == 0)
+        while (sem_wait(&stuck_lookups) != 0)
+            ;
+    if (is_lookup && strcmp(node, "two.test") == 0)
+        return fake_two_addresses(ret);
+    if (is_lookup && strcmp(node, "localhost") != 0)
+        return EAI_NONAME;
+    return real(node, service, hints, ret);
+}
+
+/* ---- a side, and what it was told ---- */
+
+enum { HISTORY = 64 };
+
+struct side {
+    struct peers *peers;
+    int ups, downs, messages, finished;
+    int conns[HISTORY]; /* of the messages */
+    struct peermsg last;
+    int down_conn;
+    char why[300];
+    int close_on_message; /* 1: close the connection a message came from */
+};
+
+struct world {
+    struct event_base *base;
+    struct side chief, member;
+    struct address at;
+    int fds; /* open before it began */
+};
+
+static int count_fds(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    cr_assert(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void on_up(void *arg, int conn)
+{
+    struct side *side = arg;
+    cr_assert_eq(conn, PEERS_CHIEF);
+    side->ups++;
+}
+
+static void on_message(void *arg, int conn, const struct peermsg *msg)
+{
+    struct side *side = arg;
+    side->conns[side->messages++ % HISTORY] = conn;
+    side->last = *msg;
+    if (side->close_on_message)
+        peers_close(side->peers, conn);
+}
+
+static void on_down(void *arg, int conn, const char *why)
+{
+    struct side *side = arg;
+    side->downs++;
+    side->down_conn = conn;
+    str_copy(side->why, sizeof side->why, why);
+}
+
+static void on_finished(void *arg)
+{
+    struct side *side = arg;
+    side->finished++;
+}
+
+static void side_init(struct world *world, struct side *side, const struct peers_options *limits)
+{
+    struct peers_options options = *limits;
+    options.base = world->base;
+    options.arg = side;
+    options.on_up = on_up;
+    options.on_message = on_message;
+    options.on_down = on_down;
+    options.on_finished = on_finished;
+    options.silence_ns = 15 * NS_PER_S;
+    side->peers = peers_new(&options);
+    cr_assert(side->peers);
+}
+
+/* A chief that listens on 127.0.0.1 and a member that is not connected yet. */
+static void begin(struct world *world, const struct peers_options *limits)
+{
+    static const struct peers_options defaults;
+    *world = (struct world){.fds = count_fds()};
+    world->base = event_base_new();
+    side_init(world, &world->chief, limits ? limits : &defaults);
+    side_init(world, &world->member, limits ? limits : &defaults);
+    struct err err;
+    world->at = (struct address){.host = "127.0.0.1"};
+    cr_assert(peers_listen(world->chief.peers, &world->at, &err), "%s", err.text);
+    world->at.port = peers_port(world->chief.peers);
+    cr_assert_neq(world->at.port, 0);
+}
+
+static void end(struct world *world)
+{
+    peers_free(world->chief.peers);
+    peers_free(world->member.peers);
+    event_base_free(world->base);
+    /* The thread of a look-up that was given up closes its descriptor when it gets to it. */
+    int64_t deadline = clock_now_ns() + 10 * NS_PER_S;
+    while (count_fds() > world->fds && clock_now_ns() < deadline)
+        sched_yield();
+    cr_assert_eq(count_fds(), world->fds, "a descriptor was left open");
+}
+
+static void on_too_late(evutil_socket_t fd, short what, void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* Runs the loop until `is_so`; false if that takes more than 10 seconds. */
+#define run_until(world, is_so)                             \
+    ({                                                      \
+        bool late = false;                                  \
+        struct event *too_late = run_start(world, &late);   \
+        while (!(is_so) && !late)                           \
+            event_base_loop((world)->base, EVLOOP_ONCE);    \
+        event_free(too_late);                               \
+        cr_assert(!late, "waited in vain for: %s", #is_so); \
+    })
+
+static struct event *run_start(struct world *world, bool *late)
+{
+    struct event *guard = evtimer_new(world->base, on_too_late, late);
+    struct timeval tv = {.tv_sec = 10};
+    evtimer_add(guard, &tv);
+    return guard;
+}
+
+/* Until nothing is active any more: all that is in the sockets has been handled. */
+static void run_dry(struct world *world)
+{
+    for (int i = 0; i < 20; i++)
+        event_base_loop(world->base, EVLOOP_NONBLOCK);
+}
+
+static struct peermsg hello(uint32_t node_rank)
+{
+    struct peermsg msg = {.type = PEERMSG_HELLO, .stamp = {.attempt = 1}};
+    msg.hello.node_rank = node_rank;
+    msg.hello.nnodes = 4;
+    str_copy(msg.hello.job, sizeof msg.hello.job, "run7");
+    return msg;
+}
+
+static struct peermsg order(uint64_t seq)
+{
+    struct peermsg msg = {.type = PEERMSG_ORDER, .stamp = {.attempt = 1, .seq = seq}};
+    str_copy(msg.order.why, sizeof msg.order.why, "because");
+    return msg;
+}
+
+/* Connects the member and lets the chief hear its HELLO. */
+static void join(struct world *world)
+{
+    int ups = world->member.ups, messages = world->chief.messages;
+    peers_connect(world->member.peers, &world->at);
+    run_until(world, world->member.ups > ups);
+    struct peermsg msg = hello(1);
+    peers_send(world->member.peers, PEERS_CHIEF, &msg);
+    run_until(world, world->chief.messages > messages);
+}
+
+static int last_conn(const struct side *side)
+{
+    return side->conns[(side->messages - 1) % HISTORY];
+}
+
+/* ---- a raw client ---- */
+
+static int raw_connect(struct world *world)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)world->at.port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void raw_send(int fd, const void *data, size_t size)
+{
+    cr_assert_eq(send(fd, data, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+static void raw_send_msg(int fd, const struct peermsg *msg)
+{
+    uint8_t frame[FRAME_MAX];
+    raw_send(fd, frame, peermsg_encode(msg, frame, sizeof frame));
+}
+
+/* Has the other side closed? Reads and drops what comes. */
+static bool raw_is_closed(int fd)
+{
+    char ignored[65536];
+    ssize_t n = recv(fd, ignored, sizeof ignored, MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+/* ---- the tests ---- */
+
+Test(peers, messages_go_both_ways)
+{
+    struct world w;
+    begin(&w, NULL);
+    join(&w);
+    cr_assert_eq(last_conn(&w.chief), PEERS_FIRST);
+    cr_assert_eq(w.chief.last.type, PEERMSG_HELLO);
+    cr_assert_str_eq(w.chief.last.hello.job, "run7");
+    cr_assert_eq(w.chief.last.hello.node_rank, 1);
+    struct peermsg msg = order(77);
+    peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    run_until(&w, w.member.messages == 1);
+    cr_assert_eq(last_conn(&w.member), PEERS_CHIEF);
+    cr_assert_eq(w.member.last.stamp.seq, 77);
+    cr_assert_str_eq(w.member.last.order.why, "because");
+    cr_assert_eq(w.chief.downs + w.member.downs, 0);
+    end(&w);
+}
+
+static int count_timers(const struct event_base *base, const struct event *event, void *arg)
+{
+    *(int *)arg += event_pending(event, EV_TIMEOUT, NULL) ? 1 : 0;
+    return 0;
+}
+
+/* A supervisor that waits must not wake up. */
+Test(peers, idle_connection_needs_no_timer)
+{
+    struct world w;
+    begin(&w, NULL);
+    join(&w);
+    run_dry(&w);
+    int timers = 0;
+    event_base_foreach_event(w.base, count_timers, &timers);
+    cr_assert_eq(timers, 0);
+    end(&w);
+}
+
+Test(peers, every_descriptor_is_close_on_exec_and_non_blocking)
+{
+    struct world w;
+    begin(&w, NULL);
+    join(&w);
+    int sockets = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        int type;
+        socklen_t size = sizeof type;
+        if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &type, &size) != 0 || type != IPPROTO_TCP)
+            continue;
+        sockets++;
+        cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+        cr_assert(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    }
+    cr_assert_eq(sockets, 3, "listener and both ends; found %d", sockets);
+    end(&w);
+}
+
+static int get_option(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+    cr_assert_eq(getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+}
+
+Test(peers, sockets_are_tuned)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    stream_tune(fd, 15 * NS_PER_S);
+    cr_assert_neq(get_option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
+    cr_assert_neq(get_option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
+    cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 15000);
+    cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 5);
+    cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 5);
+    close(fd);
+}
+
+Test(peers, frame_may_come_byte_by_byte)
+{
+    struct world w;
+    begin(&w, NULL);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(3);
+    uint8_t frame[FRAME_MAX];
+    size_t size = peermsg_encode(&msg, frame, sizeof frame);
+    for (size_t i = 0; i < size; i++) {
+        cr_assert_eq(w.chief.messages, 0);
+        raw_send(fd, &frame[i], 1);
+        run_dry(&w);
+    }
+    run_until(&w, w.chief.messages == 1);
+    cr_assert_eq(w.chief.last.hello.node_rank, 3);
+    close(fd);
+    run_until(&w, w.chief.downs == 1);
+    cr_assert(strstr(w.chief.why, "closed by the other side"), "%s", w.chief.why);
+    end(&w);
+}
+
+Test(peers, several_frames_in_one_packet)
+{
+    struct world w;
+    begin(&w, NULL);
+    int fd = raw_connect(&w);
+    uint8_t bytes[4 * FRAME_MAX];
+    struct peermsg msg = hello(3);
+    size_t size = peermsg_encode(&msg, bytes, FRAME_MAX);
+    for (unsigned i = 1; i <= 40; i++) {
+        msg = (struct peermsg){.type = PEERMSG_STATUS, .stamp = {.seq = i}};
+        size += peermsg_encode(&msg, bytes + size, sizeof bytes - size);
+    }
+    raw_send(fd, bytes, size - 5);
+    run_until(&w, w.chief.messages == 40);
+    cr_assert_eq(w.chief.last.stamp.seq, 39);
+    raw_send(fd, bytes + size - 5, 5);
+    run_until(&w, w.chief.messages == 41);
+    cr_assert_eq(w.chief.last.stamp.seq, 40);
+    close(fd);
+    run_until(&w, w.chief.downs == 1);
+    end(&w);
+}
+
+/* Strangers are shown the door; the owner of peers does not hear of them. */
+Test(peers, garbage_is_closed_in_silence)
+{
+    static const char *const said[] = {"GET / HTTP/1.1\r\n\r\n", "C", "CPxxxxxxxxxxxxxxx"};
+    struct world w;
+    begin(&w, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(said); i++) {
+        int fd = raw_connect(&w);
+        raw_send(fd, said[i], strlen(said[i]));
+        if (strlen(said[i]) == 1) { /* a possible beginning: not yet closed */
+            run_dry(&w);
+            cr_assert(!raw_is_closed(fd));
+            raw_send(fd, "X", 1);
+        }
+        run_until(&w, raw_is_closed(fd));
+        close(fd);
+    }
+    cr_assert_eq(w.chief.messages + w.chief.downs, 0);
+    end(&w);
+}
+
+Test(peers, random_bytes_never_crash)
+{
+    struct world w;
+    begin(&w, NULL);
+    srandom(42);
+    struct peermsg msg = hello(1);
+    for (int i = 0; i < 200; i++) {
+        uint8_t noise[600];
+        for (size_t j = 0; j < sizeof noise; j++)
+            noise[j] = (uint8_t)random();
+        frame_header(FRAME_PEER, PEERMSG_VERSION, (uint8_t)(random() % 8),
+                     (uint32_t)(random() % 500), noise);
+        int fd = raw_connect(&w);
+        raw_send_msg(fd, &msg);
+        raw_send(fd, noise, sizeof noise);
+        run_until(&w, w.chief.downs == i + 1);
+        close(fd);
+    }
+    join(&w); /* and it still works */
+    end(&w);
+}
+
+/* After its HELLO a peer's end is told. */
+static void expect_down(const void *bytes, size_t size, const char *why)
+{
+    struct world w;
+    begin(&w, NULL);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    run_until(&w, w.chief.messages == 1);
+    raw_send(fd, bytes, size);
+    run_until(&w, raw_is_closed(fd));
+    run_until(&w, w.chief.downs == 1);
+    cr_assert(strstr(w.chief.why, why), "'%s' does not say '%s'", w.chief.why, why);
+    cr_assert(str_starts(w.chief.why, "127.0.0.1:"), "%s", w.chief.why);
+    cr_assert_eq(w.chief.down_conn, PEERS_FIRST);
+    cr_assert_eq(w.chief.messages, 1);
+    close(fd);
+    end(&w);
+}
+
+Test(peers, oversized_message_is_refused_by_its_header)
+{
+    uint8_t header[FRAME_HEADER_BYTES];
+    frame_header(FRAME_PEER, PEERMSG_VERSION, PEERMSG_STATUS, 1u << 30, header);
+    expect_down(header, sizeof header, "sent a message of 1073741824 bytes, more than 8192");
+}
+
+Test(peers, malformed_message_ends_the_connection)
+{
+    uint8_t frame[FRAME_HEADER_BYTES + 3] = {0};
+    frame_header(FRAME_PEER, PEERMSG_VERSION, PEERMSG_STATUS, 3, frame);
+    expect_down(frame, sizeof frame, "sent a malformed message (STATUS, type 4, 3 bytes)");
+}
+
+Test(peers, another_version_is_named)
+{
+    uint8_t header[FRAME_HEADER_BYTES];
+    frame_header(FRAME_PEER, 9, PEERMSG_STATUS, 0, header);
+    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 1");
+}
+
+Test(peers, member_may_not_give_orders)
+{
+    uint8_t frame[FRAME_MAX];
+    struct peermsg msg = order(1);
+    expect_down(frame, peermsg_encode(&msg, frame, sizeof frame),
+                "sent ORDER, which is not for it");
+}
+
+Test(peers, first_message_must_be_hello)
+{
+    struct world w;
+    begin(&w, NULL);
+    int fd = raw_connect(&w);
+    struct peermsg msg = {.type = PEERMSG_STATUS};
+    raw_send_msg(fd, &msg);
+    run_until(&w, raw_is_closed(fd));
+    cr_assert_eq(w.chief.messages + w.chief.downs, 0);
+    close(fd);
+    end(&w);
+}
+
+/* A node of another version gets as far as being refused by name. */
+Test(peers, hello_of_another_version_is_passed_on)
+{
+    struct world w;
+    begin(&w, NULL);
+    int fd = raw_connect(&w);
+    uint8_t header[FRAME_HEADER_BYTES];
+    frame_header(FRAME_PEER, 9, PEERMSG_HELLO, 0, header);
+    raw_send(fd, header, sizeof header);
+    run_until(&w, w.chief.messages == 1);
+    cr_assert_eq(w.chief.last.type, PEERMSG_HELLO);
+    cr_assert_str_empty(w.chief.last.hello.job);
+    close(fd);
+    run_until(&w, w.chief.downs == 1);
+    end(&w);
+}
+
+Test(peers, silent_stranger_is_closed_after_its_deadline)
+{
+    struct world w;
+    struct peers_options limits = {.hello_wait_ns = 50 * NS_PER_MS};
+    begin(&w, &limits);
+    int fd = raw_connect(&w);
+    int64_t start = clock_now_ns();
+    run_until(&w, raw_is_closed(fd));
+    cr_assert_geq(clock_now_ns() - start, 40 * NS_PER_MS);
+    cr_assert_eq(w.chief.downs, 0);
+    close(fd);
+    end(&w);
+}
+
+/* More strangers than allowed wait in the kernel's queue, and a member behind them gets its turn.
+ */
+Test(peers, strangers_are_limited)
+{
+    struct world w;
+    struct peers_options limits = {.hello_wait_ns = 100 * NS_PER_MS, .strangers_max = 3};
+    begin(&w, &limits);
+    int fds[6];
+    int before = count_fds();
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = raw_connect(&w);
+    for (int i = 0; i < 3; i++)
+        event_base_loop(w.base, EVLOOP_NONBLOCK);
+    cr_assert_leq(count_fds() - before - (int)ARRAY_LEN(fds), 3);
+    join(&w);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        run_until(&w, raw_is_closed(fds[i]));
+        close(fds[i]);
+    }
+    end(&w);
+}
+
+Test(peers, who_does_not_read_is_given_up)
+{
+    struct world w;
+    begin(&w, NULL);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    run_until(&w, w.chief.messages == 1);
+    uint64_t sent = 0;
+    while (w.chief.downs == 0 && sent < 1000000) {
+        msg = order(++sent);
+        peers_send(w.chief.peers, PEERS_FIRST, &msg);
+        if (sent % 100 == 0)
+            run_dry(&w);
+    }
+    cr_assert_eq(w.chief.downs, 1, "%" PRIu64 " messages were taken", sent);
+    cr_assert(strstr(w.chief.why, "does not read"), "%s", w.chief.why);
+    /* What is sent to it from now on goes nowhere, and nothing more is told. */
+    peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    run_dry(&w);
+    cr_assert_eq(w.chief.downs, 1);
+    close(fd);
+    end(&w);
+}
+
+/* How much has come, and its last `size` bytes. */
+struct tail {
+    size_t got, size;
+    char last[1024];
+};
+
+static void drain(int fd, struct tail *tail)
+{
+    static char data[1024 + 65536];
+    ssize_t n;
+    while ((n = recv(fd, data + tail->size, 65536, MSG_DONTWAIT)) > 0) {
+        tail->got += (size_t)n;
+        memcpy(data, tail->last, tail->size);
+        memcpy(tail->last, data + n, tail->size);
+    }
+}
+
+/* A slow reader that catches up loses nothing. */
+Test(peers, queue_is_sent_when_there_is_room)
+{
+    struct world w;
+    struct peers_options limits = {.queue_max = 64 * 1024 * 1024};
+    begin(&w, &limits);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    run_until(&w, w.chief.messages == 1);
+    enum { COUNT = 100000 }; /* more than the kernel takes */
+    uint8_t frame[FRAME_MAX];
+    size_t size = 0;
+    for (uint64_t i = 1; i <= COUNT; i++) {
+        msg = order(i);
+        size = peermsg_encode(&msg, frame, sizeof frame);
+        peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    }
+    struct tail tail = {.size = size};
+    run_until(&w, (drain(fd, &tail), tail.got >= COUNT * size));
+    cr_assert_eq(tail.got, COUNT * size);
+    cr_assert_arr_eq(tail.last, frame, size);
+    cr_assert_eq(w.chief.downs, 0);
+    close(fd);
+    run_until(&w, w.chief.downs == 1);
+    end(&w);
+}
+
+Test(peers, numbers_are_not_used_twice)
+{
+    struct world w;
+    begin(&w, NULL);
+    for (int i = 0; i < 5; i++) {
+        join(&w);
+        cr_assert_eq(last_conn(&w.chief), PEERS_FIRST + i);
+        if (i % 2 == 0)
+            peers_close(w.chief.peers, PEERS_FIRST + i);
+        else
+            peers_close(w.member.peers, PEERS_CHIEF);
+        const struct side *other = i % 2 == 0 ? &w.member : &w.chief;
+        run_until(&w, other->downs == i / 2 + 1);
+    }
+    cr_assert_eq(w.member.down_conn, PEERS_CHIEF);
+    end(&w);
+}
+
+/* What was sent before the close arrives, though the other side was sending, too: closing with
+ * unread bytes would have reset the connection and thrown our last words away. */
+Test(peers, last_words_arrive)
+{
+    struct world w;
+    begin(&w, NULL);
+    join(&w);
+    struct peermsg status = {.type = PEERMSG_STATUS};
+    for (int i = 0; i < 200; i++)
+        peers_send(w.member.peers, PEERS_CHIEF, &status);
+    for (uint64_t i = 1; i <= 100; i++) {
+        struct peermsg msg = order(i);
+        peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    }
+    int heard = w.chief.messages;
+    peers_close(w.chief.peers, PEERS_FIRST);
+    run_until(&w, w.member.downs == 1);
+    cr_assert_eq(w.member.messages, 100);
+    cr_assert_eq(w.member.last.stamp.seq, 100);
+    cr_assert(strstr(w.member.why, "closed by the other side"), "%s", w.member.why);
+    cr_assert_eq(w.chief.messages, heard, "a closed connection spoke");
+    cr_assert_eq(w.chief.downs, 0);
+    end(&w);
+}
+
+/* The other side is gone, but what it said last is still read. */
+Test(peers, refusal_is_read_though_sending_fails)
+{
+    struct world w;
+    begin(&w, NULL);
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    cr_assert_eq(bind(listening, (struct sockaddr *)&at, sizeof at), 0);
+    cr_assert_eq(listen(listening, 1), 0);
+    cr_assert_eq(getsockname(listening, (struct sockaddr *)&at, &size), 0);
+    struct address there = {.host = "127.0.0.1", .port = ntohs(at.sin_port)};
+    peers_connect(w.member.peers, &there);
+    run_until(&w, w.member.ups == 1);
+    int fd = accept(listening, NULL, NULL);
+    struct peermsg msg = {.type = PEERMSG_REFUSED};
+    str_copy(msg.refused.why, sizeof msg.refused.why, "the job is another");
+    raw_send_msg(fd, &msg);
+    close(fd);
+    /* The first send meets a closed socket and is answered by a reset, the next ones fail. */
+    msg = hello(1);
+    for (int i = 0; i < 3; i++)
+        peers_send(w.member.peers, PEERS_CHIEF, &msg);
+    run_until(&w, w.member.downs == 1);
+    cr_assert_eq(w.member.messages, 1);
+    cr_assert_str_eq(w.member.last.refused.why, "the job is another");
+    close(listening);
+    end(&w);
+}
+
+Test(peers, close_from_within_a_callback)
+{
+    struct world w;
+    begin(&w, NULL);
+    w.chief.close_on_message = 1;
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    raw_send_msg(fd, &msg);
+    run_until(&w, raw_is_closed(fd));
+    cr_assert_eq(w.chief.messages, 1);
+    close(fd);
+    run_dry(&w);
+    cr_assert_eq(w.chief.downs, 0);
+    end(&w);
+}
+
+/* It neither reads nor closes: the deadline ends it. */
+Test(peers, finish_has_a_deadline)
+{
+    struct world w;
+    struct peers_options limits = {.close_wait_ns = 100 * NS_PER_MS, .queue_max = 32 << 20};
+    begin(&w, &limits);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    run_until(&w, w.chief.messages == 1);
+    msg = order(1);
+    for (int i = 0; i < 50000; i++)
+        peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    int64_t start = clock_now_ns();
+    peers_finish(w.chief.peers);
+    cr_assert_eq(w.chief.finished, 0);
+    run_until(&w, w.chief.finished == 1);
+    cr_assert_geq(clock_now_ns() - start, 90 * NS_PER_MS);
+    cr_assert_eq(w.chief.downs, 0);
+    close(fd);
+    end(&w);
+}
+
+Test(peers, finish_is_at_once_when_the_other_side_closes)
+{
+    struct world w;
+    begin(&w, NULL);
+    join(&w);
+    int stranger = raw_connect(&w);
+    run_dry(&w);
+    struct peermsg msg = order(1);
+    peers_send(w.chief.peers, PEERS_FIRST, &msg);
+    int64_t start = clock_now_ns();
+    peers_finish(w.chief.peers);
+    run_until(&w, w.chief.finished == 1);
+    cr_assert_lt(clock_now_ns() - start, 3 * NS_PER_S);
+    run_until(&w, w.member.downs == 1);
+    cr_assert_eq(w.member.messages, 1);
+    /* Nothing to close, nothing to wait for. */
+    peers_finish(w.member.peers);
+    run_until(&w, w.member.finished == 1);
+    close(stranger);
+    end(&w);
+}
+
+Test(peers, nobody_listens)
+{
+    struct world w;
+    begin(&w, NULL);
+    peers_free(w.chief.peers);
+    w.chief.peers = NULL;
+    for (int i = 1; i <= 3; i++) {
+        peers_connect(w.member.peers, &w.at);
+        cr_assert_eq(w.member.downs, i - 1, "told from within the call");
+        run_until(&w, w.member.downs == i);
+    }
+    char expected[100];
+    snprintf(expected, sizeof expected, "cannot connect to 127.0.0.1:%d: Connection refused",
+             w.at.port);
+    cr_assert_str_eq(w.member.why, expected);
+    cr_assert_eq(w.member.down_conn, PEERS_CHIEF);
+    end(&w);
+}
+
+Test(peers, connecting_again_forgets_the_first)
+{
+    struct world w;
+    begin(&w, NULL);
+    join(&w);
+    join(&w);
+    run_until(&w, w.chief.downs == 1);
+    cr_assert_eq(w.chief.down_conn, PEERS_FIRST);
+    cr_assert_eq(w.member.downs, 0);
+    struct peermsg msg = {.type = PEERMSG_BYE};
+    peers_send(w.member.peers, PEERS_CHIEF, &msg);
+    run_until(&w, w.chief.last.type == PEERMSG_BYE);
+    cr_assert_eq(last_conn(&w.chief), PEERS_FIRST + 1);
+    end(&w);
+}
+
+Test(peers, unknown_name_is_an_error)
+{
+    struct world w;
+    begin(&w, NULL);
+    struct address where = {.host = "n7.test", .port = 1};
+    peers_connect(w.member.peers, &where);
+    run_until(&w, w.member.downs == 1);
+    cr_assert_str_eq(w.member.why, "cannot look up 'n7.test': Name or service not known");
+    struct err err;
+    peers_free(w.chief.peers);
+    side_init(&w, &w.chief, &(struct peers_options){0});
+    cr_assert(!peers_listen(w.chief.peers, &where, &err));
+    cr_assert_str_eq(err.text,
+                     "cannot listen: cannot look up 'n7.test': Name or service not known");
+    end(&w);
+}
+
+/* The first address refuses, the second answers. */
+Test(peers, every_address_of_a_name_is_tried)
+{
+    struct world w;
+    begin(&w, NULL);
+    str_copy(w.at.host, sizeof w.at.host, "two.test");
+    join(&w);
+    cr_assert_eq(w.member.downs, 0);
+    peers_free(w.chief.peers);
+    side_init(&w, &w.chief, &(struct peers_options){0});
+    run_until(&w, w.member.downs == 1);
+    peers_connect(w.member.peers, &w.at);
+    run_until(&w, w.member.downs == 2);
+    char expected[120];
+    snprintf(expected, sizeof expected,
+             "cannot connect to two.test (127.0.0.1:%d): Connection refused", w.at.port);
+    cr_assert_str_eq(w.member.why, expected);
+    end(&w);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    ++*(int *)arg;
+}
+
+/* A name server that does not answer holds up nothing, and is given up. */
+Test(peers, stuck_name_server)
+{
+    sem_init(&stuck_lookups, 0, 0);
+    struct world w;
+    struct peers_options limits = {.connect_wait_ns = 100 * NS_PER_MS};
+    begin(&w, &limits);
+    int ticks = 0;
+    struct event *tick = event_new(w.base, -1, EV_PERSIST, on_tick, &ticks);
+    struct timeval tv = {.tv_usec = 10000};
+    event_add(tick, &tv);
+    struct address where = {.host = "stuck.test", .port = 1};
+    peers_connect(w.member.peers, &where);
+    run_until(&w, w.member.downs == 1);
+    cr_assert_str_eq(w.member.why, "cannot look up 'stuck.test': no answer within 100ms");
+    cr_assert_geq(ticks, 3, "the loop stood still");
+    event_free(tick);
+    /* Those that never return are counted: their threads cannot pile up. */
+    struct err err = {0};
+    for (int i = 1; i < RESOLVE_THREADS_MAX; i++) {
+        struct resolve *resolve = resolve_start(&where, &err);
+        cr_assert(resolve, "%s", err.text);
+        resolve_drop(resolve);
+    }
+    cr_assert_null(resolve_start(&where, &err));
+    cr_assert(strstr(err.text, "16 earlier look-ups have not returned"), "%s", err.text);
+    peers_connect(w.member.peers, &where);
+    run_until(&w, w.member.downs == 2);
+    /* When they return their threads end, and the next look-up is possible. */
+    for (int i = 0; i < RESOLVE_THREADS_MAX; i++)
+        sem_post(&stuck_lookups);
+    int64_t deadline = clock_now_ns() + 10 * NS_PER_S;
+    struct address localhost = {.host = "localhost", .port = 1};
+    struct address_list list;
+    while (!resolve_wait(&localhost, NS_PER_S, &list, &err))
+        cr_assert_lt(clock_now_ns(), deadline, "%s", err.text);
+    cr_assert(address_is_loopback(&list.all[0]));
+    end(&w);
+}
+
+Test(peers, port_in_use_names_its_holder)
+{
+    struct world w;
+    begin(&w, NULL);
+    struct err err;
+    cr_assert(!peers_listen(w.member.peers, &w.at, &err));
+    char expected[64];
+    snprintf(expected, sizeof expected, "127.0.0.1:%d: the port is in use; pid %d (", w.at.port,
+             getpid());
+    cr_assert(strstr(err.text, expected), "'%s' does not say '%s'", err.text, expected);
+    cr_assert(strstr(err.text, "cluster.port"));
+    end(&w);
+}
+
+Test(peers, address_of_another_machine_cannot_be_bound)
+{
+    struct world w;
+    begin(&w, NULL);
+    struct err err;
+    struct address where = {.host = "203.0.113.1", .port = 14242};
+    cr_assert(!peers_listen(w.member.peers, &where, &err));
+    cr_assert(strstr(err.text, "203.0.113.1:14242: this machine does not have that address"), "%s",
+              err.text);
+    end(&w);
+}
+
+Test(peers, ipv6)
+{
+    struct world w;
+    begin(&w, NULL);
+    peers_free(w.chief.peers);
+    side_init(&w, &w.chief, &(struct peers_options){0});
+    struct err err;
+    w.at = (struct address){.host = "::1"};
+    if (!peers_listen(w.chief.peers, &w.at, &err)) {
+        end(&w);
+        cr_skip_test("no IPv6 here: %s", err.text);
+    }
+    w.at.port = peers_port(w.chief.peers);
+    join(&w);
+    cr_assert_eq(w.chief.last.hello.node_rank, 1);
+    peers_connect(w.member.peers, &(struct address){.host = "::1", .port = 1});
+    run_until(&w, w.member.downs == 1);
+    cr_assert_str_eq(w.member.why, "cannot connect to [::1]:1: Connection refused");
+    end(&w);
+}
+
+/* Descriptors run out: no spinning, and those that waited are served when there are some again. */
+Test(peers, out_of_descriptors)
+{
+    struct world w;
+    struct peers_options limits = {.accept_retry_ns = 20 * NS_PER_MS};
+    begin(&w, &limits);
+    struct rlimit old, low;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    int spare = dup(fd); /* the lowest number that is free */
+    close(spare);
+    low = (struct rlimit){.rlim_cur = (rlim_t)spare, .rlim_max = old.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    int passes = 0;
+    int64_t until = clock_now_ns() + 200 * NS_PER_MS;
+    struct event *guard = evtimer_new(w.base, on_tick, &passes);
+    struct timeval tv = {.tv_usec = 210000};
+    evtimer_add(guard, &tv);
+    while (clock_now_ns() < until) {
+        event_base_loop(w.base, EVLOOP_ONCE);
+        passes++;
+    }
+    event_free(guard);
+    setrlimit(RLIMIT_NOFILE, &old);
+    cr_assert_eq(w.chief.messages, 0);
+    cr_assert_lt(passes, 60, "the loop spun: %d passes", passes);
+    run_until(&w, w.chief.messages == 1);
+    close(fd);
+    run_until(&w, w.chief.downs == 1);
+    end(&w);
+}
+
+/* Freed in every state: the sanitizers look for what is left. */
+Test(peers, free_at_any_time)
+{
+    sem_init(&stuck_lookups, 0, 0);
+    struct world w;
+    begin(&w, NULL);
+    join(&w);
+    int fd = raw_connect(&w);
+    run_dry(&w);
+    peers_close(w.chief.peers, PEERS_FIRST);
+    peers_connect(w.member.peers, &w.at);
+    close(fd);
+    end(&w);
+    begin(&w, NULL);
+    peers_connect(w.member.peers, &(struct address){.host = "stuck.test", .port = 1});
+    peers_free(w.member.peers);
+    w.member.peers = NULL;
+    sem_post(&stuck_lookups);
+    end(&w);
+}
