@@ -186,15 +186,16 @@ size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap)
 static bool is_status_in_range(const struct peer_status *s)
 {
     return s->wants_reply <= 1 && s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->closed <= 1 &&
-           s->mismatch <= 1 && s->all_wait <= 1 && s->has_notice <= 1 && s->notice_hurry <= 2 &&
-           s->fault <= FAULT_RANKS;
+           s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 &&
+           s->has_notice <= 1 && s->notice_hurry <= 2 && s->fault <= FAULT_RANKS &&
+           s->fault_ago_ns >= 0;
 }
 
 static bool is_order_in_range(const struct peer_order *o)
 {
-    return o->start <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 && o->leave <= 1 &&
-           o->save_step <= GATE_STEP_MAX && o->end <= END_LEAVE && o->manner <= MANNER_ASK &&
-           o->has_notice <= 1;
+    return o->start <= 1 && o->roster <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 &&
+           o->leave <= 1 && o->save_step <= GATE_STEP_MAX && o->end <= END_LEAVE &&
+           o->manner <= MANNER_ASK && o->has_notice <= 1;
 }
 
 static bool is_in_range(const struct peermsg *m)

@@ -158,18 +158,20 @@ static void any_status(struct peer_status *s)
 {
     ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->life, LIFE_GONE), UP_TO(s->vote, VOTE_NACK);
     UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached), ANY(s->saved), ANY(s->ended);
-    ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->all_wait, 1);
+    ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->prepared, 1),
+        UP_TO(s->stepped, 1), ANY(s->done), UP_TO(s->all_wait, 1);
     ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->first_step);
-    ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY(s->lowest_rank), ANY(s->ranks);
+    ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
     UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source), ANY_TEXT(s->notice_text);
     UP_TO(s->fault, FAULT_RANKS), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
-    ANY(s->fault_ago_ns), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
+    UP_TO(s->fault_ago_ns, INT64_MAX), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
 }
 
 static void any_order(struct peer_order *o)
 {
-    UP_TO(o->start, 1), UP_TO(o->phase, PHASE_ABORTED), UP_TO(o->ends_run, 1), UP_TO(o->leave, 1);
+    UP_TO(o->start, 1), UP_TO(o->roster, 1), UP_TO(o->phase, PHASE_ABORTED), UP_TO(o->ends_run, 1),
+        UP_TO(o->leave, 1);
     UP_TO(o->save_step, GATE_STEP_MAX), ANY(o->commit_step), ANY(o->own_closed), ANY(o->echo);
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), ANY(o->notice_node), ANY(o->notice_left_ns);
@@ -184,7 +186,8 @@ static struct peermsg any_peermsg(uint8_t type)
     switch (type) {
     case PEERMSG_HELLO:
         ANY(m.hello.incarnation), ANY(m.hello.node_rank), ANY(m.hello.nnodes);
-        ANY_TEXT(m.hello.job), ANY_TEXT(m.hello.settings), ANY(m.hello.commit_step);
+        ANY_TEXT(m.hello.host), ANY_TEXT(m.hello.job), ANY_TEXT(m.hello.settings),
+            ANY(m.hello.commit_step);
         break;
     case PEERMSG_WELCOME:
         ANY(m.welcome.incarnation), ANY(m.welcome.resume_step);
@@ -422,11 +425,12 @@ Test(peermsg, ranges)
     cr_assert(STATUS(.notice_hurry = 2) && !STATUS(.notice_hurry = 3));
     cr_assert(STATUS(.closed = 1) && !STATUS(.closed = 2) && !STATUS(.wants_reply = 2));
     cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.has_notice = 2));
+    cr_assert(!STATUS(.prepared = 2) && !STATUS(.stepped = 2) && !STATUS(.fault_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
     cr_assert(ORDER(.end = END_LEAVE) && !ORDER(.end = END_LEAVE + 1));
     cr_assert(ORDER(.manner = MANNER_ASK) && !ORDER(.manner = MANNER_ASK + 1));
     cr_assert(!ORDER(.start = 2) && !ORDER(.ends_run = 2) && !ORDER(.leave = 2));
-    cr_assert(!ORDER(.has_notice = 2));
+    cr_assert(!ORDER(.has_notice = 2) && !ORDER(.roster = 2));
     /* A higher one would lose its upper bits in the gate, and name an earlier step. */
     cr_assert(ORDER(.save_step = GATE_STEP_MAX) && !ORDER(.save_step = GATE_STEP_MAX + 1));
 }
@@ -512,22 +516,22 @@ Test(procmsg, ranges)
 /* Worked out by hand from pchrun-protocol(7), not taken from the encoder. */
 static const char *const golden_peer[PEERMSG__COUNT] = {
     [PEERMSG_HELLO] =
-        "435001013c0000000100000002000000030000000400000005000000000000008877665544332211"
-        "0600000007000000040072756e370400613d620a0800000000000000",
+        "43500101400000000100000002000000030000000400000005000000000000008877665544332211"
+        "060000000700000002006e33040072756e370400613d620a0800000000000000",
     [PEERMSG_WELCOME] =
         "43500102280000000100000002000000030000000400000005000000000000000600000000000000"
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104bf0000000100000002000000030000000400000005000000000000000600000000000000"
-        "010201010700080009000a000b000c0001010d000000000000000e000000000000000f0000000000"
-        "00001000000000000000110000000000000012000000000000001300000000000000140000001500"
-        "00001600000017000000000000001800000001e7ffffffffffffff0200000007005349475445524d"
-        "0400736f6f6e021a0000001b000000e4ffffff1d00000000000000040064696564040066756c6c",
+        "43500104c00000000100000002000000030000000400000005000000000000000600000000000000"
+        "010201010700080009000a000b000c000101001e00010d000000000000000e000000000000000f00"
+        "00000000000010000000000000001100000000000000120000000000000013000000000000001400"
+        "00000300302d3317000000000000001800000001e7ffffffffffffff020000000700534947544552"
+        "4d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000040064696564040066756c6c",
     [PEERMSG_ORDER] =
-        "43500105590000000100000002000000030000000400000005000000000000000102010106000000"
-        "00000000070000000000000008000000000000000900000000000000010203f6ffffff0b00000001"
-        "0c0000000d000000000000000300776879",
+        "435001055a0000000100000002000000030000000400000005000000000000000100020101060000"
+        "0000000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000"
+        "010c0000000d000000000000000300776879",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
 };
 
@@ -560,7 +564,7 @@ static struct peermsg sample_peermsg(uint8_t type)
         .stamp = {.attempt = 1, .generation = 2, .round = 3, .ballot = 4, .seq = 5},
     };
     if (type == PEERMSG_HELLO)
-        m.hello = (struct peer_hello){0x1122334455667788, 6, 7, "run7", "a=b\n", 8};
+        m.hello = (struct peer_hello){0x1122334455667788, 6, 7, "n3", "run7", "a=b\n", 8};
     if (type == PEERMSG_WELCOME)
         m.welcome = (struct peer_welcome){.incarnation = 6, .resume_step = 7};
     if (type == PEERMSG_REFUSED)
@@ -578,6 +582,9 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .failed = 11,
                                         .served = 12,
                                         .mismatch = 1,
+                                        .prepared = 1,
+                                        .stepped = 0,
+                                        .done = 30,
                                         .all_wait = 1,
                                         .saved_step = 13,
                                         .highest = 14,
@@ -587,8 +594,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .stride = 18,
                                         .last_step = 19,
                                         .world_size = 20,
-                                        .lowest_rank = 21,
-                                        .ranks = 22,
+                                        .roster = "0-3",
                                         .rtt_ns = 23,
                                         .checkpoint_asked = 24,
                                         .has_notice = 1,
@@ -605,6 +611,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .save_error = "full"};
     if (type == PEERMSG_ORDER)
         m.order = (struct peer_order){.start = 1,
+                                      .roster = 0,
                                       .phase = PHASE_DECIDED,
                                       .ends_run = 1,
                                       .leave = 1,
@@ -687,10 +694,20 @@ Test(gate, fields_do_not_touch)
     cr_assert_eq(gate_tag_of(GATE_TAGS), GATE_TAGS);
     cr_assert_eq(gate_tag_of(GATE_TAGS + 1), 1, "0 is for no round");
     uint64_t word = gate_make(GATE_STEP_MAX, GATE_TAGS, true, true);
-    cr_assert_eq(word, UINT64_MAX);
+    cr_assert_eq(word, 0xfffeffffffffffff);
     cr_assert(gate_is_decided(word) && gate_ends_run(word));
     cr_assert_eq(gate_tag(word), GATE_TAGS);
     cr_assert_eq(gate_step(word), GATE_STEP_MAX);
+}
+
+Test(gate, leave_stops_everybody)
+{
+    for (uint32_t round = 0; round < 3 * GATE_TAGS; round += 1000) {
+        cr_assert_neq(gate_tag_of(round), GATE_TAG_LEAVE);
+        cr_assert(gate_stops(gate_leave(), 0, gate_tag_of(round)));
+    }
+    cr_assert(gate_is_decided(gate_leave()) && gate_ends_run(gate_leave()));
+    cr_assert_eq(gate_leave(), 0xffff000000000000);
 }
 
 Test(gate, who_stops)
