@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See resolve.h. A request belongs to two: the caller and the thread. The one that lets go of it
- * last frees it. Between the two the thread writes only what the caller reads after `fd` has become
- * readable.
+ * last frees it. The thread writes the answer, then sets is_done, then makes the descriptor
+ * readable; the caller reads the answer only after is_done.
  */
 #include "link/resolve.h"
 
@@ -23,6 +23,7 @@ struct resolve {
     struct address where;
     int fd; /* an eventfd */
     atomic_int owners;
+    atomic_bool is_done;
     struct address_list list;
     struct err err; /* ERR_NONE: the list is the answer */
 };
@@ -58,6 +59,7 @@ static void *run(void *arg)
 {
     struct resolve *resolve = arg;
     look_up(resolve);
+    atomic_store(&resolve->is_done, true);
     /* Cannot fail: the counter of an eventfd takes one 1. */
     if (eventfd_write(resolve->fd, 1) != 0)
         abort();
@@ -123,8 +125,7 @@ int resolve_fd(const struct resolve *resolve)
 
 bool resolve_take(struct resolve *resolve, struct address_list *ret, struct err *err)
 {
-    eventfd_t ignored;
-    bool is_there = eventfd_read(resolve->fd, &ignored) == 0;
+    bool is_there = atomic_load(&resolve->is_done);
     bool ok = is_there && resolve->err.code == ERR_NONE;
     if (ok)
         *ret = resolve->list;
