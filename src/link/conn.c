@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See conn.h.
+ */
+#include "link/conn.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { READ_BYTES = FRAME_MAX }; /* in one wake-up, so that no peer keeps the others waiting */
+
+static void arm(struct event *timer, int64_t ns)
+{
+    struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
+    evtimer_add(timer, &tv);
+}
+
+/* ---- the end ---- */
+
+static void break_off(struct conn *conn)
+{
+    if (conn->state == CONN_BROKEN)
+        return;
+    conn->state = CONN_BROKEN;
+    event_del(conn->readable);
+    event_del(conn->writable);
+    event_del(conn->deadline);
+    stream_close(&conn->stream);
+    conn->rules->on_broken(conn);
+}
+
+PRINTF_LIKE(2, 3)
+static void fail(struct conn *conn, const char *fmt, ...)
+{
+    if (conn->why[0] == '\0') { /* the first reason counts */
+        va_list ap;
+        va_start(ap, fmt);
+        str_addf(conn->why, sizeof conn->why, "%s: ", conn->name);
+        size_t used = strlen(conn->why);
+        vsnprintf(conn->why + used, sizeof conn->why - used, fmt, ap);
+        va_end(ap);
+        str_printable(conn->why);
+    }
+    break_off(conn);
+}
+
+void conn_free(struct conn *conn)
+{
+    struct event *events[] = {conn->readable, conn->writable, conn->deadline};
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (events[i])
+            event_free(events[i]);
+    stream_close(&conn->stream);
+    buf_free(&conn->in);
+    buf_free(&conn->out);
+    free(conn);
+}
+
+/* ---- sending ---- */
+
+/* The other side takes nothing any more, but it may have said why: what it sent is still read. */
+static void stop_writing(struct conn *conn, const struct err *err)
+{
+    if (conn->why[0] == '\0')
+        str_addf(conn->why, sizeof conn->why, "%s: %s", conn->name, err->text);
+    buf_free(&conn->out);
+    shutdown(conn->stream.fd, SHUT_RDWR);
+}
+
+static void start_lingering(struct conn *conn)
+{
+    conn->state = CONN_LINGERING;
+    shutdown(conn->stream.fd, SHUT_WR);
+}
+
+static void flush(struct conn *conn)
+{
+    while (buf_len(&conn->out) > 0) {
+        struct err err;
+        ssize_t n = conn->stream.kind->write(&conn->stream, buf_bytes(&conn->out),
+                                             buf_len(&conn->out), &err);
+        if (n == STREAM_WANT_WRITE) {
+            event_add(conn->writable, NULL);
+            return;
+        }
+        if (n < 0)
+            stop_writing(conn, &err);
+        else
+            buf_drop(&conn->out, (size_t)n);
+    }
+    if (conn->state == CONN_FLUSHING)
+        start_lingering(conn);
+}
+
+void conn_send(struct conn *conn, const struct peermsg *msg)
+{
+    if (conn->state != CONN_OPEN || conn->why[0] != '\0')
+        return;
+    uint8_t frame[FRAME_MAX];
+    size_t size = peermsg_encode(msg, frame, sizeof frame);
+    assert(size > 0);
+    bool was_empty = buf_len(&conn->out) == 0;
+    if (!buf_add(&conn->out, frame, size)) {
+        fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
+        return;
+    }
+    /* With more in the queue the writable event is pending already. */
+    if (was_empty)
+        flush(conn);
+}
+
+void conn_close(struct conn *conn)
+{
+    if (conn->state >= CONN_FLUSHING)
+        return;
+    if (conn->state != CONN_OPEN || conn->is_stranger || conn->why[0] != '\0') {
+        break_off(conn);
+        return;
+    }
+    conn->state = CONN_FLUSHING;
+    arm(conn->deadline, conn->rules->close_wait_ns);
+    if (buf_len(&conn->out) == 0)
+        start_lingering(conn);
+}
+
+/* ---- receiving ---- */
+
+static bool is_from_chief(unsigned type)
+{
+    return type == PEERMSG_WELCOME || type == PEERMSG_REFUSED || type == PEERMSG_ORDER;
+}
+
+/* Is this message in order here? */
+static bool check(struct conn *conn, const struct peermsg *msg)
+{
+    if (msg->type != PEERMSG_BYE && is_from_chief(msg->type) != conn->is_ours)
+        fail(conn, "sent %s, which is not for it to send", peermsg_name(msg->type));
+    else if (conn->is_stranger && msg->type != PEERMSG_HELLO)
+        fail(conn, "began with %s instead of HELLO", peermsg_name(msg->type));
+    return conn->state == CONN_OPEN;
+}
+
+static void take_frame(struct conn *conn, const struct frame *frame)
+{
+    struct peermsg msg;
+    if (!peermsg_decode(frame, &msg)) {
+        if (frame->version != PEERMSG_VERSION)
+            fail(conn, "speaks version %u of the protocol, this pchrun speaks %d", frame->version,
+                 PEERMSG_VERSION);
+        else
+            fail(conn, "sent a malformed message (%s, type %u, %u bytes)",
+                 peermsg_name(frame->type), frame->type, frame->len);
+        return;
+    }
+    if (!check(conn, &msg))
+        return;
+    if (conn->is_stranger) {
+        event_del(conn->deadline);
+        conn->is_stranger = false;
+        conn->rules->on_hello(conn);
+    }
+    conn->rules->on_message(conn, &msg);
+}
+
+/* Takes what is whole. A callback may close the connection: then the rest is nobody's. */
+static void take_frames(struct conn *conn)
+{
+    while (conn->state == CONN_OPEN) {
+        struct frame frame;
+        size_t size;
+        switch (frame_parse(FRAME_PEER, buf_bytes(&conn->in), buf_len(&conn->in), &frame, &size)) {
+        case FRAME_OK:
+            take_frame(conn, &frame);
+            buf_drop(&conn->in, size);
+            break;
+        case FRAME_MORE:
+            return;
+        case FRAME_BAD_MAGIC:
+            fail(conn, "is not a pchrun: what it sent does not begin as a message does");
+            break;
+        case FRAME_TOO_LONG:
+            fail(conn, "sent a message of %u bytes, more than %d", frame.len, FRAME_PAYLOAD_MAX);
+            break;
+        }
+    }
+}
+
+static void receive(struct conn *conn)
+{
+    uint8_t *room = buf_room(&conn->in, READ_BYTES);
+    if (!room) {
+        fail(conn, "no memory for its messages");
+        return;
+    }
+    struct err err;
+    ssize_t n = conn->stream.kind->read(&conn->stream, room, READ_BYTES, &err);
+    if (n > 0) {
+        buf_added(&conn->in, (size_t)n);
+        take_frames(conn);
+    } else if (n == STREAM_END) {
+        fail(conn, "closed by the other side");
+    } else if (n == STREAM_FAILED) {
+        fail(conn, "%s", err.text);
+    }
+}
+
+/* We have closed: reads only to learn when the other side has. */
+static void receive_the_rest(struct conn *conn)
+{
+    uint8_t ignored[READ_BYTES];
+    struct err err;
+    ssize_t n = conn->stream.kind->read(&conn->stream, ignored, sizeof ignored, &err);
+    if (n == STREAM_END || n == STREAM_FAILED)
+        break_off(conn);
+}
+
+/* ---- the life of a connection ---- */
+
+static void handshake(struct conn *conn)
+{
+    struct err err;
+    ssize_t n = 1;
+    if (conn->stream.kind->handshake)
+        n = conn->stream.kind->handshake(&conn->stream, &err);
+    if (n == STREAM_WANT_WRITE)
+        event_add(conn->writable, NULL);
+    if (n == STREAM_FAILED)
+        fail(conn, "%s", err.text);
+    if (n <= 0)
+        return;
+    conn->state = CONN_OPEN;
+    if (conn->is_ours) {
+        event_del(conn->deadline);
+        conn->rules->on_up(conn);
+    }
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    if (conn->state == CONN_HANDSHAKE)
+        handshake(conn);
+    else if (conn->state == CONN_OPEN)
+        receive(conn);
+    else
+        receive_the_rest(conn);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    if (conn->state == CONN_HANDSHAKE)
+        handshake(conn);
+    else
+        flush(conn);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    char text[32];
+    if (conn->is_stranger)
+        fail(conn, "no HELLO within %s",
+             str_duration(conn->rules->hello_wait_ns, text, sizeof text));
+    else if (conn->state == CONN_HANDSHAKE)
+        fail(conn, "no answer within %s",
+             str_duration(conn->rules->handshake_wait_ns, text, sizeof text));
+    else
+        break_off(conn);
+}
+
+struct conn *conn_new(const struct conn_rules *rules, int fd, const union address_socket *peer,
+                      bool is_ours)
+{
+    struct stream stream = stream_open(&stream_plain, fd);
+    struct conn *conn = calloc(1, sizeof *conn);
+    if (!conn) {
+        stream_close(&stream);
+        return NULL;
+    }
+    conn->rules = rules;
+    conn->is_ours = is_ours;
+    conn->is_stranger = !is_ours;
+    conn->stream = stream;
+    buf_init(&conn->in, FRAME_MAX + READ_BYTES);
+    buf_init(&conn->out, rules->queue_max);
+    address_text(peer, conn->name, sizeof conn->name);
+    conn->readable = event_new(rules->base, fd, EV_READ | EV_PERSIST, on_readable, conn);
+    conn->writable = event_new(rules->base, fd, EV_WRITE, on_writable, conn);
+    conn->deadline = evtimer_new(rules->base, on_deadline, conn);
+    if (!conn->readable || !conn->writable || !conn->deadline ||
+        event_add(conn->readable, NULL) != 0) {
+        conn_free(conn);
+        return NULL;
+    }
+    return conn;
+}
+
+void conn_start(struct conn *conn)
+{
+    const struct conn_rules *rules = conn->rules;
+    arm(conn->deadline, conn->is_ours ? rules->handshake_wait_ns : rules->hello_wait_ns);
+    handshake(conn);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * conn: one connection between supervisors: a stream, its two queues, and the frames on it.
+ *
+ * peers.c alone uses this: it owns the connections and frees them. A connection that has ended only
+ * says so (on_broken); it must be freed later, from the loop, not from inside of a call, since
+ * callers further up may still look at it. Main thread.
+ */
+#ifndef PCHRUN_LINK_CONN_H
+#define PCHRUN_LINK_CONN_H
+
+#include "base/buf.h"
+#include "link/address.h"
+#include "link/stream.h"
+#include "wire/peermsg.h"
+
+#include <sys/queue.h>
+
+struct event;
+struct event_base;
+struct conn;
+
+enum conn_state {
+    CONN_HANDSHAKE,
+    CONN_OPEN,
+    CONN_FLUSHING,  /* closed by us, sending what is queued; what comes is thrown away */
+    CONN_LINGERING, /* all is sent: waits for the other side to close. Closing with unread bytes
+                       would reset the connection, and the other side could lose our last words */
+    CONN_BROKEN,    /* to be freed */
+};
+
+/* What the connections of one owner have in common. */
+struct conn_rules {
+    struct event_base *base;
+    size_t queue_max;
+    int64_t handshake_wait_ns, hello_wait_ns, close_wait_ns;
+    void (*on_up)(struct conn *conn);    /* one that we made is ready */
+    void (*on_hello)(struct conn *conn); /* it is no stranger any more; its message follows */
+    void (*on_message)(struct conn *conn, const struct peermsg *msg);
+    void (*on_broken)(struct conn *conn); /* once; also after conn_close() */
+};
+
+struct conn {
+    const struct conn_rules *rules;
+    enum conn_state state;
+    bool is_ours;     /* we made it: the other side is the chief */
+    bool is_stranger; /* accepted, and no HELLO yet */
+    struct stream stream;
+    struct event *readable, *writable, *deadline;
+    struct buf in, out;
+    char name[ADDRESS_TEXT_MAX];
+    char why[256]; /* it ends, "": it does not */
+    /* the owner's */
+    TAILQ_ENTRY(conn) link;
+    void *owner;
+    int id;
+    bool is_told; /* its end concerns somebody */
+};
+
+TAILQ_HEAD(conn_list, conn);
+
+/* Takes the descriptor of a connected socket; `peer` is who is there. Then conn_start(). NULL:
+ * memory is short, and the descriptor is closed. */
+MUST_CHECK struct conn *conn_new(const struct conn_rules *rules, int fd,
+                                 const union address_socket *peer, bool is_ours);
+/* From here on the callbacks come; on_up and on_broken already from this call. */
+void conn_start(struct conn *conn);
+void conn_free(struct conn *conn);
+/* Sends, or queues; does nothing unless the connection is open. */
+void conn_send(struct conn *conn, const struct peermsg *msg);
+/* Sends what is queued, waits for the other side to close, then breaks. At once if there is nobody
+ * to say anything to. */
+void conn_close(struct conn *conn);
+
+#endif
