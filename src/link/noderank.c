@@ -19,6 +19,7 @@ enum { WINDOW = 8, LISTED = 6 };
 
 /* What is known of one entry. */
 struct entry {
+    const char *text;
     bool is_known, is_local;
     char found[ADDRESS_TEXT_MAX]; /* its first address, or why there is none */
 };
@@ -44,11 +45,11 @@ static void judge(struct entry *entry, struct address_list *list)
 
 /* Judges numeric entries at once and starts a look-up for others. False: the entry is no address,
  * or no look-up could be started. */
-static bool begin(const char *text, struct lookup *lookup, struct err *err)
+static bool begin(struct lookup *lookup, struct err *err)
 {
     struct address where;
     struct address_list list;
-    if (!address_parse(text, 0, &where, err))
+    if (!address_parse(lookup->entry->text, 0, &where, err))
         return err_wrap(err, "cluster.nodes");
     if (address_numeric(&where, &list)) {
         judge(lookup->entry, &list);
@@ -98,8 +99,7 @@ static bool is_any_running(const struct lookup *running)
 }
 
 /* Finds out about all entries, WINDOW at a time. */
-static bool look_at_all(char *const *texts, struct entry *entries, size_t n, int64_t wait_ns,
-                        struct err *err)
+static bool look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct err *err)
 {
     struct lookup running[WINDOW] = {{0}};
     int64_t deadline = clock_now_ns() + wait_ns;
@@ -108,8 +108,8 @@ static bool look_at_all(char *const *texts, struct entry *entries, size_t n, int
     while (ok) {
         for (size_t i = 0; ok && i < WINDOW; i++)
             while (ok && !running[i].resolve && next < n) {
-                running[i].entry = &entries[next];
-                ok = begin(texts[next++], &running[i], err);
+                running[i].entry = &entries[next++];
+                ok = begin(&running[i], err);
             }
         if (!ok || !is_any_running(running) || !wait_for_some(running, deadline))
             break;
@@ -120,8 +120,8 @@ static bool look_at_all(char *const *texts, struct entry *entries, size_t n, int
 }
 
 /* "n0 (10.0.0.1), n1 (not found) and 3 more"; those that are local only, or all. */
-static void list_entries(char *const *texts, const struct entry *entries, size_t n, bool local_only,
-                         char *text, size_t size)
+static void list_entries(const struct entry *entries, size_t n, bool local_only, char *text,
+                         size_t size)
 {
     size_t listed = 0, more = 0;
     text[0] = '\0';
@@ -132,14 +132,14 @@ static void list_entries(char *const *texts, const struct entry *entries, size_t
             more++;
             continue;
         }
-        str_addf(text, size, "%s%.48s (%.48s)", listed++ > 0 ? ", " : "", texts[i],
+        str_addf(text, size, "%s%.48s (%.48s)", listed++ > 0 ? ", " : "", entries[i].text,
                  entries[i].is_known ? entries[i].found : "no answer");
     }
     if (more > 0)
         str_addf(text, size, " and %zu more", more);
 }
 
-static int choose(char *const *texts, const struct entry *entries, size_t n, struct err *err)
+static int choose(const struct entry *entries, size_t n, struct err *err)
 {
     int rank = -1;
     size_t local = 0;
@@ -149,7 +149,7 @@ static int choose(char *const *texts, const struct entry *entries, size_t n, str
     if (local == 1)
         return rank;
     char looked_at[360];
-    list_entries(texts, entries, n, local > 1, looked_at, sizeof looked_at);
+    list_entries(entries, n, local > 1, looked_at, sizeof looked_at);
     if (local > 1)
         err_set(err, ERR_USAGE, 0,
                 "several entries of cluster.nodes are this machine: %s; " HOW_TO_SAY, looked_at);
@@ -167,9 +167,11 @@ int noderank_find(char *const *entries, size_t n, int64_t wait_ns, struct err *e
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot find the node rank");
         return -1;
     }
+    for (size_t i = 0; i < n; i++)
+        known[i].text = entries[i];
     int rank = -1;
-    if (look_at_all(entries, known, n, wait_ns, err))
-        rank = choose(entries, known, n, err);
+    if (look_at_all(known, n, wait_ns, err))
+        rank = choose(known, n, err);
     free(known);
     return rank;
 }
