@@ -163,7 +163,8 @@ static void any_status(struct peer_status *s)
     ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->first_step);
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
-    UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source), ANY_TEXT(s->notice_text);
+    UP_TO(s->knows_notice, 1), UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source),
+        ANY_TEXT(s->notice_text);
     UP_TO(s->fault, FAULT_RANKS), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
     UP_TO(s->fault_ago_ns, INT64_MAX), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
 }
@@ -425,7 +426,8 @@ Test(peermsg, ranges)
     cr_assert(STATUS(.notice_hurry = 2) && !STATUS(.notice_hurry = 3));
     cr_assert(STATUS(.closed = 1) && !STATUS(.closed = 2) && !STATUS(.wants_reply = 2));
     cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.has_notice = 2));
-    cr_assert(!STATUS(.prepared = 2) && !STATUS(.stepped = 2) && !STATUS(.fault_ago_ns = -1));
+    cr_assert(!STATUS(.prepared = 2) && !STATUS(.knows_notice = 2) && !STATUS(.stepped = 2) &&
+              !STATUS(.fault_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
     cr_assert(ORDER(.end = END_LEAVE) && !ORDER(.end = END_LEAVE + 1));
     cr_assert(ORDER(.manner = MANNER_ASK) && !ORDER(.manner = MANNER_ASK + 1));
@@ -523,11 +525,12 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104c00000000100000002000000030000000400000005000000000000000600000000000000"
+        "43500104c10000000100000002000000030000000400000005000000000000000600000000000000"
         "010201010700080009000a000b000c000101001e00010d000000000000000e000000000000000f00"
         "00000000000010000000000000001100000000000000120000000000000013000000000000001400"
-        "00000300302d3317000000000000001800000001e7ffffffffffffff020000000700534947544552"
-        "4d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000040064696564040066756c6c",
+        "00000300302d3317000000000000001800000001e7ffffffffffffff010200000007005349475445"
+        "524d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000040064696564040066756c"
+        "6c",
     [PEERMSG_ORDER] =
         "435001055a0000000100000002000000030000000400000005000000000000000100020101060000"
         "0000000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000"
@@ -599,6 +602,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .checkpoint_asked = 24,
                                         .has_notice = 1,
                                         .notice_left_ns = -25,
+                                        .knows_notice = 1,
                                         .notice_hurry = 2,
                                         .notice_source = "SIGTERM",
                                         .notice_text = "soon",
