@@ -76,8 +76,9 @@ PCH_API uint64_t pch_resume_step(const pch_t *job);
 /* What this rank (or the one rank that saves for all) passed to pch_saved at that step; NULL if
  * none. Lives as long as the job. */
 PCH_API const char *pch_resume_path(const pch_t *job);
-/* An empty directory of this rank's own, made at the first call; removed after the commit, at exit,
- * and at the next start. NULL where none can be had. Lives as long as the job. */
+/* An empty directory of this rank's own, made at the first call, and another one at the first call
+ * after a commit; removed after the commit, at exit, and at the next start. NULL where none can be
+ * had. The text lives as long as the job. */
 PCH_API const char *pch_scratch_dir(pch_t *job);
 
 /* `finished` steps are done. The fast path is a store and a load; it waits only while a save is

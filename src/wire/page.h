@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * page: the memory that a supervisor and one training process share, two pages of one sealed memfd.
+ * page: the memory that a supervisor and one training process share, two memfds of one page each.
  *
- * The first page is written by the supervisor alone; the process gets it so that it cannot be
- * mapped writable. The second is the process's own; whatever the supervisor reads from it is
- * untrusted. Each word that is stored at every step has a cache line of its own. The layout is a
+ * The first page is written by the supervisor alone; its memfd is sealed so that nobody can map it
+ * writable any more. The second is the process's own; whatever the supervisor reads from it is
+ * untrusted. Both are sealed against a change of their size, so that neither side can make the
+ * other fault. Each word that is stored at every step has a cache line of its own. The layout is a
  * protocol: a change of it changes PAGE_VERSION.
  */
 #ifndef PCHRUN_WIRE_PAGE_H
 #define PCHRUN_WIRE_PAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-#define PAGE_VERSION     1
-#define PAGE_SIZE_BYTES  4096
-#define PAGE_TOTAL_BYTES (2 * PAGE_SIZE_BYTES)
-#define PAGE_MAGIC       UINT32_C(0x48435031) /* "1PCH" */
+#define PAGE_VERSION    1
+#define PAGE_SIZE_BYTES 4096
+#define PAGE_MAGIC      UINT32_C(0x48435031) /* "1PCH" */
 
 /* Written by the supervisor. */
 struct page_supervisor {
     uint32_t magic;
     uint32_t version;
     _Alignas(64) _Atomic uint64_t gate; /* gate.h */
-    /* A robust futex: the supervisor's thread id while it lives; the kernel sets FUTEX_OWNER_DIED
-     * in it when that thread ends in any way. */
-    _Alignas(64) _Atomic uint32_t alive;
+    /* The futex word of a robust mutex that the supervisor holds: its thread id while it lives. The
+     * kernel takes the id out when that thread ends in any way; the supervisor does when it lets
+     * the process go. The rest of the mutex is its C library's business. */
+    union {
+        _Alignas(64) _Atomic uint32_t alive;
+        uint8_t alive_room[64];
+    };
     /* The live notice: `notice_seq` is odd while the text is being changed. */
     _Alignas(64) _Atomic uint32_t notice_seq;
     uint32_t notice_len;
@@ -38,6 +43,13 @@ struct page_process {
     _Alignas(64) _Atomic uint64_t step;  /* finished steps */
     _Alignas(64) _Atomic uint32_t phase; /* enum pch_phase */
 };
+
+#define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */
+
+static inline bool page_is_alive(const struct page_supervisor *page)
+{
+    return atomic_load_explicit(&page->alive, memory_order_relaxed) & PAGE_ALIVE_MASK;
+}
 
 _Static_assert(sizeof(struct page_supervisor) <= PAGE_SIZE_BYTES, "one page");
 _Static_assert(sizeof(struct page_process) <= PAGE_SIZE_BYTES, "one page");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * procmsg: what a training process and its supervisor say to each other over the Unix socket. The
- * page (page.h) carries the step and the gate; the socket carries what is rare.
+ * page (page.h) carries the step and the gate; the socket carries what is rare. It is a
+ * SOCK_SEQPACKET socket: one packet is one frame, so that threads and a signal handler may send
+ * without a lock.
  *
  * One struct serves every type; a type uses the fields that its comment names, and the others are
  * zero. procmsg_encode() and procmsg_decode() are the whole protocol (man pchrun-protocol). Pure;
@@ -29,7 +31,8 @@ enum procmsg_type {
     PROCMSG_SERVING, /* step, tag: it begins its save in the round with this tag */
     PROCMSG_SAVED,   /* step, tag (0: its own save), wants_answer, path: durable */
     PROCMSG_SAVE_FAILED, /* step, tag, text */
-    PROCMSG_HELD, /* step, tag: it saves in the background, the round ends the run; wants ANSWER */
+    PROCMSG_HELD,    /* step (of the save), tag: it saves in the background, the round ends the run;
+                        wants    ANSWER */
     PROCMSG_NOTICE,  /* number: the shield caught this signal */
     PROCMSG_ERROR,   /* number: code, text: "this is why I die" */
     PROCMSG_DONE,    /* step: trained to the end */
@@ -37,11 +40,13 @@ enum procmsg_type {
     /* from the supervisor */
     PROCMSG_WELCOME = 65, /* rank, world_size (as resolved), number: attempt, generation, step:
                              resume step, path: resume path, tag: of the round that this rank
-                             has served; comes with the memfd */
+                             has served; comes with two memfds: the supervisor's page, the
+                             process's page */
     PROCMSG_REFUSED,      /* text: why; the connection is closed after it */
     PROCMSG_LOOK,         /* the gate has changed */
-    PROCMSG_ANSWER,       /* step, action: PROC_CONTINUE or PROC_EXIT; committed: was it? */
-    PROCMSG_SCRATCH_DIR,  /* path: made, empty; or text: why not */
+    PROCMSG_ANSWER, /* step (of the save), action: PROC_CONTINUE or PROC_EXIT; committed: was it? */
+    PROCMSG_SCRATCH_DIR, /* path: for the process to make, the supervisor will remove it; or text:
+                            why there is none */
 };
 
 enum procmsg_action { PROC_CONTINUE, PROC_EXIT };

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job: what libpch knows; the one struct pch of a process, shared by pch.c (what the program calls)
+ * and line.c (the connection).
+ *
+ * Forks: a fork is not attached. So all that makes a process attached lies in struct live, in
+ * memory that the kernel fills with zeros in a fork, however that was made: every call finds
+ * LIVE_OFF there and does nothing. Threads: `lock` guards what is marked so; the rest of struct
+ * live belongs to the training thread. No lock is taken in a fork, where its holder may not exist.
+ */
+#ifndef PCHRUN_LIBPCH_JOB_H
+#define PCHRUN_LIBPCH_JOB_H
+
+#include "pch.h"
+#include "wire/page.h"
+#include "wire/procmsg.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum live_state {
+    LIVE_OFF,     /* unsupervised: all calls are no-ops */
+    LIVE_ON,      /* attached */
+    LIVE_LEAVING, /* every pch_step says PCH_EXIT */
+};
+
+struct live {
+    _Atomic uint32_t mark;                    /* 1, and 0 in a fork */
+    _Atomic uint32_t state;                   /* enum live_state */
+    const struct page_supervisor *supervisor; /* never changed while attached */
+    struct page_process *process;
+    /* the training thread's */
+    uint32_t served_tag;  /* of the round it served last; changed under the lock */
+    bool must_look;       /* the next pch_step does not take the short way */
+    bool is_serving;      /* the last pch_step said PCH_SAVE */
+    bool is_held;         /* the round it serves ends the run, and is not answered yet */
+    uint64_t served_step; /* changed under the lock */
+    _Atomic bool is_lost; /* the supervisor is gone */
+};
+
+/* Scratch directories that were told to the program, which may keep the pointers. */
+struct job_path {
+    struct job_path *next;
+    char text[];
+};
+
+struct pch {
+    _Atomic(struct live *) live; /* never NULL */
+    struct live *page;           /* the wiped page, kept for the next pch_open; NULL: none yet */
+    bool is_wiped;               /* the kernel wipes it; else only the atfork handler does */
+    bool is_open;
+    pthread_mutex_t opening; /* held by pch_open and pch_close */
+    pthread_mutex_t lock;
+    pthread_cond_t turn; /* something came, or nobody reads the socket any more */
+    /* Outside of the wiped page, since a fork has to close its copy. */
+    _Atomic int fd;     /* -1: none; changed under the lock */
+    uint64_t cookie;    /* the socket's, by which it is known again; 0: the kernel has none */
+    int supervisor_pid; /* 0: not visible from here */
+    /* under the lock */
+    bool has_reader; /* a thread waits at the socket, for all */
+    struct {
+        bool is_there;
+        uint64_t step; /* of the save that is asked about */
+        uint8_t action;
+    } answer;
+    unsigned scratch_asked, scratch_answered; /* requests */
+    char scratch[PROCMSG_PATH_MAX];           /* the last answer, "": none to be had */
+    struct job_path *paths;
+    int rank;
+    uint64_t resume_step;
+    char resume_path[PROCMSG_PATH_MAX];
+};
+
+static inline struct live *job_live(const struct pch *job)
+{
+    return atomic_load_explicit(&job->live, memory_order_relaxed);
+}
+
+static inline enum live_state job_state(const struct live *live)
+{
+    return (enum live_state)atomic_load_explicit(&live->state, memory_order_relaxed);
+}
+
+static inline bool job_can_talk(const struct live *live)
+{
+    return job_state(live) != LIVE_OFF && !atomic_load(&live->is_lost);
+}
+
+#endif

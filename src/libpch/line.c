@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See line.h. Read first: unix(7), memfd_create(2).
+ */
+#include "libpch/line.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    ATTACH_WAIT_S = 60,
+    LOOK_AGAIN_MS = 1000, /* how often a wait looks at the liveness word */
+    FDS = 2               /* the supervisor's page, the process's page */
+};
+
+void line_say(const char *fmt, ...)
+{
+    char text[700] = "pch: ";
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text + 5, sizeof text - 6, fmt, ap);
+    va_end(ap);
+    str_printable(text);
+    str_addf(text, sizeof text, "\n");
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
+        write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* there is nobody else to tell */
+}
+
+void line_lost(struct pch *job, const char *how)
+{
+    struct live *live = job_live(job);
+    if (atomic_exchange(&live->is_lost, true))
+        return;
+    atomic_store(&live->state, LIVE_LEAVING);
+    if (job->rank >= 0)
+        line_say("rank %d: pchrun is gone (%s); the training ends here", job->rank, how);
+    else
+        line_say("pchrun is gone (%s); the training ends here", how);
+}
+
+/* The kernel's own number of a socket, 0 if there is none to be had. */
+static uint64_t cookie_of(int fd)
+{
+    uint64_t cookie = 0;
+    socklen_t len = sizeof cookie;
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) == 0 ? cookie : 0;
+}
+
+bool line_is_ours(const struct pch *job)
+{
+    return job->cookie == 0 || cookie_of(job->fd) == job->cookie;
+}
+
+/* 1: sent, 0: the socket is full, -1: nobody is there. */
+static int try_send(struct pch *job, const uint8_t *data, size_t size, int *ret_fd)
+{
+    int result = -1;
+    pthread_mutex_lock(&job->lock);
+    if (!job_can_talk(job_live(job))) {
+        /* nothing to say any more */
+    } else if (!line_is_ours(job)) {
+        line_lost(job, "this program has closed its socket");
+    } else if (send(job->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
+        result = 1;
+    } else if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR) {
+        *ret_fd = job->fd;
+        result = page_is_alive(job_live(job)->supervisor) ? 0 : -1;
+        if (result < 0)
+            line_lost(job, "it has died");
+    } else {
+        line_lost(job, "its connection is closed");
+    }
+    pthread_mutex_unlock(&job->lock);
+    return result;
+}
+
+bool line_send(struct pch *job, const struct procmsg *msg)
+{
+    uint8_t frame[FRAME_MAX];
+    size_t size = procmsg_encode(msg, frame, sizeof frame);
+    int result, fd = -1;
+    while ((result = try_send(job, frame, size, &fd)) == 0) {
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        poll(&p, 1, LOOK_AGAIN_MS);
+    }
+    return result == 1;
+}
+
+static bool parse(const uint8_t *data, size_t n, struct procmsg *ret)
+{
+    struct frame frame;
+    size_t size;
+    return frame_parse(FRAME_PROC, data, n, &frame, &size) == FRAME_OK && size == n &&
+           procmsg_decode(&frame, ret);
+}
+
+/* What nobody waits for is forgotten. LOOK has done its work by waking the reader. */
+static void take_message(struct pch *job, const struct procmsg *msg)
+{
+    if (msg->type == PROCMSG_ANSWER) {
+        if (msg->step != job->answer.step)
+            return;
+        job->answer.is_there = true;
+        job->answer.action = msg->action;
+    } else if (msg->type == PROCMSG_SCRATCH_DIR) {
+        job->scratch_answered++;
+        str_copy(job->scratch, sizeof job->scratch, msg->path);
+    }
+}
+
+/* Takes in all that has come. NULL, or how the supervisor was lost. */
+static const char *receive(struct pch *job)
+{
+    uint8_t data[FRAME_MAX + 1];
+    struct procmsg msg;
+    if (!line_is_ours(job))
+        return "this program has closed its socket";
+    for (;;) {
+        ssize_t n = recv(job->fd, data, sizeof data, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        /* After a reset, what was sent before it can still be read. */
+        if (n < 0 && (errno == EINTR || errno == ECONNRESET))
+            continue;
+        if (n <= 0)
+            return "its connection is closed";
+        if (!parse(data, (size_t)n, &msg))
+            return "it does not speak this libpch's protocol";
+        take_message(job, &msg);
+    }
+    return page_is_alive(job_live(job)->supervisor) ? NULL : "it has died";
+}
+
+/* Waits at the socket for all; the lock is given up meanwhile. */
+static void read_turn(struct pch *job)
+{
+    struct pollfd p = {.fd = job->fd, .events = POLLIN};
+    job->has_reader = true;
+    pthread_mutex_unlock(&job->lock);
+    poll(&p, 1, LOOK_AGAIN_MS);
+    pthread_mutex_lock(&job->lock);
+    job->has_reader = false;
+    if (job_can_talk(job_live(job))) {
+        const char *how = receive(job);
+        if (how)
+            line_lost(job, how);
+    }
+    pthread_cond_broadcast(&job->turn);
+}
+
+bool line_wait(struct pch *job, line_done_fn *done, const void *arg)
+{
+    struct live *live = job_live(job);
+    bool ok;
+    pthread_mutex_lock(&job->lock);
+    while (!(ok = done(job, arg)) && job_can_talk(live)) {
+        if (job->has_reader)
+            pthread_cond_wait(&job->turn, &job->lock);
+        else
+            read_turn(job);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return ok;
+}
+
+/* Attaching */
+
+static enum line_result connect_to(struct pch *job, const char *path, struct err *err)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    struct timeval limit = {.tv_sec = ATTACH_WAIT_S};
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (!str_copy(addr.sun_path, sizeof addr.sun_path, path)) {
+        err_set(err, ERR_USAGE, 0, "PCH_SOCKET is longer than a Unix socket's path may be");
+        return LINE_FAILED;
+    }
+    FD_CLEANUP int first = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    /* Never one of the standard streams, which may be closed. */
+    FD_CLEANUP int fd = first < 0 ? -1 : fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot make a socket");
+        return LINE_FAILED;
+    }
+    int rc;
+    while ((rc = connect(fd, (struct sockaddr *)&addr, sizeof addr)) != 0 && errno == EINTR)
+        ;
+    if (rc != 0) {
+        enum line_result result = errno == ECONNREFUSED ? LINE_DEAD : LINE_FAILED;
+        err_set(err, ERR_PEER, errno, "cannot connect");
+        return result;
+    }
+    job->supervisor_pid =
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 ? (int)who.pid : 0;
+    job->cookie = cookie_of(fd);
+    job->fd = fd_take(&fd);
+    return LINE_ATTACHED;
+}
+
+/* One message, with the descriptors that came with it (-1: none came). A supervisor that means to
+ * refuse says so: one that only ends the connection has died. */
+static enum line_result receive_with_fds(int fd, struct procmsg *ret, int fds[FDS], struct err *err)
+{
+    uint8_t data[FRAME_MAX + 1];
+    union {
+        char room[CMSG_SPACE(FDS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec io = {.iov_base = data, .iov_len = sizeof data};
+    struct msghdr head = {.msg_iov = &io,
+                          .msg_iovlen = 1,
+                          .msg_control = &control,
+                          .msg_controllen = sizeof control.room};
+    ssize_t n;
+    while ((n = recvmsg(fd, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)) < 0 &&
+           (errno == EINTR || errno == ECONNRESET))
+        head.msg_controllen = sizeof control.room;
+    if (n <= 0) {
+        err_set(err, ERR_PEER, 0, "it ended the connection");
+        return LINE_DEAD;
+    }
+    struct cmsghdr *c = CMSG_FIRSTHDR(&head);
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(FDS * sizeof(int)))
+        memcpy(fds, CMSG_DATA(c), FDS * sizeof(int));
+    if (parse(data, (size_t)n, ret))
+        return LINE_ATTACHED;
+    err_set(err, ERR_PROTOCOL, 0, "it does not speak this libpch's protocol");
+    return LINE_FAILED;
+}
+
+/* Nothing of a page is believed before this: a file that is too short would be a SIGBUS later. */
+static void *map_page(int fd, int prot, struct err *err)
+{
+    if (fd < 0 || lseek(fd, 0, SEEK_END) < PAGE_SIZE_BYTES) {
+        err_set(err, ERR_PROTOCOL, 0, "the shared memory that came is not what it must be");
+        return NULL;
+    }
+    void *page = mmap(NULL, PAGE_SIZE_BYTES, prot, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        err_set(err, ERR_SYSTEM, errno, "cannot map the shared memory");
+        return NULL;
+    }
+    return page;
+}
+
+static void unmap_pages(struct live *live)
+{
+    if (live->supervisor)
+        munmap((void *)(uintptr_t)live->supervisor, PAGE_SIZE_BYTES);
+    if (live->process)
+        munmap(live->process, PAGE_SIZE_BYTES);
+    live->supervisor = NULL;
+    live->process = NULL;
+}
+
+/* Where forks find the job closed, they do not get the pages either. */
+static bool map_pages(struct pch *job, const int fds[FDS], struct err *err)
+{
+    struct live *live = job_live(job);
+    live->supervisor = map_page(fds[0], PROT_READ, err);
+    if (!live->supervisor)
+        return false;
+    if (live->supervisor->magic != PAGE_MAGIC || live->supervisor->version != PAGE_VERSION)
+        return err_set(err, ERR_PROTOCOL, 0, "its shared memory has another version (%u, not %d)",
+                       live->supervisor->version, PAGE_VERSION);
+    live->process = map_page(fds[1], PROT_READ | PROT_WRITE, err);
+    if (!live->process)
+        return false;
+    if (job->is_wiped) {
+        madvise((void *)(uintptr_t)live->supervisor, PAGE_SIZE_BYTES, MADV_DONTFORK);
+        madvise(live->process, PAGE_SIZE_BYTES, MADV_DONTFORK);
+    }
+    return true;
+}
+
+static bool wait_for_answer(int fd, struct err *err)
+{
+    int64_t deadline = clock_now_ns() + ATTACH_WAIT_S * NS_PER_S;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    for (int64_t left; (left = deadline - clock_now_ns()) > 0;)
+        if (poll(&p, 1, (int)(left / NS_PER_MS) + 1) == 1)
+            return true;
+    return err_set(err, ERR_PEER, 0, "it did not answer within %d s", ATTACH_WAIT_S);
+}
+
+static bool is_welcome(const struct procmsg *msg, struct err *err)
+{
+    if (msg->type == PROCMSG_REFUSED)
+        return err_set(err, ERR_PEER, 0, "it refused: %s", msg->text);
+    if (msg->type != PROCMSG_WELCOME)
+        return err_set(err, ERR_PROTOCOL, 0, "it answered %s", procmsg_name(msg->type));
+    return true;
+}
+
+static enum line_result take_welcome(struct pch *job, struct err *err)
+{
+    struct procmsg msg;
+    int fds[FDS] = {-1, -1};
+    if (!wait_for_answer(job->fd, err))
+        return LINE_FAILED;
+    enum line_result result = receive_with_fds(job->fd, &msg, fds, err);
+    if (result == LINE_ATTACHED && !(is_welcome(&msg, err) && map_pages(job, fds, err)))
+        result = LINE_FAILED;
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+    if (result != LINE_ATTACHED)
+        return result;
+    job->rank = msg.rank;
+    /* What the environment said of the same step stands where WELCOME is silent. */
+    if (msg.path[0] || msg.step != job->resume_step)
+        str_copy(job->resume_path, sizeof job->resume_path, msg.path);
+    job->resume_step = msg.step;
+    return LINE_ATTACHED;
+}
+
+enum line_result line_attach(struct pch *job, const char *path, const struct procmsg *attach,
+                             struct err *err)
+{
+    uint8_t frame[FRAME_MAX];
+    size_t size = procmsg_encode(attach, frame, sizeof frame);
+    enum line_result result = connect_to(job, path, err);
+    if (result != LINE_ATTACHED)
+        return result;
+    /* A supervisor that refuses at once may have closed its end; its answer is there to be read. */
+    if (send(job->fd, frame, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) {
+        err_set(err, ERR_PEER, errno, "cannot send");
+        result = LINE_FAILED;
+    } else {
+        result = take_welcome(job, err);
+    }
+    if (result != LINE_ATTACHED)
+        line_close(job);
+    return result;
+}
+
+void line_drop(struct pch *job)
+{
+    int fd = job->fd;
+    if (fd >= 0 && line_is_ours(job))
+        close(fd);
+    job->fd = -1;
+}
+
+void line_close(struct pch *job)
+{
+    pthread_mutex_lock(&job->lock);
+    atomic_store(&job_live(job)->state, LIVE_OFF);
+    /* Whoever waits at the socket wakes up and finds it off. */
+    if (job->fd >= 0 && line_is_ours(job))
+        shutdown(job->fd, SHUT_RDWR);
+    line_drop(job);
+    unmap_pages(job_live(job));
+    pthread_cond_broadcast(&job->turn);
+    pthread_mutex_unlock(&job->lock);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * line: libpch's end of the Unix socket, and of the pages that come through it.
+ *
+ * Sending is one packet, so any thread may. Receiving is for all threads together: of those that
+ * wait, one reads the socket and puts what comes into the job's inbox, the others wait for their
+ * turn. Nothing waits longer than the supervisor lives: at the end of the connection, or when the
+ * kernel has marked the liveness word, line_lost() is called once and every wait ends. Not for
+ * forks. Any thread, but line_attach() and line_close(), which the caller keeps apart.
+ */
+#ifndef PCHRUN_LIBPCH_LINE_H
+#define PCHRUN_LIBPCH_LINE_H
+
+#include "base/err.h"
+#include "libpch/job.h"
+
+enum line_result {
+    LINE_ATTACHED,
+    LINE_FAILED, /* refused, or cannot be reached */
+    LINE_DEAD,   /* there was a supervisor, and it has died */
+};
+
+/* Connects to `path`, sends `attach`, and waits for the answer: 60 s at most. LINE_ATTACHED: the
+ * pages are mapped, and the job knows its rank and where to resume. */
+MUST_CHECK enum line_result line_attach(struct pch *job, const char *path,
+                                        const struct procmsg *attach, struct err *err);
+void line_close(struct pch *job);
+
+/* False: the supervisor is gone, or the job was closed. */
+bool line_send(struct pch *job, const struct procmsg *msg);
+/* Has it come, what is waited for? Called under the lock. */
+typedef bool line_done_fn(struct pch *job, const void *arg);
+MUST_CHECK bool line_wait(struct pch *job, line_done_fn *done, const void *arg);
+
+/* The supervisor is gone: says so, and from now on every pch_step says PCH_EXIT. */
+void line_lost(struct pch *job, const char *how);
+/* One line on standard error, if that does not block. */
+void line_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* Is the job's descriptor still its socket? A program may close descriptors that it does not know,
+ * and the number may be a file of its own by now. Async-signal-safe. */
+bool line_is_ours(const struct pch *job);
+/* In the child of a fork, async-signal-safe: closes its copy of the socket. */
+void line_drop(struct pch *job);
+
+#endif

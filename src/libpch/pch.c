@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pch: what a training program calls (include/pch.h), as far as it is not the connection (line.c).
+ *
+ * There is one struct pch, in static memory, so that no call can be given a job that is not there.
+ * It owns the wiped page, which is kept to the end of the process, and what line.c owns. Nothing
+ * here ends the host program, and nothing but line_say() prints: when an existing supervisor cannot
+ * be attached to, and when it is lost.
+ */
+#include "pch.h"
+
+#include "base/str.h"
+#include "libpch/job.h"
+#include "libpch/line.h"
+#include "libpch/shield.h"
+#include "libpch/where.h"
+#include "wire/gate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+static struct live nobody; /* LIVE_OFF for ever */
+static struct pch the_job = {.live = &nobody,
+                             .fd = -1,
+                             .opening = PTHREAD_MUTEX_INITIALIZER,
+                             .lock = PTHREAD_MUTEX_INITIALIZER,
+                             .turn = PTHREAD_COND_INITIALIZER};
+
+/* A thread that is cancelled in one of our waits would leave the others without a reader. */
+static int cancel_off(void)
+{
+    int old;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    return old;
+}
+
+static void cancel_back(const int *old)
+{
+    pthread_setcancelstate(*old, NULL);
+}
+
+#define NOT_CANCELLED \
+    const int cancel_state __attribute__((cleanup(cancel_back), unused)) = cancel_off()
+
+/* Opening and closing */
+
+/* In the child of a fork. Where the kernel has wiped the page this is half done; what it cannot do
+ * is close the copy of the socket, which would keep the connection open after the parent. */
+static void on_fork_child(void)
+{
+    shield_lower();
+    line_drop(&the_job);
+    if (the_job.page)
+        memset(the_job.page, 0, sizeof *the_job.page);
+}
+
+static bool is_fork(const struct pch *job)
+{
+    const struct live *live = job_live(job);
+    return live != &nobody && atomic_load(&live->mark) == 0;
+}
+
+/* A fork made in another way than by fork(2) of the C library is told from its parent only if the
+ * kernel wipes the page (Linux 4.14). */
+static bool make_live(struct pch *job)
+{
+    if (!job->page) {
+        void *page =
+            mmap(NULL, PAGE_SIZE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED)
+            return false;
+        job->is_wiped = madvise(page, PAGE_SIZE_BYTES, MADV_WIPEONFORK) == 0;
+        job->page = page;
+        if (pthread_atfork(NULL, NULL, on_fork_child) != 0 && !job->is_wiped)
+            return false;
+    }
+    memset(job->page, 0, sizeof *job->page);
+    atomic_store(&job->page->mark, 1);
+    atomic_store(&job->live, job->page);
+    return true;
+}
+
+/* Programs may have been built with a smaller struct; what it does not have keeps its default. */
+static struct pch_options complete(const struct pch_options *given)
+{
+    struct pch_options options = PCH_OPTIONS_INIT;
+    if (given && given->size <= sizeof options)
+        memcpy(&options, given, given->size);
+    else if (given)
+        options = *given;
+    return options;
+}
+
+static void describe(struct procmsg *ret, const struct pch_options *options)
+{
+    struct where where = where_by_env();
+    bool is_stated = options->rank >= 0;
+    *ret = (struct procmsg){.type = PROCMSG_ATTACH,
+                            .rank = is_stated ? options->rank : where.rank,
+                            .local_rank = where.local_rank,
+                            .world_size = where.world_size,
+                            .local_world_size = where.local_world_size};
+    if (options->local_rank >= 0)
+        ret->local_rank = options->local_rank;
+    if (options->world_size >= 0)
+        ret->world_size = options->world_size;
+    if (options->local_world_size >= 0)
+        ret->local_world_size = options->local_world_size;
+    ret->first_step = options->first_step ? options->first_step : where_resume_step();
+    ret->step = ret->first_step;
+    ret->stride = options->stride ? options->stride : 1;
+    ret->last_step = options->last_step;
+}
+
+static void attach(struct pch *job, const char *path, const struct pch_options *options)
+{
+    struct err err = {0};
+    struct procmsg msg;
+    struct live *live = job_live(job);
+    bool is_shielded = !(options->flags & PCH_NO_SHIELD) && shield_is_wanted();
+    describe(&msg, options);
+    msg.flags = is_shielded ? PROCMSG_FLAG_SHIELD : 0;
+    switch (line_attach(job, path, &msg, &err)) {
+    case LINE_ATTACHED:
+        atomic_store(&live->state, LIVE_ON);
+        if (is_shielded)
+            shield_raise(job);
+        break;
+    case LINE_DEAD:
+        job->rank = msg.rank;
+        line_lost(job, err.text);
+        break;
+    case LINE_FAILED:
+        line_say("cannot attach to pchrun at %s: %s; this process trains unsupervised", path,
+                 err.text);
+        break;
+    }
+}
+
+static void open_job(struct pch *job, const struct pch_options *given)
+{
+    const char *path = getenv("PCH_SOCKET");
+    struct pch_options options = complete(given);
+    /* For a process that is not attached; WELCOME says it again. */
+    job->resume_step = where_resume_step();
+    str_copy(job->resume_path, sizeof job->resume_path, getenv("PCH_RESUME_PATH"));
+    job->is_open = true;
+    if (!path || !path[0])
+        return;
+    if (make_live(job))
+        attach(job, path, &options);
+    else
+        line_say("cannot attach to pchrun: no memory; this process trains unsupervised");
+}
+
+pch_t *pch_open(const struct pch_options *options)
+{
+    NOT_CANCELLED;
+    struct pch *job = &the_job;
+    if (is_fork(job))
+        return job;
+    pthread_mutex_lock(&job->opening);
+    if (!job->is_open)
+        open_job(job, options);
+    pthread_mutex_unlock(&job->opening);
+    return job;
+}
+
+static void free_paths(struct pch *job)
+{
+    while (job->paths) {
+        struct job_path *path = job->paths;
+        job->paths = path->next;
+        free(path);
+    }
+}
+
+void pch_close(pch_t *job)
+{
+    NOT_CANCELLED;
+    if (!job || is_fork(job))
+        return;
+    pthread_mutex_lock(&job->opening);
+    if (job->is_open) {
+        shield_lower();
+        if (job_live(job) != &nobody)
+            line_close(job);
+        /* The page stays: a call that is under way finds LIVE_OFF there. */
+        atomic_store(&job->live, &nobody);
+        free_paths(job);
+        job->is_open = false;
+    }
+    pthread_mutex_unlock(&job->opening);
+}
+
+int pch_supervised(const pch_t *job)
+{
+    return job && job_can_talk(job_live(job));
+}
+
+uint64_t pch_resume_step(const pch_t *job)
+{
+    return job ? job->resume_step : 0;
+}
+
+const char *pch_resume_path(const pch_t *job)
+{
+    return job && job->resume_path[0] ? job->resume_path : NULL;
+}
+
+/* The training loop */
+
+static bool has_answer(struct pch *job, const void *arg)
+{
+    return job->answer.is_there;
+}
+
+/* Sends what wants an ANSWER, and waits for it. */
+static enum pch_action ask(struct pch *job, const struct procmsg *msg)
+{
+    struct live *live = job_live(job);
+    pthread_mutex_lock(&job->lock);
+    job->answer.is_there = false;
+    job->answer.step = msg->step;
+    pthread_mutex_unlock(&job->lock);
+    if (!line_send(job, msg) || !line_wait(job, has_answer, NULL))
+        return PCH_EXIT;
+    if (job->answer.action == PROC_CONTINUE)
+        return PCH_CONTINUE;
+    atomic_store(&live->state, LIVE_LEAVING);
+    return PCH_EXIT;
+}
+
+/* A LOOK only wakes whoever reads the socket; what counts is the word. */
+static bool gate_has_moved(struct pch *job, const void *arg)
+{
+    const uint64_t *word = arg;
+    return atomic_load(&job_live(job)->supervisor->gate) != *word;
+}
+
+static bool wait_at_gate(struct pch *job, uint64_t step, uint64_t word)
+{
+    struct procmsg msg = {.type = PROCMSG_WAITING, .step = step, .word = word};
+    return line_send(job, &msg) && line_wait(job, gate_has_moved, &word);
+}
+
+static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
+{
+    struct live *live = job_live(job);
+    struct procmsg msg = {.type = PROCMSG_SERVING, .step = step, .tag = gate_tag(word)};
+    pthread_mutex_lock(&job->lock);
+    live->served_tag = gate_tag(word);
+    live->served_step = step;
+    pthread_mutex_unlock(&job->lock);
+    if (!line_send(job, &msg))
+        return PCH_EXIT;
+    live->is_serving = true;
+    live->is_held = gate_ends_run(word);
+    live->must_look = true;
+    return PCH_SAVE;
+}
+
+/* Its save in the background belongs to a round that ends the run: no further step before that is
+ * answered. */
+static enum pch_action hold(struct pch *job)
+{
+    struct live *live = job_live(job);
+    struct procmsg msg = {.type = PROCMSG_HELD, .step = live->served_step, .tag = live->served_tag};
+    live->is_held = false;
+    return ask(job, &msg);
+}
+
+static enum pch_action look(struct pch *job, uint64_t step)
+{
+    struct live *live = job_live(job);
+    for (;;) {
+        if (!page_is_alive(live->supervisor))
+            line_lost(job, "it has died");
+        if (job_state(live) != LIVE_ON)
+            return PCH_EXIT;
+        if (live->is_held && hold(job) == PCH_EXIT)
+            return PCH_EXIT;
+        uint64_t word = atomic_load(&live->supervisor->gate);
+        if (!gate_stops(word, step, live->served_tag) || gate_tag(word) == 0)
+            return PCH_CONTINUE;
+        if (gate_tag(word) == GATE_TAG_LEAVE) {
+            atomic_store(&live->state, LIVE_LEAVING);
+            return PCH_EXIT;
+        }
+        if (gate_is_decided(word))
+            return serve(job, step, word);
+        if (!wait_at_gate(job, step, word))
+            return PCH_EXIT;
+    }
+}
+
+static __attribute__((noinline)) enum pch_action step_slowly(struct pch *job, uint64_t step)
+{
+    NOT_CANCELLED;
+    struct live *live = job_live(job);
+    live->is_serving = false;
+    live->must_look = false;
+    return look(job, step);
+}
+
+enum pch_action pch_step(pch_t *job, uint64_t finished)
+{
+    struct live *live = job ? job_live(job) : &nobody;
+    if (job_state(live) != LIVE_ON)
+        return job_state(live) == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
+    if (atomic_load_explicit(&live->process->phase, memory_order_relaxed) != PCH_TRAIN)
+        atomic_store_explicit(&live->process->phase, PCH_TRAIN, memory_order_relaxed);
+    /* Sequentially consistent: of this process and the supervisor, which stores the gate and then
+     * loads the steps, at least one sees the other (gate.h). */
+    atomic_store(&live->process->step, finished);
+    uint64_t word = atomic_load(&live->supervisor->gate);
+    if (!gate_stops(word, finished, live->served_tag) && !live->must_look &&
+        page_is_alive(live->supervisor))
+        return PCH_CONTINUE;
+    return step_slowly(job, finished);
+}
+
+/* Saves */
+
+/* The round that a save at `step` belongs to, 0: it is the program's own. */
+static uint32_t tag_of(struct pch *job, uint64_t step)
+{
+    struct live *live = job_live(job);
+    pthread_mutex_lock(&job->lock);
+    uint32_t tag = live->served_tag && live->served_step == step ? live->served_tag : 0;
+    pthread_mutex_unlock(&job->lock);
+    return tag;
+}
+
+static void send_failed(struct pch *job, uint64_t step, uint32_t tag, const char *why)
+{
+    struct procmsg msg = {.type = PROCMSG_SAVE_FAILED, .step = step, .tag = tag};
+    str_copy(msg.text, sizeof msg.text, why);
+    line_send(job, &msg);
+}
+
+/* False, and the save reported as failed: a path that was cut could not be found again. */
+static bool describe_save(struct pch *job, struct procmsg *ret, uint64_t step, uint32_t tag,
+                          const char *path)
+{
+    *ret = (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag};
+    if (str_copy(ret->path, sizeof ret->path, path))
+        return true;
+    send_failed(job, step, tag, "the path of the checkpoint is too long (4095 letters at most)");
+    return false;
+}
+
+enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path)
+{
+    NOT_CANCELLED;
+    struct live *live = job ? job_live(job) : &nobody;
+    struct procmsg msg;
+    if (!job_can_talk(live))
+        return job_state(live) == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
+    uint32_t tag = live->is_serving ? live->served_tag : 0;
+    bool is_described = describe_save(job, &msg, step, tag, path);
+    live->is_serving = false;
+    if (!is_described)
+        return PCH_CONTINUE;
+    msg.wants_answer = 1;
+    if (tag)
+        live->is_held = false; /* answered here */
+    return ask(job, &msg);
+}
+
+void pch_durable(pch_t *job, uint64_t step, const char *path)
+{
+    NOT_CANCELLED;
+    struct procmsg msg;
+    if (pch_supervised(job) && describe_save(job, &msg, step, tag_of(job, step), path))
+        line_send(job, &msg);
+}
+
+void pch_save_failed(pch_t *job, uint64_t step, const char *why)
+{
+    NOT_CANCELLED;
+    if (pch_supervised(job))
+        send_failed(job, step, tag_of(job, step), why);
+}
+
+/* The rest */
+
+static bool has_scratch(struct pch *job, const void *arg)
+{
+    const unsigned *ticket = arg;
+    return (int)(job->scratch_answered - *ticket) >= 0;
+}
+
+/* A pointer to `text` that lives as long as the job. Under the lock. */
+static const char *keep_path(struct pch *job, const char *text)
+{
+    for (struct job_path *p = job->paths; p; p = p->next)
+        if (str_is(p->text, text))
+            return p->text;
+    size_t size = strlen(text) + 1;
+    struct job_path *path = malloc(sizeof *path + size);
+    if (!path)
+        return NULL;
+    memcpy(path->text, text, size);
+    path->next = job->paths;
+    job->paths = path;
+    return path->text;
+}
+
+/* Makes the directory and what it lies in. */
+static bool make_directory(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int rc = mkdir(path, 0777);
+        *slash = '/';
+        if (rc != 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+            return false;
+    }
+    return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+const char *pch_scratch_dir(pch_t *job)
+{
+    NOT_CANCELLED;
+    struct procmsg msg = {.type = PROCMSG_SCRATCH};
+    char path[PROCMSG_PATH_MAX] = "";
+    if (!pch_supervised(job))
+        return NULL;
+    /* Answers come in the order of the questions. */
+    pthread_mutex_lock(&job->lock);
+    unsigned ticket = ++job->scratch_asked;
+    pthread_mutex_unlock(&job->lock);
+    if (!line_send(job, &msg) || !line_wait(job, has_scratch, &ticket))
+        return NULL;
+    pthread_mutex_lock(&job->lock);
+    str_copy(path, sizeof path, job->scratch);
+    pthread_mutex_unlock(&job->lock);
+    /* Here and not in the supervisor, which must not wait for a file system. */
+    if (!path[0] || !make_directory(path))
+        return NULL;
+    pthread_mutex_lock(&job->lock);
+    const char *kept = keep_path(job, path);
+    pthread_mutex_unlock(&job->lock);
+    return kept;
+}
+
+void pch_phase(pch_t *job, enum pch_phase phase)
+{
+    struct live *live = job ? job_live(job) : &nobody;
+    if (job_state(live) == LIVE_OFF || (unsigned)phase > PCH_IN_SAVE)
+        return;
+    pthread_mutex_lock(&job->lock);
+    if (job_state(live) != LIVE_OFF && live->process)
+        atomic_store_explicit(&live->process->phase, phase, memory_order_relaxed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* Copies the text while the supervisor may be changing it. False: it was. */
+static bool read_notice(const struct page_supervisor *page, char text[sizeof page->notice_text])
+{
+    uint32_t before = atomic_load_explicit(&page->notice_seq, memory_order_acquire);
+    memcpy(text, page->notice_text, sizeof page->notice_text);
+    atomic_thread_fence(memory_order_acquire);
+    text[sizeof page->notice_text - 1] = '\0';
+    return !(before & 1) && atomic_load_explicit(&page->notice_seq, memory_order_relaxed) == before;
+}
+
+size_t pch_notice(pch_t *job, char *text, size_t size)
+{
+    enum { TRIES = 1000 }; /* it changes seldom; a supervisor that died in the middle never ends */
+    struct live *live = job ? job_live(job) : &nobody;
+    char now[sizeof live->supervisor->notice_text] = "";
+    if (size > 0)
+        text[0] = '\0';
+    if (job_state(live) == LIVE_OFF)
+        return 0;
+    pthread_mutex_lock(&job->lock);
+    int left = job_can_talk(live) ? TRIES : 0;
+    while (left > 0 && !read_notice(live->supervisor, now))
+        left--;
+    pthread_mutex_unlock(&job->lock);
+    if (left == 0)
+        return 0;
+    if (size > 0)
+        str_copy(text, size, now);
+    return strlen(now);
+}
+
+void pch_error(pch_t *job, int code, const char *text)
+{
+    NOT_CANCELLED;
+    struct procmsg msg = {.type = PROCMSG_ERROR, .number = code};
+    str_copy(msg.text, sizeof msg.text, text);
+    if (pch_supervised(job))
+        line_send(job, &msg);
+}
+
+void pch_done(pch_t *job)
+{
+    NOT_CANCELLED;
+    struct procmsg msg = {.type = PROCMSG_DONE};
+    if (!pch_supervised(job))
+        return;
+    pthread_mutex_lock(&job->lock);
+    struct live *live = job_live(job);
+    if (live->process)
+        msg.step = atomic_load(&live->process->step);
+    pthread_mutex_unlock(&job->lock);
+    line_send(job, &msg);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * procpage: the two shared pages of one training process (wire/page.h), as the supervisor holds
+ * them.
+ *
+ * A struct procpage owns its mappings, and its memfds until they are handed over:
+ * procpage_release() ends it. Making one fails when descriptors or memory are short, or on a kernel
+ * before 5.1. The liveness word is the futex of a robust pthread mutex that the making thread
+ * holds: the C library keeps one list of such mutexes per thread for the kernel, so a list entry of
+ * our own would have to be linked into its private structures. The process can read the addresses
+ * in that list, which are of no use to one of the same user. All calls belong to the thread that
+ * made the page.
+ */
+#ifndef PCHRUN_LINK_PROCPAGE_H
+#define PCHRUN_LINK_PROCPAGE_H
+
+#include "base/err.h"
+#include "wire/page.h"
+
+#include <stdint.h>
+
+enum { PROCPAGE_SUPERVISOR, PROCPAGE_PROCESS, PROCPAGE__COUNT };
+
+struct procpage {
+    struct page_supervisor *supervisor; /* NULL: none */
+    const struct page_process *process; /* untrusted */
+    int fd[PROCPAGE__COUNT];            /* -1 once handed over */
+};
+
+struct procpage_notice {
+    const char *text; /* cut to what the page holds */
+    int64_t deadline_ns;
+};
+
+#define PROCPAGE_NONE \
+    {                 \
+        NULL, NULL,   \
+        {             \
+            -1, -1    \
+        }             \
+    }
+
+/* Makes both pages: the word in the gate, `step` in the process's page. */
+MUST_CHECK bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err);
+/* The process has its own copies of the descriptors. */
+void procpage_handed_over(struct procpage *page);
+/* Marks the supervisor as gone for this process, and ends the page. Idempotent. */
+void procpage_release(struct procpage *page);
+
+void procpage_set_notice(struct procpage *page, const struct procpage_notice *notice);
+
+static inline void procpage_set_gate(struct procpage *page, uint64_t word)
+{
+    atomic_store(&page->supervisor->gate, word);
+}
+
+static inline uint64_t procpage_step(const struct procpage *page)
+{
+    return atomic_load(&page->process->step);
+}
+
+#endif

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See procs.h. Read first: unix(7) (SOCK_SEQPACKET, SCM_RIGHTS, SO_PEERCRED).
+ *
+ * A connection starts in the lobby and gets a slot with its ATTACH. It may be closed from within a
+ * call that it made itself; then its memory is kept until that call has returned (procs->busy).
+ */
+#include "link/procs.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "link/procpage.h"
+#include "link/procscratch.h"
+#include "link/rundir.h"
+#include "wire/gate.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    LOBBY_MAX = 64,       /* connected, but not attached yet */
+    AT_ONCE = 16,         /* packets, or connections, before others have their turn */
+    OUT_MAX = 64 * 1024,  /* bytes that wait for one process to read */
+    ATTACH_WAIT_S = 10,   /* from connecting to ATTACH */
+    ACCEPT_BACK_OFF_S = 1 /* when descriptors have run out */
+};
+
+struct conn {
+    struct procs *procs;
+    int fd;
+    int slot;  /* -1: in the lobby */
+    int place; /* in the lobby */
+    int pid;
+    unsigned serial; /* never used twice */
+    bool is_closed;
+    bool is_cut;      /* shut down; its end is about to be read */
+    bool has_scratch; /* was told a scratch directory */
+    struct event *on_read, *on_write, *on_late;
+    struct buf out; /* whole frames that the socket did not take yet */
+    struct procpage page;
+};
+
+struct procs {
+    struct event_base *base;
+    struct procs_calls calls;
+    struct rundir dir;
+    struct sockaddr_un addr;
+    int listen;
+    struct event *on_accept, *on_accept_again;
+    struct conn *slots[PROCS_MAX];
+    struct conn *lobby[LOBBY_MAX];
+    struct conn *busy; /* whose packets are being handled */
+    unsigned serial;
+    uint64_t gate;
+    struct procpage_notice notice;
+    char notice_text[sizeof(((struct page_supervisor *)0)->notice_text)];
+    struct procscratch scratch;
+};
+
+/* Scratch directories */
+
+static void sweep(struct procs *procs, struct scratch_sweep what)
+{
+    procs->calls.sweep(procs->calls.ctx, &what);
+}
+
+static void scratch_release(struct conn *conn)
+{
+    if (conn->has_scratch)
+        sweep(conn->procs, procscratch_of_process(&conn->procs->scratch, conn->serial));
+    conn->has_scratch = false;
+}
+
+void procs_scratch_clear(struct procs *procs)
+{
+    bool any = false;
+    for (int i = 0; i < PROCS_MAX; i++) {
+        if (!procs->slots[i])
+            continue;
+        any |= procs->slots[i]->has_scratch;
+        procs->slots[i]->has_scratch = false;
+    }
+    if (!any)
+        return;
+    sweep(procs, procscratch_of_epoch(&procs->scratch));
+    procscratch_next_epoch(&procs->scratch);
+}
+
+static void scratch_answer(struct conn *conn)
+{
+    struct procmsg msg = {.type = PROCMSG_SCRATCH_DIR};
+    if (procscratch_path(&conn->procs->scratch, conn->serial, msg.path, sizeof msg.path)) {
+        conn->has_scratch = true;
+    } else {
+        msg.path[0] = '\0';
+        str_copy(msg.text, sizeof msg.text, "the path of the scratch directory is too long");
+    }
+    procs_send(conn->procs, conn->slot, &msg);
+}
+
+/* Connections */
+
+static void free_event(struct event **event)
+{
+    if (*event)
+        event_free(*event);
+    *event = NULL;
+}
+
+/* Accepting stops while the lobby is full, and goes on here. */
+static void leave_lobby(struct conn *conn)
+{
+    struct procs *procs = conn->procs;
+    if (conn->place < 0)
+        return;
+    procs->lobby[conn->place] = NULL;
+    conn->place = -1;
+    if (procs->on_accept)
+        event_add(procs->on_accept, NULL);
+}
+
+/* Everything but the memory, which goes when no call of this connection is under way. */
+static void conn_close(struct conn *conn)
+{
+    struct procs *procs = conn->procs;
+    scratch_release(conn);
+    if (conn->slot >= 0)
+        procs->slots[conn->slot] = NULL;
+    leave_lobby(conn);
+    free_event(&conn->on_read);
+    free_event(&conn->on_write);
+    free_event(&conn->on_late);
+    buf_free(&conn->out);
+    procpage_release(&conn->page);
+    fd_close(&conn->fd);
+    conn->is_closed = true;
+    if (procs->busy != conn)
+        free(conn);
+}
+
+static void conn_gone(struct conn *conn)
+{
+    struct procs *procs = conn->procs;
+    int slot = conn->slot, pid = conn->pid;
+    conn_close(conn);
+    if (slot >= 0)
+        procs->calls.gone(procs->calls.ctx, slot, pid);
+}
+
+static bool is_full(int e)
+{
+    return e == EAGAIN || e == EWOULDBLOCK || e == ENOBUFS || e == ENOMEM;
+}
+
+static bool send_frame(int fd, const uint8_t *data, size_t size)
+{
+    return send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+/* Its next read finds the end of the connection, which reports it as gone from within the loop. */
+static void cut_off(struct conn *conn, const char *why)
+{
+    log_warn("procs", "process %d is cut off: %s", conn->pid, why);
+    conn->is_cut = true;
+    shutdown(conn->fd, SHUT_RDWR);
+}
+
+static void on_write(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    struct frame frame;
+    size_t size;
+    while (buf_len(&conn->out) > 0 && frame_parse(FRAME_PROC, buf_bytes(&conn->out),
+                                                  buf_len(&conn->out), &frame, &size) == FRAME_OK) {
+        if (!send_frame(fd, buf_bytes(&conn->out), size)) {
+            /* Anything but a full buffer means that the other side is gone: on_read will see it. */
+            if (!is_full(errno))
+                event_del(conn->on_write);
+            return;
+        }
+        buf_drop(&conn->out, size);
+    }
+    event_del(conn->on_write);
+}
+
+static void conn_send(struct conn *conn, const uint8_t *data, size_t size)
+{
+    if (buf_len(&conn->out) == 0) {
+        if (send_frame(conn->fd, data, size) || !is_full(errno))
+            return;
+    }
+    if (!buf_add(&conn->out, data, size))
+        cut_off(conn, "it does not read what it is sent");
+    else
+        event_add(conn->on_write, NULL);
+}
+
+/* WELCOME takes the pages along. It is the first thing that the process is sent, so there is room.
+ */
+static void send_welcome(struct conn *conn, const uint8_t *data, size_t size)
+{
+    union {
+        char room[CMSG_SPACE(sizeof conn->page.fd)];
+        struct cmsghdr align;
+    } control = {.room = {0}};
+    struct iovec io = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &io,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control.room};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof conn->page.fd);
+    memcpy(CMSG_DATA(head), conn->page.fd, sizeof conn->page.fd);
+    if (sendmsg(conn->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE &&
+        errno != ECONNRESET)
+        cut_off(conn, strerror(errno));
+    procpage_handed_over(&conn->page);
+}
+
+static struct conn *conn_of(const struct procs *procs, int slot)
+{
+    return slot >= 0 && slot < PROCS_MAX ? procs->slots[slot] : NULL;
+}
+
+void procs_send(struct procs *procs, int slot, const struct procmsg *msg)
+{
+    uint8_t frame[FRAME_MAX];
+    struct conn *conn = conn_of(procs, slot);
+    size_t size = procmsg_encode(msg, frame, sizeof frame);
+    if (!conn || conn->is_cut || size == 0)
+        return;
+    log_debug("procs", "slot %d: %s", slot, procmsg_name(msg->type));
+    if (msg->type == PROCMSG_WELCOME && conn->page.fd[0] >= 0)
+        send_welcome(conn, frame, size);
+    else
+        conn_send(conn, frame, size);
+}
+
+void procs_close(struct procs *procs, int slot)
+{
+    struct conn *conn = conn_of(procs, slot);
+    if (conn)
+        conn_close(conn);
+}
+
+/* Before a connection has a slot. A fresh socket has room for it. */
+static void refuse(int fd, const char *why)
+{
+    uint8_t frame[FRAME_MAX];
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_copy(msg.text, sizeof msg.text, why);
+    size_t size = procmsg_encode(&msg, frame, sizeof frame);
+    if (!send_frame(fd, frame, size))
+        log_debug("procs", "cannot tell a process that it is refused: %s", strerror(errno));
+    log_warn("procs", "a process is refused: %s", why);
+}
+
+static int free_place(struct conn *const *places, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!places[i])
+            return i;
+    return -1;
+}
+
+static void take_attach(struct conn *conn, const struct procmsg *msg)
+{
+    struct procs *procs = conn->procs;
+    struct err err;
+    int slot = free_place(procs->slots, PROCS_MAX);
+    if (slot < 0)
+        err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", PROCS_MAX);
+    if (slot < 0 || !procpage_make(&conn->page, procs->gate, msg->step, &err)) {
+        refuse(conn->fd, err.text);
+        conn_close(conn);
+        return;
+    }
+    procpage_set_notice(&conn->page, &procs->notice);
+    free_event(&conn->on_late);
+    leave_lobby(conn);
+    conn->slot = slot;
+    procs->slots[slot] = conn;
+    procs->calls.attached(procs->calls.ctx, slot, conn->pid, msg);
+}
+
+/* False: the process broke the protocol. */
+static bool take_message(struct conn *conn, const struct procmsg *msg)
+{
+    struct procs *procs = conn->procs;
+    bool is_attach = msg->type == PROCMSG_ATTACH;
+    if (msg->type >= PROCMSG_WELCOME || is_attach != (conn->slot < 0))
+        return false;
+    if (is_attach)
+        take_attach(conn, msg);
+    else if (msg->type == PROCMSG_SCRATCH)
+        scratch_answer(conn);
+    else
+        procs->calls.message(procs->calls.ctx, conn->slot, conn->pid, msg);
+    return true;
+}
+
+/* One packet is one frame. False: nothing more to read for now. */
+static bool read_packet(struct conn *conn)
+{
+    uint8_t data[FRAME_MAX + 1]; /* one more, so that a longer packet is seen to be too long */
+    struct frame frame;
+    struct procmsg msg;
+    size_t size;
+    ssize_t n = recv(conn->fd, data, sizeof data, MSG_DONTWAIT);
+    /* A process that ends with unread answers resets the connection, but what it said before is
+     * still there, behind the error. */
+    if (n < 0)
+        return errno == EINTR || errno == ECONNRESET;
+    if (n == 0) {
+        conn_gone(conn);
+        return false;
+    }
+    if (frame_parse(FRAME_PROC, data, (size_t)n, &frame, &size) == FRAME_OK && size == (size_t)n &&
+        procmsg_decode(&frame, &msg)) {
+        log_debug("procs", "process %d: %s", conn->pid, procmsg_name(msg.type));
+        if (take_message(conn, &msg))
+            return true;
+    }
+    log_warn("procs", "process %d breaks the protocol; it is cut off", conn->pid);
+    if (conn->slot < 0)
+        refuse(conn->fd,
+               "this is not the protocol of this pchrun; use the libpch that came with it");
+    conn_gone(conn);
+    return false;
+}
+
+static void on_read(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    struct procs *procs = conn->procs;
+    procs->busy = conn;
+    for (int i = 0; i < AT_ONCE && !conn->is_closed && read_packet(conn); i++)
+        ;
+    procs->busy = NULL;
+    if (conn->is_closed)
+        free(conn);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    log_warn("procs", "process %d connected, but did not attach within %d s", conn->pid,
+             ATTACH_WAIT_S);
+    conn_close(conn);
+}
+
+/* Accepting */
+
+/* The directory is closed to others already; root may look into everything. */
+static bool is_welcome(int fd, int *ret_pid)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+        return false;
+    *ret_pid = who.pid;
+    return who.uid == geteuid() || who.uid == 0;
+}
+
+/* Takes the descriptor in any case. */
+static bool conn_new(struct procs *procs, int fd, int place, int pid)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    if (!conn) {
+        close(fd);
+        return false;
+    }
+    *conn = (struct conn){.procs = procs,
+                          .fd = fd,
+                          .slot = -1,
+                          .place = place,
+                          .pid = pid,
+                          .serial = ++procs->serial,
+                          .page = PROCPAGE_NONE};
+    buf_init(&conn->out, OUT_MAX);
+    procs->lobby[place] = conn;
+    conn->on_read = event_new(procs->base, fd, EV_READ | EV_PERSIST, on_read, conn);
+    conn->on_write = event_new(procs->base, fd, EV_WRITE | EV_PERSIST, on_write, conn);
+    conn->on_late = evtimer_new(procs->base, on_late, conn);
+    struct timeval late = {.tv_sec = ATTACH_WAIT_S};
+    if (!conn->on_read || !conn->on_write || !conn->on_late ||
+        event_add(conn->on_read, NULL) != 0 || event_add(conn->on_late, &late) != 0) {
+        conn_close(conn);
+        return false;
+    }
+    return true;
+}
+
+/* False: not now. */
+static bool accept_one(struct procs *procs)
+{
+    int pid = 0, place = free_place(procs->lobby, LOBBY_MAX);
+    if (place < 0) {
+        event_del(procs->on_accept); /* leave_lobby() */
+        return false;
+    }
+    FD_CLEANUP int fd = accept4(procs->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+            return errno == EINTR || errno == ECONNABORTED;
+        log_warn("procs", "cannot accept a process (%s); trying again in %d s", strerror(errno),
+                 ACCEPT_BACK_OFF_S);
+        struct timeval again = {.tv_sec = ACCEPT_BACK_OFF_S};
+        event_del(procs->on_accept);
+        event_add(procs->on_accept_again, &again);
+        return false;
+    }
+    if (!is_welcome(fd, &pid))
+        refuse(fd, "it belongs to another user");
+    else if (!conn_new(procs, fd_take(&fd), place, pid))
+        log_warn("procs", "no memory for process %d", pid);
+    return true;
+}
+
+static void on_accept(evutil_socket_t fd, short what, void *arg)
+{
+    for (int i = 0; i < AT_ONCE && accept_one(arg); i++)
+        ;
+}
+
+static void on_accept_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct procs *procs = arg;
+    event_add(procs->on_accept, NULL);
+}
+
+/* Begin and end */
+
+static void found_stale(void *ctx, const char *name)
+{
+    struct procs *procs = ctx;
+    log_info("procs", "removing %s/%s, left behind by a pchrun that is dead", procs->dir.base,
+             name);
+    sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
+}
+
+static bool listen_events(struct procs *procs, struct err *err)
+{
+    procs->on_accept =
+        event_new(procs->base, procs->listen, EV_READ | EV_PERSIST, on_accept, procs);
+    procs->on_accept_again = evtimer_new(procs->base, on_accept_again, procs);
+    if (!procs->on_accept || !procs->on_accept_again || event_add(procs->on_accept, NULL) != 0)
+        return err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
+    return true;
+}
+
+struct procs *procs_new(struct event_base *base, const struct procs_options *options,
+                        const struct procs_calls *calls, struct err *err)
+{
+    struct procs *procs = calloc(1, sizeof *procs);
+    if (!procs) {
+        err_set(err, ERR_SYSTEM, errno, "no memory for the processes");
+        return NULL;
+    }
+    procs->base = base;
+    procs->calls = *calls;
+    procs->gate = GATE_OPEN;
+    procs->notice = (struct procpage_notice){procs->notice_text, CLOCK_NEVER};
+    procs->listen = -1;
+    if (!rundir_make(options->run_dir, &procs->dir, &procs->listen, err)) {
+        free(procs);
+        return NULL;
+    }
+    rundir_socket(&procs->dir, &procs->addr);
+    const char *scratch = options->scratch_dir ? options->scratch_dir : procs->dir.path;
+    if (!procscratch_init(&procs->scratch, scratch, options->node_rank, err) ||
+        !listen_events(procs, err)) {
+        procs_free(procs);
+        return NULL;
+    }
+    return procs;
+}
+
+void procs_clean(struct procs *procs)
+{
+    rundir_find_stale(&procs->dir, found_stale, procs);
+    if (!str_is(procs->scratch.dir, procs->dir.path))
+        sweep(procs, procscratch_of_earlier(&procs->scratch));
+}
+
+void procs_free(struct procs *procs)
+{
+    if (!procs)
+        return;
+    free_event(&procs->on_accept);
+    free_event(&procs->on_accept_again);
+    fd_close(&procs->listen);
+    for (int i = 0; i < PROCS_MAX; i++)
+        if (procs->slots[i])
+            conn_close(procs->slots[i]);
+    for (int i = 0; i < LOBBY_MAX; i++)
+        if (procs->lobby[i])
+            conn_close(procs->lobby[i]);
+    /* Only a scratch directory can be in its way, whose removal is under way. */
+    if (!rundir_remove(&procs->dir)) {
+        const char *name = strrchr(procs->dir.path, '/') + 1;
+        sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
+    }
+    free(procs);
+}
+
+const char *procs_socket_path(const struct procs *procs)
+{
+    return procs->addr.sun_path;
+}
+
+void procs_gate(struct procs *procs, uint64_t word)
+{
+    procs->gate = word;
+    for (int i = 0; i < PROCS_MAX; i++)
+        if (procs->slots[i])
+            procpage_set_gate(&procs->slots[i]->page, word);
+}
+
+void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX])
+{
+    for (int i = 0; i < PROCS_MAX; i++)
+        ret[i] = procs->slots[i] ? procpage_step(&procs->slots[i]->page) : 0;
+}
+
+void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)
+{
+    str_copy(procs->notice_text, sizeof procs->notice_text, text);
+    procs->notice.deadline_ns = deadline_ns;
+    for (int i = 0; i < PROCS_MAX; i++)
+        if (procs->slots[i])
+            procpage_set_notice(&procs->slots[i]->page, &procs->notice);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See rundir.h. Read first: unix(7), flock(2).
+ */
+#include "link/rundir.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STALE_MAX = 64 };
+
+/* What a directory of ours adds to its base: "/pchrun.XXXXXX/socket". */
+#define ADDED_LEN (sizeof "/" RUNDIR_PREFIX "XXXXXX/socket" - 1)
+
+static void path_in(const char *dir, const char *name, char ret[PATH_MAX])
+{
+    snprintf(ret, PATH_MAX, "%s/%s", dir, name);
+}
+
+/* The lock file gets its name only when it is locked, so that nobody finds it unlocked. */
+static bool make_lock(struct rundir *dir, struct err *err)
+{
+    char made[PATH_MAX], name[PATH_MAX];
+    path_in(dir->path, "lock.new", made);
+    path_in(dir->path, "lock", name);
+    FD_CLEANUP int fd = open(made, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make %s", made);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || rename(made, name) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot lock %s", made);
+        unlink(made);
+        return false;
+    }
+    dir->lock = fd_take(&fd);
+    return true;
+}
+
+void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    str_copy(ret->sun_path, sizeof ret->sun_path, dir->path);
+    str_addf(ret->sun_path, sizeof ret->sun_path, "/socket");
+}
+
+static bool make_socket(const struct rundir *dir, int *ret, struct err *err)
+{
+    struct sockaddr_un addr;
+    rundir_socket(dir, &addr);
+    FD_CLEANUP int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
+    if (bind(fd, (struct sockaddr *)&addr, sizeof addr) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot bind %s", addr.sun_path);
+    if (chmod(addr.sun_path, 0600) != 0 || listen(fd, SOMAXCONN) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot listen at %s", addr.sun_path);
+    *ret = fd_take(&fd);
+    return true;
+}
+
+static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struct err *err)
+{
+    struct rundir dir = {.lock = -1};
+    if (base[0] != '/')
+        return err_set(err, ERR_USAGE, 0, "%s is not an absolute path", base);
+    if (!str_copy(dir.base, sizeof dir.base - ADDED_LEN, base))
+        return err_set(err, ERR_USAGE, 0, "%s is too long for a Unix socket's path (%zu at most)",
+                       base, sizeof dir.base - ADDED_LEN - 1);
+    str_copy(dir.path, sizeof dir.path, base);
+    str_addf(dir.path, sizeof dir.path, "/" RUNDIR_PREFIX "XXXXXX");
+    if (!mkdtemp(dir.path))
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a directory in %s", base);
+    /* mkdtemp obeys the umask. */
+    if (chmod(dir.path, 0700) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot set the mode of %s", dir.path);
+        rundir_remove(&dir);
+        return false;
+    }
+    if (!make_lock(&dir, err) || !make_socket(&dir, ret_listen, err)) {
+        rundir_remove(&dir);
+        return false;
+    }
+    *ret = dir;
+    return true;
+}
+
+bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
+{
+    const char *bases[] = {wanted, getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
+    char tried[sizeof err->text] = "";
+    for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
+        struct err why;
+        if (!bases[i] || !bases[i][0])
+            continue;
+        if (make_in(bases[i], ret, ret_listen, &why))
+            return true;
+        if (i == 0)
+            log_warn("procs", "run_dir cannot be used (%s); trying others", why.text);
+        str_addf(tried, sizeof tried, "%s%s", tried[0] ? "; " : "", why.text);
+    }
+    return err_set(err, ERR_SYSTEM, 0,
+                   "no directory for the socket; set --run-dir to one that is writable (%s)",
+                   tried);
+}
+
+bool rundir_remove(struct rundir *dir)
+{
+    char path[PATH_MAX];
+    path_in(dir->path, "socket", path);
+    unlink(path);
+    if (dir->lock >= 0) {
+        path_in(dir->path, "lock", path);
+        unlink(path);
+    }
+    fd_close(&dir->lock);
+    return rmdir(dir->path) == 0 || errno == ENOENT;
+}
+
+/* Ours to judge: a directory of this user, whose lock nobody holds. */
+static bool is_stale(int base, const char *name)
+{
+    struct stat st;
+    FD_CLEANUP int dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &st) != 0 || st.st_uid != geteuid())
+        return false;
+    FD_CLEANUP int lock = openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    return lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0;
+}
+
+void rundir_find_stale(const struct rundir *dir, void (*found)(void *ctx, const char *name),
+                       void *ctx)
+{
+    DIR *stream = opendir(dir->base);
+    if (!stream)
+        return;
+    int left = STALE_MAX;
+    struct dirent *entry;
+    while (left > 0 && (entry = readdir(stream))) {
+        if (!str_starts(entry->d_name, RUNDIR_PREFIX) || !is_stale(dirfd(stream), entry->d_name))
+            continue;
+        left--;
+        found(ctx, entry->d_name);
+    }
+    closedir(stream);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rundir: the supervisor's private directory, where its sockets are.
+ *
+ * `<base>/pchrun.XXXXXX`, mode 0700, with a file `lock` that its owner holds locked (flock) for as
+ * long as it lives; so a directory whose lock can be had is a dead one's, whatever has become of
+ * the process number. A struct rundir is ended by rundir_remove(), which removes only what
+ * rundir_make() made. Main thread.
+ */
+#ifndef PCHRUN_LINK_RUNDIR_H
+#define PCHRUN_LINK_RUNDIR_H
+
+#include "base/err.h"
+
+#include <sys/un.h>
+
+#define RUNDIR_PREFIX "pchrun."
+
+struct rundir {
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    char base[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    int lock; /* -1: there is none */
+};
+
+/* Tries, in this order, `wanted` (may be NULL), XDG_RUNTIME_DIR, TMPDIR, /tmp and /dev/shm; takes
+ * the first in which a directory can be made and a Unix socket be bound, listening at *ret_listen
+ * (SOCK_SEQPACKET, non-blocking, mode 0600) as `<path>/socket`. The error names every one that was
+ * tried. */
+MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen,
+                            struct err *err);
+/* The socket's path. Lives as long as the rundir. */
+void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret);
+/* Removes socket, lock and directory. False: something else is in the directory, which stays (errno
+ * says why). */
+bool rundir_remove(struct rundir *dir);
+
+/* Calls back with the name of each directory beside ours whose owner is dead, at most 64. */
+void rundir_find_stale(const struct rundir *dir, void (*found)(void *ctx, const char *name),
+                       void *ctx);
+
+#endif
