@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pchclient: a training process on a string. It reads one command per line from standard input,
+ * does it through libpch, and prints one line: the command's name and what came of it. At the end
+ * of the input it exits with 0, so a driver that dies leaves nothing behind. An unknown command
+ * exits with 2.
+ *
+ *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N] [bare]
+ *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
+ *   phase N · notice · error CODE TEXT · scratch · done · close
+ *   train FROM TO MS [PATH]   a loop of steps that each take MS milliseconds
+ *   storm N                   every call N times, from four threads at once, beside N steps and
+ * saves fork                      what a fork finds; it lives until `reap` reap ends the fork raise
+ * SIGTERM to itself scribble                  writes over all that it can reach of the shared
+ * memory closefds                  closes every descriptor but the standard streams exit CODE
+ *
+ * Built three times: against libpch.so, against libpch.a without any shared library, and with
+ * libpch.so opened at run time (PCHCLIENT_DLOPEN, its path).
+ */
+#include "pch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef PCHCLIENT_DLOPEN
+#include <dlfcn.h>
+#define API(f)                                                                                     \
+    f(open) f(supervised) f(resume_step) f(resume_path) f(scratch_dir) f(step) f(saved) f(durable) \
+        f(save_failed) f(phase) f(notice) f(error) f(done) f(close)
+#define MEMBER(name) __typeof__(&pch_##name) name;
+#define LOAD(name)   load(library, "pch_" #name, &pch.name, sizeof pch.name);
+static struct {
+    API(MEMBER)
+} pch;
+static void load(void *library, const char *name, void *ret, size_t size)
+{
+    void *symbol = dlsym(library, name);
+    if (!symbol) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    memcpy(ret, &symbol, size);
+}
+static void load_library(void)
+{
+    void *library = dlopen(PCHCLIENT_DLOPEN, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    API(LOAD)
+    /* libpch stays, since it leaves handlers behind. */
+    dlclose(library);
+}
+#define P(name) pch.name
+#else
+static void load_library(void)
+{
+}
+#define P(name) pch_##name
+#endif
+
+static pch_t *job;
+static pid_t fork_pid = -1;
+static int fork_pipe[2] = {-1, -1};
+
+static const char *action_name(enum pch_action action)
+{
+    static const char *const names[] = {"continue", "save", "exit"};
+    return names[action];
+}
+
+static void do_open(char *words)
+{
+    struct pch_options o = PCH_OPTIONS_INIT;
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        unsigned long long n = 0;
+        char name[32] = "";
+        if (sscanf(word, "%31[a-z_]=%llu", name, &n) < 1)
+            exit(2);
+        if (!strcmp(name, "rank"))
+            o.rank = (int)n;
+        else if (!strcmp(name, "local_rank"))
+            o.local_rank = (int)n;
+        else if (!strcmp(name, "world"))
+            o.world_size = (int)n;
+        else if (!strcmp(name, "local_world"))
+            o.local_world_size = (int)n;
+        else if (!strcmp(name, "first"))
+            o.first_step = n;
+        else if (!strcmp(name, "stride"))
+            o.stride = n;
+        else if (!strcmp(name, "last"))
+            o.last_step = n;
+        else if (!strcmp(name, "bare"))
+            o.flags = PCH_NO_SHIELD;
+        else
+            exit(2);
+    }
+    pch_t *first = job;
+    job = P(open)(&o);
+    const char *path = P(resume_path)(job);
+    printf("open supervised=%d same=%d resume=%llu path=%s\n", P(supervised)(job),
+           first == NULL || first == job, (unsigned long long)P(resume_step)(job),
+           path ? path : "-");
+}
+
+struct durable {
+    uint64_t step;
+    const char *path;
+};
+
+static void *durable_thread(void *arg)
+{
+    struct durable *d = arg;
+    P(durable)(job, d->step, d->path);
+    return NULL;
+}
+
+static void do_durable(uint64_t step, const char *path)
+{
+    pthread_t thread;
+    struct durable d = {step, path};
+    if (pthread_create(&thread, NULL, durable_thread, &d) != 0 || pthread_join(thread, NULL) != 0)
+        exit(2);
+    printf("durable %llu\n", (unsigned long long)step);
+}
+
+static void *storm_thread(void *arg)
+{
+    unsigned long long n = *(unsigned long long *)arg;
+    char text[300];
+    for (unsigned long long i = 1; i <= n; i++) {
+        P(phase)(job, PCH_EVAL);
+        P(notice)(job, text, sizeof text);
+        P(durable)(job, i, "/durable");
+        P(save_failed)(job, i, "failed");
+        P(error)(job, (int)i, "error");
+        if (!P(scratch_dir)(job) || !P(supervised)(job))
+            exit(2);
+    }
+    return NULL;
+}
+
+static void do_storm(unsigned long long n)
+{
+    pthread_t threads[4];
+    int bad = 0;
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, storm_thread, &n) != 0)
+            exit(2);
+    for (unsigned long long i = 1; i <= n; i++) {
+        bad += P(step)(job, i) != PCH_CONTINUE;
+        bad += P(saved)(job, i, "/saved") != PCH_CONTINUE;
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    printf("storm %llu bad=%d\n", n, bad);
+}
+
+static void do_train(char *words)
+{
+    unsigned long long step, to, ms;
+    char path[4096] = "";
+    if (sscanf(words, "%llu %llu %llu %4095s", &step, &to, &ms, path) < 3)
+        exit(2);
+    enum pch_action action = PCH_CONTINUE;
+    while (step < to && action != PCH_EXIT) {
+        nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
+        action = P(step)(job, ++step);
+        if (action == PCH_SAVE) {
+            printf("train saves %llu\n", step);
+            fflush(stdout);
+            action = P(saved)(job, step, path[0] ? path : NULL);
+        }
+    }
+    printf("train %llu %s\n", step, action_name(action));
+}
+
+static int term_is_default(void)
+{
+    struct sigaction now;
+    return sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+}
+
+static int count_sockets(void)
+{
+    int n = 0;
+    char name[64], link[256];
+    for (int fd = 3; fd < 256; fd++) {
+        snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        ssize_t len = readlink(name, link, sizeof link - 1);
+        if (len > 0) {
+            link[len] = '\0';
+            n += strncmp(link, "socket:", 7) == 0;
+        }
+    }
+    return n;
+}
+
+/* The pages of the shared memory that this process has mapped. */
+static int find_pages(const char *name, unsigned char **ret)
+{
+    char line[512];
+    int n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long start;
+        if (strstr(line, name) && sscanf(line, "%lx", &start) == 1) {
+            *ret = (unsigned char *)start;
+            n++;
+        }
+    }
+    if (maps)
+        fclose(maps);
+    return n;
+}
+
+static void do_fork(void)
+{
+    unsigned char *page;
+    if (pipe(fork_pipe) != 0)
+        exit(2);
+    fflush(stdout);
+    fork_pid = fork();
+    if (fork_pid == 0) {
+        char c;
+        close(fork_pipe[1]);
+        int supervised = P(supervised)(job);
+        const char *step = action_name(P(step)(job, 999999));
+        const char *saved = action_name(P(saved)(job, 999999, NULL));
+        P(done)(job);
+        int same = P(open)(NULL) == job;
+        const char *scratch = P(scratch_dir)(job);
+        P(close)(job);
+        printf(
+            "fork supervised=%d step=%s saved=%s same=%d term=%s scratch=%s sockets=%d pages=%d\n",
+            supervised, step, saved, same, term_is_default() ? "default" : "ours",
+            scratch ? scratch : "-", count_sockets(), find_pages("pch-", &page));
+        fflush(stdout);
+        if (read(fork_pipe[0], &c, 1) < 0)
+            _exit(1);
+        _exit(0);
+    }
+    close(fork_pipe[0]);
+}
+
+static void do_clone(void)
+{
+    int status = -1;
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        if (P(supervised)(job) || P(step)(job, 999999) != PCH_CONTINUE)
+            _exit(3);
+        kill(getpid(), SIGTERM);
+        _exit(4);
+    }
+    waitpid(pid, &status, 0);
+    printf("clone exit=%d signal=%d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+           WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+static int stranger = -1;
+
+static void do_closefds(void)
+{
+    int pair[2];
+    for (int fd = 3; fd < 256; fd++)
+        close(fd);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0)
+        exit(2);
+    stranger = dup2(pair[1], 200);
+    for (int fd = 3; fd < 100; fd++)
+        dup2(pair[0], fd);
+    printf("closefds\n");
+}
+
+static void do_strangers(void)
+{
+    char data[64];
+    printf("strangers %d\n", recv(stranger, data, sizeof data, MSG_DONTWAIT) >= 0);
+}
+
+static void do_reap(void)
+{
+    int status = -1;
+    close(fork_pipe[1]);
+    waitpid(fork_pid, &status, 0);
+    printf("reap %d\n", status);
+}
+
+/* The supervisor's page must neither be writable nor become so, by the mapping or by a new one. */
+static void do_scribble(void)
+{
+    unsigned char *own = NULL, *theirs = NULL;
+    int n = find_pages("pch-process", &own), m = find_pages("pch-supervisor", &theirs);
+    int rc = m == 1 ? mprotect(theirs, 4096, PROT_READ | PROT_WRITE) : 0;
+    int why = errno;
+    if (n == 1)
+        memset(own, 0xff, 4096);
+    printf("scribble own=%d supervisor=%d mprotect=%s\n", n, m,
+           rc == 0 ? "allowed" : strerror(why));
+}
+
+static void do_notice(void)
+{
+    char text[300];
+    size_t n = P(notice)(job, text, sizeof text);
+    printf("notice %zu %s\n", n, text);
+}
+
+static void do_scratch(void)
+{
+    const char *path = P(scratch_dir)(job);
+    printf("scratch %s\n", path ? path : "-");
+}
+
+static void do_raise(void)
+{
+    kill(getpid(), SIGTERM);
+    printf("raise survived\n");
+}
+
+/* Commands that take a step and a text. */
+static int do_save_command(const char *name, const char *rest)
+{
+    unsigned long long step = 0;
+    char text[8192] = "";
+    sscanf(rest, "%llu %8191[^\n]", &step, text);
+    const char *path = text[0] ? text : NULL;
+    if (!strcmp(name, "step")) {
+        printf("step %llu %s\n", step, action_name(P(step)(job, step)));
+    } else if (!strcmp(name, "saved")) {
+        printf("saved %llu %s\n", step, action_name(P(saved)(job, step, path)));
+    } else if (!strcmp(name, "durable")) {
+        do_durable(step, path);
+    } else if (!strcmp(name, "failed")) {
+        P(save_failed)(job, step, text);
+        printf("failed %llu\n", step);
+    } else if (!strcmp(name, "error")) {
+        P(error)(job, (int)step, text);
+        printf("error %llu\n", step);
+    } else if (!strcmp(name, "phase")) {
+        P(phase)(job, (enum pch_phase)step);
+        printf("phase %llu\n", step);
+    } else if (!strcmp(name, "storm")) {
+        do_storm(step);
+    } else if (!strcmp(name, "exit")) {
+        fflush(stdout);
+        exit((int)step);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static void do_command(const char *name, char *rest)
+{
+    if (!strcmp(name, "open")) {
+        do_open(rest);
+    } else if (!strcmp(name, "train")) {
+        do_train(rest);
+    } else if (!strcmp(name, "notice")) {
+        do_notice();
+    } else if (!strcmp(name, "scratch")) {
+        do_scratch();
+    } else if (!strcmp(name, "fork")) {
+        do_fork();
+    } else if (!strcmp(name, "reap")) {
+        do_reap();
+    } else if (!strcmp(name, "raise")) {
+        do_raise();
+    } else if (!strcmp(name, "scribble")) {
+        do_scribble();
+    } else if (!strcmp(name, "done")) {
+        P(done)(job);
+        printf("done\n");
+    } else if (!strcmp(name, "close")) {
+        P(close)(job);
+        printf("close supervised=%d step=%s term=%s\n", P(supervised)(job),
+               action_name(P(step)(job, 1)), term_is_default() ? "default" : "ours");
+    } else if (!strcmp(name, "closefds")) {
+        do_closefds();
+    } else if (!strcmp(name, "strangers")) {
+        do_strangers();
+    } else if (!strcmp(name, "clone")) {
+        do_clone();
+    } else if (!do_save_command(name, rest)) {
+        fprintf(stderr, "pchclient: unknown command %s\n", name);
+        exit(2);
+    }
+}
+
+int main(void)
+{
+    char line[16384];
+    load_library();
+    while (fgets(line, sizeof line, stdin)) {
+        char *rest = line + strcspn(line, " \n");
+        if (*rest)
+            *rest++ = '\0';
+        rest[strcspn(rest, "\n")] = '\0';
+        do_command(line, rest);
+        fflush(stdout);
+    }
+    return 0;
+}

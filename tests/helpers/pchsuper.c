@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pchsuper: the smallest supervisor, to be killed. It listens, prints `socket PATH`, welcomes every
+ * process (`attached SLOT`, `gone SLOT`), holds all at the tentative gate of the step in its first
+ * argument, if there is one, and prints `waiting SLOT`. It ends at the end of its standard input.
+ */
+#include "base/err.h"
+#include "link/procs.h"
+#include "wire/gate.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct procs *procs;
+
+static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
+{
+    struct procmsg welcome = {.type = PROCMSG_WELCOME, .rank = slot, .world_size = 1};
+    procs_send(procs, slot, &welcome);
+    printf("attached %d\n", slot);
+    fflush(stdout);
+}
+
+static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
+{
+    if (msg->type == PROCMSG_WAITING)
+        printf("waiting %d\n", slot);
+    fflush(stdout);
+}
+
+static void on_gone(void *ctx, int slot, int pid)
+{
+    printf("gone %d\n", slot);
+    fflush(stdout);
+}
+
+static void on_sweep(void *ctx, const struct scratch_sweep *what)
+{
+    scratch_sweep(what);
+}
+
+static void on_input(evutil_socket_t fd, short what, void *base)
+{
+    if (getchar() == EOF)
+        event_base_loopbreak(base);
+}
+
+int main(int argc, char **argv)
+{
+    struct err err;
+    struct procs_calls calls = {
+        .attached = on_attached, .message = on_message, .gone = on_gone, .sweep = on_sweep};
+    struct procs_options options = {.node_rank = 0};
+    struct event_base *base = event_base_new();
+    procs = procs_new(base, &options, &calls, &err);
+    if (!procs) {
+        fprintf(stderr, "pchsuper: %s\n", err.text);
+        return 1;
+    }
+    procs_clean(procs);
+    if (argc > 1)
+        procs_gate(procs, gate_make(strtoull(argv[1], NULL, 10), 1, false, false));
+    printf("socket %s\n", procs_socket_path(procs));
+    fflush(stdout);
+    struct event *input = event_new(base, 0, EV_READ | EV_PERSIST, on_input, base);
+    event_add(input, NULL);
+    event_base_dispatch(base);
+    event_free(input);
+    procs_free(procs);
+    event_base_free(base);
+    return 0;
+}

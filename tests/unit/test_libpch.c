@@ -1,0 +1,842 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libpch against a real procs: the library runs in a process of its own (tests/helpers/pchclient),
+ * the supervisor's side in the test.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "wire/gate.h"
+#include "world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct world world;
+
+static void set_up(void)
+{
+    world_init(&world);
+}
+
+static void tear_down(void)
+{
+    world_free(&world);
+}
+
+TestSuite(libpch, .init = set_up, .fini = tear_down);
+
+static struct client *start(void)
+{
+    return client_start(&world, NULL, NULL);
+}
+
+static struct client *attached(void)
+{
+    struct client *c = start();
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    return c;
+}
+
+static void end_well(struct client *c)
+{
+    cr_expect_str_eq(client_stderr(c), "");
+    cr_expect_eq(client_end(c), 0);
+    world_expect(&world, CALL_GONE, 0);
+    cr_expect(world_is_quiet(&world));
+}
+
+static void set_gate(uint64_t step, uint32_t round, bool decided, bool ends_run)
+{
+    procs_gate(world.procs, gate_make(step, round, decided, ends_run));
+}
+
+static void answer(const struct call *call, enum procmsg_action action)
+{
+    struct procmsg msg = {.type = PROCMSG_ANSWER, .step = call->msg.step, .action = action};
+    procs_send(world.procs, call->slot, &msg);
+}
+
+static uint64_t step_of(int slot)
+{
+    uint64_t steps[PROCS_MAX];
+    procs_read_steps(world.procs, steps);
+    return steps[slot];
+}
+
+Test(libpch, without_supervisor_all_is_a_no_op)
+{
+    static const char *const env[] = {"PCH_SOCKET=", NULL};
+    struct client *c = client_start(
+        &world, (const char *const[]){"/usr/bin/env", "-u", "PCH_SOCKET", PCHCLIENT, NULL}, env);
+    client_say(c, "open");
+    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    client_say(c, "saved 1 /a");
+    client_expect(c, "saved 1 continue");
+    client_say(c, "scratch");
+    client_expect(c, "scratch -");
+    client_say(c, "notice");
+    client_expect(c, "notice 0 ");
+    client_say(c, "done");
+    client_expect(c, "done");
+    cr_expect_str_eq(client_stderr(c), "");
+    cr_expect_eq(client_end(c), 0);
+    cr_expect(world_is_quiet(&world));
+}
+
+Test(libpch, attaches_with_options_and_resumes)
+{
+    world.welcome.step = 70;
+    str_copy(world.welcome.path, sizeof world.welcome.path, "/ckpt/70");
+    struct client *c = start();
+    client_say(c, "open rank=5 local_rank=1 world=8 local_world=2 first=70 stride=10 last=900");
+    client_expect(c, "open supervised=1 same=1 resume=70 path=/ckpt/70");
+    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    cr_expect_eq(call->pid, client_pid(c));
+    cr_expect_eq(call->msg.rank, 5);
+    cr_expect_eq(call->msg.local_rank, 1);
+    cr_expect_eq(call->msg.world_size, 8);
+    cr_expect_eq(call->msg.local_world_size, 2);
+    cr_expect_eq(call->msg.first_step, 70);
+    cr_expect_eq(call->msg.stride, 10);
+    cr_expect_eq(call->msg.last_step, 900);
+    cr_expect_eq(call->msg.flags, PROCMSG_FLAG_SHIELD);
+    /* Opening twice gives the same, and does not attach twice. */
+    client_say(c, "open rank=9");
+    client_expect(c, "open supervised=1 same=1 resume=70 path=/ckpt/70");
+    end_well(c);
+}
+
+Test(libpch, true_step_is_in_the_page_before_it_is_attached)
+{
+    world.is_silent = true;
+    struct client *c = start();
+    client_say(c, "open rank=0 world=1 first=41");
+    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    cr_expect_eq(step_of(call->slot), 41);
+    procs_send(world.procs, call->slot, &world.welcome);
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    client_say(c, "step 42");
+    client_expect(c, "step 42 continue");
+    cr_expect_eq(step_of(call->slot), 42);
+    end_well(c);
+}
+
+Test(libpch, refusal_is_said_once_and_training_goes_on)
+{
+    world.is_silent = true;
+    struct client *c = start();
+    client_say(c, "open rank=7 world=2");
+    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    struct procmsg no = {.type = PROCMSG_REFUSED, .text = "rank 7 does not lie in a world of 2"};
+    procs_send(world.procs, call->slot, &no);
+    procs_close(world.procs, call->slot);
+    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_say(c, "open");
+    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    const char *said = client_stderr(c);
+    cr_expect(strstr(said, "rank 7 does not lie in a world of 2"), "%s", said);
+    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "one line: %s", said);
+    cr_expect_eq(client_end(c), 0);
+    /* procs_close() reports nothing. */
+    cr_expect(world_is_quiet(&world));
+}
+
+struct env_case {
+    const char *env[12];
+    int rank, local_rank, world_size, local_world_size;
+};
+
+Test(libpch, ranks_come_from_the_nearest_launcher)
+{
+    static const struct env_case cases[] = {
+        {{NULL}, -1, -1, -1, -1},
+        {{"PCH_RANK=3", "PCH_LOCAL_RANK=1", "PCH_WORLD_SIZE=4", NULL}, 3, 1, 4, -1},
+        {{"RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", NULL}, 3, 1, 4, 2},
+        {{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
+          "OMPI_COMM_WORLD_LOCAL_SIZE=1", NULL},
+         3,
+         0,
+         4,
+         1},
+        {{"SLURM_PROCID=2", "SLURM_LOCALID=0", "SLURM_NTASKS=3", "SLURM_NTASKS_PER_NODE=1(x3)",
+          NULL},
+         2,
+         0,
+         3,
+         -1},
+        /* pchrun's own ranks win over what it was itself started with, */
+        {{"PCH_RANK=9", "PCH_WORLD_SIZE=16", "SLURM_PROCID=1", "SLURM_NTASKS=2", NULL},
+         9,
+         -1,
+         16,
+         -1},
+        {{"PCH_RANK=0", "PCH_WORLD_SIZE=1", "SLURM_PROCID=0", "SLURM_NTASKS=8", NULL},
+         0,
+         -1,
+         1,
+         -1},
+        {{"PCH_RANK=9", "PCH_WORLD_SIZE=16", "RANK=1", "WORLD_SIZE=2", NULL}, 9, -1, 16, -1},
+        /* but not over torchrun's, below it. */
+        {{"PCH_RANK=1", "PCH_WORLD_SIZE=2", "RANK=13", "LOCAL_RANK=5", "WORLD_SIZE=16",
+          "LOCAL_WORLD_SIZE=8", NULL},
+         13,
+         5,
+         16,
+         8},
+        /* What is not a number is not said. */
+        {{"PCH_RANK=x", "PCH_WORLD_SIZE=-1", NULL}, -1, -1, -1, -1},
+        {{"RANK=-3", "WORLD_SIZE=99999999999", NULL}, -1, -1, -1, -1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct client *c = client_start(&world, NULL, cases[i].env);
+        client_say(c, "open");
+        client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+        const struct procmsg *msg = &world_expect(&world, CALL_ATTACHED, 0)->msg;
+        cr_expect_eq(msg->rank, cases[i].rank, "case %zu", i);
+        cr_expect_eq(msg->local_rank, cases[i].local_rank, "case %zu", i);
+        cr_expect_eq(msg->world_size, cases[i].world_size, "case %zu", i);
+        cr_expect_eq(msg->local_world_size, cases[i].local_world_size, "case %zu", i);
+        end_well(c);
+    }
+}
+
+Test(libpch, options_win_over_the_environment)
+{
+    static const char *const env[] = {
+        "PCH_RANK=3",         "PCH_LOCAL_RANK=1",      "PCH_WORLD_SIZE=4",
+        "PCH_RESUME_STEP=12", "PCH_RESUME_PATH=/c/12", NULL};
+    world.welcome.step = 12;
+    struct client *c = client_start(&world, NULL, env);
+    client_say(c, "open rank=2");
+    client_expect(c, "open supervised=1 same=1 resume=12 path=/c/12");
+    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    cr_expect_eq(call->msg.rank, 2);
+    cr_expect_eq(call->msg.local_rank, 1);
+    cr_expect_eq(call->msg.first_step, 12);
+    cr_expect_eq(step_of(call->slot), 12);
+    end_well(c);
+}
+
+/* The whole of a round: tentative, proposed again, decided, saved, committed, lifted. */
+Test(libpch, one_round)
+{
+    struct client *c = attached();
+    client_say(c, "step 4");
+    client_expect(c, "step 4 continue");
+    set_gate(5, 1, false, false);
+    client_say(c, "step 5");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_WAITING);
+    cr_expect_eq(call->msg.step, 5);
+    cr_expect_eq(call->msg.word, gate_make(5, 1, false, false));
+    cr_expect_eq(step_of(call->slot), 5);
+
+    /* Proposed again, above it: it goes on, with no other message than LOOK. */
+    struct procmsg look = {.type = PROCMSG_LOOK};
+    set_gate(7, 1, false, false);
+    procs_send(world.procs, call->slot, &look);
+    client_expect(c, "step 5 continue");
+    client_say(c, "step 6");
+    client_expect(c, "step 6 continue");
+
+    client_say(c, "step 7");
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_WAITING);
+    set_gate(7, 1, true, false);
+    procs_send(world.procs, call->slot, &look);
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+    cr_expect_eq(call->msg.step, 7);
+    cr_expect_eq(call->msg.tag, 1);
+    client_expect(c, "step 7 save");
+
+    client_say(c, "saved 7 /ckpt/7");
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    cr_expect_eq(call->msg.step, 7);
+    cr_expect_eq(call->msg.tag, 1);
+    cr_expect_eq(call->msg.wants_answer, 1);
+    cr_expect_str_eq(call->msg.path, "/ckpt/7");
+    answer(call, PROC_CONTINUE);
+    client_expect(c, "saved 7 continue");
+
+    /* It has served this round: the gate, still down, does not stop it again. */
+    client_say(c, "step 8");
+    client_expect(c, "step 8 continue");
+    procs_gate(world.procs, GATE_OPEN);
+    client_say(c, "step 9");
+    client_expect(c, "step 9 continue");
+    /* A save of its own is not the round's. */
+    client_say(c, "saved 9 /own/9");
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    cr_expect_eq(call->msg.tag, 0);
+    answer(call, PROC_CONTINUE);
+    client_expect(c, "saved 9 continue");
+
+    /* The next round ends the run. */
+    set_gate(10, 2, true, true);
+    client_say(c, "step 12");
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+    cr_expect_eq(call->msg.step, 12);
+    cr_expect_eq(call->msg.tag, 2);
+    client_expect(c, "step 12 save");
+    client_say(c, "saved 12");
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    cr_expect_str_eq(call->msg.path, "");
+    answer(call, PROC_EXIT);
+    client_expect(c, "saved 12 exit");
+    client_say(c, "step 13");
+    client_expect(c, "step 13 exit");
+    end_well(c);
+}
+
+/* The gate moves while a process is on its way to it, and no LOOK comes: it looks by itself. */
+Test(libpch, a_lost_look_costs_a_second_not_the_run)
+{
+    struct client *c = attached();
+    set_gate(1, 1, false, false);
+    client_say(c, "step 1");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_WAITING);
+    procs_gate(world.procs, GATE_OPEN);
+    client_expect(c, "step 1 continue");
+    end_well(c);
+}
+
+Test(libpch, answers_to_another_question_are_dropped)
+{
+    struct client *c = attached();
+    struct procmsg stale = {.type = PROCMSG_ANSWER, .step = 3, .action = PROC_EXIT};
+    /* One that nobody waits for, */
+    procs_send(world.procs, 0, &stale);
+    client_say(c, "step 3");
+    client_expect(c, "step 3 continue");
+    client_say(c, "saved 4 /a");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    cr_expect_eq(call->msg.tag, 0, "its own save");
+    /* and some for another step, before and after the right one. */
+    procs_send(world.procs, 0, &stale);
+    answer(call, PROC_CONTINUE);
+    procs_send(world.procs, 0, &stale);
+    client_expect(c, "saved 4 continue");
+    client_say(c, "saved 5 /a");
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    procs_send(world.procs, 0, &stale);
+    answer(call, PROC_CONTINUE);
+    client_expect(c, "saved 5 continue");
+    client_say(c, "step 6");
+    client_expect(c, "step 6 continue");
+    end_well(c);
+}
+
+Test(libpch, leave_gate_ends_the_loop_without_a_save)
+{
+    struct client *c = attached();
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    procs_gate(world.procs, gate_leave());
+    client_say(c, "step 2");
+    client_expect(c, "step 2 exit");
+    procs_gate(world.procs, GATE_OPEN);
+    client_say(c, "step 3");
+    client_expect(c, "step 3 exit");
+    /* It can still say why it goes. */
+    client_say(c, "done");
+    client_expect(c, "done");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 2);
+    end_well(c);
+}
+
+Test(libpch, durable_from_another_thread_in_a_round_that_goes_on)
+{
+    struct client *c = attached();
+    set_gate(3, 1, true, false);
+    client_say(c, "step 3");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+    client_expect(c, "step 3 save");
+    client_say(c, "step 4");
+    client_expect(c, "step 4 continue");
+    client_say(c, "durable 3 /c/3");
+    client_expect(c, "durable 3");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    cr_expect_eq(call->msg.tag, 1);
+    cr_expect_eq(call->msg.wants_answer, 0);
+    /* A save of its own, of another step, is not the round's. */
+    client_say(c, "durable 4 /c/4");
+    client_expect(c, "durable 4");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED)->msg.tag, 0);
+    client_say(c, "step 5");
+    client_expect(c, "step 5 continue");
+    end_well(c);
+}
+
+/* A rank whose save of the last round runs in the background trains no further (async.pml). */
+Test(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
+{
+    struct client *c = attached();
+    set_gate(3, 1, true, true);
+    client_say(c, "step 3");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+    client_expect(c, "step 3 save");
+    client_say(c, "durable 3 /c/3");
+    client_expect(c, "durable 3");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    client_say(c, "step 4");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_HELD);
+    cr_expect_eq(call->msg.step, 3);
+    cr_expect_eq(call->msg.tag, 1);
+    answer(call, PROC_EXIT);
+    client_expect(c, "step 4 exit");
+    end_well(c);
+}
+
+Test(libpch, a_failed_save_is_reported_and_the_answer_awaited)
+{
+    struct client *c = attached();
+    set_gate(3, 1, true, true);
+    client_say(c, "step 3");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+    client_expect(c, "step 3 save");
+    client_say(c, "failed 3 no space left");
+    client_expect(c, "failed 3");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVE_FAILED);
+    cr_expect_eq(call->msg.tag, 1);
+    cr_expect_str_eq(call->msg.text, "no space left");
+    client_say(c, "step 4");
+    call = world_expect(&world, CALL_MESSAGE, PROCMSG_HELD);
+    procs_gate(world.procs, GATE_OPEN);
+    answer(call, PROC_CONTINUE);
+    client_expect(c, "step 4 continue");
+    end_well(c);
+}
+
+Test(libpch, a_path_that_does_not_fit_is_a_failed_save)
+{
+    char path[PROCMSG_PATH_MAX + 1];
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    struct client *c = attached();
+    client_say(c, "saved 3 %s", path);
+    client_expect(c, "saved 3 continue");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SAVE_FAILED);
+    end_well(c);
+}
+
+Test(libpch, notice_error_phase_and_done)
+{
+    struct client *c = attached();
+    client_say(c, "notice");
+    client_expect(c, "notice 0 ");
+    procs_notice(world.procs, "SIGTERM, 25 s left", CLOCK_NEVER);
+    client_say(c, "notice");
+    client_expect(c, "notice 18 SIGTERM, 25 s left");
+    procs_notice(world.procs, "", CLOCK_NEVER);
+    client_say(c, "notice");
+    client_expect(c, "notice 0 ");
+    client_say(c, "error 17 out of memory");
+    client_expect(c, "error 17");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_ERROR);
+    cr_expect_eq(call->msg.number, 17);
+    cr_expect_str_eq(call->msg.text, "out of memory");
+    client_say(c, "phase 2");
+    client_expect(c, "phase 2");
+    client_say(c, "step 6");
+    client_expect(c, "step 6 continue");
+    client_say(c, "done");
+    client_expect(c, "done");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 6);
+    end_well(c);
+}
+
+Test(libpch, what_is_in_force_is_there_when_it_attaches)
+{
+    set_gate(1, 4, true, false);
+    procs_notice(world.procs, "spot", CLOCK_NEVER);
+    struct client *c = attached();
+    client_say(c, "notice");
+    client_expect(c, "notice 4 spot");
+    client_say(c, "step 1");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING)->msg.tag, 4);
+    client_expect(c, "step 1 save");
+    end_well(c);
+}
+
+Test(libpch, close_detaches_and_a_later_open_attaches_anew)
+{
+    struct client *c = attached();
+    client_say(c, "close");
+    client_expect(c, "close supervised=0 step=continue term=default");
+    world_expect(&world, CALL_GONE, 0);
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    client_say(c, "step 2");
+    client_expect(c, "step 2 continue");
+    cr_expect_eq(step_of(0), 2);
+    end_well(c);
+}
+
+/* Whoever waits reads for all: no answer is lost, whichever thread finds it. */
+Test(libpch, every_thread_may_call)
+{
+    enum { N = 100 };
+    struct client *c = attached();
+    world.is_storm = true;
+    client_say(c, "storm %d", N);
+    client_expect(c, "storm %d bad=0", N);
+    world.is_storm = false;
+    cr_expect_eq(world.counts[PROCMSG_SAVED], 4 * N + N);
+    cr_expect_eq(world.counts[PROCMSG_SAVE_FAILED], 4 * N);
+    cr_expect_eq(world.counts[PROCMSG_ERROR], 4 * N);
+    cr_expect_eq(step_of(0), N);
+    end_well(c);
+}
+
+Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
+{
+    char first[PATH_MAX], file[PATH_MAX + 8];
+    struct client *c = attached();
+    client_say(c, "scratch");
+    const char *line = client_line(c);
+    cr_assert(str_starts(line, "scratch /"), "%s", line);
+    str_copy(first, sizeof first, line + 8);
+    struct stat st;
+    cr_assert(stat(first, &st) == 0 && S_ISDIR(st.st_mode));
+    cr_expect_eq(st.st_mode & 0777, 0700);
+    snprintf(file, sizeof file, "%s/sub", first);
+    cr_assert_eq(mkdir(file, 0700), 0);
+    client_say(c, "scratch");
+    client_expect(c, "scratch %s", first);
+
+    procs_scratch_clear(world.procs);
+    cr_expect(stat(first, &st) != 0 && errno == ENOENT, "removed after the commit");
+    client_say(c, "scratch");
+    line = client_line(c);
+    cr_expect(str_starts(line, "scratch /") && !str_is(line + 8, first),
+              "another one, so that a slow removal cannot hit it: %s", line);
+    str_copy(first, sizeof first, line + 8);
+    cr_expect_eq(stat(first, &st), 0);
+    end_well(c);
+    cr_expect(stat(first, &st) != 0 && errno == ENOENT, "removed at the end");
+}
+
+Test(libpch, a_fork_is_not_attached)
+{
+    struct client *c = attached();
+    client_say(c, "fork");
+    client_expect(c, "fork supervised=0 step=continue saved=continue same=1 term=default "
+                     "scratch=- sockets=0 pages=0");
+    /* The parent is as it was, */
+    client_say(c, "step 4");
+    client_expect(c, "step 4 continue");
+    cr_expect_eq(step_of(0), 4);
+    client_say(c, "saved 4");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    answer(call, PROC_CONTINUE);
+    client_expect(c, "saved 4 continue");
+    /* and its end is seen at once, although the fork lives on. */
+    cr_assert_eq(kill(client_pid(c), SIGKILL), 0);
+    world_expect(&world, CALL_GONE, 0);
+    client_end(c);
+}
+
+Test(libpch, grandchildren_attach_by_themselves)
+{
+    static const char *const argv[] = {"/bin/sh", "-c", "\"$0\"; exit $?", PCHCLIENT, NULL};
+    struct client *c = client_start(&world, argv, NULL);
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    cr_expect_neq(world_expect(&world, CALL_ATTACHED, 0)->pid, client_pid(c));
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    end_well(c);
+}
+
+static void try_build(const char *program)
+{
+    const char *argv[] = {program, NULL};
+    struct client *c = client_start(&world, argv, NULL);
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    set_gate(2, 1, true, false);
+    client_say(c, "step 2");
+    client_expect(c, "step 2 save");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+    client_say(c, "saved 2 /c/2");
+    answer(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED), PROC_CONTINUE);
+    client_expect(c, "saved 2 continue");
+    client_say(c, "raise");
+    client_expect(c, "raise survived");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
+    end_well(c);
+}
+
+Test(libpch, works_when_opened_at_run_time)
+{
+    try_build(PCHCLIENT_DL);
+}
+
+#ifdef PCHCLIENT_STATIC
+Test(libpch, works_in_a_static_program)
+{
+    try_build(PCHCLIENT_STATIC);
+}
+#endif
+
+Test(libpch, shield_turns_a_term_into_a_notice)
+{
+    struct client *c = attached();
+    client_say(c, "raise");
+    client_expect(c, "raise survived");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
+    /* Also while it waits: no byte of it lands in what the training thread says. */
+    client_say(c, "saved 1 /c/1");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    client_say(c, "raise");
+    answer(call, PROC_CONTINUE);
+    client_expect(c, "saved 1 continue");
+    client_expect(c, "raise survived");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
+    end_well(c);
+}
+
+static void expect_killed_by_term(struct client *c)
+{
+    int status = client_end(c);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "status %x", status);
+}
+
+Test(libpch, shield_lets_the_supervisor_s_own_term_through)
+{
+    /* The test is the supervisor. */
+    struct client *c = attached();
+    cr_assert_eq(kill(client_pid(c), SIGTERM), 0);
+    world_expect(&world, CALL_GONE, 0);
+    expect_killed_by_term(c);
+}
+
+Test(libpch, shield_can_be_declined)
+{
+    struct client *c = start();
+    client_say(c, "open bare");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
+    client_say(c, "raise");
+    world_expect(&world, CALL_GONE, 0);
+    expect_killed_by_term(c);
+}
+
+Test(libpch, shield_keeps_out_of_the_way_of_the_program_s_own_handler)
+{
+    /* nohup's way: ignored before the program starts. */
+    static const char *const argv[] = {"/bin/sh", "-c", "trap '' TERM; exec \"$0\"", PCHCLIENT,
+                                       NULL};
+    struct client *c = client_start(&world, argv, NULL);
+    client_say(c, "open");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
+    client_say(c, "raise");
+    client_expect(c, "raise survived");
+    end_well(c);
+}
+
+Test(libpch, scribbling_reaches_only_its_own_page)
+{
+    struct client *c = attached();
+    client_say(c, "scribble");
+    client_expect(c, "scribble own=1 supervisor=1 mprotect=Permission denied");
+    cr_expect_eq(step_of(0), UINT64_MAX, "passed on as it is, for the core to judge");
+    client_say(c, "step 3");
+    client_expect(c, "step 3 continue");
+    end_well(c);
+}
+
+/* A daemon's habit: it closes all descriptors, and its own files get the numbers. */
+Test(libpch, a_program_that_closes_its_socket_is_told_to_leave)
+{
+    struct client *c = attached();
+    client_say(c, "closefds");
+    client_expect(c, "closefds");
+    client_say(c, "durable 1 /c/1");
+    client_expect(c, "durable 1");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 exit");
+    client_say(c, "strangers");
+    client_expect(c, "strangers 0");
+    cr_expect(strstr(client_stderr(c), "this program has closed its socket"));
+    world_expect(&world, CALL_GONE, 0);
+    /* Neither does the shield write into a stranger's file. */
+    client_say(c, "raise");
+    int status = client_end(c);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
+Test(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
+{
+    world.is_silent = true;
+    struct client *c = start();
+    client_say(c, "open rank=0 world=1");
+    procs_close(world.procs, world_expect(&world, CALL_ATTACHED, 0)->slot);
+    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 exit");
+    cr_expect_eq(client_end(c), 0);
+}
+
+/* Not by fork(2): no handler of the C library runs in it, but the kernel has wiped the page. */
+Test(libpch, a_clone_is_not_attached)
+{
+    struct client *c = attached();
+    client_say(c, "clone");
+    client_expect(c, "clone exit=-1 signal=15");
+    client_say(c, "step 4");
+    client_expect(c, "step 4 continue");
+    cr_expect_eq(step_of(0), 4);
+    end_well(c);
+}
+
+Test(libpch, being_let_go_ends_every_wait)
+{
+    struct client *c = attached();
+    client_say(c, "saved 1 /c/1");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    procs_close(world.procs, 0);
+    client_expect(c, "saved 1 exit");
+    client_say(c, "step 2");
+    client_expect(c, "step 2 exit");
+    client_say(c, "durable 2 /c/2");
+    client_expect(c, "durable 2");
+    const char *said = client_stderr(c);
+    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "said once: %s", said);
+    cr_expect_eq(client_end(c), 0);
+    cr_expect(world_is_quiet(&world));
+}
+
+/* Supervisors that are killed, in a process of their own. */
+
+static struct client *start_super(const char *gate, char socket[256])
+{
+    const char *argv[] = {PCHSUPER, gate, NULL};
+    char runtime[128];
+    snprintf(runtime, sizeof runtime, "XDG_RUNTIME_DIR=%s", world.dir);
+    const char *env[] = {runtime, NULL};
+    struct client *super = client_start(&world, argv, env);
+    const char *line = client_line(super);
+    cr_assert(str_starts(line, "socket "), "%s", line);
+    snprintf(socket, 256, "PCH_SOCKET=%s", line + 7);
+    return super;
+}
+
+static struct client *start_at(const char *socket)
+{
+    const char *argv[] = {"/usr/bin/env", socket, PCHCLIENT, NULL};
+    return client_start(&world, argv, NULL);
+}
+
+static void kill_super(struct client *super)
+{
+    cr_assert_eq(kill(client_pid(super), SIGKILL), 0);
+    client_end(super);
+}
+
+/* What a killed supervisor leaves behind is for the next one to remove. */
+static void expect_next_removes_it(const char *socket)
+{
+    char gone[256], next[256];
+    struct stat st;
+    str_copy(gone, sizeof gone, socket + strlen("PCH_SOCKET="));
+    cr_expect_eq(stat(gone, &st), 0, "%s", gone);
+    struct client *super = start_super(NULL, next);
+    cr_expect(stat(gone, &st) != 0 && errno == ENOENT, "%s", gone);
+    cr_expect_eq(stat(procs_socket_path(world.procs), &st), 0, "and not that of a living one");
+    cr_expect_eq(client_end(super), 0);
+}
+
+Test(libpch, supervisor_killed_in_mid_training)
+{
+    char socket[256];
+    struct client *super = start_super(NULL, socket), *c = start_at(socket);
+    client_say(c, "open rank=0 world=1");
+    client_expect(super, "attached 0");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    kill_super(super);
+    client_say(c, "step 2");
+    client_expect(c, "step 2 exit");
+    client_say(c, "saved 2 /c/2");
+    client_expect(c, "saved 2 exit");
+    client_say(c, "step 3");
+    client_expect(c, "step 3 exit");
+    const char *said = client_stderr(c);
+    cr_expect(strstr(said, "pchrun is gone"), "%s", said);
+    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "said once: %s", said);
+    /* Without a supervisor there is no shield. */
+    client_say(c, "raise");
+    expect_killed_by_term(c);
+    expect_next_removes_it(socket);
+}
+
+Test(libpch, supervisor_killed_while_a_process_waits_at_the_gate)
+{
+    char socket[256];
+    struct client *super = start_super("2", socket), *c = start_at(socket);
+    client_say(c, "open rank=0 world=1");
+    client_expect(super, "attached 0");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    client_say(c, "step 2");
+    client_expect(super, "waiting 0");
+    kill_super(super);
+    client_expect(c, "step 2 exit");
+    cr_expect_eq(client_end(c), 0);
+    expect_next_removes_it(socket);
+}
+
+Test(libpch, supervisor_killed_before_a_process_attaches)
+{
+    char socket[256];
+    struct client *super = start_super(NULL, socket), *c = start_at(socket);
+    kill_super(super);
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 exit");
+    cr_expect(strstr(client_stderr(c), "pchrun is gone"));
+    cr_expect_eq(client_end(c), 0);
+    expect_next_removes_it(socket);
+}
+
+Test(libpch, supervisor_that_ends_in_order_lets_its_processes_go)
+{
+    char socket[256];
+    struct stat st;
+    struct client *super = start_super(NULL, socket), *c = start_at(socket);
+    client_say(c, "open rank=0 world=1");
+    client_expect(super, "attached 0");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    cr_expect_eq(client_end(super), 0);
+    cr_expect_neq(stat(socket + strlen("PCH_SOCKET="), &st), 0, "it takes its socket along");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 exit");
+    cr_expect_eq(client_end(c), 0);
+}
+
+Test(libpch, no_socket_there_is_said_and_training_goes_on)
+{
+    struct client *c = start_at("PCH_SOCKET=/nonexistent/pchrun.x/socket");
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    cr_expect(strstr(client_stderr(c), "/nonexistent/pchrun.x/socket"));
+    cr_expect_eq(client_end(c), 0);
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * procs against processes that do not use libpch, or not as they should. They are sockets of the
+ * test itself: what reaches procs is the same.
+ */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "wire/gate.h"
+#include "wire/page.h"
+#include "world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static struct world world;
+
+static void set_up(void)
+{
+    world_init(&world);
+}
+
+static void tear_down(void)
+{
+    world_free(&world);
+}
+
+TestSuite(procs, .init = set_up, .fini = tear_down);
+
+static int dial(void)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    str_copy(addr.sun_path, sizeof addr.sun_path, procs_socket_path(world.procs));
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    return fd;
+}
+
+static void say(int fd, const struct procmsg *msg)
+{
+    uint8_t frame[FRAME_MAX];
+    size_t size = procmsg_encode(msg, frame, sizeof frame);
+    cr_assert_gt(size, 0);
+    cr_assert_eq(send(fd, frame, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+static void say_attach(int fd)
+{
+    say(fd, &(struct procmsg){.type = PROCMSG_ATTACH, .rank = 0, .world_size = 1, .step = 5});
+}
+
+static bool is_readable(void *arg)
+{
+    char c;
+    return recv(*(int *)arg, &c, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno == ECONNRESET;
+}
+
+/* The next message of procs; false at the end of the connection. The descriptors that come with it
+ * go to fds. */
+static bool hear(int fd, struct procmsg *ret, int fds[2])
+{
+    uint8_t data[FRAME_MAX];
+    union {
+        char room[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec io = {data, sizeof data};
+    struct msghdr head = {.msg_iov = &io,
+                          .msg_iovlen = 1,
+                          .msg_control = &control,
+                          .msg_controllen = sizeof control.room};
+    struct frame frame;
+    size_t size;
+    world_wait(&world, is_readable, &fd, "an answer");
+    ssize_t n = recvmsg(fd, &head, MSG_CMSG_CLOEXEC);
+    if (n < 0 && errno == ECONNRESET)
+        n = recvmsg(fd, &head, MSG_CMSG_CLOEXEC);
+    if (n <= 0)
+        return false;
+    cr_assert_eq(frame_parse(FRAME_PROC, data, (size_t)n, &frame, &size), FRAME_OK);
+    cr_assert(procmsg_decode(&frame, ret));
+    struct cmsghdr *c = CMSG_FIRSTHDR(&head);
+    if (fds && c)
+        memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+    return true;
+}
+
+static void expect_end(int fd)
+{
+    struct procmsg msg;
+    cr_expect(!hear(fd, &msg, NULL), "%s instead of the end", procmsg_name(msg.type));
+    close(fd);
+}
+
+static void expect_refused(int fd, const char *why)
+{
+    struct procmsg msg;
+    cr_assert(hear(fd, &msg, NULL), "the end without a word");
+    cr_expect_eq(msg.type, PROCMSG_REFUSED);
+    cr_expect(strstr(msg.text, why), "%s", msg.text);
+    expect_end(fd);
+}
+
+static int attach(void)
+{
+    struct procmsg msg;
+    int fds[2] = {-1, -1};
+    int fd = dial();
+    say_attach(fd);
+    world_expect(&world, CALL_ATTACHED, 0);
+    cr_assert(hear(fd, &msg, fds));
+    cr_assert_eq(msg.type, PROCMSG_WELCOME);
+    close(fds[0]);
+    close(fds[1]);
+    return fd;
+}
+
+static void detach(int fd)
+{
+    close(fd);
+    world_expect(&world, CALL_GONE, 0);
+}
+
+Test(procs, directory_and_socket_are_private)
+{
+    struct stat st;
+    char dir[PATH_MAX];
+    str_copy(dir, sizeof dir, procs_socket_path(world.procs));
+    cr_expect_eq(stat(dir, &st), 0);
+    cr_expect_eq(st.st_mode, S_IFSOCK | 0600);
+    *strrchr(dir, '/') = '\0';
+    cr_expect_eq(stat(dir, &st), 0);
+    cr_expect_eq(st.st_mode, S_IFDIR | 0700);
+    cr_expect(str_starts(dir, world.dir), "%s", dir);
+}
+
+Test(procs, pages_are_sealed)
+{
+    struct procmsg msg;
+    int fds[2] = {-1, -1};
+    int fd = dial();
+    say_attach(fd);
+    world_expect(&world, CALL_ATTACHED, 0);
+    cr_assert(hear(fd, &msg, fds));
+    for (int i = 0; i < 2; i++) {
+        cr_expect(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
+        cr_expect(ftruncate(fds[i], 0) != 0 && errno == EPERM, "page %d can be cut", i);
+        cr_expect(ftruncate(fds[i], 1 << 20) != 0 && errno == EPERM, "page %d can grow", i);
+        cr_expect(fcntl(fds[i], F_ADD_SEALS, F_SEAL_WRITE) != 0, "page %d can be sealed", i);
+    }
+    cr_expect_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0), MAP_FAILED);
+    /* Opened anew it is the same file, with the same seals. */
+    char name[64];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fds[0]);
+    int again = open(name, O_RDWR | O_CLOEXEC);
+    cr_expect(again < 0 || write(again, "x", 1) < 0);
+    cr_expect_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
+    fd_close(&again);
+    struct page_supervisor *s = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
+    struct page_process *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+    cr_assert(s != MAP_FAILED && p != MAP_FAILED);
+    cr_expect_eq(s->magic, PAGE_MAGIC);
+    cr_expect_eq(s->alive, (uint32_t)getpid());
+    cr_expect_eq(p->step, 5);
+    procs_gate(world.procs, gate_make(9, 1, true, false));
+    cr_expect_eq(s->gate, gate_make(9, 1, true, false));
+    /* Let go: it finds the supervisor gone. */
+    procs_close(world.procs, 0);
+    cr_expect(!page_is_alive(s));
+    munmap(s, 4096);
+    munmap(p, 4096);
+    close(fds[0]);
+    close(fds[1]);
+    expect_end(fd);
+    cr_expect(world_is_quiet(&world));
+}
+
+static void expect_cut_off(const void *data, size_t size)
+{
+    int fd = attach();
+    cr_assert_eq(send(fd, data, size, MSG_NOSIGNAL), (ssize_t)size);
+    expect_end(fd);
+    world_expect(&world, CALL_GONE, 0);
+}
+
+Test(procs, garbage_is_cut_off)
+{
+    uint8_t frame[FRAME_MAX + 100] = {0};
+    expect_cut_off("GET / HTTP/1.1\r\n", 16);
+    expect_cut_off("\x50", 1);
+    memset(frame, 0xff, sizeof frame);
+    expect_cut_off(frame, sizeof frame);
+    /* A good frame, but too long, too short, of another version, with a tail, of an unknown type.
+     */
+    struct procmsg msg = {.type = PROCMSG_DONE, .step = 7};
+    size_t size = procmsg_encode(&msg, frame, sizeof frame);
+    expect_cut_off(frame, size - 1);
+    expect_cut_off(frame, size + 1);
+    frame[2]++;
+    expect_cut_off(frame, size);
+    frame[2]--;
+    frame[3] = 63;
+    expect_cut_off(frame, size);
+    frame[3] = PROCMSG_DONE;
+    frame[6] = 0xff;
+    expect_cut_off(frame, sizeof frame);
+}
+
+Test(procs, what_only_a_supervisor_says_is_cut_off)
+{
+    uint8_t frame[FRAME_MAX];
+    struct procmsg msg = {.type = PROCMSG_WELCOME};
+    size_t size = procmsg_encode(&msg, frame, sizeof frame);
+    expect_cut_off(frame, size);
+}
+
+Test(procs, attaching_twice_is_cut_off)
+{
+    int fd = attach();
+    say_attach(fd);
+    expect_end(fd);
+    world_expect(&world, CALL_GONE, 0);
+}
+
+Test(procs, a_stranger_is_told_before_it_is_cut_off)
+{
+    int fd = dial();
+    say(fd, &(struct procmsg){.type = PROCMSG_DONE});
+    expect_refused(fd, "protocol");
+    fd = dial();
+    cr_assert_eq(send(fd, "hello", 5, MSG_NOSIGNAL), 5);
+    expect_refused(fd, "protocol");
+    cr_expect(world_is_quiet(&world), "nobody was attached, nobody is gone");
+}
+
+/* What a process says right before its end is heard, although it left an answer unread, which
+ * resets the connection. */
+Test(procs, last_words_are_heard)
+{
+    int fd = attach();
+    procs_send(world.procs, 0, &(struct procmsg){.type = PROCMSG_LOOK});
+    say(fd, &(struct procmsg){.type = PROCMSG_ERROR, .number = 9, .text = "why"});
+    say(fd, &(struct procmsg){.type = PROCMSG_DONE, .step = 8});
+    close(fd);
+    cr_expect_str_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_ERROR)->msg.text, "why");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 8);
+    world_expect(&world, CALL_GONE, 0);
+}
+
+Test(procs, a_process_that_does_not_read_is_cut_off)
+{
+    struct procmsg msg = {.type = PROCMSG_SCRATCH_DIR};
+    memset(msg.path, 'x', sizeof msg.path - 1);
+    int fd = attach(), other = attach(), size = 4096;
+    cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size), 0);
+    for (int i = 0; i < 1000; i++)
+        procs_send(world.procs, 0, &msg);
+    cr_expect_eq(world_expect(&world, CALL_GONE, 0)->slot, 0);
+    close(fd);
+    /* The others do not notice. */
+    say(other, &(struct procmsg){.type = PROCMSG_DONE});
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->slot, 1);
+    detach(other);
+}
+
+/* What does not fit into the socket's buffer comes later, whole and in order. */
+Test(procs, what_has_to_wait_comes_in_order)
+{
+    enum { N = 35 }; /* more than a socket takes, less than procs keeps */
+    struct procmsg msg = {.type = PROCMSG_SCRATCH_DIR};
+    memset(msg.path, 'x', sizeof msg.path - 1);
+    int fd = attach();
+    for (int i = 0; i < N; i++) {
+        snprintf(msg.text, sizeof msg.text, "%d", i);
+        procs_send(world.procs, 0, &msg);
+    }
+    for (int i = 0; i <= N; i++) {
+        struct procmsg got;
+        cr_assert(hear(fd, &got, NULL), "the end after %d", i);
+        cr_assert_eq(atoi(got.text), i);
+        /* There is room again, but others have come before. */
+        snprintf(msg.text, sizeof msg.text, "%d", N);
+        if (i == 1)
+            procs_send(world.procs, 0, &msg);
+    }
+    detach(fd);
+}
+
+Test(procs, places_are_limited_and_free_again)
+{
+    static int fds[PROCS_MAX];
+    struct procmsg msg;
+    for (int i = 0; i < PROCS_MAX; i++)
+        fds[i] = attach();
+    int fd = dial();
+    say_attach(fd);
+    expect_refused(fd, "all 256 places");
+    /* One leaves: its slot is the next one's. */
+    close(fds[77]);
+    cr_expect_eq(world_expect(&world, CALL_GONE, 0)->slot, 77);
+    fds[77] = dial();
+    say_attach(fds[77]);
+    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    cr_expect_eq(call->slot, 77);
+    cr_assert(hear(fds[77], &msg, NULL));
+    /* calls[] is full; nothing is expected of the end but that it comes. */
+    for (int i = 0; i < PROCS_MAX; i++) {
+        procs_close(world.procs, i);
+        expect_end(fds[i]);
+    }
+}
+
+/* They are not refused: processes that start all at once may be slow to say ATTACH. */
+Test(procs, connections_that_say_nothing_wait_outside)
+{
+    enum { LOBBY = 64 };
+    int fds[LOBBY];
+    for (int i = 0; i < LOBBY; i++)
+        fds[i] = dial();
+    int fd = dial();
+    say_attach(fd);
+    struct timeval run = {.tv_usec = 100000};
+    event_base_loopexit(world.base, &run);
+    event_base_dispatch(world.base);
+    cr_expect(world_is_quiet(&world), "there is no place for it yet");
+    say_attach(fds[20]);
+    world_expect(&world, CALL_ATTACHED, 0);
+    world_expect(&world, CALL_ATTACHED, 0);
+    close(fd);
+    for (int i = 0; i < LOBBY; i++)
+        close(fds[i]);
+    world_expect(&world, CALL_GONE, 0);
+    world_expect(&world, CALL_GONE, 0);
+}
+
+Test(procs, a_connection_that_does_not_attach_is_closed_in_time)
+{
+    int64_t begin = clock_now_ns();
+    int fd = dial(), other = attach();
+    expect_end(fd);
+    int64_t took = clock_now_ns() - begin;
+    cr_expect(took > 9 * NS_PER_S && took < 15 * NS_PER_S, "%lld ns", (long long)took);
+    say(other, &(struct procmsg){.type = PROCMSG_DONE});
+    world_expect(&world, CALL_MESSAGE, PROCMSG_DONE);
+    detach(other);
+}
+
+static void on_over(evutil_socket_t fd, short what, void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* Out of descriptors, it does not spin, and accepts when there are some again. */
+Test(procs, accepting_waits_out_a_lack_of_descriptors)
+{
+    struct rlimit old, tight;
+    bool is_over = false;
+    int fd = dial(), top = dup(0), turns = 0;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    tight = old;
+    tight.rlim_cur = (rlim_t)top;
+    close(top);
+    struct event *over = evtimer_new(world.base, on_over, &is_over);
+    evtimer_add(over, (&(struct timeval){.tv_usec = 300000}));
+    /* The lowest free number is `top`: from here on every new descriptor is one too many. */
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    while (!is_over) {
+        event_base_loop(world.base, EVLOOP_ONCE);
+        turns++;
+    }
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    event_free(over);
+    cr_expect_lt(turns, 10);
+    cr_expect(world_is_quiet(&world));
+    say_attach(fd);
+    world_expect(&world, CALL_ATTACHED, 0);
+    detach(fd);
+}
+
+static bool slot_is_closed_in_call;
+
+static void close_at_once(void *ctx, int slot, int pid, const struct procmsg *msg)
+{
+    struct procs **procs = ctx;
+    procs_close(*procs, slot);
+    slot_is_closed_in_call = true;
+}
+
+static void nothing(void *ctx, int slot, int pid)
+{
+}
+
+static void do_sweep(void *ctx, const struct scratch_sweep *what)
+{
+    scratch_sweep(what);
+}
+
+static bool is_set(void *arg)
+{
+    return *(bool *)arg;
+}
+
+Test(procs, a_slot_may_be_closed_from_inside_of_a_call)
+{
+    struct err err;
+    struct procs *mine = NULL, *usual = world.procs;
+    struct procs_calls calls = {.attached = close_at_once,
+                                .message = close_at_once,
+                                .gone = nothing,
+                                .sweep = do_sweep,
+                                .ctx = &mine};
+    struct procs_options options = {.run_dir = world.dir};
+    mine = world.procs = procs_new(world.base, &options, &calls, &err);
+    cr_assert(mine, "%s", err.text);
+    int fd = dial();
+    say_attach(fd);
+    say(fd, &(struct procmsg){.type = PROCMSG_DONE});
+    world_wait(&world, is_set, &slot_is_closed_in_call, "the call");
+    expect_end(fd);
+    procs_free(mine);
+    world.procs = usual;
+}
+
+/* Directories */
+
+static void expect_dir(const char *run_dir, const char *expected)
+{
+    struct err err;
+    struct stat st;
+    char path[PATH_MAX];
+    struct procs_calls calls = {.sweep = do_sweep};
+    struct procs_options options = {.run_dir = run_dir};
+    struct procs *procs = procs_new(world.base, &options, &calls, &err);
+    cr_assert(procs, "%s", err.text);
+    procs_clean(procs);
+    str_copy(path, sizeof path, procs_socket_path(procs));
+    cr_expect(str_starts(path, expected), "%s", path);
+    cr_expect(stat(path, &st) == 0 && st.st_mode == (S_IFSOCK | 0600), "%o", st.st_mode);
+    *strrchr(path, '/') = '\0';
+    cr_expect(stat(path, &st) == 0 && st.st_mode == (S_IFDIR | 0700), "%o", st.st_mode);
+    procs_free(procs);
+}
+
+Test(procs, the_first_directory_that_works_is_taken)
+{
+    char wrong[128], deep[200];
+    snprintf(wrong, sizeof wrong, "%s/file", world.dir);
+    close(open(wrong, O_CREAT | O_CLOEXEC, 0600));
+    memset(deep, 'd', sizeof deep - 1);
+    deep[0] = '/';
+    deep[sizeof deep - 1] = '\0';
+    setenv("TMPDIR", world.dir, 1);
+    setenv("XDG_RUNTIME_DIR", "relative", 1);
+    expect_dir(NULL, world.dir);
+    expect_dir(wrong, world.dir);
+    expect_dir("/nonexistent", world.dir);
+    expect_dir(deep, world.dir);
+    unsetenv("TMPDIR");
+    expect_dir(wrong, "/tmp/pchrun.");
+    unlink(wrong);
+}
+
+Test(procs, umask_does_not_shut_us_out)
+{
+    umask(0777);
+    expect_dir(world.dir, world.dir);
+    umask(022);
+}
+
+Test(procs, only_the_directories_of_the_dead_are_removed)
+{
+    char dead[128], living[128], path[160];
+    struct stat st;
+    snprintf(dead, sizeof dead, "%s/pchrun.dead00", world.dir);
+    snprintf(living, sizeof living, "%s/pchrun.living", world.dir);
+    /* Of the same name, but for its end. */
+    snprintf(path, sizeof path, "%s/pchrun.dead00-logs", world.dir);
+    cr_assert(mkdir(dead, 0700) == 0 && mkdir(living, 0700) == 0 && mkdir(path, 0700) == 0);
+    snprintf(path, sizeof path, "%s/pch-scratch-0-1", dead);
+    cr_assert_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/lock", dead);
+    close(open(path, O_CREAT | O_CLOEXEC, 0600));
+    snprintf(path, sizeof path, "%s/lock", living);
+    int lock = open(path, O_CREAT | O_CLOEXEC, 0600);
+    cr_assert_eq(flock(lock, LOCK_EX), 0);
+    expect_dir(world.dir, world.dir);
+    cr_expect(stat(dead, &st) != 0 && errno == ENOENT);
+    cr_expect_eq(stat(living, &st), 0);
+    cr_expect_eq(stat(procs_socket_path(world.procs), &st), 0);
+    close(lock);
+    unlink(path);
+    rmdir(living);
+    snprintf(path, sizeof path, "%s/pchrun.dead00-logs", world.dir);
+    cr_expect_eq(rmdir(path), 0);
+}
+
+Test(procs, scratch_of_this_node_s_earlier_starts_is_removed)
+{
+    char dir[80], path[3][256], other[256];
+    const char *name = "0123456789abcdef-00000000-00000001";
+    struct stat st;
+    struct err err;
+    struct procs_calls calls = {.sweep = do_sweep};
+    snprintf(dir, sizeof dir, "%s/scratch", world.dir);
+    snprintf(path[0], sizeof path[0], "%s/pch-scratch-1-%s", dir, name);
+    snprintf(path[1], sizeof path[1], "%.200s/sub", path[0]);
+    snprintf(path[2], sizeof path[2], "%.200s/link", path[0]);
+    snprintf(other, sizeof other, "%s/pch-scratch-10-%s", dir, name);
+    cr_assert(mkdir(dir, 0700) == 0 && mkdir(path[0], 0700) == 0 && mkdir(path[1], 0700) == 0 &&
+              symlink("/", path[2]) == 0 && mkdir(other, 0700) == 0);
+    struct procs_options options = {.run_dir = world.dir, .scratch_dir = dir, .node_rank = 1};
+    struct procs *procs = procs_new(world.base, &options, &calls, &err);
+    cr_assert(procs, "%s", err.text);
+    cr_expect_eq(stat(path[0], &st), 0, "not before it is told to");
+    procs_clean(procs);
+    cr_expect(stat(path[0], &st) != 0 && errno == ENOENT);
+    cr_expect_eq(stat(other, &st), 0, "node 10's is not node 1's");
+    procs_free(procs);
+    rmdir(other);
+    rmdir(dir);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * world: a supervisor's side (link/procs in a libevent loop) inside of a unit test, and training
+ * processes on a string (tests/helpers/pchclient). Every wait has a deadline, after which the test
+ * fails and says what it was waiting for. One world per test; world_free() fails the test if a
+ * process or a file is left, and ends the processes of a test that failed.
+ */
+#ifndef PCHRUN_TESTS_WORLD_H
+#define PCHRUN_TESTS_WORLD_H
+
+#include "link/procs.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum call_kind { CALL_ATTACHED, CALL_MESSAGE, CALL_GONE };
+
+/* What procs told its caller. */
+struct call {
+    enum call_kind kind;
+    int slot, pid;
+    struct procmsg msg;
+};
+
+struct world {
+    struct event_base *base;
+    struct procs *procs;
+    char dir[64];           /* run_dir, removed at the end */
+    bool is_silent;         /* ATTACH is left for the test to answer */
+    bool is_storm;          /* messages are counted and answered, not kept */
+    int counts[256];        /* by type */
+    struct procmsg welcome; /* what it is answered with otherwise */
+    struct call calls[512];
+    int ncalls, next;
+    struct client *clients[8]; /* not ended yet */
+};
+
+struct client;
+
+void world_init(struct world *world);
+void world_free(struct world *world);
+/* Runs the loop until `is_true`. */
+void world_wait(struct world *world, bool (*is_true)(void *arg), void *arg, const char *what);
+/* The next call of procs that no world_expect has returned yet; the test fails if it is another
+ * one. `type` with CALL_MESSAGE. */
+const struct call *world_expect(struct world *world, enum call_kind kind, unsigned type);
+/* Has procs called nothing that was not expected? */
+bool world_is_quiet(const struct world *world);
+
+/* Starts a program with a clean environment, PCH_SOCKET and the variables in `env` ("A=b", NULL
+ * last; may be NULL). `argv`: NULL for pchclient. */
+struct client *client_start(struct world *world, const char *const *argv, const char *const *env);
+int client_pid(const struct client *client);
+/* A line to its standard input. */
+void client_say(struct client *client, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Its next line of output, which must be this one. */
+void client_expect(struct client *client, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Its next line of output. Lives until the next call. */
+const char *client_line(struct client *client);
+/* What it has said on standard error so far. */
+const char *client_stderr(struct client *client);
+/* Ends its input, and waits until it and all that hold its output have ended. Returns the status of
+ * wait(2), and forgets it. */
+int client_end(struct client *client);
+
+#endif
