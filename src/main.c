@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pchrun: prefixes a training command and sees it through preemption. See pchrun(1).
+ *
+ * Here: what has to be done before anything else, the configuration, the run, and the one exit.
+ */
+#include "base/fd.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "run/shell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+extern char **environ;
+
+enum { EXIT_CANNOT_RUN = 125 };
+
+static struct shell_end run(const struct config *config, unsigned closed)
+{
+    bool is_alone = config->cluster.nnodes <= 1;
+    log_init(&(struct log_options){.level = (enum log_level)config->log.level,
+                                   .format = (enum log_format)config->log.format,
+                                   .node_rank = is_alone ? -1 : config->cluster.node_rank});
+    return shell_run(config, closed);
+}
+
+static struct shell_end load_and_run(int argc, char **argv)
+{
+    struct shell_end end = {.code = EXIT_CANNOT_RUN};
+    struct config config;
+    struct err err;
+    unsigned closed;
+    if (!fd_fill_standard(&closed, &err)) {
+        log_error("start", "%s", err.text);
+        return end;
+    }
+    switch (config_load(argc, argv, environ, stdout, &config, &err)) {
+    case CONFIG_RUN:
+        end = run(&config, closed);
+        config_free(&config);
+        break;
+    case CONFIG_SHOWN:
+        end.code = EXIT_SUCCESS;
+        break;
+    case CONFIG_BAD:
+        log_error(NULL, "%s", err.text);
+        break;
+    }
+    return end;
+}
+
+int main(int argc, char **argv)
+{
+    shell_begin();
+    struct shell_end end = load_and_run(argc, argv);
+    return shell_finish(&end);
+}

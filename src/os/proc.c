@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See proc.h.
+ */
+#include "os/proc.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+static int open_file(pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* The first size - 1 bytes; "" if there are none. */
+static bool read_file(pid_t pid, const char *name, char *text, size_t size)
+{
+    text[0] = '\0';
+    FD_CLEANUP int fd = open_file(pid, name);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, size - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return true;
+}
+
+bool proc_read(pid_t pid, struct proc *ret)
+{
+    char text[1024];
+    if (!read_file(pid, "stat", text, sizeof text))
+        return false;
+    /* "pid (comm) state …": the name may hold anything, parentheses included. */
+    char *open = strchr(text, '('), *close = strrchr(text, ')');
+    if (!open || !close || close < open)
+        return false;
+    struct proc proc = {.pid = pid};
+    int ppid, pgid, sid;
+    if (sscanf(close + 1,
+               " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %" SCNu64,
+               &proc.state, &ppid, &pgid, &sid, &proc.threads, &proc.started) != 6)
+        return false;
+    proc.ppid = ppid;
+    proc.pgid = pgid;
+    proc.sid = sid;
+    *close = '\0';
+    str_copy(proc.comm, sizeof proc.comm, open + 1);
+    str_printable(proc.comm);
+    *ret = proc;
+    return true;
+}
+
+bool proc_is_dead(const struct proc *proc)
+{
+    return (proc->state == 'Z' && proc->threads <= 1) || proc->state == 'X';
+}
+
+bool proc_is_descendant(pid_t pid)
+{
+    enum { DEPTH_MAX = 256 }; /* pids may be used again while we climb: no endless climb */
+    pid_t us = getpid();
+    struct proc proc;
+    for (int depth = 0; depth < DEPTH_MAX && pid > 1; depth++) {
+        if (!proc_read(pid, &proc))
+            return false;
+        if (proc.ppid == us)
+            return true;
+        pid = proc.ppid;
+    }
+    return false;
+}
+
+/* Looks for "\0name=" in a text that comes in pieces; `at` is how much of it has matched. */
+struct env_search {
+    const char *name;
+    size_t len, at;
+    bool is_in_name; /* nothing but the beginning of a wanted name since the last NUL */
+};
+
+static bool env_search_feed(struct env_search *search, const char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (data[i] == '\0') {
+            search->at = 0;
+            search->is_in_name = true;
+        } else if (search->is_in_name && search->at == search->len && data[i] == '=') {
+            return true;
+        } else if (search->is_in_name && search->at < search->len &&
+                   data[i] == search->name[search->at]) {
+            search->at++;
+        } else {
+            search->is_in_name = false;
+        }
+    }
+    return false;
+}
+
+bool proc_has_env(pid_t pid, const char *name)
+{
+    FD_CLEANUP int fd = open_file(pid, "environ");
+    if (fd < 0)
+        return false;
+    struct env_search search = {.name = name, .len = strlen(name), .is_in_name = true};
+    char data[4096];
+    ssize_t n;
+    while ((n = read(fd, data, sizeof data)) > 0)
+        if (env_search_feed(&search, data, (size_t)n))
+            return true;
+    return false;
+}
+
+char *proc_wchan(pid_t pid, char *text, size_t size)
+{
+    if (!read_file(pid, "wchan", text, size) || str_is(text, "0"))
+        text[0] = '\0';
+    return str_printable(text);
+}
+
+bool proc_kill(pid_t pid, int number)
+{
+    return pid > 1 && kill(pid, number) == 0;
+}
+
+bool proc_kill_group(pid_t pgid, int number)
+{
+    return pgid > 1 && pgid != getpgrp() && kill(-pgid, number) == 0;
+}
+
+bool proc_signal(const struct proc *proc, int number)
+{
+    if (proc->pid <= 1)
+        return false;
+    FD_CLEANUP int pidfd = (int)syscall(SYS_pidfd_open, proc->pid, 0);
+    bool has_pidfd = pidfd >= 0;
+    if (!has_pidfd && errno == ESRCH)
+        return false;
+    /* The descriptor holds whoever has the pid now; is that still who was meant? */
+    struct proc now;
+    if (!proc_read(proc->pid, &now) || now.started != proc->started)
+        return false;
+    if (has_pidfd && syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) == 0)
+        return true;
+    if (has_pidfd && errno == ESRCH)
+        return false;
+    return proc_kill(proc->pid, number);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reap: the only caller of wait. It takes in every child that has ended, stopped or gone on: those
+ * that somebody watches, and the orphans that we have adopted, which are logged at debug.
+ *
+ * A struct reap is a list of watches; each belongs to who put it in, and leaves the list when its
+ * process has been reaped. Main thread, after SIGCHLD (several deaths may make one signal, so it
+ * goes on until nothing is left). Cannot fail. See waitid(2).
+ */
+#ifndef PCHRUN_OS_REAP_H
+#define PCHRUN_OS_REAP_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum reap_kind {
+    REAP_CHILD,  /* a process of the job */
+    REAP_HELPER, /* a process of ours, such as one that writes a file; or one from before our exec
+                  */
+};
+enum reap_what { REAP_EXITED, REAP_STOPPED, REAP_CONTINUED };
+
+/* The end was seen by somebody else: neither an exit nor a signal, never to be read as success. */
+#define REAP_LOST (-1)
+
+/* `status` is as of wait(2). When a child has REAP_EXITED it is still a zombie during the call, so
+ * its pid and its group cannot belong to somebody else yet; after the call watch->pid is 0. A
+ * helper is gone already, and its watch may be used again. */
+typedef void reap_fn(void *ctx, enum reap_what what, int status);
+
+struct reap_watch {
+    pid_t pid;
+    enum reap_kind kind;
+    reap_fn *fn; /* NULL: nobody wants to know */
+    void *ctx;
+    struct reap_watch *next;
+};
+struct reap {
+    struct reap_watch *first;
+    struct reap_watch *strangers; /* memory of their watches */
+};
+
+/* Before the first child is started: children that we have already (`tee log & exec pchrun …`) are
+ * not of the job. */
+void reap_begin(struct reap *reap);
+void reap_end(struct reap *reap);
+void reap_watch(struct reap *reap, struct reap_watch *watch);
+/* Takes it out before its process has ended. */
+void reap_forget(struct reap *reap, struct reap_watch *watch);
+void reap_all(struct reap *reap);
+/* No process of the job is left: we have no child but helpers. */
+bool reap_is_empty(const struct reap *reap);
+/* The helpers' pids; returns how many were stored. */
+size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See signals.h.
+ */
+#include "os/signals.h"
+
+#include "base/str.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum plan {
+    PLAN_LEAVE,           /* a fault of ours, harmless, or not to be had: not touched */
+    PLAN_TAKE,            /* blocked, read from the signalfd */
+    PLAN_TAKE_UNLESS_OFF, /* the same, unless it was ignored when we were started (nohup) */
+    PLAN_IGNORE,          /* a failed write tells us the same */
+    PLAN_CHILD,           /* SIGCHLD: taken, and default whatever was inherited */
+};
+
+/* One row for each standard signal; SIGRTMIN..SIGRTMAX are taken (that leaves out the two that libc
+ * keeps for itself, 32 and 33). */
+static const struct row {
+    const char *name;
+    enum plan plan;
+} rows[] = {
+    [SIGHUP] = {"SIGHUP", PLAN_TAKE_UNLESS_OFF},
+    [SIGINT] = {"SIGINT", PLAN_TAKE_UNLESS_OFF},
+    [SIGQUIT] = {"SIGQUIT", PLAN_TAKE_UNLESS_OFF},
+    [SIGILL] = {"SIGILL", PLAN_LEAVE},
+    [SIGTRAP] = {"SIGTRAP", PLAN_LEAVE},
+    [SIGABRT] = {"SIGABRT", PLAN_LEAVE},
+    [SIGBUS] = {"SIGBUS", PLAN_LEAVE},
+    [SIGFPE] = {"SIGFPE", PLAN_LEAVE},
+    [SIGKILL] = {"SIGKILL", PLAN_LEAVE},
+    [SIGUSR1] = {"SIGUSR1", PLAN_TAKE},
+    [SIGSEGV] = {"SIGSEGV", PLAN_LEAVE},
+    [SIGUSR2] = {"SIGUSR2", PLAN_TAKE},
+    [SIGPIPE] = {"SIGPIPE", PLAN_IGNORE},
+    [SIGALRM] = {"SIGALRM", PLAN_TAKE},
+    [SIGTERM] = {"SIGTERM", PLAN_TAKE},
+    [SIGSTKFLT] = {"SIGSTKFLT", PLAN_TAKE},
+    [SIGCHLD] = {"SIGCHLD", PLAN_CHILD},
+    [SIGCONT] = {"SIGCONT", PLAN_TAKE},
+    [SIGSTOP] = {"SIGSTOP", PLAN_LEAVE},
+    [SIGTSTP] = {"SIGTSTP", PLAN_TAKE},
+    [SIGTTIN] = {"SIGTTIN", PLAN_TAKE},
+    [SIGTTOU] = {"SIGTTOU", PLAN_TAKE},
+    [SIGURG] = {"SIGURG", PLAN_LEAVE},
+    [SIGXCPU] = {"SIGXCPU", PLAN_TAKE},
+    [SIGXFSZ] = {"SIGXFSZ", PLAN_TAKE},
+    [SIGVTALRM] = {"SIGVTALRM", PLAN_TAKE},
+    [SIGPROF] = {"SIGPROF", PLAN_TAKE},
+    [SIGWINCH] = {"SIGWINCH", PLAN_TAKE},
+    [SIGIO] = {"SIGIO", PLAN_TAKE},
+    [SIGPWR] = {"SIGPWR", PLAN_TAKE},
+    [SIGSYS] = {"SIGSYS", PLAN_LEAVE},
+};
+
+static struct {
+    struct sigaction inherited[ARRAY_LEN(rows)];
+    sigset_t inherited_mask, taken;
+} the_signals;
+
+static bool was_ignored(int number)
+{
+    return the_signals.inherited[number].sa_handler == SIG_IGN;
+}
+
+static void begin_one(int number, enum plan plan)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
+    switch (plan) {
+    case PLAN_LEAVE:
+        return;
+    case PLAN_TAKE_UNLESS_OFF:
+        if (was_ignored(number))
+            return;
+        break;
+    case PLAN_TAKE:
+        break;
+    case PLAN_IGNORE:
+        sigaction(number, &ignore, NULL);
+        return;
+    case PLAN_CHILD:
+        sigaction(number, &dfl, NULL);
+        break;
+    }
+    sigaddset(&the_signals.taken, number);
+}
+
+void signals_begin(void)
+{
+    sigemptyset(&the_signals.taken);
+    for (int number = 1; number < (int)ARRAY_LEN(rows); number++) {
+        sigaction(number, NULL, &the_signals.inherited[number]);
+        begin_one(number, rows[number].plan);
+    }
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        sigaddset(&the_signals.taken, number);
+    sigprocmask(SIG_BLOCK, &the_signals.taken, &the_signals.inherited_mask);
+}
+
+int signals_open(struct err *err)
+{
+    int fd = signalfd(-1, &the_signals.taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        err_set(err, ERR_SYSTEM, errno, "cannot open a descriptor for signals (signalfd)");
+    return fd;
+}
+
+/* Ctrl-C, Ctrl-\, Ctrl-Z and a change of the window's size come from the kernel and from nobody. */
+static bool is_from_terminal(const struct signalfd_siginfo *info)
+{
+    return info->ssi_code == SI_KERNEL && info->ssi_pid == 0 &&
+           (info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT || info->ssi_signo == SIGTSTP ||
+            info->ssi_signo == SIGWINCH);
+}
+
+bool signals_read(int fd, struct signals_info *ret)
+{
+    struct signalfd_siginfo info;
+    ssize_t n;
+    do
+        n = read(fd, &info, sizeof info);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof info)
+        return false;
+    *ret = (struct signals_info){.number = (int)info.ssi_signo, .sender = (pid_t)info.ssi_pid};
+    if (is_from_terminal(&info))
+        ret->from = SIGNALS_FROM_TERMINAL;
+    else if (info.ssi_signo != SIGCHLD && proc_is_descendant(ret->sender))
+        ret->from = SIGNALS_FROM_JOB;
+    return true;
+}
+
+void signals_restore(void)
+{
+    for (int number = 1; number < (int)ARRAY_LEN(rows); number++)
+        if (rows[number].plan == PLAN_IGNORE)
+            sigaction(number, &the_signals.inherited[number], NULL);
+    sigprocmask(SIG_SETMASK, &the_signals.inherited_mask, NULL);
+}
+
+void signals_die_of(int number)
+{
+    const struct rlimit no_core = {0, 0};
+    const struct sigaction dfl = {.sa_handler = SIG_DFL};
+    sigset_t only;
+    sigemptyset(&only);
+    if (getpid() == 1 || sigaddset(&only, number) != 0)
+        return;
+    setrlimit(RLIMIT_CORE, &no_core);
+    sigaction(number, &dfl, NULL);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    raise(number);
+}
+
+const char *signals_name(int number)
+{
+    static char text[32];
+    if (number > 0 && number < (int)ARRAY_LEN(rows) && rows[number].name)
+        return rows[number].name;
+    if (number >= SIGRTMIN && number <= SIGRTMAX)
+        snprintf(text, sizeof text, "SIGRTMIN+%d", number - SIGRTMIN);
+    else
+        snprintf(text, sizeof text, "signal %d", number);
+    return text;
+}

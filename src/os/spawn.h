@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spawn: starts one command in a process group (or session) of its own, as it would have been
+ * started without us: descriptors, limits, directory, dispositions and mask are those we inherited.
+ *
+ * All that needs memory or files is done before fork: the search of PATH, the arguments, the
+ * environment. The child calls async-signal-safe functions only. It is fork, not vfork: exec may
+ * hang on a dead file system, and that must not hang us. A failure in the child comes back as a
+ * struct err through a pipe that exec closes: watch it, and read it with spawn_result(). The child
+ * dies with us (PR_SET_PDEATHSIG), and does not start if we are dead already. Main thread only: the
+ * kernel sends that signal when the thread that forked ends. See execve(2), setpgid(2), prctl(2).
+ */
+#ifndef PCHRUN_OS_SPAWN_H
+#define PCHRUN_OS_SPAWN_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What to run. Owns what it allocated, not argv: spawn_command_free(). */
+struct spawn_command {
+    char **argv;        /* borrowed */
+    char **paths;       /* where it may be, in order, ended by NULL */
+    char **script_argv; /* for a script without a "#!" line: sh, the path, the arguments */
+};
+/* `path` is the PATH to search, NULL: the system's default. */
+MUST_CHECK bool spawn_command_init(struct spawn_command *command, char **argv, const char *path,
+                                   struct err *err);
+void spawn_command_free(struct spawn_command *command);
+
+struct spawn_request {
+    const struct spawn_command *command;
+    char **env;
+    char *own_pid; /* in env: gets the child's pid in decimals (SPAWN_PID_SIZE); NULL: none */
+    pid_t group;   /* to join; 0: lead a new one */
+    bool new_session;
+    unsigned closed; /* (1 << fd) for those of 0..2 that the child shall not have */
+    int tty;         /* the terminal, to make the child's group its foreground; -1: do not */
+};
+#define SPAWN_PID_SIZE 12
+
+struct spawn_child {
+    pid_t pid;
+    pid_t group;
+    int report; /* readable when the outcome is known; close-on-exec, non-blocking, the caller's */
+};
+/* False: nothing was started. */
+MUST_CHECK bool spawn_start(const struct spawn_request *request, struct spawn_child *ret,
+                            struct err *err);
+
+enum spawn_result {
+    SPAWN_PENDING, /* not known yet */
+    SPAWN_RUNNING, /* the command runs (or the child was killed just before it could) */
+    SPAWN_FAILED,  /* *err: ERR_NOT_FOUND, ERR_NOT_EXEC or ERR_SYSTEM; the child ends by itself */
+};
+enum spawn_result spawn_result(int report, const struct spawn_command *command, struct err *err);
+
+/* Closes the descriptors >= 3 that we inherited: those that are not close-on-exec, as ours are. */
+void spawn_close_inherited(void);
+/* After the last spawn: we let go of what we only inherited for the children, so that a pipe can
+ * reach its end and a file system can be unmounted while we run: standard input and output become
+ * /dev/null, inherited descriptors >= 3 are closed, and "/" is the directory. Relative paths mean
+ * nothing after it. */
+void spawn_let_go(void);
+
+#endif

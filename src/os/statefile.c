@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See statefile.h.
+ */
+#include "os/statefile.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* From here to writer_run(): in the child. We have one thread, so it may do what it likes, but for
+ * the event loop, which it shares with us; all descriptors but the pipe are closed first. */
+
+static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
+{
+    char dir[4096];
+    if (!str_copy(dir, sizeof dir, path) || !strrchr(dir, '/'))
+        return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
+    strrchr(dir, '/')[dir[0] == '/' && !strchr(dir + 1, '/')] = '\0';
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && mkdir(dir, 0777) == 0)
+        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot open the directory '%s'", dir);
+    *ret_fd = fd;
+    return true;
+}
+
+static bool writer_fill(const char *temp, const void *data, size_t len, struct err *err)
+{
+    FD_CLEANUP int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot create '%s'", temp);
+    if (!fd_write_all(fd, data, len) || fsync(fd) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot write '%s'", temp);
+    int last = fd_take(&fd);
+    if (close(last) != 0) /* NFS tells of a full disk only here */
+        return err_set(err, ERR_SYSTEM, errno, "cannot close '%s'", temp);
+    return true;
+}
+
+static bool writer_replace(const struct statefile *file, const void *data, size_t len,
+                           struct err *err)
+{
+    FD_CLEANUP int dir = -1;
+    if (!writer_open_dir(file->path, &dir, err))
+        return false;
+    bool is_done =
+        writer_fill(file->temp, data, len, err) &&
+        (rename(file->temp, file->path) == 0 ||
+         err_set(err, ERR_SYSTEM, errno, "cannot rename '%s' to '%s'", file->temp, file->path));
+    if (!is_done) {
+        unlink(file->temp);
+        return false;
+    }
+    /* Some file systems have no such call for directories. */
+    if (fsync(dir) != 0 && errno != EINVAL && errno != ENOTSUP)
+        return err_set(err, ERR_SYSTEM, errno, "cannot sync the directory of '%s'", file->path);
+    return true;
+}
+
+static _Noreturn void writer_run(const struct statefile *file, int pipe_end, const void *data,
+                                 size_t len)
+{
+    struct err err;
+    memset(&err, 0, sizeof err);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd <= 2; fd++)
+        dup2(null, fd);
+    fd_range(3, FD_RANGE_CLOSE, &pipe_end, 1);
+    if (writer_replace(file, data, len, &err))
+        _exit(0);
+    _exit(fd_write_all(pipe_end, &err, sizeof err) ? 1 : 2);
+}
+
+static bool start_writer(struct statefile *file, const void *data, size_t len, struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': no pipe to its writer",
+                       file->path);
+    FD_CLEANUP int errors = ends[0];
+    FD_CLEANUP int writer_end = ends[1];
+    if (!fd_set_nonblock(errors, err))
+        return false;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        writer_run(file, writer_end, data, len);
+    if (pid < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': no process to do it",
+                       file->path);
+    file->writer.pid = pid;
+    file->errors = fd_take(&errors);
+    file->is_given_up = false;
+    reap_watch(file->reap, &file->writer);
+    return true;
+}
+
+static void tell(struct statefile *file, const struct err *err)
+{
+    if (file->fn)
+        file->fn(file->ctx, file->tag, err);
+}
+
+static void start_next(struct statefile *file)
+{
+    void *data = file->next;
+    struct err err;
+    if (!data)
+        return;
+    file->next = NULL;
+    file->tag = file->next_tag;
+    if (!start_writer(file, data, file->next_len, &err))
+        tell(file, &err);
+    free(data);
+}
+
+static void read_error(struct statefile *file, int status, struct err *err)
+{
+    if (read(file->errors, err, sizeof *err) == (ssize_t)sizeof *err)
+        err->text[sizeof err->text - 1] = '\0';
+    else
+        err_set(err, ERR_SYSTEM, 0, "cannot write '%s': its writer ended with wait status 0x%x",
+                file->path, (unsigned)status);
+}
+
+static void on_writer(void *ctx, enum reap_what what, int status)
+{
+    struct statefile *file = ctx;
+    struct err err;
+    if (what != REAP_EXITED)
+        return;
+    bool is_written = status == 0;
+    if (!is_written)
+        read_error(file, status, &err);
+    fd_close(&file->errors);
+    if (!file->is_given_up)
+        tell(file, is_written ? NULL : &err);
+    /* fn may have begun a new write. */
+    if (!file->writer.pid)
+        start_next(file);
+}
+
+bool statefile_init(struct statefile *file, const char *path, struct reap *reap, struct err *err)
+{
+    uint32_t ours; /* so that two supervisors with one path do not share a temporary file */
+    if (getrandom(&ours, sizeof ours, GRND_NONBLOCK) != (ssize_t)sizeof ours)
+        ours = (uint32_t)getpid();
+    *file = (struct statefile){.path = strdup(path), .reap = reap, .errors = -1};
+    file->writer = (struct reap_watch){.kind = REAP_HELPER, .fn = on_writer, .ctx = file};
+    if (!file->path || asprintf(&file->temp, "%s.%08" PRIx32 ".tmp", path, ours) < 0) {
+        free(file->path);
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot prepare to write '%s'", path);
+    }
+    return true;
+}
+
+void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx)
+{
+    file->fn = fn;
+    file->ctx = ctx;
+}
+
+void statefile_free(struct statefile *file)
+{
+    if (file->writer.pid) {
+        proc_kill(file->writer.pid, SIGKILL);
+        reap_forget(file->reap, &file->writer);
+    }
+    fd_close(&file->errors);
+    free(file->next);
+    free(file->path);
+    free(file->temp);
+    *file = (struct statefile){.errors = -1};
+}
+
+static bool keep_for_later(struct statefile *file, uint64_t tag, const void *data, size_t len)
+{
+    void *copy = malloc(len ? len : 1);
+    if (!copy)
+        return false;
+    if (len)
+        memcpy(copy, data, len);
+    free(file->next);
+    file->next = copy;
+    file->next_len = len;
+    file->next_tag = tag;
+    return true;
+}
+
+bool statefile_write(struct statefile *file, uint64_t tag, const void *data, size_t len,
+                     struct err *err)
+{
+    if (len > STATEFILE_MAX)
+        return err_set(err, ERR_SYSTEM, EFBIG, "cannot write '%s'", file->path);
+    if (!file->writer.pid) {
+        file->tag = tag;
+        return start_writer(file, data, len, err);
+    }
+    return keep_for_later(file, tag, data, len) ||
+           err_set(err, ERR_SYSTEM, ENOMEM, "cannot write '%s'", file->path);
+}
+
+bool statefile_is_busy(const struct statefile *file)
+{
+    return file->writer.pid != 0;
+}
+
+void statefile_give_up(struct statefile *file)
+{
+    struct err err;
+    if (!file->writer.pid || file->is_given_up)
+        return;
+    file->is_given_up = true;
+    proc_kill(file->writer.pid, SIGKILL);
+    err_set(&err, ERR_SYSTEM, ETIMEDOUT, "cannot write '%s': is its file system reachable",
+            file->path);
+    tell(file, &err);
+}
+
+bool statefile_read(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
+{
+    struct stat st;
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot read '%s'", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_SYSTEM, 0, "cannot read '%s': not a regular file", path);
+    if ((uint64_t)st.st_size > max)
+        return err_set(err, ERR_SYSTEM, EFBIG, "cannot read '%s'", path);
+    char *data = malloc(max + 1);
+    if (!data)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read '%s'", path);
+    size_t len = 0;
+    ssize_t n;
+    while (len <= max && (n = read(fd, data + len, max + 1 - len)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        len += (size_t)n;
+    }
+    if (n < 0 || len > max) {
+        free(data);
+        return err_set(err, ERR_SYSTEM, n < 0 ? errno : EFBIG, "cannot read '%s'", path);
+    }
+    data[len] = '\0';
+    *ret = data;
+    *ret_len = len;
+    return true;
+}

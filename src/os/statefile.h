@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * statefile: a small file that is replaced as a whole, and is on disk when we are told so.
+ *
+ * A child of ours writes a temporary file in the same directory, syncs it, renames it over the old
+ * one and syncs the directory, so that a crash at any instant leaves the old or the new content,
+ * and a dead file system stops that child and never us. It is a helper in reap's list: its end is
+ * the end of the write. The caller keeps the deadline and ends a write that takes too long by
+ * statefile_give_up(). A struct statefile owns its path and what waits to be written. Main thread.
+ */
+#ifndef PCHRUN_OS_STATEFILE_H
+#define PCHRUN_OS_STATEFILE_H
+
+#include "os/reap.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STATEFILE_MAX (16 * 1024 * 1024)
+
+/* A write has ended: err NULL, `tag`'s content is on disk. `err` is borrowed for the call. */
+typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
+
+struct statefile {
+    char *path, *temp;
+    struct reap *reap;
+    statefile_fn *fn;
+    void *ctx;
+    struct reap_watch writer; /* pid 0: none runs */
+    int errors;               /* where the writer says why it failed */
+    uint64_t tag;             /* of the content being written */
+    bool is_given_up;
+    void *next; /* content that waits for the writer, NULL: none */
+    size_t next_len;
+    uint64_t next_tag;
+};
+
+/* `path` is absolute; its directory is made if only that is missing. */
+MUST_CHECK bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
+                               struct err *err);
+/* Who is told. */
+void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx);
+/* Forgets what waits. A writer that still runs is killed; fn is not called. */
+void statefile_free(struct statefile *file);
+
+/* Starts a write, or keeps the content until the one that runs has ended; of several that wait, the
+ * last wins and the others are never reported. False: not even begun, and fn is not called. */
+MUST_CHECK bool statefile_write(struct statefile *file, uint64_t tag, const void *data, size_t len,
+                                struct err *err);
+bool statefile_is_busy(const struct statefile *file);
+/* Kills the writer and tells fn at once. What waits is written when the writer has been reaped, and
+ * one that sits in a dead file system may never be. */
+void statefile_give_up(struct statefile *file);
+
+/* Reads a whole regular file of at most `max` bytes; at start only, for it may block. *ret gets a
+ * NUL at its end and is the caller's to free. A missing file is an error with sys_errno ENOENT. */
+MUST_CHECK bool statefile_read(const char *path, size_t max, char **ret, size_t *ret_len,
+                               struct err *err);
+
+#endif

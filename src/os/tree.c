@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See tree.h.
+ */
+#include "os/tree.h"
+
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+bool tree_adopt(struct err *err)
+{
+    if (getpid() == 1 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        return true;
+    return err_set(err, ERR_SYSTEM, errno,
+                   "cannot become the parent of orphans (prctl PR_SET_CHILD_SUBREAPER); processes "
+                   "that leave their parent will outlive the job");
+}
+
+static bool is_in(pid_t pid, const pid_t *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == pid)
+            return true;
+    return false;
+}
+
+static bool tree_has(const struct tree *tree, const struct proc *proc)
+{
+    for (size_t i = 0; i < tree->n; i++)
+        if (tree->entries[i].proc.pid == proc->pid &&
+            tree->entries[i].proc.started == proc->started)
+            return true;
+    return false;
+}
+
+static bool tree_add(struct tree *tree, const struct proc *proc, int parent)
+{
+    if (tree->n == tree->cap) {
+        size_t cap = tree->cap ? 2 * tree->cap : 64;
+        struct tree_entry *entries = realloc(tree->entries, cap * sizeof *entries);
+        if (!entries)
+            return false;
+        tree->entries = entries;
+        tree->cap = cap;
+    }
+    tree->entries[tree->n++] = (struct tree_entry){.proc = *proc, .parent = parent};
+    return true;
+}
+
+void tree_free(struct tree *tree)
+{
+    free(tree->entries);
+    *tree = (struct tree){0};
+}
+
+/* A child of the entry `parent`, as a list named it. */
+static void add_child(struct tree *tree, const struct tree_job *job, pid_t pid, int parent)
+{
+    struct proc proc;
+    if (parent < 0 && is_in(pid, job->helpers, job->nhelpers))
+        return;
+    if (!proc_read(pid, &proc)) {
+        tree->is_unsure = true;
+        return;
+    }
+    if (proc_is_dead(&proc) || tree_has(tree, &proc))
+        return;
+    if (!tree_add(tree, &proc, parent))
+        tree->is_unsure = true;
+}
+
+static void add_children_of_task(struct tree *tree, const struct tree_job *job, const char *path,
+                                 int parent)
+{
+    FILE *list = fopen(path, "re");
+    if (!list) {
+        tree->is_unsure = true;
+        return;
+    }
+    int pid;
+    while (fscanf(list, "%d", &pid) == 1)
+        add_child(tree, job, pid, parent);
+    fclose(list);
+}
+
+static void add_children_of(struct tree *tree, const struct tree_job *job, pid_t pid, int parent)
+{
+    char path[320];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    if (!tasks) {
+        tree->is_unsure = true;
+        return;
+    }
+    struct dirent *task;
+    while ((task = readdir(tasks))) {
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%s/children", (int)pid, task->d_name);
+        add_children_of_task(tree, job, path, parent);
+    }
+    closedir(tasks);
+}
+
+/* Everything in /proc, whoever its parent is. */
+static void list_all(struct tree *all)
+{
+    DIR *dir = opendir("/proc");
+    if (!dir)
+        return;
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        int64_t pid;
+        struct proc proc;
+        if (str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, &proc))
+            if (!tree_add(all, &proc, -1))
+                break;
+    }
+    closedir(dir);
+}
+
+static void scan_all(struct tree *tree, const struct tree_job *job)
+{
+    struct tree all = {0};
+    list_all(&all);
+    pid_t pid = getpid();
+    for (int parent = -1;; pid = tree->entries[parent].proc.pid) {
+        for (size_t i = 0; i < all.n; i++)
+            if (all.entries[i].proc.ppid == pid)
+                add_child(tree, job, all.entries[i].proc.pid, parent);
+        if (++parent >= (int)tree->n)
+            break;
+    }
+    tree_free(&all);
+}
+
+static bool has_children_files(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    return access(path, R_OK) == 0;
+}
+
+void tree_scan(struct tree *tree, const struct tree_job *job)
+{
+    tree->n = 0;
+    tree->is_unsure = false;
+    if (!has_children_files()) {
+        scan_all(tree, job);
+        return;
+    }
+    add_children_of(tree, job, getpid(), -1);
+    for (size_t i = 0; i < tree->n; i++)
+        add_children_of(tree, job, tree->entries[i].proc.pid, (int)i);
+}
+
+/* SIGCONT to all that were signalled. */
+static void continue_all(const struct tree_job *job, const struct tree *seen)
+{
+    for (size_t i = 0; i < job->ngroups; i++)
+        proc_kill_group(job->groups[i], SIGCONT);
+    for (size_t i = 0; i < seen->n; i++)
+        if (!is_in(seen->entries[i].proc.pgid, job->groups, job->ngroups))
+            proc_signal(&seen->entries[i].proc, SIGCONT);
+}
+
+size_t tree_signal(const struct tree_job *job, int number)
+{
+    enum { ROUNDS_MAX = 32 }; /* who forks faster than that is met again by the next signal */
+    struct tree now = {0}, seen = {0};
+    for (size_t i = 0; i < job->ngroups; i++)
+        proc_kill_group(job->groups[i], number);
+    bool is_changing = true;
+    for (int round = 0; round < ROUNDS_MAX && is_changing; round++) {
+        tree_scan(&now, job);
+        is_changing = now.is_unsure;
+        for (size_t i = 0; i < now.n; i++) {
+            const struct proc *proc = &now.entries[i].proc;
+            if (tree_has(&seen, proc))
+                continue;
+            is_changing = true;
+            /* In the first round the members of the groups have it already. */
+            if (round > 0 || !is_in(proc->pgid, job->groups, job->ngroups))
+                proc_signal(proc, number);
+            if (!tree_add(&seen, proc, -1))
+                is_changing = false;
+        }
+    }
+    if (number != SIGKILL)
+        continue_all(job, &seen);
+    size_t n = seen.n;
+    tree_free(&now);
+    tree_free(&seen);
+    return n;
+}
+
+size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max)
+{
+    struct tree tree = {0};
+    size_t n = 0;
+    tree_scan(&tree, job);
+    for (size_t i = 0; i < tree.n; i++) {
+        struct tree_entry *entry = &tree.entries[i];
+        /* pid 0 marks a rank and all below it: parents come first. */
+        bool is_below = entry->parent >= 0 && tree.entries[entry->parent].proc.pid == 0;
+        if (!is_below && !proc_has_env(entry->proc.pid, "RANK"))
+            continue;
+        if (!is_below && n < max)
+            ret[n] = entry->proc;
+        n += !is_below;
+        entry->proc.pid = 0;
+    }
+    tree_free(&tree);
+    return n;
+}
+
+char *tree_describe(const struct tree_job *job, char *text, size_t size)
+{
+    enum { NAMED_MAX = 8 };
+    struct tree tree = {0};
+    tree_scan(&tree, job);
+    text[0] = '\0';
+    for (size_t i = 0; i < tree.n && i < NAMED_MAX; i++) {
+        const struct proc *proc = &tree.entries[i].proc;
+        char wchan[64];
+        str_addf(text, size, "%s%d (%s) %c", i ? ", " : "", (int)proc->pid, proc->comm,
+                 proc->state);
+        if (*proc_wchan(proc->pid, wchan, sizeof wchan))
+            str_addf(text, size, " in %s", wchan);
+    }
+    if (tree.n > NAMED_MAX)
+        str_addf(text, size, " and %zu more", tree.n - NAMED_MAX);
+    tree_free(&tree);
+    return text;
+}

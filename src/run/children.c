@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See children.h.
+ */
+#include "run/children.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "os/signals.h"
+#include "run/env.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* How long exec may take. A dead file system holds it for ever; a slow one does not for so long. */
+#define EXEC_WAIT_NS (120 * NS_PER_S)
+
+enum { HELPERS_MAX = 256 };
+
+enum child_phase {
+    CHILD_PHASE_NONE,
+    CHILD_PHASE_STARTING, /* forked, exec not heard of */
+    CHILD_PHASE_RUNNING,
+    CHILD_PHASE_FAILED,   /* exec failed; told when it has ended */
+    CHILD_PHASE_GIVEN_UP, /* exec took too long, told */
+    CHILD_PHASE_ENDED,
+};
+
+struct child {
+    struct children *children;
+    int index;
+    enum child_phase phase;
+    struct reap_watch watch; /* pid 0: reaped */
+    pid_t group;
+    int report;
+    struct watch report_watch, exec_wait;
+    struct err failure;
+};
+
+static void on_change(void *ctx, enum reap_what what, int status);
+
+bool children_init(struct children *children, const struct config *config,
+                   const struct core_params *params, unsigned closed, struct err *err)
+{
+    *children = (struct children){.config = config,
+                                  .params = params,
+                                  .closed = closed,
+                                  .tty = -1,
+                                  .count = params->children,
+                                  .is_empty = true};
+    if (!spawn_command_init(&children->command, config->command, getenv("PATH"), err))
+        return false;
+    size_t n = (size_t)params->children + 1;
+    children->list = calloc(n, sizeof *children->list);
+    children->groups = calloc(n, sizeof *children->groups);
+    if (!children->list || !children->groups)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        *child = (struct child){.children = children, .index = i, .report = -1};
+        child->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = on_change, .ctx = child};
+    }
+    return true;
+}
+
+static void end_report(struct child *child)
+{
+    watch_end(&child->report_watch);
+    watch_end(&child->exec_wait);
+    fd_close(&child->report);
+}
+
+void children_free(struct children *children)
+{
+    for (int i = 0; children->list && i < children->count; i++)
+        end_report(&children->list[i]);
+    spawn_command_free(&children->command);
+    free(children->list);
+    free(children->groups);
+    *children = (struct children){0};
+}
+
+/* --- starting --- */
+
+static void post(struct child *child, enum event_type type, int status, const struct err *err)
+{
+    loop_post(child->children->loop, &(struct event){.type = type,
+                                                     .child = {.index = child->index,
+                                                               .pid = child->watch.pid,
+                                                               .status = status,
+                                                               .err = err}});
+}
+
+/* The outcome of exec, if it is known. Who has failed ends by itself, at once, and is told to the
+ * core then. */
+static void read_report(struct child *child)
+{
+    if (child->phase != CHILD_PHASE_STARTING)
+        return;
+    switch (spawn_result(child->report, &child->children->command, &child->failure)) {
+    case SPAWN_PENDING:
+        return;
+    case SPAWN_RUNNING:
+        child->phase = CHILD_PHASE_RUNNING;
+        break;
+    case SPAWN_FAILED:
+        child->phase = CHILD_PHASE_FAILED;
+        break;
+    }
+    end_report(child);
+}
+
+static void on_report(void *ctx)
+{
+    read_report(ctx);
+}
+
+/* It may never end, either, so it is told now. */
+static void on_exec_wait(void *ctx)
+{
+    struct child *child = ctx;
+    struct err err;
+    err_set(&err, ERR_NOT_EXEC, ETIMEDOUT,
+            "cannot execute '%s': it has not begun to run after %d s; is its file system reachable",
+            child->children->command.argv[0], (int)(EXEC_WAIT_NS / NS_PER_S));
+    child->phase = CHILD_PHASE_GIVEN_UP;
+    end_report(child);
+    proc_kill(child->watch.pid, SIGKILL);
+    post(child, EV_CHILD_FAILED, 0, &err);
+}
+
+static void watch_report(struct child *child)
+{
+    struct event_base *base = child->children->loop->base;
+    struct err err;
+    child->report_watch = (struct watch){.fn = on_report, .ctx = child};
+    child->exec_wait = (struct watch){.fn = on_exec_wait, .ctx = child};
+    if (watch_fd(&child->report_watch, base, child->report, &err) &&
+        watch_clock(&child->exec_wait, base, &err))
+        watch_at(&child->exec_wait, clock_now_ns() + EXEC_WAIT_NS);
+    else
+        log_warn("start", "%s; the outcome will be known when it ends", err.text);
+}
+
+void children_watch(struct children *children)
+{
+    for (int i = 0; i < children->count; i++)
+        if (children->list[i].phase == CHILD_PHASE_STARTING)
+            watch_report(&children->list[i]);
+}
+
+static bool start_one(struct child *child, const struct action *action, struct err *err)
+{
+    struct children *children = child->children;
+    const struct core_params *params = children->params;
+    struct env env;
+    struct env_facts facts = {
+        .rank = params->node_rank * children->count + child->index,
+        .local_rank = child->index,
+        .world_size = params->nnodes * children->count,
+        .local_world_size = children->count,
+        .with_ranks = children->config->procs.count_is_set,
+        .node_rank = params->node_rank,
+        .nnodes = params->nnodes,
+        .attempt = action->start.attempt,
+        .generation = action->start.generation,
+        .resume_step = action->start.resume_step,
+    };
+    if (!env_build(&env, environ, &facts, err))
+        return false;
+    struct spawn_request request = {.command = &children->command,
+                                    .env = env.list,
+                                    .own_pid = env.own_pid,
+                                    .new_session = children->config->procs.new_session,
+                                    .closed = children->closed,
+                                    .tty = children->tty};
+    struct spawn_child spawned;
+    bool ok = spawn_start(&request, &spawned, err);
+    env_free(&env);
+    if (!ok)
+        return false;
+    child->phase = CHILD_PHASE_STARTING;
+    child->watch.pid = spawned.pid;
+    child->group = spawned.group;
+    child->report = spawned.report;
+    children->is_empty = false;
+    reap_watch(children->reap, &child->watch);
+    return true;
+}
+
+void children_start(struct children *children, const struct action *action)
+{
+    struct err err;
+    if (children->config->procs.close_fds)
+        spawn_close_inherited();
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        if (start_one(child, action, &err))
+            post(child, EV_CHILD_STARTED, 0, NULL);
+        else
+            post(child, EV_CHILD_FAILED, 0, &err);
+    }
+    spawn_let_go();
+    if (children->loop->base)
+        children_watch(children);
+}
+
+pid_t children_first_group(const struct children *children)
+{
+    bool has_one = children->count > 0 && children->list[0].watch.pid;
+    return has_one ? children->list[0].group : 0;
+}
+
+/* --- signals --- */
+
+/* The job's groups that a living (or not yet reaped) command of ours leads. A command that makes
+ * its own session may not have come so far before its exec. */
+static struct tree_job tree_job(struct children *children, pid_t *helpers)
+{
+    struct tree_job job = {.groups = children->groups, .helpers = helpers};
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        bool leads = !children->config->procs.new_session || child->phase >= CHILD_PHASE_RUNNING;
+        if (child->watch.pid && leads)
+            children->groups[job.ngroups++] = child->group;
+    }
+    job.nhelpers = reap_helpers(children->reap, helpers, HELPERS_MAX);
+    return job;
+}
+
+/* A stopped process does not act on a notice, nor on SIGTERM: it is woken up, and with a command
+ * its group. One that runs gets no SIGCONT that nobody sent. */
+static bool has_to_wake(const struct children *children, pid_t pid, int number)
+{
+    struct proc proc;
+    bool ends = number == SIGTERM || children->params->signals[number].rule == SIGNAL_PREEMPT;
+    return ends && proc_read(pid, &proc) && proc.state == 'T';
+}
+
+static void signal_commands(struct children *children, int number)
+{
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        pid_t pid = child->watch.pid;
+        if (!pid || !proc_kill(pid, number) || !has_to_wake(children, pid, number))
+            continue;
+        if (!proc_kill_group(child->group, SIGCONT))
+            proc_kill(pid, SIGCONT);
+    }
+}
+
+static void signal_ranks(struct children *children, int number)
+{
+    pid_t helpers[HELPERS_MAX];
+    struct tree_job job = tree_job(children, helpers);
+    struct proc *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
+    size_t n = ranks ? tree_ranks(&job, ranks, CORE_SLOTS_MAX) : 0;
+    for (size_t i = 0; i < n && i < CORE_SLOTS_MAX; i++)
+        if (proc_signal(&ranks[i], number) && ranks[i].state == 'T')
+            proc_signal(&ranks[i], SIGCONT);
+    if (n == 0)
+        signal_commands(children, number);
+    else
+        log_debug("signal", "%s sent to %zu ranks", signals_name(number), n);
+    free(ranks);
+}
+
+void children_signal(struct children *children, const struct action *action)
+{
+    int number = action->signal.number;
+    pid_t helpers[HELPERS_MAX];
+    switch (action->signal.target) {
+    case TARGET_CHILDREN:
+        signal_commands(children, number);
+        break;
+    case TARGET_RANKS:
+        signal_ranks(children, number);
+        break;
+    case TARGET_TREE: {
+        struct tree_job job = tree_job(children, helpers);
+        tree_signal(&job, number);
+        break;
+    }
+    }
+}
+
+void children_signal_groups(struct children *children, int number)
+{
+    pid_t helpers[HELPERS_MAX];
+    struct tree_job job = tree_job(children, helpers);
+    for (size_t i = 0; i < job.ngroups; i++)
+        proc_kill_group(job.groups[i], number);
+}
+
+char *children_describe(struct children *children, char *text, size_t size)
+{
+    pid_t helpers[HELPERS_MAX];
+    struct tree_job job = tree_job(children, helpers);
+    return tree_describe(&job, text, size);
+}
+
+/* --- ends --- */
+
+/* Is nobody left but the dead? Nobody who is dead can start somebody new. */
+static bool is_tree_empty(struct children *children)
+{
+    pid_t helpers[HELPERS_MAX];
+    struct tree_job job = tree_job(children, helpers);
+    struct tree tree = {0};
+    tree_scan(&tree, &job);
+    bool is_empty = tree.n == 0 && !tree.is_unsure;
+    tree_free(&tree);
+    return is_empty;
+}
+
+static void post_empty(struct children *children)
+{
+    children->is_empty = true;
+    loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
+}
+
+/* That the tree is empty is told before the end of the last command, so that the core does not
+ * sweep what is not there. */
+static void on_end(struct child *child, int status)
+{
+    struct children *children = child->children;
+    read_report(child);
+    if (children->on_end)
+        children->on_end(children->ctx, child->group);
+    if (!children->is_empty && is_tree_empty(children))
+        post_empty(children);
+    if (child->phase == CHILD_PHASE_FAILED)
+        post(child, EV_CHILD_FAILED, 0, &child->failure);
+    else if (child->phase != CHILD_PHASE_GIVEN_UP)
+        post(child, EV_CHILD_EXITED, status, NULL);
+    child->phase = CHILD_PHASE_ENDED;
+    end_report(child);
+}
+
+static void on_change(void *ctx, enum reap_what what, int status)
+{
+    struct child *child = ctx;
+    struct children *children = child->children;
+    if (what == REAP_EXITED)
+        on_end(child, status);
+    else if (what == REAP_STOPPED && children->on_stop)
+        children->on_stop(children->ctx, child->group, WSTOPSIG(status));
+}
+
+void children_reap(struct children *children)
+{
+    reap_all(children->reap);
+    if (!children->is_empty && reap_is_empty(children->reap))
+        post_empty(children);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See env.h.
+ */
+#include "run/env.h"
+
+#include "base/str.h"
+#include "os/spawn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NUMBER_SIZE = 64, NUMBERS_MAX = 16 };
+
+/* What env_build() works with: the numbers' texts, and a table of the names that are taken. */
+struct build {
+    struct env *env;
+    char (*numbers)[NUMBER_SIZE];
+    size_t nnumbers, n;
+    const char **names; /* open addressing, `mask` + 1 places */
+    size_t mask;
+};
+
+static size_t name_len(const char *entry)
+{
+    return strcspn(entry, "=");
+}
+
+static bool is_same_name(const char *a, const char *b)
+{
+    size_t len = name_len(a);
+    return len == name_len(b) && strncmp(a, b, len) == 0;
+}
+
+/* True the first time that a name is given. */
+static bool take_name(struct build *build, const char *entry)
+{
+    uint32_t hash = 2166136261U;
+    for (size_t i = 0, len = name_len(entry); i < len; i++)
+        hash = (hash ^ (unsigned char)entry[i]) * 16777619U;
+    size_t at = hash & build->mask;
+    while (build->names[at]) {
+        if (is_same_name(build->names[at], entry))
+            return false;
+        at = (at + 1) & build->mask;
+    }
+    build->names[at] = entry;
+    return true;
+}
+
+static void add(struct build *build, char *entry)
+{
+    if (take_name(build, entry))
+        build->env->list[build->n++] = entry;
+}
+
+static char *number(struct build *build, const char *name, uint64_t value)
+{
+    char *text = build->numbers[build->nnumbers++];
+    snprintf(text, NUMBER_SIZE, "%s=%" PRIu64, name, value);
+    return text;
+}
+
+static void add_number(struct build *build, const char *name, int64_t value)
+{
+    add(build, number(build, name, (uint64_t)value));
+}
+
+static void add_text(struct build *build, const char *name, const char *value, char **texts)
+{
+    if (!value)
+        return;
+    int n = sprintf(*texts, "%s=%s", name, value);
+    add(build, *texts);
+    *texts += n + 1;
+}
+
+static void add_ours(struct build *build, const struct env_facts *facts, char *texts)
+{
+    add_text(build, "PCH_SOCKET", facts->socket, &texts);
+    add_number(build, "PCH_RANK", facts->rank);
+    add_number(build, "PCH_LOCAL_RANK", facts->local_rank);
+    add_number(build, "PCH_WORLD_SIZE", facts->world_size);
+    add_number(build, "PCH_NODE_RANK", facts->node_rank);
+    add_number(build, "PCH_NNODES", facts->nnodes);
+    add_number(build, "PCH_ATTEMPT", facts->attempt);
+    add_number(build, "PCH_GENERATION", facts->generation);
+    add(build, number(build, "PCH_RESUME_STEP", facts->resume_step));
+    add_text(build, "PCH_RESUME_PATH", facts->resume_path, &texts);
+    if (!facts->with_ranks)
+        return;
+    add_number(build, "RANK", facts->rank);
+    add_number(build, "LOCAL_RANK", facts->local_rank);
+    add_number(build, "WORLD_SIZE", facts->world_size);
+    add_number(build, "LOCAL_WORLD_SIZE", facts->local_world_size);
+}
+
+/* Meant for us, or stale: an outer pchrun's variables that this one does not set. */
+static bool is_dropped(const char *entry)
+{
+    static const char *const names[] = {"NOTIFY_SOCKET=", "PCH_SOCKET=", "PCH_RESUME_PATH="};
+    if (str_starts(entry, "PCHRUN_"))
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_starts(entry, names[i]))
+            return true;
+    return false;
+}
+
+/* Sockets handed down by systemd are for the process that LISTEN_PID names: us, and so the command.
+ * The check of our pidfd's inode that comes with it would fail there. */
+static bool is_listening(char **inherited)
+{
+    bool is_us = false;
+    for (char **entry = inherited; *entry; entry++)
+        if (str_starts(*entry, "LISTEN_PID="))
+            is_us = atoi(strchr(*entry, '=') + 1) == (int)getpid();
+    return is_us;
+}
+
+static void add_inherited(struct build *build, char **inherited, size_t n)
+{
+    bool is_listen = is_listening(inherited);
+    for (size_t i = n; i-- > 0;) {
+        char *entry = inherited[i];
+        if (is_dropped(entry) || (is_listen && str_starts(entry, "LISTEN_PIDFDID=")))
+            continue;
+        if (is_listen && str_starts(entry, "LISTEN_PID=") && !build->env->own_pid) {
+            entry = number(build, "LISTEN_PID", (uint64_t)getpid());
+            build->env->own_pid = strchr(entry, '=') + 1;
+        }
+        add(build, entry);
+    }
+}
+
+static void reverse(char **list, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        char *entry = list[i];
+        list[i] = list[n - 1 - i];
+        list[n - 1 - i] = entry;
+    }
+}
+
+/* Ours are taken first, then the inherited ones from the last to the first, so that each name goes
+ * to whom it belongs; the list is turned round at the end, which puts ours behind the others. */
+bool env_build(struct env *env, char **inherited, const struct env_facts *facts, struct err *err)
+{
+    size_t n = 0, places = 64;
+    while (inherited[n])
+        n++;
+    while (places < 2 * (n + NUMBERS_MAX))
+        places *= 2;
+    size_t texts = 64 + (facts->socket ? strlen(facts->socket) : 0) +
+                   (facts->resume_path ? strlen(facts->resume_path) : 0);
+    *env = (struct env){.list = calloc(n + NUMBERS_MAX + 3, sizeof *env->list),
+                        .texts = malloc(NUMBERS_MAX * NUMBER_SIZE + texts)};
+    struct build build = {.env = env,
+                          .numbers = env->texts,
+                          .names = calloc(places, sizeof *build.names),
+                          .mask = places - 1};
+    if (!env->list || !env->texts || !build.names) {
+        free(build.names);
+        env_free(env);
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot build the environment of a command");
+    }
+    add_ours(&build, facts, (char *)env->texts + NUMBERS_MAX * NUMBER_SIZE);
+    reverse(env->list, build.n);
+    add_inherited(&build, inherited, n);
+    reverse(env->list, build.n);
+    free(build.names);
+    return true;
+}
+
+void env_free(struct env *env)
+{
+    free(env->list);
+    free(env->texts);
+    *env = (struct env){0};
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * env: the environment of one command: ours, with the job's variables, and without what was meant
+ * for us alone. Owns its memory: env_free(). Main thread, before fork.
+ */
+#ifndef PCHRUN_RUN_ENV_H
+#define PCHRUN_RUN_ENV_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct env_facts {
+    int rank, local_rank, world_size, local_world_size; /* of this command */
+    bool with_ranks; /* RANK and the like, too: the user asked for several commands */
+    int node_rank, nnodes;
+    uint32_t attempt, generation;
+    uint64_t resume_step;
+    const char *socket, *resume_path; /* NULL: none */
+};
+
+struct env {
+    char **list;   /* "name=value", ended by NULL */
+    char *own_pid; /* in the list, for the child to write its pid to; NULL: no variable wants it */
+    void *texts;
+};
+
+/* Of names that are there twice the last one wins, as is written in `inherited`; PCHRUN_* and
+ * NOTIFY_SOCKET are left out; LISTEN_PID follows the command if it named us. */
+MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
+                          struct err *err);
+void env_free(struct env *env);
+
+#endif

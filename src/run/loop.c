@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See loop.h.
+ */
+#include "run/loop.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+struct loop_item {
+    struct event event;
+    struct err err;
+};
+
+static void on_timer(void *ctx)
+{
+    loop_post(ctx, &(struct event){.type = EV_TIMER});
+}
+
+bool loop_init(struct loop *loop, const struct core_params *params, core_act_fn *act, void *ctx,
+               struct err *err)
+{
+    *loop = (struct loop){.ctx = ctx, .timer = {.fn = on_timer, .ctx = loop}};
+    loop->queue = calloc(LOOP_QUEUE_MAX, sizeof *loop->queue);
+    loop->core = core_new(params, act, ctx);
+    if (loop->queue && loop->core)
+        return true;
+    loop_free(loop);
+    return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+}
+
+void loop_on_settled(struct loop *loop, void (*settled)(void *ctx))
+{
+    loop->settled = settled;
+}
+
+bool loop_open(struct loop *loop, struct err *err)
+{
+    loop->base = watch_open(err);
+    if (!loop->base || !watch_clock(&loop->timer, loop->base, err))
+        return false;
+    watch_at(&loop->timer, core_wake_at(loop->core));
+    return true;
+}
+
+void loop_free(struct loop *loop)
+{
+    watch_end(&loop->timer);
+    watch_close(loop->base);
+    core_free(loop->core);
+    free(loop->queue);
+    *loop = (struct loop){0};
+}
+
+/* The place of the err in an event that has one. */
+static const struct err **err_of(struct event *event)
+{
+    switch (event->type) {
+    case EV_CHILD_FAILED:
+        return &event->child.err;
+    case EV_PREPARED:
+    case EV_COMMITTED:
+        return &event->written.err;
+    default:
+        return NULL;
+    }
+}
+
+static void enqueue(struct loop *loop, const struct event *event)
+{
+    assert(loop->count < LOOP_QUEUE_MAX);
+    assert(event->type != EV_PROC_MESSAGE && event->type != EV_PEER_MESSAGE);
+    struct loop_item *item = &loop->queue[(loop->first + loop->count++) % LOOP_QUEUE_MAX];
+    item->event = *event;
+    const struct err **err = err_of(&item->event);
+    if (err && *err) {
+        item->err = **err;
+        *err = &item->err;
+    }
+}
+
+static void hand_over(struct loop *loop, const struct event *event)
+{
+    struct event timed = *event;
+    if (loop->is_over)
+        return;
+    timed.now = clock_now_ns();
+    loop->is_busy = true;
+    core_handle(loop->core, &timed);
+    loop->is_busy = false;
+}
+
+void loop_post(struct loop *loop, const struct event *event)
+{
+    if (loop->is_busy) {
+        enqueue(loop, event);
+        return;
+    }
+    hand_over(loop, event);
+    while (loop->count > 0) {
+        struct loop_item item = loop->queue[loop->first];
+        const struct err **err = err_of(&item.event);
+        if (err && *err)
+            *err = &item.err;
+        loop->first = (loop->first + 1) % LOOP_QUEUE_MAX;
+        loop->count--;
+        hand_over(loop, &item.event);
+    }
+    watch_at(&loop->timer, loop->is_over ? CLOCK_NEVER : core_wake_at(loop->core));
+    if (loop->settled)
+        loop->settled(loop->ctx);
+}
+
+void loop_close_core(struct loop *loop)
+{
+    loop->is_over = true;
+}
+
+bool loop_run(struct loop *loop)
+{
+    return watch_run(loop->base);
+}
+
+void loop_stop(struct loop *loop)
+{
+    watch_stop(loop->base);
+}

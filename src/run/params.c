@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See params.h.
+ */
+#include "run/params.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* A connection that was closed comes back within a round trip, or its supervisor is dead. */
+#define RECONNECT_NS (2 * NS_PER_S)
+/* How long a rank that saved by itself waits for the others: they do so at the same step. */
+#define COMMIT_WAIT_NS (300 * NS_PER_S)
+
+static const enum signal_rule rules[] = {
+    [CONFIG_FORWARD] = SIGNAL_FORWARD,
+    [CONFIG_PREEMPT] = SIGNAL_PREEMPT,
+    [CONFIG_CHECKPOINT] = SIGNAL_CHECKPOINT,
+    [CONFIG_IGNORE] = SIGNAL_IGNORE,
+};
+static const enum save_mode save_modes[] = {
+    [CONFIG_SAVE_ATTACH] = SAVE_ATTACH,
+    [CONFIG_SAVE_SIGNAL] = SAVE_SIGNAL,
+    [CONFIG_SAVE_FORWARD] = SAVE_FORWARD,
+};
+
+static void fill_signals(struct core_params *params, const struct config *config)
+{
+    for (size_t i = 0; i < ARRAY_LEN(params->signals); i++)
+        params->signals[i] = (struct signal_plan){SIGNAL_FORWARD, config->grace_ns};
+    for (size_t i = 0; i < config->nsignals; i++) {
+        const struct config_signal *signal = &config->signals[i];
+        params->signals[signal->number] = (struct signal_plan){
+            rules[signal->rule], signal->grace_ns >= 0 ? signal->grace_ns : config->grace_ns};
+    }
+}
+
+static int expected_procs(const struct config *config)
+{
+    if (config->procs.per_node >= 0)
+        return config->procs.per_node;
+    return config->procs.count_is_set ? config->procs.count : -1;
+}
+
+static bool fill_identity(struct core_params *params, const struct config *config, struct err *err)
+{
+    if (config->cluster.node_rank < 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "cannot tell which of the %d nodes this one is; give it --node-rank",
+                       config->cluster.nnodes);
+    if (getrandom(&params->incarnation, sizeof params->incarnation, GRND_NONBLOCK) !=
+        (ssize_t)sizeof params->incarnation)
+        params->incarnation = (uint64_t)clock_real_ns() ^ (uint64_t)getpid();
+    if (gethostname(params->host, sizeof params->host) != 0)
+        str_copy(params->host, sizeof params->host, "unknown");
+    params->host[sizeof params->host - 1] = '\0';
+    if (!str_copy(params->job, sizeof params->job, config->job))
+        return err_set(err, ERR_USAGE, 0, "the name of the job is too long: '%s'", config->job);
+    if (!config_binding(config, params->settings, sizeof params->settings))
+        return err_set(err, ERR_USAGE, 0,
+                       "the settings that must be equal on all nodes are too long together");
+    return true;
+}
+
+bool params_fill(struct core_params *params, const struct config *config, struct err *err)
+{
+    *params = (struct core_params){
+        .node_rank = config->cluster.node_rank,
+        .nnodes = config->cluster.nnodes,
+        .children = config->procs.count,
+        .expected_procs = expected_procs(config),
+        .attempt = 1,
+        .save_mode = save_modes[config->save.mode],
+        .save_signal = config->save.signal,
+        .join_timeout_ns = config->cluster.join_timeout_ns,
+        .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
+        .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
+        .reconnect_ns = RECONNECT_NS,
+        .exit_wait_ns = config->stop.exit_wait_ns,
+        .term_wait_ns = config->stop.term_wait_ns,
+        .kill_wait_ns = config->stop.kill_wait_ns,
+        .commit_wait_ns = COMMIT_WAIT_NS,
+        .leftovers =
+            config->stop.leftovers == CONFIG_LEFTOVERS_LEAVE ? LEFTOVERS_LEAVE : LEFTOVERS_KILL,
+        .exit = {.preempted = config->exit.preempted,
+                 .preempted_unsaved = config->exit.preempted_unsaved,
+                 .node_lost = config->exit.node_lost,
+                 .hang = config->exit.hang,
+                 .no_progress = config->exit.no_progress},
+        .no_progress_limit = config->exit.no_progress_limit,
+    };
+    fill_signals(params, config);
+    return fill_identity(params, config, err);
+}
+
+bool params_state_dir(const struct config *config, char **ret, struct err *err)
+{
+    char *dir = NULL;
+    if (config->state_dir)
+        dir = strdup(config->state_dir);
+    else if (config->checkpoint.dir && asprintf(&dir, "%s/.pchrun", config->checkpoint.dir) < 0)
+        dir = NULL;
+    if (!dir && (config->state_dir || config->checkpoint.dir))
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    *ret = dir;
+    return true;
+}
+
+bool params_report_path(const struct config *config, const char *state_dir, int node_rank,
+                        char **ret, struct err *err)
+{
+    static const char dir_name[] = "{state_dir}", rank_name[] = "{node_rank}";
+    char path[4096] = "";
+    *ret = NULL;
+    if (!config->report || (!state_dir && strstr(config->report, dir_name)))
+        return true;
+    bool fits = true;
+    for (const char *p = config->report; *p && fits;) {
+        if (str_starts(p, dir_name)) {
+            fits = str_addf(path, sizeof path, "%s", state_dir);
+            p += sizeof dir_name - 1;
+        } else if (str_starts(p, rank_name)) {
+            fits = str_addf(path, sizeof path, "%d", node_rank);
+            p += sizeof rank_name - 1;
+        } else {
+            size_t plain = 1 + strcspn(p + 1, "{");
+            fits = str_addf(path, sizeof path, "%.*s", (int)plain, p);
+            p += plain;
+        }
+    }
+    if (!fits)
+        return err_set(err, ERR_USAGE, ENAMETOOLONG, "the path of the report, '%s'",
+                       config->report);
+    *ret = strdup(path);
+    return *ret || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+}

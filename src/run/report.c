@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See report.h.
+ */
+#include "run/report.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/verdict.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define REPORT_VERSION 1
+#define REPORT_MAX     (1024 * 1024)
+/* A file system that takes longer than this for a page is as good as dead. */
+#define WRITE_WAIT_NS (5 * NS_PER_S)
+
+/* --- what is in it --- */
+
+static void add_time(struct writer *w, const char *key, int64_t mono_ns)
+{
+    char text[32];
+    if (mono_ns == 0 || mono_ns == CLOCK_NEVER) {
+        writer_null(w, key);
+        return;
+    }
+    clock_iso8601(clock_real_ns() - (clock_now_ns() - mono_ns), text, sizeof text);
+    writer_text(w, key, text);
+}
+
+/* Milliseconds from one time to another; null if the other has not come. */
+static void add_ms(struct writer *w, const char *key, int64_t from, int64_t to)
+{
+    if (from == 0 || to == 0)
+        writer_null(w, key);
+    else
+        writer_int(w, key, (to - from) / NS_PER_MS);
+}
+
+static void add_notice(struct writer *w, const struct core_report *r)
+{
+    if (!r->notice.is_live) {
+        writer_null(w, "notice");
+        return;
+    }
+    writer_object(w, "notice");
+    writer_text(w, "source", r->notice.source);
+    writer_int(w, "node_rank", r->notice.node_rank);
+    add_time(w, "at", r->notice.at);
+    add_time(w, "deadline", r->notice.deadline);
+    writer_text(w, "text", r->notice.text);
+    writer_end(w);
+}
+
+static void add_round(struct writer *w, const struct core_report *r)
+{
+    if (r->round.id == 0) {
+        writer_null(w, "round");
+        return;
+    }
+    writer_object(w, "round");
+    writer_int(w, "id", r->round.id);
+    writer_int(w, "save_step", (int64_t)r->round.save_step);
+    add_ms(w, "decided_ms", r->round.opened_at, r->round.decided_at);
+    add_ms(w, "saved_ms", r->round.opened_at, r->round.saved_at);
+    add_ms(w, "committed_ms", r->round.opened_at, r->round.committed_at);
+    writer_end(w);
+}
+
+static void add_steps(struct writer *w, const struct core_report *r)
+{
+    if (r->commit_step == 0) {
+        writer_null(w, "commit");
+    } else {
+        writer_object(w, "commit");
+        writer_int(w, "step", (int64_t)r->commit_step);
+        add_time(w, "at", r->commit_at);
+        writer_end(w);
+    }
+    uint64_t kept = r->commit_step > r->resumed_step ? r->commit_step : r->resumed_step;
+    writer_object(w, "steps");
+    writer_int(w, "resumed", (int64_t)r->resumed_step);
+    writer_int(w, "last", (int64_t)r->last_step);
+    writer_int(w, "lost", r->last_step > kept ? (int64_t)(r->last_step - kept) : 0);
+    writer_end(w);
+}
+
+static void add_cause(struct writer *w, const struct core_report *r, const char *host)
+{
+    if (!r->first_cause.is_known) {
+        writer_null(w, "first_cause");
+        return;
+    }
+    int code = r->first_cause.code;
+    writer_object(w, "first_cause");
+    writer_int(w, "node_rank", r->first_cause.node_rank);
+    writer_int(w, "rank", r->first_cause.rank);
+    writer_text(w, "host", host);
+    writer_int(w, "pid", r->first_cause.pid);
+    add_time(w, "at", r->first_cause.at);
+    writer_int(w, "code", code);
+    if (r->first_cause.is_signal)
+        writer_int(w, "signal", code - EXIT_BY_SIGNAL);
+    else
+        writer_null(w, "signal");
+    writer_text(w, "text", r->first_cause.text);
+    writer_end(w);
+}
+
+static void add_ranks(struct writer *w, const struct core *core)
+{
+    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
+    int n = ranks ? core_ranks(core, ranks, CORE_SLOTS_MAX) : 0;
+    writer_list(w, "ranks");
+    for (int i = 0; i < n; i++) {
+        writer_object(w, NULL);
+        writer_int(w, "rank", ranks[i].rank);
+        writer_int(w, "pid", ranks[i].pid);
+        writer_bool(w, "attached", ranks[i].is_attached);
+        writer_bool(w, "done", ranks[i].is_done);
+        writer_int(w, "saved_step", (int64_t)ranks[i].saved_step);
+        writer_end(w);
+    }
+    writer_end(w);
+    free(ranks);
+}
+
+static void compose(const struct report *report, struct writer *w)
+{
+    struct core_report r;
+    core_report(report->core, &r);
+    bool is_known = r.outcome != OUTCOME_UNKNOWN;
+    writer_object(w, NULL);
+    writer_text(w, "schema", "pchrun.report");
+    writer_int(w, "version", REPORT_VERSION);
+    writer_text(w, "job", report->params->job);
+    writer_int(w, "attempt", r.attempt);
+    writer_int(w, "generation", r.generation);
+    writer_int(w, "node_rank", report->params->node_rank);
+    writer_int(w, "nnodes", report->params->nnodes);
+    writer_text(w, "state", r.state);
+    writer_text(w, "outcome", verdict_name(r.outcome));
+    if (is_known)
+        writer_int(w, "exit_code", r.exit_code);
+    else
+        writer_null(w, "exit_code");
+    writer_text(w, "why", r.why);
+    add_notice(w, &r);
+    add_round(w, &r);
+    add_steps(w, &r);
+    add_cause(w, &r, report->params->host);
+    add_ranks(w, report->core);
+    writer_end(w);
+}
+
+/* --- writing it --- */
+
+static void complain(struct report *report, const struct err *err)
+{
+    if (!report->has_complained)
+        log_warn("report", "%s; the job goes on without it", err->text);
+    report->has_complained = true;
+}
+
+static void on_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct report *report = ctx;
+    report->is_stuck = err && statefile_is_busy(&report->file);
+    if (err)
+        complain(report, err);
+    watch_at(&report->deadline, CLOCK_NEVER);
+    report_flush(report);
+    if (!report_is_busy(report) && report->on_idle)
+        report->on_idle(report->ctx);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct report *report = ctx;
+    statefile_give_up(&report->file);
+}
+
+bool report_init(struct report *report, const char *path, const struct core_params *params,
+                 struct reap *reap, struct err *err)
+{
+    *report = (struct report){.is_wanted = path != NULL,
+                              .params = params,
+                              .deadline = {.fn = on_deadline, .ctx = report}};
+    if (!path)
+        return true;
+    if (!statefile_init(&report->file, path, reap, err))
+        return false;
+    statefile_on_written(&report->file, on_written, report);
+    return true;
+}
+
+bool report_open(struct report *report, const struct core *core, struct event_base *base,
+                 struct err *err)
+{
+    report->core = core;
+    return !report->is_wanted || watch_clock(&report->deadline, base, err);
+}
+
+void report_on_idle(struct report *report, void (*on_idle)(void *ctx), void *ctx)
+{
+    report->on_idle = on_idle;
+    report->ctx = ctx;
+}
+
+void report_free(struct report *report)
+{
+    watch_end(&report->deadline);
+    if (report->is_wanted)
+        statefile_free(&report->file);
+    report->is_wanted = false;
+}
+
+void report_touch(struct report *report)
+{
+    report->is_dirty = true;
+}
+
+void report_flush(struct report *report)
+{
+    struct writer w;
+    struct err err;
+    size_t len;
+    if (!report->is_wanted || !report->is_dirty || !report->core ||
+        statefile_is_busy(&report->file))
+        return;
+    report->is_dirty = report->is_stuck = false;
+    writer_init(&w, REPORT_MAX, WRITER_PRETTY);
+    compose(report, &w);
+    const char *text = writer_done(&w, &len);
+    if (!text)
+        err_set(&err, ERR_SYSTEM, 0, "cannot compose the report");
+    if (!text || !statefile_write(&report->file, 0, text, len, &err))
+        complain(report, &err);
+    else
+        watch_at(&report->deadline, clock_now_ns() + WRITE_WAIT_NS);
+    writer_free(&w);
+}
+
+bool report_is_busy(const struct report *report)
+{
+    return report->is_wanted && statefile_is_busy(&report->file) && !report->is_stuck;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * report: the file that says how the job stands, replaced at each change of state, so that the
+ * verdict outlives us. Changes that come while it is being written are put into one later write. A
+ * report that cannot be written is said once, and never stops the job. Main thread.
+ */
+#ifndef PCHRUN_RUN_REPORT_H
+#define PCHRUN_RUN_REPORT_H
+
+#include "core/core.h"
+#include "os/statefile.h"
+#include "run/watch.h"
+
+struct report {
+    bool is_wanted, is_dirty, has_complained, is_stuck;
+    const struct core *core;
+    const struct core_params *params;
+    struct statefile file;
+    struct watch deadline;
+    void (*on_idle)(void *ctx); /* nothing is being written any more */
+    void *ctx;
+};
+
+/* `path` NULL: no report is wanted. `params` must live as long. */
+MUST_CHECK bool report_init(struct report *report, const char *path,
+                            const struct core_params *params, struct reap *reap, struct err *err);
+MUST_CHECK bool report_open(struct report *report, const struct core *core, struct event_base *base,
+                            struct err *err);
+void report_on_idle(struct report *report, void (*on_idle)(void *ctx), void *ctx);
+void report_free(struct report *report);
+
+/* Something in it has changed; report_flush() writes it. */
+void report_touch(struct report *report);
+void report_flush(struct report *report);
+/* Is there a write that will still end, or be given up? */
+bool report_is_busy(const struct report *report);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See shell.h. The table at the end of the middle part has one function for each action.
+ */
+#include "run/shell.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "core/verdict.h"
+#include "os/reap.h"
+#include "os/signals.h"
+#include "os/tree.h"
+#include "run/children.h"
+#include "run/jobs.h"
+#include "run/loop.h"
+#include "run/params.h"
+#include "run/procs.h"
+#include "run/record.h"
+#include "run/report.h"
+#include "run/sigin.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+struct shell {
+    const struct config *config;
+    struct core_params params;
+    char *state_dir; /* NULL: none */
+    struct loop loop;
+    struct reap reap;
+    struct children children;
+    struct jobs jobs;
+    struct sigin sigin;
+    struct report report;
+    struct shell_end end;
+};
+
+/* --- actions --- */
+
+typedef void act_fn(struct shell *shell, const struct action *action);
+
+static void act_start(struct shell *shell, const struct action *action)
+{
+    children_start(&shell->children, action);
+    jobs_started(&shell->jobs);
+}
+
+static void act_signal(struct shell *shell, const struct action *action)
+{
+    log_debug("signal", "sending %s", signals_name(action->signal.number));
+    children_signal(&shell->children, action);
+}
+
+static void act_read_steps(struct shell *shell, const struct action *action)
+{
+    procs_read_steps(&shell->loop);
+}
+
+static void act_prepare(struct shell *shell, const struct action *action)
+{
+    record_prepare(&shell->loop, shell->state_dir, action->step);
+}
+
+static void act_commit(struct shell *shell, const struct action *action)
+{
+    record_commit(&shell->loop, shell->state_dir, action->step);
+}
+
+/* The gate, the notice and the news of a commit are for attached processes; there are none. */
+static void act_for_nobody(struct shell *shell, const struct action *action)
+{
+}
+
+static void act_log(struct shell *shell, const struct action *action)
+{
+    log_line((enum log_level)action->log.level, action->log.topic, "%s", action->log.text);
+}
+
+static void act_state(struct shell *shell, const struct action *action)
+{
+    report_touch(&shell->report);
+}
+
+/* The death of a command that exit.reraise asks us to repeat. */
+static int signal_to_repeat(const struct shell *shell, int code)
+{
+    struct core_report report;
+    core_report(shell->loop.core, &report);
+    bool is_by_signal = report.first_cause.is_known && report.first_cause.is_signal &&
+                        report.first_cause.pid > 0 && report.first_cause.code == code;
+    return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
+}
+
+static void act_exit(struct shell *shell, const struct action *action)
+{
+    char left[512];
+    bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
+    shell->end.code = action->exit.code;
+    if (action->exit.outcome == OUTCOME_FAILED)
+        shell->end.signal = signal_to_repeat(shell, action->exit.code);
+    if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
+        log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
+    /* Node 0 has said it when it was decided. */
+    log_line(shell->params.node_rank == 0 ? LOG_DEBUG : LOG_NOTICE, "exit", "%d, %s: %s",
+             action->exit.code, verdict_name(action->exit.outcome), action->exit.text);
+    loop_close_core(&shell->loop);
+}
+
+static act_fn *const actions[ACT__COUNT] = {
+    [ACT_START] = act_start,       [ACT_SIGNAL] = act_signal,
+    [ACT_GATE] = act_for_nobody,   [ACT_READ_STEPS] = act_read_steps,
+    [ACT_PREPARE] = act_prepare,   [ACT_COMMIT] = act_commit,
+    [ACT_NOTICE] = act_for_nobody, [ACT_COMMITTED] = act_for_nobody,
+    [ACT_LOG] = act_log,           [ACT_STATE] = act_state,
+    [ACT_EXIT] = act_exit,
+};
+
+static void act(void *ctx, const struct action *action)
+{
+    if (actions[action->type])
+        actions[action->type](ctx, action);
+    else
+        log_error("bug", "the core asks for action %d, which nobody performs", (int)action->type);
+}
+
+/* --- the run --- */
+
+void shell_begin(void)
+{
+    signals_begin();
+}
+
+int shell_finish(const struct shell_end *end)
+{
+    if (end->signal)
+        signals_die_of(end->signal);
+    return end->code;
+}
+
+/* The end waits for the last report, which has a deadline of its own. */
+static void stop_if_done(void *ctx)
+{
+    struct shell *shell = ctx;
+    if (shell->loop.is_over && shell->loop.base && !report_is_busy(&shell->report))
+        loop_stop(&shell->loop);
+}
+
+static void on_settled(void *ctx)
+{
+    struct shell *shell = ctx;
+    report_flush(&shell->report);
+    stop_if_done(shell);
+}
+
+static bool init(struct shell *shell, unsigned closed, struct err *err)
+{
+    char *path = NULL;
+    struct err orphans;
+    if (!params_fill(&shell->params, shell->config, err) ||
+        !params_state_dir(shell->config, &shell->state_dir, err) ||
+        !params_report_path(shell->config, shell->state_dir, shell->params.node_rank, &path, err))
+        return false;
+    bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
+              children_init(&shell->children, shell->config, &shell->params, closed, err) &&
+              loop_init(&shell->loop, &shell->params, act, shell, err);
+    free(path);
+    if (!ok)
+        return false;
+    shell->children.loop = &shell->loop;
+    shell->children.reap = &shell->reap;
+    reap_begin(&shell->reap);
+    if (!tree_adopt(&orphans))
+        log_warn("start", "%s", orphans.text);
+    jobs_init(&shell->jobs, &shell->children, &shell->params);
+    loop_on_settled(&shell->loop, on_settled);
+    report_on_idle(&shell->report, stop_if_done, shell);
+    return true;
+}
+
+/* The commands need none of this. */
+static bool open_loop(struct shell *shell, struct err *err)
+{
+    if (!loop_open(&shell->loop, err) ||
+        !sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
+        !report_open(&shell->report, shell->loop.core, shell->loop.base, err))
+        return false;
+    children_watch(&shell->children);
+    report_flush(&shell->report);
+    return true;
+}
+
+static bool run_loop(struct shell *shell, struct err *err)
+{
+    bool is_done = shell->loop.is_over && !report_is_busy(&shell->report);
+    return is_done || loop_run(&shell->loop) ||
+           err_set(err, ERR_SYSTEM, errno, "the event loop has failed");
+}
+
+static void finish(struct shell *shell)
+{
+    sigin_close(&shell->sigin);
+    report_free(&shell->report);
+    jobs_free(&shell->jobs);
+    children_free(&shell->children);
+    loop_free(&shell->loop);
+    reap_end(&shell->reap);
+    free(shell->state_dir);
+}
+
+/* Without a loop nothing of what we promise can be kept. */
+static void give_up(struct shell *shell, const struct err *err)
+{
+    struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
+    log_error("start", "%s", err->text);
+    shell->end = (struct shell_end){.code = EXIT_OWN_ERROR};
+    children_signal(&shell->children, &kill);
+}
+
+struct shell_end shell_run(const struct config *config, unsigned closed)
+{
+    struct err err;
+    struct shell shell = {.config = config, .end = {.code = EXIT_OWN_ERROR}};
+    shell.sigin.fd = shell.jobs.tty.fd = -1;
+    if (!init(&shell, closed, &err)) {
+        log_error("start", "%s", err.text);
+        finish(&shell);
+        return shell.end;
+    }
+    loop_post(&shell.loop, &(struct event){.type = EV_START});
+    if (!open_loop(&shell, &err) || !run_loop(&shell, &err))
+        give_up(&shell, &err);
+    finish(&shell);
+    return shell.end;
+}

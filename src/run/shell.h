@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shell: the supervisor around the core: it puts the parts of this room together, performs the
+ * core's actions, and ends when the core says EXIT. Main thread.
+ */
+#ifndef PCHRUN_RUN_SHELL_H
+#define PCHRUN_RUN_SHELL_H
+
+#include "config/config.h"
+
+/* First thing in main, before anything that could start a thread or a process. */
+void shell_begin(void);
+
+struct shell_end {
+    int code;   /* to exit with */
+    int signal; /* to die of instead, 0: none */
+};
+
+/* Runs the job. `closed` has the bits of those standard descriptors that were closed when we were
+ * started. Whatever fails is logged, and is in the code. */
+struct shell_end shell_run(const struct config *config, unsigned closed);
+
+/* Last thing in main: dies of the signal if there is one and it can be, else returns the code. */
+int shell_finish(const struct shell_end *end);
+
+#endif

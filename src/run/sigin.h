@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sigin: signals that come to us: SIGCHLD to children, job control to jobs, the others to the core
+ * as EV_SIGNAL. Owns the signalfd. Main thread.
+ */
+#ifndef PCHRUN_RUN_SIGIN_H
+#define PCHRUN_RUN_SIGIN_H
+
+#include "run/children.h"
+#include "run/jobs.h"
+#include "run/loop.h"
+
+struct sigin {
+    int fd;
+    struct watch watch;
+    struct loop *loop;
+    struct children *children;
+    struct jobs *jobs;
+};
+
+MUST_CHECK bool sigin_open(struct sigin *sigin, struct loop *loop, struct children *children,
+                           struct jobs *jobs, struct err *err);
+void sigin_close(struct sigin *sigin);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_env: which variables a command gets, in which order.
+ */
+#include "run/env.h"
+
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct env_facts facts(void)
+{
+    return (struct env_facts){.rank = 5,
+                              .local_rank = 1,
+                              .world_size = 8,
+                              .local_world_size = 4,
+                              .node_rank = 1,
+                              .nnodes = 2,
+                              .attempt = 3,
+                              .resume_step = UINT64_C(18446744073709551615)};
+}
+
+/* The list as one text, for comparing. */
+static const char *joined(const struct env *env)
+{
+    static char text[4096];
+    text[0] = '\0';
+    for (char **entry = env->list; *entry; entry++) {
+        strcat(text, *entry);
+        strcat(text, "\n");
+    }
+    return text;
+}
+
+#define OURS                                                                          \
+    "PCH_RANK=5\nPCH_LOCAL_RANK=1\nPCH_WORLD_SIZE=8\nPCH_NODE_RANK=1\nPCH_NNODES=2\n" \
+    "PCH_ATTEMPT=3\nPCH_GENERATION=0\nPCH_RESUME_STEP=18446744073709551615\n"
+
+static void assert_env(char **inherited, const struct env_facts *f, const char *expected)
+{
+    struct env env;
+    struct err err;
+    cr_assert(env_build(&env, inherited, f, &err));
+    cr_assert_str_eq(joined(&env), expected);
+    env_free(&env);
+}
+
+Test(env, passes_on_in_order_and_adds_ours)
+{
+    char *inherited[] = {"A=1", "EMPTY=", "ODD", "=X=2", "B=x=y", NULL};
+    struct env_facts f = facts();
+    assert_env(inherited, &f, "A=1\nEMPTY=\nODD\n=X=2\nB=x=y\n" OURS);
+}
+
+Test(env, the_last_duplicate_wins_and_ours_always)
+{
+    char *inherited[] = {"A=1", "PCH_RANK=77", "B=2", "A=3", "PCH_RANK=78", "RANK=9", NULL};
+    struct env_facts f = facts();
+    assert_env(inherited, &f, "B=2\nA=3\nRANK=9\n" OURS);
+    f.with_ranks = true;
+    assert_env(inherited, &f,
+               "B=2\nA=3\n" OURS "RANK=5\nLOCAL_RANK=1\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=4\n");
+}
+
+Test(env, keeps_back_what_was_meant_for_us)
+{
+    char *inherited[] = {"PCHRUN_GRACE=1s",
+                         "NOTIFY_SOCKET=/x",
+                         "PCH_SOCKET=/old",
+                         "PCH_RESUME_PATH=/old",
+                         "PCHRUN=1",
+                         "NOTIFY_SOCKETS=2",
+                         NULL};
+    struct env_facts f = facts();
+    assert_env(inherited, &f, "PCHRUN=1\nNOTIFY_SOCKETS=2\n" OURS);
+    f.socket = "/run/s";
+    f.resume_path = "/ckpt/7";
+    char expected[1024];
+    snprintf(expected, sizeof expected, "PCHRUN=1\nNOTIFY_SOCKETS=2\nPCH_SOCKET=/run/s\n%s%s", OURS,
+             "PCH_RESUME_PATH=/ckpt/7\n");
+    assert_env(inherited, &f, expected);
+}
+
+Test(env, listen_pid_follows_if_it_named_us)
+{
+    struct env env;
+    struct err err;
+    struct env_facts f = facts();
+    char ours[32];
+    snprintf(ours, sizeof ours, "LISTEN_PID=%d", (int)getpid());
+    char *inherited[] = {"LISTEN_FDS=1", ours, "LISTEN_PIDFDID=12", NULL};
+    cr_assert(env_build(&env, inherited, &f, &err));
+    cr_assert(env.own_pid);
+    strcpy(env.own_pid, "1234567890");
+    cr_assert_str_eq(joined(&env), "LISTEN_FDS=1\nLISTEN_PID=1234567890\n" OURS);
+    env_free(&env);
+
+    char *others[] = {"LISTEN_FDS=1", "LISTEN_PID=1", "LISTEN_PIDFDID=12", NULL};
+    cr_assert(env_build(&env, others, &f, &err));
+    cr_assert(!env.own_pid);
+    cr_assert_str_eq(joined(&env), "LISTEN_FDS=1\nLISTEN_PID=1\nLISTEN_PIDFDID=12\n" OURS);
+    env_free(&env);
+}
+
+Test(env, takes_many)
+{
+    enum { MANY = 5000 };
+    static char texts[MANY][24];
+    static char *inherited[MANY + 1];
+    struct env env;
+    struct err err;
+    struct env_facts f = facts();
+    for (int i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof texts[i], "V%d=%d", i % (MANY / 2), i);
+        inherited[i] = texts[i];
+    }
+    cr_assert(env_build(&env, inherited, &f, &err));
+    cr_assert_str_eq(env.list[0], "V0=2500");
+    cr_assert_str_eq(env.list[MANY / 2 - 1], "V2499=4999");
+    cr_assert_str_eq(env.list[MANY / 2], "PCH_RANK=5");
+    env_free(&env);
+}

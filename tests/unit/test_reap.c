@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_reap: that every end is told, once, and in time.
+ */
+#include "os/reap.h"
+
+#include "os/proc.h"
+#include "os/tree.h"
+#include "unit.h"
+
+#include <signal.h>
+#include <string.h>
+
+struct seen {
+    struct reap_watch watch;
+    int count, status;
+    enum reap_what what;
+    bool was_zombie;
+};
+
+static void on_end(void *ctx, enum reap_what what, int status)
+{
+    struct seen *seen = ctx;
+    struct proc proc;
+    seen->count++;
+    seen->what = what;
+    seen->status = status;
+    seen->was_zombie = seen->watch.pid && proc_read(seen->watch.pid, &proc) && proc.state == 'Z';
+}
+
+static pid_t start(struct reap *reap, struct seen *seen, enum reap_kind kind, int code)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (code < 0)
+            pause();
+        _exit(code);
+    }
+    *seen = (struct seen){.watch = {.pid = pid, .kind = kind, .fn = on_end, .ctx = seen}};
+    reap_watch(reap, &seen->watch);
+    return pid;
+}
+
+/* Blocks until a child has changed as `options` say, and leaves that for reap_all(). */
+static void await(pid_t pid, int options)
+{
+    siginfo_t info;
+    cr_assert_eq(waitid(P_PID, (id_t)pid, &info, options | WNOWAIT), 0);
+}
+
+Test(reap, tells_an_end_before_the_pid_is_free)
+{
+    struct reap reap = {0};
+    struct seen seen;
+    pid_t pid = start(&reap, &seen, REAP_CHILD, 9);
+    await(pid, WEXITED);
+    reap_all(&reap);
+    cr_assert_eq(seen.count, 1);
+    cr_assert_eq(seen.what, REAP_EXITED);
+    cr_assert(WIFEXITED(seen.status));
+    cr_assert_eq(WEXITSTATUS(seen.status), 9);
+    cr_assert(seen.was_zombie);
+    cr_assert_eq(seen.watch.pid, 0);
+    cr_assert(unit_no_children());
+    cr_assert(reap_is_empty(&reap));
+}
+
+Test(reap, takes_in_all_that_ended)
+{
+    enum { MANY = 20 };
+    struct reap reap = {0};
+    struct seen seen[MANY];
+    for (int i = 0; i < MANY; i++)
+        await(start(&reap, &seen[i], REAP_CHILD, i), WEXITED);
+    reap_all(&reap);
+    for (int i = 0; i < MANY; i++)
+        cr_assert(seen[i].count == 1 && WEXITSTATUS(seen[i].status) == i);
+    cr_assert(unit_no_children());
+}
+
+Test(reap, tells_stops_and_signals)
+{
+    struct reap reap = {0};
+    struct seen seen;
+    pid_t pid = start(&reap, &seen, REAP_CHILD, -1);
+    kill(pid, SIGSTOP);
+    await(pid, WSTOPPED);
+    reap_all(&reap);
+    cr_assert_eq(seen.what, REAP_STOPPED);
+    cr_assert(WIFSTOPPED(seen.status));
+    cr_assert_eq(WSTOPSIG(seen.status), SIGSTOP);
+    kill(pid, SIGCONT);
+    await(pid, WCONTINUED);
+    reap_all(&reap);
+    cr_assert_eq(seen.what, REAP_CONTINUED);
+    cr_assert(WIFCONTINUED(seen.status));
+    kill(pid, SIGKILL);
+    await(pid, WEXITED);
+    reap_all(&reap);
+    cr_assert_eq(seen.what, REAP_EXITED);
+    cr_assert(WIFSIGNALED(seen.status));
+    cr_assert_eq(WTERMSIG(seen.status), SIGKILL);
+    cr_assert_eq(seen.count, 3);
+    cr_assert(unit_no_children());
+}
+
+Test(reap, does_not_count_helpers)
+{
+    struct reap reap = {0};
+    struct seen helper, child;
+    pid_t pids[4];
+    pid_t helping = start(&reap, &helper, REAP_HELPER, -1);
+    pid_t pid = start(&reap, &child, REAP_CHILD, -1);
+    cr_assert_eq(reap_helpers(&reap, pids, 4), 1);
+    cr_assert_eq(pids[0], helping);
+    cr_assert(!reap_is_empty(&reap));
+    kill(pid, SIGKILL);
+    await(pid, WEXITED);
+    reap_all(&reap);
+    cr_assert_eq(child.count, 1);
+    cr_assert_eq(helper.count, 0);
+    cr_assert(reap_is_empty(&reap));
+    kill(helping, SIGKILL);
+    await(helping, WEXITED);
+    reap_all(&reap);
+    cr_assert_eq(helper.count, 1);
+    cr_assert_eq(helper.watch.pid, 0);
+    cr_assert(unit_no_children());
+}
+
+Test(reap, takes_in_orphans)
+{
+    struct err err;
+    struct reap reap = {0};
+    struct seen seen;
+    int ends[2];
+    cr_assert(tree_adopt(&err));
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        char byte;
+        /* The orphan ends when we close the pipe. */
+        if (fork() == 0)
+            _exit(read(ends[0], &byte, 1) == 0 ? 5 : 6);
+        _exit(0);
+    }
+    seen = (struct seen){.watch = {.pid = pid, .kind = REAP_CHILD, .fn = on_end, .ctx = &seen}};
+    reap_watch(&reap, &seen.watch);
+    await(pid, WEXITED);
+    reap_all(&reap);
+    cr_assert_eq(seen.count, 1);
+    cr_assert(!reap_is_empty(&reap));
+    close(ends[0]);
+    close(ends[1]);
+    siginfo_t info;
+    cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+    cr_assert_eq(info.si_status, 5);
+    reap_all(&reap);
+    cr_assert(reap_is_empty(&reap));
+}

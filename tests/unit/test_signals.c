@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_signals: what is taken, left alone and given back, and who has sent a signal.
+ */
+#include "os/signals.h"
+
+#include "unit.h"
+
+#include <signal.h>
+
+static bool is_blocked(int number)
+{
+    sigset_t mask;
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    return sigismember(&mask, number) == 1;
+}
+
+static void (*handler_of(int number))(int)
+{
+    struct sigaction action;
+    sigaction(number, NULL, &action);
+    return action.sa_handler;
+}
+
+Test(signals, takes_what_it_may)
+{
+    signals_begin();
+    const int taken[] = {SIGHUP, SIGINT, SIGTERM, SIGCHLD, SIGTSTP, SIGRTMIN, SIGRTMAX};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        cr_assert(is_blocked(taken[i]), "signal %d", taken[i]);
+    const int left[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE, SIGURG};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        cr_assert(!is_blocked(left[i]), "signal %d", left[i]);
+    cr_assert_eq(handler_of(SIGPIPE), SIG_IGN);
+}
+
+Test(signals, leaves_alone_what_nohup_ignored)
+{
+    signal(SIGHUP, SIG_IGN);
+    signals_begin();
+    cr_assert(!is_blocked(SIGHUP));
+    cr_assert_eq(handler_of(SIGHUP), SIG_IGN);
+    cr_assert(is_blocked(SIGINT));
+}
+
+Test(signals, puts_sigchld_back_to_default)
+{
+    signal(SIGCHLD, SIG_IGN);
+    signals_begin();
+    cr_assert_eq(handler_of(SIGCHLD), SIG_DFL);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(7);
+    cr_assert_eq(WEXITSTATUS(unit_wait(pid)), 7);
+}
+
+Test(signals, tells_who_sent_it)
+{
+    struct err err;
+    struct signals_info info;
+    signals_begin();
+    int fd = signals_open(&err);
+    cr_assert_geq(fd, 0);
+    cr_assert(!signals_read(fd, &info));
+    kill(getpid(), SIGUSR1);
+    cr_assert(signals_read(fd, &info));
+    cr_assert_eq(info.number, SIGUSR1);
+    cr_assert_eq(info.from, SIGNALS_FROM_OUTSIDE);
+    cr_assert_eq(info.sender, getpid());
+
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(kill(getppid(), SIGUSR2));
+    cr_assert(unit_readable(fd));
+    cr_assert(signals_read(fd, &info));
+    cr_assert_eq(info.number, SIGUSR2);
+    cr_assert_eq(info.from, SIGNALS_FROM_JOB);
+    cr_assert_eq(info.sender, pid);
+    cr_assert_eq(unit_wait(pid), 0);
+    close(fd);
+}
+
+Test(signals, gives_back_what_it_inherited)
+{
+    sigset_t mask;
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR1);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    signals_begin();
+    pid_t pid = fork();
+    if (pid == 0) {
+        signals_restore();
+        bool is_right = handler_of(SIGPIPE) == SIG_DFL && handler_of(SIGXFSZ) == SIG_IGN &&
+                        handler_of(SIGTERM) == SIG_IGN && is_blocked(SIGUSR1) &&
+                        !is_blocked(SIGTERM) && !is_blocked(SIGCHLD);
+        _exit(is_right ? 0 : 1);
+    }
+    cr_assert_eq(unit_wait(pid), 0);
+}
+
+Test(signals, dies_of_a_signal_that_was_taken)
+{
+    signals_begin();
+    pid_t pid = fork();
+    if (pid == 0) {
+        signals_die_of(SIGSEGV);
+        _exit(1);
+    }
+    int status = unit_wait(pid);
+    cr_assert(WIFSIGNALED(status));
+    cr_assert_eq(WTERMSIG(status), SIGSEGV);
+    cr_assert(!WCOREDUMP(status));
+    pid = fork();
+    if (pid == 0) {
+        signals_die_of(SIGTERM);
+        _exit(1);
+    }
+    status = unit_wait(pid);
+    cr_assert(WIFSIGNALED(status));
+    cr_assert_eq(WTERMSIG(status), SIGTERM);
+}
+
+Test(signals, has_names)
+{
+    cr_assert_str_eq(signals_name(SIGTERM), "SIGTERM");
+    cr_assert_str_eq(signals_name(SIGRTMIN + 3), "SIGRTMIN+3");
+    cr_assert_str_eq(signals_name(32), "signal 32");
+    cr_assert_str_eq(signals_name(-1), "signal -1");
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_spawn: what a command is started with, and what is said when it cannot be.
+ */
+#include "os/spawn.h"
+
+#include "base/fd.h"
+#include "os/signals.h"
+#include "unit.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+extern char **environ;
+
+static struct spawn_request request_for(const struct spawn_command *command)
+{
+    return (struct spawn_request){.command = command, .env = environ, .tty = -1};
+}
+
+/* Starts it, waits for the outcome of the start and gives *ret_status the wait status. */
+static enum spawn_result start(const struct spawn_request *request, int *ret_status,
+                               struct err *err)
+{
+    struct spawn_child child;
+    cr_assert(spawn_start(request, &child, err), "%s", err->text);
+    cr_assert(unit_readable(child.report));
+    enum spawn_result result = spawn_result(child.report, request->command, err);
+    close(child.report);
+    *ret_status = unit_wait(child.pid);
+    return result;
+}
+
+static enum spawn_result run(char **argv, const char *path, int *ret_status, struct err *err)
+{
+    struct spawn_command command;
+    signals_begin();
+    cr_assert(spawn_command_init(&command, argv, path, err));
+    struct spawn_request request = request_for(&command);
+    enum spawn_result result = start(&request, ret_status, err);
+    spawn_command_free(&command);
+    cr_assert(unit_no_children());
+    return result;
+}
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file);
+    fputs(text, file);
+    fclose(file);
+    cr_assert_eq(chmod(path, mode), 0);
+}
+
+static char dir[64];
+
+static void enter_dir(void)
+{
+    strcpy(dir, "/tmp/test_spawn.XXXXXX");
+    cr_assert(mkdtemp(dir));
+    cr_assert_eq(chdir(dir), 0);
+}
+
+static void leave_dir(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    cr_assert_eq(chdir("/"), 0);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(spawn, .init = enter_dir, .fini = leave_dir);
+
+Test(spawn, runs_a_command_of_path)
+{
+    struct err err;
+    int status;
+    char *argv[] = {"sh", "-c", "exit 9", NULL};
+    cr_assert_eq(run(argv, "/nowhere::/bin", &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(WEXITSTATUS(status), 9);
+    cr_assert_eq(run(argv, NULL, &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(WEXITSTATUS(status), 9);
+}
+
+Test(spawn, says_what_is_not_found)
+{
+    struct err err;
+    int status;
+    char *argv[] = {"no-such-command", NULL};
+    cr_assert_eq(run(argv, "/bin:/usr/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    cr_assert(strstr(err.text, "'no-such-command'") && strstr(err.text, "PATH"), "%s", err.text);
+    char *path[] = {"./no-such-file", NULL};
+    cr_assert_eq(run(path, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    char *nothing[] = {"", NULL};
+    cr_assert_eq(run(nothing, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+}
+
+Test(spawn, says_what_cannot_be_executed)
+{
+    struct err err;
+    int status;
+    write_file("plain", "#!/bin/sh\n", 0644);
+    char *argv[] = {"./plain", NULL};
+    cr_assert_eq(run(argv, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(err.code, ERR_NOT_EXEC);
+    cr_assert_eq(err.sys_errno, EACCES);
+    cr_assert(strstr(err.text, "chmod"), "%s", err.text);
+    /* Found in PATH, but not to be run: that is told, not "not found" … */
+    char *name[] = {"plain", NULL};
+    cr_assert_eq(run(name, ".:/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(err.code, ERR_NOT_EXEC);
+    /* … unless it is further on. */
+    cr_assert_eq(mkdir("later", 0755), 0);
+    write_file("later/plain", "#!/bin/sh\nexit 3\n", 0755);
+    cr_assert_eq(run(name, ".:later", &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(WEXITSTATUS(status), 3);
+    char *directory[] = {"/tmp", NULL};
+    cr_assert_eq(run(directory, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(err.code, ERR_NOT_EXEC);
+}
+
+Test(spawn, runs_a_script_without_interpreter)
+{
+    struct err err;
+    int status;
+    write_file("script", "exit $(($1 + $2))\n", 0755);
+    char *argv[] = {"./script", "20", "3", NULL};
+    cr_assert_eq(run(argv, "/bin", &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(WEXITSTATUS(status), 23);
+}
+
+Test(spawn, puts_children_into_one_group)
+{
+    struct err err;
+    struct spawn_command command;
+    struct spawn_child first, second;
+    char *argv[] = {"sleep", "100", NULL};
+    signals_begin();
+    cr_assert(spawn_command_init(&command, argv, NULL, &err));
+    struct spawn_request request = request_for(&command);
+    cr_assert(spawn_start(&request, &first, &err));
+    cr_assert_eq(first.group, first.pid);
+    cr_assert_eq(getpgid(first.pid), first.pid);
+    request.group = first.group;
+    cr_assert(spawn_start(&request, &second, &err));
+    cr_assert_eq(second.group, first.pid);
+    cr_assert_eq(getpgid(second.pid), first.pid);
+    cr_assert_eq(getsid(second.pid), getsid(0));
+    cr_assert_eq(kill(-first.group, SIGKILL), 0);
+    cr_assert_eq(WTERMSIG(unit_wait(first.pid)), SIGKILL);
+    cr_assert_eq(WTERMSIG(unit_wait(second.pid)), SIGKILL);
+    close(first.report);
+    close(second.report);
+    spawn_command_free(&command);
+    cr_assert(unit_no_children());
+}
+
+Test(spawn, gives_a_session_of_its_own_on_request)
+{
+    struct err err;
+    struct spawn_command command;
+    struct spawn_child child;
+    char *argv[] = {"sleep", "100", NULL};
+    signals_begin();
+    cr_assert(spawn_command_init(&command, argv, NULL, &err));
+    struct spawn_request request = request_for(&command);
+    request.new_session = true;
+    cr_assert(spawn_start(&request, &child, &err));
+    cr_assert(unit_readable(child.report));
+    cr_assert_eq(getsid(child.pid), child.pid);
+    cr_assert_eq(kill(child.pid, SIGKILL), 0);
+    cr_assert_eq(WTERMSIG(unit_wait(child.pid)), SIGKILL);
+    close(child.report);
+    spawn_command_free(&command);
+}
+
+Test(spawn, closes_what_was_closed_and_tells_the_pid)
+{
+    struct err err;
+    int status;
+    struct spawn_command command;
+    char *argv[] = {"/bin/sh", "-c",
+                    "[ ! -e /proc/$$/fd/0 ] && [ -e /proc/$$/fd/1 ] && [ $OWN = $$ ]", NULL};
+    char own[4 + SPAWN_PID_SIZE] = "OWN=";
+    char *env[] = {own, NULL};
+    signals_begin();
+    cr_assert(spawn_command_init(&command, argv, NULL, &err));
+    struct spawn_request request = request_for(&command);
+    request.env = env;
+    request.own_pid = own + 4;
+    request.closed = 1U << 0;
+    cr_assert_eq(start(&request, &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(status, 0);
+    spawn_command_free(&command);
+}
+
+Test(spawn, lets_go_of_what_it_inherited)
+{
+    int ends[2], ours[2];
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_eq(pipe2(ours, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char cwd[16];
+        dup2(ends[1], STDOUT_FILENO);
+        spawn_let_go();
+        bool is_right = fcntl(ends[1], F_GETFD) < 0 && fcntl(ours[1], F_GETFD) >= 0 &&
+                        fcntl(STDIN_FILENO, F_GETFD) >= 0 && getcwd(cwd, sizeof cwd) &&
+                        strcmp(cwd, "/") == 0;
+        if (write(ours[1], is_right ? "y" : "n", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    /* The child lives and holds the pipe's end neither as a number of its own nor as its output. */
+    char byte;
+    close(ends[1]);
+    cr_assert(unit_readable(ends[0]));
+    cr_assert_eq(read(ends[0], &byte, 1), 0);
+    cr_assert(unit_readable(ours[0]));
+    cr_assert_eq(read(ours[0], &byte, 1), 1);
+    cr_assert_eq(byte, 'y');
+    kill(pid, SIGKILL);
+    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_statefile: that a file is replaced as a whole, and that failures are told.
+ */
+#include "os/statefile.h"
+
+#include "unit.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char dir[64], path[128];
+static struct reap reap;
+static struct statefile file;
+static struct {
+    int count;
+    uint64_t tag;
+    bool failed;
+    struct err err;
+} told;
+
+static void on_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    told.count++;
+    told.tag = tag;
+    told.failed = err;
+    if (err)
+        told.err = *err;
+}
+
+static void begin(void)
+{
+    struct err err;
+    strcpy(dir, "/tmp/test_statefile.XXXXXX");
+    cr_assert(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/state/report.json", dir);
+    cr_assert(statefile_init(&file, path, &reap, &err));
+    statefile_on_written(&file, on_written, NULL);
+}
+
+static void end(void)
+{
+    char command[128];
+    statefile_free(&file);
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(statefile, .init = begin, .fini = end);
+
+/* Until no writer runs. */
+static void settle(void)
+{
+    while (statefile_is_busy(&file)) {
+        siginfo_t info;
+        cr_assert_eq(waitid(P_PID, (id_t)file.writer.pid, &info, WEXITED | WNOWAIT), 0);
+        reap_all(&reap);
+    }
+}
+
+static void put(uint64_t tag, const char *text)
+{
+    struct err err;
+    cr_assert(statefile_write(&file, tag, text, strlen(text), &err), "%s", err.text);
+}
+
+static void assert_content(const char *text)
+{
+    struct err err;
+    char *data;
+    size_t len;
+    cr_assert(statefile_read(path, 1000, &data, &len, &err), "%s", err.text);
+    cr_assert_str_eq(data, text);
+    cr_assert_eq(len, strlen(text));
+    free(data);
+}
+
+static int count_names(const char *of)
+{
+    DIR *d = opendir(of);
+    int n = 0;
+    for (struct dirent *entry; d && (entry = readdir(d));)
+        n += entry->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void state_dir(char *text, size_t size)
+{
+    snprintf(text, size, "%s/state", dir);
+}
+
+Test(statefile, replaces_the_whole_file)
+{
+    char state[128];
+    state_dir(state, sizeof state);
+    put(1, "a longer first content");
+    settle();
+    cr_assert(told.count == 1 && told.tag == 1 && !told.failed, "%s", told.err.text);
+    assert_content("a longer first content");
+    put(2, "second");
+    settle();
+    cr_assert(told.count == 2 && told.tag == 2 && !told.failed);
+    assert_content("second");
+    cr_assert_eq(count_names(state), 1);
+}
+
+Test(statefile, the_last_of_those_that_wait_wins)
+{
+    put(1, "one");
+    put(2, "two");
+    put(3, "three");
+    settle();
+    cr_assert_eq(told.count, 2);
+    cr_assert_eq(told.tag, 3);
+    assert_content("three");
+}
+
+Test(statefile, says_why_it_failed_and_leaves_no_litter)
+{
+    char state[128];
+    state_dir(state, sizeof state);
+    cr_assert_eq(mkdir(state, 0755), 0);
+    cr_assert_eq(mkdir(path, 0755), 0); /* a directory is in the way of the rename */
+    put(1, "one");
+    settle();
+    cr_assert(told.count == 1 && told.failed);
+    cr_assert(strstr(told.err.text, "rename") && strstr(told.err.text, path), "%s", told.err.text);
+    cr_assert_eq(told.err.sys_errno, EISDIR);
+    cr_assert_eq(count_names(state), 1);
+}
+
+Test(statefile, says_which_directory_is_missing)
+{
+    struct statefile deep;
+    struct err err;
+    char where[128];
+    snprintf(where, sizeof where, "%s/not/there/file", dir);
+    cr_assert(statefile_init(&deep, where, &reap, &err));
+    statefile_on_written(&deep, on_written, NULL);
+    cr_assert(statefile_write(&deep, 1, "x", 1, &err));
+    siginfo_t info;
+    cr_assert_eq(waitid(P_PID, (id_t)deep.writer.pid, &info, WEXITED | WNOWAIT), 0);
+    reap_all(&reap);
+    cr_assert(told.failed && told.err.sys_errno == ENOENT);
+    cr_assert(strstr(told.err.text, "not/there'"), "%s", told.err.text);
+    statefile_free(&deep);
+}
+
+Test(statefile, a_writer_that_hangs_is_given_up)
+{
+    put(1, "one");
+    settle();
+    put(2, "two");
+    /* It may have come as far as it likes: it never tells us so. */
+    cr_assert_eq(kill(file.writer.pid, SIGSTOP), 0);
+    put(3, "three");
+    statefile_give_up(&file);
+    cr_assert(told.count == 2 && told.tag == 2 && told.failed);
+    cr_assert_eq(told.err.sys_errno, ETIMEDOUT);
+    settle();
+    cr_assert(told.count == 3 && told.tag == 3 && !told.failed);
+    assert_content("three");
+}
+
+Test(statefile, reads_within_bounds)
+{
+    struct err err;
+    char *data;
+    size_t len;
+    cr_assert(!statefile_read(path, 1000, &data, &len, &err));
+    cr_assert_eq(err.sys_errno, ENOENT);
+    put(1, "12345");
+    settle();
+    cr_assert(!statefile_read(path, 4, &data, &len, &err));
+    cr_assert_eq(err.sys_errno, EFBIG);
+    cr_assert(statefile_read(path, 5, &data, &len, &err));
+    cr_assert_str_eq(data, "12345");
+    free(data);
+    cr_assert(!statefile_read(dir, 1000, &data, &len, &err));
+    cr_assert(strstr(err.text, "regular"), "%s", err.text);
+}

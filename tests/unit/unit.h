@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit: what the unit tests share. Processes that a test starts must exec or _exit; the test runs
+ * in a worker process of its own, and asserts at its end that no child is left (unit_no_children).
+ */
+#ifndef PCHRUN_TESTS_UNIT_H
+#define PCHRUN_TESTS_UNIT_H
+
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define UNIT_DEADLINE_MS 20000
+
+/* Waits until the descriptor has something to read, its end included. */
+static inline bool unit_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, UNIT_DEADLINE_MS) == 1;
+}
+
+/* The wait status of one child, -1 on failure. */
+static inline int unit_wait(pid_t pid)
+{
+    int status;
+    return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static inline bool unit_no_children(void)
+{
+    return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}
+
+#endif
