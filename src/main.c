@@ -25,7 +25,7 @@ static struct shell_end run(const struct config *config, unsigned closed)
     return shell_run(config, closed);
 }
 
-static struct shell_end load_and_run(int argc, char **argv)
+static struct shell_end load_and_run(char **argv)
 {
     struct shell_end end = {.code = EXIT_CANNOT_RUN};
     struct config config;
@@ -35,7 +35,7 @@ static struct shell_end load_and_run(int argc, char **argv)
         log_error("start", "%s", err.text);
         return end;
     }
-    switch (config_load(argc, argv, environ, stdout, &config, &err)) {
+    switch (config_load(argv, environ, stdout, &config, &err)) {
     case CONFIG_RUN:
         end = run(&config, closed);
         config_free(&config);
@@ -53,6 +53,6 @@ static struct shell_end load_and_run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     shell_begin();
-    struct shell_end end = load_and_run(argc, argv);
+    struct shell_end end = load_and_run(argv);
     return shell_finish(&end);
 }

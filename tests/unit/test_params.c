@@ -15,10 +15,7 @@ static void load(struct config *config, char **argv)
 {
     struct err err;
     char *env[] = {NULL};
-    int argc = 0;
-    while (argv[argc])
-        argc++;
-    cr_assert_eq(config_load(argc, argv, env, stdout, config, &err), CONFIG_RUN, "%s", err.text);
+    cr_assert_eq(config_load(argv, env, stdout, config, &err), CONFIG_RUN, "%s", err.text);
 }
 
 Test(params, follow_the_configuration)
