@@ -147,13 +147,15 @@ bool reap_is_empty(const struct reap *reap)
         return true;
     pid_t helpers[HELPERS_MAX];
     size_t n = reap_helpers(reap, helpers, HELPERS_MAX);
-    if (n == 0)
-        return false;
-    struct tree tree = {0};
-    tree_scan(&tree, &(struct tree_job){.helpers = helpers, .nhelpers = n});
-    bool is_empty = tree.n == 0 && !tree.is_unsure;
-    tree_free(&tree);
-    return is_empty;
+    return n > 0 && tree_has_only(helpers, n);
+}
+
+bool reap_is_last(const struct reap *reap, pid_t pid)
+{
+    pid_t known[HELPERS_MAX];
+    size_t n = reap_helpers(reap, known + 1, HELPERS_MAX - 1);
+    known[0] = pid;
+    return tree_has_only(known, n + 1);
 }
 
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max)

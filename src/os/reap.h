@@ -52,6 +52,9 @@ void reap_forget(struct reap *reap, struct reap_watch *watch);
 void reap_all(struct reap *reap);
 /* No process of the job is left: we have no child but helpers. */
 bool reap_is_empty(const struct reap *reap);
+/* For a child whose REAP_EXITED is being told: nobody but it is left. (If that cannot be told:
+ * false, and reap_is_empty() will be true later.) */
+bool reap_is_last(const struct reap *reap, pid_t pid);
 /* The helpers' pids; returns how many were stored. */
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
 

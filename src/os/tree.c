@@ -113,23 +113,22 @@ static void add_children_of(struct tree *tree, const struct tree_job *job, pid_t
 static void list_all(struct tree *all)
 {
     DIR *dir = opendir("/proc");
-    if (!dir)
-        return;
-    struct dirent *entry;
-    while ((entry = readdir(dir))) {
-        int64_t pid;
-        struct proc proc;
-        if (str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, &proc))
-            if (!tree_add(all, &proc, -1))
-                break;
-    }
-    closedir(dir);
+    int64_t pid;
+    struct proc proc;
+    all->is_unsure = true;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, &proc) &&
+            tree_add(all, &proc, -1))
+            all->is_unsure = false; /* there is at least us, or /proc is not there */
+    if (dir)
+        closedir(dir);
 }
 
 static void scan_all(struct tree *tree, const struct tree_job *job)
 {
     struct tree all = {0};
     list_all(&all);
+    tree->is_unsure |= all.is_unsure;
     pid_t pid = getpid();
     for (int parent = -1;; pid = tree->entries[parent].proc.pid) {
         for (size_t i = 0; i < all.n; i++)
@@ -146,6 +145,27 @@ static bool has_children_files(void)
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
     return access(path, R_OK) == 0;
+}
+
+bool tree_has_only(const pid_t *known, size_t n)
+{
+    struct tree all = {0};
+    char path[64];
+    bool has_others = false;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *list = fopen(path, "re");
+    if (!list)
+        list_all(&all);
+    for (int pid; list && fscanf(list, "%d", &pid) == 1;)
+        has_others |= !is_in(pid, known, n);
+    for (size_t i = 0; i < all.n; i++)
+        has_others |=
+            all.entries[i].proc.ppid == getpid() && !is_in(all.entries[i].proc.pid, known, n);
+    if (list)
+        fclose(list);
+    bool is_sure = list || !all.is_unsure;
+    tree_free(&all);
+    return is_sure && !has_others;
 }
 
 void tree_scan(struct tree *tree, const struct tree_job *job)
@@ -171,32 +191,38 @@ static void continue_all(const struct tree_job *job, const struct tree *seen)
             proc_signal(&seen->entries[i].proc, SIGCONT);
 }
 
+/* Signals whom this round finds first; returns whether the tree may have more. */
+static bool signal_round(const struct tree_job *job, int number, int round, struct tree *seen)
+{
+    struct tree now = {0};
+    tree_scan(&now, job);
+    bool is_changing = now.is_unsure;
+    for (size_t i = 0; i < now.n; i++) {
+        const struct proc *proc = &now.entries[i].proc;
+        if (tree_has(seen, proc) || !tree_add(seen, proc, -1))
+            continue;
+        is_changing = true;
+        /* In the first round the members of the groups have it already. */
+        if (round > 0 || !is_in(proc->pgid, job->groups, job->ngroups))
+            proc_signal(proc, number);
+    }
+    tree_free(&now);
+    return is_changing;
+}
+
 size_t tree_signal(const struct tree_job *job, int number)
 {
-    enum { ROUNDS_MAX = 32 }; /* who forks faster than that is met again by the next signal */
-    struct tree now = {0}, seen = {0};
+    /* The lists of children may miss one while its sister ends, so two rounds must agree. Who forks
+     * faster than we look is met again by the next signal. */
+    enum { ROUNDS_MAX = 32, QUIET_ROUNDS = 2 };
+    struct tree seen = {0};
     for (size_t i = 0; i < job->ngroups; i++)
         proc_kill_group(job->groups[i], number);
-    bool is_changing = true;
-    for (int round = 0; round < ROUNDS_MAX && is_changing; round++) {
-        tree_scan(&now, job);
-        is_changing = now.is_unsure;
-        for (size_t i = 0; i < now.n; i++) {
-            const struct proc *proc = &now.entries[i].proc;
-            if (tree_has(&seen, proc))
-                continue;
-            is_changing = true;
-            /* In the first round the members of the groups have it already. */
-            if (round > 0 || !is_in(proc->pgid, job->groups, job->ngroups))
-                proc_signal(proc, number);
-            if (!tree_add(&seen, proc, -1))
-                is_changing = false;
-        }
-    }
+    for (int round = 0, quiet = 0; round < ROUNDS_MAX && quiet < QUIET_ROUNDS; round++)
+        quiet = signal_round(job, number, round, &seen) ? 0 : quiet + 1;
     if (number != SIGKILL)
         continue_all(job, &seen);
     size_t n = seen.n;
-    tree_free(&now);
     tree_free(&seen);
     return n;
 }

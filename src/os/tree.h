@@ -35,6 +35,11 @@ struct tree {
  * will escape, say so. */
 MUST_CHECK bool tree_adopt(struct err *err);
 
+/* Have we no other children than these, dead ones included? Nobody who is not below one of them can
+ * then be in the tree: only we take children out of our list. False: we have, or it cannot be told.
+ */
+bool tree_has_only(const pid_t *known, size_t n);
+
 void tree_scan(struct tree *tree, const struct tree_job *job);
 void tree_free(struct tree *tree);
 

@@ -306,18 +306,6 @@ char *children_describe(struct children *children, char *text, size_t size)
 
 /* --- ends --- */
 
-/* Is nobody left but the dead? Nobody who is dead can start somebody new. */
-static bool is_tree_empty(struct children *children)
-{
-    pid_t helpers[HELPERS_MAX];
-    struct tree_job job = tree_job(children, helpers);
-    struct tree tree = {0};
-    tree_scan(&tree, &job);
-    bool is_empty = tree.n == 0 && !tree.is_unsure;
-    tree_free(&tree);
-    return is_empty;
-}
-
 static void post_empty(struct children *children)
 {
     children->is_empty = true;
@@ -332,7 +320,7 @@ static void on_end(struct child *child, int status)
     read_report(child);
     if (children->on_end)
         children->on_end(children->ctx, child->group);
-    if (!children->is_empty && is_tree_empty(children))
+    if (!children->is_empty && reap_is_last(children->reap, child->watch.pid))
         post_empty(children);
     if (child->phase == CHILD_PHASE_FAILED)
         post(child, EV_CHILD_FAILED, 0, &child->failure);

@@ -15,7 +15,8 @@ struct seen {
     struct reap_watch watch;
     int count, status;
     enum reap_what what;
-    bool was_zombie;
+    bool was_zombie, was_last;
+    const struct reap *reap;
 };
 
 static void on_end(void *ctx, enum reap_what what, int status)
@@ -25,6 +26,7 @@ static void on_end(void *ctx, enum reap_what what, int status)
     seen->count++;
     seen->what = what;
     seen->status = status;
+    seen->was_last = seen->reap && seen->watch.pid && reap_is_last(seen->reap, seen->watch.pid);
     seen->was_zombie = seen->watch.pid && proc_read(seen->watch.pid, &proc) && proc.state == 'Z';
 }
 
@@ -36,7 +38,8 @@ static pid_t start(struct reap *reap, struct seen *seen, enum reap_kind kind, in
             pause();
         _exit(code);
     }
-    *seen = (struct seen){.watch = {.pid = pid, .kind = kind, .fn = on_end, .ctx = seen}};
+    *seen =
+        (struct seen){.watch = {.pid = pid, .kind = kind, .fn = on_end, .ctx = seen}, .reap = reap};
     reap_watch(reap, &seen->watch);
     return pid;
 }
@@ -73,8 +76,12 @@ Test(reap, takes_in_all_that_ended)
     for (int i = 0; i < MANY; i++)
         await(start(&reap, &seen[i], REAP_CHILD, i), WEXITED);
     reap_all(&reap);
-    for (int i = 0; i < MANY; i++)
+    int last = 0;
+    for (int i = 0; i < MANY; i++) {
         cr_assert(seen[i].count == 1 && WEXITSTATUS(seen[i].status) == i);
+        last += seen[i].was_last;
+    }
+    cr_assert_eq(last, 1);
     cr_assert(unit_no_children());
 }
 
@@ -119,6 +126,7 @@ Test(reap, does_not_count_helpers)
     reap_all(&reap);
     cr_assert_eq(child.count, 1);
     cr_assert_eq(helper.count, 0);
+    cr_assert(child.was_last);
     cr_assert(reap_is_empty(&reap));
     kill(helping, SIGKILL);
     await(helping, WEXITED);
@@ -150,6 +158,7 @@ Test(reap, takes_in_orphans)
     await(pid, WEXITED);
     reap_all(&reap);
     cr_assert_eq(seen.count, 1);
+    cr_assert(!seen.was_last);
     cr_assert(!reap_is_empty(&reap));
     close(ends[0]);
     close(ends[1]);
@@ -158,4 +167,39 @@ Test(reap, takes_in_orphans)
     cr_assert_eq(info.si_status, 5);
     reap_all(&reap);
     cr_assert(reap_is_empty(&reap));
+}
+
+Test(reap, an_end_that_somebody_else_has_seen_is_told_as_lost)
+{
+    struct reap reap = {0};
+    struct seen seen;
+    pid_t pid = start(&reap, &seen, REAP_CHILD, 0);
+    cr_assert_eq(unit_wait(pid), 0);
+    reap_all(&reap);
+    cr_assert_eq(seen.count, 1);
+    cr_assert_eq(seen.what, REAP_EXITED);
+    cr_assert(!WIFEXITED(seen.status) && !WIFSIGNALED(seen.status));
+}
+
+Test(reap, children_from_before_are_not_of_the_job)
+{
+    struct reap reap = {0};
+    struct seen seen;
+    pid_t stranger = fork();
+    if (stranger == 0) {
+        pause();
+        _exit(0);
+    }
+    reap_begin(&reap);
+    cr_assert(reap_is_empty(&reap));
+    await(start(&reap, &seen, REAP_CHILD, 3), WEXITED);
+    cr_assert(!reap_is_empty(&reap));
+    reap_all(&reap);
+    cr_assert(seen.was_last);
+    cr_assert(reap_is_empty(&reap));
+    kill(stranger, SIGKILL);
+    await(stranger, WEXITED);
+    reap_all(&reap);
+    cr_assert(unit_no_children());
+    reap_end(&reap);
 }
