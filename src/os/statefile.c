@@ -32,7 +32,7 @@ static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
     if (fd < 0 && errno == ENOENT && mkdir(dir, 0777) == 0)
         fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot open the directory '%s'", dir);
+        return err_set(err, ERR_SYSTEM, errno, "cannot open the directory '%s', or make it", dir);
     *ret_fd = fd;
     return true;
 }
@@ -225,8 +225,9 @@ void statefile_give_up(struct statefile *file)
         return;
     file->is_given_up = true;
     proc_kill(file->writer.pid, SIGKILL);
-    err_set(&err, ERR_SYSTEM, ETIMEDOUT, "cannot write '%s': is its file system reachable",
+    err_set(&err, ERR_SYSTEM, 0, "cannot write '%s' in time; is its file system reachable?",
             file->path);
+    err.sys_errno = ETIMEDOUT;
     tell(file, &err);
 }
 

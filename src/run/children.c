@@ -125,8 +125,8 @@ static void on_exec_wait(void *ctx)
 {
     struct child *child = ctx;
     struct err err;
-    err_set(&err, ERR_NOT_EXEC, ETIMEDOUT,
-            "cannot execute '%s': it has not begun to run after %d s; is its file system reachable",
+    err_set(&err, ERR_NOT_EXEC, 0,
+            "cannot execute '%s': it has not begun to run in %d s; is its file system reachable?",
             child->children->command.argv[0], (int)(EXEC_WAIT_NS / NS_PER_S));
     child->phase = CHILD_PHASE_GIVEN_UP;
     end_report(child);

@@ -159,7 +159,7 @@ static void compose(const struct report *report, struct writer *w)
 static void complain(struct report *report, const struct err *err)
 {
     if (!report->has_complained)
-        log_warn("report", "%s; the job goes on without it", err->text);
+        log_warn("report", "%s; the job does not depend on it", err->text);
     report->has_complained = true;
 }
 
