@@ -233,13 +233,15 @@ static struct tree_job tree_job(struct children *children, pid_t *helpers)
     return job;
 }
 
-/* A stopped process does not act on a notice, nor on SIGTERM: it is woken up, and with a command
+/* A stopped process does not act on a notice or on SIGTERM: it is woken up, and with a command
  * its group. One that runs gets no SIGCONT that nobody sent. */
 static bool has_to_wake(const struct children *children, pid_t pid, int number)
 {
     struct proc proc;
-    bool ends = number == SIGTERM || children->params->signals[number].rule == SIGNAL_PREEMPT;
-    return ends && proc_read(pid, &proc) && proc.state == 'T';
+    const struct core_params *params = children->params;
+    bool asks = params->signals[number].rule == SIGNAL_PREEMPT ||
+                (params->save_mode == SAVE_SIGNAL && params->save_signal == number);
+    return (asks || number == SIGTERM) && proc_read(pid, &proc) && proc.state == 'T';
 }
 
 static void signal_commands(struct children *children, int number)

@@ -9,7 +9,7 @@
 
 static void answer(struct loop *loop, enum event_type type, const char *state_dir, uint64_t step)
 {
-    struct err err;
+    struct err err = {0};
     if (state_dir)
         err_set(&err, ERR_SYSTEM, 0,
                 "step %" PRIu64 " cannot be recorded in '%s': no process has said what it saved",
