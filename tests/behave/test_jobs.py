@@ -66,8 +66,11 @@ def test_line_28_several_programs_stop_together(world, shell):
 
 def test_line_10_the_reader_of_a_pipeline_keeps_the_terminal(world, shell):
     """`pchrun … | less`: whoever takes the foreground for its program stops the pager."""
-    line = command(world, "say", "ready", "pause")
-    shell.type(line + " | (read line </dev/tty; echo got=$line=)\n")
+    # The pager reads the terminal when the program runs: who reads already is not stopped.
+    program = f"echo up; exec {world.actor} say ready pause"
+    shell.type(f"{world.pchrun} -- sh -c '{program}' | "
+               "(read up; echo then-$up; read line </dev/tty; echo got=$line=)\n")
+    shell.expect("then-up")
     world.events.wait("ready")
     shell.type("hello\n")
     shell.expect("got=hello=")
