@@ -4,6 +4,7 @@
 #include "run/loop.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -54,18 +55,16 @@ void loop_free(struct loop *loop)
     *loop = (struct loop){0};
 }
 
-/* The place of the err in an event that has one. */
-static const struct err **err_of(struct event *event)
+/* Lets the item's event point to the item's own copy of what it points to. */
+static void point_to_own(struct loop_item *item)
 {
-    switch (event->type) {
-    case EV_CHILD_FAILED:
-        return &event->child.err;
-    case EV_PREPARED:
-    case EV_COMMITTED:
-        return &event->written.err;
-    default:
-        return NULL;
-    }
+    struct event *event = &item->event;
+    if (event->type == EV_CHILD_FAILED)
+        event->child.err = &item->err;
+    else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
+        event->written.err = &item->err;
+    else if (event->type == EV_PEER_DOWN && event->peer.why)
+        event->peer.why = item->err.text;
 }
 
 static void enqueue(struct loop *loop, const struct event *event)
@@ -74,11 +73,12 @@ static void enqueue(struct loop *loop, const struct event *event)
     assert(event->type != EV_PROC_MESSAGE && event->type != EV_PEER_MESSAGE);
     struct loop_item *item = &loop->queue[(loop->first + loop->count++) % LOOP_QUEUE_MAX];
     item->event = *event;
-    const struct err **err = err_of(&item->event);
-    if (err && *err) {
-        item->err = **err;
-        *err = &item->err;
-    }
+    if (event->type == EV_CHILD_FAILED)
+        item->err = *event->child.err;
+    else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
+        item->err = *event->written.err;
+    else if (event->type == EV_PEER_DOWN && event->peer.why)
+        str_copy(item->err.text, sizeof item->err.text, event->peer.why);
 }
 
 static void hand_over(struct loop *loop, const struct event *event)
@@ -101,9 +101,7 @@ void loop_post(struct loop *loop, const struct event *event)
     hand_over(loop, event);
     while (loop->count > 0) {
         struct loop_item item = loop->queue[loop->first];
-        const struct err **err = err_of(&item.event);
-        if (err && *err)
-            *err = &item.err;
+        point_to_own(&item);
         loop->first = (loop->first + 1) % LOOP_QUEUE_MAX;
         loop->count--;
         hand_over(loop, &item.event);
