@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the process tests; see harness.py.
+
+Environment: PCHRUN_BIN, the pchrun to test; PCHRUN_HELPERS, the folder with mirror, actor and the
+shims. After every test the fixture `clean` asserts that no process of the test is left, that
+nothing is left in TMPDIR, and that no sanitizer has reported anything.
+"""
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import (MARK, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
+                     children_of, describe, is_alive, kill_quietly, marked, reap_adopted, wait_until)
+
+become_subreaper()
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "killed: pchrun is killed, so its files may stay")
+    for name in ("PCHRUN_BIN", "PCHRUN_HELPERS"):
+        if name not in os.environ:
+            raise pytest.UsageError(f"{name} is not set: run the tests with `meson test`")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    setattr(item, f"report_{call.when}", outcome.get_result())
+
+
+class World:
+    """What one test may use: folders, the environment, and the programs it has started."""
+
+    def __init__(self, root):
+        self.root = root
+        self.mark = uuid.uuid4().hex
+        self.pchrun = os.environ["PCHRUN_BIN"]
+        self.helpers = Path(os.environ["PCHRUN_HELPERS"])
+        self.actor = str(self.helpers / "actor")
+        self.mirror = str(self.helpers / "mirror")
+        self.cwd = self._folder("cwd")
+        self.tmp = self._folder("tmp")
+        self.sanitizer = self._folder("sanitizer")
+        self.events = Events(root / "events")
+        self.jobs = []
+        self.terminals = []
+        self.env = {
+            "PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8", "TMPDIR": str(self.tmp),
+            "ACTOR_LOG": str(self.events.path), MARK: self.mark,
+            "ASAN_OPTIONS": SANITIZER_OPTIONS + str(self.sanitizer / "asan"),
+            "UBSAN_OPTIONS": "print_stacktrace=1:log_path=" + str(self.sanitizer / "ubsan"),
+        }
+
+    def _folder(self, name):
+        path = self.root / name
+        path.mkdir()
+        return path
+
+    def file(self, name, text="", mode=0o600):
+        path = self.root / name
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def start(self, *argv, env=None, **options):
+        """Starts any program, in a process group of its own, its output in files."""
+        n = len(self.jobs)
+        out = err = None
+        if "stdout" not in options:
+            out = self.root / f"out{n}"
+            options["stdout"] = out.open("wb")
+        if "stderr" not in options:
+            err = self.root / f"err{n}"
+            options["stderr"] = err.open("wb")
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("cwd", self.cwd)
+        options.setdefault("process_group", 0)
+        process = subprocess.Popen([str(a) for a in argv], env={**self.env, **(env or {})},
+                                   **options)
+        if out:
+            options["stdout"].close()
+        if err:
+            options["stderr"].close()
+        self.jobs.append(Job(process, out, err, self.mark))
+        return self.jobs[-1]
+
+    def launch(self, *args, env=None, **options):
+        """Starts pchrun with these arguments."""
+        return self.start(self.pchrun, *args, env=env, **options)
+
+    def act(self, *verbs, options=(), env=None, **more):
+        """Starts pchrun over an actor."""
+        return self.launch(*options, "--", self.actor, *verbs, env=env, **more)
+
+    def terminal(self, *argv, env=None):
+        """Starts a program as the leader of a session on a pseudo-terminal."""
+        terminal = Terminal([str(a) for a in argv], {**self.env, **(env or {})}, self.cwd,
+                            self.mark)
+        self.jobs.append(terminal.job)
+        self.terminals.append(terminal)
+        return terminal
+
+    def shim(self, name, **variables):
+        """The environment that preloads a shim for pchrun."""
+        program = os.path.basename(self.pchrun)
+        return {"LD_PRELOAD": str(self.helpers / f"shim_{name}.so"), "SHIM_FOR": program,
+                **{key: str(value) for key, value in variables.items()}}
+
+    def gates(self, *points):
+        """The environment that holds pchrun at these points, and a Gates for them."""
+        return self.shim("gate", SHIM_GATES=",".join(points), SHIM_DIR=self.root)
+
+    def reached(self, point):
+        """Waits until pchrun stands at a gate."""
+        wait_until((self.root / f"{point}.reached").exists, f"pchrun at the gate {point}")
+
+    def go(self, point):
+        (self.root / f"{point}.go").touch()
+
+    def go_on(self, name):
+        """Creates the file that an actor's `hold` waits for (see hold())."""
+        Path(self.hold(name)).touch()
+
+    def hold(self, name):
+        return str(self.root / f"{name}.hold")
+
+    def has_sanitizer(self):
+        libraries = subprocess.run(["ldd", self.pchrun], capture_output=True, text=True).stdout
+        return "libasan" in libraries or b"__asan_init" in Path(self.pchrun).read_bytes()
+
+    def end(self):
+        """Ends what a failed test has left running."""
+        for pid in marked(self.mark):
+            kill_quietly(pid)
+        for job in self.jobs:
+            kill_quietly(job.pid) if job.process.poll() is None else None
+            job.process.wait(10)
+        for terminal in self.terminals:
+            terminal.close()
+        reap_adopted()
+
+
+def sanitizer_reports(world):
+    return [path.read_text(errors="replace") for path in world.sanitizer.iterdir()]
+
+
+@pytest.fixture
+def world(request, tmp_path):
+    world = World(tmp_path)
+    yield world
+    left = [describe(pid) for pid in marked(world.mark)]
+    running = [job.process.args for job in world.jobs if job.process.poll() is None]
+    files = sorted(str(path.relative_to(world.tmp)) for path in world.tmp.rglob("*"))
+    world.end()
+    passed = getattr(request.node, "report_call", None)
+    if passed is None or not passed.passed:
+        return
+    assert not running, f"the test did not wait for {running}"
+    assert not left, f"processes are left: {left}"
+    if not request.node.get_closest_marker("killed"):
+        assert not files, f"files are left in TMPDIR: {files}"
+    reports = sanitizer_reports(world)
+    assert not reports, "\n".join(reports)
+
+
+@pytest.fixture
+def terminal(world):
+    """A function that starts pchrun as a session leader on a pseudo-terminal."""
+    def start(*args, env=None):
+        return world.terminal(world.pchrun, *args, env=env)
+    return start
+
+
+class Namespace:
+    """pchrun as PID 1 of a PID namespace. pid: as seen from outside."""
+
+    def __init__(self, world, args, env):
+        self.world = world
+        self.job = world.start("unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
+                               world.pchrun, *args, env=env)
+        name = os.path.basename(world.pchrun)
+        self.pid = wait_until(
+            lambda: [pid for pid in children_of(self.job.pid)
+                     if harness.status_of(pid).get("Name") == name[:15]],
+            "pchrun as PID 1")[0]
+
+    def kill_from_inside(self, number):
+        subprocess.run(["nsenter", "--target", str(self.pid), "--pid", "--mount", "kill",
+                        f"-{int(number)}", "1"], check=True, timeout=10)
+
+    def finish(self):
+        return self.job.finish()
+
+
+@pytest.fixture
+def namespace(world):
+    """A function that starts pchrun as PID 1 of a new PID namespace."""
+    probe = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
+                           capture_output=True, text=True)
+    if probe.returncode != 0:
+        pytest.skip(f"this kernel or user may not make a PID namespace: {probe.stderr.strip()}")
+    return lambda *args, env=None: Namespace(world, args, env)

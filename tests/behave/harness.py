@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""harness: how the process tests start pchrun, watch it, and wait for what it does.
+
+Every wait is for an event and has a deadline; nothing here sleeps until it is probably over. Every
+process that a test starts carries a variable of its own in its environment (MARK), by which it is
+found in /proc wherever it has gone: another session, another parent, another PID namespace.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+MARK = "BEHAVE_MARK"
+DEADLINE = 20.0  # far above what anything takes: a test that comes near it has failed
+SANITIZER_OPTIONS = "verify_asan_link_order=0:abort_on_error=0:handle_segv=0:log_path="
+
+# What DESIGN.md lets pchrun set for the program.
+DOCUMENTED = {
+    "PCH_SOCKET", "PCH_RANK", "PCH_LOCAL_RANK", "PCH_WORLD_SIZE", "PCH_NODE_RANK", "PCH_NNODES",
+    "PCH_ATTEMPT", "PCH_GENERATION", "PCH_RESUME_STEP", "PCH_RESUME_PATH",
+}
+DOCUMENTED_RANKS = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}
+
+
+class Late(AssertionError):
+    """A wait came to its deadline."""
+
+
+def wait_until(condition, what, deadline=DEADLINE):
+    """Polls until condition() is true and returns it; for conditions that send no event."""
+    end = time.monotonic() + deadline
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Late(f"waited {deadline:g} s for {what}")
+        time.sleep(0.003)
+
+
+# --- /proc ---------------------------------------------------------------------------------------
+
+def read_proc(pid, name):
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+
+
+def status_of(pid):
+    """The lines of /proc/PID/status; {} if there is no such process."""
+    lines = read_proc(pid, "status").decode(errors="replace").splitlines()
+    return dict((k, v.strip()) for k, _, v in (line.partition(":") for line in lines))
+
+
+def state_of(pid):
+    """One letter: R, S, D, T (stopped), Z; "" if there is no such process."""
+    return status_of(pid).get("State", "")[:1]
+
+
+def is_alive(pid):
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def signal_set(pid, key):
+    """The signals in a mask of /proc/PID/status: SigBlk, SigIgn, SigCgt, SigPnd, ShdPnd."""
+    mask = int(status_of(pid).get(key, "0"), 16)
+    return {n for n in range(1, 65) if mask >> (n - 1) & 1}
+
+
+def is_pending(pid, number):
+    return number in signal_set(pid, "SigPnd") | signal_set(pid, "ShdPnd")
+
+
+def children_of(pid):
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [int(child) for child in task.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def stat_fields(pid):
+    """The fields of /proc/PID/stat behind the name: [0] state, [1] ppid, [2] pgrp, [3] session,
+    [4] tty, [5] foreground group."""
+    return read_proc(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
+
+
+def marked(mark):
+    """The living processes that carry the mark."""
+    needle = f"{MARK}={mark}".encode()
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and needle in read_proc(entry, "environ").split(b"\0"):
+            if is_alive(int(entry)):
+                found.append(int(entry))
+    return found
+
+
+def describe(pid):
+    command = read_proc(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
+    fields = stat_fields(pid)
+    return f"{pid} {fields[:4] if fields else ''} {command}"
+
+
+# --- what actors tell ----------------------------------------------------------------------------
+
+class Events:
+    """The lines that the actors of one test have written."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def all(self, what=None, **fields):
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        events = [json.loads(line) for line in lines]
+        if what is not None:
+            fields["what"] = what
+        return [e for e in events if all(e.get(k) == v for k, v in fields.items())]
+
+    def wait(self, what, count=1, deadline=DEADLINE, **fields):
+        """Waits for `count` such events and returns the last of them."""
+        try:
+            return wait_until(lambda: len(self.all(what, **fields)) >= count
+                              and self.all(what, **fields), f"{count} x {what} {fields}",
+                              deadline)[count - 1]
+        except Late as late:
+            raise Late(f"{late}; there was: {self.all()}") from None
+
+    def signals(self, pid=None):
+        """Names of the signals that arrived, in order."""
+        return [e["name"] for e in self.all("signal") if pid is None or e["pid"] == pid]
+
+
+# --- one started program -------------------------------------------------------------------------
+
+class Job:
+    """A pchrun (or another program) that a test has started. code: as of subprocess, or None."""
+
+    def __init__(self, process, out, err, mark):
+        self.process = process
+        self.pid = process.pid
+        self.mark = mark
+        self.out_path = out
+        self.err_path = err
+
+    @property
+    def out(self):
+        return self.out_path.read_text(errors="replace") if self.out_path else ""
+
+    @property
+    def err(self):
+        return self.err_path.read_text(errors="replace") if self.err_path else ""
+
+    @property
+    def err_lines(self):
+        return [line for line in self.err.splitlines() if line.strip()]
+
+    def finish(self, deadline=DEADLINE):
+        """Waits for the end and returns the exit code; minus the signal if one killed it."""
+        try:
+            return self.process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            raise Late(f"{self.process.args} did not end within {deadline:g} s; processes: "
+                       f"{[describe(pid) for pid in marked(self.mark)]}; it said: {self.err}"
+                       ) from None
+
+    def send(self, number):
+        """Sends a signal and waits until the process has taken it."""
+        os.kill(self.pid, number)
+        wait_until(lambda: not is_pending(self.pid, number), f"{number!r} to be taken")
+
+    def child(self, deadline=DEADLINE):
+        """The pid of its one child."""
+        return wait_until(lambda: children_of(self.pid), "a child", deadline)[0]
+
+
+def become_subreaper():
+    """Orphans of the tests come to us: none can hide, and none is left to init."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(36, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+def reap_adopted():
+    """Takes the ends of all processes that have become our children. Only between tests."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0] > 0:
+            pass
+    except ChildProcessError:
+        pass
+
+
+class Terminal:
+    """A program that leads a session on a pseudo-terminal of its own."""
+
+    def __init__(self, argv, env, cwd, mark, size=(24, 200)):
+        self.master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, size)
+        self.text = ""
+        self.seen = 0
+
+        def own_terminal():
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        process = subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=cwd,
+                                   start_new_session=True, preexec_fn=own_terminal)
+        self.slave_name = os.ttyname(slave)
+        os.close(slave)
+        self.job = Job(process, None, None, mark)
+
+    def close(self):
+        if self.master >= 0:
+            os.close(self.master)
+        self.master = -1
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def resize(self, rows, columns):
+        termios.tcsetwinsize(self.master, (rows, columns))
+
+    def foreground(self):
+        """The terminal's foreground process group, as its session leader sees it."""
+        fields = stat_fields(self.job.pid)
+        return int(fields[5]) if fields else -1
+
+    def _read(self, seconds):
+        ready, _, _ = select.select([self.master], [], [], max(0, seconds))
+        if not ready:
+            return False
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:  # EIO: nobody has it open any more
+            data = b""
+        self.text += data.decode(errors="replace")
+        return bool(data)
+
+    def expect(self, pattern, deadline=DEADLINE):
+        """Waits for the pattern behind what was matched last."""
+        end = time.monotonic() + deadline
+        while True:
+            found = re.compile(pattern).search(self.text, self.seen)
+            if found:
+                self.seen = found.end()
+                return found
+            left = end - time.monotonic()
+            if left <= 0 or (not self._read(left) and state_of(self.job.pid) in ("", "Z")):
+                raise Late(f"no {pattern!r} on the terminal; behind the last match there was: "
+                           f"{self.text[self.seen:]!r}")
+
+    def finish(self, deadline=DEADLINE):
+        """Reads to the end, so that nobody blocks on the terminal, and returns the exit code."""
+        end = time.monotonic() + deadline
+        while self.job.process.poll() is None and time.monotonic() < end:
+            self._read(0.02)
+        return self.job.finish(0.1)
+
+
+# --- file events ---------------------------------------------------------------------------------
+
+class Watch:
+    """inotify on one directory: what happened to the names in it, in order."""
+
+    MODIFY, MOVED_TO, CREATE, CLOSE_WRITE = 0x2, 0x80, 0x100, 0x8
+
+    def __init__(self, directory):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_CLOEXEC)
+        mask = self.MODIFY | self.MOVED_TO | self.CREATE | self.CLOSE_WRITE
+        if self.fd < 0 or libc.inotify_add_watch(self.fd, os.fsencode(directory), mask) < 0:
+            raise OSError(ctypes.get_errno(), "inotify")
+
+    def next(self, deadline=DEADLINE):
+        """The next events: a list of (mask, name). Empty if none came in time."""
+        ready, _, _ = select.select([self.fd], [], [], deadline)
+        data = os.read(self.fd, 65536) if ready else b""
+        events = []
+        while data:
+            mask = int.from_bytes(data[4:8], sys.byteorder)
+            size = int.from_bytes(data[12:16], sys.byteorder)
+            events.append((mask, data[16:16 + size].rstrip(b"\0").decode()))
+            data = data[16 + size:]
+        return events
+
+    def close(self):
+        os.close(self.fd)
+
+
+def kill_quietly(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness itself: it sees what it is there to see. A test tool that cannot fail proves nothing."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+import harness
+from harness import MARK, Late, Watch, is_alive, marked, wait_until
+
+
+def test_a_daemon_in_another_session_is_found(world):
+    job = world.start(world.actor, "daemon", "{", "ignore", "TERM", "say", "ready", "pause", "}")
+    daemon = world.events.wait("ready")["pid"]
+    assert job.finish() == 0
+    assert marked(world.mark) == [daemon]
+    os.kill(daemon, signal.SIGKILL)
+    wait_until(lambda: not marked(world.mark), "the daemon's end")
+
+
+def test_a_process_of_another_namespace_is_found(world, namespace):
+    job = world.start("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", world.actor,
+                      "say", "ready", "pause")
+    world.events.wait("ready")
+    assert len(marked(world.mark)) == 2
+    job.process.kill()
+    job.finish()
+    wait_until(lambda: not marked(world.mark), "the end of the namespace")
+
+
+def test_an_orphan_comes_to_the_tests(world):
+    world.start(world.actor, "daemon", "{", "spin", "20", "say", "orphan", "}").finish()
+    assert world.events.wait("orphan")["ppid"] == os.getpid()
+    wait_until(lambda: not marked(world.mark), "the orphan's end")
+
+
+def test_mirror_sees_a_change_of_each_kind(world):
+    def look(name, *before, **options):
+        path = world.root / name
+        assert world.start(*before, world.mirror, path, **options).finish() == 0
+        return json.loads(path.read_text())
+    plain = look("plain")
+    read_end, write_end = os.pipe()
+    changed = look("changed", "nohup", "nice", "-n", "3", "prlimit", "--nofile=77:77", "sh", "-c",
+                   'umask 077; echo 55 >/proc/self/oom_score_adj; cd /; exec "$@"',
+                   "sh", env={"MORE": "1"}, pass_fds=[write_end])
+    os.close(read_end)
+    os.close(write_end)
+    for key in ("nice", "rlimits", "Umask", "SigIgn", "oom_score_adj", "cwd", "env", "fds"):
+        assert plain[key] != changed[key], key
+
+
+def test_a_wait_has_a_deadline(world):
+    with pytest.raises(Late):
+        world.events.wait("never", deadline=0.05)
+    job = world.start(world.actor, "pause")
+    with pytest.raises(Late):
+        job.finish(0.05)
+    job.process.kill()
+    job.finish()
+
+
+def test_inotify_tells_writing_from_renaming(world):
+    watch = Watch(world.cwd)
+    (world.cwd / "a").write_text("x")
+    (world.cwd / "a").rename(world.cwd / "b")
+    seen = []
+    wait_until(lambda: seen.extend(watch.next(0.1)) or any(m & Watch.MOVED_TO for m, _ in seen),
+               "the rename")
+    watch.close()
+    assert (Watch.MODIFY, "a") in seen and (Watch.MOVED_TO, "b") in seen
+
+
+def test_the_mark_is_in_the_environment_of_programs_alone(world):
+    assert MARK not in os.environ
+    probe = subprocess.run(["env"], capture_output=True, text=True, env=world.env)
+    assert f"{MARK}={world.mark}" in probe.stdout
+    assert harness.state_of(os.getpid()) == "R" and is_alive(os.getpid())

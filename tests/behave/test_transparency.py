@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program sees is what it would see without pchrun: CHECKLIST.md lines 3, 4, 9, 11, 16-21.
+
+mirror is started twice from the same surroundings, with and without pchrun, and the two pictures
+are compared whole. What may differ is listed here, and nowhere else.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import DOCUMENTED, DOCUMENTED_RANKS
+
+# Its own identity, its place under pchrun, and the death signal that ends it with pchrun.
+MAY_DIFFER = {"pid", "ppid", "pgid", "pdeathsig"}
+IGN = signal.SIG_IGN
+
+
+class Pictures:
+    def __init__(self, plain, under):
+        self.plain = plain
+        self.under = under
+
+    def added(self):
+        """The variables that only the program under pchrun has."""
+        return [e for e in self.under["env"] if e not in self.plain["env"]]
+
+    def check(self, documented=DOCUMENTED, but=()):
+        for key in self.plain:
+            if key not in MAY_DIFFER and key != "env" and key not in but:
+                assert self.under[key] == self.plain[key], key
+        names = {entry.partition("=")[0] for entry in self.added()}
+        assert names <= documented
+        rest = [e for e in self.under["env"] if e.partition("=")[0] not in documented]
+        assert rest == [e for e in self.plain["env"] if e.partition("=")[0] not in documented]
+
+
+@pytest.fixture
+def look(world):
+    """look(*before, options=(), …): starts `before… mirror` and `before… pchrun … mirror`."""
+    def look(*before, options=(), **more):
+        pictures = []
+        path = world.root / "picture"  # the same for both: it is in argv
+        for middle in ([], [world.pchrun, *options, "--"]):
+            job = world.start(*before, *middle, world.mirror, path, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+            assert job.finish() == 0
+            pictures.append(json.loads(path.read_text()))
+            path.unlink()
+        return Pictures(*pictures)
+    return look
+
+
+def test_promise_7_nothing_differs_but_what_is_documented(look):
+    """The promise behind all others of this file. Containers were once left at oom_score_adj
+    -1000, children with a launcher's blocked TSTP, ranks with a socket on descriptor 5."""
+    look().check()
+
+
+def test_line_01_ignored_sigchld_is_reset(world):
+    """Some launchers start jobs with SIGCHLD ignored. waitpid then fails with ECHILD, and tini and
+    catatonit wait for ever for a child that ended long ago."""
+    job = world.start("env", "--ignore-signal=CHLD", world.pchrun, "--", world.actor, "exit", "7")
+    assert job.finish(5) == 7
+
+
+def test_line_01_the_one_exception_is_sigchld(look):
+    """SIGCHLD goes to the program with its default action, however it was inherited."""
+    pictures = look("env", "--ignore-signal=CHLD")
+    pictures.check(but={"SigIgn"})
+    bit = 1 << signal.SIGCHLD - 1
+    assert int(pictures.plain["SigIgn"], 16) & bit
+    assert int(pictures.under["SigIgn"], 16) == int(pictures.plain["SigIgn"], 16) & ~bit
+
+
+CATCHABLE = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)]
+
+
+@pytest.mark.parametrize("numbers", [[n] for n in (1, 2, 3, 13, 15, 17 + 3, 21, 22)] + [CATCHABLE],
+                         ids=lambda n: "all" if len(n) > 1 else signal.Signals(n[0]).name)
+def test_line_11_ignored_signals_stay_ignored(look, numbers):
+    """nohup, background jobs of a shell and Python (SIGPIPE) hand ignored signals down. A launcher
+    that resets them kills the job at logout; one that leaks its own ignores breaks `yes | head`."""
+    def ignore():
+        for number in numbers:
+            signal.signal(number, IGN)
+    pictures = look(preexec_fn=ignore, restore_signals=False)
+    pictures.check()
+    mask = int(pictures.under["SigIgn"], 16)
+    assert all(mask >> n - 1 & 1 for n in numbers)
+
+
+@pytest.mark.parametrize("numbers", [[], [signal.SIGUSR1], [signal.SIGTERM, signal.SIGCHLD],
+                                     range(1, 65)], ids=["none", "USR1", "TERM+CHLD", "all"])
+def test_line_11_the_signal_mask_is_handed_down(look, numbers):
+    """catatonit left its child with TSTP, TTIN and TTOU blocked: Ctrl-Z had no effect any more."""
+    look(preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, numbers)).check()
+
+
+def test_line_04_under_nohup(look):
+    """nohup is the oldest way to start a long job. With evsignal the protection against SIGHUP was
+    silently lost for the child."""
+    pictures = look("nohup")
+    pictures.check()
+    assert int(pictures.under["SigIgn"], 16) & 1 << signal.SIGHUP - 1
+
+
+def test_line_09_same_session_new_group(look):
+    """A new session loses the controlling terminal and job control, so it is not the default; a
+    process group of its own lets the whole command be signalled at once."""
+    under = look().under
+    assert under["pgid"] == under["pid"]
+    assert under["sid"] != under["pid"]
+
+
+def test_line_09_a_new_session_on_request(look):
+    """Services want no terminal: --procs-new-session gives each command a session of its own."""
+    pictures = look(options=["--procs-new-session"])
+    assert pictures.under["sid"] == pictures.under["pid"] == pictures.under["pgid"]
+    pictures.check(but={"sid"})
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)],
+                         ids=lambda c: "".join(map(str, c)))
+def test_line_17_standard_descriptors_closed_at_the_start(look, closed):
+    """A daemon manager that closes 0-2 makes the next socket land on standard error, and the first
+    warning is written into it. The program itself finds them closed, as it would have."""
+    redirections = " ".join(f"{fd}>&-" for fd in closed)
+    pictures = look("sh", "-c", f'exec "$@" {redirections}', "sh")
+    pictures.check()
+    assert not set(map(str, closed)) & set(pictures.under["fds"])
+
+
+def test_line_16_inherited_descriptors_are_passed(look):
+    """PMI, make's jobserver and LISTEN_FDS are handed down by number."""
+    ends = os.pipe()
+    pictures = look(pass_fds=ends)
+    pictures.check()
+    assert set(map(str, ends)) <= set(pictures.under["fds"])
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize("missing", ["", "close_range,pidfd_open"], ids=["new", "old kernel"])
+def test_line_16_inherited_descriptors_closed_on_request(world, look, missing):
+    """A leaked listening socket keeps its port busy as long as the job runs. On kernels before 5.9
+    there is no close_range; crun falls back on EINVAL, ENOSYS and EPERM."""
+    ends = os.pipe()
+    env = world.shim("enosys", SHIM_ENOSYS=missing) if missing else None
+    pictures = look(options=["--procs-close-fds"], pass_fds=ends, env=env)
+    assert set(pictures.under["fds"]) == {"0", "1", "2"}
+    pictures.check(but={"fds"})
+    for end in ends:
+        os.close(end)
+
+
+def test_line_18_inherited_descriptors_are_not_made_nonblocking(world):
+    """O_NONBLOCK lives in the open file description: a supervisor that sets it on its standard
+    error changes its caller, its shell and every rank; writes then fail with EAGAIN."""
+    read_end, write_end = os.pipe()
+    null = os.open("/dev/null", os.O_RDONLY)
+    flags = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)]
+    job = world.act("say", "ready", "until", "USR1", options=["-v"], stdin=null, stdout=write_end,
+                    stderr=write_end)
+    world.events.wait("ready")
+    assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
+    job.send(signal.SIGUSR1)
+    job.finish()
+    assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
+    for fd in (null, read_end, write_end):
+        os.close(fd)
+
+
+def test_line_18_a_nonblocking_descriptor_stays_so(look):
+    """Nor is the flag cleared: the caller may have set it on purpose."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    pictures = look(pass_fds=[write_end])
+    assert pictures.under["fds"][str(write_end)]["fl"] & os.O_NONBLOCK
+    pictures.check()
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_line_19_standard_streams_are_inherited_not_piped(world):
+    """A pipe in between adds buffering, loses isatty and dies with us."""
+    with open(world.root / "streams", "w+") as file:
+        path = world.root / "picture"
+        job = world.launch("--", world.mirror, path, stdin=file, stdout=file, stderr=file)
+        assert job.finish() == 0
+    fds = json.loads(path.read_text())["fds"]
+    assert [fds[str(n)]["target"] for n in range(3)] == [str(world.root / "streams")] * 3
+
+
+def test_line_20_variables_pass_in_order(look):
+    """Empty values, odd bytes and long values are the program's business."""
+    look(env={"EMPTY": "", "ODD": "a=b\nc\x7f\u00e4", "LONG": "x" * 100_000}).check()
+
+
+def test_line_20_last_duplicate_wins(world):
+    """A second PCH_RANK, left by an outer pchrun, must not be what getenv finds first."""
+    path = world.root / "picture"
+    job = world.start(world.actor, "env", "PCH_RANK=77", "PCH_NNODES=9", "PCH_RANK=78", "TWICE=1",
+                      "--", world.pchrun, "--", world.mirror, path)
+    assert job.finish() == 0
+    env = json.loads(path.read_text())["env"]
+    assert [e for e in env if e.startswith("PCH_RANK=")] == ["PCH_RANK=0"]
+    assert [e for e in env if e.startswith("PCH_NNODES=")] == ["PCH_NNODES=1"]
+    assert "TWICE=1" in env
+
+
+def test_line_20_documented_variables_are_set(look):
+    """A shell script resumes by these alone."""
+    env = dict(entry.split("=", 1) for entry in look().added())
+    assert env["PCH_RANK"] == env["PCH_LOCAL_RANK"] == env["PCH_NODE_RANK"] == "0"
+    assert env["PCH_WORLD_SIZE"] == env["PCH_NNODES"] == "1"
+    assert env["PCH_GENERATION"] == "0"
+    assert not DOCUMENTED_RANKS & set(env)  # only with -n
+
+
+def test_line_20_listen_pid_follows_the_program(world):
+    """systemd's socket activation checks LISTEN_PID against getpid(): under a wrapper it named the
+    wrapper, and the sockets were ignored."""
+    path = world.root / "picture"
+    job = world.start("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"', "sh", world.pchrun, "--",
+                      world.mirror, path)
+    assert job.finish() == 0
+    seen = json.loads(path.read_text())
+    env = dict(entry.split("=", 1) for entry in seen["env"])
+    assert env["LISTEN_PID"] == str(seen["pid"]) and env["LISTEN_FDS"] == "1"
+
+
+def test_line_20_anothers_listen_pid_is_left_alone(look):
+    """If it did not name us, it is not ours to change."""
+    pictures = look(env={"LISTEN_PID": "1", "LISTEN_FDS": "1"})
+    pictures.check()
+    assert "LISTEN_PID=1" in pictures.under["env"]
+
+
+def test_line_20_notify_socket_is_dropped(world):
+    """NOTIFY_SOCKET belongs to the service's main process: a rank that says READY=1 or STOPPING=1
+    there speaks for the whole service."""
+    path = world.root / "picture"
+    job = world.launch("--", world.mirror, path, env={"NOTIFY_SOCKET": "/run/none"})
+    assert job.finish() == 0
+    assert not [e for e in json.loads(path.read_text())["env"] if e.startswith("NOTIFY_SOCKET=")]
+
+
+def test_line_21_limits_and_the_rest_are_handed_down(look):
+    """crun once left containers with its own -1000 of oom_score_adj, conmon its raised limits."""
+    pictures = look("nice", "-n", "3", "prlimit", "--nofile=128:200", "--stack=4194304",
+                    "--core=0:0", "--memlock=65536:65536", "setpriv", "--no-new-privs", "sh", "-c",
+                    'umask 027; echo 77 >/proc/self/oom_score_adj; cd /proc; exec "$@"', "sh")
+    pictures.check()
+    assert pictures.under["nice"] == 3 and pictures.under["cwd"] == "/proc"
+    assert pictures.under["oom_score_adj"] == "77" and pictures.under["Umask"] == "0027"
+
+
+def test_line_21_a_removed_working_directory(world):
+    """The directory of a job may be gone while it starts; that is the program's business."""
+    gone = world.root / "gone"
+    gone.mkdir()
+    job = world.start("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, world.pchrun, "--",
+                      world.actor, "exit", "3")
+    assert job.finish() == 3
+
+
+def test_line_45_arguments_are_passed_as_they_are(look):
+    """No shell in between: what looks like an option, a quote or nothing at all arrives."""
+    assert look().under["argv"][1:] == look().plain["argv"][1:]
+
+
+@pytest.mark.parametrize("args", [["", " ", "-n", "--grace", "--", "*", "$HOME", "a\nb"], []],
+                         ids=["odd", "none"])
+def test_line_45_odd_arguments(world, args):
+    """Behind the command's name nothing is ours, not even a second "--"."""
+    path = world.root / "picture"
+    assert world.launch(world.mirror, path, *args).finish() == 0
+    assert json.loads(path.read_text())["argv"] == [world.mirror, str(path), *args]

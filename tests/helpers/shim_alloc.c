@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shim_alloc: ends a forked child with 98 when it allocates before its exec: the lock of malloc may
+ * be held by a thread that the child does not have.
+ */
+#include "shim.h"
+
+#include <sys/types.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+
+static bool is_child;
+
+static void check(void)
+{
+    static const char text[] = "shim_alloc: malloc between fork and exec\n";
+    if (!is_child)
+        return;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        _exit(97);
+    _exit(98);
+}
+
+SHIM_API pid_t fork(void)
+{
+    pid_t pid = SHIM_NEXT(fork)();
+    is_child = pid == 0 && shim_is_on();
+    return pid;
+}
+
+SHIM_API void *malloc(size_t size)
+{
+    check();
+    return __libc_malloc(size);
+}
+
+SHIM_API void *calloc(size_t count, size_t size)
+{
+    check();
+    return __libc_calloc(count, size);
+}
+
+SHIM_API void *realloc(void *block, size_t size)
+{
+    check();
+    return __libc_realloc(block, size);
+}
