@@ -21,7 +21,8 @@ import time
 from pathlib import Path
 
 MARK = "BEHAVE_MARK"
-DEADLINE = 20.0  # far above what anything takes: a test that comes near it has failed
+# Far above what anything takes: a test that comes near it has failed.
+DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "15"))
 SANITIZER_OPTIONS = "verify_asan_link_order=0:abort_on_error=0:handle_segv=0:log_path="
 
 # What DESIGN.md lets pchrun set for the program.

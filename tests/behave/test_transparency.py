@@ -164,12 +164,12 @@ def test_line_18_inherited_descriptors_are_not_made_nonblocking(world):
     read_end, write_end = os.pipe()
     null = os.open("/dev/null", os.O_RDONLY)
     flags = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)]
-    job = world.act("say", "ready", "until", "USR1", options=["-v"], stdin=null, stdout=write_end,
-                    stderr=write_end)
+    job = world.act("record", "USR1", "say", "ready", "until", "USR1", options=["-v"], stdin=null,
+                    stdout=write_end, stderr=write_end)
     world.events.wait("ready")
     assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
     job.send(signal.SIGUSR1)
-    job.finish()
+    assert job.finish() == 0
     assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
     for fd in (null, read_end, write_end):
         os.close(fd)

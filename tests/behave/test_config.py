@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad configuration: exit 125 with one clear line, and nothing started."""
+
+import json
+import os
+
+import pytest
+
+
+def refused(world, *words, args=None, env=None, text=None, raw=None):
+    """pchrun refuses, in one line that holds all the words, and starts nothing."""
+    args = list(args or [])
+    if text is not None or raw is not None:
+        path = world.root / "config.json"
+        path.write_bytes(raw if raw is not None else text.encode())
+        args = ["-c", path, *args]
+    job = world.launch(*args, "--", world.actor, "say", "started", env=env)
+    assert job.finish() == 125
+    assert len(job.err_lines) == 1, job.err
+    for word in words:
+        assert word in job.err_lines[0], job.err
+    assert not world.events.all() and not job.out
+
+
+def test_a_missing_file(world):
+    """The path and the reason, as the user wrote it."""
+    refused(world, "/no/such/file.json", "No such file", args=["-c", "/no/such/file.json"])
+
+
+def test_a_missing_file_named_by_the_environment(world):
+    refused(world, "/no/such/file.json", env={"PCHRUN_CONFIG": "/no/such/file.json"})
+
+
+def test_a_folder_for_a_file(world):
+    refused(world, str(world.root), args=["-c", world.root])
+
+
+def test_a_pipe_for_a_file(world):
+    """Reading from a FIFO would wait for ever."""
+    path = world.root / "fifo"
+    os.mkfifo(path)
+    refused(world, "fifo", args=["-c", path])
+
+
+@pytest.mark.parametrize("text,where", [
+    ('{"grace": "1s",}', ":1:"), ('{\n  "grace": oops\n}', ":2:12"), ('{\n\n  "job": "x"', ":3:"),
+    ("", ":1:"), ("{} {}", ":1:"), ('{"job": "\\u12"}', ":1:"), ("'single'", ":1:1"),
+    ('{\n"job": "a\nb"}', ":2:"),
+], ids=["comma", "word", "unfinished", "empty", "two values", "escape", "quotes", "line break"])
+def test_not_json(world, text, where):
+    """Line and column, as compilers say it."""
+    refused(world, "config.json" + where, text=text)
+
+
+@pytest.mark.parametrize("raw", [b'{"job": "\xff"}', b'{"job": "a\0b"}', b"\x7fELF\x01\x02"],
+                         ids=["not UTF-8", "NUL", "a program"])
+def test_not_text(world, raw):
+    refused(world, "config.json:1:", raw=raw)
+
+
+@pytest.mark.parametrize("text", ["[]", '"grace"', "3", "null", "true"])
+def test_not_an_object(world, text):
+    refused(world, "config.json", text=text)
+
+
+@pytest.mark.parametrize("text,unknown,nearest", [
+    ('{"gracee": "1s"}', "gracee", "grace"),
+    ('{"stop": {"termwait": "1s"}}', "termwait", "stop.term_wait"),
+    ('{"checkpoints": {}}', "checkpoints", "checkpoint"),
+    ('{"exit": {"preemted": 1}}', "preemted", "exit.preempted"),
+], ids=["top", "inside", "object", "letter"])
+def test_an_unknown_key_with_the_nearest(world, text, unknown, nearest):
+    """A key that is silently ignored is found out at the preemption, when it is too late."""
+    refused(world, unknown, nearest, text=text)
+
+
+def test_an_unknown_flag_with_the_nearest(world):
+    refused(world, "--grase", "--grace", args=["--grase", "1s"])
+
+
+def test_an_unknown_variable_with_the_nearest(world):
+    """PCHRUN_* is configuration and nothing else, so a slip there is one, too."""
+    refused(world, "PCHRUN_GRASE", "PCHRUN_GRACE", env={"PCHRUN_GRASE": "1s"})
+
+
+@pytest.mark.parametrize("text,key", [
+    ('{"grace": 25}', "grace"), ('{"grace": null}', "grace"), ('{"grace": ["1s"]}', "grace"),
+    ('{"procs": 4}', "procs"), ('{"procs": {"count": "4"}}', "procs.count"),
+    ('{"procs": {"count": 4.5}}', "procs.count"), ('{"checkpoint": {"shared": 1}}', "shared"),
+    ('{"signals": ["TERM"]}', "signals"), ('{"signals": {"TERM": 3}}', "TERM"),
+    ('{"job": 7}', "job"), ('{"stop": {"leftovers": true}}', "leftovers"),
+])
+def test_a_wrong_type(world, text, key):
+    refused(world, key, text=text)
+
+
+@pytest.mark.parametrize("value", ["25", "25 parsecs", "s", "-1s", "1e3s", "", "25s ", "1.s", "0x1s"])
+def test_a_wrong_unit(world, value):
+    """A duration without its unit has been seconds in one program and milliseconds in the next."""
+    refused(world, "grace", text=json.dumps({"grace": value}))
+
+
+@pytest.mark.parametrize("text,key", [
+    ('{"grace": "800d"}', "grace"), ('{"exit": {"preempted": 0}}', "preempted"),
+    ('{"exit": {"preempted": 256}}', "preempted"), ('{"procs": {"count": 0}}', "count"),
+    ('{"procs": {"count": 99999999999999999999}}', ""), ('{"cluster": {"port": 65536}}', "port"),
+    ('{"cluster": {"heartbeat_interval": "99999999999999999h"}}', "heartbeat_interval"),
+])
+def test_out_of_range(world, text, key):
+    refused(world, key, text=text)
+
+
+def test_a_duplicate_key(world):
+    """Which of the two holds is a guess; jansson takes the last unless told otherwise."""
+    refused(world, "grace", text='{"grace": "1s", "grace": "2s"}')
+    refused(world, "term_wait", text='{"stop": {"term_wait": "1s", "term_wait": "1s"}}')
+
+
+def test_a_file_over_one_mebibyte(world):
+    """It is no configuration, and must not be read whole to find that out."""
+    refused(world, "config.json", text='{"job": "' + "x" * (1 << 20) + '"}')
+
+
+def test_a_file_that_grows_for_ever(world):
+    refused(world, "/dev/zero", args=["-c", "/dev/zero"])
+
+
+def test_a_deep_file(world):
+    """Nesting must not be a way to the end of the stack."""
+    refused(world, "config.json", text="[" * 500_000)
+
+
+@pytest.mark.parametrize("text,word", [
+    ('{"signals": {"KILL": "ignore"}}', "KILL"), ('{"signals": {"TREM": "ignore"}}', "TERM"),
+    ('{"signals": {"USR1": "explode"}}', "explode"), ('{"stop": {"leftovers": "keep"}}', "keep"),
+    ('{"signals": {"USR1": {"grace": "1s"}}}', "USR1"),
+])
+def test_a_wrong_word(world, text, word):
+    refused(world, word, text=text)
+
+
+def test_a_flag_given_twice_is_the_last(world):
+    """As with other programs: a script adds its own behind the user's."""
+    job = world.launch("--grace", "1s", "--grace", "2s", "--print-config")
+    assert job.finish() == 0
+    assert [line for line in job.out.splitlines() if "grace" in line and "2s" in line]
+
+
+def test_precedence_and_its_sources(world):
+    """Flag, environment, file, default; --print-config says which it was."""
+    path = world.file("config.json", '{"grace": "3s", "stop": {"term_wait": "3s", "exit_wait": "3s"}}')
+    job = world.launch("-c", path, "--grace", "1s", "--print-config",
+                       env={"PCHRUN_GRACE": "2s", "PCHRUN_STOP_TERM_WAIT": "2s"})
+    assert job.finish() == 0
+    lines = {key: line for line in job.out.splitlines()
+             for key in ("grace", "term_wait", "exit_wait", "kill_wait")
+             if line.lstrip(' "').startswith((key, "stop." + key))}
+    assert "1s" in lines["grace"] and "flag" in lines["grace"]
+    assert "2s" in lines["term_wait"] and "PCHRUN_STOP_TERM_WAIT" in lines["term_wait"]
+    assert "3s" in lines["exit_wait"] and "config.json" in lines["exit_wait"]
+    assert "5s" in lines["kill_wait"] and "default" in lines["kill_wait"]
+
+
+def test_a_good_file_is_used(world):
+    """The other side: what is right takes effect, comments on the schema included."""
+    path = world.file("config.json", json.dumps({
+        "$schema": "pchrun.schema.json", "job": "run7", "procs": {"count": 2},
+        "signals": {"USR1": {"do": "preempt", "grace": "20s"}}, "exit": {"preempted": 77,
+                                                                     "preempted_unsaved": 77}}))
+    job = world.act("record", "USR1", "say", "ready", "until", "USR1", options=["-c", path])
+    world.events.wait("ready", count=2)
+    os.kill(job.pid, 10)
+    assert job.finish() == 77

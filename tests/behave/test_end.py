@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How it ends: exec errors and exit codes. CHECKLIST.md lines 6, 7, 12, 13, 16, 22, 39, 40, 45, 46."""
+
+import os
+import signal
+import stat
+
+import pytest
+
+from harness import children_of, state_of, wait_until
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 41, 42, 43, 124, 125, 126, 127, 128, 143, 255])
+def test_line_39_the_programs_code_is_ours(world, code):
+    """Whatever it is: schedulers, scripts and people look at it."""
+    assert world.act("exit", code).finish() == code
+
+
+SIGNALS = ["HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "SEGV", "USR1", "PIPE",
+           "ALRM", "TERM", "XCPU", "SYS"]
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_line_39_death_by_a_signal(world, name):
+    """128 + n, as shells have it; a program that dies of SIGTERM by itself was not preempted."""
+    assert world.act("die", name).finish() == 128 + getattr(signal, f"SIG{name}")
+
+
+@pytest.mark.parametrize("name", ["TERM", "KILL", "SEGV", "ABRT", "INT"])
+def test_line_39_the_signal_raised_again(world, name):
+    """With exit.reraise the caller sees the death itself (Slurm: 0:15); without a second core."""
+    job = world.act("die", name, options=["--exit-reraise"])
+    assert job.finish() == -getattr(signal, f"SIG{name}")
+    assert not list(world.cwd.iterdir())
+
+
+def test_line_39_raised_again_under_a_blocked_signal(world):
+    """A mask inherited with the signal blocked: the death must still happen."""
+    job = world.act("die", "TERM", options=["--exit-reraise"],
+                    preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]))
+    assert job.finish() == -signal.SIGTERM
+
+
+def test_line_39_reraise_keeps_codes(world):
+    """It is about signals alone."""
+    assert world.act("exit", "143", options=["--exit-reraise"]).finish() == 143
+
+
+def test_line_40_an_unknown_status_is_not_success(world):
+    """Somebody else has reaped the child. crun and conmon said 0 then; a scheduler would have
+    thought the training complete."""
+    job = world.act("exit", "0", env=world.shim("lostwait"))
+    assert job.finish() == 125
+    assert job.err_lines
+
+
+# --- lines 12 and 13: a command that cannot be started --------------------------------------------------
+
+@pytest.fixture
+def commands(world):
+    """Paths that cannot be executed, each for its own reason."""
+    plain = world.file("plain", "text")
+    broken = world.file("broken", "\x7fELF\x02\x01\x01" + "\0" * 100, 0o755)
+    loop = world.root / "loop"
+    loop.symlink_to("loop")
+    script = world.file("script", "#!/no/such/interpreter\n", 0o755)
+    return {
+        "nothing in PATH": ("no-such-command", 127),
+        "no such file": (world.root / "none", 127),
+        "no such folder": (world.root / "none" / "none", 127),
+        "empty name": ("", 127),
+        "no permission": (plain, 126),
+        "a folder": (world.root, 126),
+        "below a file": (plain / "below", 126),
+        "not a program": (broken, 126),
+        "a loop of links": (loop, 126),
+        "a name too long": ("/" + "x" * 300, 126),
+        "no interpreter": (script, 127),
+    }
+
+
+CASES = ["nothing in PATH", "no such file", "no such folder", "empty name", "no permission",
+         "a folder", "below a file", "not a program", "a loop of links", "a name too long",
+         "no interpreter"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_line_13_127_not_found_126_cannot_execute(world, commands, case):
+    """The rule of env, nohup and timeout; tini gives 1 for the rest, catatonit 1 for all, dumb-init
+    2. The text names the command and the reason, once, and the code is not overwritten by the
+    end of the child that reported it."""
+    path, code = commands[case]
+    job = world.launch("--", path, "argument")
+    assert job.finish() == code
+    named = [line for line in job.err_lines if str(path)[:200] in line]
+    assert len(named) == 1, job.err
+    assert not job.out
+
+
+def test_line_13_exec_fails_for_one_of_many(world):
+    """All commands are the same, so all fail; it is said once, not once per rank."""
+    job = world.launch("-n", "4", "--", world.root / "none")
+    assert job.finish() == 127
+    assert len([line for line in job.err_lines if "No such file" in line]) == 1, job.err
+
+
+def test_line_13_the_path_is_searched_as_execvp_does(world):
+    """A folder without permission and a file without permission are passed over while there is
+    something better behind them."""
+    first, second = world.root / "first", world.root / "second"
+    for folder, mode in ((first, 0o644), (second, 0o755)):
+        folder.mkdir()
+        (folder / "tool").write_text("#!/bin/sh\nexit 33\n")
+        (folder / "tool").chmod(mode)
+    search = f"{world.root}/none:{first}:{second}:/usr/bin:/bin"
+    assert world.launch("--", "tool", env={"PATH": search}).finish() == 33
+    assert world.launch("--", "tool", env={"PATH": str(first)}).finish() == 126
+
+
+def test_line_13_a_script_without_an_interpreter_line(world):
+    """Shells and execvp run it by sh; many a job script has no #! line."""
+    script = world.file("job", 'exit "$1"\n', 0o755)
+    assert world.launch("--", script, "21").finish() == 21
+
+
+def test_line_12_a_script_is_found_by_its_path(world):
+    """The program gets the name that the user gave, not the path that was found."""
+    script = world.file("job.sh", '#!/bin/sh\necho "$0"\n', 0o755)
+    job = world.launch("--", "./job.sh", cwd=world.root)
+    assert job.finish() == 0
+    assert job.out == "./job.sh\n"
+    assert script.exists()
+
+
+def test_line_12_a_script_that_is_being_written(world):
+    """ETXTBSY: the program file is open for writing. It is an exec failure like others."""
+    path = world.root / "busy"
+    path.write_bytes(open(world.actor, "rb").read())
+    path.chmod(0o755)
+    with open(path, "r+b"):
+        job = world.launch("--", path)
+        assert job.finish() == 126
+    assert "busy" in job.err
+
+
+# --- lines 6, 7 and 45: around the fork ----------------------------------------------------------------
+
+def test_line_06_nothing_is_allocated_between_fork_and_exec(world):
+    """malloc's lock may be held by a thread that the child does not have: it waits for ever."""
+    if world.has_sanitizer():
+        pytest.skip("the sanitizer's malloc cannot be replaced; the plain build runs this test")
+    assert world.act("exit", "5", env=world.shim("alloc")).finish() == 5
+    job = world.launch("--", world.root / "none", env=world.shim("alloc"))
+    assert job.finish() == 127
+    assert "shim_alloc" not in job.err
+
+
+@pytest.mark.parametrize("case", ["ends", "cannot be executed"])
+def test_line_07_only_we_leave_through_exit(world, case):
+    """A child that returns through main or calls exit() writes our buffers a second time and runs
+    our exit handlers, which remove our socket."""
+    trace = world.root / "trace"
+    command = [world.actor, "exit", "1"] if case == "ends" else [world.file("plain")]
+    job = world.launch("--", *command, env=world.shim("trace", SHIM_TRACE=trace))
+    assert job.finish() == (1 if case == "ends" else 126)
+    ends = [line for line in trace.read_text().splitlines() if line.startswith("exit")]
+    assert ends == [f"exit {job.pid}"]
+
+
+def test_line_45_artefacts_that_were_there_stay(world):
+    """We remove what we created, and nothing else."""
+    run_dir = world.root / "run"
+    run_dir.mkdir(mode=0o700)
+    (run_dir / "other").write_text("not ours")
+    assert world.act("exit", "0", options=["--run-dir", run_dir]).finish() == 0
+    assert [path.name for path in run_dir.iterdir()] == ["other"]
+
+
+# --- lines 16 and 22: what the supervisor lets go of ------------------------------------------------------
+
+def test_line_16_a_pipe_reaches_its_end(world):
+    """The supervisor holds no inherited descriptor after the start, or whoever reads from the
+    program's pipe waits for the job's end (catatonit #12, #14)."""
+    read_end, write_end = os.pipe()
+    job = world.act("close", str(write_end), "record", "USR1", "say", "ready", "until", "USR1",
+                    pass_fds=[write_end])
+    os.close(write_end)
+    actor = world.events.wait("ready")["pid"]
+    os.set_blocking(read_end, False)
+
+    def at_end():
+        try:
+            return os.read(read_end, 1) == b""
+        except BlockingIOError:
+            return False
+    wait_until(at_end, "the end of the pipe")
+    os.close(read_end)
+    os.kill(actor, signal.SIGUSR1)
+    assert job.finish() == 0
+
+
+def test_line_22_the_working_directory_is_let_go(world):
+    """A scratch mount that the wrapper stands in cannot be unmounted. The program stays in it."""
+    job = world.act("record", "USR1", "say", "ready", "until", "USR1")
+    actor = world.events.wait("ready")["pid"]
+    wait_until(lambda: os.readlink(f"/proc/{job.pid}/cwd") == "/", "our going to /")
+    assert os.readlink(f"/proc/{actor}/cwd") == str(world.cwd)
+    os.kill(actor, signal.SIGUSR1)
+    assert job.finish() == 0
+
+
+def test_line_22_relative_paths_are_resolved_before(world):
+    """--report and --run-dir are relative to where the user was."""
+    job = world.act("exit", "0", options=["--report", "report.json"])
+    assert job.finish() == 0
+    assert (world.cwd / "report.json").exists()
+
+
+def test_line_22_relative_command_with_a_relative_path(world):
+    """The command is looked up where the user was, too."""
+    (world.cwd / "here").symlink_to(world.actor)
+    assert world.launch("--", "./here", "exit", "8").finish() == 8
+    assert world.launch("--", "here", "exit", "8", env={"PATH": ""}).finish() == 8
+
+
+# --- line 46: our own codes ---------------------------------------------------------------------------------
+
+OUR_ERRORS = {
+    "unknown option": ["--no-such-option", "--", "true"],
+    "unknown short option": ["-X", "--", "true"],
+    "no command": [],
+    "no command behind --": ["--"],
+    "bad number": ["-n", "many", "--", "true"],
+    "missing value": ["--grace"],
+    "run_dir that cannot be": ["--run-dir", "/proc/none", "--", "true"],
+}
+
+
+@pytest.mark.parametrize("args", OUR_ERRORS.values(), ids=OUR_ERRORS.keys())
+def test_line_46_our_own_failures_are_125(world, args):
+    """0-124 belong to the program: a caller must be able to tell who failed."""
+    job = world.launch(*args)
+    assert job.finish() == 125
+    assert job.err_lines and not job.out
+
+
+@pytest.mark.parametrize("option", ["--help", "-h", "--version", "-V", "--print-config"])
+def test_line_46_what_only_shows_ends_with_0(world, option):
+    """On standard output, with nothing started."""
+    job = world.launch(option)
+    assert job.finish() == 0
+    assert job.out and not job.err
+
+
+def test_line_46_the_codes_are_documented(world):
+    """A code that no page names cannot be acted on."""
+    text = world.launch("--help")
+    text.finish()
+    for code in ("42", "125", "126", "127"):
+        assert code in text.out
+
+
+def test_line_46_output_that_cannot_be_written(world):
+    """`pchrun --help >/dev/full`: what the user asked for did not arrive, so it is not success."""
+    with open("/dev/full", "w") as full:
+        assert world.launch("--help", stdout=full).finish() == 125
+
+
+def test_line_45_files_of_ours_are_private(world):
+    """Whatever umask the job has, a report is not for everybody to write."""
+    job = world.act("exit", "0", options=["--report", "report.json"],
+                    preexec_fn=lambda: os.umask(0))
+    assert job.finish() == 0
+    assert not stat.S_IMODE((world.cwd / "report.json").stat().st_mode) & 0o022
+
+
+def test_line_45_no_zombie_and_no_child_at_the_end(world):
+    """The last thing before our end: nobody of the job is left to init."""
+    job = world.act("fork", "{", "pause", "}", "hold", world.hold("end"), "exit", "2")
+    wait_until(lambda: world.events.all("forked"), "the fork")
+    world.go_on("end")
+    assert job.finish() == 2
+    assert not children_of(os.getpid()) and state_of(job.pid) == ""

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchrun as PID 1 of a container: CHECKLIST.md lines 24, 25, 28, 35, 39."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import children_of, is_alive, state_of, wait_until
+
+TERM = signal.SIGTERM
+
+
+@pytest.mark.parametrize("code", [0, 7, 42, 125, 255])
+def test_line_25_the_code_of_the_program(world, namespace, code):
+    """A container's code is that of its PID 1."""
+    assert namespace("--", world.actor, "exit", code).finish() == code
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+@pytest.mark.parametrize("number,code", [(TERM, 42), (signal.SIGINT, 130), (signal.SIGHUP, 129),
+                                         (signal.SIGUSR1, 138)], ids=["TERM", "INT", "HUP", "USR1"])
+def test_line_25_signals_to_pid_1(world, namespace, number, code, where):
+    """The kernel drops signals with the default action that PID 1 gets from inside, so a wrapper
+    without a plan for each is deaf. From outside siginfo shows pid 0, which must not be taken for
+    the keyboard."""
+    box = namespace("--", world.actor, "say", "ready", "pause")
+    world.events.wait("ready")
+    if where == "inside":
+        box.kill_from_inside(number)
+    else:
+        os.kill(box.pid, number)
+    assert box.finish() == code
+
+
+def test_line_25_orphans_are_reaped(world, namespace):
+    """PID 1 adopts every orphan of the container; who reaps only its own child fills the process
+    table."""
+    orphan = ["daemon", "{", "exit", "9", "}"]
+    box = namespace("--", world.actor, "record", "USR1", *orphan * 20, "say", "ready", "until",
+                    "USR1", "exit", "3")
+    world.events.wait("ready")
+    wait_until(lambda: len(children_of(box.pid)) == 1, "all orphans to be reaped")
+    os.kill(children_of(box.pid)[0], signal.SIGUSR1)
+    assert box.finish() == 3
+
+
+@pytest.mark.parametrize("who", ["program", "stranger"])
+def test_line_25_leftovers_are_asked_first(world, namespace, who):
+    """When PID 1 ends, the kernel kills the rest of the namespace. They get their SIGTERM and
+    their time before."""
+    box = namespace("--", world.actor, "daemon", "{", "record", "TERM", "say", "left", "until",
+                    "TERM", "spin", "50", "say", "cleaned", "}", "hold", world.hold("end"))
+    world.events.wait("left")
+    if who == "stranger":  # somebody who came by nsenter, not below us
+        guest = world.start("nsenter", "--target", box.pid, "--pid", "--mount", world.actor,
+                            "say", "guest", "pause")
+        world.events.wait("guest")
+    world.go_on("end")
+    assert box.finish() == 0
+    assert world.events.all("cleaned")
+    if who == "stranger":
+        guest.finish()
+
+
+def test_line_25_a_crash_of_the_program(world, namespace):
+    """The number of the signal is told by 128 + n."""
+    assert namespace("--", world.actor, "die", "SEGV").finish() == 128 + signal.SIGSEGV
+
+
+@pytest.mark.parametrize("name", ["SEGV", "TERM", "KILL"])
+def test_line_39_pid_1_cannot_die_of_a_signal(world, namespace, name):
+    """exit.reraise in a container: SEGV and even KILL to itself were ignored, the wrapper ran on and
+    ended with another code. It must fall back to 128 + n."""
+    box = namespace("--exit-reraise", "--", world.actor, "die", name)
+    assert box.finish() == 128 + getattr(signal, f"SIG{name}")
+
+
+def test_line_28_pid_1_does_not_stop(world, namespace):
+    """A stopped program is not a reason to stop the container's PID 1, which nobody would
+    continue."""
+    box = namespace("--grace", "20s", "--", world.actor, "say", "ready", "stop", "pause")
+    world.events.wait("ready")
+    actor = children_of(box.pid)[0]
+    wait_until(lambda: state_of(actor) == "T", "the stop")
+    assert state_of(box.pid) != "T"
+    os.kill(box.pid, TERM)
+    assert box.finish() == 42
+    assert not is_alive(actor)
+
+
+def test_line_14_the_parent_is_in_another_pid_namespace(world):
+    """`unshare --pid pchrun …` without --fork: the program is PID 1 of a new namespace and sees 0
+    for its parent. A check of the parent that takes this for an orphan kills every job."""
+    probe = subprocess.run(["unshare", "--pid", "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        pytest.skip(f"this kernel or user may not make a PID namespace: {probe.stderr.strip()}")
+    job = world.start("unshare", "--pid", world.pchrun, "--", world.actor, "exit", "6")
+    assert job.finish() == 6
+
+
+def test_line_35_kill_of_everybody_is_never_meant(world, namespace):
+    """In a container kill(-1) from PID 1 takes everybody. A neighbour in another namespace and the
+    program's own end are left alone: the code says that it ended by itself."""
+    box = namespace("--", world.actor, "fork", "{", "pause", "}", "spin", "50", "exit", "9")
+    assert box.finish() == 9

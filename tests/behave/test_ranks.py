@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several commands on one node (-n): their variables, and what one's end means for the others."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from harness import DOCUMENTED, DOCUMENTED_RANKS, is_alive, marked, wait_until
+
+
+def environments(world, *options, count, env=None):
+    """The variables of each rank, by rank; mirror is started by a shell that knows PCH_RANK."""
+    job = world.launch(*options, "--", "sh", "-c",
+                       f'exec "{world.mirror}" "{world.root}/rank$PCH_RANK"', env=env)
+    assert job.finish() == 0
+    pictures = [json.loads((world.root / f"rank{n}").read_text()) for n in range(count)]
+    assert not (world.root / f"rank{count}").exists()
+    return [dict(entry.split("=", 1) for entry in picture["env"]) for picture in pictures]
+
+
+@pytest.mark.parametrize("option", [["-n", "4"], ["--nproc-per-node", "4"], ["--procs-count=4"]],
+                         ids=["-n", "--nproc-per-node", "--procs-count"])
+def test_line_20_each_rank_has_its_variables(world, option):
+    """What torch.distributed's env:// reads, and our own."""
+    for rank, env in enumerate(environments(world, *option, count=4)):
+        assert env["RANK"] == env["LOCAL_RANK"] == env["PCH_RANK"] == env["PCH_LOCAL_RANK"] \
+            == str(rank)
+        assert env["WORLD_SIZE"] == env["LOCAL_WORLD_SIZE"] == env["PCH_WORLD_SIZE"] == "4"
+        assert env["PCH_NODE_RANK"] == "0" and env["PCH_NNODES"] == "1"
+
+
+def test_line_20_one_process_by_name_is_a_rank(world):
+    """-n 1 is not the same as no -n: the user asked for ranks."""
+    env, = environments(world, "-n", "1", count=1)
+    assert env["RANK"] == "0" and env["WORLD_SIZE"] == "1"
+
+
+def test_line_20_without_n_an_outer_launchers_ranks_stay(world):
+    """Under srun or torchrun the program's RANK is the launcher's."""
+    env, = environments(world, count=1, env={"RANK": "5", "WORLD_SIZE": "8"})
+    assert env["RANK"] == "5" and env["WORLD_SIZE"] == "8"
+
+
+def test_line_20_with_n_an_outer_launchers_ranks_are_replaced(world):
+    """Left over from the shell that started us, they would make every process rank 5."""
+    outer = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "5", "PCH_RANK": "5"}
+    for rank, env in enumerate(environments(world, "-n", "2", count=2, env=outer)):
+        assert env["RANK"] == env["PCH_RANK"] == str(rank) and env["WORLD_SIZE"] == "2"
+
+
+def test_line_20_ranks_differ_in_nothing_else(world):
+    """One environment for all but the documented names."""
+    several = environments(world, "-n", "3", count=3)
+    for env in several:
+        for name in DOCUMENTED | DOCUMENTED_RANKS:
+            env.pop(name, None)
+        env.pop("_", None)  # sh
+    assert several[0] == several[1] == several[2]
+
+
+def start_ranks(world, count, script, options=()):
+    """Every rank runs the script of an actor that its number chooses: {"0": verbs, …, "": verbs}."""
+    cases = "".join(f'{rank or "*"}) exec "{world.actor}" {" ".join(verbs)};; '
+                    for rank, verbs in script.items())
+    job = world.launch("-n", count, *options, "--", "sh", "-c", f"case $RANK in {cases} esac")
+    return job
+
+
+def test_line_39_one_failure_ends_the_others(world):
+    """A collective without one of its ranks hangs until a timeout of minutes."""
+    job = start_ranks(world, 4, {"2": ["hold", world.hold("fail"), "exit", "9"],
+                                 "": ["say", "ready", "pause"]})
+    world.events.wait("ready", count=3)
+    world.go_on("fail")
+    assert job.finish(8) == 9
+    assert not marked(world.mark)
+
+
+def test_line_39_the_code_of_the_first_failure(world):
+    """The others die of our SIGTERM, or of the broken connection: consequences, not causes."""
+    job = start_ranks(world, 4, {"1": ["hold", world.hold("fail"), "die", "ABRT"],
+                                 "": ["record", "TERM", "say", "ready", "until", "TERM", "exit",
+                                      "77"]})
+    world.events.wait("ready", count=3)
+    world.go_on("fail")
+    assert job.finish(8) == 128 + signal.SIGABRT
+
+
+def test_line_39_a_rank_that_is_killed(world):
+    """By the OOM killer, say."""
+    job = world.act("say", "ready", "pause", options=["-n", "4"])
+    victim = world.events.wait("ready", count=4)["pid"]
+    os.kill(victim, signal.SIGKILL)
+    assert job.finish(8) == 128 + signal.SIGKILL
+
+
+def test_line_39_ranks_may_end_one_by_one(world):
+    """Ending with 0 is no failure: the others train on."""
+    job = start_ranks(world, 3, {"0": ["exit", "0"], "": ["record", "USR1", "say", "ready", "until",
+                                                         "USR1", "exit", "0"]})
+    world.events.wait("ready", count=2)
+    pids = [e["pid"] for e in world.events.all("ready")]
+    os.kill(pids[0], signal.SIGUSR1)
+    wait_until(lambda: not is_alive(pids[0]), "the second end")
+    assert is_alive(pids[1]) and job.process.poll() is None
+    os.kill(pids[1], signal.SIGUSR1)
+    assert job.finish() == 0
+
+
+def test_line_39_a_late_failure_counts(world):
+    """Three succeed, the last fails: the job has failed."""
+    job = start_ranks(world, 4, {"3": ["spin", "100", "exit", "6"], "": ["exit", "0"]})
+    assert job.finish() == 6
+
+
+def test_line_31_a_sibling_that_ignores_term_is_killed(world):
+    """The ladder is for each of them."""
+    job = start_ranks(world, 3, {"0": ["hold", world.hold("fail"), "exit", "9"],
+                                 "": ["ignore", "TERM", "say", "ready", "pause"]},
+                      options=["--stop-term-wait", "300ms", "--stop-exit-wait", "300ms"])
+    world.events.wait("ready", count=2)
+    world.go_on("fail")
+    assert job.finish(10) == 9
+
+
+def test_line_31_a_notice_reaches_every_rank_once(world):
+    """By pid, once each; and the outcome holds for all."""
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "spin", "50", "exit", "1",
+                    options=["-n", "4", "--grace", "20s"])
+    world.events.wait("ready", count=4)
+    os.kill(job.pid, signal.SIGTERM)
+    assert job.finish() == 42
+    assert len(world.events.all("signal", name="TERM")) == 4
+
+
+def test_line_31_one_rank_that_ends_first_does_not_cut_the_others_short(world):
+    """After a notice a rank that has saved leaves; the slower ones still save."""
+    job = start_ranks(world, 3, {
+        "0": ["record", "TERM", "say", "ready", "until", "TERM", "exit", "1"],
+        "": ["record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"), "say",
+             "saved"]}, options=["--grace", "20s"])
+    world.events.wait("ready", count=3)
+    os.kill(job.pid, signal.SIGTERM)
+    world.events.wait("signal", count=3)
+    world.go_on("save")
+    assert job.finish() == 42
+    assert len(world.events.all("saved")) == 2
+
+
+def test_line_27_other_signals_reach_every_rank_once(world):
+    """Forwarding is for all commands."""
+    job = world.act("record", "all", "say", "ready", "until", "USR1", "spin", "30", "exit", "0",
+                    options=["-n", "4"])
+    world.events.wait("ready", count=4)
+    job.send(signal.SIGUSR1)
+    assert job.finish() == 0
+    assert world.events.signals() == ["USR1"] * 4
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "257", "1000000000000", "2x", ""])
+def test_line_46_a_count_that_cannot_be(world, count):
+    """Said, with nothing started."""
+    job = world.launch("-n", count, "--", world.actor, "say", "started")
+    assert job.finish() == 125
+    assert not world.events.all() and job.err_lines

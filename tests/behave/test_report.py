@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report (--report FILE): line 42 and 44 of CHECKLIST.md. The verdict must survive us."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from harness import Watch, marked, wait_until
+
+TOP = {"schema", "version", "job", "attempt", "generation", "node_rank", "nnodes", "state",
+       "outcome", "exit_code"}
+
+
+class Reports:
+    """Every version of the report that a test has seen, in order."""
+
+    def __init__(self, world):
+        self.folder = world.root / "reports"
+        self.folder.mkdir()
+        self.path = self.folder / "report.json"
+        self.watch = Watch(self.folder)
+        self.seen = []
+        self.written_in_place = False
+
+    def take(self, seconds=0):
+        """Notes what has happened to the file; reads it when it was renamed into place."""
+        for mask, name in self.watch.next(seconds):
+            if name != self.path.name:
+                continue
+            if mask & (Watch.MODIFY | Watch.CLOSE_WRITE | Watch.CREATE):
+                self.written_in_place = True
+            if mask & Watch.MOVED_TO:
+                self.seen.append(json.loads(self.path.read_text()))
+
+    def wait(self, **fields):
+        def found():
+            self.take(0.05)
+            return [r for r in self.seen if all(r.get(k) == v for k, v in fields.items())]
+        return wait_until(found, f"a report with {fields}")[-1]
+
+
+@pytest.fixture
+def reports(world):
+    reports = Reports(world)
+    yield reports
+    reports.watch.close()
+
+
+@pytest.mark.parametrize("verbs,code,outcome", [
+    (["exit", "0"], 0, "completed"), (["exit", "7"], 7, "failed"),
+    (["die", "SEGV"], 139, "failed"), (["exit", "42"], 42, "failed"),
+], ids=["0", "7", "SEGV", "42"])
+def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, outcome):
+    """A scheduler that loses the exit code finds it here."""
+    job = world.act(*verbs, options=["--report", reports.path])
+    assert job.finish() == code
+    last = json.loads(reports.path.read_text())
+    assert TOP <= set(last)
+    assert (last["exit_code"], last["outcome"], last["state"]) == (code, outcome, "done")
+
+
+def test_line_44_the_first_cause_is_told(world, reports):
+    """Who failed, how, when; by number and in words."""
+    job = world.act("die", "SEGV", options=["-n", "1", "--report", reports.path])
+    assert job.finish() == 139
+    cause = json.loads(reports.path.read_text())["first_cause"]
+    assert cause["rank"] == 0 and cause["node_rank"] == 0 and cause["signal"] == signal.SIGSEGV
+    assert cause["pid"] > 1 and cause["text"]
+
+
+def test_line_42_written_by_rename_at_each_change(world, reports):
+    """A reader never sees half a report, and a killed pchrun leaves the last state behind."""
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
+                    options=["--report", reports.path, "--grace", "20s"])
+    world.events.wait("ready")
+    running = reports.wait(state="running")
+    assert running["exit_code"] is None and running["outcome"] in (None, "unknown")
+    os.kill(job.pid, signal.SIGTERM)
+    world.events.wait("signal", name="TERM")
+
+    def noticed():
+        reports.take(0.05)
+        return [r for r in reports.seen if r.get("notice")]
+    notice = wait_until(noticed, "the notice in the report")[-1]["notice"]
+    assert "TERM" in notice["source"] + notice["text"]
+    world.go_on("save")
+    assert job.finish() == 42
+    assert reports.wait(state="done")["exit_code"] == 42
+    assert not reports.written_in_place
+
+
+def test_line_42_the_state_survives_our_death(world, reports, request):
+    """Killed with the whole control group by the OOM killer: the file still says what was."""
+    request.node.add_marker(pytest.mark.killed)
+    job = world.act("say", "ready", "pause", options=["--report", reports.path])
+    world.events.wait("ready")
+    reports.wait(state="running")
+    os.kill(job.pid, signal.SIGKILL)
+    job.finish()
+    assert json.loads(reports.path.read_text())["exit_code"] is None
+    wait_until(lambda: not marked(world.mark), "the program's death")
+
+
+def test_line_45_nothing_but_the_report_is_left(world, reports):
+    """No temporary file stays beside it."""
+    assert world.act("exit", "0", options=["--report", reports.path]).finish() == 0
+    assert [path.name for path in reports.folder.iterdir()] == ["report.json"]
+
+
+def test_line_40_exec_errors_are_in_the_report(world, reports):
+    """Not started is an outcome of its own, and it is not success."""
+    assert world.launch("--report", reports.path, "--", "/no/such/command").finish() == 127
+    last = json.loads(reports.path.read_text())
+    assert last["exit_code"] == 127 and last["outcome"] == "not_started"
+
+
+@pytest.mark.parametrize("place", ["missing", "read-only", "full"])
+def test_line_36_a_report_that_cannot_be_written(world, place):
+    """It is said, and the job runs: losing a report is no reason to lose the training."""
+    path = {"missing": "/no/such/folder/report.json", "read-only": "/proc/report.json",
+            "full": "/dev/full/report.json"}[place]
+    job = world.act("say", "started", "exit", "5", options=["--report", path])
+    assert job.finish() == 5
+    assert world.events.all("started")
+    assert "report" in job.err
+
+
+def test_the_reports_name(world):
+    """{state_dir} and {node_rank} stand for their values."""
+    state = world.root / "state"
+    job = world.act("exit", "0", options=["--state-dir", state])
+    assert job.finish() == 0
+    assert (state / "report.0.json").exists()

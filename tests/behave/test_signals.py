@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals that somebody sends to pchrun: CHECKLIST.md lines 1-5, 26, 27, 29-31."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from harness import children_of, is_alive, signal_set, state_of, wait_until
+
+PREEMPTED = 42
+TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
+APART = 1.1  # two signals further apart than this are two
+
+
+@pytest.fixture
+def recorder(world):
+    """A pchrun whose program writes down every signal, and ends with 5 after SIGUSR2."""
+    def start(*options, last="USR2", **more):
+        job = world.act("record", "all", "say", "ready", "until", last, "exit", "5",
+                        options=options, **more)
+        job.actor = world.events.wait("ready")["pid"]
+        return job
+    return start
+
+
+# --- lines 1 to 5: before the fork -----------------------------------------------------------------
+
+def test_line_02_signals_are_blocked_but_not_those_of_crashes(recorder):
+    """dumb-init#104 lost a SIGCHLD that came before its handler. A blocked SIGSEGV, on the other
+    hand, turns a crash into a silent kill without a trace."""
+    job = recorder()
+    blocked = signal_set(job.pid, "SigBlk")
+    crashes = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP,
+               signal.SIGSYS, signal.SIGABRT}
+    assert {TERM, INT, USR1, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD} <= blocked
+    assert not crashes & blocked
+    job.send(signal.SIGUSR2)
+    assert job.finish() == 5
+
+
+def test_line_02_a_notice_before_the_fork_is_kept(world):
+    """A scheduler may change its mind at once: SIGTERM comes while the job is being set up."""
+    job = world.act("exit", "0", env=world.gates("before-fork"))
+    world.reached("before-fork")
+    os.kill(job.pid, TERM)
+    world.go("before-fork")
+    assert job.finish() == PREEMPTED
+
+
+@pytest.mark.parametrize("gate", ["child-after-fork", "child-before-setpgid", "before-exec"])
+def test_line_03_a_signal_to_the_child_before_exec_reaches_the_program(world, gate):
+    """With evsignal a signal that hit the forked child before its exec ran the parent's callback:
+    the two share a socket pair. It must wait for the new program."""
+    job = world.act("say", "started", "pause", env=world.gates(gate))
+    world.reached(gate)
+    os.kill(job.child(), TERM)
+    world.go(gate)
+    assert job.finish() == 128 + TERM  # the program's own end, and no notice to pchrun
+
+
+@pytest.mark.parametrize("name", ["HUP", "INT", "QUIT"])
+def test_line_04_what_was_inherited_ignored_is_not_forwarded(world, name):
+    """Linux queues blocked signals even when they are ignored, so a signalfd sees the SIGHUP that
+    nohup wanted away, and a wrapper forwards it to a program that has set up its own handler."""
+    job = world.start("env", f"--ignore-signal={name}", world.pchrun, "--", world.actor, "record",
+                      "all", "say", "ready", "until", "USR1", "exit", "5")
+    world.events.wait("ready")
+    number = signal.Signals[f"SIG{name}"]
+    assert number in signal_set(job.pid, "SigIgn") and number not in signal_set(job.pid, "SigBlk")
+    os.kill(job.pid, number)
+    job.send(USR1)
+    assert job.finish() == 5
+    assert world.events.signals() == ["USR1"]
+
+
+def test_line_05_standard_error_without_a_reader(world):
+    """The reader of our log dies: the first line written then kills a supervisor that has SIGPIPE
+    at its default, and with it the job. The program still gets the default action."""
+    read_end, write_end = os.pipe()
+    job = world.act("record", "all", "say", "ready", "until", "USR1", "exit", "5",
+                    options=["-v"], stderr=write_end)
+    os.close(write_end)
+    actor = world.events.wait("ready")["pid"]
+    assert signal.SIGPIPE not in signal_set(actor, "SigIgn")
+    os.close(read_end)
+    job.send(signal.SIGUSR2)  # worth a line of log
+    world.events.wait("signal", name="USR2")
+    job.send(USR1)
+    assert job.finish() == 5
+
+
+# --- lines 26 and 27: forwarding -------------------------------------------------------------------
+
+FORWARDED = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "POLL",
+             "PWR", "STKFLT"]
+
+
+@pytest.mark.parametrize("name", FORWARDED)
+def test_line_27_forwarded_signals(world, name):
+    """What a user or a scheduler sends is for the program, and it comes once."""
+    job = world.act("record", "all", "say", "ready", "until", name, "spin", "20", "exit", "5")
+    world.events.wait("ready")
+    number = getattr(signal, f"SIG{name}")
+    job.send(number)
+    assert job.finish() == 5
+    assert [e["number"] for e in world.events.all("signal")] == [number]
+
+
+def test_line_27_real_time_signals_are_forwarded(world):
+    """Some programs save on a real-time signal. The two that libc keeps for itself are let be."""
+    job = world.act("record", "all", "say", "ready", "until", "RTMIN+3", "exit", "5")
+    world.events.wait("ready")
+    os.kill(job.pid, signal.SIGRTMIN + 3)
+    assert job.finish() == 5
+
+
+@pytest.mark.parametrize("name", ["CHLD", "URG", "PIPE", "WINCH"])
+def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
+    """SIGCHLD and SIGPIPE are the wrapper's own business, SIGURG is noise of Go programs, and
+    SIGWINCH is the terminal's."""
+    job = recorder()
+    os.kill(job.pid, signal.Signals[f"SIG{name}"])
+    job.send(USR1)
+    world.events.wait("signal", name="USR1")
+    job.send(signal.SIGUSR2)
+    assert job.finish() == 5
+    assert world.events.signals() == ["USR1", "USR2"]
+
+
+@pytest.mark.parametrize("number,code", [(INT, 128 + 2), (signal.SIGQUIT, 128 + 3),
+                                         (signal.SIGHUP, 128 + 1), (USR1, 128 + 10)],
+                         ids=["INT", "QUIT", "HUP", "USR1"])
+def test_line_27_the_programs_own_code_is_kept(world, number, code):
+    """Ctrl-C by hand is not a preemption: whoever asks for the end wants to see how it ended."""
+    job = world.act("say", "ready", "pause")
+    world.events.wait("ready")
+    os.kill(job.pid, number)
+    assert job.finish() == code
+
+
+@pytest.mark.parametrize("rule,seen,code", [("ignore", [], 5), ("forward", ["TERM"], 5),
+                                            ("preempt", ["TERM"], PREEMPTED)])
+def test_line_27_the_users_rule_wins(world, rule, seen, code):
+    """The table of signals is the user's to change: signals.TERM in the file."""
+    config = world.file("config.json", '{"signals": {"TERM": "%s"}}' % rule)
+    job = world.act("record", "all", "say", "ready", "until", "USR2", "exit", "5",
+                    options=["-c", config])
+    world.events.wait("ready")
+    job.send(TERM)
+    if seen:
+        world.events.wait("signal", name="TERM")
+    job.send(signal.SIGUSR2)
+    assert job.finish() == code
+    assert world.events.signals() == seen + ["USR2"]
+
+
+def test_line_26_what_the_program_sends_us_is_not_sent_back(world):
+    """A program that signals its process group or its parent would otherwise signal itself for
+    ever. sudo looks at the sender for this reason."""
+    job = world.act("record", "all", "kill", "USR1", "parent", "say", "sent", "until", "USR2",
+                    "exit", "5")
+    world.events.wait("sent")
+    wait_until(lambda: USR1 not in signal_set(job.pid, "ShdPnd"), "USR1 to be taken")
+    job.send(signal.SIGUSR2)
+    assert job.finish() == 5
+    assert world.events.signals() == ["USR2"]
+
+
+@pytest.mark.parametrize("number", [INT, signal.SIGHUP, TERM], ids=["INT", "HUP", "TERM"])
+def test_line_26_equal_signals_within_a_second_are_one(recorder, world, number):
+    """A scheduler that signals the process group and its leader sends twice within milliseconds;
+    siginfo tells the sender, not whether a whole group was meant. dumb-init -c delivered both."""
+    job = recorder("--grace", "30s")
+    name = signal.Signals(number).name[3:]
+    job.send(number)
+    world.events.wait("signal", name=name)
+    job.send(number)
+    job.send(signal.SIGUSR2)
+    job.finish()
+    assert world.events.signals() == [name, "USR2"]
+
+
+def test_line_26_different_signals_are_not_collapsed(recorder, world):
+    """Only equal ones are one."""
+    job = recorder()
+    for number in (USR1, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR2):
+        job.send(number)
+        world.events.wait("signal", number=int(number))
+    assert job.finish() == 5
+    assert world.events.signals() == ["USR1", "HUP", "ALRM", "USR2"]
+
+
+# --- lines 29 to 31: the notice and the ladder -----------------------------------------------------
+
+@pytest.mark.parametrize("end", [["exit", "0"], ["exit", "9"], ["exit", "137"], ["die", "KILL"],
+                                 ["die", "TERM"], ["die", "SEGV"]], ids="-".join)
+def test_line_31_a_notice_holds_whatever_the_program_ends_with(world, end):
+    """SIGTERM is a notice. Programs end after it with 0, 1, 143 or a crash in their handlers; the
+    scheduler is to start the job again in every case."""
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", *end)
+    world.events.wait("ready")
+    os.kill(job.pid, TERM)
+    assert job.finish() == PREEMPTED
+
+
+def test_line_31_the_code_of_a_preemption_is_the_users(world):
+    """143 on some clouds, 99 under Grid Engine."""
+    job = world.act("say", "ready", "pause",
+                    options=["--exit-preempted", "99", "--exit-preempted-unsaved", "99"])
+    world.events.wait("ready")
+    os.kill(job.pid, TERM)
+    assert job.finish() == 99
+
+
+def test_line_31_who_ignores_the_notice_is_killed_at_the_deadline(world):
+    """The grace is the scheduler's, and it ends with SIGKILL for everybody, us included."""
+    job = world.act("ignore", "TERM", "say", "ready", "pause", options=["--grace", "1s"])
+    actor = world.events.wait("ready")["pid"]
+    start = time.monotonic()
+    os.kill(job.pid, TERM)
+    assert job.finish(6) == PREEMPTED
+    assert 0.3 < time.monotonic() - start < 4
+    assert not is_alive(actor)
+
+
+def test_line_31_a_duplicate_does_not_shorten_the_grace(world):
+    """Slurm sends SIGTERM twice within 20 ms. The second is the same notice, not an order to
+    stop at once."""
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
+                    "say", "saved", options=["--grace", "30s", "--stop-term-wait", "1s"])
+    world.events.wait("ready")
+    for _ in range(5):
+        job.send(TERM)
+    world.events.wait("signal", name="TERM")
+    world.go_on("save")
+    assert job.finish() == PREEMPTED
+    assert world.events.all("saved")
+
+
+def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
+    """Over a second later a second SIGTERM says: save now. Who is saving is let be."""
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
+                    "say", "saved", "exit", "0", options=["--grace", "30s"])
+    actor = world.events.wait("ready")["pid"]
+    job.send(TERM)
+    world.events.wait("signal", name="TERM")
+    time.sleep(APART)
+    job.send(TERM)
+    assert is_alive(actor)
+    world.go_on("save")
+    assert job.finish() == PREEMPTED
+    assert world.events.all("saved")
+
+
+def test_line_31_the_third_notice_begins_the_ladder(world):
+    """Somebody who has asked three times means it: no waiting for a grace of minutes."""
+    job = world.act("ignore", "TERM", "say", "ready", "pause",
+                    options=["--grace", "10m", "--stop-term-wait", "1s", "--stop-exit-wait", "1s"])
+    actor = world.events.wait("ready")["pid"]
+    for _ in range(2):
+        job.send(TERM)
+        time.sleep(APART)
+    assert is_alive(actor)
+    job.send(TERM)
+    assert job.finish(8) == PREEMPTED
+    assert not is_alive(actor)
+
+
+def test_line_30_a_stopped_program_hears_the_notice(world):
+    """SIGTERM to a stopped process does nothing until SIGCONT: a job stopped by a debugger or by
+    hand sat there until the scheduler's SIGKILL."""
+    job = world.act("say", "ready", "stop", "pause", options=["--grace", "30s"], process_group=None,
+                    start_new_session=True)
+    actor = world.events.wait("ready")["pid"]
+    wait_until(lambda: state_of(actor) == "T", "the stop")
+    os.kill(job.pid, TERM)
+    assert job.finish(10) == PREEMPTED
+
+
+def test_line_30_a_stopped_program_that_ignores_term_is_killed(world):
+    """SIGKILL works on a stopped process; the ladder must get there."""
+    job = world.act("ignore", "TERM", "say", "ready", "stop", "pause", options=["--grace", "1s"],
+                    process_group=None, start_new_session=True)
+    actor = world.events.wait("ready")["pid"]
+    wait_until(lambda: state_of(actor) == "T", "the stop")
+    os.kill(job.pid, TERM)
+    assert job.finish(8) == PREEMPTED
+
+
+def test_line_29_after_our_own_stop_the_job_goes_on(world):
+    """A suspended machine, or a SIGSTOP to the wrapper: when it wakes, deadlines seem to have
+    passed, and a healthy job was killed for it."""
+    job = world.act("record", "USR1", "say", "ready", "until", "USR1", "exit", "5")
+    actor = world.events.wait("ready")["pid"]
+    os.kill(job.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(job.pid) == "T", "our own stop")
+    time.sleep(APART)
+    os.kill(job.pid, signal.SIGCONT)
+    wait_until(lambda: state_of(job.pid) in "SR", "our going on")
+    assert is_alive(actor)
+    job.send(USR1)
+    assert job.finish() == 5
+
+
+def test_line_29_a_notice_given_during_our_stop_is_kept(world):
+    """Signals that come while we are stopped wait for us."""
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "say", "saved",
+                    options=["--grace", "30s"])
+    world.events.wait("ready")
+    os.kill(job.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(job.pid) == "T", "our own stop")
+    os.kill(job.pid, TERM)
+    os.kill(job.pid, signal.SIGCONT)
+    assert job.finish() == PREEMPTED
+    assert world.events.all("saved")
+
+
+def test_line_31_every_signal_during_the_ladder_is_harmless(world):
+    """A storm of signals while the job is being stopped must not start a second ladder, kill
+    pchrun, or change the outcome."""
+    job = world.act("ignore", "TERM", "ignore", "INT", "ignore", "HUP", "say", "ready", "pause",
+                    options=["--grace", "1s"])
+    world.events.wait("ready")
+    os.kill(job.pid, TERM)
+    storm = [INT, TERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH]
+    while job.process.poll() is None:
+        for number in storm:
+            if job.process.poll() is None:
+                os.kill(job.pid, number)
+        time.sleep(0.005)  # the storm's own rhythm
+    assert job.finish() == PREEMPTED
+
+
+def test_line_31_children_are_waited_for(world):
+    """The notice is not the end: a save that takes its time is not cut while there is grace."""
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "spin", "700", "say",
+                    "saved", options=["--grace", "30s", "--stop-exit-wait", "100ms",
+                                      "--stop-term-wait", "100ms"])
+    world.events.wait("ready")
+    assert children_of(job.pid)
+    os.kill(job.pid, TERM)
+    assert job.finish() == PREEMPTED
+    assert world.events.all("saved")

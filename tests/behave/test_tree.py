@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes under pchrun: CHECKLIST.md lines 8, 14, 15, 23, 24, 33 (in part), 34, 35, 43, 44."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from harness import (children_of, is_alive, kill_quietly, marked, state_of, stat_fields,
+                     wait_until)
+
+TERM, KILL = signal.SIGTERM, signal.SIGKILL
+QUICK = ["--stop-term-wait", "500ms", "--stop-kill-wait", "5s"]
+
+
+# --- line 8: the process group, with its windows held open ------------------------------------------
+
+CHILD_GATES = ["child-after-fork", "child-before-setpgid", "child-after-setpgid", "before-exec"]
+
+
+@pytest.mark.parametrize("gate", CHILD_GATES)
+def test_line_08_a_notice_in_the_window_of_the_child_is_not_lost(world, gate):
+    """Between fork and setpgid there is no group yet: kill(-pgid) fails with ESRCH. tini -g,
+    catatonit -g and dumb-init lost the SIGTERM of a preemption there."""
+    job = world.act("record", "TERM", "say", "started", "until", "TERM", "exit", "3",
+                    options=["--grace", "30s"], env=world.gates(gate))
+    world.reached(gate)
+    os.kill(job.pid, TERM)
+    world.go(gate)
+    assert job.finish(10) == 42
+
+
+@pytest.mark.parametrize("gate", ["parent-after-fork", "parent-before-setpgid",
+                                  "parent-after-setpgid"])
+def test_line_08_a_notice_in_the_window_of_the_parent_is_not_lost(world, gate):
+    """The child may be long past its exec when the parent comes to setpgid, which then fails with
+    EACCES; that is no error."""
+    job = world.act("record", "TERM", "say", "started", "until", "TERM", "exit", "3",
+                    options=["--grace", "30s"], env=world.gates(gate))
+    world.reached(gate)
+    os.kill(job.pid, TERM)
+    world.go(gate)
+    assert job.finish(10) == 42
+
+
+@pytest.mark.parametrize("gate", ["parent-after-fork", "parent-before-setpgid"])
+def test_line_08_a_child_that_is_done_before_its_parent_goes_on(world, gate):
+    """It has execed, run and ended before the parent's next instruction: setpgid gives ESRCH or
+    EACCES, SIGCHLD came early, and its code must still be seen."""
+    job = world.act("say", "done", "exit", "9", env=world.gates(gate))
+    world.reached(gate)
+    world.events.wait("done")
+    world.go(gate)
+    assert job.finish(10) == 9
+
+
+def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
+    """exec from a dead NFS server blocks in the kernel. Whoever reads the exec pipe without a
+    deadline is then deaf to the scheduler's notice."""
+    job = world.act("exit", "0", options=["--grace", "1s", *QUICK], env=world.gates("before-exec"))
+    world.reached("before-exec")
+    os.kill(job.pid, TERM)
+    assert job.finish(8) == 42
+
+
+# --- lines 14, 15 and 43: the death of pchrun --------------------------------------------------------
+
+@pytest.mark.killed
+def test_line_43_the_program_dies_with_us(world):
+    """pchrun is killed by the OOM killer or a careless kill -9: in four of four wrappers the
+    child lived on and kept the accelerators."""
+    job = world.act("ignore", "TERM", "say", "ready", "pause")
+    actor = world.events.wait("ready")["pid"]
+    os.kill(job.pid, KILL)
+    job.finish()
+    wait_until(lambda: not is_alive(actor), "the program's death")
+
+
+@pytest.mark.killed
+@pytest.mark.parametrize("gate", ["child-after-fork", "before-pdeathsig"])
+def test_line_14_our_death_before_the_death_signal_is_set(world, gate):
+    """The classic race: the parent dies first, the signal is asked for too late and never comes.
+    Comparing getppid() with 1 does not help where a subreaper adopts the child, as here."""
+    env = world.gates(gate)
+    env["LD_PRELOAD"] = str(world.helpers / "shim_gate.so")
+    job = world.act("say", "started", "pause", env=env)
+    world.reached(gate)
+    child = job.child()
+    os.kill(job.pid, KILL)
+    job.finish()
+    world.go(gate)
+    wait_until(lambda: not is_alive(child), "the child's end")
+    assert not world.events.all("started")
+
+
+@pytest.mark.killed
+def test_line_14_our_death_after_the_death_signal_is_set(world):
+    """From then on it is the kernel that sees to it."""
+    job = world.act("say", "started", "pause", env=world.gates("after-pdeathsig"))
+    world.reached("after-pdeathsig")
+    child = job.child()
+    os.kill(job.pid, KILL)
+    job.finish()
+    wait_until(lambda: not is_alive(child), "the child's end")
+    assert not world.events.all("started")
+
+
+def test_line_15_the_main_thread_forks(world):
+    """PDEATHSIG fires when the thread that forked ends, not the process: a program started from a
+    helper thread was killed for no visible reason."""
+    trace = world.root / "trace"
+    job = world.act("exit", "0", env=world.shim("trace", SHIM_TRACE=trace))
+    assert job.finish() == 0
+    forks = [line.split() for line in trace.read_text().splitlines() if line.startswith("fork")]
+    assert forks and {tid for _, tid, _ in forks} == {str(job.pid)}
+
+
+# --- lines 23 and 24: reaping ------------------------------------------------------------------------
+
+def test_line_23_many_ends_at_once(world):
+    """Five deaths gave two SIGCHLD: who waits once per signal leaves zombies, and never sees the
+    last child."""
+    job = world.act("hold", world.hold("all"), "exit", "0", options=["-n", "32"])
+    wait_until(lambda: len(children_of(job.pid)) == 32, "all children")
+    world.go_on("all")
+    assert job.finish() == 0
+
+
+def orphans(count):
+    return [word for _ in range(count) for word in ("daemon", "{", "exit", "9", "}")]
+
+
+def test_line_23_orphans_are_reaped(world):
+    """A data loader that leaves its workers behind fills the process table of whoever adopts
+    them."""
+    job = world.act("record", "USR1", *orphans(40), "say", "ready", "until", "USR1")
+    actor = world.events.wait("ready")["pid"]
+    wait_until(lambda: children_of(job.pid) == [actor], "all orphans to be reaped")
+    os.kill(actor, signal.SIGUSR1)
+    assert job.finish() == 0
+
+
+def test_line_24_orphans_come_to_us(world):
+    """Without PR_SET_CHILD_SUBREAPER a daemon of the job would go to init and be out of reach."""
+    job = world.act("daemon", "{", "say", "adopted", "pause", "}", "hold", world.hold("end"), "exit",
+                    "4", options=QUICK)
+    assert world.events.wait("adopted")["ppid"] == job.pid
+    world.go_on("end")
+    assert job.finish() == 4
+
+
+@pytest.mark.parametrize("code", ["0", "6"])
+def test_line_24_only_the_programs_own_status_counts(world, code):
+    """A daemon that fails after the program has succeeded does not make it a failure, nor the other
+    way round."""
+    job = world.act(*orphans(5), "spin", "50", "exit", code)
+    assert job.finish() == int(code)
+
+
+def test_line_24_children_from_before_our_exec(world):
+    """`sh -c 'x & exec pchrun …'`: pchrun has a child that it never started. Its end is reaped and
+    means nothing."""
+    job = world.start("sh", "-c", '"$0" spin 30 exit 9 & exec "$@"', world.actor, world.pchrun,
+                      "--", world.actor, "spin", "150", "exit", "7")
+    assert job.finish() == 7
+
+
+# --- line 44: what the program leaves behind ----------------------------------------------------------
+
+LEFTOVERS = {
+    "child": ["fork", "{", "say", "left", "pause", "}"],
+    "own group": ["fork", "{", "setpgid", "say", "left", "pause", "}"],
+    "own session": ["fork", "{", "setsid", "say", "left", "pause", "}"],
+    "daemon": ["daemon", "{", "say", "left", "pause", "}"],
+    "stopped daemon": ["daemon", "{", "say", "left", "stop", "pause", "}"],
+    "daemon that ignores TERM": ["daemon", "{", "ignore", "TERM", "say", "left", "pause", "}"],
+    "stopped daemon that ignores TERM":
+        ["daemon", "{", "ignore", "TERM", "say", "left", "stop", "pause", "}"],
+    "daemon of a daemon":
+        ["daemon", "{", "daemon", "{", "say", "left", "pause", "}", "pause", "}"],
+}
+
+
+@pytest.mark.parametrize("verbs", LEFTOVERS.values(), ids=LEFTOVERS.keys())
+def test_line_44_leftovers_are_swept(world, verbs):
+    """A program that ends leaves workers that hold the accelerators; the next attempt then finds no
+    memory. A setsid grandchild escapes every sweep by group (dumb-init#191)."""
+    job = world.act(*verbs, "hold", world.hold("end"), "exit", "6", options=QUICK)
+    left = world.events.wait("left")["pid"]
+    if "stop" in verbs:
+        wait_until(lambda: state_of(left) == "T", "the stop")
+    world.go_on("end")
+    assert job.finish(12) == 6
+    assert not marked(world.mark)
+
+
+def test_line_44_leftovers_get_term_first(world):
+    """A worker wants to remove its shared memory before it goes: TERM, a bounded wait, then KILL.
+    dumb-init sends TERM and leaves at once."""
+    job = world.act("daemon", "{", "record", "TERM", "say", "left", "until", "TERM", "spin", "100",
+                    "say", "cleaned", "}", "hold", world.hold("end"), "exit", "0")
+    world.events.wait("left")
+    world.go_on("end")
+    assert job.finish() == 0
+    assert world.events.all("cleaned")
+
+
+def test_line_44_leftovers_may_be_left(world):
+    """Some programs start services on purpose: --stop-leftovers leave."""
+    job = world.act("daemon", "{", "record", "TERM", "say", "left", "wait", "}", "hold",
+                    world.hold("end"), "exit", "6", options=["--stop-leftovers", "leave"])
+    left = world.events.wait("left")["pid"]
+    world.go_on("end")
+    assert job.finish(5) == 6
+    assert is_alive(left) and not world.events.all("signal")
+    kill_quietly(left)
+    wait_until(lambda: not is_alive(left), "its end")
+
+
+def test_line_44_the_code_is_recorded_before_the_sweep(world):
+    """First the exit status, then the sweep, then the report: what the sweep sees must not change
+    the code."""
+    job = world.act("daemon", "{", "record", "TERM", "say", "left", "until", "TERM", "exit", "1",
+                    "}", "hold", world.hold("end"), "exit", "0")
+    world.events.wait("left")
+    world.go_on("end")
+    assert job.finish() == 0
+
+
+def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
+    """The program has trained to its end; the SIGTERM that comes while leftovers are swept is too
+    late to make it a preemption."""
+    job = world.act("daemon", "{", "record", "TERM", "say", "left", "wait", "}", "hold",
+                    world.hold("end"), "exit", "0",
+                    options=["--stop-term-wait", "1s", "--grace", "30s"])
+    world.events.wait("left")
+    world.go_on("end")
+    world.events.wait("signal", name="TERM")  # the sweep has begun
+    os.kill(job.pid, TERM)
+    assert job.finish(8) == 0
+
+
+def test_line_33_the_deadline_takes_the_whole_tree(world):
+    """At the end of the grace every process of the job is killed, in whatever session it hides."""
+    job = world.act("ignore", "TERM", "daemon", "{", "say", "left", "pause", "}", "fork", "{",
+                    "setsid", "say", "left", "pause", "}", "pause", options=["--grace", "1s", *QUICK])
+    world.events.wait("left", count=2)
+    os.kill(job.pid, TERM)
+    assert job.finish(10) == 42
+
+
+# --- lines 34 and 35: whom we signal --------------------------------------------------------------------
+
+SCENES = {
+    "end": (["exit", "3"], None),
+    "notice": (["say", "ready", "pause"], TERM),
+    "ladder": (["ignore", "TERM", "say", "ready", "pause"], TERM),
+    "sweep": (["daemon", "{", "ignore", "TERM", "say", "ready", "pause", "}", "hold", "HOLD"], None),
+    "interrupt": (["say", "ready", "pause"], signal.SIGINT),
+}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("scene", SCENES)
+def test_line_34_nobody_is_signalled_after_the_reaping(world, scene, count):
+    """Once a leader is reaped, its number may belong to somebody else: ponyc#5765, elle#1045. The
+    sweep comes before the reaping, or goes by pidfd. Line 35: a stored -1 becomes kill(-1),
+    which is everybody."""
+    verbs, number = SCENES[scene]
+    trace = world.root / "trace"
+    job = world.act(*[world.hold("end") if v == "HOLD" else v for v in verbs],
+                    options=["-n", count, "--grace", "1s", *QUICK],
+                    env=world.shim("trace", SHIM_TRACE=trace))
+    if "ready" in verbs:
+        world.events.wait("ready", count=count)
+    world.go_on("end")
+    if number:
+        os.kill(job.pid, number)
+    job.finish(15)
+    reaped = set()
+    for line in trace.read_text().splitlines():
+        what, *numbers = line.split()
+        if what == "reap":
+            reaped.add(int(numbers[0]))
+        if what == "kill":
+            assert int(numbers[0]) not in (-1, 0, 1), line
+            assert abs(int(numbers[0])) not in reaped, line
+    assert len(reaped) >= count
+
+
+def test_line_44_nothing_of_others_is_swept(world):
+    """A blanket kill by name or session takes the neighbours along (TensorRT-LLM#16404)."""
+    other = world.start(world.actor, "say", "neighbour", "pause")
+    world.events.wait("neighbour")
+    job = world.act("daemon", "{", "say", "left", "pause", "}", "hold", world.hold("end"),
+                    options=QUICK)
+    world.events.wait("left")
+    world.go_on("end")
+    assert job.finish() == 0
+    assert is_alive(other.pid)
+    other.process.kill()
+    other.finish()
+
+
+def test_line_09_every_program_has_a_group(world):
+    """With -n each command has a group of its own, so that one can be stopped alone."""
+    job = world.act("say", "ready", "pause", options=["-n", "3"])
+    world.events.wait("ready", count=3)
+    pids = {e["pid"] for e in world.events.all("ready")}
+    assert {int(stat_fields(pid)[2]) for pid in pids} == pids
+    start = time.monotonic()
+    for pid in pids:
+        os.kill(pid, KILL)
+    assert job.finish() == 128 + KILL
+    assert time.monotonic() - start < 10
