@@ -188,10 +188,11 @@ class Namespace:
         self.job = world.start("unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
                                world.pchrun, *args, env=env)
         name = os.path.basename(world.pchrun)
-        self.pid = wait_until(
+        found = wait_until(
             lambda: [pid for pid in children_of(self.job.pid)
-                     if harness.status_of(pid).get("Name") == name[:15]],
-            "pchrun as PID 1")[0]
+                     if harness.status_of(pid).get("Name") == name[:15]]
+            or self.job.process.poll() is not None, "pchrun as PID 1")
+        self.pid = None if found is True else found[0]  # None: it has ended already
 
     def kill_from_inside(self, number):
         subprocess.run(["nsenter", "--target", str(self.pid), "--pid", "--mount", "kill",

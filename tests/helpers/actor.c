@@ -388,7 +388,7 @@ int main(int argc, char **argv)
     sigemptyset(&recorded);
     if (path) {
         int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        log_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 64);
+        log_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 20);
         if (log_fd < 0)
             fail(path);
         close(fd);

@@ -109,9 +109,9 @@ static void put_rlimits(void)
 static void put_status(void)
 {
     static const char *const keys[] = {
-        "Umask",  "SigQ",   "SigPnd",  "ShdPnd",       "SigBlk",      "SigIgn",      "SigCgt",
-        "CapInh", "CapPrm", "CapEff",  "CapBnd",       "CapAmb",      "NoNewPrivs",  "Seccomp",
-        "Groups", "Uid",    "Threads", "Cpus_allowed", "THP_enabled", "Mems_allowed"};
+        "Umask",  "SigPnd",  "ShdPnd",       "SigBlk",      "SigIgn",      "SigCgt",  "CapInh",
+        "CapPrm", "CapEff",  "CapBnd",       "CapAmb",      "NoNewPrivs",  "Seccomp", "Groups",
+        "Uid",    "Threads", "Cpus_allowed", "THP_enabled", "Mems_allowed"};
     FILE *file = fopen("/proc/self/status", "re");
     if (!file)
         fail("/proc/self/status");
