@@ -23,7 +23,8 @@ from pathlib import Path
 MARK = "BEHAVE_MARK"
 # Far above what anything takes: a test that comes near it has failed.
 DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "15"))
-SANITIZER_OPTIONS = "verify_asan_link_order=0:abort_on_error=0:handle_segv=0:log_path="
+# The shims are loaded before the sanitizer, which would refuse that.
+SANITIZER_OPTIONS = "verify_asan_link_order=0:handle_sigill=1:log_path="
 
 # What DESIGN.md lets pchrun set for the program.
 DOCUMENTED = {

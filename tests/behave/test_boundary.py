@@ -33,7 +33,7 @@ def full_pipe():
     return read_end, write_end
 
 
-# --- line 36: the log ------------------------------------------------------------------------------------
+# --- line 36: the log -----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("level", ["-q", "-v", "-vv"])
 def test_line_36_standard_error_is_a_full_pipe(world, level):
@@ -112,7 +112,7 @@ def test_line_36_control_characters_do_not_reach_the_terminal(world):
     assert "\x1b" not in job.err and len(job.err_lines) == 1
 
 
-# --- lines 37 and 38: the program's socket and page ---------------------------------------------------------
+# --- lines 37 and 38: the program's socket and page -----------------------------------------------
 
 @pytest.fixture
 def held(world):
@@ -163,8 +163,8 @@ def test_line_37_two_jobs_in_one_folder(world, held):
 
 @pytest.mark.parametrize("long", ["TMPDIR", "--run-dir"])
 def test_line_37_a_path_too_long_for_a_socket(world, held, long):
-    """108 bytes and no more: a scratch folder's name is easily longer. What was asked for by name is
-    refused; what was only tried is passed over."""
+    """108 bytes and no more: a scratch folder's name is easily longer. What was asked for by name
+    is refused; what was only tried is passed over."""
     folder = world.root / ("d" * 120)
     folder.mkdir()
     if long == "TMPDIR":
@@ -250,8 +250,8 @@ def test_line_38_a_notice_while_the_page_holds_nonsense(world):
 
 
 def test_line_32_a_program_that_cannot_be_killed_at_once(world):
-    """Every wait has a deadline: a process in a dead NFS mount cannot be reaped. Shown with one that
-    a debugger holds: stopped by ptrace, it does not die of SIGTERM, and SIGKILL ends it."""
+    """Every wait has a deadline: a process in a dead NFS mount cannot be reaped. Shown with one
+    that a debugger holds: stopped by ptrace, it cannot die of SIGTERM."""
     job = world.act("say", "ready", "pause", options=["--grace", "1s", "--stop-term-wait", "300ms"])
     actor = world.events.wait("ready")["pid"]
     tracer = world.start("strace", "-qq", "-o", "/dev/null", "-p", actor)

@@ -94,7 +94,8 @@ def test_a_wrong_type(world, text, key):
     refused(world, key, text=text)
 
 
-@pytest.mark.parametrize("value", ["25", "25 parsecs", "s", "-1s", "1e3s", "", "25s ", "1.s", "0x1s"])
+@pytest.mark.parametrize("value", ["25", "25 parsecs", "s", "-1s", "1e3s", "", "25s ", "1.s",
+                                   "0x1s"])
 def test_a_wrong_unit(world, value):
     """A duration without its unit has been seconds in one program and milliseconds in the next."""
     refused(world, "grace", text=json.dumps({"grace": value}))
@@ -148,7 +149,8 @@ def test_a_flag_given_twice_is_the_last(world):
 
 def test_precedence_and_its_sources(world):
     """Flag, environment, file, default; --print-config says which it was."""
-    path = world.file("config.json", '{"grace": "3s", "stop": {"term_wait": "3s", "exit_wait": "3s"}}')
+    path = world.file("config.json",
+                      '{"grace": "3s", "stop": {"term_wait": "3s", "exit_wait": "3s"}}')
     job = world.launch("-c", path, "--grace", "1s", "--print-config",
                        env={"PCHRUN_GRACE": "2s", "PCHRUN_STOP_TERM_WAIT": "2s"})
     assert job.finish() == 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How it ends: exec errors and exit codes. CHECKLIST.md lines 6, 7, 12, 13, 16, 22, 39, 40, 45, 46."""
+"""How it ends, exec errors and exit codes: CHECKLIST.md lines 6, 7, 12, 13, 16, 22, 39, 40, 45, 46.
+"""
 
 import os
 import signal
@@ -16,8 +17,8 @@ def test_line_39_the_programs_code_is_ours(world, code):
     assert world.act("exit", code).finish() == code
 
 
-SIGNALS = ["HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "SEGV", "USR1", "PIPE",
-           "ALRM", "TERM", "XCPU", "SYS"]
+SIGNALS = ["HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "SEGV", "USR1",
+           "PIPE", "ALRM", "TERM", "XCPU", "SYS"]
 
 
 @pytest.mark.parametrize("name", SIGNALS)
@@ -54,7 +55,7 @@ def test_line_40_an_unknown_status_is_not_success(world):
     assert job.err_lines
 
 
-# --- lines 12 and 13: a command that cannot be started --------------------------------------------------
+# --- lines 12 and 13: a command that cannot be started --------------------------------------------
 
 @pytest.fixture
 def commands(world):
@@ -143,7 +144,7 @@ def test_line_12_a_script_that_is_being_written(world):
     assert "busy" in job.err
 
 
-# --- lines 6, 7 and 45: around the fork ----------------------------------------------------------------
+# --- lines 6, 7 and 45: around the fork -----------------------------------------------------------
 
 def test_line_06_nothing_is_allocated_between_fork_and_exec(world):
     """malloc's lock may be held by a thread that the child does not have: it waits for ever."""
@@ -176,7 +177,7 @@ def test_line_45_artefacts_that_were_there_stay(world):
     assert [path.name for path in run_dir.iterdir()] == ["other"]
 
 
-# --- lines 16 and 22: what the supervisor lets go of ------------------------------------------------------
+# --- lines 16 and 22: what the supervisor lets go of ----------------------------------------------
 
 def test_line_16_a_pipe_reaches_its_end(world):
     """The supervisor holds no inherited descriptor after the start, or whoever reads from the
@@ -223,7 +224,7 @@ def test_line_22_relative_command_with_a_relative_path(world):
     assert world.launch("--", "here", "exit", "8", env={"PATH": ""}).finish() == 8
 
 
-# --- line 46: our own codes ---------------------------------------------------------------------------------
+# --- line 46: our own codes -----------------------------------------------------------------------
 
 OUR_ERRORS = {
     "unknown option": ["--no-such-option", "--", "true"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The harness itself: it sees what it is there to see. A test tool that cannot fail proves nothing."""
+"""The harness itself: it sees what it is there to see. A tool that cannot fail proves nothing."""
 
 import json
 import os

@@ -71,8 +71,8 @@ def test_line_25_a_crash_of_the_program(world, namespace):
 
 @pytest.mark.parametrize("name", ["SEGV", "TERM", "KILL"])
 def test_line_39_pid_1_cannot_die_of_a_signal(world, namespace, name):
-    """exit.reraise in a container: SEGV and even KILL to itself were ignored, the wrapper ran on and
-    ended with another code. It must fall back to 128 + n."""
+    """exit.reraise in a container: SEGV and even KILL to itself were ignored, the wrapper ran on
+    and ended with another code. It must fall back to 128 + n."""
     box = namespace("--exit-reraise", "--", world.actor, "die", name)
     assert box.finish() == 128 + getattr(signal, f"SIG{name}")
 

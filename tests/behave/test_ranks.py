@@ -61,7 +61,7 @@ def test_line_20_ranks_differ_in_nothing_else(world):
 
 
 def start_ranks(world, count, script, options=()):
-    """Every rank runs the script of an actor that its number chooses: {"0": verbs, …, "": verbs}."""
+    """Every rank is the actor that its number chooses: {"0": verbs, …, "": verbs of the others}."""
     cases = "".join(f'{rank or "*"}) exec "{world.actor}" {" ".join(verbs)};; '
                     for rank, verbs in script.items())
     job = world.launch("-n", count, *options, "--", "sh", "-c", f"case $RANK in {cases} esac")
@@ -139,8 +139,8 @@ def test_line_31_one_rank_that_ends_first_does_not_cut_the_others_short(world):
     """After a notice a rank that has saved leaves; the slower ones still save."""
     job = start_ranks(world, 3, {
         "0": ["record", "TERM", "say", "ready", "until", "TERM", "exit", "1"],
-        "": ["record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"), "say",
-             "saved"]}, options=["--grace", "20s"])
+        "": ["record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
+             "say", "saved"]}, options=["--grace", "20s"])
     world.events.wait("ready", count=3)
     os.kill(job.pid, signal.SIGTERM)
     world.events.wait("signal", count=3)

@@ -25,7 +25,7 @@ def recorder(world):
     return start
 
 
-# --- lines 1 to 5: before the fork -----------------------------------------------------------------
+# --- lines 1 to 5: before the fork ----------------------------------------------------------------
 
 def test_line_02_signals_are_blocked_but_not_those_of_crashes(recorder):
     """dumb-init#104 lost a SIGCHLD that came before its handler. A blocked SIGSEGV, on the other
@@ -91,7 +91,7 @@ def test_line_05_standard_error_without_a_reader(world):
     assert job.finish() == 5
 
 
-# --- lines 26 and 27: forwarding -------------------------------------------------------------------
+# --- lines 26 and 27: forwarding ------------------------------------------------------------------
 
 FORWARDED = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "POLL",
              "PWR", "STKFLT"]
@@ -192,7 +192,7 @@ def test_line_26_different_signals_are_not_collapsed(recorder, world):
     assert world.events.signals() == ["USR1", "HUP", "ALRM", "USR2"]
 
 
-# --- lines 29 to 31: the notice and the ladder -----------------------------------------------------
+# --- lines 29 to 31: the notice and the ladder ----------------------------------------------------
 
 @pytest.mark.parametrize("end", [["exit", "0"], ["exit", "9"], ["exit", "137"], ["die", "KILL"],
                                  ["die", "TERM"], ["die", "SEGV"]], ids="-".join)

@@ -45,7 +45,7 @@ def last_code(shell):
     return int(shell.expect(r"code=(\d+)=")[1])
 
 
-# --- lines 9, 10 and 19: what the program has of the terminal -----------------------------------------
+# --- lines 9, 10 and 19: what the program has of the terminal -------------------------------------
 
 def test_line_19_the_program_is_on_the_terminal(world, terminal):
     """Progress bars look at isatty; a pipe in between takes them away."""
@@ -81,7 +81,8 @@ def test_line_10_the_terminal_is_handed_back(world):
 
 def test_line_10_a_script_in_front_of_a_reading_program(world):
     """`sh -c 'pchrun -- program'` on a terminal: the program may read."""
-    pty = world.terminal("sh", "-c", command(world, "say", "ready", "read", "exit", "3") + "; exit $?")
+    line = command(world, "say", "ready", "read", "exit", "3")
+    pty = world.terminal("sh", "-c", line + "; exit $?")
     world.events.wait("ready")
     pty.type("hello\n")
     assert world.events.wait("line")["text"] == "hello"
@@ -115,14 +116,15 @@ def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
 
 def test_line_10_standard_input_elsewhere(world):
     """`pchrun … </dev/null` on a terminal: Ctrl-C still ends it."""
-    pty = world.terminal("sh", "-c", command(world, "say", "ready", "pause") + " </dev/null; exit $?")
+    line = command(world, "say", "ready", "pause")
+    pty = world.terminal("sh", "-c", line + " </dev/null; exit $?")
     world.events.wait("ready")
     pty.type(CTRL_C)
     pty.finish()
     assert not [pid for pid in marked(world.mark)]
 
 
-# --- lines 26 and 27: keys --------------------------------------------------------------------------
+# --- lines 26 and 27: keys ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("key,name,code", [(CTRL_C, "INT", 130), (CTRL_BACKSLASH, "QUIT", 131)],
                          ids=["Ctrl-C", "Ctrl-backslash"])
@@ -195,7 +197,7 @@ def test_line_27_the_end_of_the_terminal_is_a_hangup(world, terminal):
     assert pty.job.finish() == 128 + signal.SIGHUP
 
 
-# --- line 28: stopping and going on -------------------------------------------------------------------
+# --- line 28: stopping and going on ---------------------------------------------------------------
 
 def start_and_stop(world, shell, *verbs, options=()):
     shell.type(command(world, "say", "ready", *verbs, options=options) + "\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes under pchrun: CHECKLIST.md lines 8, 14, 15, 23, 24, 33 (in part), 34, 35, 43, 44."""
+"""The processes under pchrun: CHECKLIST.md lines 8, 14, 15, 23, 24, 33 (in part), 34, 35, 43, 44.
+"""
 
 import os
 import signal
@@ -14,7 +15,7 @@ TERM, KILL = signal.SIGTERM, signal.SIGKILL
 QUICK = ["--stop-term-wait", "500ms", "--stop-kill-wait", "5s"]
 
 
-# --- line 8: the process group, with its windows held open ------------------------------------------
+# --- line 8: the process group, with its windows held open ----------------------------------------
 
 CHILD_GATES = ["child-after-fork", "child-before-setpgid", "child-after-setpgid", "before-exec"]
 
@@ -64,7 +65,7 @@ def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
     assert job.finish(8) == 42
 
 
-# --- lines 14, 15 and 43: the death of pchrun --------------------------------------------------------
+# --- lines 14, 15 and 43: the death of pchrun -----------------------------------------------------
 
 @pytest.mark.killed
 def test_line_43_the_program_dies_with_us(world):
@@ -116,7 +117,7 @@ def test_line_15_the_main_thread_forks(world):
     assert forks and {tid for _, tid, _ in forks} == {str(job.pid)}
 
 
-# --- lines 23 and 24: reaping ------------------------------------------------------------------------
+# --- lines 23 and 24: reaping ---------------------------------------------------------------------
 
 def test_line_23_many_ends_at_once(world):
     """Five deaths gave two SIGCHLD: who waits once per signal leaves zombies, and never sees the
@@ -143,8 +144,8 @@ def test_line_23_orphans_are_reaped(world):
 
 def test_line_24_orphans_come_to_us(world):
     """Without PR_SET_CHILD_SUBREAPER a daemon of the job would go to init and be out of reach."""
-    job = world.act("daemon", "{", "say", "adopted", "pause", "}", "hold", world.hold("end"), "exit",
-                    "4", options=QUICK)
+    job = world.act("daemon", "{", "say", "adopted", "pause", "}", "hold", world.hold("end"),
+                    "exit", "4", options=QUICK)
     assert world.events.wait("adopted")["ppid"] == job.pid
     world.go_on("end")
     assert job.finish() == 4
@@ -166,7 +167,7 @@ def test_line_24_children_from_before_our_exec(world):
     assert job.finish() == 7
 
 
-# --- line 44: what the program leaves behind ----------------------------------------------------------
+# --- line 44: what the program leaves behind ------------------------------------------------------
 
 LEFTOVERS = {
     "child": ["fork", "{", "say", "left", "pause", "}"],
@@ -244,19 +245,21 @@ def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
 def test_line_33_the_deadline_takes_the_whole_tree(world):
     """At the end of the grace every process of the job is killed, in whatever session it hides."""
     job = world.act("ignore", "TERM", "daemon", "{", "say", "left", "pause", "}", "fork", "{",
-                    "setsid", "say", "left", "pause", "}", "pause", options=["--grace", "1s", *QUICK])
+                    "setsid", "say", "left", "pause", "}", "pause",
+                    options=["--grace", "1s", *QUICK])
     world.events.wait("left", count=2)
     os.kill(job.pid, TERM)
     assert job.finish(10) == 42
 
 
-# --- lines 34 and 35: whom we signal --------------------------------------------------------------------
+# --- lines 34 and 35: whom we signal --------------------------------------------------------------
 
 SCENES = {
     "end": (["exit", "3"], None),
     "notice": (["say", "ready", "pause"], TERM),
     "ladder": (["ignore", "TERM", "say", "ready", "pause"], TERM),
-    "sweep": (["daemon", "{", "ignore", "TERM", "say", "ready", "pause", "}", "hold", "HOLD"], None),
+    "sweep": (["daemon", "{", "ignore", "TERM", "say", "ready", "pause", "}", "hold", "HOLD"],
+              None),
     "interrupt": (["say", "ready", "pause"], signal.SIGINT),
 }
 
