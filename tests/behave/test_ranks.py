@@ -159,7 +159,7 @@ def test_line_27_other_signals_reach_every_rank_once(world):
     assert world.events.signals() == ["USR1"] * 4
 
 
-@pytest.mark.parametrize("count", ["0", "-1", "257", "1000000000000", "2x", ""])
+@pytest.mark.parametrize("count", ["0", "-1", "257", "1000000000000", "2x"])
 def test_line_46_a_count_that_cannot_be(world, count):
     """Said, with nothing started."""
     job = world.launch("-n", count, "--", world.actor, "say", "started")

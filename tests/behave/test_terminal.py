@@ -98,7 +98,7 @@ def test_line_10_in_the_background_the_foreground_is_not_taken(world, shell):
     shell.type("echo still-$((40 + 2))\n")
     shell.expect("still-42")
     os.kill(actor, signal.SIGUSR1)
-    wait_until(lambda: not is_alive(actor), "the end")
+    wait_until(lambda: not living_children(shell), "the end of the job")
 
 
 def test_line_10_a_background_program_that_reads_is_stopped(world, shell):

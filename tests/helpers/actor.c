@@ -48,10 +48,10 @@ static void tell(const char *what, const char *fmt, ...)
         fail("ACTOR_LOG");
 }
 
-/* "TERM", "RTMIN+1", "15" or "all": those that a supervisor may hand on. */
+/* "TERM", "RTMIN+1", "15" or "all": those that a supervisor may hand on. SIGCONT follows others. */
 static void signals_of(const char *name, sigset_t *ret)
 {
-    static const int not_all[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV,
+    static const int not_all[] = {SIGKILL, SIGSTOP, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV,
                                   SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGABRT};
     sigemptyset(ret);
     if (strcmp(name, "all") == 0) {
