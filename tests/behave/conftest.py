@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import (MARK, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
+from harness import (MARK, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
                      children_of, describe, kill_quietly, marked, reap_adopted, wait_until)
 
 become_subreaper()
@@ -109,15 +109,18 @@ class World:
         self.terminals.append(terminal)
         return terminal
 
-    def shim(self, name, **variables):
-        """The environment that preloads a shim for pchrun."""
+    def shim(self, *names, **variables):
+        """The environment that preloads shims for pchrun."""
         program = os.path.basename(self.pchrun)
-        return {"LD_PRELOAD": str(self.helpers / f"shim_{name}.so"), "SHIM_FOR": program,
+        paths = ":".join(str(self.helpers / f"shim_{name}.so") for name in names)
+        return {"LD_PRELOAD": paths, "SHIM_FOR": program,
                 **{key: str(value) for key, value in variables.items()}}
 
-    def gates(self, *points):
-        """The environment that holds pchrun at these points, and a Gates for them."""
-        return self.shim("gate", SHIM_GATES=",".join(points), SHIM_DIR=self.root)
+    def gates(self, *points, old_kernel=False):
+        """The environment that holds pchrun at these points; see reached() and go()."""
+        names = ["gate", "enosys"] if old_kernel else ["gate"]
+        return self.shim(*names, SHIM_GATES=",".join(points), SHIM_DIR=self.root,
+                         SHIM_ENOSYS=OLD_KERNEL)
 
     def reached(self, point):
         """Waits until pchrun stands at a gate."""

@@ -26,6 +26,9 @@ DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "15"))
 # The shims are loaded before the sanitizer, which would refuse that.
 SANITIZER_OPTIONS = "verify_asan_link_order=0:handle_sigill=1:log_path="
 
+# What Linux 5.4 has not, or a container may forbid.
+OLD_KERNEL = "pidfd_open,pidfd_send_signal,close_range,futex_waitv"
+
 # What DESIGN.md lets pchrun set for the program.
 DOCUMENTED = {
     "PCH_SOCKET", "PCH_RANK", "PCH_LOCAL_RANK", "PCH_WORLD_SIZE", "PCH_NODE_RANK", "PCH_NNODES",

@@ -114,6 +114,18 @@ def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
     assert last_code(shell) == 3
 
 
+def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
+    """`pchrun -- program | less`: both are one job of the shell, and less reads the terminal."""
+    line = command(world, "say", "ready", "pause")
+    shell.type(line + " | sh -c 'read line </dev/tty; echo got=$line; exec sleep 1000'\n")
+    world.events.wait("ready")
+    shell.type("hello\n")
+    shell.expect("got=hello")
+    shell.type(CTRL_C)
+    shell.expect(PROMPT)
+    wait_until(lambda: not living_children(shell), "the end of the job")
+
+
 def test_line_10_standard_input_elsewhere(world):
     """`pchrun … </dev/null` on a terminal: Ctrl-C still ends it."""
     line = command(world, "say", "ready", "pause")

@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from harness import DOCUMENTED, DOCUMENTED_RANKS
+from harness import DOCUMENTED, DOCUMENTED_RANKS, OLD_KERNEL
 
 # Its own identity, its place under pchrun, and the death signal that ends it with pchrun.
 MAY_DIFFER = {"pid", "ppid", "pgid", "pdeathsig"}
@@ -149,7 +149,7 @@ def test_line_16_inherited_descriptors_are_passed(look):
         os.close(end)
 
 
-@pytest.mark.parametrize("missing", ["", "close_range,pidfd_open"], ids=["new", "old kernel"])
+@pytest.mark.parametrize("missing", ["", OLD_KERNEL], ids=["new", "old kernel"])
 def test_line_16_inherited_descriptors_closed_on_request(world, look, missing):
     """A leaked listening socket keeps its port busy as long as the job runs. On kernels before 5.9
     there is no close_range; crun falls back on EINVAL, ENOSYS and EPERM."""

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import (children_of, is_alive, kill_quietly, marked, state_of, stat_fields,
+from harness import (OLD_KERNEL, children_of, is_alive, kill_quietly, marked, state_of, stat_fields,
                      wait_until)
 
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
@@ -79,13 +79,12 @@ def test_line_43_the_program_dies_with_us(world):
 
 
 @pytest.mark.killed
+@pytest.mark.parametrize("old_kernel", [False, True], ids=["new", "old kernel"])
 @pytest.mark.parametrize("gate", ["child-after-fork", "before-pdeathsig"])
-def test_line_14_our_death_before_the_death_signal_is_set(world, gate):
+def test_line_14_our_death_before_the_death_signal_is_set(world, gate, old_kernel):
     """The classic race: the parent dies first, the signal is asked for too late and never comes.
     Comparing getppid() with 1 does not help where a subreaper adopts the child, as here."""
-    env = world.gates(gate)
-    env["LD_PRELOAD"] = str(world.helpers / "shim_gate.so")
-    job = world.act("say", "started", "pause", env=env)
+    job = world.act("say", "started", "pause", env=world.gates(gate, old_kernel=old_kernel))
     world.reached(gate)
     child = job.child()
     os.kill(job.pid, KILL)
@@ -196,6 +195,26 @@ def test_line_44_leftovers_are_swept(world, verbs):
     assert not marked(world.mark)
 
 
+def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
+    """Without pidfd_open and pidfd_send_signal (Linux before 5.3, or a container that forbids
+    them) the sweep does its work all the same."""
+    job = world.act(*LEFTOVERS["daemon"], *LEFTOVERS["own session"], "hold", world.hold("end"),
+                    "exit", "6", options=QUICK, env=world.shim("enosys", SHIM_ENOSYS=OLD_KERNEL))
+    world.events.wait("left", count=2)
+    world.go_on("end")
+    assert job.finish(12) == 6
+    assert not marked(world.mark)
+
+
+def test_line_44_leftovers_that_go_on_forking(world):
+    """A process that forks and ends again and again is somewhere else each time one looks."""
+    chain = ["daemon", "{", "say", "left"] * 12 + ["pause"] + ["}", "spin", "3"] * 12
+    job = world.act(*chain[:-2], "hold", world.hold("end"), "exit", "6", options=QUICK)
+    world.events.wait("left", count=12)
+    world.go_on("end")
+    assert job.finish(12) == 6
+
+
 def test_line_44_leftovers_get_term_first(world):
     """A worker wants to remove its shared memory before it goes: TERM, a bounded wait, then KILL.
     dumb-init sends TERM and leaves at once."""
@@ -207,13 +226,14 @@ def test_line_44_leftovers_get_term_first(world):
     assert world.events.all("cleaned")
 
 
-def test_line_44_leftovers_may_be_left(world):
+@pytest.mark.parametrize("code", [0, 6])
+def test_line_44_leftovers_may_be_left(world, code):
     """Some programs start services on purpose: --stop-leftovers leave."""
     job = world.act("daemon", "{", "record", "TERM", "say", "left", "wait", "}", "hold",
-                    world.hold("end"), "exit", "6", options=["--stop-leftovers", "leave"])
+                    world.hold("end"), "exit", code, options=["--stop-leftovers", "leave"])
     left = world.events.wait("left")["pid"]
     world.go_on("end")
-    assert job.finish(5) == 6
+    assert job.finish(5) == code
     assert is_alive(left) and not world.events.all("signal")
     kill_quietly(left)
     wait_until(lambda: not is_alive(left), "its end")
