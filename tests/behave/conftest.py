@@ -7,7 +7,6 @@ nothing is left in TMPDIR, and that no sanitizer has reported anything.
 """
 
 import os
-import resource
 import signal
 import subprocess
 import uuid
@@ -17,10 +16,11 @@ import pytest
 
 import harness
 from harness import (MARK, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
-                     children_of, describe, kill_quietly, marked, reap_adopted, wait_until)
+                     children_of, describe, kill_quietly, marked, reap_adopted,
+                     start_from_defaults, wait_until)
 
 become_subreaper()
-resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+start_from_defaults()
 
 
 def pytest_configure(config):

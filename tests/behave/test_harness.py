@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import MARK, Late, Watch, is_alive, marked, wait_until
+from harness import MARK, Late, Watch, is_alive, marked, signal_set, wait_until
 
 
 def test_a_daemon_in_another_session_is_found(world):
@@ -91,3 +91,9 @@ def test_every_line_of_the_checklist_has_a_test():
     text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     found = {int(number) for number in re.findall(r"def test_line_(\d\d)_", text)}
     assert not set(LINES) - found
+
+
+def test_the_tests_start_from_defaults():
+    """Whoever runs them: Python itself ignores these two, and gives them back to what it starts."""
+    assert signal_set(os.getpid(), "SigIgn") <= {signal.SIGPIPE, signal.SIGXFSZ}
+    assert not signal_set(os.getpid(), "SigBlk")
