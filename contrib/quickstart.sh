@@ -1,0 +1,274 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# quickstart.sh: pchrun at work on this machine, in about a minute.
+#
+# Builds pchrun and its example, trains the example on four nodes (loopback addresses), takes one node
+# away in mid-training, starts the job again, and compares the weights with those of a run that nobody
+# disturbed. Ends everything it started, also on Ctrl-C; its work directory is removed. Exit status: 0
+# if all of it was as it should be, else 1.
+
+set -euo pipefail
+
+readonly nodes=(127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4)
+readonly packages=(gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev)
+readonly steps=400 notice_at=150 victim=2
+readonly deadline_s=120
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly here
+keep=false
+work=
+pids=()
+
+usage()
+{
+    cat <<TEXT
+usage: contrib/quickstart.sh [--keep]
+
+Shows what pchrun does: a training job on ${#nodes[@]} nodes, all on this machine, is preempted, saves one
+step on every node, is started again and ends with the weights that it would have had anyway.
+
+  --keep  keep the work directory (logs, reports, checkpoints)
+  --help  show this text
+
+It needs these Debian packages, and installs those that are missing (this needs root):
+  ${packages[*]}
+It builds in build-quickstart, which stays there for the next time.
+TEXT
+}
+
+say()
+{
+    printf '\n\033[1m%s\033[0m\n' "$*"
+}
+
+fail()
+{
+    printf 'quickstart: %s\n' "$*" >&2
+    exit 1
+}
+
+# Ends every node that still runs: a notice first, then, after ten seconds, the hard way. The
+# training processes notice the death of their pchrun and end, too.
+end_nodes()
+{
+    local pid tries
+    ((${#pids[@]} > 0)) || return 0
+    kill -TERM "${pids[@]}" 2>/dev/null || true
+    for ((tries = 0; tries < 100; tries++)); do
+        kill -0 "${pids[@]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    for pid in "${pids[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    pids=()
+}
+
+on_exit()
+{
+    local status=$?
+    trap - EXIT INT TERM HUP
+    end_nodes
+    if [[ -n $work ]] && $keep; then
+        echo "kept: $work"
+    elif [[ -n $work ]]; then
+        rm -rf "$work"
+    fi
+    exit "$status"
+}
+
+install_packages()
+{
+    local missing=() package
+    command -v dpkg-query >/dev/null || fail "this script is for Debian; see README.md for others"
+    for package in "${packages[@]}"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+            missing+=("$package")
+    done
+    if ((${#missing[@]} == 0)); then
+        echo "All packages are there; nothing to install."
+        return
+    fi
+    echo "Will install: ${missing[*]}"
+    ((EUID == 0)) || fail "not root; first run: apt-get install ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } \
+        >"$work/apt.log" 2>&1 || { tail -20 "$work/apt.log" >&2; fail "apt-get failed"; }
+}
+
+build()
+{
+    build_dir=$here/build-quickstart
+    if [[ ! -w $here || (-e $build_dir && ! -w $build_dir) ]]; then
+        build_dir=$work/build
+    fi
+    if [[ ! -f $build_dir/build.ninja ]]; then
+        meson setup "$build_dir" "$here" >"$work/build.log" 2>&1 ||
+            { tail -20 "$work/build.log" >&2; fail "meson setup failed"; }
+    fi
+    ninja -C "$build_dir" src/pchrun contrib/examples/charlm >"$work/build.log" 2>&1 ||
+        { tail -30 "$work/build.log" >&2; fail "the build failed"; }
+    pchrun=$build_dir/src/pchrun
+    charlm=$build_dir/contrib/examples/charlm
+    echo "$pchrun, $("$pchrun" --version)"
+}
+
+# Two ports that nobody listens on: of pchrun, and of the example itself.
+pick_ports()
+{
+    local port
+    ports=()
+    while ((${#ports[@]} < 2)); do
+        port=$((15000 + RANDOM % 12000))
+        if [[ " ${ports[*]} " != *" $port "* ]] && ! (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            ports+=("$port")
+        fi
+    done
+}
+
+# start_nodes NAME DIR [charlm's options]: what node i says is in $work/NAME.node-i.log.
+start_nodes()
+{
+    local name=$1 dir=$2 i list
+    shift 2
+    pick_ports
+    printf -v list '%s,' "${nodes[@]}"
+    for i in "${!nodes[@]}"; do
+        "$pchrun" --job quickstart --cluster-nodes "${list%,}" --cluster-port "${ports[0]}" \
+            --node-rank "$i" --checkpoint-dir "$dir" -- \
+            "$charlm" --dir "$dir" --root "127.0.0.1:${ports[1]}" --steps $steps --save-every 100 \
+            --log-every 10 "$@" >"$work/$name.node-$i.log" 2>&1 </dev/null &
+        pids[i]=$!
+    done
+}
+
+show_logs()
+{
+    local log
+    for log in "$work/$1".node-*.log; do
+        printf '\n== %s\n' "${log##*/}" >&2
+        tail -15 "$log" >&2
+    done
+}
+
+# wait_nodes NAME CODE: all nodes end with CODE before the deadline.
+wait_nodes()
+{
+    local name=$1 want=$2 i code end=$((SECONDS + deadline_s)) codes=()
+    while kill -0 "${pids[@]}" 2>/dev/null && ((SECONDS < end)); do
+        sleep 0.1
+    done
+    if ((SECONDS >= end)); then
+        show_logs "$name"
+        fail "the job has not ended within $deadline_s s"
+    fi
+    for i in "${!pids[@]}"; do
+        code=0
+        wait "${pids[i]}" || code=$?
+        codes[i]=$code
+    done
+    pids=()
+    for i in "${!codes[@]}"; do
+        if ((codes[i] != want)); then
+            show_logs "$name"
+            fail "node $i has ended with ${codes[i]}, not $want (all: ${codes[*]})"
+        fi
+    done
+    echo "exit codes: ${codes[*]}"
+}
+
+# wait_step NAME STEP: until the training has finished STEP.
+wait_step()
+{
+    local log=$work/$1.node-0.log step=$2 end=$((SECONDS + deadline_s))
+    until grep -q "^step $step " "$log"; do
+        if ((SECONDS >= end)) || ! kill -0 "${pids[0]}" 2>/dev/null; then
+            show_logs "$1"
+            fail "the training has not reached step $step"
+        fi
+        sleep 0.05
+    done
+    grep "^step $step " "$log"
+}
+
+digest_of()
+{
+    sed -n 's/^digest //p' "$work/$1.node-0.log"
+}
+
+# What all nodes said, in the order of time, from the notice on.
+timeline()
+{
+    sort -s -k2,2 <(grep -h '^pchrun\[' "$work/$1".node-*.log) | sed -n '/ notice: /,$p'
+}
+
+# Processes of the job that are still there.
+leftovers()
+{
+    grep -las "$work/" /proc/[0-9]*/cmdline || true
+}
+
+main()
+{
+    local expected got step
+
+    say "1. What is needed"
+    install_packages
+
+    say "2. Build"
+    build
+
+    say "3. The job, ${#nodes[@]} nodes, undisturbed: $steps steps of a character model on a licence text"
+    start_nodes whole "$work/whole"
+    wait_nodes whole 0
+    grep '^step .*00 ' "$work/whole.node-0.log"
+    expected=$(digest_of whole)
+    echo "weights: $expected"
+
+    say "4. The same job again, its nodes unequally fast; after step $notice_at node $victim gets a SIGTERM"
+    start_nodes first "$work/run" --step-time 10 --skew 2
+    wait_step first $notice_at
+    kill -TERM "${pids[victim]}"
+    wait_nodes first 42
+    timeline first
+    ls "$work/run"
+
+    say "5. Started again, as a scheduler would on exit code 42"
+    start_nodes second "$work/run"
+    wait_nodes second 0
+    grep '^charlm: ' "$work/second.node-0.log"
+    step=$(sed -n 's/.*from step \([0-9]*\) to .*/\1/p' "$work/second.node-0.log")
+    ((${step:-0} >= notice_at)) || fail "it began at step $step; step $notice_at had been finished"
+    got=$(digest_of second)
+    echo "weights: $got"
+
+    say "6. Result"
+    [[ -z $(leftovers) ]] || fail "processes are left: $(leftovers)"
+    [[ -n $got && $got == "$expected" ]] ||
+        fail "the weights differ: $expected undisturbed, $got preempted and resumed"
+    echo "Preempted at step $step on ${#nodes[@]} nodes and resumed there; the weights are the same to" \
+        "the bit: $got"
+}
+
+while (($# > 0)); do
+    case $1 in
+    --keep) keep=true ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    *) fail "$1: unknown option; see --help" ;;
+    esac
+    shift
+done
+
+# Nothing of a job that this script itself runs in.
+unset "${!PCH@}" RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE
+trap on_exit EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+work=$(mktemp -d "${TMPDIR:-/tmp}/pchrun-quickstart.XXXXXX")
+main
