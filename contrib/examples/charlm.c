@@ -29,6 +29,7 @@
 #define EMBED         12
 #define SAMPLE_LENGTH 240
 #define TEXT_MAX      (256L * 1024 * 1024)
+#define DIR_LEN_MAX   (PATH_MAX - 100) /* leaves room for a checkpoint's name */
 
 /* --- options: one table drives the parser and --help --- */
 
@@ -299,9 +300,8 @@ static bool train_step(struct trainer *t, struct why *why)
 
 static void path_of_step(const struct trainer *t, uint64_t step, char path[PATH_MAX])
 {
-    if (snprintf(path, PATH_MAX, "%s/step-%08" PRIu64 ".rank-%d-of-%d", t->dir, step, t->rank,
-                 t->world) >= PATH_MAX)
-        path[0] = '\0'; /* opening it will fail and say so */
+    snprintf(path, PATH_MAX, "%.*s/step-%08" PRIu64 ".rank-%d-of-%d", DIR_LEN_MAX, t->dir, step,
+             t->rank, t->world);
 }
 
 /* Writes what the saver holds. On the training thread, or in the background. */
@@ -369,7 +369,7 @@ static bool train(struct trainer *t, struct why *why)
     enum pch_action action = PCH_CONTINUE;
     while (t->step < t->options->steps && action != PCH_EXIT) {
         if (!train_step(t, why)) {
-            /* Where there is no time to agree on a step, ranks leave at different ones. */
+            /* Where time was too short to agree on a step, another rank may have left first. */
             t->is_leaving = pch_notice(t->job, NULL, 0) > 0;
             return t->is_leaving;
         }
@@ -417,6 +417,8 @@ static bool find_dir(struct trainer *t, struct why *why)
     const char *dir = t->options->dir;
     if ((mkdir(dir, 0777) != 0 && errno != EEXIST) || !realpath(dir, t->dir))
         return why_set(why, errno, "cannot make the checkpoint directory %s (--dir)", dir);
+    if (strlen(t->dir) > DIR_LEN_MAX)
+        return why_set(why, ENAMETOOLONG, "no room for names in %s (--dir)", t->dir);
     return true;
 }
 

@@ -16,7 +16,7 @@
 #define MUST_CHECK __attribute__((warn_unused_result))
 
 struct why {
-    char text[600];
+    char text[1000];
 };
 /* Fills *why in and returns false; an errno other than 0 adds its text. */
 bool why_set(struct why *why, int sys_errno, const char *fmt, ...)

@@ -134,6 +134,7 @@ bool model_init(struct model *model, const struct model_sizes *sizes, uint64_t s
         model_fini(model);
         return why_set(why, 0, "no memory for a model of %zu weights", model->params);
     }
+    /* One behind the other: a checkpoint has the first three. */
     model->mean = model->weights + model->params;
     model->variance = model->mean + model->params;
     model->gradient = model->variance + model->params;
@@ -268,7 +269,7 @@ uint8_t model_draw(struct model *model, const uint8_t *letters, struct rng *rng)
 
 #define CHECKPOINT_MAGIC   UINT64_C(0x54504b434d4c4843) /* "CHLMCKPT" */
 #define CHECKPOINT_VERSION 1
-#define CHECKPOINT_MAX     (1L << 31)
+#define CHECKPOINT_MAX     INT64_C(0x7fffffff) /* bytes */
 
 struct header {
     uint64_t magic; /* tells the byte order, too */
@@ -279,7 +280,7 @@ struct header {
     uint64_t digest; /* over the header, with 0 in this place, and all that follows */
 };
 
-/* What follows the header: weights, mean and variance lie behind one another. */
+/* What follows the header: weights, mean and variance. */
 static size_t payload_size(const struct model *model)
 {
     return 3 * model->params * sizeof(float);
@@ -358,9 +359,11 @@ bool checkpoint_write(const char *path, const void *bytes, size_t len, struct wh
         unlink(temp);
         return why_set(why, failed, "cannot write checkpoint %s", temp);
     }
-    if (rename(temp, path) != 0 || !sync_directory_of(path))
-        return why_set(why, errno, "cannot put checkpoint %s in place", path);
-    return true;
+    if (rename(temp, path) == 0 && sync_directory_of(path))
+        return true;
+    why_set(why, errno, "cannot put checkpoint %s in place", path);
+    unlink(temp);
+    return false;
 }
 
 /* The whole file in memory, which the caller frees; NULL with *why. */
@@ -430,7 +433,7 @@ static bool check_wanted(const char *path, const struct header *h, const struct 
     if (got->seed != want->seed)
         return why_set(why, 0, "checkpoint %s is of --seed %" PRIu64 ", not %" PRIu64, path,
                        got->seed, want->seed);
-    if (memcmp(has, need, sizeof(*has)) != 0)
+    if (memcmp(has, need, sizeof(*has)) != 0 || h->params != model->params)
         return why_set(why, 0,
                        "checkpoint %s is of another model: %" PRIu32 " letters, context %" PRIu32
                        ", hidden %" PRIu32 ", and this is %" PRIu32 ", %" PRIu32 ", %" PRIu32,
