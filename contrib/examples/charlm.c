@@ -89,7 +89,7 @@ static const struct row rows[] = {
 
 static void print_default(const struct row *row)
 {
-    const char *at = (const char *)&defaults + row->offset;
+    const void *at = (const char *)&defaults + row->offset;
     switch (row->kind) {
     case STRING:
         printf(" (%s)", *(const char *const *)at);
@@ -209,7 +209,7 @@ static bool text_load(struct text *text, const struct options *options, struct w
                        options->text, text->len, options->context);
     text->digest = fnv64(FNV_START, text->letters, text->len);
     bool occurs[256] = {false};
-    uint8_t number[256];
+    uint8_t number[256] = {0};
     for (size_t i = 0; i < text->len; i++)
         occurs[text->letters[i]] = true;
     for (unsigned byte = 0; byte < 256; byte++)
@@ -261,8 +261,8 @@ static double now_s(void)
 static void sleep_ms(uint64_t ms)
 {
     struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-    while (ms > 0 && clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
-        continue;
+    while (ms > 0 && clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) {
+    }
 }
 
 static void log_progress(struct trainer *t)
@@ -309,7 +309,7 @@ static bool write_checkpoint(struct trainer *t)
 {
     struct saver *s = &t->saver;
     struct why why;
-    double start = now_s();
+    double began = now_s();
     s->failed = !checkpoint_write(s->path, s->bytes, s->size, &why);
     if (s->failed) {
         fprintf(stderr, "charlm[%d]: %s\n", t->rank, why.text);
@@ -317,7 +317,7 @@ static bool write_checkpoint(struct trainer *t)
         return false;
     }
     fprintf(stderr, "charlm[%d]: saved step %" PRIu64 " in %.0f ms\n", t->rank, s->step,
-            (now_s() - start) * 1e3);
+            (now_s() - began) * 1e3);
     return true;
 }
 

@@ -215,9 +215,9 @@ static bool gather(struct net *net, const struct net_options *options, struct wh
 
 static int connect_once(const struct addrinfo *list, int64_t left_ms)
 {
-    int fd = -1, failed = 0;
+    int failed = 0;
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+        int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
         if (fd < 0)
             return -1;
         set_timeouts(fd, left_ms);
