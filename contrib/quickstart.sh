@@ -40,7 +40,11 @@ TEXT
 
 say()
 {
-    printf '\n\033[1m%s\033[0m\n' "$*"
+    if [[ -t 1 ]]; then
+        printf '\n\033[1m%s\033[0m\n' "$*"
+    else
+        printf '\n%s\n' "$*"
+    fi
 }
 
 fail()

@@ -308,7 +308,7 @@ static void path_of_step(const struct trainer *t, uint64_t step, char path[PATH_
 static bool write_checkpoint(struct trainer *t)
 {
     struct saver *s = &t->saver;
-    struct why why;
+    struct why why = {0};
     double began = now_s();
     s->failed = !checkpoint_write(s->path, s->bytes, s->size, &why);
     if (s->failed) {
@@ -548,7 +548,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that a line is seen at once through a pipe */
 
     struct trainer t = {.options = &options};
-    struct why why;
+    struct why why = {0};
     bool ok = start(&t, &why) && train(&t, &why) && (t.is_leaving || finish(&t, &why));
     if (!ok) {
         fprintf(stderr, "charlm[%d]: %s\n", t.rank, why.text);
