@@ -148,9 +148,10 @@ static void conn_gone(struct conn *conn)
 {
     struct procs *procs = conn->procs;
     int slot = conn->slot, pid = conn->pid;
+    uint64_t step = conn->page.process ? procpage_step(&conn->page) : 0;
     conn_close(conn);
     if (slot >= 0)
-        procs->calls.gone(procs->calls.ctx, slot, pid);
+        procs->calls.gone(procs->calls.ctx, slot, pid, step);
 }
 
 static bool is_full(int e)

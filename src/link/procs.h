@@ -36,8 +36,8 @@ struct procs_calls {
      */
     void (*attached)(void *ctx, int slot, int pid, const struct procmsg *msg);
     void (*message)(void *ctx, int slot, int pid, const struct procmsg *msg);
-    /* Its connection is closed, and not by procs_close(). */
-    void (*gone)(void *ctx, int slot, int pid);
+    /* Its connection is closed, and not by procs_close(). `step` is what its page showed last. */
+    void (*gone)(void *ctx, int slot, int pid, uint64_t step);
     /* Run scratch_sweep(what) where it may block for ever: in a forked child. */
     void (*sweep)(void *ctx, const struct scratch_sweep *what);
     void *ctx;

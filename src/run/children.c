@@ -147,13 +147,6 @@ static void watch_report(struct child *child)
         log_warn("start", "%s; the outcome will be known when it ends", err.text);
 }
 
-void children_watch(struct children *children)
-{
-    for (int i = 0; i < children->count; i++)
-        if (children->list[i].phase == CHILD_PHASE_STARTING)
-            watch_report(&children->list[i]);
-}
-
 static bool start_one(struct child *child, const struct action *action, struct err *err)
 {
     struct children *children = child->children;
@@ -170,7 +163,9 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .attempt = action->start.attempt,
         .generation = action->start.generation,
         .resume_step = action->start.resume_step,
+        .socket = children->socket,
     };
+    facts.resume_path = record_path(children->record, facts.rank, facts.resume_step);
     if (!env_build(&env, environ, &facts, err))
         return false;
     struct spawn_request request = {.command = &children->command,
@@ -206,8 +201,9 @@ void children_start(struct children *children, const struct action *action)
             post(child, EV_CHILD_FAILED, 0, &err);
     }
     spawn_let_go();
-    if (children->loop->base)
-        children_watch(children);
+    for (int i = 0; i < children->count; i++)
+        if (children->list[i].phase == CHILD_PHASE_STARTING)
+            watch_report(&children->list[i]);
 }
 
 pid_t children_first_group(const struct children *children)

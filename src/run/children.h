@@ -15,6 +15,7 @@
 #include "os/spawn.h"
 #include "os/tree.h"
 #include "run/loop.h"
+#include "run/record.h"
 
 struct child;
 
@@ -28,8 +29,10 @@ struct children {
     int tty;         /* to be given to the only command; -1: not */
     struct child *list;
     int count;
-    pid_t *groups; /* room for tree_job */
-    bool is_empty; /* EV_TREE_EMPTY has been posted, or nothing was started */
+    pid_t *groups;         /* room for tree_job */
+    const char *socket;    /* for PCH_SOCKET */
+    struct record *record; /* of what is to be resumed */
+    bool is_empty;         /* EV_TREE_EMPTY has been posted, or nothing was started */
     /* A command has been stopped by this signal; a command's group has lost its leader. */
     void (*on_stop)(void *ctx, pid_t group, int number);
     void (*on_end)(void *ctx, pid_t group);
@@ -44,8 +47,6 @@ void children_free(struct children *children);
 void children_start(struct children *children, const struct action *action);
 /* The first command's, 0: it has ended, or was never started. */
 pid_t children_first_group(const struct children *children);
-/* Watches those that were started before there was a loop. */
-void children_watch(struct children *children);
 /* ACT_SIGNAL. */
 void children_signal(struct children *children, const struct action *action);
 /* To each command's process group, as a terminal would. */

@@ -1,15 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * record: the core's actions upon the records of saves in the state directory. Main thread.
+ * record: what outlives a run, in the state directory.
+ *
+ *   commit.json          node 0's: the commits, the attempt, how many attempts brought none
+ *   ranks.<node>.json    each node's: what its ranks saved at which step, and where
+ *
+ * A node's file is on disk before it says SAVED, and commit.json before anybody is told of a
+ * commit; each is replaced as a whole. So a crash at any instant leaves the last commit, and a
+ * restart finds for it what every rank saved. Writing never blocks us: it has a deadline, after
+ * which it has failed. Without a state directory there is no record, and nothing that could fail.
+ * Owns its memory: record_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_RECORD_H
 #define PCHRUN_RUN_RECORD_H
 
+#include "config/config.h"
+#include "os/statefile.h"
 #include "run/loop.h"
+#include "run/saves.h"
 
-/* ACT_PREPARE and ACT_COMMIT: answered with EV_PREPARED and EV_COMMITTED. Without a state directory
- * there is no record to be kept, and so nothing that could fail. */
-void record_prepare(struct loop *loop, const char *state_dir, uint64_t step);
-void record_commit(struct loop *loop, const char *state_dir, uint64_t step);
+#define RECORD_COMMITS_MAX 64 /* the most that checkpoint.keep_records can ask for */
+
+struct record_commit {
+    uint64_t step;
+    int64_t at; /* real time, ns */
+    int64_t attempt;
+};
+
+struct record {
+    const char *dir; /* NULL: there is none */
+    const char *job;
+    struct loop *loop;
+    int node_rank, nnodes, keep;
+    bool is_shared;
+    /* from commit.json */
+    struct record_commit commits[RECORD_COMMITS_MAX + 1]; /* newest last */
+    int ncommits;
+    int64_t attempt;                 /* this one, from 1 */
+    int64_t attempts_without_commit; /* before this one */
+    struct saves saves;              /* of this node's ranks */
+    struct statefile commit_file, ranks_file;
+    struct watch commit_deadline, ranks_deadline;
+    uint64_t committing, preparing;       /* the core waits for them, 0: no */
+    bool is_commit_stuck, is_ranks_stuck; /* given up, and the writer still there */
+    void (*on_idle)(void *ctx);
+    void *ctx;
+};
+
+/* Reads what is there; may block, as everything at start. `dir` may be NULL; it and the
+ * configuration must live as long. False if a record is damaged or another job's: to start from
+ * scratch would lose what it stands for. */
+MUST_CHECK bool record_init(struct record *record, const struct config *config, const char *dir,
+                            struct reap *reap, struct err *err);
+/* From here on it can write; on node 0 it notes that the attempt has begun. */
+MUST_CHECK bool record_open(struct record *record, struct loop *loop, struct err *err);
+void record_free(struct record *record);
+
+/* Is there a write that will still end, or be given up? on_idle() is called when there is none any
+ * more. */
+bool record_is_busy(const struct record *record);
+void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx);
+
+/* The last committed step, 0: none. */
+uint64_t record_resume_step(const struct record *record);
+/* A rank says that its save at `step` is durable; `path` "": it named none. */
+void record_saved(struct record *record, int rank, uint64_t step, const char *path);
+/* Where the rank finds its save at this step: its own path, else that of the rank that saved for
+ * all; NULL: none is known. It lives until the next call. Reads other nodes' files only at the
+ * first call that needs them. */
+const char *record_path(struct record *record, int rank, uint64_t step);
+
+/* ACT_PREPARE and ACT_COMMIT: answered with EV_PREPARED and EV_COMMITTED. */
+void record_prepare(struct record *record, uint64_t step);
+void record_commit(struct record *record, uint64_t step);
 
 #endif

@@ -3,17 +3,18 @@
  */
 #include "run/shell.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/verdict.h"
 #include "os/reap.h"
 #include "os/signals.h"
 #include "os/tree.h"
+#include "run/attach.h"
 #include "run/children.h"
 #include "run/jobs.h"
 #include "run/loop.h"
 #include "run/params.h"
-#include "run/procs.h"
 #include "run/record.h"
 #include "run/report.h"
 #include "run/sigin.h"
@@ -21,6 +22,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+
+/* How long the end waits for helpers that remove scratch directories. */
+#define SWEEP_WAIT_NS (2 * NS_PER_S)
 
 struct shell {
     const struct config *config;
@@ -32,6 +36,10 @@ struct shell {
     struct jobs jobs;
     struct sigin sigin;
     struct report report;
+    struct record record;
+    struct attach attach;
+    struct watch end_wait; /* for sweepers */
+    bool has_waited;
     struct shell_end end;
 };
 
@@ -43,6 +51,7 @@ static void act_start(struct shell *shell, const struct action *action)
 {
     children_start(&shell->children, action);
     jobs_started(&shell->jobs);
+    attach_clean(&shell->attach);
 }
 
 static void act_signal(struct shell *shell, const struct action *action)
@@ -53,22 +62,42 @@ static void act_signal(struct shell *shell, const struct action *action)
 
 static void act_read_steps(struct shell *shell, const struct action *action)
 {
-    procs_read_steps(&shell->loop);
+    attach_read_steps(&shell->attach);
 }
 
 static void act_prepare(struct shell *shell, const struct action *action)
 {
-    record_prepare(&shell->loop, shell->state_dir, action->step);
+    record_prepare(&shell->record, action->step);
 }
 
 static void act_commit(struct shell *shell, const struct action *action)
 {
-    record_commit(&shell->loop, shell->state_dir, action->step);
+    record_commit(&shell->record, action->step);
 }
 
-/* The gate, the notice and the news of a commit are for attached processes; there are none. */
-static void act_for_nobody(struct shell *shell, const struct action *action)
+static void act_gate(struct shell *shell, const struct action *action)
 {
+    attach_gate(&shell->attach, action);
+}
+
+static void act_proc_send(struct shell *shell, const struct action *action)
+{
+    attach_send(&shell->attach, action);
+}
+
+static void act_proc_close(struct shell *shell, const struct action *action)
+{
+    attach_close(&shell->attach, action);
+}
+
+static void act_notice(struct shell *shell, const struct action *action)
+{
+    attach_notice(&shell->attach, action);
+}
+
+static void act_committed(struct shell *shell, const struct action *action)
+{
+    attach_committed(&shell->attach);
 }
 
 static void act_log(struct shell *shell, const struct action *action)
@@ -104,14 +133,22 @@ static void act_exit(struct shell *shell, const struct action *action)
     log_line(shell->params.node_rank == 0 ? LOG_DEBUG : LOG_NOTICE, "exit", "%d, %s: %s",
              action->exit.code, verdict_name(action->exit.outcome), action->exit.text);
     loop_close_core(&shell->loop);
+    watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
 }
 
 static act_fn *const actions[ACT__COUNT] = {
-    [ACT_START] = act_start,       [ACT_SIGNAL] = act_signal,
-    [ACT_GATE] = act_for_nobody,   [ACT_READ_STEPS] = act_read_steps,
-    [ACT_PREPARE] = act_prepare,   [ACT_COMMIT] = act_commit,
-    [ACT_NOTICE] = act_for_nobody, [ACT_COMMITTED] = act_for_nobody,
-    [ACT_LOG] = act_log,           [ACT_STATE] = act_state,
+    [ACT_START] = act_start,
+    [ACT_SIGNAL] = act_signal,
+    [ACT_GATE] = act_gate,
+    [ACT_READ_STEPS] = act_read_steps,
+    [ACT_PROC_SEND] = act_proc_send,
+    [ACT_PROC_CLOSE] = act_proc_close,
+    [ACT_PREPARE] = act_prepare,
+    [ACT_COMMIT] = act_commit,
+    [ACT_NOTICE] = act_notice,
+    [ACT_COMMITTED] = act_committed,
+    [ACT_LOG] = act_log,
+    [ACT_STATE] = act_state,
     [ACT_EXIT] = act_exit,
 };
 
@@ -137,12 +174,26 @@ int shell_finish(const struct shell_end *end)
     return end->code;
 }
 
-/* The end waits for the last report, which has a deadline of its own. */
+/* The end waits for what is being written, which has deadlines of its own, and for sweepers. */
+static bool is_done(const struct shell *shell)
+{
+    return shell->loop.is_over && !report_is_busy(&shell->report) &&
+           !record_is_busy(&shell->record) &&
+           (shell->attach.sweepers.running == 0 || shell->has_waited);
+}
+
 static void stop_if_done(void *ctx)
 {
     struct shell *shell = ctx;
-    if (shell->loop.is_over && shell->loop.base && !report_is_busy(&shell->report))
+    if (shell->loop.base && is_done(shell))
         loop_stop(&shell->loop);
+}
+
+static void on_waited(void *ctx)
+{
+    struct shell *shell = ctx;
+    shell->has_waited = true;
+    stop_if_done(shell);
 }
 
 static void on_settled(void *ctx)
@@ -152,12 +203,23 @@ static void on_settled(void *ctx)
     stop_if_done(shell);
 }
 
+static bool read_record(struct shell *shell, struct err *err)
+{
+    struct core_params *params = &shell->params;
+    if (!record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
+        return false;
+    params->attempt = (uint32_t)shell->record.attempt;
+    params->resume_step = record_resume_step(&shell->record);
+    params->attempts_without_commit = (int)shell->record.attempts_without_commit;
+    return true;
+}
+
 static bool init(struct shell *shell, unsigned closed, struct err *err)
 {
     char *path = NULL;
     struct err orphans;
     if (!params_fill(&shell->params, shell->config, err) ||
-        !params_state_dir(shell->config, &shell->state_dir, err) ||
+        !params_state_dir(shell->config, &shell->state_dir, err) || !read_record(shell, err) ||
         !params_report_path(shell->config, shell->state_dir, shell->params.node_rank, &path, err))
         return false;
     bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
@@ -174,32 +236,48 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     jobs_init(&shell->jobs, &shell->children, &shell->params);
     loop_on_settled(&shell->loop, on_settled);
     report_on_idle(&shell->report, stop_if_done, shell);
+    record_on_idle(&shell->record, stop_if_done, shell);
     return true;
 }
 
-/* The commands need none of this. */
+/* The commands need none of this, so it comes after their start. */
 static bool open_loop(struct shell *shell, struct err *err)
 {
-    if (!loop_open(&shell->loop, err) ||
-        !sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
+    if (!sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
         !report_open(&shell->report, shell->loop.core, shell->loop.base, err))
         return false;
-    children_watch(&shell->children);
     report_flush(&shell->report);
     return true;
 }
 
+/* What the commands need: the socket that they attach to, and where to resume. */
+static bool open_attach(struct shell *shell, struct err *err)
+{
+    shell->attach.record = &shell->record;
+    shell->children.record = &shell->record;
+    if (!loop_open(&shell->loop, err) || !record_open(&shell->record, &shell->loop, err) ||
+        !attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))
+        return false;
+    shell->children.socket = attach_socket(&shell->attach);
+    shell->attach.sweepers.on_idle = stop_if_done;
+    shell->attach.sweepers.ctx = shell;
+    shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
+    return watch_clock(&shell->end_wait, shell->loop.base, err);
+}
+
 static bool run_loop(struct shell *shell, struct err *err)
 {
-    bool is_done = shell->loop.is_over && !report_is_busy(&shell->report);
-    return is_done || loop_run(&shell->loop) ||
+    return is_done(shell) || loop_run(&shell->loop) ||
            err_set(err, ERR_SYSTEM, errno, "the event loop has failed");
 }
 
 static void finish(struct shell *shell)
 {
+    watch_end(&shell->end_wait);
+    attach_free(&shell->attach);
     sigin_close(&shell->sigin);
     report_free(&shell->report);
+    record_free(&shell->record);
     jobs_free(&shell->jobs);
     children_free(&shell->children);
     loop_free(&shell->loop);
@@ -221,7 +299,7 @@ struct shell_end shell_run(const struct config *config, unsigned closed)
     struct err err;
     struct shell shell = {.config = config, .end = {.code = EXIT_OWN_ERROR}};
     shell.sigin.fd = shell.jobs.tty.fd = -1;
-    if (!init(&shell, closed, &err)) {
+    if (!init(&shell, closed, &err) || !open_attach(&shell, &err)) {
         log_error("start", "%s", err.text);
         finish(&shell);
         return shell.end;

@@ -29,7 +29,7 @@ static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
     fflush(stdout);
 }
 
-static void on_gone(void *ctx, int slot, int pid)
+static void on_gone(void *ctx, int slot, int pid, uint64_t step)
 {
     printf("gone %d\n", slot);
     fflush(stdout);

@@ -400,7 +400,7 @@ static void close_at_once(void *ctx, int slot, int pid, const struct procmsg *ms
     slot_is_closed_in_call = true;
 }
 
-static void nothing(void *ctx, int slot, int pid)
+static void nothing(void *ctx, int slot, int pid, uint64_t step)
 {
 }
 

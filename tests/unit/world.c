@@ -62,7 +62,7 @@ static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
         procs_send(world->procs, slot, &yes);
 }
 
-static void on_gone(void *ctx, int slot, int pid)
+static void on_gone(void *ctx, int slot, int pid, uint64_t step)
 {
     record(ctx, CALL_GONE, slot, pid, NULL);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See helper.h.
+ */
+#include "os/helper.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct helper {
+    struct helpers *all;
+    struct reap_watch watch;
+};
+
+static void on_end(void *ctx, enum reap_what what, int status)
+{
+    struct helper *helper = ctx;
+    struct helpers *all = helper->all;
+    if (what != REAP_EXITED)
+        return;
+    free(helper);
+    if (--all->running == 0 && all->on_idle)
+        all->on_idle(all->ctx);
+}
+
+bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
+                  struct err *err)
+{
+    struct helper *helper = calloc(1, sizeof *helper);
+    if (!helper)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start a helper");
+    pid_t pid = fork();
+    if (pid == 0) {
+        fd_range(0, FD_RANGE_CLOSE, NULL, 0);
+        fn(arg);
+        _exit(0);
+    }
+    if (pid < 0) {
+        free(helper);
+        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper");
+    }
+    helper->all = helpers;
+    helper->watch =
+        (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_end, .ctx = helper};
+    reap_watch(helpers->reap, &helper->watch);
+    helpers->running++;
+    return true;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * helper: a forked child of ours that does one thing which may block for ever, so that we never do.
+ * It keeps nothing of ours open: a stuck one would hold our sockets and locks. Nobody waits for it;
+ * reap takes it in when it ends. Main thread.
+ */
+#ifndef PCHRUN_OS_HELPER_H
+#define PCHRUN_OS_HELPER_H
+
+#include "os/reap.h"
+
+struct helpers {
+    struct reap *reap;
+    int running;
+    void (*on_idle)(void *ctx); /* the last one has ended; NULL: nobody wants to know */
+    void *ctx;
+};
+
+/* Calls fn(arg) in a child, where it may allocate: we have no threads that could hold a lock. */
+MUST_CHECK bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
+                             struct err *err);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See attach.h.
+ */
+#include "run/attach.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "link/procs.h"
+
+_Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
+
+/* --- from the processes --- */
+
+static void post(struct attach *attach, enum event_type type, const struct event *proc)
+{
+    struct event event = *proc;
+    event.type = type;
+    loop_post(attach->loop, &event);
+}
+
+static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
+{
+    post(ctx, EV_PROC_ATTACHED, &(struct event){.proc = {.slot = slot, .pid = pid, .msg = msg}});
+}
+
+static int rank_of(const struct attach *attach, int slot)
+{
+    static struct core_rank_report ranks[CORE_SLOTS_MAX];
+    int n = core_ranks(attach->loop->core, ranks, CORE_SLOTS_MAX);
+    for (int i = 0; i < n; i++)
+        if (ranks[i].slot == slot)
+            return ranks[i].rank;
+    return -1;
+}
+
+static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
+{
+    struct attach *attach = ctx;
+    if (msg->type == PROCMSG_SAVED && rank_of(attach, slot) >= 0)
+        record_saved(attach->record, rank_of(attach, slot), msg->step, msg->path);
+    post(ctx, EV_PROC_MESSAGE, &(struct event){.proc = {.slot = slot, .pid = pid, .msg = msg}});
+}
+
+static void on_gone(void *ctx, int slot, int pid, uint64_t step)
+{
+    post(ctx, EV_PROC_GONE, &(struct event){.proc = {.slot = slot, .pid = pid, .step = step}});
+}
+
+static void sweep(const void *what)
+{
+    scratch_sweep(what);
+}
+
+/* In a child: the file system may be dead. */
+static void on_sweep(void *ctx, const struct scratch_sweep *what)
+{
+    struct attach *attach = ctx;
+    struct err err;
+    if (!helper_start(&attach->sweepers, sweep, what, &err))
+        log_warn("scratch", "scratch directories in '%s' stay: %s", what->dir, err.text);
+}
+
+/* --- start and end --- */
+
+bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
+                 struct reap *reap, struct err *err)
+{
+    struct procs_options options = {.run_dir = config->run_dir,
+                                    .scratch_dir = config->checkpoint.dir,
+                                    .node_rank = config->cluster.node_rank};
+    struct procs_calls calls = {.attached = on_attached,
+                                .message = on_message,
+                                .gone = on_gone,
+                                .sweep = on_sweep,
+                                .ctx = attach};
+    attach->loop = loop;
+    attach->sweepers.reap = reap;
+    attach->procs = procs_new(loop->base, &options, &calls, err);
+    return attach->procs != NULL;
+}
+
+void attach_free(struct attach *attach)
+{
+    procs_free(attach->procs);
+    attach->procs = NULL;
+}
+
+const char *attach_socket(const struct attach *attach)
+{
+    return procs_socket_path(attach->procs);
+}
+
+void attach_clean(struct attach *attach)
+{
+    procs_clean(attach->procs);
+}
+
+/* --- to the processes --- */
+
+void attach_gate(struct attach *attach, const struct action *action)
+{
+    procs_gate(attach->procs, action->gate);
+}
+
+void attach_read_steps(struct attach *attach)
+{
+    static uint64_t steps[CORE_SLOTS_MAX]; /* it outlives the queue: the core reads the newest */
+    procs_read_steps(attach->procs, steps);
+    loop_post(attach->loop, &(struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
+}
+
+/* The core knows steps, the record knows paths. */
+static void send_welcome(struct attach *attach, int slot, const struct procmsg *msg)
+{
+    static struct procmsg copy;
+    copy = *msg;
+    const char *path = record_path(attach->record, msg->rank, msg->step);
+    if (!str_copy(copy.path, sizeof copy.path, path))
+        copy.path[0] = '\0';
+    procs_send(attach->procs, slot, &copy);
+}
+
+void attach_send(struct attach *attach, const struct action *action)
+{
+    if (action->proc.msg->type == PROCMSG_WELCOME)
+        send_welcome(attach, action->proc.slot, action->proc.msg);
+    else
+        procs_send(attach->procs, action->proc.slot, action->proc.msg);
+}
+
+void attach_close(struct attach *attach, const struct action *action)
+{
+    procs_close(attach->procs, action->proc.slot);
+}
+
+void attach_notice(struct attach *attach, const struct action *action)
+{
+    procs_notice(attach->procs, action->notice.text, action->notice.deadline_ns);
+}
+
+void attach_committed(struct attach *attach)
+{
+    procs_scratch_clear(attach->procs);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attach: attached training processes, between link/procs and the core: what they say becomes
+ * events, the core's actions upon them go out; and what they saved where is noted in the record on
+ * the way. Owns the socket and the pages: attach_free(). Main thread.
+ */
+#ifndef PCHRUN_RUN_ATTACH_H
+#define PCHRUN_RUN_ATTACH_H
+
+#include "config/config.h"
+#include "os/helper.h"
+#include "run/loop.h"
+#include "run/record.h"
+
+struct procs;
+
+struct attach {
+    struct procs *procs;
+    struct loop *loop;
+    struct record *record;
+    struct helpers sweepers;
+};
+
+/* Makes the socket. Before the commands are started, which are told its path. */
+MUST_CHECK bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
+                            struct reap *reap, struct err *err);
+void attach_free(struct attach *attach);
+/* For PCH_SOCKET. */
+const char *attach_socket(const struct attach *attach);
+/* When the commands have been started: removes what dead supervisors left. */
+void attach_clean(struct attach *attach);
+
+void attach_gate(struct attach *attach, const struct action *action);
+void attach_read_steps(struct attach *attach);
+void attach_send(struct attach *attach, const struct action *action);
+void attach_close(struct attach *attach, const struct action *action);
+void attach_notice(struct attach *attach, const struct action *action);
+void attach_committed(struct attach *attach);
+
+#endif

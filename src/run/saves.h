@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * saves: which rank saved which step where: the newest few steps, in memory and as JSON. Owns its
+ * memory: saves_free(). Main thread.
+ */
+#ifndef PCHRUN_RUN_SAVES_H
+#define PCHRUN_RUN_SAVES_H
+
+#include "json/json.h"
+#include "json/writer.h"
+
+#include <stdint.h>
+
+#define SAVES_STEPS 72 /* steps that are kept at once: the records', and those being saved */
+
+struct saves_rank {
+    int rank;
+    char *path; /* NULL: none was named */
+};
+
+struct saves_step {
+    uint64_t step;
+    struct saves_rank *ranks;
+    int nranks;
+};
+
+struct saves {
+    struct saves_step steps[SAVES_STEPS]; /* oldest first */
+    int n;
+};
+
+void saves_free(struct saves *saves);
+/* False: memory is short. A path that was there is replaced. The oldest step makes room for a new
+ * one. */
+MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path);
+/* Forgets the oldest until `keep` steps are left. */
+void saves_trim(struct saves *saves, int keep);
+/* NULL: nobody saved it. */
+const struct saves_step *saves_find(const struct saves *saves, uint64_t step);
+/* The path of this rank; NULL: none. *ret_known: it has saved the step at all. */
+const char *saves_path(const struct saves_step *step, int rank, bool *ret_known);
+/* The path of the lowest rank that named one. */
+const char *saves_any_path(const struct saves_step *step);
+
+/* As the list "saves" of the object that is being written, without the steps newer than `newest`
+ * that are still being saved. */
+void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);
+/* Adds what saves_write() wrote. False: it is not of that form, or memory is short. */
+MUST_CHECK bool saves_read(struct saves *saves, const char *name, const struct json *object,
+                           struct err *err);
+
+#endif
