@@ -3,9 +3,10 @@
  */
 #include "config/validate.h"
 
+#include "base/address.h"
 #include "base/str.h"
-#include "config/address.h"
 #include "config/origin.h"
+#include "config/ports.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ static bool settle_node_rank(struct config *config, struct err *err)
 static bool check_address(const struct config *config, const char *text, struct address *ret,
                           struct err *err)
 {
-    if (!address_parse(text, config->cluster.port, ret, err) || !address_port_ok(ret->port, err))
+    if (!address_parse(text, config->cluster.port, ret, err) || !ports_check(ret->port, err))
         return false;
     if (config->cluster.nnodes > 1 && !config->cluster.insecure && !address_is_loopback(ret))
         return err_set(err, ERR_USAGE, 0,
@@ -162,7 +163,7 @@ static bool check_cluster(const struct config *config, struct err *err)
             "cluster.key_file (%s): this version cannot use a key yet; leave it out and "
             "use loopback addresses, or set cluster.insecure on a network that you trust",
             from(config, "cluster.key_file"));
-    if (!address_port_ok(config->cluster.port, err))
+    if (!ports_check(config->cluster.port, err))
         return err_wrap(err, "cluster.port (%s)", from(config, "cluster.port"));
     if (config->cluster.heartbeat_timeout_ns < 2 * config->cluster.heartbeat_interval_ns) {
         char timeout[32], interval[32];

@@ -276,7 +276,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
         break_off(conn);
 }
 
-struct conn *conn_new(const struct conn_rules *rules, int fd, const union address_socket *peer,
+struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
                       bool is_ours)
 {
     struct stream stream = stream_open(&stream_plain, fd);
@@ -291,7 +291,7 @@ struct conn *conn_new(const struct conn_rules *rules, int fd, const union addres
     conn->stream = stream;
     buf_init(&conn->in, FRAME_MAX + READ_BYTES);
     buf_init(&conn->out, rules->queue_max);
-    address_text(peer, conn->name, sizeof conn->name);
+    netaddr_text(peer, conn->name, sizeof conn->name);
     conn->readable = event_new(rules->base, fd, EV_READ | EV_PERSIST, on_readable, conn);
     conn->writable = event_new(rules->base, fd, EV_WRITE, on_writable, conn);
     conn->deadline = evtimer_new(rules->base, on_deadline, conn);

@@ -10,7 +10,7 @@
 #define PCHRUN_LINK_CONN_H
 
 #include "base/buf.h"
-#include "link/address.h"
+#include "link/netaddr.h"
 #include "link/stream.h"
 #include "wire/peermsg.h"
 
@@ -48,7 +48,7 @@ struct conn {
     struct stream stream;
     struct event *readable, *writable, *deadline;
     struct buf in, out;
-    char name[ADDRESS_TEXT_MAX];
+    char name[NETADDR_TEXT_MAX];
     char why[256]; /* it ends, "": it does not */
     /* the owner's */
     TAILQ_ENTRY(conn) link;
@@ -61,8 +61,8 @@ TAILQ_HEAD(conn_list, conn);
 
 /* Takes the descriptor of a connected socket; `peer` is who is there. Then conn_start(). NULL:
  * memory is short, and the descriptor is closed. */
-MUST_CHECK struct conn *conn_new(const struct conn_rules *rules, int fd,
-                                 const union address_socket *peer, bool is_ours);
+MUST_CHECK struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
+                                 bool is_ours);
 /* From here on the callbacks come; on_up and on_broken already from this call. */
 void conn_start(struct conn *conn);
 void conn_free(struct conn *conn);

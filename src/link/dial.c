@@ -22,7 +22,7 @@ struct dial {
     bool is_numeric; /* no name to look up */
     int64_t deadline;
     struct resolve *resolve; /* while the name is looked up */
-    struct address_list list;
+    struct netaddr_list list;
     size_t next;          /* of the list */
     int fd;               /* of the attempt at list.all[next - 1] */
     struct event *wait;   /* for resolve or fd */
@@ -58,7 +58,7 @@ static void finish(struct dial *dial)
     struct dial_options options = dial->options;
     int fd = fd_take(&dial->fd);
     struct err err = dial->err;
-    union address_socket peer = {.any.sa_family = AF_INET};
+    union netaddr peer = {.any.sa_family = AF_INET};
     if (fd >= 0)
         peer = dial->list.all[dial->next - 1];
     dial_free(dial);
@@ -80,8 +80,8 @@ static int64_t time_left(const struct dial *dial)
 
 static void attempt_failed(struct dial *dial, int error)
 {
-    char text[ADDRESS_TEXT_MAX];
-    address_text(&dial->list.all[dial->next - 1], text, sizeof text);
+    char text[NETADDR_TEXT_MAX];
+    netaddr_text(&dial->list.all[dial->next - 1], text, sizeof text);
     if (dial->is_numeric)
         err_set(&dial->err, ERR_PEER, error, "cannot connect to %s", text);
     else
@@ -93,7 +93,7 @@ static void attempt_failed(struct dial *dial, int error)
  * very port for our end. */
 static bool is_to_itself(int fd)
 {
-    union address_socket own, peer;
+    union netaddr own, peer;
     memset(&own, 0, sizeof own);
     memset(&peer, 0, sizeof peer);
     socklen_t own_size = sizeof own, peer_size = sizeof peer;
@@ -123,12 +123,12 @@ static void on_connected(evutil_socket_t fd, short what, void *arg)
 /* Starts a connection to the next address. False: it has failed already. */
 static bool try_one(struct dial *dial)
 {
-    const union address_socket *to = &dial->list.all[dial->next++];
+    const union netaddr *to = &dial->list.all[dial->next++];
     dial->fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (dial->fd >= 0) {
         stream_tune(dial->fd, dial->options.silence_ns);
         /* Also a connection that is there at once is reported by the loop. */
-        if (connect(dial->fd, &to->any, address_size(to)) == 0 || errno == EINPROGRESS)
+        if (connect(dial->fd, &to->any, netaddr_size(to)) == 0 || errno == EINPROGRESS)
             dial->wait = event_new(dial->options.base, dial->fd, EV_WRITE, on_connected, dial);
     }
     if (!dial->wait || event_add(dial->wait, NULL) != 0) {
@@ -192,7 +192,7 @@ struct dial *dial_start(const struct dial_options *options, const struct address
         dial_free(dial);
         return NULL;
     }
-    dial->is_numeric = address_numeric(where, &dial->list);
+    dial->is_numeric = netaddr_numeric(where, &dial->list);
     if (!dial->is_numeric && (dial->resolve = resolve_start(where, &dial->err)))
         dial->wait =
             event_new(options->base, resolve_fd(dial->resolve), EV_READ, on_resolved, dial);

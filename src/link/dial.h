@@ -9,7 +9,7 @@
 #ifndef PCHRUN_LINK_DIAL_H
 #define PCHRUN_LINK_DIAL_H
 
-#include "link/address.h"
+#include "link/netaddr.h"
 
 #include <stdint.h>
 
@@ -17,8 +17,7 @@ struct event_base;
 struct dial;
 
 /* fd >= 0: connected to `peer`, the descriptor is the callee's. -1: *err says why not. */
-typedef void dial_done_fn(void *arg, int fd, const union address_socket *peer,
-                          const struct err *err);
+typedef void dial_done_fn(void *arg, int fd, const union netaddr *peer, const struct err *err);
 
 struct dial_options {
     struct event_base *base;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* The local address of one line: 8 or 32 hexadecimal digits, words in the host's byte order. */
-static bool parse_host(const char *hex, union address_socket *ret)
+static bool parse_host(const char *hex, union netaddr *ret)
 {
     size_t words = strlen(hex) / 8;
     uint32_t raw[4] = {0};
@@ -31,20 +31,20 @@ static bool parse_host(const char *hex, union address_socket *ret)
     return true;
 }
 
-static bool is_any(const union address_socket *a)
+static bool is_any(const union netaddr *a)
 {
     return a->any.sa_family == AF_INET ? a->v4.sin_addr.s_addr == INADDR_ANY
                                        : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
 }
 
 /* Would a socket there keep us from binding `where`? */
-static bool is_in_the_way(const union address_socket *there, const union address_socket *where)
+static bool is_in_the_way(const union netaddr *there, const union netaddr *where)
 {
-    return is_any(there) || is_any(where) || address_same_host(there, where);
+    return is_any(there) || is_any(where) || netaddr_same_host(there, where);
 }
 
 /* The inode of the socket, 0: none was found. A listening one wins over a connection. */
-static uint64_t find_inode(const char *path, const union address_socket *where)
+static uint64_t find_inode(const char *path, const union netaddr *where)
 {
     FILE *file = fopen(path, "re");
     if (!file)
@@ -56,11 +56,11 @@ static uint64_t find_inode(const char *path, const union address_socket *where)
         char host[40];
         unsigned port, state;
         uint64_t inode;
-        union address_socket there;
+        union netaddr there;
         if (sscanf(line, " %*d: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %" SCNu64, host, &port,
                    &state, &inode) != 4)
             continue;
-        if ((int)port != address_port(where) || inode == 0 || !parse_host(host, &there) ||
+        if ((int)port != netaddr_port(where) || inode == 0 || !parse_host(host, &there) ||
             !is_in_the_way(&there, where))
             continue;
         best = inode;
@@ -125,7 +125,7 @@ static bool find_process(uint64_t inode, char *text, size_t size)
     return found;
 }
 
-char *holder_of(const union address_socket *where, char *text, size_t size)
+char *holder_of(const union netaddr *where, char *text, size_t size)
 {
     uint64_t inode = find_inode("/proc/net/tcp", where);
     if (!inode)

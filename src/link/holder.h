@@ -8,9 +8,9 @@
 #ifndef PCHRUN_LINK_HOLDER_H
 #define PCHRUN_LINK_HOLDER_H
 
-#include "link/address.h"
+#include "link/netaddr.h"
 
 /* "pid 4711 (python3) holds it", or that this cannot be seen. Returns text. */
-char *holder_of(const union address_socket *where, char *text, size_t size);
+char *holder_of(const union netaddr *where, char *text, size_t size);
 
 #endif

@@ -20,8 +20,8 @@ enum { ACCEPTS_PER_WAKE = 16, BACKLOG = 4096 };
 struct listener {
     struct listener_options options;
     size_t n;
-    int fds[ADDRESS_LIST_MAX];
-    struct event *readable[ADDRESS_LIST_MAX];
+    int fds[NETADDR_LIST_MAX];
+    struct event *readable[NETADDR_LIST_MAX];
     struct event *retry;
     bool is_held;     /* by the caller */
     bool is_short;    /* of descriptors or memory: until `retry` */
@@ -62,7 +62,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 /* False: no more for now. */
 static bool accept_one(struct listener *listener, int on)
 {
-    union address_socket peer;
+    union netaddr peer;
     memset(&peer, 0, sizeof peer);
     socklen_t size = sizeof peer;
     int fd = accept4(on, &peer.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -86,7 +86,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         ;
 }
 
-static bool set_up(int fd, const union address_socket *where)
+static bool set_up(int fd, const union netaddr *where)
 {
     int yes = 1, no = 0;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
@@ -94,13 +94,13 @@ static bool set_up(int fd, const union address_socket *where)
     /* "::" is for IPv4, too, whatever the system's default. */
     if (where->any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    return bind(fd, &where->any, address_size(where)) == 0 && listen(fd, BACKLOG) == 0;
+    return bind(fd, &where->any, netaddr_size(where)) == 0 && listen(fd, BACKLOG) == 0;
 }
 
-static bool say_why(const union address_socket *where, int error, struct err *err)
+static bool say_why(const union netaddr *where, int error, struct err *err)
 {
-    char at[ADDRESS_TEXT_MAX], who[128];
-    address_text(where, at, sizeof at);
+    char at[NETADDR_TEXT_MAX], who[128];
+    netaddr_text(where, at, sizeof at);
     if (error == EADDRINUSE)
         return err_set(err, ERR_SYSTEM, 0,
                        "cannot listen on %s: the port is in use; %s; set cluster.port to another",
@@ -114,7 +114,7 @@ static bool say_why(const union address_socket *where, int error, struct err *er
 }
 
 /* Adds one socket. Returns 0 or an errno. */
-static int add(struct listener *listener, const union address_socket *where)
+static int add(struct listener *listener, const union netaddr *where)
 {
     FD_CLEANUP int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || !set_up(fd, where))
@@ -129,7 +129,7 @@ static int add(struct listener *listener, const union address_socket *where)
 }
 
 /* Every address that there is: "localhost" has an IPv6 one also where that is switched off. */
-static bool add_all(struct listener *listener, const struct address_list *where, struct err *err)
+static bool add_all(struct listener *listener, const struct netaddr_list *where, struct err *err)
 {
     for (size_t i = 0; i < where->n; i++) {
         int error = add(listener, &where->all[i]);
@@ -141,7 +141,7 @@ static bool add_all(struct listener *listener, const struct address_list *where,
 }
 
 struct listener *listener_new(const struct listener_options *options,
-                              const struct address_list *where, struct err *err)
+                              const struct netaddr_list *where, struct err *err)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (listener) {
@@ -183,9 +183,9 @@ void listener_hold(struct listener *listener, bool is_held)
 
 int listener_port(const struct listener *listener)
 {
-    union address_socket own;
+    union netaddr own;
     socklen_t size = sizeof own;
     if (getsockname(listener->fds[0], &own.any, &size) != 0)
         return 0;
-    return address_port(&own);
+    return netaddr_port(&own);
 }

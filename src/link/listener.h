@@ -9,7 +9,7 @@
 #ifndef PCHRUN_LINK_LISTENER_H
 #define PCHRUN_LINK_LISTENER_H
 
-#include "link/address.h"
+#include "link/netaddr.h"
 
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ struct event_base;
 struct listener;
 
 /* A new connection; the descriptor (non-blocking, close-on-exec) is the callee's. */
-typedef void listener_accept_fn(void *arg, int fd, const union address_socket *peer);
+typedef void listener_accept_fn(void *arg, int fd, const union netaddr *peer);
 
 struct listener_options {
     struct event_base *base;
@@ -29,7 +29,7 @@ struct listener_options {
 /* Binds all of `where`, less those that this machine does not have as long as it has one. NULL: the
  * error says which and why, and who holds a port that is in use. */
 MUST_CHECK struct listener *listener_new(const struct listener_options *options,
-                                         const struct address_list *where, struct err *err);
+                                         const struct netaddr_list *where, struct err *err);
 void listener_free(struct listener *listener);
 /* While held nothing is accepted; the kernel queues. */
 void listener_hold(struct listener *listener, bool is_held);

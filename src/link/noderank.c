@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "link/address.h"
+#include "link/netaddr.h"
 #include "link/resolve.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ enum { WINDOW = 8, LISTED = 6 };
 struct entry {
     const char *text;
     bool is_known, is_local;
-    char found[ADDRESS_TEXT_MAX]; /* its first address, or why there is none */
+    char found[NETADDR_TEXT_MAX]; /* its first address, or why there is none */
 };
 
 struct lookup {
@@ -29,18 +29,18 @@ struct lookup {
     struct entry *entry;
 };
 
-static void judge(struct entry *entry, struct address_list *list)
+static void judge(struct entry *entry, struct netaddr_list *list)
 {
     entry->is_known = true;
     for (size_t i = 0; i < list->n; i++) {
-        address_set_port(&list->all[i], 0);
-        if (!address_is_local(&list->all[i]))
+        netaddr_set_port(&list->all[i], 0);
+        if (!netaddr_is_local(&list->all[i]))
             continue;
         entry->is_local = true;
-        address_text(&list->all[i], entry->found, sizeof entry->found);
+        netaddr_text(&list->all[i], entry->found, sizeof entry->found);
         return;
     }
-    address_text(&list->all[0], entry->found, sizeof entry->found);
+    netaddr_text(&list->all[0], entry->found, sizeof entry->found);
 }
 
 /* Judges numeric entries at once and starts a look-up for others. False: the entry is no address,
@@ -48,10 +48,10 @@ static void judge(struct entry *entry, struct address_list *list)
 static bool begin(struct lookup *lookup, struct err *err)
 {
     struct address where;
-    struct address_list list;
+    struct netaddr_list list;
     if (!address_parse(lookup->entry->text, 0, &where, err))
         return err_wrap(err, "cluster.nodes");
-    if (address_numeric(&where, &list)) {
+    if (netaddr_numeric(&where, &list)) {
         judge(lookup->entry, &list);
         return true;
     }
@@ -61,7 +61,7 @@ static bool begin(struct lookup *lookup, struct err *err)
 
 static void end(struct lookup *lookup)
 {
-    struct address_list list;
+    struct netaddr_list list;
     struct err err;
     if (resolve_take(lookup->resolve, &list, &err))
         judge(lookup->entry, &list);

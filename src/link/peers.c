@@ -106,7 +106,7 @@ static void disown(struct peers *peers, struct conn *conn)
     conn_free(conn);
 }
 
-static void on_accept(void *arg, int fd, const union address_socket *peer)
+static void on_accept(void *arg, int fd, const union netaddr *peer)
 {
     struct peers *peers = arg;
     if (peers->next_id == INT_MAX) { /* no number twice, whatever it takes */
@@ -123,7 +123,7 @@ static void on_accept(void *arg, int fd, const union address_socket *peer)
     conn_start(conn);
 }
 
-static void on_dialled(void *arg, int fd, const union address_socket *peer, const struct err *err)
+static void on_dialled(void *arg, int fd, const union netaddr *peer, const struct err *err)
 {
     struct peers *peers = arg;
     peers->dial = NULL;
@@ -256,7 +256,7 @@ void peers_free(struct peers *peers)
 bool peers_listen(struct peers *peers, const struct address *where, struct err *err)
 {
     assert(!peers->listener);
-    struct address_list list;
+    struct netaddr_list list;
     if (!resolve_wait(where, peers->options.connect_wait_ns, &list, err))
         return err_wrap(err, "cannot listen");
     struct listener_options options = {

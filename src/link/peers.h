@@ -17,7 +17,7 @@
 #define PCHRUN_LINK_PEERS_H
 
 #include "base/err.h"
-#include "link/address.h"
+#include "link/netaddr.h"
 #include "wire/peermsg.h"
 
 #include <stdint.h>

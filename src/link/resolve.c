@@ -24,7 +24,7 @@ struct resolve {
     int fd; /* an eventfd */
     atomic_int owners;
     atomic_bool is_done;
-    struct address_list list;
+    struct netaddr_list list;
     struct err err; /* ERR_NONE: the list is the answer */
 };
 
@@ -48,7 +48,7 @@ static void look_up(struct resolve *resolve)
         err_set(&resolve->err, ERR_SYSTEM, 0, "cannot look up '%s': %s", resolve->where.host,
                 gai_strerror(rc));
     else
-        address_list_fill(&resolve->list, found, resolve->where.port);
+        netaddr_list_fill(&resolve->list, found, resolve->where.port);
     if (rc == 0 && resolve->list.n == 0)
         err_set(&resolve->err, ERR_SYSTEM, 0, "'%s' has no Internet address", resolve->where.host);
     if (found)
@@ -123,7 +123,7 @@ int resolve_fd(const struct resolve *resolve)
     return resolve->fd;
 }
 
-bool resolve_take(struct resolve *resolve, struct address_list *ret, struct err *err)
+bool resolve_take(struct resolve *resolve, struct netaddr_list *ret, struct err *err)
 {
     bool is_there = atomic_load(&resolve->is_done);
     bool ok = is_there && resolve->err.code == ERR_NONE;
@@ -143,10 +143,10 @@ void resolve_drop(struct resolve *resolve)
         let_go(resolve);
 }
 
-bool resolve_wait(const struct address *where, int64_t wait_ns, struct address_list *ret,
+bool resolve_wait(const struct address *where, int64_t wait_ns, struct netaddr_list *ret,
                   struct err *err)
 {
-    if (address_numeric(where, ret))
+    if (netaddr_numeric(where, ret))
         return true;
     struct resolve *resolve = resolve_start(where, err);
     if (!resolve)

@@ -15,7 +15,7 @@
 #ifndef PCHRUN_LINK_RESOLVE_H
 #define PCHRUN_LINK_RESOLVE_H
 
-#include "link/address.h"
+#include "link/netaddr.h"
 
 #include <stdint.h>
 
@@ -29,12 +29,12 @@ MUST_CHECK struct resolve *resolve_start(const struct address *where, struct err
 /* Readable when the answer is there. */
 int resolve_fd(const struct resolve *resolve);
 /* The answer, once resolve_fd() is readable. Ends the request. */
-MUST_CHECK bool resolve_take(struct resolve *resolve, struct address_list *ret, struct err *err);
+MUST_CHECK bool resolve_take(struct resolve *resolve, struct netaddr_list *ret, struct err *err);
 /* Gives the request up. */
 void resolve_drop(struct resolve *resolve);
 
 /* Looks `where` up and waits for it, at most wait_ns. A numeric address takes no time. */
-MUST_CHECK bool resolve_wait(const struct address *where, int64_t wait_ns, struct address_list *ret,
+MUST_CHECK bool resolve_wait(const struct address *where, int64_t wait_ns, struct netaddr_list *ret,
                              struct err *err);
 
 #endif

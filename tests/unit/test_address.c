@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * address and noderank: how people write addresses, and which of them are this machine's.
+ * address: how people write addresses.
  */
-#include "base/clock.h"
+#include "base/address.h"
 #include "base/str.h"
-#include "link/address.h"
-#include "link/noderank.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -41,9 +39,9 @@ Test(address, what_people_write)
 Test(address, what_they_must_not)
 {
     static const char *const bad[] = {
-        "",      ":",     ":5",    "n0:",   "n0:0",     "n0:65536", "n0:x",
-        "n0:5 ", "n 0",   "a/b",   "[::1",  "[::1]5",   "[::1]:",   "[n0]:5",
-        "[]:5",  "1:2:3", "14242", "a:b:c", "::1:zzzz", "[::1]:0",  "http://n0",
+        "",      ":",     ":5",       "n0:",     "n0:0",      "n0:65536", "n0:x", "n0:5 ",
+        "n 0",   "a/b",   "[::1",     "[::1]5",  "[::1]:",    "[n0]:5",   "[]:5", "1:2:3",
+        "14242", "a:b:c", "::1:zzzz", "[::1]:0", "http://n0", "-x",       ".x",
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct address a = {.port = -7};
@@ -59,115 +57,25 @@ Test(address, what_they_must_not)
     cr_assert(!address_parse(long_name, 1, &a, NULL));
 }
 
-static union address_socket numeric(const char *host, int port)
+Test(address, surely_this_machine)
 {
-    struct address where = {.port = port};
-    str_copy(where.host, sizeof where.host, host);
-    struct address_list list;
-    cr_assert(address_numeric(&where, &list), "%s", host);
-    cr_assert_eq(list.n, 1);
-    return list.all[0];
-}
-
-Test(address, names_are_not_numeric)
-{
-    struct address where = {.host = "localhost"};
-    struct address_list list;
-    cr_assert(!address_numeric(&where, &list));
-}
-
-Test(address, loopback)
-{
-    static const char *const yes[] = {"127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"};
-    static const char *const no[] = {
-        "10.0.0.1", "128.0.0.1", "0.0.0.0", "::", "::2", "fe80::1", "::ffff:10.0.0.1"};
+    static const char *const yes[] = {"127.0.0.1", "127.8.9.10", "::1", "localhost", "LocalHost"};
+    static const char *const no[] = {"10.0.0.1", "128.0.0.1", "::", "::2", "n0", "localhost.x"};
+    struct address a = {0};
     for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
-        union address_socket a = numeric(yes[i], 1);
+        str_copy(a.host, sizeof a.host, yes[i]);
         cr_assert(address_is_loopback(&a), "%s", yes[i]);
-        cr_assert(address_is_local(&a), "%s", yes[i]);
     }
     for (size_t i = 0; i < ARRAY_LEN(no); i++) {
-        union address_socket a = numeric(no[i], 1);
+        str_copy(a.host, sizeof a.host, no[i]);
         cr_assert(!address_is_loopback(&a), "%s", no[i]);
     }
-    /* Set aside for documentation: no machine has them. */
-    union address_socket a = numeric("203.0.113.1", 0), b = numeric("2001:db8::1", 0);
-    cr_assert(!address_is_local(&a));
-    cr_assert(!address_is_local(&b));
 }
 
-Test(address, same_host)
+Test(address, written_alike)
 {
-    union address_socket a = numeric("10.0.0.1", 1), b = numeric("::ffff:10.0.0.1", 2),
-                         c = numeric("10.0.0.2", 1), d = numeric("fd00::1", 1),
-                         e = numeric("fd00::1", 9), f = numeric("fd00::2", 1);
-    cr_assert(address_same_host(&a, &b));
-    cr_assert(!address_same_host(&a, &c));
-    cr_assert(!address_same_host(&a, &d));
-    cr_assert(address_same_host(&d, &e));
-    cr_assert(!address_same_host(&d, &f));
-}
-
-Test(address, text)
-{
-    char text[ADDRESS_TEXT_MAX];
-    union address_socket a = numeric("10.0.0.1", 14242), b = numeric("fd00::1", 5);
-    cr_assert_str_eq(address_text(&a, text, sizeof text), "10.0.0.1:14242");
-    cr_assert_str_eq(address_text(&b, text, sizeof text), "[fd00::1]:5");
-    address_set_port(&b, 0);
-    cr_assert_str_eq(address_text(&b, text, sizeof text), "fd00::1");
-    union address_socket c = numeric("fe80::1%lo", 5);
-    cr_assert_str_eq(address_text(&c, text, sizeof text), "[fe80::1%lo]:5");
-}
-
-static int find(const char *const *entries, size_t n, struct err *err)
-{
-    return noderank_find((char *const *)entries, n, NS_PER_S, err);
-}
-
-Test(noderank, the_one_local_entry)
-{
-    struct err err;
-    const char *entries[] = {"203.0.113.1", "203.0.113.2:7", "127.0.0.1:14242", "[2001:db8::1]:5"};
-    cr_assert_eq(find(entries, 4, &err), 2);
-    const char *v6[] = {"203.0.113.1", "[::1]:7"};
-    cr_assert_eq(find(v6, 2, &err), 1);
-}
-
-Test(noderank, names_are_looked_up)
-{
-    struct err err = {0};
-    const char *entries[] = {"203.0.113.1", "localhost"};
-    cr_assert_eq(find(entries, 2, &err), 1, "%s", err.text);
-}
-
-Test(noderank, none_is_local)
-{
-    struct err err;
-    const char *entries[] = {"203.0.113.1", "203.0.113.2:7", "203.0.113.3", "203.0.113.4",
-                             "203.0.113.5", "203.0.113.6",   "203.0.113.7", "203.0.113.8"};
-    cr_assert_eq(find(entries, 8, &err), -1);
-    cr_assert(strstr(err.text, "203.0.113.2:7 (203.0.113.2)"), "%s", err.text);
-    cr_assert(strstr(err.text, " and 2 more; give --node-rank or PCHRUN_NODE_RANK"), "%s",
-              err.text);
-    cr_assert_eq(find(NULL, 0, &err), -1);
-}
-
-Test(noderank, several_are_local)
-{
-    struct err err;
-    const char *entries[] = {"127.0.0.1:1", "203.0.113.1", "127.0.0.1:2"};
-    cr_assert_eq(find(entries, 3, &err), -1);
-    cr_assert_str_eq(err.text, "several entries of cluster.nodes are this machine: 127.0.0.1:1 "
-                               "(127.0.0.1), 127.0.0.1:2 (127.0.0.1); give --node-rank or "
-                               "PCHRUN_NODE_RANK");
-}
-
-Test(noderank, an_entry_is_no_address)
-{
-    struct err err;
-    const char *entries[] = {"127.0.0.1:1", "no such host"};
-    cr_assert_eq(find(entries, 2, &err), -1);
-    cr_assert(str_starts(err.text, "cluster.nodes: 'no such host' is not an address"), "%s",
-              err.text);
+    struct address a = {"n0", 1}, b = {"N0", 1}, c = {"n0", 2}, d = {"n1", 1};
+    cr_assert(address_equal(&a, &b));
+    cr_assert(!address_equal(&a, &c));
+    cr_assert(!address_equal(&a, &d));
 }

@@ -365,16 +365,17 @@ static const struct bad clusters[] = {
      "cluster.chief (flag --cluster-chief): n0 is not a loopback address, and the nodes have no "
      "key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
     {"--cluster-nodes 127.0.0.1:0,127.0.0.2 x",
-     "cluster.nodes (flag --cluster-nodes): node 0: \"127.0.0.1:0\": the port must be 1 to 65535"},
-    {"--cluster-nodes [::1]7 x",
-     "cluster.nodes (flag --cluster-nodes): node 0: \"[::1]7\": the port must be 1 to 65535"},
+     "cluster.nodes (flag --cluster-nodes): node 0: the port of '127.0.0.1:0' is not a number from "
+     "1 to 65535"},
+    {"--cluster-nodes [::1]7 x", "cluster.nodes (flag --cluster-nodes): node 0: '[::1]7' is not an "
+                                 "address; write host, host:port or [IPv6 address]:port"},
     {"--cluster-nodes a_b:7,-x x",
      "cluster.nodes (flag --cluster-nodes): node 0: a_b is not a loopback address, and the nodes "
      "have no key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
-    {"--cluster-nodes [::1 x", "cluster.nodes (flag --cluster-nodes): node 0: \"[::1\" is no "
-                               "address; write host, host:port or [IPv6]:port"},
-    {"--cluster-nodes a:b:c x",
-     "cluster.nodes (flag --cluster-nodes): node 0: \"a:b:c\": the port must be 1 to 65535"},
+    {"--cluster-nodes [::1 x", "cluster.nodes (flag --cluster-nodes): node 0: '[::1' is not an "
+                               "address; write host, host:port or [IPv6 address]:port"},
+    {"--cluster-nodes a:b:c x", "cluster.nodes (flag --cluster-nodes): node 0: 'a:b:c' is not an "
+                                "address; write host, host:port or [IPv6 address]:port"},
     {"--cluster-port 29500 x", "cluster.port (flag --cluster-port): port 29500 is used by "
                                "torch.distributed; take another one, such as 14242"},
     {"--cluster-port 29400 x", "cluster.port (flag --cluster-port): port 29400 is used by "

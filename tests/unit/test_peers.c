@@ -854,10 +854,10 @@ Test(peers, stuck_name_server)
         sem_post(&stuck_lookups);
     int64_t deadline = clock_now_ns() + 10 * NS_PER_S;
     struct address localhost = {.host = "localhost", .port = 1};
-    struct address_list list;
+    struct netaddr_list list;
     while (!resolve_wait(&localhost, NS_PER_S, &list, &err))
         cr_assert_lt(clock_now_ns(), deadline, "%s", err.text);
-    cr_assert(address_is_loopback(&list.all[0]));
+    cr_assert(netaddr_is_loopback(&list.all[0]));
     end(&w);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * address: "host", "host:port", "[::1]" and "[::1]:port" as users write them. Nothing is looked up.
- * Pure; any thread.
+ * address: where somebody listens, as people write it: "n0", "n0:14242", "10.0.0.1:14242",
+ * "fd00::1", "[fd00::1]:14242". Text only: nothing is looked up. Pure; any thread.
  */
-#ifndef PCHRUN_CONFIG_ADDRESS_H
-#define PCHRUN_CONFIG_ADDRESS_H
+#ifndef PCHRUN_BASE_ADDRESS_H
+#define PCHRUN_BASE_ADDRESS_H
 
 #include "base/err.h"
 
@@ -15,12 +15,12 @@ struct address {
     int port;
 };
 
-/* `port` is what an entry without one gets. */
+/* Takes a text apart; one without a port gets `port`. False with what is wrong and how to write it.
+ */
 MUST_CHECK bool address_parse(const char *text, int port, struct address *ret, struct err *err);
 /* Is it surely this machine? A name other than "localhost" is not, whatever it resolves to. */
 bool address_is_loopback(const struct address *address);
+/* Written alike, but for the case of letters. */
 bool address_equal(const struct address *a, const struct address *b);
-/* Is the port free of the uses that training frameworks make of it? */
-MUST_CHECK bool address_port_ok(int port, struct err *err);
 
 #endif
