@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "run/cluster.h"
 #include "run/shell.h"
 
 #include <stdio.h>
@@ -16,12 +17,24 @@ extern char **environ;
 
 enum { EXIT_CANNOT_RUN = 125 };
 
-static struct shell_end run(const struct config *config, unsigned closed)
+static void begin_log(const struct config *config)
 {
-    bool is_alone = config->cluster.nnodes <= 1;
+    bool is_alone = config->cluster.nnodes == 1;
     log_init(&(struct log_options){.level = (enum log_level)config->log.level,
                                    .format = (enum log_format)config->log.format,
                                    .node_rank = is_alone ? -1 : config->cluster.node_rank});
+}
+
+/* The log is begun twice: which node this is may have to be found out. */
+static struct shell_end run(struct config *config, unsigned closed)
+{
+    struct err err;
+    begin_log(config);
+    if (!cluster_settle_rank(config, &err)) {
+        log_error("start", "%s", err.text);
+        return (struct shell_end){.code = EXIT_CANNOT_RUN};
+    }
+    begin_log(config);
     return shell_run(config, closed);
 }
 

@@ -12,6 +12,7 @@
 #include "os/tree.h"
 #include "run/attach.h"
 #include "run/children.h"
+#include "run/cluster.h"
 #include "run/jobs.h"
 #include "run/loop.h"
 #include "run/params.h"
@@ -35,6 +36,7 @@ struct shell {
     struct children children;
     struct jobs jobs;
     struct sigin sigin;
+    struct cluster cluster;
     struct report report;
     struct record record;
     struct attach attach;
@@ -73,6 +75,21 @@ static void act_prepare(struct shell *shell, const struct action *action)
 static void act_commit(struct shell *shell, const struct action *action)
 {
     record_commit(&shell->record, action->step);
+}
+
+static void act_connect(struct shell *shell, const struct action *action)
+{
+    cluster_connect(&shell->cluster);
+}
+
+static void act_send(struct shell *shell, const struct action *action)
+{
+    cluster_send(&shell->cluster, action);
+}
+
+static void act_close(struct shell *shell, const struct action *action)
+{
+    cluster_close(&shell->cluster, action);
 }
 
 static void act_gate(struct shell *shell, const struct action *action)
@@ -133,23 +150,19 @@ static void act_exit(struct shell *shell, const struct action *action)
     log_line(shell->params.node_rank == 0 ? LOG_DEBUG : LOG_NOTICE, "exit", "%d, %s: %s",
              action->exit.code, verdict_name(action->exit.outcome), action->exit.text);
     loop_close_core(&shell->loop);
+    cluster_finish(&shell->cluster);
     watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
 }
 
 static act_fn *const actions[ACT__COUNT] = {
-    [ACT_START] = act_start,
-    [ACT_SIGNAL] = act_signal,
-    [ACT_GATE] = act_gate,
-    [ACT_READ_STEPS] = act_read_steps,
-    [ACT_PROC_SEND] = act_proc_send,
-    [ACT_PROC_CLOSE] = act_proc_close,
-    [ACT_PREPARE] = act_prepare,
-    [ACT_COMMIT] = act_commit,
-    [ACT_NOTICE] = act_notice,
-    [ACT_COMMITTED] = act_committed,
-    [ACT_LOG] = act_log,
-    [ACT_STATE] = act_state,
-    [ACT_EXIT] = act_exit,
+    [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
+    [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
+    [ACT_PROC_SEND] = act_proc_send, [ACT_PROC_CLOSE] = act_proc_close,
+    [ACT_PREPARE] = act_prepare,     [ACT_COMMIT] = act_commit,
+    [ACT_CONNECT] = act_connect,     [ACT_SEND] = act_send,
+    [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_notice,
+    [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
+    [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
 };
 
 static void act(void *ctx, const struct action *action)
@@ -174,11 +187,12 @@ int shell_finish(const struct shell_end *end)
     return end->code;
 }
 
-/* The end waits for what is being written, which has deadlines of its own, and for sweepers. */
+/* The end waits for what is being written and for the last words to other nodes, which have
+ * deadlines of their own, and for sweepers. */
 static bool is_done(const struct shell *shell)
 {
     return shell->loop.is_over && !report_is_busy(&shell->report) &&
-           !record_is_busy(&shell->record) &&
+           !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
            (shell->attach.sweepers.running == 0 || shell->has_waited);
 }
 
@@ -237,6 +251,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     loop_on_settled(&shell->loop, on_settled);
     report_on_idle(&shell->report, stop_if_done, shell);
     record_on_idle(&shell->record, stop_if_done, shell);
+    cluster_on_idle(&shell->cluster, stop_if_done, shell);
     return true;
 }
 
@@ -276,6 +291,7 @@ static void finish(struct shell *shell)
     watch_end(&shell->end_wait);
     attach_free(&shell->attach);
     sigin_close(&shell->sigin);
+    cluster_free(&shell->cluster);
     report_free(&shell->report);
     record_free(&shell->record);
     jobs_free(&shell->jobs);
@@ -299,7 +315,8 @@ struct shell_end shell_run(const struct config *config, unsigned closed)
     struct err err;
     struct shell shell = {.config = config, .end = {.code = EXIT_OWN_ERROR}};
     shell.sigin.fd = shell.jobs.tty.fd = -1;
-    if (!init(&shell, closed, &err) || !open_attach(&shell, &err)) {
+    if (!init(&shell, closed, &err) || !open_attach(&shell, &err) ||
+        !cluster_open(&shell.cluster, config, &shell.loop, &err)) {
         log_error("start", "%s", err.text);
         finish(&shell);
         return shell.end;

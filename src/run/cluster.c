@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See cluster.h.
+ */
+#include "run/cluster.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/noderank.h"
+#include "link/peers.h"
+
+#include <errno.h>
+
+/* How long names may be looked up before the job has begun. */
+#define LOOK_UP_WAIT_NS (10 * NS_PER_S)
+/* The last words are read within a round trip, or by nobody; and they say only that we leave. */
+#define LAST_WORDS_WAIT_NS NS_PER_S
+
+_Static_assert(PEERS_CHIEF == CONN_CHIEF, "link and core number the connections alike");
+_Static_assert(PEERS_FIRST == CONN_FIRST, "link and core number the connections alike");
+
+bool cluster_settle_rank(struct config *config, struct err *err)
+{
+    if (config->cluster.node_rank >= 0)
+        return true;
+    size_t n = (size_t)config->cluster.nnodes;
+    config->cluster.node_rank = noderank_find(config->cluster.nodes, n, LOOK_UP_WAIT_NS, err);
+    return config->cluster.node_rank >= 0 ||
+           err_wrap(err, "cannot tell which of the %zu nodes this is", n);
+}
+
+/* --- what peers tells --- */
+
+static void on_up(void *ctx, int conn)
+{
+    struct cluster *cluster = ctx;
+    loop_post(cluster->loop, &(struct event){.type = EV_CHIEF_UP, .peer = {.conn = conn}});
+}
+
+static void on_message(void *ctx, int conn, const struct peermsg *msg)
+{
+    struct cluster *cluster = ctx;
+    loop_post(cluster->loop,
+              &(struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = conn, .msg = msg}});
+}
+
+static void on_down(void *ctx, int conn, const char *why)
+{
+    struct cluster *cluster = ctx;
+    log_debug("peers", "connection %d is closed: %s", conn, why);
+    loop_post(cluster->loop,
+              &(struct event){.type = EV_PEER_DOWN, .peer = {.conn = conn, .why = why}});
+}
+
+static void on_finished(void *ctx)
+{
+    struct cluster *cluster = ctx;
+    cluster->is_busy = false;
+    if (cluster->on_idle)
+        cluster->on_idle(cluster->ctx);
+}
+
+/* --- beginning and end --- */
+
+/* Where members look for node 0, and where it listens itself. */
+static bool take_addresses(struct cluster *cluster, const struct config *config,
+                           struct address *ret_bind, struct err *err)
+{
+    const char *chief = config->cluster.chief ? config->cluster.chief : config->cluster.nodes[0];
+    if (!address_parse(chief, config->cluster.port, &cluster->chief, err))
+        return false;
+    const char *bind = config->cluster.bind ? config->cluster.bind : chief;
+    return address_parse(bind, cluster->chief.port, ret_bind, err);
+}
+
+bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
+                  struct err *err)
+{
+    struct address bind;
+    if (config->cluster.nnodes == 1)
+        return true;
+    cluster->loop = loop;
+    if (!take_addresses(cluster, config, &bind, err))
+        return false;
+    struct peers_options options = {.base = loop->base,
+                                    .arg = cluster,
+                                    .on_up = on_up,
+                                    .on_message = on_message,
+                                    .on_down = on_down,
+                                    .on_finished = on_finished,
+                                    .silence_ns = config->cluster.heartbeat_timeout_ns,
+                                    .close_wait_ns = LAST_WORDS_WAIT_NS};
+    cluster->peers = peers_new(&options);
+    if (!cluster->peers)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    return config->cluster.node_rank != 0 || peers_listen(cluster->peers, &bind, err);
+}
+
+void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx)
+{
+    cluster->on_idle = on_idle;
+    cluster->ctx = ctx;
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    peers_free(cluster->peers);
+    *cluster = (struct cluster){0};
+}
+
+/* --- actions --- */
+
+void cluster_connect(struct cluster *cluster)
+{
+    peers_connect(cluster->peers, &cluster->chief);
+}
+
+void cluster_send(struct cluster *cluster, const struct action *action)
+{
+    peers_send(cluster->peers, action->peer.conn, action->peer.msg);
+}
+
+void cluster_close(struct cluster *cluster, const struct action *action)
+{
+    peers_close(cluster->peers, action->peer.conn);
+}
+
+void cluster_finish(struct cluster *cluster)
+{
+    if (!cluster->peers)
+        return;
+    cluster->is_busy = true;
+    peers_finish(cluster->peers);
+}
+
+bool cluster_is_busy(const struct cluster *cluster)
+{
+    return cluster->is_busy;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cluster: the other nodes of the job: the core's connections and messages, over link/peers.
+ *
+ * Posts EV_CHIEF_UP, EV_PEER_DOWN and EV_PEER_MESSAGE. On one node it does nothing and has nothing.
+ * Owns its memory and its sockets: cluster_free(). Main thread.
+ */
+#ifndef PCHRUN_RUN_CLUSTER_H
+#define PCHRUN_RUN_CLUSTER_H
+
+#include "base/address.h"
+#include "config/config.h"
+#include "run/loop.h"
+
+struct peers;
+
+struct cluster {
+    struct loop *loop;
+    struct peers *peers;  /* NULL: one node */
+    struct address chief; /* where members find node 0 */
+    bool is_busy;         /* the last words are still on their way */
+    void (*on_idle)(void *ctx);
+    void *ctx;
+};
+
+/* Sets `config->cluster.node_rank` where nobody gave it: the one entry of cluster.nodes that is
+ * local. Names are looked up for some seconds at most. False: none is, or several are. */
+MUST_CHECK bool cluster_settle_rank(struct config *config, struct err *err);
+
+/* Before EV_START, with the loop open. Node 0 listens from here on. */
+MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,
+                             struct loop *loop, struct err *err);
+/* Called when cluster_is_busy() has become false. */
+void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx);
+void cluster_free(struct cluster *cluster);
+
+/* ACT_CONNECT, ACT_SEND, ACT_CLOSE. */
+void cluster_connect(struct cluster *cluster);
+void cluster_send(struct cluster *cluster, const struct action *action);
+void cluster_close(struct cluster *cluster, const struct action *action);
+/* ACT_EXIT: sends what is queued and closes; nothing more is posted. */
+void cluster_finish(struct cluster *cluster);
+/* Has it been told to finish, and is not done yet? It ends by itself within a second. */
+bool cluster_is_busy(const struct cluster *cluster);
+
+#endif
