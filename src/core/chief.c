@@ -226,6 +226,9 @@ static void on_down(struct chief *chief, const struct event *event)
         return;
     peer->conn = CONN_NONE;
     peer->down_at = chief->out->now;
+    if (!peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE))
+        out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s",
+                chief_rank_of(chief, peer), peer->host, event->peer.why ? event->peer.why : "");
     chief->next_loss_at =
         clock_min(chief->next_loss_at, peer->down_at + chief->params->reconnect_ns);
     if (!chief->order.start) /* it may come back, or another in its place */

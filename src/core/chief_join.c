@@ -132,7 +132,7 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg)
     chief_note(chief, peer);
     welcome(chief, peer);
     chief->is_changed = true; /* it gets the order as it stands */
-    if (chief->params->nnodes > 1)
+    if (conn != CONN_SELF)
         out_log(chief->out, LOG_INFO, "join", "node %u (%s) %s, %d of %d", h->node_rank, h->host,
                 is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
     if (h->commit_step > chief->params->resume_step)

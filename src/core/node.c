@@ -403,6 +403,10 @@ void node_message(struct node *node, const struct peermsg *msg)
         take_order(node, msg);
         break;
     case UPLINK_WELCOME:
+        if (node->uplink.is_member)
+            out_log(node->out, LOG_INFO, "join", "%s as node %d of %d",
+                    node->state == NODE_WAITING ? "joined" : "back", node->params->node_rank,
+                    node->params->nnodes);
         if (msg->welcome.resume_step && node->state == NODE_WAITING)
             node->commit_step = msg->welcome.resume_step;
         node->has_roster = false;
@@ -440,14 +444,30 @@ static void on_chief_down(struct node *node, const struct event *event)
 
 /* --- time --- */
 
+/* Every node climbs the same ladder at the same time; node 0 tells of it. What had to be killed is
+ * told by the node that it happened on. */
+static void log_rung(struct node *node, const struct ladder_rung *rung)
+{
+    static const char *const targets[] = {[TARGET_CHILDREN] = "the commands",
+                                          [TARGET_RANKS] = "the ranks",
+                                          [TARGET_TREE] = "all that is left"};
+    enum log_level level = node->uplink.is_member ? LOG_DEBUG : LOG_INFO;
+    const char *name = sigabbrev_np(rung->signal);
+    if (rung->signal == SIGKILL)
+        level = LOG_WARN;
+    if (name)
+        out_log(node->out, level, "stop", "sending SIG%s to %s", name, targets[rung->target]);
+    else
+        out_log(node->out, level, "stop", "sending signal %d to %s", rung->signal,
+                targets[rung->target]);
+}
+
 static void climb(struct node *node)
 {
     struct ladder_rung rung;
     while (ladder_climb(&node->ladder, node->out->now, &rung)) {
         if (rung.signal) {
-            out_log(node->out, rung.signal == SIGKILL ? LOG_WARN : LOG_INFO, "stop",
-                    "sending %s to %s", rung.signal == SIGKILL ? "SIGKILL" : "a signal",
-                    rung.target == TARGET_TREE ? "all that is left" : "the processes");
+            log_rung(node, &rung);
             out_signal(node->out, rung.signal, rung.target);
         } else {
             out_log(node->out, LOG_ERROR, "stop",

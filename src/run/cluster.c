@@ -14,6 +14,8 @@
 #define LOOK_UP_WAIT_NS (10 * NS_PER_S)
 /* The last words are read within a round trip, or by nobody; and they say only that we leave. */
 #define LAST_WORDS_WAIT_NS NS_PER_S
+/* Nodes that are started together come within this time. */
+#define PATIENCE_NS NS_PER_S
 
 _Static_assert(PEERS_CHIEF == CONN_CHIEF, "link and core number the connections alike");
 _Static_assert(PEERS_FIRST == CONN_FIRST, "link and core number the connections alike");
@@ -33,6 +35,9 @@ bool cluster_settle_rank(struct config *config, struct err *err)
 static void on_up(void *ctx, int conn)
 {
     struct cluster *cluster = ctx;
+    cluster->was_up = true;
+    cluster->has_said_why = false;
+    cluster->down_since = CLOCK_NEVER;
     loop_post(cluster->loop, &(struct event){.type = EV_CHIEF_UP, .peer = {.conn = conn}});
 }
 
@@ -43,10 +48,25 @@ static void on_message(void *ctx, int conn, const struct peermsg *msg)
               &(struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = conn, .msg = msg}});
 }
 
+/* A node may try for minutes, many times a second at first: why it has no connection is said once,
+ * and not where nodes that start together only miss each other by a moment. */
+static void log_down(struct cluster *cluster, const char *why)
+{
+    bool is_news = !cluster->has_said_why;
+    if (is_news && cluster->was_up)
+        log_info("peers", "no connection to node 0: %s", why);
+    else if (is_news && clock_now_ns() - cluster->down_since >= PATIENCE_NS)
+        log_info("join", "waiting for node 0: %s", why);
+    else
+        is_news = false;
+    cluster->has_said_why = cluster->has_said_why || is_news;
+}
+
 static void on_down(void *ctx, int conn, const char *why)
 {
     struct cluster *cluster = ctx;
-    log_debug("peers", "connection %d is closed: %s", conn, why);
+    if (conn == CONN_CHIEF) /* of the others the core tells: it knows which nodes they are */
+        log_down(cluster, why);
     loop_post(cluster->loop,
               &(struct event){.type = EV_PEER_DOWN, .peer = {.conn = conn, .why = why}});
 }
@@ -79,6 +99,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
     if (config->cluster.nnodes == 1)
         return true;
     cluster->loop = loop;
+    cluster->down_since = clock_now_ns();
     if (!take_addresses(cluster, config, &bind, err))
         return false;
     struct peers_options options = {.base = loop->base,
@@ -92,7 +113,13 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
     cluster->peers = peers_new(&options);
     if (!cluster->peers)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    return config->cluster.node_rank != 0 || peers_listen(cluster->peers, &bind, err);
+    if (config->cluster.node_rank != 0)
+        return true;
+    if (!peers_listen(cluster->peers, &bind, err))
+        return false;
+    log_info("join", "waiting for the other %d nodes at %s, port %d", config->cluster.nnodes - 1,
+             bind.host, bind.port);
+    return true;
 }
 
 void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx)

@@ -18,7 +18,10 @@ struct cluster {
     struct loop *loop;
     struct peers *peers;  /* NULL: one node */
     struct address chief; /* where members find node 0 */
-    bool is_busy;         /* the last words are still on their way */
+    bool was_up;
+    int64_t down_since; /* a member has no connection; CLOCK_NEVER: it has one */
+    bool has_said_why;  /* since then */
+    bool is_busy;       /* the last words are still on their way */
     void (*on_idle)(void *ctx);
     void *ctx;
 };

@@ -137,6 +137,22 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
+/* Node 0 has said it when it was decided. Of the others those say it loudly that the reader has to
+ * look at: where it failed, and those that decided without node 0. */
+static void log_exit(const struct shell *shell, const struct action *action)
+{
+    struct core_report report;
+    core_report(shell->loop.core, &report);
+    enum log_level level = LOG_INFO;
+    if (shell->params.node_rank == 0)
+        level = LOG_DEBUG;
+    else if (report.first_cause.is_known || action->exit.outcome == OUTCOME_NODE_LOST ||
+             action->exit.outcome == OUTCOME_NOT_STARTED)
+        level = LOG_NOTICE;
+    log_line(level, "exit", "%d, %s: %s", action->exit.code, verdict_name(action->exit.outcome),
+             action->exit.text);
+}
+
 static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
@@ -146,9 +162,7 @@ static void act_exit(struct shell *shell, const struct action *action)
         shell->end.signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
-    /* Node 0 has said it when it was decided. */
-    log_line(shell->params.node_rank == 0 ? LOG_DEBUG : LOG_NOTICE, "exit", "%d, %s: %s",
-             action->exit.code, verdict_name(action->exit.outcome), action->exit.text);
+    log_exit(shell, action);
     loop_close_core(&shell->loop);
     cluster_finish(&shell->cluster);
     watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
