@@ -265,6 +265,15 @@ static int64_t loss_at(const struct chief *chief, const struct peer *peer)
     return clock_min(silent, peer->down_at + chief->params->reconnect_ns);
 }
 
+static void lose_silent(struct chief *chief, struct peer *peer)
+{
+    char text[32], why[96];
+    str_duration(chief->params->heartbeat_timeout_ns, text, sizeof text);
+    snprintf(why, sizeof why, "nothing was heard of it for %s", text);
+    lose(chief, peer,
+         peer->conn == CONN_NONE ? "its connection is closed and it did not come back" : why);
+}
+
 /* Looks at everybody, but only when somebody's time can have come: hearing from a node makes its
  * time later, so `next_loss_at` is never too late. */
 static void look_for_losses(struct chief *chief)
@@ -275,9 +284,7 @@ static void look_for_losses(struct chief *chief)
     for (int i = 1; i < chief->params->nnodes; i++) {
         struct peer *peer = &chief->peers[i];
         if (loss_at(chief, peer) <= chief->out->now)
-            lose(chief, peer,
-                 peer->conn == CONN_NONE ? "its connection is closed and it did not come back"
-                                         : "nothing was heard of it for too long");
+            lose_silent(chief, peer);
         chief->next_loss_at = clock_min(chief->next_loss_at, loss_at(chief, peer));
     }
 }

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several supervisors on loopback addresses, and a network between them that can be cut.
+
+Nodes: one job of 2 to 4 pchruns. Proxy: a TCP relay in front of node 0 that a test can cut or let
+swallow everything.
+"""
+
+import json
+import random
+import selectors
+import socket
+import threading
+
+from harness import DEADLINE, wait_until
+
+# Below the ports that the kernel gives to outgoing connections, so that none of those takes one.
+PORTS = range(20000, 29000)
+FAST = ["--cluster-heartbeat-interval", "200ms", "--cluster-heartbeat-timeout", "2s"]
+
+
+def free_port():
+    """A port that nobody has on any of the addresses that the nodes use."""
+    while True:
+        port = random.choice(PORTS)
+        try:
+            for host in range(1, 5):
+                with socket.socket() as s:
+                    s.bind((f"127.0.0.{host}", port))
+            return port
+        except OSError:
+            continue
+
+
+class Nodes:
+    """One job. options: of every node; start() adds those of one."""
+
+    def __init__(self, world, count, options=(), port=None):
+        self.world = world
+        self.count = count
+        self.port = port or free_port()
+        self.entries = ",".join(f"127.0.0.{i + 1}:{self.port}" for i in range(count))
+        self.options = [*FAST, *options]
+        self.jobs = {}
+
+    def launch(self, rank, *command, options=()):
+        """Starts a pchrun with this rank and command, which need not become a node of the job."""
+        return self.world.launch(
+            "--cluster-nodes", self.entries, "--node-rank", rank, "--report",
+            self.world.root / "report.{node_rank}.json", *self.options, *options, "--", *command)
+
+    def start(self, rank, *verbs, options=()):
+        """Starts a node over an actor."""
+        self.jobs[rank] = self.launch(rank, self.world.actor, *verbs, options=options)
+        return self.jobs[rank]
+
+    def start_all(self, *verbs, **special):
+        """Starts all nodes over actors; n2=[…] are the verbs of node 2. Waits until they run."""
+        for rank in range(self.count):
+            self.start(rank, "say", f"n{rank}", *special.get(f"n{rank}", verbs))
+        for rank in range(self.count):
+            self.world.events.wait(f"n{rank}")
+
+    def pid(self, rank):
+        """Of the actor."""
+        return self.world.events.wait(f"n{rank}")["pid"]
+
+    def say(self, rank, text, count=1):
+        """Waits until a node has said something."""
+        wait_until(lambda: self.jobs[rank].err.count(text) >= count,
+                   f"node {rank} to say {text!r} {count} times; it said: {self.jobs[rank].err}")
+
+    def finish(self, *ranks, deadline=DEADLINE):
+        """The exit code that all nodes (or these) have ended with."""
+        codes = {rank: self.jobs[rank].finish(deadline) for rank in ranks or sorted(self.jobs)}
+        said = "".join(self.jobs[rank].err for rank in codes)
+        assert len(set(codes.values())) == 1, f"{codes}; they said: {said}"
+        return codes.popitem()[1]
+
+    def report(self, rank):
+        return json.loads((self.world.root / f"report.{rank}.json").read_text())
+
+    def agreed(self, *keys):
+        """What the reports of all nodes say alike."""
+        reports = [self.report(rank) for rank in sorted(self.jobs)]
+        assert [r["node_rank"] for r in reports] == sorted(self.jobs)
+        views = [{key: r[key] for key in keys or (
+            "job", "attempt", "generation", "nnodes", "state", "outcome", "exit_code", "why")}
+            for r in reports]
+        assert all(view == views[0] for view in views), views
+        return views[0]
+
+
+class Proxy:
+    """Relays from `here` to `there`, both (host, port), in a thread of its own."""
+
+    def __init__(self, here, there):
+        self.there = there
+        self.lock = threading.Lock()
+        self.swallows = False
+        self.ends = False
+        self.selector = selectors.DefaultSelector()
+        self.listener = socket.create_server(here)
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        self.other = {}  # socket: its counterpart
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def cut(self):
+        """Closes all connections; new ones are relayed."""
+        with self.lock:
+            for end in list(self.other):
+                self._drop(end)
+
+    def swallow(self):
+        """From now on nothing gets through, and nobody is told."""
+        with self.lock:
+            self.swallows = True
+
+    def close(self):
+        self.ends = True
+        self.thread.join(DEADLINE)
+        self.cut()
+        self.listener.close()
+        self.selector.close()
+
+    def _drop(self, end):
+        for each in (end, self.other.get(end)):
+            if self.other.pop(each, None):
+                if each.fileno() in self.selector.get_map():
+                    self.selector.unregister(each)
+                each.close()
+
+    def _accept(self):
+        near, _ = self.listener.accept()
+        try:
+            far = socket.create_connection(self.there, 1)
+        except OSError:
+            near.close()
+            return
+        self.other[near], self.other[far] = far, near
+        for end in (near, far):
+            self.selector.register(end, selectors.EVENT_READ)
+
+    def _relay(self, end):
+        try:
+            data = end.recv(65536)
+            if data and not self.swallows:
+                self.other[end].sendall(data)
+        except OSError:
+            data = b""
+        if not data and not self.swallows:
+            self._drop(end)
+        elif not data:
+            self.selector.unregister(end)
+
+    def _run(self):
+        while not self.ends:
+            ready = [key.fileobj for key, _ in self.selector.select(0.02)]
+            with self.lock:
+                for end in ready:
+                    if end is self.listener:
+                        self._accept()
+                    elif end in self.other:
+                        self._relay(end)
+

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several nodes over TCP: the join, the common end, and what the network and the hosts do to it."""
+
+import os
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+from harness import children_of, is_alive, wait_until
+from nodes import Nodes, Proxy, free_port
+
+KILL, TERM, STOP, CONT = signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGCONT
+OWN_ERROR, PREEMPTED, NODE_LOST = 125, 42, 42
+# A node is lost after 2 s without connection, or without a word; then its processes are ended.
+LOST_WITHIN = 8
+
+
+@pytest.fixture
+def nodes(world):
+    return lambda count, *options, **more: Nodes(world, count, options, **more)
+
+
+# --- the join ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
+def test_nodes_join_in_any_order(world, nodes, order):
+    """Schedulers start nodes in no order. Nobody starts before all are there."""
+    three = nodes(3)
+    for rank in order[:2]:
+        three.start(rank, "say", f"n{rank}")
+    if 0 in order[:2]:
+        three.say(0, "2 of 3")
+    assert not world.events.all()
+    three.start(order[2], "say", f"n{order[2]}")
+    assert three.finish() == 0
+    assert {e["what"] for e in world.events.all()} == {"n0", "n1", "n2"}
+    assert three.agreed()["outcome"] == "completed"
+
+
+def test_node_0_comes_seconds_after_the_others(world, nodes):
+    """A container image that is pulled slowly. The others say what they wait for, once."""
+    three = nodes(3)
+    for rank in (1, 2):
+        three.start(rank, "say", "started")
+    for rank in (1, 2):
+        three.say(rank, f"waiting for node 0: cannot connect to 127.0.0.1:{three.port}: "
+                        "Connection refused")
+    assert not world.events.all()
+    three.start(0, "say", "started")
+    assert three.finish() == 0
+    assert three.jobs[1].err.count("waiting for node 0") == 1
+    assert len(world.events.all("started")) == 3
+
+
+def test_every_node_knows_its_place(world, nodes):
+    """Ranks count through the nodes, in their order."""
+    two = nodes(2, "-n", "2")
+    show = 'echo "$PCH_NODE_RANK/$PCH_NNODES $LOCAL_RANK $RANK/$WORLD_SIZE"'
+    for rank in (0, 1):
+        two.jobs[rank] = two.launch(rank, "sh", "-c", show)
+    assert two.finish() == 0
+    assert sorted(two.jobs[0].out.splitlines()) == ["0/2 0 0/4", "0/2 1 1/4"]
+    assert sorted(two.jobs[1].out.splitlines()) == ["1/2 0 2/4", "1/2 1 3/4"]
+
+
+def test_a_node_that_never_comes_is_named(world, nodes):
+    """A job that waits for ever for a broken host costs all the others."""
+    three = nodes(3, "--cluster-join-timeout", "1s")
+    for rank in (0, 2):
+        three.start(rank, "say", "started")
+    assert three.finish() == OWN_ERROR
+    for rank in (0, 2):
+        assert "1 of 3 nodes did not join: 1" in three.jobs[rank].err
+    assert three.agreed()["outcome"] == "not_started"
+    assert not world.events.all("started")
+
+
+def test_node_0_never_comes(world, nodes):
+    three = nodes(3, "--cluster-join-timeout", "1s")
+    for rank in (1, 2):
+        three.start(rank, "say", "started")
+    assert three.finish() == OWN_ERROR
+    assert "could not join the job: cannot connect to 127.0.0.1:" in three.jobs[1].err
+    assert not world.events.all("started")
+
+
+@pytest.mark.parametrize("option,value,words", [
+    ("--exit-preempted", "99", ["exit.preempted=99", "exit.preempted=42"]),
+    ("--job", "other", ['job "other"', 'this is "pchrun"']),
+    ("--cluster-heartbeat-interval", "300ms", ["cluster.heartbeat_interval=300ms",
+                                               "cluster.heartbeat_interval=200ms"]),
+], ids=["setting", "job", "time"])
+def test_a_node_that_is_set_up_differently_is_refused(nodes, option, value, words):
+    """Both values are named, on both sides; and the right one may still come."""
+    two = nodes(2)
+    two.start(0)
+    stranger = two.launch(1, "true", options=[option, value])
+    assert stranger.finish() == OWN_ERROR
+    for word in words:
+        assert word in stranger.err and word in two.jobs[0].err
+    two.start(1)
+    assert two.finish() == 0
+
+
+def test_a_job_of_another_size_is_refused(nodes):
+    two = nodes(2)
+    two.start(0)
+    stranger = nodes(3, port=two.port).launch(1, "true")
+    assert stranger.finish() == OWN_ERROR
+    assert "3 nodes" in stranger.err and "node 0 says 2" in stranger.err
+    two.start(1)
+    assert two.finish() == 0
+
+
+@pytest.mark.parametrize("when", ["joining", "running"])
+def test_two_nodes_with_one_rank(world, nodes, when):
+    """A copied command line. Which of two is the right one cannot be known: who was first stays,
+    and a job that runs already cannot trust its node any more."""
+    three = nodes(3)
+    for rank in (0, 1) if when == "joining" else (0, 1, 2):
+        three.start(rank, "say", f"n{rank}", "hold", world.hold("end"))
+    three.say(0, "2 of 3" if when == "joining" else "all 3 nodes are there")
+    if when == "running":
+        three.pid(1)
+    twin = three.launch(1, "true")
+    assert twin.finish() == OWN_ERROR
+    assert "two nodes with rank 1" in twin.err
+    if when == "joining":
+        three.start(2)
+        world.go_on("end")
+    assert three.finish() == (0 if when == "joining" else NODE_LOST)
+
+
+def test_the_node_rank_is_found(world):
+    """Only one entry is this machine: 203.0.113.0/24 is nobody's."""
+    job = world.launch("--cluster-nodes", "203.0.113.1,127.0.0.1", "--cluster-insecure",
+                       "--cluster-port", free_port(), "--cluster-join-timeout", "1s", "--", "true")
+    assert job.finish() == OWN_ERROR
+    assert re.search(r"pchrun\[1\].*could not join the job", job.err)
+
+
+def test_the_node_rank_cannot_be_found(world, nodes):
+    """On loopback every entry is this machine."""
+    job = world.launch("--cluster-nodes", "127.0.0.1,127.0.0.2", "--", "true")
+    assert job.finish() == OWN_ERROR
+    assert len(job.err_lines) == 1
+    for word in ("127.0.0.1 (127.0.0.1), 127.0.0.2 (127.0.0.2)", "give --node-rank"):
+        assert word in job.err
+
+
+def test_the_port_is_in_use(nodes):
+    """One line says who has it, and what to do."""
+    two = nodes(2)
+    with socket.create_server(("127.0.0.1", two.port)):
+        assert two.start(0).finish() == OWN_ERROR
+    line, = two.jobs[0].err_lines
+    for word in (f"127.0.0.1:{two.port}", "in use", f"pid {os.getpid()}", "cluster.port"):
+        assert word in line
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_notice_before_the_join(world, nodes, rank):
+    """Nothing was started, so there is nothing to save: all leave, ready to start again."""
+    three = nodes(3)
+    for each in (0, 1):
+        three.start(each, "say", "started")
+    three.say(1, "joined as node 1 of 3")
+    three.jobs[rank].send(TERM)
+    assert three.finish() == PREEMPTED
+    assert three.agreed()["outcome"] == "preempted"
+    assert not world.events.all("started")
+
+
+# --- the common end ------------------------------------------------------------------------------
+
+def test_who_is_done_waits_for_the_others(world, nodes):
+    """The first node to finish leaves with the last, and all with the same code."""
+    four = nodes(4)
+    four.start_all("hold", world.hold("end"), n2=["exit", "0"])
+    wait_until(lambda: not children_of(four.jobs[2].pid), "the end of node 2's actor")
+    first = four.pid(2)
+    wait_until(lambda: not is_alive(first), "its end")
+    assert all(job.process.poll() is None for job in four.jobs.values())
+    world.go_on("end")
+    assert four.finish() == 0
+    assert four.agreed()["why"] == "every process has ended with success"
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("verbs,code,how", [
+    (["exit", "7"], 7, "exit code 7"), (["die", "SEGV"], 139, "signal 11"),
+    (["exit", "42"], 42, "exit code 42"),
+], ids=["7", "SEGV", "42"])
+def test_a_failure_ends_all_with_its_code(world, nodes, rank, verbs, code, how):
+    """Whichever node's exit code the scheduler looks at, it is the cause."""
+    three = nodes(3)
+    three.start_all("pause", **{f"n{rank}": ["hold", world.hold("fail"), *verbs]})
+    world.go_on("fail")
+    assert three.finish() == code
+    agreed = three.agreed()
+    assert agreed["outcome"] == "failed"
+    assert agreed["why"].startswith(f"node {rank}: process {three.pid(rank)} ended with {how}")
+    for job in three.jobs.values():
+        assert agreed["why"] in job.err
+
+
+def test_a_command_that_is_not_there_ends_all(world, nodes):
+    """One host lacks the program."""
+    three = nodes(3)
+    for rank in (0, 2):
+        three.start(rank, "pause")
+    three.jobs[1] = three.launch(1, world.root / "none")
+    assert three.finish() == 127
+    assert "none" in three.agreed()["why"]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_notice_on_one_node_is_all_nodes_notice(nodes, rank):
+    """The program does not attach: it is handed the signal, on every node."""
+    three = nodes(3)
+    three.start_all("record", "TERM", "until", "TERM", "exit", "0")
+    three.jobs[rank].send(TERM)
+    assert three.finish() == PREEMPTED
+    assert three.agreed()["outcome"] == "preempted_unknown"
+    assert three.report(2)["notice"]["node_rank"] == rank
+    assert len(three.world.events.signals()) == 3
+
+
+# --- hosts that are lost -------------------------------------------------------------------------
+
+@pytest.mark.killed
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_supervisor_is_killed(nodes, rank):
+    """Its processes die with it; the others know within seconds, and end."""
+    three = nodes(3)
+    three.start_all("pause")
+    started = time.monotonic()
+    os.kill(three.jobs[rank].pid, KILL)
+    assert three.jobs.pop(rank).finish() == -KILL
+    orphan = three.pid(rank)
+    wait_until(lambda: not is_alive(orphan), "the end of its process")
+    assert three.finish() == NODE_LOST
+    assert time.monotonic() - started < LOST_WITHIN
+    assert three.agreed("outcome", "exit_code") == {"outcome": "node_lost", "exit_code": NODE_LOST}
+    for job in three.jobs.values():
+        assert f"node {rank} " in job.err and "lost" in job.err
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_supervisor_hangs(nodes, rank):
+    """A host that swaps itself to death. When it comes to its senses it ends, too."""
+    three = nodes(3)
+    three.start_all("pause")
+    hung = three.jobs.pop(rank)
+    started = time.monotonic()
+    os.kill(hung.pid, STOP)
+    assert three.finish() == NODE_LOST
+    assert 2 <= time.monotonic() - started < LOST_WITHIN
+    for job in three.jobs.values():
+        assert f"node {rank} " in job.err and "lost" in job.err
+    os.kill(hung.pid, CONT)
+    assert hung.finish() == NODE_LOST
+    assert "pchrun did not run for" in hung.err
+
+
+# --- the network ---------------------------------------------------------------------------------
+
+@pytest.fixture
+def far(nodes):
+    """Two nodes with a proxy between them."""
+    port = free_port()
+    two = nodes(2, port=free_port())
+    two.options += ["--cluster-bind", f"127.0.0.1:{port}"]
+    proxy = Proxy(("127.0.0.1", two.port), ("127.0.0.1", port))
+    yield two, proxy
+    proxy.close()
+
+
+def test_a_cut_connection_is_made_again(world, far):
+    """A switch that is restarted, three times: the job goes on."""
+    two, proxy = far
+    two.start_all("hold", world.hold("end"))
+    for count in (1, 2, 3):
+        proxy.cut()
+        two.say(0, "node 1 (", count=2 * count + 1)  # joined; each time: closed, back
+        two.say(1, "back as node 1 of 2", count=count)
+    world.go_on("end")
+    assert two.finish() == 0
+    assert two.jobs[1].err.count("no connection to node 0") == 3
+
+
+def test_a_failure_gets_through_after_a_cut(world, far):
+    """What was said into the broken connection is said again."""
+    two, proxy = far
+    two.start_all("pause", n1=["hold", world.hold("fail"), "exit", "9"])
+    proxy.cut()
+    world.go_on("fail")
+    assert two.finish() == 9
+
+
+def test_a_partition(far):
+    """A network that takes everything and delivers nothing: both sides end by themselves."""
+    two, proxy = far
+    two.start_all("pause")
+    started = time.monotonic()
+    proxy.swallow()
+    assert two.finish() == NODE_LOST
+    assert 2 <= time.monotonic() - started < LOST_WITHIN
+    assert "nothing was heard of the chief for 2s" in two.jobs[1].err
+    assert "nothing was heard of it for 2s" in two.jobs[0].err
+    assert two.agreed("outcome") == {"outcome": "node_lost"}
+
+
+GARBAGE = {"nothing": b"", "text": b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n", "zeros": bytes(100000),
+           "ones": b"\xff" * 100000, "tls": bytes.fromhex("16030100510100004d0303") + b"x" * 70}
+
+
+def test_garbage_on_the_port(world, nodes):
+    """A port scan, a health check: closed, said, and nothing else happens."""
+    two = nodes(2)
+    two.start_all("hold", world.hold("end"))
+    scanners = []
+    for data in GARBAGE.values():
+        scanners.append(socket.create_connection(("127.0.0.1", two.port), 5))
+        try:
+            scanners[-1].sendall(data)
+        except OSError:
+            assert len(data) > 1000  # it was closed before all was out
+    for scanner in scanners[1:]:
+        scanner.settimeout(5)
+        try:
+            assert scanner.recv(100) == b""
+        except ConnectionResetError:
+            pass
+    two.say(0, "closed a connection")
+    assert two.jobs[1].process.poll() is None
+    world.go_on("end")
+    assert two.finish() == 0
+    scanners[0].close()
+    for scanner in scanners[1:]:
+        scanner.close()
