@@ -96,7 +96,7 @@ class Proxy:
     def __init__(self, here, there):
         self.there = there
         self.lock = threading.Lock()
-        self.swallows = False
+        self.swallows = self.refuses = False
         self.ends = False
         self.selector = selectors.DefaultSelector()
         self.listener = socket.create_server(here)
@@ -110,6 +110,14 @@ class Proxy:
         with self.lock:
             for end in list(self.other):
                 self._drop(end)
+
+    def refuse(self):
+        """Closes all connections, and each new one, until restore()."""
+        self.refuses = True
+        self.cut()
+
+    def restore(self):
+        self.refuses = False
 
     def swallow(self):
         """From now on nothing gets through, and nobody is told."""
@@ -133,6 +141,8 @@ class Proxy:
     def _accept(self):
         near, _ = self.listener.accept()
         try:
+            if self.refuses:
+                raise ConnectionRefusedError
             far = socket.create_connection(self.there, 1)
         except OSError:
             near.close()

@@ -229,6 +229,64 @@ def test_a_notice_on_one_node_is_all_nodes_notice(nodes, rank):
     assert len(three.world.events.signals()) == 3
 
 
+# --- agreed saves --------------------------------------------------------------------------------
+
+SAVING = ["-n", "2", "--signals", "TERM=preempt,USR2=checkpoint"]
+
+
+def start_training(world, job, *options):
+    """Two ranks a node, each of which trains and saves through libpch, until it is told to leave.
+    Returns the step of a first commit, so all of them have begun."""
+    script = world.file("script", f"open\ntrain 0 1000000 2 {world.root}/ckpt\n")
+    job.options += [*SAVING, "--checkpoint-dir", world.root, *options]
+    for rank in range(job.count):
+        job.jobs[rank] = job.launch(rank, "sh", "-c",
+                                    f"exec {world.helpers}/pchclient < {script}")
+    for rank in range(job.count):
+        job.say(rank, "attach: rank", count=2)
+    job.jobs[job.count - 1].send(signal.SIGUSR2)
+    return committed(job, 1)
+
+
+def committed(job, count):
+    job.say(0, "is durable on every rank", count=count)
+    return int(re.findall(r"step (\d+) is durable", job.jobs[0].err)[count - 1])
+
+
+def saved_steps(job):
+    """The steps that the ranks of all nodes have saved, each with how many did."""
+    steps = [int(step) for node in job.jobs.values()
+             for step in re.findall(r"train saves (\d+)", node.out)]
+    return {step: steps.count(step) for step in steps}
+
+
+def test_all_ranks_save_one_step(world, nodes):
+    """The promise: whatever their skew, all save at the same step; and resume from it, together."""
+    three = nodes(3)
+    first = start_training(world, three)
+    three.jobs[1].send(TERM)
+    assert three.finish() == PREEMPTED
+    last = committed(three, 2)
+    assert first < last and saved_steps(three) == {first: 6, last: 6}
+    assert three.agreed()["outcome"] == "preempted"
+    again = nodes(3, *SAVING, "--checkpoint-dir", world.root)
+    for rank in range(3):
+        again.jobs[rank] = again.launch(rank, "sh", "-c", 'echo "$PCH_ATTEMPT $PCH_RESUME_STEP"')
+    assert again.finish() == 0
+    assert [job.out for job in again.jobs.values()] == [f"2 {last}\n" * 2] * 3
+
+
+def test_a_rank_that_cannot_save_holds_nobody_for_ever(world, nodes):
+    """One process is stuck: all leave by the end of the grace, and nothing half-saved counts."""
+    three = nodes(3)
+    first = start_training(world, three, "--grace", "3s")
+    os.kill(children_of(three.jobs[2].pid)[0], STOP)
+    three.jobs[1].send(TERM)
+    assert three.finish() == PREEMPTED
+    assert three.agreed()["outcome"] == "preempted_unsaved"
+    assert three.report(0)["commit"]["step"] == first
+
+
 # --- hosts that are lost -------------------------------------------------------------------------
 
 @pytest.mark.killed
@@ -301,16 +359,35 @@ def test_a_failure_gets_through_after_a_cut(world, far):
     assert two.finish() == 9
 
 
-def test_a_partition(far):
-    """A network that takes everything and delivers nothing: both sides end by themselves."""
+def test_a_notice_during_an_outage(world, far):
+    """It is told when the connection is back; nothing depends on that on which it would have been
+    told."""
+    two, proxy = far
+    first = start_training(world, two)
+    proxy.refuse()
+    two.say(0, "the connection is closed")
+    two.jobs[1].send(TERM)
+    two.say(1, "notice: SIGTERM")
+    proxy.restore()
+    assert two.finish() == PREEMPTED
+    last = committed(two, 2)
+    assert saved_steps(two) == {first: 4, last: 4}
+    assert two.agreed()["outcome"] == "preempted"
+
+
+@pytest.mark.parametrize("way,theirs,ours", [
+    ("swallow", "nothing was heard of the chief for 2s", "nothing was heard of it for 2s"),
+    ("refuse", "node 0 is lost: ", "its connection is closed and it did not come back"),
+])
+def test_a_partition(far, way, theirs, ours):
+    """A network that delivers nothing, and says so or not: both sides end by themselves."""
     two, proxy = far
     two.start_all("pause")
     started = time.monotonic()
-    proxy.swallow()
+    getattr(proxy, way)()
     assert two.finish() == NODE_LOST
-    assert 2 <= time.monotonic() - started < LOST_WITHIN
-    assert "nothing was heard of the chief for 2s" in two.jobs[1].err
-    assert "nothing was heard of it for 2s" in two.jobs[0].err
+    assert time.monotonic() - started < LOST_WITHIN
+    assert theirs in two.jobs[1].err and ours in two.jobs[0].err
     assert two.agreed("outcome") == {"outcome": "node_lost"}
 
 
