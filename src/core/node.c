@@ -126,6 +126,8 @@ static void stop_alone(struct node *node, enum outcome outcome, int code, const 
                             .why = why,
                             .manner = MANNER_STOP,
                             .deadline = node->notice.deadline};
+    if (node->state < NODE_STOPPING)
+        out_log(node->out, LOG_NOTICE, "end", "%s: %s", verdict_name(outcome), why);
     stop(node, &ending);
 }
 

@@ -117,7 +117,8 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
         return true;
     if (!peers_listen(cluster->peers, &bind, err))
         return false;
-    log_info("join", "waiting for the other %d nodes at %s, port %d", config->cluster.nnodes - 1,
+    int others = config->cluster.nnodes - 1;
+    log_info("join", "waiting for %d other node%s at %s, port %d", others, others == 1 ? "" : "s",
              bind.host, bind.port);
     return true;
 }

@@ -137,8 +137,8 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
-/* Node 0 has said it when it was decided. Of the others those say it loudly that the reader has to
- * look at: where it failed, and those that decided without node 0. */
+/* Who decided it has said it then. Of the others the one says it loudly on which it failed: the
+ * reader has to look there. */
 static void log_exit(const struct shell *shell, const struct action *action)
 {
     struct core_report report;
@@ -146,8 +146,7 @@ static void log_exit(const struct shell *shell, const struct action *action)
     enum log_level level = LOG_INFO;
     if (shell->params.node_rank == 0)
         level = LOG_DEBUG;
-    else if (report.first_cause.is_known || action->exit.outcome == OUTCOME_NODE_LOST ||
-             action->exit.outcome == OUTCOME_NOT_STARTED)
+    else if (report.first_cause.is_known)
         level = LOG_NOTICE;
     log_line(level, "exit", "%d, %s: %s", action->exit.code, verdict_name(action->exit.outcome),
              action->exit.text);
