@@ -115,8 +115,9 @@ const struct option options[] = {
         .max = PATH_LEN,
         .help = "where sockets live while the job runs",
         .manual =
-            "The directory for sockets.\nUnset: the first of\n.Ev XDG_RUNTIME_DIR , TMPDIR ,\n"
-            ".Pa /tmp\nand\n.Pa /dev/shm\nthat works.",
+            "The directory for sockets.\nOne that cannot be used is an error; its path may have 86 "
+            "bytes, since that of a socket is short.\nUnset: the first of\n"
+            ".Ev XDG_RUNTIME_DIR , TMPDIR ,\n.Pa /tmp\nand\n.Pa /dev/shm\nthat works.",
     },
     {
         .key = "state_dir",

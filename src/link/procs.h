@@ -44,7 +44,7 @@ struct procs_calls {
 };
 
 struct procs_options {
-    const char *run_dir; /* where to make the private directory first, NULL: see rundir.h */
+    const char *run_dir; /* where to make the private directory, NULL: see rundir.h */
     /* Where processes make their scratch directories: the checkpoints' directory, since they are to
      * be renamed into it; of one job only. NULL: the private one. */
     const char *scratch_dir;

@@ -4,7 +4,6 @@
 #include "link/rundir.h"
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/str.h"
 
 #include <dirent.h>
@@ -19,9 +18,6 @@
 #include <unistd.h>
 
 enum { STALE_MAX = 64 };
-
-/* What a directory of ours adds to its base: "/pchrun.XXXXXX/socket". */
-#define ADDED_LEN (sizeof "/" RUNDIR_PREFIX "XXXXXX/socket" - 1)
 
 static void path_in(const char *dir, const char *name, char ret[PATH_MAX])
 {
@@ -73,9 +69,9 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
     struct rundir dir = {.lock = -1};
     if (base[0] != '/')
         return err_set(err, ERR_USAGE, 0, "%s is not an absolute path", base);
-    if (!str_copy(dir.base, sizeof dir.base - ADDED_LEN, base))
+    if (!str_copy(dir.base, RUNDIR_BASE_MAX + 1, base))
         return err_set(err, ERR_USAGE, 0, "%s is too long for a Unix socket's path (%zu at most)",
-                       base, sizeof dir.base - ADDED_LEN - 1);
+                       base, RUNDIR_BASE_MAX);
     str_copy(dir.path, sizeof dir.path, base);
     str_addf(dir.path, sizeof dir.path, "/" RUNDIR_PREFIX "XXXXXX");
     if (!mkdtemp(dir.path))
@@ -94,18 +90,27 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
     return true;
 }
 
+/* What was asked for by name is taken or refused; only what is our own idea may be passed over. */
+static bool make_wanted(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
+{
+    if (make_in(wanted, ret, ret_listen, err))
+        return true;
+    err_wrap(err, "run_dir cannot be used (name another, or leave it out)");
+    return false;
+}
+
 bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
 {
-    const char *bases[] = {wanted, getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
+    const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
     char tried[sizeof err->text] = "";
+    if (wanted)
+        return make_wanted(wanted, ret, ret_listen, err);
     for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
         struct err why;
         if (!bases[i] || !bases[i][0])
             continue;
         if (make_in(bases[i], ret, ret_listen, &why))
             return true;
-        if (i == 0)
-            log_warn("procs", "run_dir cannot be used (%s); trying others", why.text);
         str_addf(tried, sizeof tried, "%s%s", tried[0] ? "; " : "", why.text);
     }
     return err_set(err, ERR_SYSTEM, 0,

@@ -15,6 +15,9 @@
 #include <sys/un.h>
 
 #define RUNDIR_PREFIX "pchrun."
+/* The longest directory in which the path of the socket, "/pchrun.XXXXXX/socket", still fits. */
+#define RUNDIR_BASE_MAX \
+    (sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof "/" RUNDIR_PREFIX "XXXXXX/socket")
 
 struct rundir {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -22,10 +25,10 @@ struct rundir {
     int lock; /* -1: there is none */
 };
 
-/* Tries, in this order, `wanted` (may be NULL), XDG_RUNTIME_DIR, TMPDIR, /tmp and /dev/shm; takes
- * the first in which a directory can be made and a Unix socket be bound, listening at *ret_listen
- * (SOCK_SEQPACKET, non-blocking, mode 0600) as `<path>/socket`. The error names every one that was
- * tried. */
+/* Makes a directory in `wanted` and binds a Unix socket in it, listening at *ret_listen
+ * (SOCK_SEQPACKET, non-blocking, mode 0600) as `<path>/socket`. `wanted` NULL: in the first of
+ * XDG_RUNTIME_DIR, TMPDIR, /tmp and /dev/shm where that succeeds; the error then names every one
+ * that was tried. */
 MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen,
                             struct err *err);
 /* The socket's path. Lives as long as the rundir. */

@@ -283,14 +283,16 @@ static bool open_attach(struct shell *shell, struct err *err)
 {
     shell->attach.record = &shell->record;
     shell->children.record = &shell->record;
-    if (!loop_open(&shell->loop, err) || !record_open(&shell->record, &shell->loop, err) ||
+    if (!loop_open(&shell->loop, err) ||
         !attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))
         return false;
     shell->children.socket = attach_socket(&shell->attach);
     shell->attach.sweepers.on_idle = stop_if_done;
     shell->attach.sweepers.ctx = shell;
     shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
-    return watch_clock(&shell->end_wait, shell->loop.base, err);
+    /* The record last: it notes that the attempt has begun. */
+    return watch_clock(&shell->end_wait, shell->loop.base, err) &&
+           record_open(&shell->record, &shell->loop, err);
 }
 
 static bool run_loop(struct shell *shell, struct err *err)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "link/rundir.h"
 #include "wire/gate.h"
 #include "wire/page.h"
 #include "world.h"
@@ -455,23 +456,65 @@ static void expect_dir(const char *run_dir, const char *expected)
     procs_free(procs);
 }
 
+/* Nothing is passed over in silence that was asked for by name. */
+static void expect_no_dir(const char *run_dir, const char *why)
+{
+    struct err err = {0};
+    struct procs_calls calls = {.sweep = do_sweep};
+    struct procs_options options = {.run_dir = run_dir};
+    cr_expect_null(procs_new(world.base, &options, &calls, &err), "%s is taken", run_dir);
+    cr_expect(str_starts(err.text, "run_dir cannot be used"), "%s", err.text);
+    cr_expect(strstr(err.text, run_dir) && strstr(err.text, why), "%s", err.text);
+}
+
+static void make_file(const char *path)
+{
+    close(open(path, O_CREAT | O_CLOEXEC, 0600));
+}
+
+/* Adds slashes up to this length. */
+static void make_long(char *path, size_t len)
+{
+    memset(path + strlen(path), '/', len - strlen(path));
+    path[len] = '\0';
+}
+
 Test(procs, the_first_directory_that_works_is_taken)
 {
-    char wrong[128], deep[200];
-    snprintf(wrong, sizeof wrong, "%s/file", world.dir);
-    close(open(wrong, O_CREAT | O_CLOEXEC, 0600));
-    memset(deep, 'd', sizeof deep - 1);
-    deep[0] = '/';
-    deep[sizeof deep - 1] = '\0';
-    setenv("TMPDIR", world.dir, 1);
-    setenv("XDG_RUNTIME_DIR", "relative", 1);
+    char file[128], deep[200] = "/tmp";
+    snprintf(file, sizeof file, "%s/file", world.dir);
+    make_file(file);
+    make_long(deep, sizeof deep - 1);
+    const char *wrong[] = {"relative", "", "/nonexistent", deep, file};
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        setenv("XDG_RUNTIME_DIR", wrong[i], 1);
+        setenv("TMPDIR", world.dir, 1);
+        expect_dir(NULL, world.dir);
+        setenv("TMPDIR", wrong[i], 1);
+        expect_dir(NULL, "/tmp/pchrun.");
+    }
+    setenv("XDG_RUNTIME_DIR", world.dir, 1);
     expect_dir(NULL, world.dir);
-    expect_dir(wrong, world.dir);
-    expect_dir("/nonexistent", world.dir);
-    expect_dir(deep, world.dir);
+    unsetenv("XDG_RUNTIME_DIR");
     unsetenv("TMPDIR");
-    expect_dir(wrong, "/tmp/pchrun.");
-    unlink(wrong);
+    expect_dir(NULL, "/tmp/pchrun.");
+    unlink(file);
+}
+
+Test(procs, a_directory_named_by_the_user_works_or_is_an_error)
+{
+    char file[128], deep[200] = "/tmp";
+    snprintf(file, sizeof file, "%s/file", world.dir);
+    make_file(file);
+    setenv("TMPDIR", world.dir, 1);
+    expect_no_dir(file, "Not a directory");
+    expect_no_dir("/nonexistent", "No such file or directory");
+    expect_no_dir("relative", "not an absolute path");
+    unlink(file);
+    make_long(deep, RUNDIR_BASE_MAX);
+    expect_dir(deep, "/tmp/");
+    make_long(deep, RUNDIR_BASE_MAX + 1);
+    expect_no_dir(deep, "too long");
 }
 
 Test(procs, umask_does_not_shut_us_out)
