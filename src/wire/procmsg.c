@@ -5,6 +5,7 @@
 #include "wire/procmsg.h"
 
 #include "wire/bytes.h"
+#include "wire/gate.h"
 
 #include <stddef.h>
 
@@ -133,9 +134,10 @@ size_t procmsg_encode(const struct procmsg *msg, uint8_t *data, size_t cap)
 /* What no sensible sender says, whatever the type. */
 static bool is_in_range(const struct procmsg *m)
 {
-    return m->rank >= PROCMSG_UNKNOWN && m->local_rank >= PROCMSG_UNKNOWN &&
-           m->world_size >= PROCMSG_UNKNOWN && m->local_world_size >= PROCMSG_UNKNOWN &&
-           m->wants_answer <= 1 && m->action <= PROC_EXIT && m->committed <= 1;
+    return m->step < GATE_STEP_MAX && m->rank >= PROCMSG_UNKNOWN &&
+           m->local_rank >= PROCMSG_UNKNOWN && m->world_size >= PROCMSG_UNKNOWN &&
+           m->local_world_size >= PROCMSG_UNKNOWN && m->wants_answer <= 1 &&
+           m->action <= PROC_EXIT && m->committed <= 1;
 }
 
 bool procmsg_decode(const struct frame *frame, struct procmsg *ret)

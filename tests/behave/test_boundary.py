@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What comes from outside must not stop the supervision: CHECKLIST.md lines 32 (in part), 36-38."""
 
+import errno
 import fcntl
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from client import ATTACH, REFUSED, WELCOME, attach_frame, connect, frame, receive
 from harness import children_of, is_alive, stat_fields, status_of, wait_until
 
 CLIENT = Path(__file__).with_name("client.py")
@@ -121,7 +123,7 @@ def held(world):
     def start(*options, **more):
         job = world.act("record", "all", "say", "ready", "until", "USR1", "exit", "5",
                         options=options, **more)
-        actor = world.events.wait("ready")["pid"]
+        actor = world.events.wait("ready", count=len(world.jobs))["pid"]
         entries = Path(f"/proc/{actor}/environ").read_bytes().split(b"\0")
         job.socket = Path([e for e in entries if e.startswith(b"PCH_SOCKET=")][0][11:].decode())
         return job
@@ -138,10 +140,11 @@ def cpu_ticks(pid):
     return sum(map(int, stat_fields(pid)[11:13]))
 
 
-def connect(path):
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.connect(str(path))
-    return client
+def expect_refused(client):
+    """REFUSED says why in words, and the connection ends."""
+    kind, payload, fds = receive(client)
+    assert (kind, fds) == (REFUSED, []) and b"protocol" in payload
+    assert receive(client)[0] is None
 
 
 def test_line_37_the_socket_is_private(held):
@@ -153,12 +156,15 @@ def test_line_37_the_socket_is_private(held):
     assert not job.socket.exists() and not job.socket.parent.exists()
 
 
-def test_line_37_two_jobs_in_one_folder(world, held):
+def test_line_37_two_jobs_in_one_folder(held):
     """Neither takes the other's socket."""
     one, two = held(), held()
-    assert one.socket != two.socket
+    assert one.socket != two.socket and one.socket.parent.parent == two.socket.parent.parent
     end(one)
     assert two.socket.exists()
+    with connect(str(two.socket)) as client:
+        client.send(b"hello")
+        expect_refused(client)
     end(two)
 
 
@@ -178,13 +184,18 @@ def test_line_37_a_path_too_long_for_a_socket(world, held, long):
 
 
 GARBAGE = {
-    "nothing": b"", "text": b"GET / HTTP/1.1\r\n\r\n", "zeros": bytes(64),
-    "magic and too long": b"\x50\x50\x01\x01\xff\xff\xff\xff" + bytes(64),
-    "a wrong version": b"\x50\x50\x63\x01\x00\x00\x00\x00",
-    "a wrong type": b"\x50\x50\x01\xee\x00\x00\x00\x00",
-    "a short ATTACH": b"\x50\x50\x01\x01\x02\x00\x00\x00\x00\x00",
-    "half a header": b"\x50\x50\x01",
+    "text": b"GET / HTTP/1.1\r\n\r\n", "zeros": bytes(64),
+    "a length beyond all bounds": frame(ATTACH)[:4] + b"\xff\xff\xff\xff" + bytes(64),
+    "another version": frame(ATTACH)[:2] + b"\x63" + attach_frame()[3:],
+    "an unknown type": frame(0xee),
+    "a short ATTACH": frame(ATTACH, b"\0\0"),
+    "a long ATTACH": attach_frame() + b"\0",
+    "a step that no gate can hold": attach_frame(step=2**48),
+    "half a header": frame(ATTACH)[:3],
+    "longer than any frame": bytes(100000),
     "random": bytes((i * 167 + 13) % 256 for i in range(4096)),
+    "what only a supervisor says": frame(67),
+    "a word before ATTACH": frame(10),
 }
 
 
@@ -192,15 +203,21 @@ GARBAGE = {
 def test_line_37_garbage_on_the_socket(held, data):
     """Versions and lengths are checked before anything is looked at."""
     job = held()
-    with connect(job.socket) as client:
-        client.sendall(data)
-        client.shutdown(socket.SHUT_WR)
-        client.settimeout(10)
-        try:
-            while client.recv(4096):
-                pass
-        except ConnectionResetError:
-            pass
+    with connect(str(job.socket)) as client:
+        client.send(data)
+        expect_refused(client)
+    end(job)
+
+
+@pytest.mark.parametrize("data", [b"", attach_frame()], ids=["nothing", "ATTACH"])
+def test_line_37_a_process_that_hangs_up(held, data):
+    """It is gone before it could be answered; the next one is welcome all the same."""
+    job = held()
+    with connect(str(job.socket)) as client:
+        client.send(data)
+    with connect(str(job.socket)) as client:
+        client.send(attach_frame())
+        assert receive(client)[0] == WELCOME
     end(job)
 
 
@@ -210,12 +227,8 @@ def test_line_37_more_connections_than_descriptors(world, held):
     job = held(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
     clients = []
     for _ in range(60):
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        client.setblocking(False)
-        try:
-            client.connect(str(job.socket))
-        except BlockingIOError:
-            pass
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client.connect(str(job.socket))
         clients.append(client)
     job.send(signal.SIGUSR2)  # forwarded all the same
     world.events.wait("signal", name="USR2")
@@ -224,30 +237,72 @@ def test_line_37_more_connections_than_descriptors(world, held):
     assert cpu_ticks(job.pid) - before < 20
     for client in clients:
         client.close()
+    with connect(str(job.socket)) as client:
+        client.send(attach_frame())
+        assert receive(client)[0] == WELCOME
     end(job)
 
 
-def test_line_38_an_attached_process_that_does_harm(world):
-    """The page is written by an untrusted, perhaps dead process: it can neither shrink the memory
-    under us (SIGBUS) nor write what is ours, and no step that it stores makes us stumble."""
-    out = world.root / "client.json"
-    job = world.launch("-n", "1", "--", sys.executable, "-I", CLIENT, out)
+@pytest.fixture
+def harm(world):
+    """Runs client.py below pchrun; returns the job, and what the client tells."""
+    def start(*ways, options=()):
+        out = world.root / "client.json"
+        job = world.launch("-n", "1", "--report", world.root / "report", *options, "--",
+                           sys.executable, "-I", CLIENT, out, *ways)
+        wait_until(lambda: out.exists() or job.process.poll() is not None, "the client")
+        return job, json.loads(out.read_text())
+    return start
+
+
+def expect_failed(world, job):
+    """The client's own code, and a report that can be read."""
     assert job.finish() == 5
-    told = json.loads(out.read_text())
-    assert told["welcome"] == 65 and told["fds"] >= 1
-    assert told["shrink"] and told["grow"], told
-    assert told["write_supervisor_page"], told
-    assert told["write_own_page"] == 0
+    report = json.loads((world.root / "report").read_text())
+    assert (report["outcome"], report["first_cause"]["code"]) == ("failed", 5)
+    assert report["commit"] is None
 
 
-def test_line_38_a_notice_while_the_page_holds_nonsense(world):
-    """The agreement reads that step. The round ends at its deadline, and so does the job."""
-    out = world.root / "client.json"
-    job = world.launch("-n", "1", "--grace", "2s", "--stop-term-wait", "300ms", "--stop-exit-wait",
-                       "300ms", "--", sys.executable, "-I", CLIENT, out, "stay")
-    wait_until(out.exists, "the client")
+def test_line_38_an_attached_process_that_does_harm(world, harm):
+    """The page is written by an untrusted, perhaps dead process: it can neither shrink the memory
+    under us (SIGBUS) nor write what is ours."""
+    job, told = harm("pages")
+    expect_failed(world, job)
+    assert (told["kind"], told["fds"], told["magic"]) == (WELCOME, 2, "1PCH")
+    assert set(told["supervisor"].values()) == set(told["own"].values()) == {errno.EPERM}
+    assert set(told["written"].values()) <= {errno.EPERM, errno.EACCES}
+    assert told["unharmed"]
+    assert (told["own_written"], told["own_step"]) == (0, 7)
+
+
+@pytest.mark.parametrize("way", ["nonsense", "liar"])
+def test_line_38_nothing_that_a_process_says_is_believed(world, harm, way):
+    """Steps beyond all bounds in its page, rounds that never were on its socket."""
+    job, told = harm(way)
+    assert (told["kind"], told["fds"]) == (WELCOME, 2)
+    expect_failed(world, job)
+    assert "\x1b" not in job.err
+
+
+def test_line_38_a_process_that_speaks_for_the_supervisor(world, harm):
+    """It is cut off at once; what becomes of it is its own affair."""
+    job, told = harm("rude")
+    assert told["ended"]
+    expect_failed(world, job)
+    assert "breaks the protocol" in job.err
+
+
+@pytest.mark.parametrize("way", ["nonsense", "liar"])
+def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
+    """The agreement reads that step. The round fails or ends at its deadline, and so does the
+    job, with nothing committed."""
+    job, _ = harm(way, "stay", options=["--grace", "2s", "--stop-term-wait", "300ms",
+                                        "--stop-exit-wait", "300ms",
+                                        "--exit-preempted-unsaved", "45"])
     os.kill(job.pid, signal.SIGTERM)
-    assert job.finish(12) == 42
+    assert job.finish(12) == 45
+    report = json.loads((world.root / "report").read_text())
+    assert (report["outcome"], report["commit"]) == ("preempted_unsaved", None)
 
 
 def test_line_32_a_program_that_cannot_be_killed_at_once(world):

@@ -159,7 +159,7 @@ static void any_status(struct peer_status *s)
     ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->life, LIFE_GONE), UP_TO(s->vote, VOTE_NACK);
     UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached), ANY(s->saved), ANY(s->ended);
     ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->prepared, 1),
-        UP_TO(s->stepped, 1), ANY(s->done), UP_TO(s->all_wait, 1);
+        UP_TO(s->stepped, 1), ANY(s->live), ANY(s->done), UP_TO(s->all_wait, 1);
     ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->first_step);
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
@@ -226,7 +226,8 @@ static void any_proc_fields(struct procmsg *m)
         ANY(m->first_step), ANY(m->stride), ANY(m->last_step), ANY(m->flags);
     if (t == PROCMSG_WAITING)
         ANY(m->word);
-    if (t == PROCMSG_SERVING || t == PROCMSG_SAVED || t == PROCMSG_SAVE_FAILED || t == PROCMSG_HELD)
+    if (t == PROCMSG_SERVING || t == PROCMSG_SAVED || t == PROCMSG_SAVE_FAILED ||
+        t == PROCMSG_HELD || t == PROCMSG_WELCOME)
         ANY(m->tag);
     if (t == PROCMSG_NOTICE || t == PROCMSG_ERROR || t == PROCMSG_WELCOME)
         ANY(m->number);
@@ -241,7 +242,7 @@ static void any_proc_fields(struct procmsg *m)
         ANY_TEXT(m->path);
     if (t != PROCMSG_NOTICE && t != PROCMSG_ERROR && t != PROCMSG_SCRATCH && t != PROCMSG_LOOK &&
         t != PROCMSG_REFUSED && t != PROCMSG_SCRATCH_DIR)
-        ANY(m->step);
+        UP_TO(m->step, GATE_STEP_MAX - 1);
 }
 
 static struct procmsg any_procmsg(uint8_t type)
@@ -501,6 +502,9 @@ Test(procmsg, ranges)
     cr_assert(PROC(PROCMSG_ANSWER, .action = PROC_EXIT) && !PROC(PROCMSG_ANSWER, .action = 2));
     cr_assert(PROC(PROCMSG_ANSWER, .committed = 1) && !PROC(PROCMSG_ANSWER, .committed = 2));
     cr_assert(PROC(PROCMSG_SAVED, .wants_answer = 1) && !PROC(PROCMSG_SAVED, .wants_answer = 2));
+    cr_assert(PROC(PROCMSG_SAVED, .step = GATE_STEP_MAX - 1));
+    cr_assert(!PROC(PROCMSG_SAVED, .step = GATE_STEP_MAX) &&
+              !PROC(PROCMSG_DONE, .step = INT64_MAX));
     struct procmsg msg = {.type = PROCMSG_DONE}, got;
     uint8_t data[ENCODED_MAX];
     struct frame frame = parse(FRAME_PROC, data, procmsg_encode(&msg, data, sizeof data));
@@ -525,12 +529,12 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104c10000000100000002000000030000000400000005000000000000000600000000000000"
-        "010201010700080009000a000b000c000101001e00010d000000000000000e000000000000000f00"
-        "00000000000010000000000000001100000000000000120000000000000013000000000000001400"
-        "00000300302d3317000000000000001800000001e7ffffffffffffff010200000007005349475445"
-        "524d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000040064696564040066756c"
-        "6c",
+        "43500104c30000000100000002000000030000000400000005000000000000000600000000000000"
+        "010201010700080009000a000b000c000101001d001e00010d000000000000000e00000000000000"
+        "0f000000000000001000000000000000110000000000000012000000000000001300000000000000"
+        "140000000300302d3317000000000000001800000001e7ffffffffffffff01020000000700534947"
+        "5445524d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000040064696564040066"
+        "756c6c",
     [PEERMSG_ORDER] =
         "435001055a0000000100000002000000030000000400000005000000000000000100020101060000"
         "0000000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000"
@@ -552,8 +556,8 @@ static const char *const golden_proc[] = {
     [PROCMSG_DONE] = "50500109080000000400000000000000",
     [PROCMSG_SCRATCH] = "5050010a00000000",
     [PROCMSG_WELCOME] =
-        "505001412b000000010000000200000003000000ffffffff0400000000000000f6ffffffffffffff"
-        "0b00000005002f636b7074",
+        "505001412f000000010000000200000003000000ffffffff040000000000000009000000f6ffffff"
+        "ffffffff0b00000005002f636b7074",
     [PROCMSG_REFUSED] = "5050014206000000040066756c6c",
     [PROCMSG_LOOK] = "5050014300000000",
     [PROCMSG_ANSWER] = "505001440b0000000400000000000000010100",
@@ -587,6 +591,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .mismatch = 1,
                                         .prepared = 1,
                                         .stepped = 0,
+                                        .live = 29,
                                         .done = 30,
                                         .all_wait = 1,
                                         .saved_step = 13,
