@@ -57,6 +57,14 @@ static unsigned utf8_len(const unsigned char *s)
     return len;
 }
 
+bool writer_is_utf8(const char *text)
+{
+    unsigned len = 1;
+    while (*text && (len = utf8_len((const unsigned char *)text)) > 0)
+        text += len;
+    return len > 0;
+}
+
 static void put_char(struct writer *w, const char *s, unsigned len)
 {
     static const char replacement[] = "\xef\xbf\xbd";

@@ -47,6 +47,9 @@ void writer_int(struct writer *w, const char *key, int64_t value);
 void writer_bool(struct writer *w, const char *key, bool value);
 void writer_null(struct writer *w, const char *key);
 
+/* Would writer_text() write it as it is? */
+bool writer_is_utf8(const char *text);
+
 /* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the
  * newline, not the NUL. It lives until writer_free(). NULL: it has failed. */
 MUST_CHECK const char *writer_done(struct writer *w, size_t *ret_len);

@@ -218,6 +218,11 @@ bool statefile_is_busy(const struct statefile *file)
     return file->writer.pid != 0;
 }
 
+bool statefile_is_stuck(const struct statefile *file)
+{
+    return file->writer.pid != 0 && file->is_given_up;
+}
+
 void statefile_give_up(struct statefile *file)
 {
     struct err err;

@@ -48,6 +48,8 @@ void statefile_free(struct statefile *file);
 MUST_CHECK bool statefile_write(struct statefile *file, uint64_t tag, const void *data, size_t len,
                                 struct err *err);
 bool statefile_is_busy(const struct statefile *file);
+/* Its writer was given up, and has not ended. */
+bool statefile_is_stuck(const struct statefile *file);
 /* Kills the writer and tells fn at once. What waits is written when the writer has been reaped, and
  * one that sits in a dead file system may never be. */
 void statefile_give_up(struct statefile *file);

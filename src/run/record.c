@@ -7,16 +7,29 @@
 #include "base/log.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define RECORD_MAX    (4 * 1024 * 1024)
+#define RECORD_MAX    STATEFILE_MAX
 #define WRITE_WAIT_NS (10 * NS_PER_S)
+
+uint64_t record_resume_step(const struct record *record)
+{
+    return record->ncommits ? record->commits[record->ncommits - 1].step : 0;
+}
+
+/* For one more commit; at most `keep` are to be there with it. */
+static void make_room(struct record *record, int keep)
+{
+    while (record->ncommits >= keep)
+        memmove(record->commits, record->commits + 1,
+                (size_t)--record->ncommits * sizeof record->commits[0]);
+}
 
 /* --- reading --- */
 
@@ -44,43 +57,78 @@ static struct json *read_file(const struct record *record, const char *path, str
     return root;
 }
 
+static bool not_a_record(const char *path, const struct json *at, const char *what, struct err *err)
+{
+    return err_set(err, ERR_USAGE, 0,
+                   "%s:%u:%u: %s; it is damaged (to start from scratch, move it away)", path,
+                   json_line(at), json_column(at), what);
+}
+
+/* Steps ascend: the newest commit is the last. */
+static bool read_commit(struct record *record, const struct json *item)
+{
+    struct record_commit commit;
+    int64_t step;
+    if (!json_int(json_find(item, "step"), &step) || step <= 0 ||
+        (uint64_t)step <= record_resume_step(record) ||
+        !json_int(json_find(item, "attempt"), &commit.attempt) ||
+        !json_int(json_find(item, "at_ns"), &commit.at))
+        return false;
+    commit.step = (uint64_t)step;
+    make_room(record, RECORD_COMMITS_MAX);
+    record->commits[record->ncommits++] = commit;
+    return true;
+}
+
+static bool read_count(const struct json *root, const char *key, int64_t *ret)
+{
+    return json_int(json_find(root, key), ret) && *ret >= 0 && *ret < INT_MAX;
+}
+
 static bool read_commits(struct record *record, const char *path, const struct json *root,
                          struct err *err)
 {
     const struct json *list = json_find(root, "commits");
     int64_t attempt;
-    bool ok =
-        list && json_int(json_find(root, "attempt"), &attempt) &&
-        json_int(json_find(root, "attempts_without_commit"), &record->attempts_without_commit);
-    for (const struct json *item = ok ? json_first(list) : NULL; item; item = json_next(item)) {
-        struct record_commit commit = {0};
-        int64_t step;
-        ok = ok && json_int(json_find(item, "step"), &step) && step > 0 &&
-             json_int(json_find(item, "attempt"), &commit.attempt) &&
-             json_int(json_find(item, "at_ns"), &commit.at);
-        if (!ok)
-            break;
-        commit.step = (uint64_t)step;
-        if (record->ncommits == RECORD_COMMITS_MAX)
-            memmove(record->commits, record->commits + 1,
-                    (size_t)--record->ncommits * sizeof commit);
-        record->commits[record->ncommits++] = commit;
-    }
-    if (!ok)
-        return err_set(err, ERR_USAGE, 0,
-                       "%s is not a record of commits (to start from scratch, move it away)", path);
+    if (!read_count(root, "attempt", &attempt) ||
+        !read_count(root, "attempts_without_commit", &record->attempts_without_commit))
+        return not_a_record(path, root, "it does not count its attempts", err);
+    if (!list || json_kind(list) != JSON_IS_LIST)
+        return not_a_record(path, root, "it has no list \"commits\"", err);
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        if (!read_commit(record, item))
+            return not_a_record(path, item, "not a commit, or not a later one", err);
     record->attempt = attempt + 1;
     return true;
 }
 
-/* Of another node, or our own from before. */
-static bool read_ranks(struct record *record, const char *path, struct err *err)
+/* The last commit that this attempt could know of. Where there is no record of commits, on a node
+ * that shares none, nothing can be told. */
+static uint64_t committed_by(const struct record *record, int64_t attempt)
 {
+    uint64_t step = 0;
+    for (int i = 0; i < record->ncommits; i++)
+        if (record->commits[i].attempt <= attempt)
+            step = record->commits[i].step;
+    return record->ncommits ? step : UINT64_MAX;
+}
+
+/* Of another node, or our own from before. A file that is missing is empty. */
+static bool read_ranks(const struct record *record, const char *path, struct saves *saves,
+                       struct err *err)
+{
+    int64_t attempt;
     struct json *root = read_file(record, path, err);
     if (!root)
         return err->code == ERR_NONE;
-    bool ok = saves_read(&record->saves, path, root, err);
+    bool ok = read_count(root, "attempt", &attempt)
+                  ? saves_read(saves, path, root, err)
+                  : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
     json_free(root);
+    if (ok)
+        saves_forget_newer(saves, committed_by(record, attempt));
+    else
+        err_wrap(err, "damaged record of earlier attempts (to start from scratch, move it away)");
     return ok;
 }
 
@@ -120,7 +168,7 @@ bool record_init(struct record *record, const struct config *config, const char 
     struct json *root = read_file(record, path, err);
     bool ok = root ? read_commits(record, path, root, err) : err->code == ERR_NONE;
     json_free(root);
-    if (!ok || !read_ranks(record, ranks, err) ||
+    if (!ok || !read_ranks(record, ranks, &record->saves, err) ||
         !statefile_init(&record->commit_file, path, reap, err) ||
         !statefile_init(&record->ranks_file, ranks, reap, err))
         return false;
@@ -138,14 +186,24 @@ void record_free(struct record *record)
     if (record->dir && record->ranks_file.path)
         statefile_free(&record->ranks_file);
     saves_free(&record->saves);
-}
-
-uint64_t record_resume_step(const struct record *record)
-{
-    return record->ncommits ? record->commits[record->ncommits - 1].step : 0;
+    saves_free(&record->others);
 }
 
 /* --- what was saved where --- */
+
+void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
+{
+    record->attempt = attempt;
+    record->resume_step = resume_step;
+    saves_forget_newer(&record->saves, resume_step);
+    record_committed(record, resume_step);
+}
+
+void record_committed(struct record *record, uint64_t step)
+{
+    record->saves.committed = step;
+    saves_trim(&record->saves, record->keep);
+}
 
 void record_saved(struct record *record, int rank, uint64_t step, const char *path)
 {
@@ -154,41 +212,72 @@ void record_saved(struct record *record, int rank, uint64_t step, const char *pa
                   rank, step);
 }
 
-/* Every node's file: the ranks may have lain elsewhere in the attempt that saved. */
-static void read_all_ranks(struct record *record)
+/* What this file has of the step to resume from. */
+static void look_into(struct record *record, const char *path)
 {
-    char pattern[PATH_MAX] = "";
-    glob_t found;
+    struct saves found = {0};
     struct err err;
-    if (!record->dir || !record->is_shared ||
-        !str_addf(pattern, sizeof pattern, "%s/ranks.*.json", record->dir) ||
-        glob(pattern, 0, NULL, &found) != 0)
-        return;
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        if (!read_ranks(record, found.gl_pathv[i], &err))
-            log_warn("record", "%s", err.text);
-    globfree(&found);
+    if (!read_ranks(record, path, &found, &err))
+        log_warn("record", "%s", err.text);
+    const struct saves_step *step = saves_find(&found, record->resume_step);
+    for (int i = 0; step && i < step->nranks; i++)
+        if (!saves_add(&record->others, step->step, step->ranks[i].rank, step->ranks[i].path))
+            log_error("record", "out of memory: where rank %d saved step %" PRIu64 " is not known",
+                      step->ranks[i].rank, step->step);
+    saves_free(&found);
+}
+
+/* Most often one of node 0's ranks has saved for all. */
+static void look_into_first(struct record *record)
+{
+    char path[PATH_MAX];
+    if (!record->has_read_first && ranks_path(record, 0, path, sizeof path))
+        look_into(record, path);
+    record->has_read_first = true;
+}
+
+/* The ranks may have lain elsewhere in the attempt that saved, and the nodes been more. */
+static void look_into_all(struct record *record)
+{
+    char path[PATH_MAX];
+    DIR *stream = record->has_read_all ? NULL : opendir(record->dir);
+    struct dirent *entry;
+    record->has_read_all = true;
+    while (stream && (entry = readdir(stream))) {
+        int node, end = 0;
+        if (sscanf(entry->d_name, "ranks.%d.json%n", &node, &end) == 1 && end > 0 &&
+            !entry->d_name[end] && ranks_path(record, node, path, sizeof path))
+            look_into(record, path);
+    }
+    if (stream)
+        closedir(stream);
+}
+
+/* NULL: it named no path, and neither did anybody else. */
+static const char *path_elsewhere(struct record *record, int rank, bool is_known)
+{
+    bool is_there;
+    look_into_first(record);
+    const struct saves_step *step = saves_find(&record->others, record->resume_step);
+    const char *path = saves_path(step, rank, &is_there);
+    if (!path && (!(is_known || is_there) || !saves_any_path(step))) {
+        look_into_all(record);
+        step = saves_find(&record->others, record->resume_step);
+        path = saves_path(step, rank, &is_there);
+    }
+    return path ? path : saves_any_path(step);
 }
 
 const char *record_path(struct record *record, int rank, uint64_t step)
 {
     bool is_known;
-    char first[PATH_MAX];
-    struct err err;
-    if (step == 0)
-        return NULL;
-    const char *path = saves_path(saves_find(&record->saves, step), rank, &is_known);
-    if (path || !record->dir || !record->is_shared)
+    const struct saves_step *own = saves_find(&record->saves, step);
+    const char *path = saves_path(own, rank, &is_known);
+    if (path || step == 0 || !record->dir)
         return path;
-    /* It named none: the rank that saved for all is most often one of node 0's. */
-    if (ranks_path(record, 0, first, sizeof first) && !read_ranks(record, first, &err))
-        log_warn("record", "%s", err.text);
-    path = saves_path(saves_find(&record->saves, step), rank, &is_known);
-    if (!path && (!is_known || !saves_any_path(saves_find(&record->saves, step)))) {
-        read_all_ranks(record);
-        path = saves_path(saves_find(&record->saves, step), rank, &is_known);
-    }
-    return path ? path : saves_any_path(saves_find(&record->saves, step));
+    if (record->is_shared && step == record->resume_step)
+        path = path_elsewhere(record, rank, is_known);
+    return path || !is_known ? path : saves_any_path(own);
 }
 
 /* --- writing --- */
@@ -196,8 +285,9 @@ const char *record_path(struct record *record, int rank, uint64_t step)
 bool record_is_busy(const struct record *record)
 {
     return record->dir && record->loop &&
-           ((statefile_is_busy(&record->commit_file) && !record->is_commit_stuck) ||
-            (statefile_is_busy(&record->ranks_file) && !record->is_ranks_stuck));
+           ((statefile_is_busy(&record->commit_file) &&
+             !statefile_is_stuck(&record->commit_file)) ||
+            (statefile_is_busy(&record->ranks_file) && !statefile_is_stuck(&record->ranks_file)));
 }
 
 void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx)
@@ -235,7 +325,10 @@ static bool write_out(struct statefile *file, struct watch *deadline, struct wri
     const char *text = writer_done(w, &len);
     bool ok = text && !w->has_replaced;
     if (!ok)
-        err_set(err, ERR_SYSTEM, text ? EILSEQ : ENOMEM, "cannot compose %s", file->path);
+        err_set(err, ERR_SYSTEM, text ? EILSEQ : ENOBUFS,
+                "cannot compose %s: its texts must be UTF-8, its size within %d MiB "
+                "(checkpoint.keep_records)",
+                file->path, RECORD_MAX >> 20);
     ok = ok && statefile_write(file, tag, text, len, err);
     if (ok)
         watch_at(deadline, clock_now_ns() + WRITE_WAIT_NS);
@@ -251,10 +344,15 @@ void record_prepare(struct record *record, uint64_t step)
         answer(record, EV_PREPARED, step, NULL);
         return;
     }
+    if (!saves_find(&record->saves, step)) {
+        err_set(&err, ERR_SYSTEM, 0, "where its ranks saved step %" PRIu64 " is forgotten", step);
+        answer(record, EV_PREPARED, step, &err);
+        return;
+    }
     record->preparing = step;
-    saves_trim(&record->saves, SAVES_STEPS > record->keep ? record->keep + 1 : SAVES_STEPS);
     begin(&w, record);
     writer_int(&w, "node_rank", record->node_rank);
+    writer_int(&w, "attempt", record->attempt);
     saves_write(&record->saves, &w, step);
     if (!write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
         on_ranks_written(record, step, &err);
@@ -301,9 +399,7 @@ void record_commit(struct record *record, uint64_t step)
         answer(record, EV_COMMITTED, step, NULL);
         return;
     }
-    if (record->ncommits == record->keep)
-        memmove(record->commits, record->commits + 1,
-                (size_t)--record->ncommits * sizeof record->commits[0]);
+    make_room(record, record->keep);
     record->commits[record->ncommits++] =
         (struct record_commit){.step = step, .at = clock_real_ns(), .attempt = record->attempt};
     record->committing = step;
@@ -314,7 +410,7 @@ void record_commit(struct record *record, uint64_t step)
 static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
-    if (tag == 0 && err)
+    if (tag == 0 && err && !statefile_is_stuck(&record->commit_file))
         log_warn("record", "%s: no save can be committed as long as that is so", err->text);
     if (record->committing == tag)
         watch_at(&record->commit_deadline, CLOCK_NEVER);
@@ -330,27 +426,25 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 /* --- deadlines --- */
 
 /* Told before the writer is: it may be stuck behind another one that nobody waits for. */
-static void give_up(struct statefile *file, uint64_t step, statefile_fn *fn, void *ctx)
+static void give_up(struct statefile *file, uint64_t step, statefile_fn *fn, struct record *record)
 {
     struct err err;
     err_set(&err, ERR_SYSTEM, 0,
             "%s could not be written within %d s; is its file system reachable?", file->path,
             (int)(WRITE_WAIT_NS / NS_PER_S));
-    fn(ctx, step, &err);
+    fn(record, step, &err);
     statefile_give_up(file);
 }
 
 static void on_commit_deadline(void *ctx)
 {
     struct record *record = ctx;
-    record->is_commit_stuck = true;
     give_up(&record->commit_file, record->committing, on_commit_written, record);
 }
 
 static void on_ranks_deadline(void *ctx)
 {
     struct record *record = ctx;
-    record->is_ranks_stuck = true;
     give_up(&record->ranks_file, record->preparing, on_ranks_written, record);
 }
 

@@ -7,9 +7,11 @@
  *
  * A node's file is on disk before it says SAVED, and commit.json before anybody is told of a
  * commit; each is replaced as a whole. So a crash at any instant leaves the last commit, and a
- * restart finds for it what every rank saved. Writing never blocks us: it has a deadline, after
- * which it has failed. Without a state directory there is no record, and nothing that could fail.
- * Owns its memory: record_free(). Main thread.
+ * restart finds for it what every rank saved. A ranks file notes the attempt that wrote it last:
+ * what is in it beyond the last commit up to that attempt was never committed, whatever a later
+ * attempt has made of the same step. Writing never blocks us: it has a deadline, after which it has
+ * failed. Without a state directory there is no record, and nothing that could fail. Owns its
+ * memory: record_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_RECORD_H
 #define PCHRUN_RUN_RECORD_H
@@ -36,13 +38,15 @@ struct record {
     /* from commit.json */
     struct record_commit commits[RECORD_COMMITS_MAX + 1]; /* newest last */
     int ncommits;
-    int64_t attempt;                 /* this one, from 1 */
-    int64_t attempts_without_commit; /* before this one */
-    struct saves saves;              /* of this node's ranks */
+    int64_t attempt;                   /* this one, from 1 */
+    int64_t attempts_without_commit;   /* before this one */
+    uint64_t resume_step;              /* of this attempt, 0: from the start */
+    struct saves saves;                /* of this node's ranks */
+    struct saves others;               /* of ranks of other nodes, at the step to resume from */
+    bool has_read_first, has_read_all; /* what others may have, in node 0's file and in all */
     struct statefile commit_file, ranks_file;
     struct watch commit_deadline, ranks_deadline;
-    uint64_t committing, preparing;       /* the core waits for them, 0: no */
-    bool is_commit_stuck, is_ranks_stuck; /* given up, and the writer still there */
+    uint64_t committing, preparing; /* the core waits for them, 0: no */
     void (*on_idle)(void *ctx);
     void *ctx;
 };
@@ -63,11 +67,16 @@ void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx
 
 /* The last committed step, 0: none. */
 uint64_t record_resume_step(const struct record *record);
+/* The commands are about to be started: what earlier attempts saved beyond `resume_step` was never
+ * committed, and is forgotten. */
+void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
+/* The job has committed this step: what a restart needs of it is kept. */
+void record_committed(struct record *record, uint64_t step);
 /* A rank says that its save at `step` is durable; `path` "": it named none. */
 void record_saved(struct record *record, int rank, uint64_t step, const char *path);
 /* Where the rank finds its save at this step: its own path, else that of the rank that saved for
- * all; NULL: none is known. It lives until the next call. Reads other nodes' files only at the
- * first call that needs them. */
+ * all; NULL: none is known. It lives until the next call. Other nodes' files are read at the first
+ * call that needs them, and only for the step to resume from. */
 const char *record_path(struct record *record, int rank, uint64_t step);
 
 /* ACT_PREPARE and ACT_COMMIT: answered with EV_PREPARED and EV_COMMITTED. */

@@ -3,7 +3,7 @@
  */
 #include "run/saves.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +14,33 @@ static void free_step(struct saves_step *step)
     free(step->ranks);
 }
 
+static void forget(struct saves *saves, int at)
+{
+    free_step(&saves->steps[at]);
+    saves->n--;
+    memmove(saves->steps + at, saves->steps + at + 1,
+            (size_t)(saves->n - at) * sizeof saves->steps[0]);
+}
+
 void saves_free(struct saves *saves)
 {
-    saves_trim(saves, 0);
+    while (saves->n > 0)
+        forget(saves, saves->n - 1);
 }
 
 void saves_trim(struct saves *saves, int keep)
 {
-    while (saves->n > keep) {
-        free_step(&saves->steps[0]);
-        saves->n--;
-        memmove(saves->steps, saves->steps + 1, (size_t)saves->n * sizeof saves->steps[0]);
-    }
+    int old = 0;
+    while (old < saves->n && saves->steps[old].step <= saves->committed)
+        old++;
+    for (; old > keep; old--)
+        forget(saves, 0);
+}
+
+void saves_forget_newer(struct saves *saves, uint64_t step)
+{
+    while (saves->n > 0 && saves->steps[saves->n - 1].step > step)
+        forget(saves, saves->n - 1);
 }
 
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step)
@@ -39,15 +54,14 @@ const struct saves_step *saves_find(const struct saves *saves, uint64_t step)
 /* The place of this step, made if it is new, in ascending order. */
 static struct saves_step *place_of(struct saves *saves, uint64_t step)
 {
+    const struct saves_step *known = saves_find(saves, step);
+    if (known)
+        return &saves->steps[known - saves->steps];
+    if (saves->n == SAVES_STEPS)
+        forget(saves, saves->steps[0].step == saves->committed);
     int at = 0;
     while (at < saves->n && saves->steps[at].step < step)
         at++;
-    if (at < saves->n && saves->steps[at].step == step)
-        return &saves->steps[at];
-    if (saves->n == SAVES_STEPS) {
-        saves_trim(saves, SAVES_STEPS - 1);
-        at -= at > 0;
-    }
     memmove(&saves->steps[at + 1], &saves->steps[at],
             (size_t)(saves->n - at) * sizeof saves->steps[0]);
     saves->n++;
@@ -102,6 +116,27 @@ const char *saves_any_path(const struct saves_step *step)
     return lowest ? lowest->path : NULL;
 }
 
+static char hex_digit(unsigned value)
+{
+    return "0123456789abcdef"[value & 15];
+}
+
+static void write_path(struct writer *w, const char *path)
+{
+    char hex[2 * PATH_MAX + 1];
+    size_t n = 0;
+    if (!path || writer_is_utf8(path)) {
+        writer_text(w, "path", path);
+        return;
+    }
+    for (const unsigned char *p = (const unsigned char *)path; *p && n + 2 < sizeof hex; p++) {
+        hex[n++] = hex_digit(*p >> 4);
+        hex[n++] = hex_digit(*p);
+    }
+    hex[n] = '\0';
+    writer_text(w, "path_hex", hex);
+}
+
 void saves_write(const struct saves *saves, struct writer *w, uint64_t newest)
 {
     writer_list(w, "saves");
@@ -112,7 +147,7 @@ void saves_write(const struct saves *saves, struct writer *w, uint64_t newest)
         for (int k = 0; k < saves->steps[i].nranks; k++) {
             writer_object(w, NULL);
             writer_int(w, "rank", saves->steps[i].ranks[k].rank);
-            writer_text(w, "path", saves->steps[i].ranks[k].path);
+            write_path(w, saves->steps[i].ranks[k].path);
             writer_end(w);
         }
         writer_end(w);
@@ -121,32 +156,70 @@ void saves_write(const struct saves *saves, struct writer *w, uint64_t newest)
     writer_end(w);
 }
 
+static int hex_value(char digit)
+{
+    const char *digits = "0123456789abcdef", *at = digit ? strchr(digits, digit) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+static bool read_hex(const char *hex, char path[PATH_MAX])
+{
+    size_t n = 0;
+    while (hex[0] && n + 1 < PATH_MAX) {
+        int high = hex_value(hex[0]), low = high < 0 ? -1 : hex_value(hex[1]);
+        if (low < 0 || (high == 0 && low == 0))
+            return false;
+        path[n++] = (char)(high << 4 | low);
+        hex += 2;
+    }
+    path[n] = '\0';
+    return !hex[0] && n > 0;
+}
+
+/* *ret NULL: it named none. */
+static bool read_path(const struct json *item, char room[PATH_MAX], const char **ret)
+{
+    const struct json *path = json_find(item, "path");
+    const char *hex = json_text(json_find(item, "path_hex"));
+    *ret = path ? json_text(path) : NULL;
+    if (path || !hex)
+        return *ret || (path && json_kind(path) == JSON_IS_NULL);
+    *ret = room;
+    return read_hex(hex, room);
+}
+
 static bool read_rank(struct saves *saves, uint64_t step, const struct json *item)
 {
+    char room[PATH_MAX];
+    const char *path;
     int64_t rank;
-    const struct json *path = json_find(item, "path");
-    bool is_null = path && json_kind(path) == JSON_IS_NULL;
-    return json_int(json_find(item, "rank"), &rank) && (is_null || json_text(path)) &&
-           saves_add(saves, step, (int)rank, is_null ? NULL : json_text(path));
+    return json_int(json_find(item, "rank"), &rank) && rank >= 0 && rank <= INT_MAX &&
+           read_path(item, room, &path) && saves_add(saves, step, (int)rank, path);
+}
+
+/* False also for what only looks like a list: an object has members, too. */
+static bool is_list(const struct json *value)
+{
+    return value && json_kind(value) == JSON_IS_LIST;
 }
 
 static bool read_step(struct saves *saves, const struct json *item)
 {
     int64_t step;
-    if (!json_int(json_find(item, "step"), &step) || step < 0)
-        return false;
     const struct json *ranks = json_find(item, "ranks");
-    for (const struct json *rank = ranks ? json_first(ranks) : NULL; rank; rank = json_next(rank))
+    if (!json_int(json_find(item, "step"), &step) || step <= 0 || !is_list(ranks))
+        return false;
+    for (const struct json *rank = json_first(ranks); rank; rank = json_next(rank))
         if (!read_rank(saves, (uint64_t)step, rank))
             return false;
-    return ranks != NULL;
+    return true;
 }
 
 bool saves_read(struct saves *saves, const char *name, const struct json *object, struct err *err)
 {
     const struct json *list = json_find(object, "saves");
-    if (!list)
-        return err_set(err, ERR_USAGE, 0, "%s has no \"saves\"", name);
+    if (!is_list(list))
+        return err_set(err, ERR_USAGE, 0, "%s has no list \"saves\"", name);
     for (const struct json *item = json_first(list); item; item = json_next(item))
         if (!read_step(saves, item))
             return err_set(err, ERR_USAGE, 0, "%s:%u:%u: not the save of a step", name,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * saves: which rank saved which step where: the newest few steps, in memory and as JSON. Owns its
- * memory: saves_free(). Main thread.
+ * saves: which rank saved which step where: the newest few steps, in memory and as JSON. A path is
+ * any bytes; one that is not UTF-8 is written in hexadecimal. Owns its memory: saves_free(). Main
+ * thread.
  */
 #ifndef PCHRUN_RUN_SAVES_H
 #define PCHRUN_RUN_SAVES_H
@@ -27,14 +28,17 @@ struct saves_step {
 struct saves {
     struct saves_step steps[SAVES_STEPS]; /* oldest first */
     int n;
+    uint64_t committed; /* the last step that was; a restart needs it and what comes after it */
 };
 
 void saves_free(struct saves *saves);
-/* False: memory is short. A path that was there is replaced. The oldest step makes room for a new
- * one. */
+/* False: memory is short. A path that was there is replaced. The oldest step but the committed one
+ * makes room for a new one. */
 MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path);
-/* Forgets the oldest until `keep` steps are left. */
+/* Of the steps up to the committed one, forgets the oldest until `keep` are left. */
 void saves_trim(struct saves *saves, int keep);
+/* Forgets what is newer: an attempt that resumes at `step` will save it anew. */
+void saves_forget_newer(struct saves *saves, uint64_t step);
 /* NULL: nobody saved it. */
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step);
 /* The path of this rank; NULL: none. *ret_known: it has saved the step at all. */

@@ -51,6 +51,7 @@ typedef void act_fn(struct shell *shell, const struct action *action);
 
 static void act_start(struct shell *shell, const struct action *action)
 {
+    record_begin(&shell->record, action->start.attempt, action->start.resume_step);
     children_start(&shell->children, action);
     jobs_started(&shell->jobs);
     attach_clean(&shell->attach);
@@ -114,6 +115,7 @@ static void act_notice(struct shell *shell, const struct action *action)
 
 static void act_committed(struct shell *shell, const struct action *action)
 {
+    record_committed(&shell->record, action->step);
     attach_committed(&shell->attach);
 }
 

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_record: what a start makes of the files that earlier ones left. That they are written as
+ * they must be is shown with the whole program, in tests/behave/test_record.py.
+ */
+#include "run/record.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static char dir[64];
+static struct record record;
+static struct reap reap;
+static struct config config;
+
+static void begin(void)
+{
+    str_copy(dir, sizeof dir, "/tmp/test_[record].XXXXXX"); /* no pattern for anybody */
+    cr_assert(mkdtemp(dir));
+    config = (struct config){.job = "job"};
+    config.cluster.nnodes = 1;
+    config.checkpoint.keep_records = 8;
+    config.checkpoint.shared = true;
+}
+
+static void end(void)
+{
+    char command[128];
+    record_free(&record);
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(record, .init = begin, .fini = end);
+
+static void put(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "we");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+#define COMMITS(attempt, without, list)                       \
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": " attempt \
+    ", \"attempts_without_commit\": " without ", \"commits\": [" list "]}"
+#define COMMIT(step, attempt) "{\"step\": " step ", \"attempt\": " attempt ", \"at_ns\": 5}"
+#define RANKS(attempt, list)  "{\"job\": \"job\", \"attempt\": " attempt ", \"saves\": [" list "]}"
+#define SAVE(step, list)      "{\"step\": " step ", \"ranks\": [" list "]}"
+#define RANK(rank, path)      "{\"rank\": " rank ", \"path\": " path "}"
+
+static void start(void)
+{
+    struct err err = {0};
+    cr_assert(record_init(&record, &config, dir, &reap, &err), "%s", err.text);
+    record_begin(&record, record.attempt, record_resume_step(&record));
+}
+
+static void expect_path(int rank, uint64_t step, const char *path)
+{
+    const char *found = record_path(&record, rank, step);
+    if (path && found)
+        cr_expect_str_eq(found, path);
+    else
+        cr_expect(!path && !found, "rank %d: %s instead of %s", rank, found ? found : "none",
+                  path ? path : "none");
+}
+
+Test(record, without_a_directory_there_is_none)
+{
+    struct err err;
+    cr_assert(record_init(&record, &config, NULL, &reap, &err));
+    cr_expect_eq(record.attempt, 1);
+    cr_expect_eq(record_resume_step(&record), 0);
+    cr_expect(!record_is_busy(&record));
+    expect_path(0, 0, NULL);
+    record_saved(&record, 0, 10, "/a"); /* in memory, for a rank that attaches again */
+    expect_path(0, 10, "/a");
+}
+
+Test(record, the_first_start_finds_nothing)
+{
+    start();
+    cr_expect_eq(record.attempt, 1);
+    cr_expect_eq(record.attempts_without_commit, 0);
+    cr_expect_eq(record_resume_step(&record), 0);
+}
+
+Test(record, the_last_commit_is_where_to_resume)
+{
+    put("commit.json", COMMITS("4", "2", COMMIT("10", "1") "," COMMIT("20", "2")));
+    put("ranks.0.json", RANKS("2", SAVE("10", RANK("0", "\"/a\"")) "," SAVE(
+                                       "20", RANK("0", "\"/b\"") "," RANK("1", "\"/c\""))));
+    start();
+    cr_expect_eq(record.attempt, 5);
+    cr_expect_eq(record.attempts_without_commit, 2);
+    cr_expect_eq(record_resume_step(&record), 20);
+    expect_path(0, 20, "/b");
+    expect_path(1, 20, "/c");
+    expect_path(0, 10, "/a");
+    expect_path(0, 15, NULL);
+    expect_path(0, 0, NULL);
+}
+
+Test(record, one_rank_saves_for_all)
+{
+    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    put("ranks.0.json", RANKS("1", SAVE("20", RANK("0", "\"/all\"") "," RANK("1", "null"))));
+    put("ranks.1.json", RANKS("1", SAVE("20", RANK("2", "null"))));
+    config.cluster.node_rank = 1;
+    start();
+    for (int rank = 0; rank < 4; rank++)
+        expect_path(rank, 20, "/all");
+}
+
+/* On disks of their own, nodes cannot help each other out. */
+Test(record, what_is_not_shared_is_not_looked_for)
+{
+    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    put("ranks.0.json", RANKS("1", SAVE("20", RANK("0", "\"/all\""))));
+    put("ranks.1.json", RANKS("1", SAVE("20", RANK("2", "null") "," RANK("3", "\"/three\""))));
+    config.cluster.node_rank = 1;
+    config.checkpoint.shared = false;
+    start();
+    expect_path(0, 20, NULL);
+    expect_path(2, 20, "/three");
+}
+
+Test(record, ranks_may_have_moved_between_nodes)
+{
+    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    put("ranks.0.json", RANKS("1", SAVE("20", RANK("2", "\"/two\""))));
+    put("ranks.1.json", RANKS("1", SAVE("20", RANK("0", "\"/zero\""))));
+    put("ranks.12.json", RANKS("1", SAVE("20", RANK("1", "\"/one\""))));
+    put("ranks.1.json.0a0a0a0a.tmp", "half");
+    put("ranks.x.json", "not ours");
+    start();
+    expect_path(0, 20, "/zero");
+    expect_path(1, 20, "/one");
+    expect_path(2, 20, "/two");
+    expect_path(3, 20, "/zero");
+}
+
+/* Saved by an attempt whose commit never came; a later attempt saved the same step elsewhere, and
+ * that was committed. The file of a node that had no part in it still tells the old tale. */
+Test(record, what_was_never_committed_is_not_offered)
+{
+    put("commit.json", COMMITS("3", "0", COMMIT("10", "1") "," COMMIT("20", "3")));
+    put("ranks.0.json", RANKS("3", SAVE("20", RANK("0", "\"/new\""))));
+    put("ranks.1.json",
+        RANKS("2", SAVE("20", RANK("1", "\"/stale\"") "," RANK("2", "\"/stale\""))));
+    put("ranks.2.json", RANKS("3", SAVE("20", RANK("1", "\"/right\""))));
+    config.cluster.node_rank = 1;
+    start();
+    expect_path(1, 20, "/right");
+    expect_path(2, 20, "/new");
+}
+
+Test(record, what_is_newer_than_the_last_commit_is_forgotten)
+{
+    put("commit.json", COMMITS("1", "0", COMMIT("10", "1")));
+    put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\"")) "," SAVE(
+                                       "20", RANK("0", "\"/never committed\""))));
+    start();
+    expect_path(0, 10, "/a");
+    expect_path(0, 20, NULL);
+    record_saved(&record, 0, 20, "/again");
+    expect_path(0, 20, "/again");
+}
+
+Test(record, more_records_than_are_kept_are_no_harm)
+{
+    char text[16384] = "", list[16000] = "";
+    for (int i = 1; i <= 100; i++)
+        str_addf(list, sizeof list, "%s{\"step\": %d, \"attempt\": 1, \"at_ns\": 0}",
+                 i > 1 ? "," : "", i);
+    snprintf(
+        text, sizeof text,
+        "{\"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, \"commits\": [%s]}",
+        list);
+    put("commit.json", text);
+    start();
+    cr_expect_eq(record_resume_step(&record), 100);
+    cr_expect_leq(record.ncommits, RECORD_COMMITS_MAX);
+}
+
+static void expect_refused(const char *name, const char *text, const char *why)
+{
+    struct err err = {0};
+    put(name, text);
+    record_free(&record);
+    cr_expect(!record_init(&record, &config, dir, &reap, &err), "%s was taken: %s", name, text);
+    cr_expect(strstr(err.text, dir) && strstr(err.text, why) && strstr(err.text, "move it away"),
+              "%s: '%s'", text, err.text);
+    cr_expect(!strchr(err.text, '\n'));
+}
+
+static const char *const commits_bad[] = {
+    "",
+    "{",
+    "\x80\xff",
+    "[]",
+    "{\"job\": \"job\"}",
+    "{\"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0}",
+    "{\"job\": \"job\", \"attempt\": 1, \"commits\": []}",
+    "{\"job\": \"job\", \"attempts_without_commit\": 0, \"commits\": []}",
+    "{\"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, \"commits\": {}}",
+    COMMITS("1", "0", "3"),
+    COMMITS("1", "0", "{}"),
+    COMMITS("1", "0", COMMIT("0", "1")),
+    COMMITS("1", "0", COMMIT("-5", "1")),
+    COMMITS("1", "0", COMMIT("\"10\"", "1")),
+    COMMITS("1", "0", COMMIT("20", "1") "," COMMIT("10", "1")),
+    COMMITS("1", "0", COMMIT("20", "1") "," COMMIT("20", "1")),
+    COMMITS("1", "0", "{\"step\": 10, \"at_ns\": 5}"),
+    COMMITS("1", "0", "{\"step\": 10, \"attempt\": 1}"),
+    COMMITS("-1", "0", ""),
+    COMMITS("4294967296", "0", ""),
+    COMMITS("1", "-1", ""),
+    COMMITS("1", "99999999999", ""),
+    COMMITS("1", "0", "") "x",
+};
+
+Test(record, a_damaged_record_of_commits_is_refused)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commits_bad); i++)
+        expect_refused("commit.json", commits_bad[i], "commit.json");
+}
+
+Test(record, a_damaged_record_of_our_ranks_is_refused)
+{
+    static const char *const bad[] = {
+        "",
+        "{\"job\": \"job\"}",
+        "{\"job\": \"job\", \"saves\": []}",
+        "{\"job\": \"job\", \"attempt\": 1}",
+        RANKS("-1", ""),
+        RANKS("1", "7"),
+        RANKS("1", SAVE("10", "7")),
+        RANKS("1", SAVE("10", RANK("0", "true"))),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        expect_refused("ranks.0.json", bad[i], "ranks.0.json");
+}
+
+/* Another node's damage is not ours to judge; its ranks have said what they saved elsewhere, or
+ * find nothing. */
+Test(record, another_node_s_damaged_record_is_passed_over)
+{
+    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    put("ranks.1.json", "damaged");
+    put("ranks.2.json", RANKS("1", SAVE("20", RANK("1", "\"/one\""))));
+    start();
+    expect_path(1, 20, "/one");
+}
+
+Test(record, another_job_s_record_is_refused)
+{
+    static const char text[] =
+        "{\"job\": \"other\", \"attempt\": 1, \"attempts_without_commit\": 0, "
+        "\"commits\": [], \"saves\": []}";
+    expect_refused("commit.json", text, "\"other\"");
+    put("commit.json", COMMITS("1", "0", ""));
+    expect_refused("ranks.0.json", text, "\"other\"");
+}
+
+static void expect_no_file(const char *name, const char *why)
+{
+    struct err err = {0};
+    record_free(&record);
+    cr_expect(!record_init(&record, &config, dir, &reap, &err), "%s was taken", name);
+    cr_expect(strstr(err.text, name) && strstr(err.text, why), "%s", err.text);
+}
+
+Test(record, a_file_that_is_none_is_refused)
+{
+    char path[128];
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "ranks.0.json" : "commit.json";
+        snprintf(path, sizeof path, "%s/%s", dir, name);
+        cr_assert_eq(mkdir(path, 0700), 0);
+        expect_no_file(name, "Is a directory");
+        cr_assert_eq(rmdir(path), 0);
+        cr_assert_eq(mkfifo(path, 0600), 0);
+        expect_no_file(name, "not a regular file");
+        cr_assert_eq(unlink(path), 0);
+        cr_assert_eq(symlink(name, path), 0);
+        expect_no_file(name, "Too many levels");
+        cr_assert_eq(unlink(path), 0);
+    }
+}
+
+Test(record, a_state_directory_beyond_a_path_is_refused)
+{
+    struct err err = {0};
+    char longest[5000];
+    memset(longest, 'd', sizeof longest);
+    longest[0] = '/';
+    longest[sizeof longest - 1] = '\0';
+    cr_expect(!record_init(&record, &config, longest, &reap, &err));
+    cr_expect(strstr(err.text, "state_dir"), "%s", err.text);
+}

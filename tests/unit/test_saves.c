@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_saves: what is kept of the ranks' saves, what is forgotten, and that it survives being
+ * written.
+ */
+#include "run/saves.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+static struct saves saves;
+
+static void end(void)
+{
+    saves_free(&saves);
+}
+
+TestSuite(saves, .fini = end);
+
+static void add(uint64_t step, int rank, const char *path)
+{
+    cr_assert(saves_add(&saves, step, rank, path));
+}
+
+/* The steps that are there, as "10 20". */
+static const char *steps(void)
+{
+    static char text[1024];
+    text[0] = '\0';
+    for (int i = 0; i < saves.n; i++)
+        str_addf(text, sizeof text, "%s%llu", i ? " " : "",
+                 (unsigned long long)saves.steps[i].step);
+    return text;
+}
+
+Test(saves, are_kept_in_order_of_their_steps)
+{
+    bool is_known;
+    add(30, 1, "/c");
+    add(10, 0, "/a");
+    add(20, 0, NULL);
+    add(30, 0, "/d");
+    cr_assert_str_eq(steps(), "10 20 30");
+    cr_assert_str_eq(saves_path(saves_find(&saves, 30), 1, &is_known), "/c");
+    cr_assert(is_known);
+    cr_assert_null(saves_path(saves_find(&saves, 20), 0, &is_known));
+    cr_assert(is_known);
+    cr_assert_null(saves_path(saves_find(&saves, 20), 1, &is_known));
+    cr_assert(!is_known);
+    cr_assert_null(saves_find(&saves, 25));
+    cr_assert_null(saves_path(NULL, 0, &is_known));
+}
+
+Test(saves, the_last_word_on_a_path_counts)
+{
+    bool is_known;
+    add(10, 0, "/old");
+    add(10, 0, "/new");
+    cr_assert_str_eq(saves_path(saves_find(&saves, 10), 0, &is_known), "/new");
+    add(10, 0, "");
+    cr_assert_null(saves_path(saves_find(&saves, 10), 0, &is_known));
+    cr_assert_eq(saves_find(&saves, 10)->nranks, 1);
+}
+
+Test(saves, who_saves_for_all_is_the_lowest_rank_that_names_a_path)
+{
+    add(10, 3, "/three");
+    add(10, 0, NULL);
+    add(10, 2, "/two");
+    cr_assert_str_eq(saves_any_path(saves_find(&saves, 10)), "/two");
+    add(20, 0, NULL);
+    cr_assert_null(saves_any_path(saves_find(&saves, 20)));
+}
+
+/* What a restart needs is the last commit; what is newer may become it. Saves of steps that were
+ * never committed must not push it out, however many there are. */
+Test(saves, neither_the_committed_step_nor_a_newer_one_is_trimmed)
+{
+    for (uint64_t step = 10; step <= 60; step += 10)
+        add(step, 0, NULL);
+    saves.committed = 30;
+    saves_trim(&saves, 1);
+    cr_assert_str_eq(steps(), "30 40 50 60");
+    saves.committed = 60;
+    saves_trim(&saves, 2);
+    cr_assert_str_eq(steps(), "50 60");
+}
+
+Test(saves, the_committed_step_stays_when_there_is_no_room)
+{
+    saves.committed = 1;
+    for (uint64_t step = 1; step <= SAVES_STEPS + 3; step++)
+        add(step, 0, "/x");
+    cr_assert_eq(saves.n, SAVES_STEPS);
+    cr_assert_eq(saves.steps[0].step, 1);
+    cr_assert_eq(saves.steps[1].step, 5);
+    cr_assert_eq(saves.steps[SAVES_STEPS - 1].step, SAVES_STEPS + 3);
+    saves.committed = 20;
+    add(1000, 0, "/x");
+    cr_assert_eq(saves.steps[0].step, 5);
+}
+
+Test(saves, what_is_newer_can_be_forgotten)
+{
+    add(10, 0, "/a");
+    add(20, 0, "/b");
+    saves_forget_newer(&saves, 20);
+    cr_assert_str_eq(steps(), "10 20");
+    saves_forget_newer(&saves, 15);
+    cr_assert_str_eq(steps(), "10");
+    saves_forget_newer(&saves, 0);
+    cr_assert_eq(saves.n, 0);
+}
+
+/* Writes all up to `newest`, and reads it into what was emptied. */
+static void there_and_back(uint64_t newest)
+{
+    struct writer w;
+    struct err err;
+    size_t len;
+    writer_init(&w, 1 << 20, WRITER_PRETTY);
+    writer_object(&w, NULL);
+    saves_write(&saves, &w, newest);
+    writer_end(&w);
+    const char *text = writer_done(&w, &len);
+    cr_assert(text && !w.has_replaced);
+    struct json *root = json_read("test", text, len, &err);
+    cr_assert(root, "%s", err.text);
+    saves_free(&saves);
+    cr_assert(saves_read(&saves, "test", root, &err), "%s", err.text);
+    json_free(root);
+    writer_free(&w);
+}
+
+Test(saves, survive_being_written)
+{
+    bool is_known;
+    char longest[PATH_MAX];
+    /* A path is any bytes but NUL; the longest that fits, of the bytes that take most room. */
+    memset(longest, 0xff, sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    const char *paths[] = {"/plain",        "/with \"quotes\" \\ and\nlines",
+                           "/\x01\x7f",     "/gr\xc3\xbc\xc3\x9f",
+                           "/latin-\xfc",   "/cut-\xc3",
+                           "/\xed\xa0\x80", longest};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        add(10, (int)i, paths[i]);
+    add(10, INT_MAX, NULL);
+    add(20, 0, "/b");
+    add(30, 0, "/still being saved");
+    there_and_back(20);
+    cr_assert_str_eq(steps(), "10 20");
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        cr_assert_str_eq(saves_path(saves_find(&saves, 10), (int)i, &is_known), paths[i]);
+    cr_assert_null(saves_path(saves_find(&saves, 10), INT_MAX, &is_known));
+    cr_assert(is_known);
+}
+
+Test(saves, what_is_not_of_their_form_is_refused)
+{
+    static const char *const bad[] = {
+        "{}",
+        "{\"saves\": 3}",
+        "{\"saves\": {}}",
+        "{\"saves\": [3]}",
+        "{\"saves\": [{}]}",
+        "{\"saves\": [{\"step\": 1}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": {}}]}",
+        "{\"saves\": [{\"step\": 0, \"ranks\": []}]}",
+        "{\"saves\": [{\"step\": -1, \"ranks\": []}]}",
+        "{\"saves\": [{\"step\": 1.5, \"ranks\": []}]}",
+        "{\"saves\": [{\"step\": \"1\", \"ranks\": []}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [0]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 0}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"path\": \"/a\"}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": -1, \"path\": \"/a\"}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 2147483648, \"path\": \"/a\"}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 0, \"path\": 7}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 0, \"path_hex\": \"\"}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 0, \"path_hex\": \"2\"}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 0, \"path_hex\": \"2f00\"}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 0, \"path_hex\": \"2F\"}]}]}",
+        "{\"saves\": [{\"step\": 1, \"ranks\": [{\"rank\": 0, \"path_hex\": \"zz\"}]}]}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct err err = {0};
+        struct json *root = json_read("test", bad[i], strlen(bad[i]), &err);
+        cr_assert(root, "%s", err.text);
+        cr_expect(!saves_read(&saves, "test", root, &err), "%s was taken", bad[i]);
+        cr_expect(str_starts(err.text, "test"), "%s: '%s'", bad[i], err.text);
+        json_free(root);
+        saves_free(&saves);
+    }
+}
