@@ -86,6 +86,8 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);
     chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
     chief_set_fact(chief, peer, FACT_DONE, is_known && s->done == s->expected);
+    chief_set_fact(chief, peer, FACT_ENDED,
+                   has && (s->life == LIFE_ENDED || s->life == LIFE_FINISHED));
     chief_set_fact(chief, peer, FACT_FINISHED, has && s->life == LIFE_FINISHED);
     chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
     chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
@@ -160,7 +162,8 @@ static void note_rate(struct chief *chief, struct peer *peer, uint64_t highest)
 
 static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
 {
-    int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
+    int64_t deadline =
+        s->has_notice ? chief->out->now + grace_clamp(s->notice_left_ns) : CLOCK_NEVER;
     /* The same notice told again: only the time on the wire differs, and never moves it back. */
     bool is_same = peer->notice_deadline != CLOCK_NEVER && s->has_notice &&
                    deadline < peer->notice_deadline + 2 * chief->params->heartbeat_timeout_ns;
@@ -340,7 +343,9 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     if (chief->notice.is_live && chief->notice.deadline > chief->out->now)
         chief->leave_deadline += chief->notice.deadline - chief->out->now;
     chief->is_changed = true;
-    out_log(chief->out, outcome == OUTCOME_COMPLETED ? LOG_INFO : LOG_NOTICE, "end", "%s: %s",
+    /* A wrapper of one program that succeeds says nothing. */
+    enum log_level quiet = p->nnodes > 1 ? LOG_INFO : LOG_DEBUG;
+    out_log(chief->out, outcome == OUTCOME_COMPLETED ? quiet : LOG_NOTICE, "end", "%s: %s",
             verdict_name(outcome), chief->order.why);
 }
 
@@ -405,7 +410,7 @@ static void decide_leave(struct chief *chief)
 
 int64_t chief_abort_at(const struct chief *chief)
 {
-    if (!chief->notice.is_live)
+    if (!chief->notice.is_live || chief->is_trained)
         return CLOCK_NEVER;
     return chief->notice.deadline - grace_margin(chief->notice.deadline - chief->notice.at);
 }
@@ -457,7 +462,7 @@ static void end_unsaved(struct chief *chief, const char *why)
 static void decide_notice(struct chief *chief)
 {
     const struct core_params *p = chief->params;
-    if (!chief->notice.is_live || chief->writing == COMMIT_ROUND)
+    if (!chief->notice.is_live || chief->is_trained || chief->writing == COMMIT_ROUND)
         return;
     if (p->save_mode != SAVE_ATTACH) {
         chief_end(chief,
@@ -500,7 +505,7 @@ static void decide_finished(struct chief *chief)
     struct chief_end end = {.outcome = OUTCOME_COMPLETED,
                             .manner = MANNER_STOP,
                             .why = "every process has ended with success"};
-    if (chief->notice.is_live && !all_are(chief, FACT_DONE)) {
+    if (chief->notice.is_live && !chief->is_trained && !all_are(chief, FACT_DONE)) {
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
         end.why = "the processes ended after the notice without having said that they were done";
     }
@@ -532,6 +537,7 @@ void chief_decide(struct chief *chief)
 {
     look_for_losses(chief);
     gather_notices(chief);
+    chief->is_trained = chief->is_trained || (all_are(chief, FACT_ENDED) && !chief->notice.is_live);
     if (chief->order.end == END_NONE && !chief->order.start)
         chief_decide_join(chief);
     else if (chief->order.end == END_NONE)

@@ -37,7 +37,8 @@ enum fact {
     FACT_CLOSED,     /* has seen the end of the round */
     FACT_WAITS,      /* every saver waits for the answer */
     FACT_DONE,       /* every rank said that it has trained to the end */
-    FACT_FINISHED,   /* all its processes have ended, with success */
+    FACT_ENDED,      /* all its commands have ended, with success */
+    FACT_FINISHED,   /* and nothing of them is left */
     FACT_KNOWS,      /* of the notice, and has read its steps since */
     FACT_FAULT,
     FACT_GONE, /* nothing is left on it */
@@ -70,6 +71,7 @@ struct chief {
     uint32_t round, ballot;
     uint64_t order_seq;
     bool is_changed; /* the order is to be sent to all */
+    bool is_trained; /* all commands had ended with success before any notice: none matters now */
     int64_t started_at, next_loss_at;
     struct {
         bool is_live;

@@ -6,24 +6,11 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#include <stdio.h>
-#include <string.h>
-
-/* "SIGTERM"; sigabbrev_np() knows all names but those of the real-time signals. */
-static void name_signal(struct grace *grace, int signal)
-{
-    const char *name = sigabbrev_np(signal);
-    if (name)
-        snprintf(grace->source, sizeof grace->source, "SIG%s", name);
-    else
-        snprintf(grace->source, sizeof grace->source, "signal %d", signal);
-}
-
 static void open_notice(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
 {
     *grace = (struct grace){
         .is_live = true, .at = now, .deadline = now + grace_ns, .signal = signal, .last_at = now};
-    name_signal(grace, signal);
+    str_signal(signal, grace->source, sizeof grace->source);
 }
 
 enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
@@ -41,7 +28,7 @@ enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int
         grace->deadline = now + grace_ns;
         grace->signal = signal;
         grace->last_at = now;
-        name_signal(grace, signal);
+        str_signal(signal, grace->source, sizeof grace->source);
         return GRACE_SOONER;
     }
     grace->last_at = now;
@@ -58,6 +45,13 @@ enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int
     open_notice(grace, signal, now, grace_ns);
     str_copy(grace->text, sizeof grace->text, "sent to a training process");
     return GRACE_NEW;
+}
+
+int64_t grace_clamp(int64_t left_ns)
+{
+    if (left_ns > GRACE_MAX_NS)
+        return GRACE_MAX_NS;
+    return left_ns < -GRACE_MAX_NS ? -GRACE_MAX_NS : left_ns;
 }
 
 int64_t grace_margin(int64_t left_ns)

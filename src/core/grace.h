@@ -15,6 +15,8 @@
 
 #define GRACE_SAME_NS INT64_C(1000000000) /* a repeat within it is the same signal */
 
+#define GRACE_MAX_NS (INT64_C(366) * 24 * 3600 * 1000000000)
+
 enum grace_hurry { HURRY_NONE, HURRY_SAVE, HURRY_STOP };
 
 struct grace {
@@ -32,6 +34,8 @@ enum grace_change { GRACE_SAME, GRACE_NEW, GRACE_SOONER, GRACE_HURRIED };
 enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
 /* A process was sent SIGTERM by somebody: a notice if none is live, and nothing else. */
 enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
+/* A duration that a peer told, held to a year, so that nothing computed from it overflows. */
+int64_t grace_clamp(int64_t left_ns);
 /* How much of a grace period is kept back for ending what does not end by itself. */
 int64_t grace_margin(int64_t left_ns);
 

@@ -18,15 +18,19 @@ static void add(struct ladder *ladder, int64_t at, int signal, enum signal_targe
     ladder->rungs[ladder->n++] = (struct ladder_rung){.at = at, .signal = signal, .target = target};
 }
 
+/* The kill has to be through before the platform's own, or our verdict would never be told. */
+static int64_t last_kill_at(int64_t now, int64_t deadline, int64_t kill_wait)
+{
+    if (deadline == CLOCK_NEVER)
+        return CLOCK_NEVER;
+    return deadline <= now ? now : deadline - clock_min((deadline - now) / 8, kill_wait);
+}
+
 /* TERM at `at`, KILL after term_wait, or in time before the deadline, then a bounded wait. */
 static void add_term_kill(struct ladder *ladder, int64_t at, const struct ladder_times *times)
 {
-    int64_t left = times->deadline == CLOCK_NEVER ? CLOCK_NEVER : times->deadline - times->now;
-    /* The kill has to be through before the platform's own, or our verdict would never be told. */
-    int64_t spare = left == CLOCK_NEVER ? 0 : clock_min(left / 8, times->kill_wait);
-    int64_t kill_at = at + times->term_wait;
-    if (left != CLOCK_NEVER)
-        kill_at = clock_min(kill_at, times->deadline - spare);
+    int64_t kill_at = clock_min(at + times->term_wait,
+                                last_kill_at(times->now, times->deadline, times->kill_wait));
     if (at < kill_at)
         add(ladder, at, SIGTERM, TARGET_TREE);
     add(ladder, kill_at, SIGKILL, TARGET_TREE);
@@ -80,16 +84,32 @@ bool ladder_climb(struct ladder *ladder, int64_t now, struct ladder_rung *ret)
     if (!ladder_is_active(ladder) || ladder->rungs[ladder->next].at > now)
         return false;
     *ret = ladder->rungs[ladder->next++];
+    ladder->has_signalled_tree =
+        ladder->has_signalled_tree || (ret->signal && ret->target == TARGET_TREE);
     return true;
+}
+
+/* The rungs from `from` on, and all behind them, come so much sooner. */
+static void move_up(struct ladder *ladder, int from, int64_t early)
+{
+    for (int i = from; early > 0 && i < ladder->n; i++)
+        ladder->rungs[i].at -= early;
 }
 
 void ladder_hurry(struct ladder *ladder, int64_t now)
 {
     if (!ladder_is_active(ladder) || ladder->rungs[ladder->next].signal == 0)
         return;
-    int64_t early = ladder->rungs[ladder->next].at - now;
-    for (int i = ladder->next; early > 0 && i < ladder->n; i++)
-        ladder->rungs[i].at -= early;
+    move_up(ladder, ladder->next, ladder->rungs[ladder->next].at - now);
+}
+
+void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline)
+{
+    for (int i = ladder->next; i + 1 < ladder->n; i++)
+        if (ladder->rungs[i].signal == SIGKILL) {
+            int64_t kill_wait = ladder->rungs[i + 1].at - ladder->rungs[i].at;
+            move_up(ladder, i, ladder->rungs[i].at - last_kill_at(now, deadline, kill_wait));
+        }
 }
 
 void ladder_stop(struct ladder *ladder)

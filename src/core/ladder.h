@@ -23,6 +23,7 @@ struct ladder_rung {
 struct ladder {
     struct ladder_rung rungs[LADDER_RUNGS];
     int n, next; /* next == n: finished, or never started */
+    bool has_signalled_tree;
 };
 
 struct ladder_times {
@@ -44,6 +45,9 @@ int64_t ladder_wake_at(const struct ladder *ladder);
 bool ladder_climb(struct ladder *ladder, int64_t now, struct ladder_rung *ret);
 /* Does not wait for the next signal any longer, and the rungs behind it move up as much. */
 void ladder_hurry(struct ladder *ladder, int64_t now);
+/* The platform kills everything at `deadline`: SIGKILL and what is behind it move up, to come in
+ * time before that. */
+void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline);
 void ladder_stop(struct ladder *ladder);
 
 #endif

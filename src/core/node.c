@@ -19,7 +19,7 @@ void node_init(struct node *node, const struct core_params *params, struct out *
     node->params = params;
     node->out = out;
     node->is_tree_empty = true;
-    node->leave_at = CLOCK_NEVER;
+    node->leave_at = node->end_deadline = CLOCK_NEVER;
     node->notice.deadline = CLOCK_NEVER;
     node->commit_step = params->resume_step;
     ranks_init(&node->ranks, params->expected_procs);
@@ -60,26 +60,14 @@ static void leave(struct node *node)
                 .exit = {.outcome = node->outcome, .code = node->exit_code, .text = node->why}});
 }
 
-/* Are our processes gone, or given up? */
-static void check_gone(struct node *node)
+void node_check_gone(struct node *node)
 {
-    bool is_gone = node->nstarting == 0 && node->nrunning == 0 && node->is_tree_empty;
-    if (node->state != NODE_STOPPING || !(is_gone || node->has_given_up))
+    if (node->state != NODE_STOPPING || (node_has_work(node) && !node->has_given_up))
         return;
     ladder_stop(&node->ladder);
     enter(node, NODE_LEAVING);
     if (node->is_alone || node->may_leave)
         leave(node);
-}
-
-static struct ladder_times times_until(const struct node *node, int64_t deadline)
-{
-    const struct core_params *p = node->params;
-    return (struct ladder_times){.now = node->out->now,
-                                 .deadline = deadline,
-                                 .exit_wait = p->exit_wait_ns,
-                                 .term_wait = p->term_wait_ns,
-                                 .kill_wait = p->kill_wait_ns};
 }
 
 struct ending {
@@ -97,7 +85,8 @@ static void stop(struct node *node, const struct ending *ending)
     node->outcome = ending->outcome;
     node->exit_code = ending->exit_code;
     str_copy(node->why, sizeof node->why, ending->why);
-    struct ladder_times times = times_until(node, ending->deadline);
+    node->end_deadline = ending->deadline;
+    struct ladder_times times = node_times(node);
     int sig = node->grace.is_live ? node->grace.signal : SIGTERM;
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;
@@ -107,10 +96,12 @@ static void stop(struct node *node, const struct ending *ending)
     if (ending->deadline != CLOCK_NEVER)
         node->leave_at += ending->deadline - times.now;
     round_end(&node->round);
-    if (node->nstarting > 0 || node->nrunning > 0 || !node->is_tree_empty)
+    if (node->nstarting > 0 || node->nrunning > 0)
         ladder_start(&node->ladder, ending->manner, sig, &times);
     enter(node, NODE_STOPPING);
-    check_gone(node);
+    node_sweep_if_last(node);
+    ladder_limit(&node->ladder, times.now, times.deadline);
+    node_check_gone(node);
 }
 
 /* There is no chief to ask. */
@@ -148,8 +139,6 @@ static void chief_lost(struct node *node)
     }
 }
 
-/* --- children --- */
-
 void node_record_fault(struct node *node, const struct node_fault *fault)
 {
     if (node->fault.kind != FAULT_NONE || node->state > NODE_RUNNING)
@@ -157,87 +146,6 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     node->fault = *fault;
     node->fault.at = node->out->now;
     node->is_dirty = true;
-}
-
-static void on_child_started(struct node *node, const struct event *event)
-{
-    struct child *child = &node->children[event->child.index];
-    child->state = CHILD_RUNNING;
-    child->pid = event->child.pid;
-    node->nstarting--;
-    node->nrunning++;
-    node->is_tree_empty = false;
-    node->is_dirty = true;
-}
-
-static void on_child_failed(struct node *node, const struct event *event)
-{
-    static const int codes[ERR__COUNT] = {
-        [ERR_NOT_FOUND] = EXIT_NOT_FOUND, [ERR_NOT_EXEC] = EXIT_NOT_EXECUTABLE};
-    struct child *child = &node->children[event->child.index];
-    int code = codes[event->child.err->code];
-    struct node_fault fault = {
-        .kind = FAULT_START, .rank = -1, .code = code ? code : EXIT_OWN_ERROR};
-    str_copy(fault.text, sizeof fault.text, event->child.err->text);
-    node_record_fault(node, &fault);
-    /* Started, then found not to be executable: it is gone all the same. */
-    node->nrunning -= child->state == CHILD_RUNNING;
-    node->nstarting -= child->state == CHILD_NONE;
-    child->state = CHILD_ENDED;
-    node->nended++;
-    check_gone(node);
-}
-
-/* What is left behind by commands that have ended is not ours to keep. */
-static void sweep_if_last(struct node *node)
-{
-    if (node->nrunning > 0 || node->is_tree_empty || node->params->leftovers == LEFTOVERS_LEAVE ||
-        node->state != NODE_RUNNING)
-        return;
-    struct ladder_times times = times_until(node, node->notice.deadline);
-    ladder_sweep(&node->ladder, &times);
-}
-
-static int rank_of_pid(const struct node *node, int pid)
-{
-    for (int i = 0; i < node->ranks.n; i++)
-        if (node->ranks.members[i].pid == pid)
-            return node->ranks.members[i].rank;
-    return -1;
-}
-
-static void on_child_exited(struct node *node, const struct event *event)
-{
-    struct child *child = &node->children[event->child.index];
-    if (child->state != CHILD_RUNNING)
-        return;
-    child->state = CHILD_ENDED;
-    child->status = event->child.status;
-    node->nrunning--;
-    node->nended++;
-    node->is_dirty = true;
-    int code = verdict_of_status(child->status);
-    if (code != 0) {
-        bool is_signal = code >= EXIT_BY_SIGNAL && (child->status & 0x7f) != 0;
-        char how[80];
-        struct node_fault fault = {is_signal ? FAULT_SIGNAL : FAULT_EXIT,
-                                   .rank = rank_of_pid(node, child->pid), .pid = child->pid,
-                                   .code = code};
-        snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
-                 verdict_text_of_status(child->status, how, sizeof how));
-        node_record_fault(node, &fault);
-    }
-    sweep_if_last(node);
-    check_gone(node);
-}
-
-static void on_tree_empty(struct node *node, const struct event *event)
-{
-    node->is_tree_empty = true;
-    node->is_dirty = true;
-    if (node->state == NODE_RUNNING)
-        ladder_stop(&node->ladder);
-    check_gone(node);
 }
 
 /* --- notices --- */
@@ -272,6 +180,7 @@ void node_take_notice(struct node *node, enum grace_change change)
     if (change == GRACE_NEW)
         read_steps_for_notice(node);
     out_simple(node->out, ACT_STATE);
+    ladder_limit(&node->ladder, node->out->now, node->grace.deadline);
     if (node->grace.hurry == HURRY_STOP)
         ladder_hurry(&node->ladder, node->out->now);
 }
@@ -289,15 +198,30 @@ static int64_t leave_unjoined_at(const struct node *node)
     return is_connected ? latest : clock_min(latest, g->at + node->params->reconnect_ns);
 }
 
+static bool ends_programs(int number)
+{
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
+/* Who signals a group and its leader sends us the same signal twice, and means it once. */
+static bool is_repeat(struct node *node, int number)
+{
+    int64_t *at = &node->forwarded_at[number];
+    if (ends_programs(number) && *at && node->out->now - *at <= GRACE_SAME_NS)
+        return true;
+    *at = node->out->now;
+    return false;
+}
+
 /* A signal that ends programs ends a pchrun that has not started any yet. */
 static void forward(struct node *node, int number)
 {
-    bool ends = number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
     if (node->state != NODE_WAITING) {
-        out_signal(node->out, number, TARGET_CHILDREN);
+        if (!is_repeat(node, number))
+            out_signal(node->out, number, TARGET_CHILDREN);
         return;
     }
-    if (!ends)
+    if (!ends_programs(number))
         return;
     struct node_fault fault = {.kind = FAULT_SIGNAL, .rank = -1, .code = EXIT_BY_SIGNAL + number};
     snprintf(fault.text, sizeof fault.text, "signal %d (%s) came before the start", number,
@@ -344,7 +268,8 @@ static void take_commit(struct node *node, const struct peermsg *msg)
 static void take_notice_of_job(struct node *node, const struct peer_order *order)
 {
     bool was_live = node->notice.is_live;
-    int64_t deadline = order->has_notice ? node->out->now + order->notice_left_ns : CLOCK_NEVER;
+    int64_t deadline =
+        order->has_notice ? node->out->now + grace_clamp(order->notice_left_ns) : CLOCK_NEVER;
     node->notice.is_live = order->has_notice;
     node->notice.node_rank = order->notice_node;
     node->notice.deadline = deadline;
@@ -446,46 +371,11 @@ static void on_chief_down(struct node *node, const struct event *event)
 
 /* --- time --- */
 
-/* Every node climbs the same ladder at the same time; node 0 tells of it. What had to be killed is
- * told by the node that it happened on. */
-static void log_rung(struct node *node, const struct ladder_rung *rung)
-{
-    static const char *const targets[] = {[TARGET_CHILDREN] = "the commands",
-                                          [TARGET_RANKS] = "the ranks",
-                                          [TARGET_TREE] = "all that is left"};
-    enum log_level level = node->uplink.is_member ? LOG_DEBUG : LOG_INFO;
-    const char *name = sigabbrev_np(rung->signal);
-    if (rung->signal == SIGKILL)
-        level = LOG_WARN;
-    if (name)
-        out_log(node->out, level, "stop", "sending SIG%s to %s", name, targets[rung->target]);
-    else
-        out_log(node->out, level, "stop", "sending signal %d to %s", rung->signal,
-                targets[rung->target]);
-}
-
-static void climb(struct node *node)
-{
-    struct ladder_rung rung;
-    while (ladder_climb(&node->ladder, node->out->now, &rung)) {
-        if (rung.signal) {
-            log_rung(node, &rung);
-            out_signal(node->out, rung.signal, rung.target);
-        } else {
-            out_log(node->out, LOG_ERROR, "stop",
-                    "processes that cannot be killed are left behind");
-            node->has_given_up = true;
-            node->is_dirty = true;
-        }
-    }
-    check_gone(node);
-}
-
 void node_timers(struct node *node)
 {
     if (node->state == NODE_DONE)
         return;
-    climb(node);
+    node_climb(node);
     if (node->state == NODE_DONE)
         return;
     round_release_own(&node->round, node->out->now - node->params->commit_wait_ns);
@@ -530,10 +420,10 @@ static const struct {
 } table[EV__COUNT] = {
     [EV_START] = {on_start, FROM(NODE_WAITING), "start"},
     [EV_SIGNAL] = {on_signal, ANY, "signal"},
-    [EV_CHILD_STARTED] = {on_child_started, ALIVE, "child started"},
-    [EV_CHILD_FAILED] = {on_child_failed, ALIVE, "child failed to start"},
-    [EV_CHILD_EXITED] = {on_child_exited, ALIVE, "child exited"},
-    [EV_TREE_EMPTY] = {on_tree_empty, ANY, "tree empty"},
+    [EV_CHILD_STARTED] = {node_on_child_started, ALIVE, "child started"},
+    [EV_CHILD_FAILED] = {node_on_child_failed, ALIVE, "child failed to start"},
+    [EV_CHILD_EXITED] = {node_on_child_exited, ALIVE, "child exited"},
+    [EV_TREE_EMPTY] = {node_on_tree_empty, ANY, "tree empty"},
     [EV_PROC_ATTACHED] = {node_on_proc_attached, ALIVE, "process attached"},
     [EV_PROC_MESSAGE] = {node_on_proc_message, ALIVE, "process message"},
     [EV_PROC_GONE] = {node_on_proc_gone, ALIVE, "process gone"},

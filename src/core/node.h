@@ -55,8 +55,10 @@ struct node {
     bool has_roster;         /* the chief knows our ranks */
     bool notice_wants_steps; /* the notice is told with the steps as they are now */
     uint32_t checkpoint_asked;
+    int64_t forwarded_at[65]; /* by signal number, 0: never */
     struct node_fault fault;
-    struct { /* the job's notice, as the chief told it */
+    struct node_fault doubt; /* a second process for a rank: a fault only before the training */
+    struct {                 /* the job's notice, as the chief told it */
         bool is_live;
         int node_rank;
         int64_t deadline;
@@ -66,6 +68,7 @@ struct node {
     /* the end */
     enum outcome outcome;
     int exit_code;
+    int64_t end_deadline;
     char why[192];
     bool is_alone;    /* the chief is lost: nobody says LEAVE */
     bool may_leave;   /* it has been said */
@@ -88,6 +91,20 @@ const char *node_state_name(const struct node *node);
 /* The first failure counts, and none of those that our own stopping brings about. */
 void node_record_fault(struct node *node, const struct node_fault *fault);
 void node_take_notice(struct node *node, enum grace_change change);
+/* Leaves NODE_STOPPING if nothing is left here, or what is left was given up. */
+void node_check_gone(struct node *node);
+
+/* node_children.c */
+void node_on_child_started(struct node *node, const struct event *event);
+void node_on_child_failed(struct node *node, const struct event *event);
+void node_on_child_exited(struct node *node, const struct event *event);
+void node_on_tree_empty(struct node *node, const struct event *event);
+/* Is there anything on this node that the job's end waits for? */
+bool node_has_work(const struct node *node);
+/* Ends what commands that have ended left behind, unless that is under way. */
+void node_sweep_if_last(struct node *node);
+void node_climb(struct node *node);
+struct ladder_times node_times(const struct node *node);
 
 /* node_procs.c */
 void node_on_proc_attached(struct node *node, const struct event *event);

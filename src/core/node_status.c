@@ -13,10 +13,9 @@ static enum peer_life life_of(const struct node *node)
         return LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
-    bool is_swept =
-        node->is_tree_empty || node->has_given_up || node->params->leftovers == LEFTOVERS_LEAVE;
-    bool is_finished = node->nrunning == 0 && node->nended >= node->params->children && is_swept;
-    return is_finished ? LIFE_FINISHED : LIFE_RUNNING;
+    if (node->nrunning > 0 || node->nended < node->params->children)
+        return LIFE_RUNNING;
+    return node_has_work(node) && !node->has_given_up ? LIFE_ENDED : LIFE_FINISHED;
 }
 
 static void fill_notice(const struct node *node, struct peer_status *status)

@@ -61,6 +61,7 @@ enum peer_vote { VOTE_NONE, VOTE_ACK, VOTE_NACK };
 enum peer_life {
     LIFE_WAITING,  /* joined, nothing started yet */
     LIFE_RUNNING,  /* has processes */
+    LIFE_ENDED,    /* its commands have ended, with success; what they left behind is being ended */
     LIFE_FINISHED, /* all its processes have ended, with success */
     LIFE_FAILED,   /* a process of it failed: see fault */
     LIFE_GONE,     /* nothing of the job is left on this node */
@@ -74,9 +75,10 @@ struct peer_status {
     uint8_t life;        /* enum peer_life */
     uint8_t vote;        /* enum peer_vote, on the ballot in the stamp */
     uint8_t closed;      /* it has seen the end of the round in the stamp, and lifted its gate */
-    uint16_t expected, attached;           /* ranks of this node; or PEERMSG_UNKNOWN */
-    uint16_t saved, ended, failed, served; /* ranks; served: have begun the save or ended */
-    uint8_t mismatch;                      /* its ranks saved at different steps */
+    uint16_t expected, attached; /* ranks of this node; or PEERMSG_UNKNOWN */
+    /* ranks; ended: without having saved in this round; served: have begun the save, or ended */
+    uint16_t saved, ended, failed, served;
+    uint8_t mismatch; /* its ranks saved at different steps */
     uint8_t prepared; /* all saved, and the node's own record of it is on disk */
     uint8_t stepped;  /* a rank has finished a step in this generation */
     uint16_t live;    /* ranks that are attached and have not ended: only they can save */

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The commands of a node, what they leave behind, and how both are ended. See node.h.
+ *
+ * With stop.leftovers=leave only the commands count: nothing else is waited for or signalled.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/node.h"
+#include "core/verdict.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+bool node_has_work(const struct node *node)
+{
+    bool has_leftovers = !node->is_tree_empty && node->params->leftovers == LEFTOVERS_KILL;
+    return node->nstarting > 0 || node->nrunning > 0 || has_leftovers;
+}
+
+struct ladder_times node_times(const struct node *node)
+{
+    const struct core_params *p = node->params;
+    int64_t notice = node->grace.is_live ? node->grace.deadline : CLOCK_NEVER;
+    return (struct ladder_times){
+        .now = node->out->now,
+        .deadline = clock_min(node->end_deadline, clock_min(notice, node->notice.deadline)),
+        .exit_wait = p->exit_wait_ns,
+        .term_wait = p->term_wait_ns,
+        .kill_wait = p->kill_wait_ns};
+}
+
+/* --- their lives --- */
+
+void node_on_child_started(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    child->state = CHILD_RUNNING;
+    child->pid = event->child.pid;
+    node->nstarting--;
+    node->nrunning++;
+    node->is_tree_empty = false;
+    node->is_dirty = true;
+}
+
+/* The rank of a command: as its process said, or as its place says where each command is a rank. */
+static int rank_of(const struct node *node, int index)
+{
+    const struct core_params *p = node->params;
+    int pid = node->children[index].pid;
+    for (int i = 0; i < node->ranks.n && pid > 0; i++)
+        if (node->ranks.members[i].pid == pid)
+            return node->ranks.members[i].rank;
+    return p->expected_procs == p->children ? p->node_rank * p->children + index : -1;
+}
+
+void node_on_child_failed(struct node *node, const struct event *event)
+{
+    static const int codes[ERR__COUNT] = {
+        [ERR_NOT_FOUND] = EXIT_NOT_FOUND, [ERR_NOT_EXEC] = EXIT_NOT_EXECUTABLE};
+    struct child *child = &node->children[event->child.index];
+    int code = codes[event->child.err->code];
+    struct node_fault fault = {.kind = FAULT_START,
+                               .rank = rank_of(node, event->child.index),
+                               .code = code ? code : EXIT_OWN_ERROR};
+    str_copy(fault.text, sizeof fault.text, event->child.err->text);
+    node_record_fault(node, &fault);
+    /* Started, then found not to be executable: it is gone all the same. */
+    node->nrunning -= child->state == CHILD_RUNNING;
+    node->nstarting -= child->state == CHILD_NONE;
+    child->state = CHILD_ENDED;
+    node->nended++;
+    node_sweep_if_last(node);
+    node_check_gone(node);
+}
+
+static void record_end(struct node *node, int index)
+{
+    const struct child *child = &node->children[index];
+    int code = verdict_of_status(child->status);
+    if (code == 0)
+        return;
+    bool is_signal = code >= EXIT_BY_SIGNAL && (child->status & 0x7f) != 0;
+    char how[80];
+    struct node_fault fault = {.kind = is_signal ? FAULT_SIGNAL : FAULT_EXIT,
+                               .rank = rank_of(node, index),
+                               .pid = child->pid,
+                               .code = code};
+    snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
+             verdict_text_of_status(child->status, how, sizeof how));
+    node_record_fault(node, &fault);
+}
+
+void node_on_child_exited(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    if (child->state != CHILD_RUNNING)
+        return;
+    child->state = CHILD_ENDED;
+    child->status = event->child.status;
+    node->nrunning--;
+    node->nended++;
+    node->is_dirty = true;
+    record_end(node, event->child.index);
+    node_sweep_if_last(node);
+    node_check_gone(node);
+}
+
+void node_on_tree_empty(struct node *node, const struct event *event)
+{
+    node->is_tree_empty = true;
+    node->is_dirty = true;
+    if (node->state == NODE_RUNNING)
+        ladder_stop(&node->ladder);
+    node_check_gone(node);
+}
+
+/* --- their end --- */
+
+void node_sweep_if_last(struct node *node)
+{
+    bool is_last = node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
+    bool is_under_way = ladder_is_active(&node->ladder) && node->ladder.has_signalled_tree;
+    if (!is_last || !node_has_work(node) || is_under_way || node->state < NODE_RUNNING ||
+        node->state > NODE_STOPPING)
+        return;
+    struct ladder_times times = node_times(node);
+    ladder_sweep(&node->ladder, &times);
+}
+
+/* Where leftovers are left, a signal for all goes to the commands. */
+static enum signal_target target_of(const struct node *node, const struct ladder_rung *rung)
+{
+    bool leaves = node->params->leftovers == LEFTOVERS_LEAVE;
+    return leaves && rung->target == TARGET_TREE ? TARGET_CHILDREN : rung->target;
+}
+
+static void send_signal(struct node *node, const struct ladder_rung *rung)
+{
+    char name[32];
+    enum signal_target target = target_of(node, rung);
+    if (target == TARGET_CHILDREN ? node->nrunning == 0 : node->is_tree_empty)
+        return;
+    out_log(node->out, rung->signal == SIGKILL ? LOG_WARN : LOG_INFO, "stop", "sending %s to %s",
+            str_signal(rung->signal, name, sizeof name),
+            target == TARGET_TREE ? "all that is left" : "the processes");
+    out_signal(node->out, rung->signal, target);
+}
+
+void node_climb(struct node *node)
+{
+    struct ladder_rung rung;
+    while (ladder_climb(&node->ladder, node->out->now, &rung)) {
+        if (rung.signal) {
+            send_signal(node, &rung);
+            continue;
+        }
+        out_log(node->out, LOG_ERROR, "stop", "processes that cannot be killed are left behind");
+        node->has_given_up = true;
+        node->is_dirty = true;
+    }
+    node_check_gone(node);
+}
