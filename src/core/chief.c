@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/grace.h"
+#include "core/ranks.h"
 #include "core/verdict.h"
 
 #include <stdio.h>
@@ -162,12 +163,30 @@ static void note_rate(struct chief *chief, struct peer *peer, uint64_t highest)
 
 static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
 {
-    int64_t deadline =
-        s->has_notice ? chief->out->now + grace_clamp(s->notice_left_ns) : CLOCK_NEVER;
+    int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
     /* The same notice told again: only the time on the wire differs, and never moves it back. */
     bool is_same = peer->notice_deadline != CLOCK_NEVER && s->has_notice &&
                    deadline < peer->notice_deadline + 2 * chief->params->heartbeat_timeout_ns;
     peer->notice_deadline = is_same ? clock_min(deadline, peer->notice_deadline) : deadline;
+}
+
+static uint64_t step_within(uint64_t step)
+{
+    return step <= RANKS_STEP_MAX ? step : RANKS_STEP_MAX;
+}
+
+/* What a peer says is held to what can be, so that no sum of it overflows. */
+static void hold_within(struct peer_status *s)
+{
+    s->highest = step_within(s->highest);
+    s->lowest = step_within(s->lowest);
+    s->saved_step = step_within(s->saved_step);
+    s->own_step = step_within(s->own_step);
+    s->last_step = step_within(s->last_step);
+    if (s->rtt_ns > (uint64_t)GRACE_MAX_NS)
+        s->rtt_ns = 0;
+    s->notice_left_ns = grace_clamp(s->notice_left_ns);
+    s->fault_ago_ns = grace_clamp(s->fault_ago_ns);
 }
 
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
@@ -175,7 +194,9 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     if (msg->stamp.attempt != chief->params->attempt ||
         msg->stamp.generation != chief->params->generation || msg->stamp.seq <= peer->seq)
         return;
-    const struct peer_status *s = &msg->status;
+    struct peer_status held = msg->status;
+    const struct peer_status *s = &held;
+    hold_within(&held);
     note_rate(chief, peer, s->highest);
     take_notice(chief, peer, s);
     char roster[sizeof s->roster];
@@ -406,97 +427,7 @@ static void decide_leave(struct chief *chief)
     chief->is_changed = true;
 }
 
-/* --- notices --- */
-
-int64_t chief_abort_at(const struct chief *chief)
-{
-    if (!chief->notice.is_live || chief->is_trained)
-        return CLOCK_NEVER;
-    return chief->notice.deadline - grace_margin(chief->notice.deadline - chief->notice.at);
-}
-
-static void gather_notices(struct chief *chief)
-{
-    int64_t deadline = CLOCK_NEVER;
-    int node = -1;
-    uint32_t hurry = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        if (peer->notice_deadline < deadline) {
-            deadline = peer->notice_deadline;
-            node = i;
-        }
-        if (peer->status.has_notice && peer->status.notice_hurry > hurry)
-            hurry = peer->status.notice_hurry;
-    }
-    bool is_live = node >= 0;
-    if (is_live != chief->notice.is_live || deadline != chief->notice.deadline)
-        chief->is_changed = true;
-    if (is_live && !chief->notice.is_live)
-        chief->notice.at = chief->out->now;
-    chief->notice.is_live = is_live;
-    chief->notice.node = node;
-    chief->notice.deadline = deadline;
-    chief->notice.hurry = hurry;
-}
-
-/* Where nobody attached, the program may do something of its own with the signal, and we cannot
- * know what. */
-void chief_leave_unsaved(struct chief *chief)
-{
-    bool is_attached = any_is(chief, FACT_ATTACHED);
-    chief_end(chief, &(struct chief_end){
-                         .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
-                         .manner = MANNER_FORWARD,
-                         .why = is_attached
-                                    ? "nothing to save: no step was finished in this attempt"
-                                    : "the program does not attach: cannot know whether it saved"});
-}
-
-static void end_unsaved(struct chief *chief, const char *why)
-{
-    chief_end(chief, &(struct chief_end){
-                         .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
-}
-
-static void decide_notice(struct chief *chief)
-{
-    const struct core_params *p = chief->params;
-    if (!chief->notice.is_live || chief->is_trained || chief->writing == COMMIT_ROUND)
-        return;
-    if (p->save_mode != SAVE_ATTACH) {
-        chief_end(chief,
-                  &(struct chief_end){
-                      .outcome = OUTCOME_PREEMPTED_UNKNOWN,
-                      .manner = p->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
-                      .why = "the program was asked by signal: cannot know whether it saved"});
-    } else if (chief->notice.hurry >= (uint32_t)HURRY_STOP) {
-        end_unsaved(chief, "told to stop before the save was committed");
-    } else if (chief->out->now >= chief_abort_at(chief)) {
-        end_unsaved(chief, all_are(chief, FACT_COMPLETE) ? "the save was not committed in time"
-                                                         : "not every rank had attached in time");
-    } else if (chief->order.phase == PHASE_PROPOSED) {
-        chief->wants_to_end = true;
-    } else if (chief_can_open(chief)) {
-        chief_open_round(chief, true);
-    } else if (all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
-               !chief_is_deciding(chief)) {
-        chief_leave_unsaved(chief);
-    }
-}
-
 /* --- all decisions --- */
-
-static void decide_checkpoint(struct chief *chief)
-{
-    uint32_t asked = 0;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        asked += chief->peers[i].status.checkpoint_asked;
-    if (asked == chief->checkpoints_done || chief->notice.is_live || !chief_can_open(chief))
-        return;
-    chief->checkpoints_done = asked;
-    chief_open_round(chief, false);
-}
 
 static void decide_finished(struct chief *chief)
 {
@@ -528,15 +459,15 @@ static void decide_running(struct chief *chief)
     if (chief->order.end == END_NONE)
         decide_finished(chief);
     if (chief->order.end == END_NONE)
-        decide_notice(chief);
+        chief_decide_notice(chief);
     if (chief->order.end == END_NONE)
-        decide_checkpoint(chief);
+        chief_decide_checkpoint(chief);
 }
 
 void chief_decide(struct chief *chief)
 {
     look_for_losses(chief);
-    gather_notices(chief);
+    chief_gather_notices(chief);
     chief->is_trained = chief->is_trained || (all_are(chief, FACT_ENDED) && !chief->notice.is_live);
     if (chief->order.end == END_NONE && !chief->order.start)
         chief_decide_join(chief);

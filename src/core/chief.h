@@ -7,9 +7,9 @@
  * one message costs the same for two nodes as for thousands; and it keeps one ORDER, which goes to
  * everybody whenever it changes, and to whoever sends a heartbeat. All decisions are taken in one
  * place, from the facts as they stand (chief_decide()), so a message that is repeated or late
- * cannot change them. Three files: chief.c (peers, time, the order), chief_join.c (who belongs),
- * chief_round.c (the agreement). Owned by core, on node 0 alone; pure; its table of peers is made
- * at start.
+ * cannot change them. Four files: chief.c (peers, time, the order), chief_join.c (who belongs),
+ * chief_notice.c (notices, checkpoints asked for), chief_round.c (the agreement). Owned by core, on
+ * node 0 alone; pure; its table of peers is made at start.
  */
 #ifndef PCHRUN_CORE_CHIEF_H
 #define PCHRUN_CORE_CHIEF_H
@@ -79,6 +79,7 @@ struct chief {
         int64_t at, deadline;
         uint32_t hurry;
     } notice;
+    uint32_t checkpoints_told; /* of which it was said that they have to wait */
     uint32_t checkpoints_done; /* requests that were served, summed over all nodes */
     /* the round */
     bool wants_to_end, was_decided;
@@ -103,7 +104,7 @@ void chief_decide(struct chief *chief);
 int64_t chief_wake_at(const struct chief *chief);
 void chief_forgive(struct chief *chief);
 
-/* --- between the three files of the chief --- */
+/* --- between the four files of the chief --- */
 
 static inline bool peer_is(const struct peer *peer, enum fact fact)
 {
@@ -132,6 +133,10 @@ struct chief_end {
 };
 /* The job ends: an open round is closed first. */
 void chief_end(struct chief *chief, const struct chief_end *end);
+/* chief_notice.c */
+void chief_gather_notices(struct chief *chief);
+void chief_decide_notice(struct chief *chief);
+void chief_decide_checkpoint(struct chief *chief);
 /* Nobody has finished a step: there is nothing to save, and all leave. */
 void chief_leave_unsaved(struct chief *chief);
 /* No time is left for the round, only for ending what does not end by itself. */

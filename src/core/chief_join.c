@@ -209,11 +209,9 @@ static void complain(struct roster *roster, const char *fmt, ...)
     roster->is_bad = true;
 }
 
-static void see(struct roster *roster, long rank, uint32_t world, int node)
+static void see(struct roster *roster, long rank, int node)
 {
-    if (rank < 0 || rank >= (long)world)
-        complain(roster, "node %d has rank %ld", node, rank);
-    else if (roster->seen[rank / 8] & (1U << (rank % 8)))
+    if (roster->seen[rank / 8] & (1U << (rank % 8)))
         complain(roster, "rank %ld is there twice, on node %d, too", rank, node);
     else
         roster->seen[rank / 8] |= (uint8_t)(1U << (rank % 8));
@@ -231,8 +229,12 @@ static void see_list(struct roster *roster, const char *list, uint32_t world, in
         }
         if (*end == '-')
             to = strtol(end + 1, &end, 10);
-        for (long rank = from; rank <= to && to - from < CORE_SLOTS_MAX; rank++)
-            see(roster, rank, world, node);
+        if (from < 0 || to < from || to >= (long)world) {
+            complain(roster, "node %d has ranks %ld to %ld", node, from, to);
+            return;
+        }
+        for (long rank = from; rank <= to; rank++)
+            see(roster, rank, node);
         list = *end == ',' ? end + 1 : end;
         if (list == end && *end)
             return;
@@ -265,7 +267,9 @@ static void check_world(struct chief *chief, struct roster *roster)
         if (!stride_join(&chief->stride, stride_make(s->first_step, s->stride)))
             complain(roster, "node %d and node %d stop at no common step", first, i);
     }
-    if (roster->is_bad || world > CORE_WORLD_MAX)
+    if (world > CORE_WORLD_MAX)
+        complain(roster, "node %d says that the world has %u ranks", first, world);
+    if (roster->is_bad)
         return;
     for (int i = 0; i < chief->params->nnodes; i++)
         see_list(roster, chief->peers[i].status.roster, world, i);

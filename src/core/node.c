@@ -308,7 +308,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
         struct ending ending = {
             .outcome =
                 order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN,
-            .exit_code = order->exit_code,
+            .exit_code = verdict_of_order(order->outcome, order->exit_code),
             .why = order->why,
             .manner = (enum peer_manner)order->manner,
             .deadline = order->end_left_ms < 0 ? CLOCK_NEVER

@@ -20,23 +20,43 @@ static void welcome(struct node *node, const struct member *m)
     out_proc(node->out, m->slot, &msg);
 }
 
+/* A world that does not fit together never will: the job fails, all of it. But a process that
+ * claims a place which is taken, while the others train, is a worker that runs the training script
+ * again, and no rank. Whether they train is known when the steps have been read. */
+static void refuse(struct node *node, const struct event *event, const struct err *err)
+{
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_copy(msg.text, sizeof msg.text, err->text);
+    out_proc(node->out, event->proc.slot, &msg);
+    out_act(node->out,
+            &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = event->proc.slot}});
+    struct node_fault fault = {
+        .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
+    str_copy(fault.text, sizeof fault.text, err->text);
+    bool is_taken = err->code == ERR_TAKEN;
+    out_log(node->out, is_taken ? LOG_WARN : LOG_ERROR, "attach", "refused process %d: %s",
+            fault.pid, fault.text);
+    if (!is_taken) {
+        node_record_fault(node, &fault);
+        return;
+    }
+    node->doubt = fault;
+    out_simple(node->out, ACT_READ_STEPS);
+}
+
+static void settle_doubt(struct node *node)
+{
+    if (node->doubt.kind != FAULT_NONE && !ranks_have_stepped(&node->ranks))
+        node_record_fault(node, &node->doubt);
+    node->doubt.kind = FAULT_NONE;
+}
+
 void node_on_proc_attached(struct node *node, const struct event *event)
 {
     struct err err;
     struct member *m = ranks_attach(&node->ranks, node->params, event, &err);
     if (!m) {
-        struct procmsg msg = {.type = PROCMSG_REFUSED};
-        str_copy(msg.text, sizeof msg.text, err.text);
-        out_log(node->out, LOG_ERROR, "attach", "refused process %d: %s", event->proc.pid,
-                err.text);
-        out_proc(node->out, event->proc.slot, &msg);
-        out_act(node->out,
-                &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = event->proc.slot}});
-        /* A world that does not fit together never will: the job fails, all of it. */
-        struct node_fault fault = {
-            .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
-        str_copy(fault.text, sizeof fault.text, err.text);
-        node_record_fault(node, &fault);
+        refuse(node, event, &err);
         return;
     }
     round_attached(&node->round, m);
@@ -65,7 +85,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
     node->is_dirty = true;
     if (msg->type == PROCMSG_DONE) {
         m->is_done = true;
-        m->step = msg->step > m->step && msg->step < GATE_STEP_MAX ? msg->step : m->step;
+        m->step = msg->step > m->step && msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
         ranks_end(&node->ranks, m);
         round_ended(&node->round);
     } else if (msg->type == PROCMSG_NOTICE && msg->number > 0 && msg->number < 65) {
@@ -96,6 +116,7 @@ void node_on_steps(struct node *node, const struct event *event)
     if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps)
         node->is_dirty = true;
     node->notice_wants_steps = false;
+    settle_doubt(node);
 }
 
 void node_on_prepared(struct node *node, const struct event *event)

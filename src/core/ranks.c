@@ -4,12 +4,8 @@
 #include "core/ranks.h"
 
 #include "base/str.h"
-#include "wire/gate.h"
 
 #include <string.h>
-
-/* No training comes so far; there is room above it for the next proposals. */
-#define STEP_LIMIT (GATE_STEP_MAX - STRIDE_MAX * 2)
 
 void ranks_init(struct ranks *ranks, int expected)
 {
@@ -94,11 +90,11 @@ static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid,
 {
     const struct member *same = find_rank(ranks, who->rank);
     if (same && same->slot >= 0)
-        return err_set(err, ERR_PROTOCOL, 0,
+        return err_set(err, ERR_TAKEN, 0,
                        "rank %d is attached already, by process %d; process %d cannot be it, too",
                        who->rank, same->pid, pid);
     if (!same && ranks->n >= who->local_world_size)
-        return err_set(err, ERR_PROTOCOL, 0,
+        return err_set(err, ERR_TAKEN, 0,
                        "rank %d is one too many: this node has %d ranks, and all have attached",
                        who->rank, who->local_world_size);
     return true;
@@ -135,9 +131,9 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
                               .pid = pid,
                               .rank = who.rank,
                               .local_rank = who.local_rank,
-                              .step = msg->step <= STEP_LIMIT ? msg->step : 0,
+                              .step = msg->step <= RANKS_STEP_MAX ? msg->step : 0,
                               .first_step = msg->first_step,
-                              .last_step = msg->last_step,
+                              .last_step = msg->last_step <= RANKS_STEP_MAX ? msg->last_step : 0,
                               .served_round = before.served_round,
                               .saved_round = before.saved_round,
                               .failed_round = before.failed_round,
@@ -162,7 +158,7 @@ void ranks_gone(struct ranks *ranks, int slot, uint64_t step)
     if (!member)
         return;
     ranks_end(ranks, member);
-    if (step > member->step && step <= STEP_LIMIT)
+    if (step > member->step && step <= RANKS_STEP_MAX)
         member->step = step;
     ranks->have_stepped = ranks->have_stepped || member->step > member->first_step;
     member->slot = -1;
@@ -184,7 +180,7 @@ bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *
         if (m->slot < 0)
             continue;
         uint64_t step = by_slot[m->slot];
-        if (step > STEP_LIMIT)
+        if (step > RANKS_STEP_MAX)
             ok = err_set(err, ERR_PROTOCOL, 0,
                          "rank %d (process %d) shows step %llu: its page was overwritten", m->rank,
                          m->pid, (unsigned long long)step);

@@ -12,12 +12,16 @@
 #include "core/event.h"
 #include "core/params.h"
 #include "core/stride.h"
+#include "wire/gate.h"
 #include "wire/procmsg.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { OWN_KEPT = 4, RANKS_UNKNOWN = -1 };
+
+/* No training comes so far; there is room above it for the next proposals. */
+#define RANKS_STEP_MAX (GATE_STEP_MAX - STRIDE_MAX * 2)
 
 /* What a process waits for with its socket open. */
 enum member_wait {

@@ -342,8 +342,35 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
         round_release_own(round, 0);
 }
 
+static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
+{
+    char why[sizeof round->save_error];
+    why[0] = '\0';
+    str_addf(why, sizeof why, "rank %d could not save step %llu: %.80s", m->rank,
+             (unsigned long long)msg->step, msg->text);
+    if (round_of_tag(round, msg->tag))
+        fail_save(round, m, why);
+    else
+        out_log(round->out, LOG_WARN, "save", "%s", why);
+    lift_if_served(round);
+}
+
+/* A step that no training reaches was not saved, whatever the process says. */
+static void on_absurd_save(struct round *round, struct member *m, const struct procmsg *msg)
+{
+    struct procmsg failed = *msg;
+    str_copy(failed.text, sizeof failed.text, "there is no such step");
+    on_save_failed(round, m, &failed);
+    if (msg->wants_answer)
+        wait_for_answer(round, m, WAIT_SAVE, msg);
+}
+
 static void on_saved(struct round *round, struct member *m, const struct procmsg *msg)
 {
+    if (msg->step > RANKS_STEP_MAX) {
+        on_absurd_save(round, m, msg);
+        return;
+    }
     uint32_t id = round_of_tag(round, msg->tag);
     if (id) {
         m->served_round = m->saved_round = id;
@@ -358,22 +385,9 @@ static void on_saved(struct round *round, struct member *m, const struct procmsg
     write_next(round);
 }
 
-static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
-{
-    char why[sizeof round->save_error];
-    why[0] = '\0';
-    str_addf(why, sizeof why, "rank %d could not save step %llu: %.80s", m->rank,
-             (unsigned long long)msg->step, msg->text);
-    if (round_of_tag(round, msg->tag))
-        fail_save(round, m, why);
-    else
-        out_log(round->out, LOG_WARN, "save", "%s", why);
-    lift_if_served(round);
-}
-
 static void on_waiting(struct round *round, struct member *m, const struct procmsg *msg)
 {
-    m->step = msg->step <= GATE_STEP_MAX ? msg->step : m->step;
+    m->step = msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
     if (msg->word != round->word)
         out_proc(round->out, m->slot, &(struct procmsg){.type = PROCMSG_LOOK});
     else

@@ -60,6 +60,12 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
     return EXIT_OWN_ERROR;
 }
 
+int verdict_of_order(enum outcome outcome, int code)
+{
+    bool fits = outcome == OUTCOME_COMPLETED ? code == 0 : code > 0 && code <= 255;
+    return fits ? code : EXIT_OWN_ERROR;
+}
+
 int verdict_of_status(int status)
 {
     if (WIFEXITED(status))

@@ -21,6 +21,8 @@ enum {
 const char *verdict_name(enum outcome outcome);
 /* The code of an outcome; `code` is that of the process for OUTCOME_FAILED, or of our own error. */
 int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code);
+/* The code that the chief gave with an outcome; our own error where the two cannot go together. */
+int verdict_of_order(enum outcome outcome, int code);
 /* From a status of wait(2): the exit code, 128 + n for a signal, 125 for what is neither. */
 int verdict_of_status(int status);
 /* "exit code 7" or "signal 11 (Segmentation fault, core dumped)". */

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the chief makes of notices, and of requests for a checkpoint. See chief.h.
+ */
+#include "base/clock.h"
+#include "core/chief.h"
+#include "core/grace.h"
+
+/* --- notices --- */
+
+int64_t chief_abort_at(const struct chief *chief)
+{
+    if (!chief->notice.is_live || chief->is_trained)
+        return CLOCK_NEVER;
+    return chief->notice.deadline - grace_margin(chief->notice.deadline - chief->notice.at);
+}
+
+void chief_gather_notices(struct chief *chief)
+{
+    int64_t deadline = CLOCK_NEVER;
+    int node = -1;
+    uint32_t hurry = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->notice_deadline < deadline) {
+            deadline = peer->notice_deadline;
+            node = i;
+        }
+        if (peer->status.has_notice && peer->status.notice_hurry > hurry)
+            hurry = peer->status.notice_hurry;
+    }
+    bool is_live = node >= 0;
+    if (is_live != chief->notice.is_live || deadline != chief->notice.deadline)
+        chief->is_changed = true;
+    if (is_live && !chief->notice.is_live)
+        chief->notice.at = chief->out->now;
+    chief->notice.is_live = is_live;
+    chief->notice.node = node;
+    chief->notice.deadline = deadline;
+    chief->notice.hurry = hurry;
+}
+
+/* Where nobody attached, the program may do something of its own with the signal, and we cannot
+ * know what. */
+void chief_leave_unsaved(struct chief *chief)
+{
+    bool is_attached = any_is(chief, FACT_ATTACHED);
+    chief_end(chief, &(struct chief_end){
+                         .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
+                         .manner = MANNER_FORWARD,
+                         .why = is_attached
+                                    ? "nothing to save: no step was finished in this attempt"
+                                    : "the program does not attach: cannot know whether it saved"});
+}
+
+static void end_unsaved(struct chief *chief, const char *why)
+{
+    chief_end(chief, &(struct chief_end){
+                         .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
+}
+
+void chief_decide_notice(struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    if (!chief->notice.is_live || chief->is_trained || chief->writing == COMMIT_ROUND)
+        return;
+    if (p->save_mode != SAVE_ATTACH) {
+        chief_end(chief,
+                  &(struct chief_end){
+                      .outcome = OUTCOME_PREEMPTED_UNKNOWN,
+                      .manner = p->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
+                      .why = "the program was asked by signal: cannot know whether it saved"});
+    } else if (chief->notice.hurry >= (uint32_t)HURRY_STOP) {
+        end_unsaved(chief, "told to stop before the save was committed");
+    } else if (chief->out->now >= chief_abort_at(chief)) {
+        end_unsaved(chief, all_are(chief, FACT_COMPLETE) ? "the save was not committed in time"
+                                                         : "not every rank had attached in time");
+    } else if (chief->order.phase == PHASE_PROPOSED) {
+        chief->wants_to_end = true;
+    } else if (chief_can_open(chief)) {
+        chief_open_round(chief, true);
+    } else if (all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
+               !chief_is_deciding(chief)) {
+        chief_leave_unsaved(chief);
+    }
+}
+
+/* --- checkpoints --- */
+
+/* It waits for the ranks, or for the round before it; said once. Of those who can save no longer
+ * nothing is to be hoped. */
+static void put_off_checkpoint(struct chief *chief, uint32_t asked)
+{
+    bool is_there = all_are(chief, FACT_COMPLETE) && any_is(chief, FACT_ATTACHED);
+    if (is_there && !all_are(chief, FACT_LIVE)) {
+        chief->checkpoints_done = asked;
+        out_log(chief->out, LOG_WARN, "checkpoint",
+                "asked for, and not made: a rank has ended and can save no more");
+    } else if (!is_there && chief->checkpoints_told != asked) {
+        out_log(chief->out, LOG_NOTICE, "checkpoint",
+                "asked for; it is made when every rank has attached");
+    }
+    chief->checkpoints_told = asked;
+}
+
+void chief_decide_checkpoint(struct chief *chief)
+{
+    uint32_t asked = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        asked += chief->peers[i].status.checkpoint_asked;
+    if (asked == chief->checkpoints_done || chief->notice.is_live)
+        return;
+    if (!chief_can_open(chief)) {
+        put_off_checkpoint(chief, asked);
+        return;
+    }
+    chief->checkpoints_done = asked;
+    chief_open_round(chief, false);
+}
