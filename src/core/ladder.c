@@ -29,8 +29,8 @@ static int64_t last_kill_at(int64_t now, int64_t deadline, int64_t kill_wait)
 /* TERM at `at`, KILL after term_wait, or in time before the deadline, then a bounded wait. */
 static void add_term_kill(struct ladder *ladder, int64_t at, const struct ladder_times *times)
 {
-    int64_t kill_at = clock_min(at + times->term_wait,
-                                last_kill_at(times->now, times->deadline, times->kill_wait));
+    ladder->kill_by = last_kill_at(times->now, times->deadline, times->kill_wait);
+    int64_t kill_at = clock_min(at + times->term_wait, ladder->kill_by);
     if (at < kill_at)
         add(ladder, at, SIGTERM, TARGET_TREE);
     add(ladder, kill_at, SIGKILL, TARGET_TREE);
@@ -79,13 +79,22 @@ int64_t ladder_wake_at(const struct ladder *ladder)
     return ladder_is_active(ladder) ? ladder->rungs[ladder->next].at : CLOCK_NEVER;
 }
 
+static void put_off(struct ladder *ladder, int64_t late)
+{
+    for (int i = ladder->next; i < ladder->n; i++) {
+        struct ladder_rung *rung = &ladder->rungs[i];
+        if (rung->signal == SIGKILL && rung->at + late > ladder->kill_by)
+            late = ladder->kill_by > rung->at ? ladder->kill_by - rung->at : 0;
+        rung->at += late;
+    }
+}
+
 bool ladder_climb(struct ladder *ladder, int64_t now, struct ladder_rung *ret)
 {
     if (!ladder_is_active(ladder) || ladder->rungs[ladder->next].at > now)
         return false;
     *ret = ladder->rungs[ladder->next++];
-    ladder->has_signalled_tree =
-        ladder->has_signalled_tree || (ret->signal && ret->target == TARGET_TREE);
+    put_off(ladder, now - ret->at);
     return true;
 }
 
@@ -105,11 +114,13 @@ void ladder_hurry(struct ladder *ladder, int64_t now)
 
 void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline)
 {
-    for (int i = ladder->next; i + 1 < ladder->n; i++)
-        if (ladder->rungs[i].signal == SIGKILL) {
-            int64_t kill_wait = ladder->rungs[i + 1].at - ladder->rungs[i].at;
-            move_up(ladder, i, ladder->rungs[i].at - last_kill_at(now, deadline, kill_wait));
-        }
+    for (int i = ladder->next; i + 1 < ladder->n; i++) {
+        if (ladder->rungs[i].signal != SIGKILL)
+            continue;
+        int64_t kill_wait = ladder->rungs[i + 1].at - ladder->rungs[i].at;
+        ladder->kill_by = clock_min(ladder->kill_by, last_kill_at(now, deadline, kill_wait));
+        move_up(ladder, i, ladder->rungs[i].at - ladder->kill_by);
+    }
 }
 
 void ladder_stop(struct ladder *ladder)

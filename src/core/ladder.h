@@ -22,8 +22,8 @@ struct ladder_rung {
 
 struct ladder {
     struct ladder_rung rungs[LADDER_RUNGS];
-    int n, next; /* next == n: finished, or never started */
-    bool has_signalled_tree;
+    int n, next;     /* next == n: finished, or never started */
+    int64_t kill_by; /* SIGKILL may be put off until then, CLOCK_NEVER: for ever */
 };
 
 struct ladder_times {
@@ -41,7 +41,8 @@ void ladder_sweep(struct ladder *ladder, const struct ladder_times *times);
 bool ladder_is_active(const struct ladder *ladder);
 /* When ladder_climb() has something to do; CLOCK_NEVER: never. */
 int64_t ladder_wake_at(const struct ladder *ladder);
-/* The next rung if its time has come. */
+/* The next rung if its time has come. If it comes late, those behind it do, too, as far as the
+ * deadline lets them: whoever is signalled gets the time to act upon it. */
 bool ladder_climb(struct ladder *ladder, int64_t now, struct ladder_rung *ret);
 /* Does not wait for the next signal any longer, and the rungs behind it move up as much. */
 void ladder_hurry(struct ladder *ladder, int64_t now);

@@ -315,7 +315,6 @@ static void take_order(struct node *node, const struct peermsg *msg)
                                                : node->out->now + order->end_left_ms * NS_PER_MS};
         stop(node, &ending);
     }
-    /* Who still has processes ends them first, however long the others have been gone. */
     node->may_leave = node->may_leave || order->end == END_LEAVE;
     if (node->may_leave && node->state == NODE_LEAVING)
         leave(node);
@@ -371,6 +370,12 @@ static void on_chief_down(struct node *node, const struct event *event)
 
 /* --- time --- */
 
+/* Who still has processes ends them first, however long the others have been gone. */
+static int64_t leave_at(const struct node *node)
+{
+    return ladder_is_active(&node->ladder) ? CLOCK_NEVER : node->leave_at;
+}
+
 void node_timers(struct node *node)
 {
     if (node->state == NODE_DONE)
@@ -384,7 +389,7 @@ void node_timers(struct node *node)
         chief_lost(node);
     else if (event == UPLINK_STEPS)
         out_simple(node->out, ACT_READ_STEPS);
-    if (node->state < NODE_DONE && node->leave_at <= node->out->now)
+    if (node->state < NODE_DONE && leave_at(node) <= node->out->now)
         leave(node);
 }
 
@@ -392,12 +397,12 @@ int64_t node_wake_at(const struct node *node)
 {
     if (node->state == NODE_DONE)
         return CLOCK_NEVER;
-    int64_t wake = clock_min(ladder_wake_at(&node->ladder), uplink_wake_at(&node->uplink));
+    int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
     wake = clock_min(wake, leave_unjoined_at(node));
     int64_t since = round_own_since(&node->round);
     if (since != CLOCK_NEVER)
         wake = clock_min(wake, since + node->params->commit_wait_ns);
-    return clock_min(wake, node->leave_at);
+    return clock_min(wake, leave_at(node));
 }
 
 void node_forgive(struct node *node)

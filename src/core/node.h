@@ -45,7 +45,9 @@ struct node {
     struct child children[CORE_CHILDREN_MAX];
     int nstarting; /* asked for, and neither started nor failed yet */
     int nrunning, nended;
-    bool is_tree_empty, has_given_up; /* the ladder ended and something is left */
+    bool is_tree_empty;
+    bool has_signalled_tree;
+    bool has_given_up; /* the ladder ended and something is left */
     struct ranks ranks;
     struct round round;
     struct grace grace;
@@ -104,6 +106,7 @@ bool node_has_work(const struct node *node);
 /* Ends what commands that have ended left behind, unless that is under way. */
 void node_sweep_if_last(struct node *node);
 void node_climb(struct node *node);
+int64_t node_climb_at(const struct node *node);
 struct ladder_times node_times(const struct node *node);
 
 /* node_procs.c */

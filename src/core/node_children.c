@@ -120,7 +120,7 @@ void node_on_tree_empty(struct node *node, const struct event *event)
 void node_sweep_if_last(struct node *node)
 {
     bool is_last = node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
-    bool is_under_way = ladder_is_active(&node->ladder) && node->ladder.has_signalled_tree;
+    bool is_under_way = ladder_is_active(&node->ladder) && node->has_signalled_tree;
     if (!is_last || !node_has_work(node) || is_under_way || node->state < NODE_RUNNING ||
         node->state > NODE_STOPPING)
         return;
@@ -135,22 +135,38 @@ static enum signal_target target_of(const struct node *node, const struct ladder
     return leaves && rung->target == TARGET_TREE ? TARGET_CHILDREN : rung->target;
 }
 
+/* Is anybody there to be signalled? Attached processes may live outside of our tree. */
+static bool has_target(const struct node *node, enum signal_target target)
+{
+    if (target == TARGET_RANKS && node->ranks.nconnected > 0)
+        return true;
+    return !node->is_tree_empty && (target != TARGET_CHILDREN || node->nrunning > 0);
+}
+
 static void send_signal(struct node *node, const struct ladder_rung *rung)
 {
     char name[32];
     enum signal_target target = target_of(node, rung);
-    if (target == TARGET_CHILDREN ? node->nrunning == 0 : node->is_tree_empty)
+    if (!has_target(node, target))
         return;
     out_log(node->out, rung->signal == SIGKILL ? LOG_WARN : LOG_INFO, "stop", "sending %s to %s",
             str_signal(rung->signal, name, sizeof name),
             target == TARGET_TREE ? "all that is left" : "the processes");
     out_signal(node->out, rung->signal, target);
+    node->has_signalled_tree = node->has_signalled_tree || target == TARGET_TREE;
+}
+
+/* Whoever is being started is there in a moment, and would escape what is sent now. */
+int64_t node_climb_at(const struct node *node)
+{
+    return node->nstarting > 0 ? CLOCK_NEVER : ladder_wake_at(&node->ladder);
 }
 
 void node_climb(struct node *node)
 {
     struct ladder_rung rung;
-    while (ladder_climb(&node->ladder, node->out->now, &rung)) {
+    while (node_climb_at(node) <= node->out->now &&
+           ladder_climb(&node->ladder, node->out->now, &rung)) {
         if (rung.signal) {
             send_signal(node, &rung);
             continue;

@@ -13,7 +13,8 @@ static enum peer_life life_of(const struct node *node)
         return LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
-    if (node->nrunning > 0 || node->nended < node->params->children)
+    /* An end that comes after a notice is not told before it. */
+    if (node->nrunning > 0 || node->nended < node->params->children || node->notice_wants_steps)
         return LIFE_RUNNING;
     return node_has_work(node) && !node->has_given_up ? LIFE_ENDED : LIFE_FINISHED;
 }

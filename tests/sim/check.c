@@ -122,6 +122,71 @@ static bool one_left_unstarted(const struct world *w)
     return false;
 }
 
+/* Promise 6 with stop.leftovers=leave: only the commands are ours. */
+void check_signal(struct world *w, int node, enum signal_target target)
+{
+    const struct host *host = &w->hosts[node];
+    if (w->s.leaves_leftovers && target == TARGET_TREE)
+        fail(w, "node %d signals what is to be left", node);
+    if (w->s.leaves_leftovers && host->nended == w->s.nprocs)
+        fail(w, "node %d signals processes when its commands have ended", node);
+}
+
+/* How long the supervisors may have stood still altogether. */
+static int64_t standstill(const struct world *w)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < w->s.nfaults; i++)
+        if (w->s.faults[i].kind == DO_PAUSE || w->s.faults[i].kind == DO_FREEZE)
+            sum += 2 * w->s.faults[i].length;
+    return sum;
+}
+
+/* What a node leaves behind is ended soon after its commands, whatever time is left. */
+static int64_t sweep_limit(const struct world *w, int node)
+{
+    bool needs_kill = w->s.leftover[node] == LEFTOVER_STUBBORN && !w->s.leaves_leftovers;
+    return standstill(w) + (needs_kill ? 11 * S : S);
+}
+
+void check_leftover(struct world *w, int node)
+{
+    const struct host *host = &w->hosts[node];
+    if (host->ended_at && w->now > host->ended_at + sweep_limit(w, node))
+        fail(w, "node %d sweeps %lld ms after its commands have ended", node,
+             (long long)((w->now - host->ended_at) / NS_PER_MS));
+}
+
+/* Alone, a node has nobody to wait for. */
+static void check_alone(struct world *w)
+{
+    const struct host *host = &w->hosts[0];
+    bool has_ended_well = host->ended_at && !host->has_failed;
+    if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + sweep_limit(w, 0))
+        fail(w, "the only node exits %lld ms after its commands",
+             (long long)((w->now - host->ended_at) / NS_PER_MS));
+    if (has_ended_well && !host->had_notice && host->outcome != OUTCOME_COMPLETED)
+        fail(w, "every command had ended with success before the notice, and the outcome is %s",
+             verdict_name(host->outcome));
+    for (int i = 0; i < w->nall && host->had_notice; i++)
+        if (host->outcome == OUTCOME_COMPLETED && !w->procs[i].is_attached)
+            fail(w, "completed after a notice, and process %d never said that it was done", i);
+}
+
+/* Promise 8: a gate that everybody has served is lifted, or each step would cost a look. */
+void check_gate(struct world *w, const struct proc *p, uint64_t word)
+{
+    if (p->step < gate_step(word) || gate_tag(word) != p->served_tag || !gate_tag(word))
+        return;
+    for (int i = 0; i < w->s.nprocs; i++) {
+        const struct proc *q = world_proc(w, p->node, i);
+        if (proc_is_alive(q) && (q->served_tag != p->served_tag || q->served_at + S > w->now))
+            return;
+    }
+    if (w->now > w->hosts[p->node].paused_until + S)
+        fail(w, "node %d: the gate of round %u still stands", p->node, p->served_tag);
+}
+
 /* Promises 5 and 6, at the exit of one supervisor. */
 void check_exit(struct world *w, int node)
 {
@@ -131,6 +196,10 @@ void check_exit(struct world *w, int node)
         if (proc_is_alive(p) && !w->s.is_unkillable[p->index])
             fail(w, "node %d exits and leaves process %d behind", node, p->index);
     }
+    if (host->has_leftover && !w->s.leaves_leftovers)
+        fail(w, "node %d exits and leaves something behind", node);
+    if (w->s.nnodes == 1)
+        check_alone(w);
     switch (host->outcome) {
     case OUTCOME_COMPLETED:
         if (!all_did(w, has_ended_well))
@@ -165,13 +234,21 @@ static bool all_have_started(const struct world *w)
     return true;
 }
 
+/* Free-running ranks that have ended are past every step that the others could save, and take a
+ * background save with them. */
+static bool any_is_done(const struct world *w)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].is_done)
+            return true;
+    return false;
+}
+
 /* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */
 static void check_benign(struct world *w)
 {
-    /* Free-running ranks that have ended are past every step that the others could save. */
-    for (int i = 0; i < w->nall; i++)
-        if (w->procs[i].is_done)
-            return;
+    if (any_is_done(w))
+        return;
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
         if (host->outcome == OUTCOME_PREEMPTED_UNSAVED || host->outcome == OUTCOME_NODE_LOST ||
@@ -188,10 +265,7 @@ static void check_losses(struct world *w)
     static const int64_t limit = (15 + 2 + 10 + 10 + 5 + 5) * S;
     for (int i = 0; i < w->s.nnodes; i++)
         for (int k = 0; k < w->s.nnodes; k++) {
-            int64_t since = w->hosts[i].died_at;
-            for (int f = 0; f < w->s.nfaults; f++) /* its time starts when somebody can notice */
-                if (w->s.faults[f].kind == DO_PAUSE || w->s.faults[f].kind == DO_FREEZE)
-                    since += 2 * w->s.faults[f].length;
+            int64_t since = w->hosts[i].died_at + standstill(w); /* somebody can notice */
             if (w->hosts[i].died_at && w->hosts[k].is_alive &&
                 w->hosts[k].exit_at > since + w->s.grace + limit)
                 fail(w, "node %d left %lld s after node %d had died", k,
@@ -207,6 +281,9 @@ void check_end(struct world *w)
         if (host->is_alive && !host->has_exited)
             fail(w, "node %d will never exit: nothing more happens", i);
     }
+    if (w->s.is_calm && w->record < w->owed_step && !any_is_done(w))
+        fail(w, "every rank of a node had saved step %llu before it died; the record says %llu",
+             ull(w->owed_step), ull(w->record));
     if (all_have_started(w))
         check_losses(w);
     if (w->s.has_loss || !all_have_started(w))

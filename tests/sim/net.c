@@ -52,6 +52,22 @@ static int line_of(const struct world *w, int node, int conn)
     return -1;
 }
 
+/* Encoded and decoded, as by src/link: what the core says must never be refused. */
+static struct peermsg *pass_wire(struct world *w, const struct peermsg *msg)
+{
+    static uint8_t data[FRAME_MAX];
+    struct frame frame;
+    struct peermsg *copy = malloc(sizeof *copy);
+    size_t size = peermsg_encode(msg, data, sizeof data);
+    size_t used;
+    if (frame_parse(FRAME_PEER, data, size, &frame, &used) != FRAME_OK ||
+        !peermsg_decode(&frame, copy)) {
+        fail(w, "%s cannot be carried", peermsg_name(msg->type));
+        *copy = *msg;
+    }
+    return copy;
+}
+
 static void carry(struct world *w, int line, bool is_up, const struct peermsg *msg)
 {
     struct host *host = &w->hosts[line];
@@ -61,8 +77,7 @@ static void carry(struct world *w, int line, bool is_up, const struct peermsg *m
         at = *fifo + 1;
     if (at > *fifo)
         *fifo = at;
-    struct peermsg *copy = malloc(sizeof *copy);
-    *copy = *msg;
+    struct peermsg *copy = pass_wire(w, msg);
     world_at(w, (struct happening){.at = at,
                                    .what = is_up ? H_TO_CHIEF : H_TO_NODE,
                                    .node = line,

@@ -302,6 +302,7 @@ static void look(struct world *w, struct proc *p)
         plan(w, p, PROC_ANSWER, -1);
         return;
     }
+    check_gate(w, p, word);
     if (!gate_stops(word, p->step, p->served_tag)) {
         after_gate(w, p);
         return;
@@ -312,6 +313,7 @@ static void look(struct world *w, struct proc *p)
         return;
     }
     p->served_tag = gate_tag(word);
+    p->served_at = w->now;
     say(w, p, &(struct procmsg){.type = PROCMSG_SERVING, .step = p->step, .tag = p->served_tag});
     if (w->s.style == STYLE_ASYNC) {
         p->held_run = gate_ends_run(word);

@@ -68,7 +68,8 @@ static void draw_procs(struct schedule *s, struct rng *r)
     bool has_skew = rng_chance(r, 500), is_late = rng_chance(r, 150), is_odd = rng_chance(r, 250);
     for (int i = 0; i < s->nnodes * s->nprocs; i++) {
         s->step_time[i] = has_skew ? rng_time(r, base, 4 * base) : base;
-        s->save_time[i] = rng_time(r, 5 * MS, rng_chance(r, 50) ? 40 * S : S);
+        int64_t longest = rng_chance(r, 900) ? S : rng_chance(r, 500) ? 6 * S : 40 * S;
+        s->save_time[i] = rng_time(r, 5 * MS, longest);
         s->attach_at[i] = rng_time(r, MS, rng_chance(r, 100) ? 8 * S : 200 * MS);
         s->late_steps[i] = is_late && !s->is_lockstep ? s->stride[i] * rng_below(r, 5) : 0;
         s->reattaches[i] = reattach && rng_chance(r, 300);
@@ -94,24 +95,38 @@ static void draw_world(struct schedule *s, struct rng *r)
     s->bad_disk = rng_chance(r, 80) ? 300 : 0;
 }
 
+static void draw_leftovers(struct schedule *s, struct rng *r)
+{
+    bool has_some = rng_chance(r, 200);
+    s->leaves_leftovers = rng_chance(r, 200);
+    for (int i = 0; i < s->nnodes; i++)
+        if (has_some && rng_chance(r, 600))
+            s->leftover[i] = rng_chance(r, 500) ? LEFTOVER_MEEK : LEFTOVER_STUBBORN;
+}
+
 static void add(struct schedule *s, enum fault_kind kind, int64_t at, struct rng *r)
 {
     if (s->nfaults == MAX_FAULTS)
         return;
     struct fault *f = &s->faults[s->nfaults++];
-    *f = (struct fault){.kind = kind, .at = at};
+    *f = (struct fault){.kind = kind, .at = at > 0 ? at : 0};
     f->node = (int)rng_below(r, (uint64_t)s->nnodes);
     f->proc = (int)rng_below(r, (uint64_t)(s->nnodes * s->nprocs));
     f->length = rng_time(r, 100 * MS, rng_chance(r, 300) ? 30 * S : 3 * S);
-    if (kind == DO_PARTITION || kind == DO_PAUSE || kind == DO_KILL_NODE)
+    if (kind == DO_PARTITION || kind == DO_PAUSE || kind == DO_KILL_NODE || kind == DO_KILL_SAVED)
         s->has_loss = true;
+}
+
+/* About when the training is over. */
+static int64_t draw_end(const struct schedule *s)
+{
+    uint64_t steps = (s->last_step - s->first_step) / s->stride[0];
+    return 400 * MS + (int64_t)steps * s->step_time[0];
 }
 
 static int64_t draw_moment(const struct schedule *s, struct rng *r)
 {
-    uint64_t steps = (s->last_step - s->first_step) / s->stride[0];
-    int64_t all = (int64_t)steps * s->step_time[0];
-    return rng_time(r, rng_chance(r, 50) ? 0 : 300 * MS, 400 * MS + all);
+    return rng_time(r, rng_chance(r, 50) ? 0 : 300 * MS, draw_end(s));
 }
 
 /* Most schedules have a notice; what else goes wrong clusters around it, where it hurts. */
@@ -129,19 +144,22 @@ static void draw_faults(struct schedule *s, struct rng *r)
         add(s, DO_CHECKPOINT, rng_chance(r, 500) ? notice - 50 * MS : draw_moment(s, r), r);
     if (rng_chance(r, 100))
         add(s, DO_CHECKPOINT, draw_moment(s, r), r);
+    if (rng_chance(r, 100)) /* when little or nothing of the training is left */
+        add(s, DO_TERM, draw_end(s) + rng_time(r, -100 * MS, 8 * S), r);
+    if (rng_chance(r, 50)) {
+        add(s, DO_KILL_SAVED, 0, r);
+        return;
+    }
     bool is_rough = rng_chance(r, 500);
     for (int n = is_rough ? 1 + (int)rng_below(r, 3) : 0; n > 0; n--) {
         enum fault_kind kind =
-            DO_KILL_PROC + (enum fault_kind)rng_below(r, DO__COUNT - DO_KILL_PROC);
+            DO_KILL_PROC + (enum fault_kind)rng_below(r, DO_KILL_SAVED - DO_KILL_PROC);
         int64_t at =
             rng_chance(r, 700) ? notice + rng_time(r, -100 * MS, 1500 * MS) : draw_moment(s, r);
         if (kind == DO_KILL_NODE && rng_chance(r, 500))
             kind = DO_BREAK;
         add(s, kind, at, r);
     }
-    for (int i = 0; i < s->nfaults; i++)
-        if (s->faults[i].at < 0)
-            s->faults[i].at = 0;
 }
 
 /* Ranks that run freely at unequal speed may be too far apart for a common step within the grace.
@@ -155,22 +173,51 @@ static bool keeps_together(const struct schedule *s)
     return true;
 }
 
-/* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
-static bool is_benign(const struct schedule *s)
+static bool has_fault(const struct schedule *s, unsigned kinds)
 {
-    if (!keeps_together(s))
+    for (int i = 0; i < s->nfaults; i++)
+        if (kinds & (1U << s->faults[i].kind))
+            return true;
+    return false;
+}
+
+/* A third SIGTERM stops the job, saved or not. */
+static bool has_third_term(const struct schedule *s)
+{
+    int n[MAX_NODES] = {0};
+    for (int i = 0; i < s->nfaults; i++)
+        if (s->faults[i].kind == DO_TERM && ++n[s->faults[i].node] == 3)
+            return true;
+    return false;
+}
+
+/* There is time for the save, and every process makes it within `save_time`. */
+static bool can_save(const struct schedule *s, int64_t save_time)
+{
+    if (!keeps_together(s) || has_third_term(s))
         return false;
     if (!s->attaches || s->bad_disk || s->slow_disk || s->grace < 20 * S)
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        if (s->save_time[i] > 2 * S || s->ends_early[i] || s->fails_to_save[i] || s->is_silent[i] ||
-            s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
-            return false;
-    for (int i = 0; i < s->nfaults; i++)
-        if (s->faults[i].kind > DO_CHECKPOINT &&
-            !(s->faults[i].kind == DO_BREAK || s->faults[i].kind == DO_PAUSE))
+        if (s->save_time[i] > save_time || s->ends_early[i] || s->fails_to_save[i] ||
+            s->is_silent[i] || s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
             return false;
     return true;
+}
+
+#define SIGNALS (1U << DO_TERM | 1U << DO_CHECKPOINT)
+
+/* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
+static bool is_benign(const struct schedule *s)
+{
+    return can_save(s, 2 * S) && !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE));
+}
+
+/* One node dies when it has saved, which does not undo the round. */
+static bool is_calm(const struct schedule *s)
+{
+    return can_save(s, 8 * S) && !s->drop && !s->reorder && s->delay_max <= 20 * MS &&
+           !has_fault(s, ~(SIGNALS | 1U << DO_KILL_SAVED));
 }
 
 void schedule_draw(struct schedule *s, uint64_t seed)
@@ -182,7 +229,9 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_procs(s, &r);
     draw_world(s, &r);
     draw_faults(s, &r);
+    draw_leftovers(s, &r);
     s->is_benign = is_benign(s);
+    s->is_calm = is_calm(s);
     int breaks = 0;
     for (int i = 0; i < s->nfaults; i++)
         breaks += s->faults[i].kind == DO_BREAK;
@@ -196,8 +245,11 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 void schedule_print(const struct schedule *s, FILE *out)
 {
     static const char *const names[DO__COUNT] = {
-        "SIGTERM to",    "checkpoint asked of", "kill process", "kill node",
-        "break line of", "partition",           "pause",        "freeze all; drawn for"};
+        "SIGTERM to", "checkpoint asked of",   "kill process",
+        "kill node",  "break line of",         "partition",
+        "pause",      "freeze all; drawn for", "kill, once saved,"};
+    static const char *const leftovers[] = {"", ", a leftover that ends of SIGTERM",
+                                            ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",
             (unsigned long long)s->seed, s->nnodes, s->nprocs,
             s->attaches ? s->style == STYLE_SYNC ? "sync" : "async" : "not attaching",
@@ -213,6 +265,10 @@ void schedule_print(const struct schedule *s, FILE *out)
             s->ends_early[i] ? ", ends early" : "", s->fails_to_save[i] ? ", fails to save" : "",
             s->is_silent[i] ? ", silent" : "", s->is_stubborn[i] ? ", stubborn" : "",
             s->reattaches[i] ? ", reattaches" : "", s->is_unkillable[i] ? ", unkillable" : "");
+    for (int i = 0; i < s->nnodes; i++)
+        if (s->leftover[i])
+            fprintf(out, "  node %d%s%s\n", i, leftovers[s->leftover[i]],
+                    s->leaves_leftovers ? ", to be left" : "");
     for (int i = 0; i < s->nfaults; i++)
         fprintf(out, "  at %.3f s: %s %d (%.1f s)\n", (double)s->faults[i].at / S,
                 names[s->faults[i].kind],

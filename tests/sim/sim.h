@@ -4,10 +4,10 @@
  * are made up, all from one seed. What goes wrong in a schedule goes wrong again with the same
  * seed.
  *
- * schedule.c draws a schedule from the seed; world.c runs it (time, the queue, the shell's part of
- * each node); net.c carries messages; proc.c is the training process with libpch's rules; check.c
- * holds the promises that must hold in every schedule. One thread; everything is freed at the end
- * of a schedule.
+ * schedule.c draws a schedule from the seed; world.c runs it (time, the queue); shell.c performs
+ * the actions of each node; net.c carries messages; proc.c is the training process with libpch's
+ * rules; check.c holds the promises that must hold in every schedule. One thread; everything is
+ * freed at the end of a schedule.
  */
 #ifndef PCHRUN_TESTS_SIM_H
 #define PCHRUN_TESTS_SIM_H
@@ -38,11 +38,12 @@ enum fault_kind {
     DO_TERM,       /* SIGTERM to a node */
     DO_CHECKPOINT, /* SIGUSR2 to a node: save and go on */
     DO_KILL_PROC,
-    DO_KILL_NODE, /* the host: supervisor and processes */
-    DO_BREAK,     /* a connection breaks; what was in flight is lost */
-    DO_PARTITION, /* nothing passes for a while */
-    DO_PAUSE,     /* the supervisor does not run for a while */
-    DO_FREEZE,    /* all supervisors do not: the machine was suspended */
+    DO_KILL_NODE,  /* the host: supervisor and processes */
+    DO_BREAK,      /* a connection breaks; what was in flight is lost */
+    DO_PARTITION,  /* nothing passes for a while */
+    DO_PAUSE,      /* the supervisor does not run for a while */
+    DO_FREEZE,     /* all supervisors do not: the machine was suspended */
+    DO_KILL_SAVED, /* the host, as soon as the chief knows that its ranks have saved */
     DO__COUNT
 };
 struct fault {
@@ -50,6 +51,9 @@ struct fault {
     int64_t at, length;
     int node, proc;
 };
+
+/* What the commands of a node leave running. */
+enum leftover { LEFTOVER_NONE, LEFTOVER_MEEK, LEFTOVER_STUBBORN };
 
 enum save_style { STYLE_SYNC, STYLE_ASYNC };
 
@@ -72,9 +76,12 @@ struct schedule {
     int64_t delay_max;                                      /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     int64_t grace;
+    enum leftover leftover[MAX_NODES];
+    bool leaves_leftovers; /* stop.leftovers=leave */
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign; /* a notice must end in a commit */
+    bool is_calm;   /* nothing but one node's death after its saves, and time to commit them */
     bool has_loss;  /* something was done that may look like a lost node */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
@@ -104,6 +111,7 @@ struct proc {
     bool is_attached, is_connected;
     uint64_t step, page_step, first_step;
     uint32_t served_tag;
+    int64_t served_at;
     uint32_t saving_tag; /* 0: its own save */
     uint64_t saving_step;
     bool has_reattached;
@@ -131,7 +139,11 @@ struct host {
     uint64_t timer_epoch;
     int64_t paused_until;
     bool is_started;
-    uint64_t committed; /* as told by ACT_COMMITTED */
+    bool has_leftover, dies_when_saved;
+    int nended;                  /* of its processes, as its supervisor knows */
+    int64_t ended_at;            /* the last of them, 0: not yet */
+    bool has_failed, had_notice; /* one with a failure; a notice had been given by then */
+    uint64_t committed;          /* as told by ACT_COMMITTED */
     /* its line to the chief */
     int conn;   /* number at the chief, 0: none */
     bool is_up; /* as the member sees it */
@@ -157,6 +169,7 @@ struct world {
     int ndurable[MAX_ALL];
     uint64_t record;    /* the chief's commit record */
     bool record_of_run; /* written in this attempt */
+    uint64_t owed_step; /* the commit of it must come, 0: of none */
     int64_t first_notice_at;
     bool is_over;
     FILE *trace;
@@ -179,6 +192,8 @@ enum what {
     H_DOWN_CHIEF, /* the chief does */
     H_CHILD_STARTED,
     H_CHILD_EXITED,
+    H_LEFTOVER_GONE,
+    H_KILL_NODE,
     H_PROC,    /* the process's own next move */
     H_WRITTEN, /* its background save is on disk */
     H_FROM_PROC,
@@ -198,8 +213,13 @@ struct happening {
 void world_run(struct world *world, const struct schedule *schedule, FILE *trace);
 void world_at(struct world *world, struct happening happening);
 void world_event(struct world *world, int node, struct event event);
+struct proc *world_proc(struct world *world, int node, int slot);
 void trace(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fail(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* shell.c */
+void *shell_of(struct world *world, int node);
+void shell_perform(void *shell, const struct action *action);
 
 /* net.c */
 void net_connect(struct world *world, int node);
@@ -228,6 +248,10 @@ void check_durable(struct world *world, const struct proc *p, uint64_t step);
 void check_commit(struct world *world, uint64_t step);
 /* A node is told of a commit. */
 void check_committed(struct world *world, int node, uint64_t step);
+void check_signal(struct world *world, int node, enum signal_target target);
+void check_leftover(struct world *world, int node);
+/* A process looks at a gate that it has served. */
+void check_gate(struct world *world, const struct proc *p, uint64_t word);
 void check_exit(struct world *world, int node);
 void check_end(struct world *world);
 

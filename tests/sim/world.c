@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Time, the queue of what is to happen, and the shell's part of each node: it performs the core's
- * actions, each taking its time. See sim.h.
+ * Time, the queue of what is to happen, and how each of it happens. See sim.h.
  */
 #include "sim.h"
-
-#include "base/log.h"
-#include "core/verdict.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -19,6 +15,8 @@
  * must. */
 #define HORIZON_NS (400 * S)
 #define END_NS     (HORIZON_NS + 200 * S)
+/* Far more than any schedule needs. */
+#define EVENTS_MAX 100000
 
 void trace(struct world *w, const char *fmt, ...)
 {
@@ -84,7 +82,7 @@ static struct happening take_first(struct world *w)
     return first;
 }
 
-/* --- the shell of a node --- */
+/* --- events --- */
 
 static void set_timer(struct world *w, int node)
 {
@@ -113,161 +111,9 @@ void world_event(struct world *w, int node, struct event event)
         set_timer(w, node);
 }
 
-static struct proc *proc_of(struct world *w, int node, int slot)
+struct proc *world_proc(struct world *w, int node, int slot)
 {
     return &w->procs[node * w->s.nprocs + slot];
-}
-
-static void act_start(struct world *w, int node, const struct action *a)
-{
-    (void)a;
-    w->hosts[node].is_started = true;
-    trace(w, "node %d: starts its processes", node);
-    proc_start(w, node);
-}
-
-static void act_signal(struct world *w, int node, const struct action *a)
-{
-    trace(w, "node %d: signal %d to its processes", node, a->signal.number);
-    for (int i = 0; i < w->s.nprocs; i++)
-        proc_signal(w, proc_of(w, node, i), a->signal.number);
-}
-
-static void act_gate(struct world *w, int node, const struct action *a)
-{
-    w->hosts[node].gate = a->gate;
-    trace(w, "node %d: gate step %llu tag %u%s%s", node, (unsigned long long)gate_step(a->gate),
-          gate_tag(a->gate), gate_is_decided(a->gate) ? " decided" : "",
-          gate_ends_run(a->gate) ? " ends run" : "");
-}
-
-static void act_read_steps(struct world *w, int node, const struct action *a)
-{
-    (void)a;
-    world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
-                                   .what = H_READ_STEPS,
-                                   .node = node});
-}
-
-static void act_proc_send(struct world *w, int node, const struct action *a)
-{
-    struct proc *p = proc_of(w, node, a->proc.slot);
-    struct procmsg *copy = malloc(sizeof *copy);
-    *copy = *a->proc.msg;
-    int64_t at = w->now + rng_time(&w->rng, 0, MS / 5);
-    p->told_at = at > p->told_at ? at : p->told_at + 1;
-    world_at(
-        w, (struct happening){
-               .at = p->told_at, .what = H_TO_PROC, .node = node, .proc = p->index, .data = copy});
-}
-
-static int64_t disk_time(struct world *w)
-{
-    return rng_chance(&w->rng, w->s.slow_disk) ? rng_time(&w->rng, S, 15 * S)
-                                               : rng_time(&w->rng, MS / 10, 20 * MS);
-}
-
-static void act_prepare(struct world *w, int node, const struct action *a)
-{
-    world_at(w, (struct happening){.at = w->now + disk_time(w),
-                                   .what = H_PREPARED,
-                                   .node = node,
-                                   .arg = a->step,
-                                   .arg2 = rng_chance(&w->rng, w->s.bad_disk)});
-}
-
-static void act_commit(struct world *w, int node, const struct action *a)
-{
-    bool is_bad = rng_chance(&w->rng, w->s.bad_disk);
-    trace(w, "node %d: writes the commit record of step %llu", node, (unsigned long long)a->step);
-    check_commit(w, a->step);
-    if (!is_bad) {
-        w->record = a->step;
-        w->record_of_run = true;
-    }
-    world_at(w, (struct happening){.at = w->now + disk_time(w),
-                                   .what = H_COMMITTED,
-                                   .node = node,
-                                   .arg = a->step,
-                                   .arg2 = is_bad});
-}
-
-static void act_connect(struct world *w, int node, const struct action *a)
-{
-    (void)a;
-    net_connect(w, node);
-}
-
-static void act_send(struct world *w, int node, const struct action *a)
-{
-    net_send(w, node, a->peer.conn, a->peer.msg);
-}
-
-static void act_close(struct world *w, int node, const struct action *a)
-{
-    net_close(w, node, a->peer.conn);
-}
-
-static void act_committed(struct world *w, int node, const struct action *a)
-{
-    struct host *host = &w->hosts[node];
-    check_committed(w, node, a->step);
-    host->committed = a->step;
-}
-
-static void act_log(struct world *w, int node, const struct action *a)
-{
-    if (a->log.level <= LOG_INFO)
-        trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
-    if (str_is(a->log.topic, "bug"))
-        fail(w, "node %d: %s", node, a->log.text);
-}
-
-static void act_exit(struct world *w, int node, const struct action *a)
-{
-    struct host *host = &w->hosts[node];
-    host->has_exited = true;
-    host->outcome = a->exit.outcome;
-    host->code = a->exit.code;
-    host->exit_at = w->now;
-    str_copy(host->why, sizeof host->why, a->exit.text);
-    trace(w, "node %d: exits with %d, %s: %s", node, a->exit.code, verdict_name(a->exit.outcome),
-          a->exit.text);
-    check_exit(w, node);
-    /* What it sent last is still delivered; its connections close behind that. */
-    for (int i = 1; i < w->s.nnodes; i++)
-        if ((i == node || node == 0) && w->hosts[i].conn)
-            net_close(w, node, node == 0 ? w->hosts[i].conn : CONN_CHIEF);
-}
-
-static void act_nothing(struct world *w, int node, const struct action *a)
-{
-    (void)w;
-    (void)node;
-    (void)a;
-}
-
-static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct action *a) = {
-    [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
-    [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
-    [ACT_PROC_SEND] = act_proc_send, [ACT_PROC_CLOSE] = act_nothing,
-    [ACT_PREPARE] = act_prepare,     [ACT_COMMIT] = act_commit,
-    [ACT_CONNECT] = act_connect,     [ACT_SEND] = act_send,
-    [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_nothing,
-    [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
-    [ACT_STATE] = act_nothing,       [ACT_EXIT] = act_exit,
-};
-
-struct shell {
-    struct world *world;
-    int node;
-};
-static struct shell shells[MAX_NODES];
-
-static void perform(void *context, const struct action *action)
-{
-    struct shell *shell = context;
-    acts[action->type](shell->world, shell->node, action);
 }
 
 /* --- what happens --- */
@@ -276,11 +122,39 @@ static void on_read_steps(struct world *w, const struct happening *h)
 {
     uint64_t *steps = calloc(CORE_SLOTS_MAX, sizeof *steps);
     for (int i = 0; i < w->s.nprocs; i++)
-        steps[i] = proc_of(w, h->node, i)->page_step;
+        steps[i] = world_proc(w, h->node, i)->page_step;
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
                                    .what = H_STEPS,
                                    .node = h->node,
                                    .data = steps});
+}
+
+/* The round in which all processes of a node have saved, 0: none. */
+static uint32_t saved_tag(const struct world *w, int node)
+{
+    for (uint32_t tag = 63; tag > 0; tag--) {
+        int n = 0;
+        for (int i = 0; i < w->s.nprocs; i++)
+            n += w->procs[node * w->s.nprocs + i].save_of_tag[tag] > 0;
+        if (n == w->s.nprocs)
+            return tag;
+    }
+    return 0;
+}
+
+/* Its supervisor has just said that all is saved. When the chief has heard it, the node dies, and
+ * the round is to be committed all the same. */
+static void die_when_saved(struct world *w, int node, uint64_t step)
+{
+    struct host *host = &w->hosts[node];
+    uint32_t tag = saved_tag(w, node);
+    if (!host->dies_when_saved || !tag || w->procs[node * w->s.nprocs].save_of_tag[tag] != step)
+        return;
+    host->dies_when_saved = false;
+    w->owed_step = step;
+    world_at(w, (struct happening){.at = w->now + w->s.delay_max + rng_time(&w->rng, MS, 50 * MS),
+                                   .what = H_KILL_NODE,
+                                   .node = node});
 }
 
 static void on_written(struct world *w, const struct happening *h, enum event_type type)
@@ -295,10 +169,12 @@ static void on_written(struct world *w, const struct happening *h, enum event_ty
 
 static void kill_node(struct world *w, int node)
 {
+    if (!w->hosts[node].is_alive || w->hosts[node].has_exited)
+        return;
     w->hosts[node].is_alive = false;
     w->hosts[node].died_at = w->now;
     for (int i = 0; i < w->s.nprocs; i++) {
-        struct proc *p = proc_of(w, node, i);
+        struct proc *p = world_proc(w, node, i);
         p->state = p->state == PROC_NONE ? PROC_NONE : PROC_DEAD;
         p->epoch++;
     }
@@ -324,9 +200,17 @@ static void on_fault(struct world *w, const struct happening *h)
     struct host *host = &w->hosts[f->node];
     if (!host->is_alive || host->has_exited)
         return;
-    static const char *const names[DO__COUNT] = {"SIGTERM", "SIGUSR2",     "process killed",
-                                                 "killed",  "line broken", "partitioned",
-                                                 "paused",  "all frozen"};
+    bool is_signal = f->kind == DO_TERM || f->kind == DO_CHECKPOINT;
+    if (is_signal && w->now < host->paused_until) {
+        struct happening later = *h;
+        later.at = host->paused_until;
+        world_at(w, later);
+        return;
+    }
+    static const char *const names[DO__COUNT] = {
+        "SIGTERM", "SIGUSR2",     "process killed",
+        "killed",  "line broken", "partitioned",
+        "paused",  "all frozen",  "will be killed when its ranks have saved"};
     trace(w, "--- node %d: %s", f->kind == DO_KILL_PROC ? f->proc / w->s.nprocs : f->node,
           names[f->kind]);
     switch (f->kind) {
@@ -355,6 +239,9 @@ static void on_fault(struct world *w, const struct happening *h)
         for (int i = 0; i < w->s.nnodes; i++)
             pause_host(w, i, w->now + 2 * f->length);
         break;
+    case DO_KILL_SAVED:
+        host->dies_when_saved = f->node > 0; /* without the chief there is no commit */
+        break;
     case DO__COUNT:
         break;
     }
@@ -373,22 +260,37 @@ static void from_proc(struct world *w, const struct happening *h)
     world_event(w, h->node, event);
 }
 
-static bool has_living(const struct world *w, int node)
-{
-    for (int i = 0; i < w->s.nprocs; i++)
-        if (proc_is_alive(&w->procs[node * w->s.nprocs + i]))
-            return true;
-    return false;
-}
-
+/* The end of the last command is told after that of the tree, as src/run does. */
 static void child_exited(struct world *w, const struct happening *h)
 {
     const struct proc *p = &w->procs[h->proc];
+    struct host *host = &w->hosts[h->node];
+    if (!host->is_alive)
+        return;
+    bool is_last = host->nended + 1 == w->s.nprocs;
+    host->has_failed = host->has_failed || h->arg;
+    if (is_last && !host->has_leftover)
+        world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
+    host->nended++;
+    if (is_last) {
+        host->ended_at = w->now;
+        host->had_notice = w->first_notice_at > 0;
+    }
     world_event(
         w, h->node,
         (struct event){.type = EV_CHILD_EXITED,
                        .child = {.index = p->slot, .pid = 1000 + p->index, .status = (int)h->arg}});
-    if (!has_living(w, h->node))
+}
+
+static void leftover_gone(struct world *w, const struct happening *h)
+{
+    struct host *host = &w->hosts[h->node];
+    if (!host->has_leftover)
+        return;
+    trace(w, "node %d: its leftover ends", h->node);
+    host->has_leftover = false;
+    check_leftover(w, h->node);
+    if (host->nended == w->s.nprocs)
         world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
 }
 
@@ -415,6 +317,8 @@ static void happen(struct world *w, const struct happening *h)
         break;
     case H_PREPARED:
         on_written(w, h, EV_PREPARED);
+        if (!h->arg2)
+            die_when_saved(w, h->node, h->arg);
         break;
     case H_COMMITTED:
         on_written(w, h, EV_COMMITTED);
@@ -439,6 +343,9 @@ static void happen(struct world *w, const struct happening *h)
     case H_CHILD_EXITED:
         child_exited(w, h);
         break;
+    case H_LEFTOVER_GONE:
+        leftover_gone(w, h);
+        break;
     case H_PROC:
         if (h->epoch == w->procs[h->proc].epoch)
             proc_move(w, &w->procs[h->proc]);
@@ -457,6 +364,9 @@ static void happen(struct world *w, const struct happening *h)
                     (struct event){.type = EV_PROC_GONE,
                                    .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
         break;
+    case H_KILL_NODE:
+        kill_node(w, h->node);
+        break;
     case H_FAULT:
         on_fault(w, h);
         break;
@@ -468,7 +378,7 @@ static void happen(struct world *w, const struct happening *h)
 static bool waits_for_node(enum what what)
 {
     return what != H_PROC && what != H_WRITTEN && what != H_TO_PROC && what != H_FAULT &&
-           what != H_CONNECTED;
+           what != H_KILL_NODE && what != H_CONNECTED;
 }
 
 static int node_of(const struct happening *h)
@@ -500,6 +410,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->term_wait_ns = 10 * S;
     p->kill_wait_ns = 5 * S;
     p->commit_wait_ns = 30 * S;
+    p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
     p->exit = (struct exit_codes){42, 42, 42, 42, 43};
 }
 
@@ -518,12 +429,11 @@ static void set_up(struct world *w)
     for (int i = 0; i < w->s.nnodes; i++) {
         struct core_params params;
         fill_params(&w->s, i, &params);
-        shells[i] = (struct shell){w, i};
         w->hosts[i] = (struct host){.is_alive = true,
                                     .timer_at = CLOCK_NEVER,
                                     .gate = gate_make(GATE_OPEN, 0, false, false),
                                     .committed = w->s.first_step};
-        w->hosts[i].core = core_new(&params, perform, &shells[i]);
+        w->hosts[i].core = core_new(&params, shell_perform, shell_of(w, i));
     }
     for (int i = 0; i < w->s.nnodes; i++)
         world_event(w, i, (struct event){.type = EV_START});
@@ -549,6 +459,8 @@ static void check_time(struct world *w)
     w->same_since = w->now;
     if (w->same_count++ > limit)
         fail(w, "time stands still: %llu events at once", (unsigned long long)limit);
+    if (w->events > EVENTS_MAX)
+        fail(w, "%d events in one schedule: somebody does the same again and again", EVENTS_MAX);
 }
 
 static void run_queue(struct world *w)

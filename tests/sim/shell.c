@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The shell's part of each node: it performs the core's actions, each taking its time. See sim.h.
+ */
+#include "sim.h"
+
+#include "base/log.h"
+#include "core/verdict.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#define MS NS_PER_MS
+#define S  NS_PER_S
+
+static void act_start(struct world *w, int node, const struct action *a)
+{
+    (void)a;
+    w->hosts[node].is_started = true;
+    w->hosts[node].has_leftover = w->s.leftover[node] != LEFTOVER_NONE;
+    trace(w, "node %d: starts its processes", node);
+    proc_start(w, node);
+}
+
+/* What a command has left running beside the training: it ends of SIGKILL, or, if it is meek, of
+ * SIGTERM in its own time. */
+static void signal_leftover(struct world *w, int node, int number)
+{
+    const struct host *host = &w->hosts[node];
+    bool ends = number == SIGKILL || (number == SIGTERM && w->s.leftover[node] == LEFTOVER_MEEK);
+    if (host->has_leftover && ends)
+        world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 300 * MS),
+                                       .what = H_LEFTOVER_GONE,
+                                       .node = node});
+}
+
+static void act_signal(struct world *w, int node, const struct action *a)
+{
+    trace(w, "node %d: signal %d to its processes", node, a->signal.number);
+    check_signal(w, node, a->signal.target);
+    if (a->signal.target == TARGET_TREE)
+        signal_leftover(w, node, a->signal.number);
+    for (int i = 0; i < w->s.nprocs; i++)
+        proc_signal(w, world_proc(w, node, i), a->signal.number);
+}
+
+static void act_gate(struct world *w, int node, const struct action *a)
+{
+    w->hosts[node].gate = a->gate;
+    trace(w, "node %d: gate step %llu tag %u%s%s", node, (unsigned long long)gate_step(a->gate),
+          gate_tag(a->gate), gate_is_decided(a->gate) ? " decided" : "",
+          gate_ends_run(a->gate) ? " ends run" : "");
+}
+
+static void act_read_steps(struct world *w, int node, const struct action *a)
+{
+    (void)a;
+    world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
+                                   .what = H_READ_STEPS,
+                                   .node = node});
+}
+
+static void act_proc_send(struct world *w, int node, const struct action *a)
+{
+    struct proc *p = world_proc(w, node, a->proc.slot);
+    struct procmsg *copy = malloc(sizeof *copy);
+    *copy = *a->proc.msg;
+    int64_t at = w->now + rng_time(&w->rng, 0, MS / 5);
+    p->told_at = at > p->told_at ? at : p->told_at + 1;
+    world_at(
+        w, (struct happening){
+               .at = p->told_at, .what = H_TO_PROC, .node = node, .proc = p->index, .data = copy});
+}
+
+static int64_t disk_time(struct world *w)
+{
+    return rng_chance(&w->rng, w->s.slow_disk) ? rng_time(&w->rng, S, 15 * S)
+                                               : rng_time(&w->rng, MS / 10, 20 * MS);
+}
+
+static void act_prepare(struct world *w, int node, const struct action *a)
+{
+    world_at(w, (struct happening){.at = w->now + disk_time(w),
+                                   .what = H_PREPARED,
+                                   .node = node,
+                                   .arg = a->step,
+                                   .arg2 = rng_chance(&w->rng, w->s.bad_disk)});
+}
+
+static void act_commit(struct world *w, int node, const struct action *a)
+{
+    bool is_bad = rng_chance(&w->rng, w->s.bad_disk);
+    trace(w, "node %d: writes the commit record of step %llu", node, (unsigned long long)a->step);
+    check_commit(w, a->step);
+    if (!is_bad) {
+        w->record = a->step;
+        w->record_of_run = true;
+    }
+    world_at(w, (struct happening){.at = w->now + disk_time(w),
+                                   .what = H_COMMITTED,
+                                   .node = node,
+                                   .arg = a->step,
+                                   .arg2 = is_bad});
+}
+
+static void act_connect(struct world *w, int node, const struct action *a)
+{
+    (void)a;
+    net_connect(w, node);
+}
+
+static void act_send(struct world *w, int node, const struct action *a)
+{
+    net_send(w, node, a->peer.conn, a->peer.msg);
+}
+
+static void act_close(struct world *w, int node, const struct action *a)
+{
+    net_close(w, node, a->peer.conn);
+}
+
+static void act_committed(struct world *w, int node, const struct action *a)
+{
+    struct host *host = &w->hosts[node];
+    check_committed(w, node, a->step);
+    host->committed = a->step;
+}
+
+static void act_log(struct world *w, int node, const struct action *a)
+{
+    if (a->log.level <= LOG_INFO)
+        trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
+    if (str_is(a->log.topic, "bug"))
+        fail(w, "node %d: %s", node, a->log.text);
+}
+
+static void act_exit(struct world *w, int node, const struct action *a)
+{
+    struct host *host = &w->hosts[node];
+    host->has_exited = true;
+    host->outcome = a->exit.outcome;
+    host->code = a->exit.code;
+    host->exit_at = w->now;
+    str_copy(host->why, sizeof host->why, a->exit.text);
+    trace(w, "node %d: exits with %d, %s: %s", node, a->exit.code, verdict_name(a->exit.outcome),
+          a->exit.text);
+    check_exit(w, node);
+    /* What it sent last is still delivered; its connections close behind that. */
+    for (int i = 1; i < w->s.nnodes; i++)
+        if ((i == node || node == 0) && w->hosts[i].conn)
+            net_close(w, node, node == 0 ? w->hosts[i].conn : CONN_CHIEF);
+}
+
+static void act_nothing(struct world *w, int node, const struct action *a)
+{
+    (void)w;
+    (void)node;
+    (void)a;
+}
+
+static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct action *a) = {
+    [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
+    [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
+    [ACT_PROC_SEND] = act_proc_send, [ACT_PROC_CLOSE] = act_nothing,
+    [ACT_PREPARE] = act_prepare,     [ACT_COMMIT] = act_commit,
+    [ACT_CONNECT] = act_connect,     [ACT_SEND] = act_send,
+    [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_nothing,
+    [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
+    [ACT_STATE] = act_nothing,       [ACT_EXIT] = act_exit,
+};
+
+struct shell {
+    struct world *world;
+    int node;
+};
+static struct shell shells[MAX_NODES];
+
+void *shell_of(struct world *w, int node)
+{
+    shells[node] = (struct shell){w, node};
+    return &shells[node];
+}
+
+void shell_perform(void *context, const struct action *action)
+{
+    struct shell *shell = context;
+    acts[action->type](shell->world, shell->node, action);
+}
