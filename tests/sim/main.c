@@ -16,13 +16,14 @@ static const char usage[] =
     "promises in each. Exits with 1 at the first seed that breaks one, and prints its trace.\n"
     "\n"
     "  --seeds N    how many schedules to run (default 10000)\n"
-    "  --from SEED  the first seed (default 1)\n"
+    "  --minutes N  go on for so long instead\n"
+    "  --from SEED  the first seed (default 1; with --minutes, by the clock)\n"
     "  --trace SEED run this one seed and print what happens\n"
     "  --quiet      no progress line, and no trace of a failing seed\n"
     "  --help       this text\n";
 
 struct options {
-    uint64_t seeds, from, trace;
+    uint64_t seeds, minutes, from, trace;
     bool is_quiet;
 };
 
@@ -39,14 +40,20 @@ static uint64_t number(const char *text)
 
 static void parse(int argc, char **argv, struct options *o)
 {
-    static const struct option longs[] = {{"seeds", 1, 0, 'n'}, {"from", 1, 0, 'f'},
-                                          {"trace", 1, 0, 't'}, {"quiet", 0, 0, 'q'},
-                                          {"help", 0, 0, 'h'},  {0}};
+    static const struct option longs[] = {{"seeds", 1, 0, 'n'},
+                                          {"minutes", 1, 0, 'm'},
+                                          {"from", 1, 0, 'f'},
+                                          {"trace", 1, 0, 't'},
+                                          {"quiet", 0, 0, 'q'},
+                                          {"help", 0, 0, 'h'},
+                                          {0}};
     int c;
-    *o = (struct options){.seeds = 10000, .from = 1};
+    *o = (struct options){.seeds = 10000};
     while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
         if (c == 'n')
             o->seeds = number(optarg);
+        else if (c == 'm')
+            o->minutes = number(optarg);
         else if (c == 'f')
             o->from = number(optarg);
         else if (c == 't')
@@ -58,6 +65,9 @@ static void parse(int argc, char **argv, struct options *o)
             exit(c == 'h' ? 0 : 2);
         }
     }
+    /* Each long run looks at other schedules; the seed of a failure says which. */
+    if (o->from == 0)
+        o->from = o->minutes ? (uint64_t)clock_real_ns() / NS_PER_MS : 1;
 }
 
 static bool run_one(struct world *w, uint64_t seed, FILE *out)
@@ -70,44 +80,71 @@ static bool run_one(struct world *w, uint64_t seed, FILE *out)
     return w->failure[0] == '\0';
 }
 
+struct sum {
+    uint64_t schedules, events, outcomes[OUTCOME__COUNT];
+};
+
+static bool goes_on(const struct options *o, const struct sum *sum, int64_t started_at)
+{
+    if (!o->minutes)
+        return sum->schedules < o->seeds;
+    return clock_now_ns() - started_at < (int64_t)o->minutes * 60 * NS_PER_S;
+}
+
+static void show_progress(const struct options *o, const struct sum *sum)
+{
+    if (!o->is_quiet && isatty(2) && sum->schedules % 1000 == 0)
+        fprintf(stderr, "\r%llu schedules", (unsigned long long)sum->schedules);
+}
+
+static bool run_all(struct world *w, const struct options *o, struct sum *sum)
+{
+    int64_t started_at = clock_now_ns();
+    for (uint64_t seed = o->from; goes_on(o, sum, started_at); seed++) {
+        if (!run_one(w, seed, NULL)) {
+            printf("seed %llu breaks a promise: %s\n", (unsigned long long)seed, w->failure);
+            if (!o->is_quiet)
+                run_one(w, seed, stdout);
+            return false;
+        }
+        sum->schedules++;
+        sum->events += w->events;
+        sum->outcomes[w->hosts[0].outcome]++;
+        show_progress(o, sum);
+    }
+    return true;
+}
+
+static void show(const struct options *o, const struct sum *sum)
+{
+    printf("%llu schedules from seed %llu, %llu events, every promise held; node 0 ended:",
+           (unsigned long long)sum->schedules, (unsigned long long)o->from,
+           (unsigned long long)sum->events);
+    for (int i = 0; i < OUTCOME__COUNT; i++)
+        if (sum->outcomes[i])
+            printf(" %s %llu", verdict_name((enum outcome)i), (unsigned long long)sum->outcomes[i]);
+    putchar('\n');
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
+    struct sum sum = {0};
     parse(argc, argv, &o);
     struct world *w = calloc(1, sizeof *w);
     if (!w)
         return 2;
+    bool ok;
     if (o.trace) {
-        bool ok = run_one(w, o.trace, stdout);
+        ok = run_one(w, o.trace, stdout);
         printf("seed %llu: %s\n", (unsigned long long)o.trace,
                ok ? "every promise held" : w->failure);
-        return !ok;
+    } else {
+        ok = run_all(w, &o, &sum);
+        if (ok)
+            show(&o, &sum);
     }
-    uint64_t outcomes[OUTCOME__COUNT] = {0}, events = 0;
-    bool is_terminal = isatty(2);
-    for (uint64_t i = 0; i < o.seeds; i++) {
-        uint64_t seed = o.from + i;
-        if (!run_one(w, seed, NULL)) {
-            printf("seed %llu breaks a promise: %s\n", (unsigned long long)seed, w->failure);
-            if (!o.is_quiet)
-                run_one(w, seed, stdout);
-            return 1;
-        }
-        outcomes[w->hosts[0].outcome]++;
-        events += w->events;
-        if (is_terminal && !o.is_quiet && i % 1000 == 999)
-            fprintf(stderr, "\r%llu of %llu schedules", (unsigned long long)(i + 1),
-                    (unsigned long long)o.seeds);
-    }
-    if (is_terminal && !o.is_quiet)
-        fputc('\n', stderr);
-    printf("%llu schedules, %llu events, every promise held; node 0 ended:",
-           (unsigned long long)o.seeds, (unsigned long long)events);
-    for (int i = 0; i < OUTCOME__COUNT; i++)
-        if (outcomes[i])
-            printf(" %s %llu", verdict_name((enum outcome)i), (unsigned long long)outcomes[i]);
-    putchar('\n');
     free(w->heap);
     free(w);
-    return 0;
+    return !ok;
 }

@@ -78,8 +78,9 @@ MUTANTS = [
     ("no-reconnection", "src/core/uplink.c",
      "    if (!u->is_given_up)\n        u->retry_at = u->out->now + u->backoff;", ""),
     ("broken-line-is-a-loss", "src/core/chief.c",
-     "return clock_min(silent, peer->down_at + chief->params->reconnect_ns);",
-     "return peer->down_at;"),
+     "    peer->conn = CONN_NONE;\n    peer->down_at = chief->out->now;\n",
+     "    peer->conn = CONN_NONE;\n    peer->down_at = chief->out->now;\n"
+     '    if (chief->order.start)\n        lose(chief, peer, "mutant");\n'),
     ("absence-not-forgiven", "src/core/core.c",
      "    if (core->is_chief)\n        chief_forgive(&core->chief);", ""),
     ("absence-of-chief-not-forgiven", "src/core/core.c", "    node_forgive(&core->node);\n", ""),
@@ -88,9 +89,6 @@ MUTANTS = [
     ("no-ladder", "src/core/node.c",
      "        ladder_start(&node->ladder, ending->manner, sig, &times);", "        ;"),
     ("ladder-catches-up", "src/core/ladder.c", "    put_off(ladder, now - ret->at);\n", ""),
-    ("ladder-misses-who-starts", "src/core/node_children.c",
-     "return node->nstarting > 0 ? CLOCK_NEVER : ladder_wake_at(&node->ladder);",
-     "return ladder_wake_at(&node->ladder);"),
     ("left-before-the-ladder", "src/core/node.c",
      "return ladder_is_active(&node->ladder) ? CLOCK_NEVER : node->leave_at;",
      "return node->leave_at;"),
@@ -123,15 +121,16 @@ MUTANTS = [
      "    out_step(chief->out, ACT_COMMIT, step + 1);"),
     ("stride-ignored", "src/core/chief_round.c",
      "uint64_t step = stride_up(chief->stride, above + 1);", "uint64_t step = above + 1;"),
-    ("no-deadline", "src/core/chief.c",
+    ("no-deadline", "src/core/chief_notice.c",
      "    } else if (chief->out->now >= chief_abort_at(chief)) {", "    } else if (0) {"),
 ]
 
-# These break no promise, and why; listed so that nobody adds them again.
+# These break no promise, or too seldom, and why; listed so that nobody adds them again.
 #   commit-round-ends-run-late: what differs is only how soon the training ends
 #   no-order-on-return, no-status-on-return: the next heartbeat brings them; it only takes longer
 #   old-order-obeyed, old-status-believed: numbers of rounds and ballots, which only rise, say the same
 #   round-aborted-at-the-end: the order that closes it also ends the job, so no gate is lifted
+#   ladder-misses-who-starts: one schedule in 70,000 stops a node in that instant; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 
