@@ -126,8 +126,9 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg)
     peer->last_heard = peer->status_at = chief->out->now;
     peer->down_at = CLOCK_NEVER;
     str_copy(peer->host, sizeof peer->host, h->host);
-    chief->next_loss_at =
-        clock_min(chief->next_loss_at, chief->out->now + chief->params->heartbeat_timeout_ns);
+    if (conn != CONN_SELF)
+        chief->next_loss_at =
+            clock_min(chief->next_loss_at, chief->out->now + chief->params->heartbeat_timeout_ns);
     chief_set_fact(chief, peer, FACT_JOINED, true);
     chief_note(chief, peer);
     welcome(chief, peer);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_ranks: who may attach as which rank, what is read of them, and the roster.
+ */
+#include "core/ranks.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+
+/* ATTACH() states only what a test is about, over "not stated". */
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+static struct ranks ranks;
+static struct core_params params;
+static struct err err;
+
+static void set_up(int node_rank, int nnodes, int expected)
+{
+    params = (struct core_params){.node_rank = node_rank, .nnodes = nnodes};
+    ranks_init(&ranks, expected);
+}
+
+#define NOBODY                                                                             \
+    .rank = PROCMSG_UNKNOWN, .local_rank = PROCMSG_UNKNOWN, .world_size = PROCMSG_UNKNOWN, \
+    .local_world_size = PROCMSG_UNKNOWN
+
+static struct member *attach_as(int slot, const struct procmsg *msg)
+{
+    struct event event = {.type = EV_PROC_ATTACHED,
+                          .proc = {.slot = slot, .pid = 100 + slot, .msg = msg}};
+    return ranks_attach(&ranks, &params, &event, &err);
+}
+
+#define ATTACH(slot, ...) \
+    attach_as(slot, &(struct procmsg){.type = PROCMSG_ATTACH, NOBODY, __VA_ARGS__})
+
+static void assert_refused(const struct member *m, enum err_code code, const char *text)
+{
+    cr_assert_null(m);
+    cr_assert_eq(err.code, (int)code, "code %d: %s", err.code, err.text);
+    cr_assert_not_null(strstr(err.text, text), "\"%s\" is not in \"%s\"", text, err.text);
+}
+
+Test(core_ranks, what_is_not_stated_is_worked_out)
+{
+    set_up(1, 3, 2);
+    struct member *first = ATTACH(4, .stride = 1), *second = ATTACH(7, .stride = 1);
+    cr_assert(first && second);
+    cr_assert_eq(first->rank, 2);
+    cr_assert_eq(first->local_rank, 0);
+    cr_assert_eq(second->rank, 3);
+    cr_assert_eq(second->local_rank, 1);
+    cr_assert_eq(ranks.world_size, 6);
+    cr_assert(ranks_are_complete(&ranks));
+    cr_assert_eq(ranks_of_slot(&ranks, 7), second);
+    cr_assert_null(ranks_of_slot(&ranks, 5));
+    cr_assert_null(ranks_of_slot(&ranks, -1));
+    cr_assert_null(ranks_of_slot(&ranks, CORE_SLOTS_MAX));
+}
+
+Test(core_ranks, the_first_says_how_many)
+{
+    set_up(0, 1, RANKS_UNKNOWN);
+    cr_assert(!ranks_are_complete(&ranks));
+    cr_assert(ATTACH(0, .rank = 2, .local_rank = 2, .world_size = 3, .local_world_size = 3));
+    cr_assert_eq(ranks.expected, 3);
+    assert_refused(ATTACH(1, .rank = 1, .local_world_size = 4), ERR_PROTOCOL, "3 are expected");
+}
+
+Test(core_ranks, what_does_not_fit_is_refused)
+{
+    set_up(0, 2, 2);
+    cr_assert(ATTACH(0, .rank = 0, .world_size = 4));
+    assert_refused(ATTACH(1, .rank = 0, .world_size = 4), ERR_TAKEN, "by process 100; process 101");
+    assert_refused(ATTACH(1, .rank = 1, .world_size = 8), ERR_PROTOCOL, "world has 8 ranks");
+    assert_refused(ATTACH(1, .rank = 4, .world_size = 4), ERR_PROTOCOL, "does not lie in a world");
+    assert_refused(ATTACH(1, .rank = -7, .world_size = 4), ERR_PROTOCOL, "does not lie in a world");
+    assert_refused(ATTACH(1, .rank = 1, .world_size = 0), ERR_PROTOCOL, "world size 0");
+    assert_refused(ATTACH(1, .rank = 1, .world_size = CORE_WORLD_MAX + 1), ERR_PROTOCOL,
+                   "must be within 1 and 65536");
+    assert_refused(ATTACH(0, .rank = 1), ERR_PROTOCOL, "slot 0");
+    assert_refused(ATTACH(CORE_SLOTS_MAX, .rank = 1), ERR_PROTOCOL, "slot 256");
+    cr_assert_eq(ranks.n, 1);
+    cr_assert(ATTACH(1, .rank = 1, .world_size = 4));
+    assert_refused(ATTACH(2, .rank = 2, .world_size = 4), ERR_TAKEN, "one too many");
+    set_up(0, 1, RANKS_UNKNOWN);
+    assert_refused(ATTACH(0, .local_world_size = CORE_SLOTS_MAX + 1), ERR_PROTOCOL,
+                   "257 ranks on one node");
+    assert_refused(ATTACH(0, .local_world_size = -3, .world_size = 1, .rank = 0), ERR_PROTOCOL,
+                   "-3 ranks on one node");
+}
+
+Test(core_ranks, strides_must_have_a_step_in_common)
+{
+    set_up(0, 1, 2);
+    cr_assert(ATTACH(0, .first_step = 0, .stride = 4));
+    assert_refused(ATTACH(1, .first_step = 1, .stride = 2), ERR_PROTOCOL, "no step is common");
+    cr_assert(ATTACH(1, .first_step = 2, .stride = 6));
+    cr_assert_eq(ranks.stride.period, 12);
+    cr_assert_eq(ranks.stride.offset, 8);
+}
+
+Test(core_ranks, an_ended_rank_may_come_back)
+{
+    set_up(0, 1, 1);
+    struct member *m = ATTACH(0, .step = 5, .first_step = 5);
+    cr_assert(m);
+    m->served_round = m->saved_round = 3;
+    m->saved_step = 9;
+    ranks_gone(&ranks, 0, 12);
+    cr_assert(m->is_ended && m->slot == -1 && ranks.nended == 1 && ranks.nconnected == 0);
+    cr_assert(ranks_have_stepped(&ranks) && ranks_are_complete(&ranks));
+    cr_assert_eq(ranks_highest(&ranks), 12);
+    ranks_gone(&ranks, 0, 99);
+    cr_assert_eq(ranks.nended, 1, "gone twice");
+    cr_assert_eq(ATTACH(8, .step = 12, .first_step = 12), m);
+    cr_assert(!m->is_ended && ranks.nended == 0 && ranks.nconnected == 1);
+    cr_assert(m->served_round == 3 && m->saved_step == 9, "what it has done was forgotten");
+    cr_assert(ranks_have_stepped(&ranks), "that somebody has trained was forgotten");
+}
+
+Test(core_ranks, absurd_numbers_are_held_out)
+{
+    uint64_t steps[CORE_SLOTS_MAX] = {0};
+    set_up(0, 1, 2);
+    struct member *m = ATTACH(0, .step = UINT64_MAX, .last_step = UINT64_MAX);
+    cr_assert(m && ATTACH(1, .step = 3));
+    cr_assert_eq(m->step, 0);
+    cr_assert_eq(ranks_last_step(&ranks), 0);
+    steps[0] = 7;
+    steps[1] = RANKS_STEP_MAX + 1;
+    cr_assert(!ranks_read_steps(&ranks, steps, &err));
+    cr_assert_not_null(strstr(err.text, "process 101"), "%s", err.text);
+    cr_assert_eq(ranks_highest(&ranks), 7);
+    cr_assert_eq(ranks_lowest(&ranks), 3);
+    ranks_gone(&ranks, 0, UINT64_MAX);
+    cr_assert_eq(ranks_highest(&ranks), 7);
+    steps[1] = RANKS_STEP_MAX;
+    cr_assert(ranks_read_steps(&ranks, steps, &err));
+    cr_assert_eq(ranks_highest(&ranks), RANKS_STEP_MAX);
+}
+
+Test(core_ranks, own_saves_of_all)
+{
+    set_up(0, 1, 2);
+    struct member *a = ATTACH(0, .rank = 0), *b = ATTACH(1, .rank = 1);
+    ranks_add_own(a, 10);
+    ranks_add_own(a, 20);
+    cr_assert_eq(ranks_own_step(&ranks), 0);
+    ranks_add_own(b, 10);
+    ranks_add_own(b, 10);
+    cr_assert_eq(b->nown, 1);
+    cr_assert_eq(ranks_own_step(&ranks), 10);
+    ranks_add_own(b, 20);
+    cr_assert_eq(ranks_own_step(&ranks), 20);
+    for (uint64_t step = 30; step < 30 + 10 * OWN_KEPT; step += 10)
+        ranks_add_own(a, step);
+    cr_assert_eq(ranks_own_step(&ranks), 0, "the old ones are forgotten");
+}
+
+Test(core_ranks, last_step_is_the_smallest_declared)
+{
+    set_up(0, 1, 3);
+    cr_assert(ATTACH(0, .last_step = 0) && ATTACH(1, .last_step = 90) &&
+              ATTACH(2, .last_step = 80));
+    cr_assert_eq(ranks_last_step(&ranks), 80);
+}
+
+static void assert_roster(const int *list, int n, const char *expected)
+{
+    char text[64];
+    set_up(0, 1, n);
+    for (int i = 0; i < n; i++)
+        cr_assert(ATTACH(i, .rank = list[i], .world_size = 100), "%s", err.text);
+    cr_assert(ranks_roster(&ranks, text, sizeof text));
+    cr_assert_str_eq(text, expected);
+}
+
+Test(core_ranks, roster)
+{
+    assert_roster((int[]){0}, 1, "0");
+    assert_roster((int[]){3, 1, 2, 0, 8}, 5, "0-3,8");
+    assert_roster((int[]){9, 7, 5}, 3, "5,7,9");
+    assert_roster((int[]){10, 98, 99, 11, 50}, 5, "10-11,50,98-99");
+    char text[4];
+    cr_assert(!ranks_roster(&ranks, text, sizeof text), "it does not fit");
+    set_up(0, 1, 0);
+    cr_assert(ranks_roster(&ranks, text, sizeof text));
+    cr_assert_str_eq(text, "");
+}
