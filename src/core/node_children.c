@@ -143,15 +143,25 @@ static bool has_target(const struct node *node, enum signal_target target)
     return !node->is_tree_empty && (target != TARGET_CHILDREN || node->nrunning > 0);
 }
 
+/* Every node climbs the same ladder at the same time; node 0 tells of it. What had to be killed is
+ * told by the node that it happened on. */
+static void log_rung(struct node *node, int number, enum signal_target target)
+{
+    static const char *const targets[] = {[TARGET_CHILDREN] = "the commands",
+                                          [TARGET_RANKS] = "the ranks",
+                                          [TARGET_TREE] = "all that is left"};
+    enum log_level level = node->uplink.is_member ? LOG_DEBUG : LOG_INFO;
+    char name[32];
+    out_log(node->out, number == SIGKILL ? LOG_WARN : level, "stop", "sending %s to %s",
+            str_signal(number, name, sizeof name), targets[target]);
+}
+
 static void send_signal(struct node *node, const struct ladder_rung *rung)
 {
-    char name[32];
     enum signal_target target = target_of(node, rung);
     if (!has_target(node, target))
         return;
-    out_log(node->out, rung->signal == SIGKILL ? LOG_WARN : LOG_INFO, "stop", "sending %s to %s",
-            str_signal(rung->signal, name, sizeof name),
-            target == TARGET_TREE ? "all that is left" : "the processes");
+    log_rung(node, rung->signal, target);
     out_signal(node->out, rung->signal, target);
     node->has_signalled_tree = node->has_signalled_tree || target == TARGET_TREE;
 }
