@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,18 +111,6 @@ char *str_duration(int64_t ns, char *text, size_t size)
     if (ns == 0)
         i = 3; /* "0s" */
     snprintf(text, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
-    return text;
-}
-
-char *str_signal(int number, char *text, size_t size)
-{
-    const char *name = sigabbrev_np(number);
-    if (name)
-        snprintf(text, size, "SIG%s", name);
-    else if (number >= SIGRTMIN && number <= SIGRTMAX)
-        snprintf(text, size, "SIGRTMIN+%d", number - SIGRTMIN);
-    else
-        snprintf(text, size, "signal %d", number);
     return text;
 }
 

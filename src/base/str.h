@@ -29,9 +29,6 @@ MUST_CHECK bool str_to_duration(const char *s, int64_t *ret);
 /* "250ms", "25s", "10m": the largest unit that leaves a whole number. */
 char *str_duration(int64_t ns, char *text, size_t size);
 
-/* "SIGTERM", "SIGRTMIN+3", "signal 99". Returns text. */
-char *str_signal(int number, char *text, size_t size);
-
 /* How many letters must change to turn a into b (at most 64 letters are looked at). */
 unsigned str_distance(const char *a, const char *b);
 

@@ -4,13 +4,14 @@
 #include "core/grace.h"
 
 #include "base/clock.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 
 static void open_notice(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
 {
     *grace = (struct grace){
         .is_live = true, .at = now, .deadline = now + grace_ns, .signal = signal, .last_at = now};
-    str_signal(signal, grace->source, sizeof grace->source);
+    sigtext(signal, grace->source);
 }
 
 enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
@@ -28,7 +29,7 @@ enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int
         grace->deadline = now + grace_ns;
         grace->signal = signal;
         grace->last_at = now;
-        str_signal(signal, grace->source, sizeof grace->source);
+        sigtext(signal, grace->source);
         return GRACE_SOONER;
     }
     grace->last_at = now;

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/node.h"
 #include "core/verdict.h"
@@ -151,9 +152,8 @@ static void log_rung(struct node *node, int number, enum signal_target target)
                                           [TARGET_RANKS] = "the ranks",
                                           [TARGET_TREE] = "all that is left"};
     enum log_level level = node->uplink.is_member ? LOG_DEBUG : LOG_INFO;
-    char name[32];
     out_log(node->out, number == SIGKILL ? LOG_WARN : level, "stop", "sending %s to %s",
-            str_signal(number, name, sizeof name), targets[target]);
+            SIGTEXT(number), targets[target]);
 }
 
 static void send_signal(struct node *node, const struct ladder_rung *rung)

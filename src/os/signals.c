@@ -24,45 +24,42 @@ enum plan {
 
 /* One row for each standard signal; SIGRTMIN..SIGRTMAX are taken (that leaves out the two that libc
  * keeps for itself, 32 and 33). */
-static const struct row {
-    const char *name;
-    enum plan plan;
-} rows[] = {
-    [SIGHUP] = {"SIGHUP", PLAN_TAKE_UNLESS_OFF},
-    [SIGINT] = {"SIGINT", PLAN_TAKE_UNLESS_OFF},
-    [SIGQUIT] = {"SIGQUIT", PLAN_TAKE_UNLESS_OFF},
-    [SIGILL] = {"SIGILL", PLAN_LEAVE},
-    [SIGTRAP] = {"SIGTRAP", PLAN_LEAVE},
-    [SIGABRT] = {"SIGABRT", PLAN_LEAVE},
-    [SIGBUS] = {"SIGBUS", PLAN_LEAVE},
-    [SIGFPE] = {"SIGFPE", PLAN_LEAVE},
-    [SIGKILL] = {"SIGKILL", PLAN_LEAVE},
-    [SIGUSR1] = {"SIGUSR1", PLAN_TAKE},
-    [SIGSEGV] = {"SIGSEGV", PLAN_LEAVE},
-    [SIGUSR2] = {"SIGUSR2", PLAN_TAKE},
-    [SIGPIPE] = {"SIGPIPE", PLAN_IGNORE},
-    [SIGALRM] = {"SIGALRM", PLAN_TAKE},
-    [SIGTERM] = {"SIGTERM", PLAN_TAKE},
-    [SIGSTKFLT] = {"SIGSTKFLT", PLAN_TAKE},
-    [SIGCHLD] = {"SIGCHLD", PLAN_CHILD},
-    [SIGCONT] = {"SIGCONT", PLAN_TAKE},
-    [SIGSTOP] = {"SIGSTOP", PLAN_LEAVE},
-    [SIGTSTP] = {"SIGTSTP", PLAN_TAKE},
-    [SIGTTIN] = {"SIGTTIN", PLAN_TAKE},
-    [SIGTTOU] = {"SIGTTOU", PLAN_TAKE},
-    [SIGURG] = {"SIGURG", PLAN_LEAVE},
-    [SIGXCPU] = {"SIGXCPU", PLAN_TAKE},
-    [SIGXFSZ] = {"SIGXFSZ", PLAN_TAKE},
-    [SIGVTALRM] = {"SIGVTALRM", PLAN_TAKE},
-    [SIGPROF] = {"SIGPROF", PLAN_TAKE},
-    [SIGWINCH] = {"SIGWINCH", PLAN_TAKE},
-    [SIGIO] = {"SIGIO", PLAN_TAKE},
-    [SIGPWR] = {"SIGPWR", PLAN_TAKE},
-    [SIGSYS] = {"SIGSYS", PLAN_LEAVE},
+static const enum plan plans[] = {
+    [SIGHUP] = PLAN_TAKE_UNLESS_OFF,
+    [SIGINT] = PLAN_TAKE_UNLESS_OFF,
+    [SIGQUIT] = PLAN_TAKE_UNLESS_OFF,
+    [SIGILL] = PLAN_LEAVE,
+    [SIGTRAP] = PLAN_LEAVE,
+    [SIGABRT] = PLAN_LEAVE,
+    [SIGBUS] = PLAN_LEAVE,
+    [SIGFPE] = PLAN_LEAVE,
+    [SIGKILL] = PLAN_LEAVE,
+    [SIGUSR1] = PLAN_TAKE,
+    [SIGSEGV] = PLAN_LEAVE,
+    [SIGUSR2] = PLAN_TAKE,
+    [SIGPIPE] = PLAN_IGNORE,
+    [SIGALRM] = PLAN_TAKE,
+    [SIGTERM] = PLAN_TAKE,
+    [SIGSTKFLT] = PLAN_TAKE,
+    [SIGCHLD] = PLAN_CHILD,
+    [SIGCONT] = PLAN_TAKE,
+    [SIGSTOP] = PLAN_LEAVE,
+    [SIGTSTP] = PLAN_TAKE,
+    [SIGTTIN] = PLAN_TAKE,
+    [SIGTTOU] = PLAN_TAKE,
+    [SIGURG] = PLAN_LEAVE,
+    [SIGXCPU] = PLAN_TAKE,
+    [SIGXFSZ] = PLAN_TAKE,
+    [SIGVTALRM] = PLAN_TAKE,
+    [SIGPROF] = PLAN_TAKE,
+    [SIGWINCH] = PLAN_TAKE,
+    [SIGIO] = PLAN_TAKE,
+    [SIGPWR] = PLAN_TAKE,
+    [SIGSYS] = PLAN_LEAVE,
 };
 
 static struct {
-    struct sigaction inherited[ARRAY_LEN(rows)];
+    struct sigaction inherited[ARRAY_LEN(plans)];
     sigset_t inherited_mask, taken;
 } the_signals;
 
@@ -96,9 +93,9 @@ static void begin_one(int number, enum plan plan)
 void signals_begin(void)
 {
     sigemptyset(&the_signals.taken);
-    for (int number = 1; number < (int)ARRAY_LEN(rows); number++) {
+    for (int number = 1; number < (int)ARRAY_LEN(plans); number++) {
         sigaction(number, NULL, &the_signals.inherited[number]);
-        begin_one(number, rows[number].plan);
+        begin_one(number, plans[number]);
     }
     for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
         sigaddset(&the_signals.taken, number);
@@ -140,8 +137,8 @@ bool signals_read(int fd, struct signals_info *ret)
 
 void signals_restore(void)
 {
-    for (int number = 1; number < (int)ARRAY_LEN(rows); number++)
-        if (rows[number].plan == PLAN_IGNORE)
+    for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
+        if (plans[number] == PLAN_IGNORE)
             sigaction(number, &the_signals.inherited[number], NULL);
     sigprocmask(SIG_SETMASK, &the_signals.inherited_mask, NULL);
 }
@@ -158,16 +155,4 @@ void signals_die_of(int number)
     sigaction(number, &dfl, NULL);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
     raise(number);
-}
-
-const char *signals_name(int number)
-{
-    static char text[32];
-    if (number > 0 && number < (int)ARRAY_LEN(rows) && rows[number].name)
-        return rows[number].name;
-    if (number >= SIGRTMIN && number <= SIGRTMAX)
-        snprintf(text, sizeof text, "SIGRTMIN+%d", number - SIGRTMIN);
-    else
-        snprintf(text, sizeof text, "signal %d", number);
-    return text;
 }

@@ -43,7 +43,4 @@ void signals_restore(void);
  * signal that does not kill. */
 void signals_die_of(int number);
 
-/* "SIGTERM", "SIGRTMIN+3", "signal 99". Valid until the next call. */
-const char *signals_name(int number);
-
 #endif

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "os/signals.h"
 #include "run/env.h"
 
@@ -264,7 +265,7 @@ static void signal_ranks(struct children *children, int number)
     if (n == 0)
         signal_commands(children, number);
     else
-        log_debug("signal", "%s sent to %zu ranks", signals_name(number), n);
+        log_debug("signal", "%s sent to %zu ranks", SIGTEXT(number), n);
     free(ranks);
 }
 

@@ -4,6 +4,7 @@
 #include "run/jobs.h"
 
 #include "base/log.h"
+#include "base/sigtext.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -43,8 +44,7 @@ static void on_stop(void *ctx, pid_t group, int number)
     else if (had_tty && number == SIGTSTP)
         proc_kill_group(group, SIGCONT); /* Ctrl-Z, and there is nobody who could continue it */
     else
-        log_info("stop", "the process group %d was stopped by %s", (int)group,
-                 signals_name(number));
+        log_info("stop", "the process group %d was stopped by %s", (int)group, SIGTEXT(number));
 }
 
 static void on_end(void *ctx, pid_t group)

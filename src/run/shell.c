@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/verdict.h"
 #include "os/reap.h"
@@ -59,7 +60,7 @@ static void act_start(struct shell *shell, const struct action *action)
 
 static void act_signal(struct shell *shell, const struct action *action)
 {
-    log_debug("signal", "sending %s", signals_name(action->signal.number));
+    log_debug("signal", "sending %s", SIGTEXT(action->signal.number));
     children_signal(&shell->children, action);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "os/signals.h"
 
 #include <signal.h>
@@ -17,7 +18,7 @@ static const enum signal_from origins[] = {
 
 static void take(struct sigin *sigin, const struct signals_info *info)
 {
-    log_debug("signal", "%s from %d", signals_name(info->number), (int)info->sender);
+    log_debug("signal", "%s from %d", SIGTEXT(info->number), (int)info->sender);
     if (jobs_signal(sigin->jobs, info))
         return;
     loop_post(sigin->loop, &(struct event){.type = EV_SIGNAL,

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/verdict.h"
 #include "wire/gate.h"
@@ -99,14 +100,12 @@ static void perform(void *shell, const struct action *a)
     static const char *const with_step[ACT__COUNT] = {
         [ACT_PREPARE] = "prepare", [ACT_COMMIT] = "commit", [ACT_COMMITTED] = "committed"};
     struct walk *w = shell;
-    char name[32];
     if (plain[a->type])
         note(w, "%s", plain[a->type]);
     else if (with_step[a->type])
         note(w, "%s %llu", with_step[a->type], (unsigned long long)a->step);
     else if (a->type == ACT_SIGNAL)
-        note(w, "%s to %s", str_signal(a->signal.number, name, sizeof name),
-             targets[a->signal.target]);
+        note(w, "%s to %s", SIGTEXT(a->signal.number), targets[a->signal.target]);
     else if (a->type == ACT_GATE)
         note_gate(w, a->gate);
     else if (a->type == ACT_PROC_SEND)

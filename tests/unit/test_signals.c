@@ -4,6 +4,7 @@
  */
 #include "os/signals.h"
 
+#include "base/sigtext.h"
 #include "unit.h"
 
 #include <signal.h>
@@ -125,8 +126,8 @@ Test(signals, dies_of_a_signal_that_was_taken)
 
 Test(signals, has_names)
 {
-    cr_assert_str_eq(signals_name(SIGTERM), "SIGTERM");
-    cr_assert_str_eq(signals_name(SIGRTMIN + 3), "SIGRTMIN+3");
-    cr_assert_str_eq(signals_name(32), "signal 32");
-    cr_assert_str_eq(signals_name(-1), "signal -1");
+    cr_assert_str_eq(SIGTEXT(SIGTERM), "SIGTERM");
+    cr_assert_str_eq(SIGTEXT(SIGRTMIN + 3), "SIGRTMIN+3");
+    cr_assert_str_eq(SIGTEXT(32), "signal 32");
+    cr_assert_str_eq(SIGTEXT(-1), "signal -1");
 }
