@@ -86,11 +86,11 @@ static bool all_have_begun(const struct world *w, uint32_t tag)
     return true;
 }
 
-static void wake_savers(struct world *w, uint32_t tag)
+static void wake_savers(struct world *w)
 {
     for (int i = 0; i < w->nall; i++) {
         struct proc *p = &w->procs[i];
-        if (p->state == PROC_SAVE_BARRIER && p->saving_tag == tag && all_have_begun(w, tag))
+        if (p->state == PROC_SAVE_BARRIER && all_have_begun(w, p->saving_tag))
             plan(w, p, PROC_SAVING, w->s.save_time[p->index]);
     }
 }
@@ -129,7 +129,7 @@ static void finish(struct world *w, struct proc *p)
         say(w, p, &(struct procmsg){.type = PROCMSG_DONE, .step = p->step});
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));
     wake_collective(w);
-    wake_savers(w, p->saving_tag);
+    wake_savers(w);
 }
 
 static void leave(struct world *w, struct proc *p)
@@ -171,8 +171,7 @@ static void begin_save(struct world *w, struct proc *p, uint32_t tag)
         plan(w, p, PROC_SAVE_BARRIER, -1);
     else
         plan(w, p, PROC_SAVING, w->s.save_time[p->index]);
-    if (tag)
-        wake_savers(w, tag);
+    wake_savers(w);
 }
 
 /* Goes on training while the save is written. */
