@@ -56,10 +56,9 @@ static bool writer_replace(const struct statefile *file, const void *data, size_
     FD_CLEANUP int dir = -1;
     if (!writer_open_dir(file->path, &dir, err))
         return false;
-    bool is_done =
-        writer_fill(file->temp, data, len, err) &&
-        (rename(file->temp, file->path) == 0 ||
-         err_set(err, ERR_SYSTEM, errno, "cannot rename '%s' to '%s'", file->temp, file->path));
+    bool is_done = writer_fill(file->temp, data, len, err) &&
+                   (rename(file->temp, file->path) == 0 ||
+                    err_set(err, ERR_SYSTEM, errno, "cannot replace '%s'", file->path));
     if (!is_done) {
         unlink(file->temp);
         return false;

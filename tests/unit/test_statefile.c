@@ -132,7 +132,7 @@ Test(statefile, says_why_it_failed_and_leaves_no_litter)
     put(1, "one");
     settle();
     cr_assert(told.count == 1 && told.failed);
-    cr_assert(strstr(told.err.text, "rename") && strstr(told.err.text, path), "%s", told.err.text);
+    cr_assert(strstr(told.err.text, "replace") && strstr(told.err.text, path), "%s", told.err.text);
     cr_assert_eq(told.err.sys_errno, EISDIR);
     cr_assert_eq(count_names(state), 1);
 }

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What outlives a run: commit.json and ranks.<node>.json in the state directory, and what the next
+start makes of them. The processes are pchclients, which do through libpch what a test tells them.
+"""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import Watch, wait_until
+
+IMPATIENT = ["--stop-term-wait", "200ms", "--stop-exit-wait", "200ms"]
+
+
+class Run:
+    """One start of the job: pchrun over `count` pchclients, each on a string."""
+
+    def __init__(self, world, count, options, before):
+        self.prefix = world.root / f"run{len(world.jobs)}"
+        self.inputs, self.outputs, self.read = [], [], [0] * count
+        for rank in range(count):
+            os.mkfifo(f"{self.prefix}.in.{rank}")
+            self.inputs.append(os.open(f"{self.prefix}.in.{rank}", os.O_RDWR | os.O_CLOEXEC))
+            self.outputs.append(self.prefix.with_name(f"{self.prefix.name}.out.{rank}"))
+        script = (f'{before}\nprintf %s "$PCH_RESUME_PATH" >"$1.path.$PCH_RANK"\n'
+                  'exec "$0" <"$1.in.$PCH_RANK" >"$1.out.$PCH_RANK"')
+        self.job = world.launch("-n", count, *options, "--", "sh", "-c", script,
+                                world.helpers / "pchclient", self.prefix)
+
+    def lines(self, rank):
+        data = self.outputs[rank].read_bytes() if self.outputs[rank].exists() else b""
+        return data.split(b"\n")[:-1]
+
+    def say(self, rank, line):
+        """One command, without waiting for what comes of it."""
+        os.write(self.inputs[rank], line if isinstance(line, bytes) else line.encode())
+        os.write(self.inputs[rank], b"\n")
+
+    def hear(self, rank):
+        """What has come of the next command."""
+        at = self.read[rank]
+        wait_until(lambda: len(self.lines(rank)) > at, f"line {at} of rank {rank}")
+        self.read[rank] += 1
+        return self.lines(rank)[at]
+
+    def all(self, *lines):
+        """One command to each rank (or one for all), and all that comes of it."""
+        for rank in range(len(self.inputs)):
+            self.say(rank, lines[rank % len(lines)])
+        return [self.hear(rank) for rank in range(len(self.inputs))]
+
+    def begin(self):
+        """They attach and finish a step; returns what they are told to resume from."""
+        told = self.all("open")
+        self.all("step 1")
+        return told
+
+    def resume_path(self, rank):
+        return self.prefix.with_name(f"{self.prefix.name}.path.{rank}").read_bytes()
+
+    def end(self):
+        for fd in self.inputs:
+            os.close(fd)
+        self.inputs = []
+
+    def complete(self):
+        self.all("done")
+        self.end()
+        return self.job.finish()
+
+
+class Records:
+    def __init__(self, world):
+        self.world = world
+        self.dir = world.root / "ckpt"
+        self.state = self.dir / ".pchrun"
+        self.runs = []
+
+    def run(self, *options, count=2, before=":"):
+        self.runs.append(Run(self.world, count, ["--checkpoint-dir", self.dir, *options], before))
+        return self.runs[-1]
+
+    def commit(self):
+        return json.loads((self.state / "commit.json").read_text())
+
+    def steps(self):
+        return [commit["step"] for commit in self.commit()["commits"]]
+
+    def saves(self, node=0):
+        return json.loads((self.state / f"ranks.{node}.json").read_text())["saves"]
+
+
+@pytest.fixture
+def records(world):
+    records = Records(world)
+    yield records
+    for run in records.runs:
+        run.end()
+    if records.state.is_dir():
+        assert not list(records.state.glob("*.tmp")), "a temporary file is left"
+
+
+def preempted_unsaved(records, *options):
+    """A run that is preempted and cannot save: nobody comes to another step."""
+    run = records.run("--grace", "400ms", *IMPATIENT, *options)
+    run.begin()
+    os.kill(run.job.pid, signal.SIGTERM)
+    code = run.job.finish()
+    run.end()
+    return code
+
+
+def test_the_next_start_resumes_at_the_last_commit(records):
+    """On every rank, with the path that this rank has named, in libpch and in the environment."""
+    run = records.run()
+    assert run.begin() == [b"open supervised=1 same=1 resume=0 path=-"] * 2
+    run.all("saved 10 /ckpt/10-a", "saved 10 /ckpt/10-b")
+    run.all("saved 20 /ckpt/20-a", "saved 20 /ckpt/20-b")
+    assert run.complete() == 0
+    assert records.steps() == [10, 20]
+    run = records.run()
+    assert run.begin() == [b"open supervised=1 same=1 resume=20 path=/ckpt/20-" + end
+                           for end in (b"a", b"b")]
+    assert [run.resume_path(rank) for rank in (0, 1)] == [b"/ckpt/20-a", b"/ckpt/20-b"]
+    assert run.complete() == 0
+
+
+def test_one_rank_saves_for_all(records):
+    """The others name no path, and are told of the one."""
+    run = records.run()
+    run.begin()
+    run.all("saved 10 /ckpt/all", "saved 10")
+    assert run.complete() == 0
+    run = records.run()
+    run.begin()
+    assert [run.resume_path(rank) for rank in (0, 1)] == [b"/ckpt/all"] * 2
+    assert run.complete() == 0
+
+
+@pytest.mark.parametrize("path", [b"/latin-\xfc", b"/\xff\xfe", b"/gr\xc3\xbc n \\\"x\"", b"/\x01\x7f"],
+                         ids=["latin-1", "no text", "utf-8", "control"])
+def test_a_path_is_any_bytes(records, path):
+    """JSON is not."""
+    run = records.run(count=1)
+    run.begin()
+    run.all(b"saved 10 " + path)
+    assert run.complete() == 0
+    run = records.run(count=1)
+    assert path in run.begin()[0]
+    assert run.resume_path(0) == path
+    assert run.complete() == 0
+
+
+def test_a_save_that_one_rank_lacks_is_not_committed(records):
+    """Half of a checkpoint is none."""
+    run = records.run("--grace", "400ms", *IMPATIENT)
+    run.begin()
+    run.all("saved 10 /ckpt/a", "saved 10 /ckpt/b")
+    run.say(0, "saved 20 /ckpt/c")
+    wait_until(lambda: [save["step"] for save in records.saves()] == [10], "the first record")
+    os.kill(run.job.pid, signal.SIGTERM)
+    assert run.job.finish() == 42
+    run.end()
+    assert records.steps() == [10]
+    run = records.run()
+    run.begin()
+    assert run.resume_path(0) == b"/ckpt/a"
+    assert run.complete() == 0
+
+
+def test_as_many_records_are_kept_as_were_asked_for(records):
+    run = records.run("--checkpoint-keep-records", "2")
+    run.begin()
+    for step in range(10, 60, 10):
+        run.all(f"saved {step} /ckpt/{step}")
+    assert run.complete() == 0
+    assert records.steps() == [40, 50]
+    kept = [save["step"] for save in records.saves()]
+    assert kept[-2:] == [40, 50] and len(kept) <= 3
+
+
+def test_fewer_records_than_there_were(records):
+    """A smaller keep_records applies to what is there already."""
+    run = records.run(count=1)
+    run.begin()
+    for step in range(10, 60, 10):
+        run.all(f"saved {step} /ckpt/{step}")
+    assert run.complete() == 0
+    assert records.steps() == [10, 20, 30, 40, 50]
+    run = records.run("--checkpoint-keep-records", "1", count=1)
+    run.begin()
+    run.all("saved 60 /ckpt/60")
+    assert run.complete() == 0
+    assert records.steps() == [60]
+
+
+def test_every_start_is_counted(records):
+    """Attempts in a row without a commit are counted, whatever their end; a commit starts anew."""
+    counts = []
+    for line in ("exit 3", "done", "saved 10", "done"):
+        run = records.run(count=1)
+        run.begin()
+        run.say(0, line)
+        if line.startswith("saved"):
+            run.hear(0)
+        run.end()
+        run.job.finish()
+        counts.append((records.commit()["attempt"], records.commit()["attempts_without_commit"]))
+    assert counts == [(1, 1), (2, 2), (3, 0), (4, 1)]
+
+
+def test_three_attempts_without_a_commit_are_enough(records):
+    """The scheduler would start it for ever; somebody must look."""
+    assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
+    run = records.run()
+    run.begin()
+    run.all("saved 10 /a", "saved 10 /b")
+    assert run.complete() == 0
+    assert records.commit()["attempts_without_commit"] == 0
+    assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
+    assert preempted_unsaved(records, "--exit-no-progress-after", "0") == 42
+
+
+def test_files_are_replaced_as_a_whole(records):
+    """Whoever looks at any instant sees a whole record, the old or the new one."""
+    records.state.mkdir(parents=True)
+    watch = Watch(records.state)
+    run = records.run()
+    run.begin()
+    seen = set()
+    for step in (10, 20, 30):
+        run.all(f"saved {step} /ckpt/{step}")
+        seen.add((records.state / "commit.json").stat().st_ino)
+    assert run.complete() == 0
+    events = watch.next(0)
+    watch.close()
+    ours = [(mask, name) for mask, name in events if name in ("commit.json", "ranks.0.json")]
+    assert {mask for mask, _ in ours} == {Watch.MOVED_TO}
+    assert [name for _, name in ours].count("ranks.0.json") == 3
+    assert len(seen) > 1
+
+
+def test_directories_that_are_missing(records):
+    """The checkpoints' directory is made if only it is missing, and so is ours in it."""
+    assert not records.dir.exists()
+    run = records.run(count=1)
+    run.begin()
+    run.all("saved 10 /a")
+    assert run.complete() == 0
+    assert records.steps() == [10]
+
+
+def test_a_directory_that_cannot_be_made(records):
+    """The job runs, but nothing can be committed; both are said."""
+    records.dir = records.dir / "no" / "such"
+    run = records.run(count=1)
+    run.begin()
+    assert run.complete() == 0
+    assert "no save can be committed" in run.job.err
+    assert not records.dir.exists()
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+DAMAGE = {
+    "empty": ("commit.json", b""), "cut": ("commit.json", b'{"job": "pchrun", "attempt": 1,'),
+    "no JSON": ("commit.json", bytes(range(256))), "no record": ("commit.json", b"{}"),
+    "another job's": ("commit.json", b'{"job": "other"}'),
+    "ranks, empty": ("ranks.0.json", b""), "ranks, no record": ("ranks.0.json", b"[]"),
+    "ranks, another job's": ("ranks.0.json", b'{"job": "other"}'),
+}
+
+
+@pytest.mark.parametrize("name,data", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_record_stops_the_start(world, records, name, data):
+    """To start from scratch would overwrite what it stands for: that is for somebody to decide."""
+    records.state.mkdir(parents=True)
+    (records.state / name).write_bytes(data)
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
+    assert job.finish() == 125
+    assert len(job.err_lines) == 1 and str(records.state / name) in job.err
+    assert "move it away" in job.err
+    assert not world.events.all("started")
+    assert (records.state / name).read_bytes() == data
+    assert [path.name for path in records.state.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
+def test_a_directory_in_place_of_the_file(world, records, name):
+    (records.state / name).mkdir(parents=True)
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
+    assert job.finish() == 125
+    assert len(job.err_lines) == 1 and name in job.err
+    assert not world.events.all("started")
+
+
+@pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
+def test_a_directory_that_gets_in_the_way(records, name):
+    """While the job runs. What cannot be recorded is not committed, and the notice ends unsaved."""
+    run = records.run("--grace", "3s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1)
+    run.begin()
+    wait_until((records.state / "commit.json").exists, "the first record")
+    (records.state / name).unlink(missing_ok=True)
+    (records.state / name).mkdir()
+    save_at_notice(run)
+    assert run.job.finish() == 45
+    assert name in run.job.err and "Is a directory" in run.job.err
+    (records.state / name).rmdir()
+
+
+def save_at_notice(run):
+    """Trains into the notice's round, and saves there."""
+    os.kill(run.job.pid, signal.SIGTERM)
+    for step in range(2, 1000):
+        run.say(0, f"step {step}")
+        heard = run.hear(0)
+        if heard.endswith(b"save"):
+            run.say(0, f"saved {step} /ckpt/{step}")
+            heard = run.hear(0)
+        if heard.endswith(b"exit"):
+            run.end()
+            return
+    raise AssertionError("there was no round")
+
+
+# --- a full disk ----------------------------------------------------------------------------------
+
+@pytest.fixture
+def small_disk(world, records):
+    """A tmpfs of a few pages over the checkpoints' directory, in a mount namespace of its own."""
+    probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        pytest.skip(f"no mount namespace to be had: {probe.stderr.strip()}")
+    records.dir.mkdir()
+    wrapper = world.file("wrapper", "#!/bin/sh\n"
+                         f"mount -t tmpfs -o size=64k none '{records.dir}' || exit 99\n"
+                         f"exec '{world.pchrun}' \"$@\"\n", mode=0o755)
+    outer = world.file("outer", f"#!/bin/sh\nexec unshare --mount '{wrapper}' \"$@\"\n", mode=0o755)
+    world.pchrun = str(outer)
+    return records
+
+
+def test_no_room_for_the_record(small_disk):
+    """It fails, nothing is committed, it is said why, and no half-written file takes the rest."""
+    records = small_disk
+    run = records.run("--grace", "3s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1,
+                      before=f"cat /dev/zero >'{records.dir}/fill' 2>&-")
+    run.begin()
+    state = os.open(f"/proc/{run.job.pid}/root{records.state}", os.O_RDONLY | os.O_CLOEXEC)
+    save_at_notice(run)
+    assert run.job.finish() == 45
+    assert "ranks.0.json" in run.job.err and "No space left on device" in run.job.err
+    assert set(os.listdir(state)) <= {"commit.json", "report.0.json"}
+    os.close(state)

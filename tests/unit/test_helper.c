@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_helper: a helper may hang for ever; that costs us nothing but the helper.
+ */
+#include "os/helper.h"
+
+#include "unit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+static struct reap reap;
+static struct helpers helpers;
+static int idle;
+
+static void on_idle(void *ctx)
+{
+    cr_assert_eq(ctx, &helpers);
+    idle++;
+}
+
+static void begin(void)
+{
+    helpers = (struct helpers){.reap = &reap, .on_idle = on_idle, .ctx = &helpers};
+}
+
+TestSuite(helper, .init = begin);
+
+static void start(void (*fn)(const void *arg), const void *arg)
+{
+    struct err err;
+    cr_assert(helper_start(&helpers, fn, arg, &err), "%s", err.text);
+}
+
+/* Takes in one end. */
+static void settle_one(void)
+{
+    siginfo_t info;
+    cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+    reap_all(&reap);
+}
+
+static void make(const void *arg)
+{
+    const char *name = arg;
+    close(open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+static void hang(const void *arg)
+{
+    for (;;)
+        pause();
+}
+
+Test(helper, does_its_work_and_is_reaped)
+{
+    char name[] = "/tmp/test_helper.XXXXXX";
+    int fd = mkstemp(name);
+    cr_assert_geq(fd, 0);
+    close(fd);
+    cr_assert_eq(unlink(name), 0);
+    start(make, name);
+    cr_assert_eq(helpers.running, 1);
+    settle_one();
+    cr_assert_eq(helpers.running, 0);
+    cr_assert_eq(idle, 1);
+    cr_assert_eq(unlink(name), 0, "it was not made");
+    cr_assert(unit_no_children());
+}
+
+Test(helper, only_the_last_of_several_makes_idle)
+{
+    pid_t pids[8];
+    start(hang, NULL);
+    start(hang, NULL);
+    size_t n = reap_helpers(&reap, pids, 8);
+    cr_assert_eq(n, 2);
+    cr_assert_eq(helpers.running, 2);
+    kill(pids[0], SIGKILL);
+    settle_one();
+    cr_assert_eq(helpers.running, 1);
+    cr_assert_eq(idle, 0);
+    kill(pids[1], SIGKILL);
+    settle_one();
+    cr_assert_eq(idle, 1);
+    cr_assert(unit_no_children());
+}
+
+/* Stuck in a dead file system it would otherwise hold our sockets, pipes and locks. */
+Test(helper, keeps_nothing_of_ours_open)
+{
+    int ends[2];
+    pid_t pid;
+    char c;
+    cr_assert_eq(pipe(ends), 0); /* not close-on-exec: there is no exec */
+    start(hang, NULL);
+    close(ends[1]);
+    cr_assert(unit_readable(ends[0]));
+    cr_assert_eq(read(ends[0], &c, 1), 0);
+    close(ends[0]);
+    cr_assert_eq(reap_helpers(&reap, &pid, 1), 1);
+    kill(pid, SIGKILL);
+    settle_one();
+    cr_assert(unit_no_children());
+}
