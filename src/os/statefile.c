@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "os/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +19,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum {
+    TEMP_DIGITS = 8, /* in the name of a temporary file */
+    TEMP_OLD_S = 60
+};
 
 /* From here to writer_run(): in the child. We have one thread, so it may do what it likes, but for
  * the event loop, which it shares with us; all descriptors but the pipe are closed first. */
@@ -50,6 +56,33 @@ static bool writer_fill(const char *temp, const void *data, size_t len, struct e
     return true;
 }
 
+/* "NAME.01234567.tmp" */
+static bool is_temp_of(const char *entry, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(entry, name, len) == 0 && entry[len] == '.' &&
+           strspn(entry + len + 1, "0123456789abcdef") == TEMP_DIGITS &&
+           str_is(entry + len + 1 + TEMP_DIGITS, ".tmp");
+}
+
+/* Writers that were killed together with their supervisor have left theirs. One that is older than
+ * the file that was just replaced, by the clock of its own file system, nobody writes any more. */
+static void writer_sweep(const struct statefile *file, int dir_fd)
+{
+    struct stat now, st;
+    struct dirent *entry;
+    int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    bool ok = stream && stat(file->path, &now) == 0;
+    while (ok && (entry = readdir(stream)))
+        if (is_temp_of(entry->d_name, strrchr(file->path, '/') + 1) &&
+            fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtime + TEMP_OLD_S < now.st_mtime)
+            unlinkat(dir_fd, entry->d_name, 0);
+    if (stream)
+        closedir(stream);
+}
+
 static bool writer_replace(const struct statefile *file, const void *data, size_t len,
                            struct err *err)
 {
@@ -66,6 +99,8 @@ static bool writer_replace(const struct statefile *file, const void *data, size_
     /* Some file systems have no such call for directories. */
     if (fsync(dir) != 0 && errno != EINVAL && errno != ENOTSUP)
         return err_set(err, ERR_SYSTEM, errno, "cannot sync the directory of '%s'", file->path);
+    if (!file->has_swept)
+        writer_sweep(file, dir);
     return true;
 }
 
@@ -101,6 +136,7 @@ static bool start_writer(struct statefile *file, const void *data, size_t len, s
         return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': no process to do it",
                        file->path);
     file->writer.pid = pid;
+    file->has_swept = true;
     file->errors = fd_take(&errors);
     file->is_given_up = false;
     reap_watch(file->reap, &file->writer);

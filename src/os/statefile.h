@@ -4,7 +4,8 @@
  *
  * A child of ours writes a temporary file in the same directory, syncs it, renames it over the old
  * one and syncs the directory, so that a crash at any instant leaves the old or the new content,
- * and a dead file system stops that child and never us. It is a helper in reap's list: its end is
+ * and a dead file system stops that child and never us. The first one removes temporary files that
+ * killed writers of the same file have left. It is a helper in reap's list: its end is
  * the end of the write. The caller keeps the deadline and ends a write that takes too long by
  * statefile_give_up(). A struct statefile owns its path and what waits to be written. Main thread.
  */
@@ -30,7 +31,8 @@ struct statefile {
     int errors;               /* where the writer says why it failed */
     uint64_t tag;             /* of the content being written */
     bool is_given_up;
-    void *next; /* content that waits for the writer, NULL: none */
+    bool has_swept; /* temporary files that were left behind */
+    void *next;     /* content that waits for the writer, NULL: none */
     size_t next_len;
     uint64_t next_tag;
 };

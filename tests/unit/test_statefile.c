@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 static char dir[64], path[128];
 static struct reap reap;
@@ -135,6 +136,38 @@ Test(statefile, says_why_it_failed_and_leaves_no_litter)
     cr_assert(strstr(told.err.text, "replace") && strstr(told.err.text, path), "%s", told.err.text);
     cr_assert_eq(told.err.sys_errno, EISDIR);
     cr_assert_eq(count_names(state), 1);
+}
+
+/* Makes a file in `state` that is as old as that. */
+static void make_old(const char *state, const char *name, time_t age_s)
+{
+    char made[160];
+    struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}, {.tv_sec = time(NULL) - age_s}};
+    snprintf(made, sizeof made, "%s/%s", state, name);
+    close(open(made, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    cr_assert_eq(utimensat(AT_FDCWD, made, times, 0), 0);
+}
+
+/* A node that dies takes writers along in the middle of their work, and does so for years. */
+Test(statefile, removes_what_killed_writers_have_left)
+{
+    static const char *const others[] = {"report.json.0123456.tmp", "report.json.012345678.tmp",
+                                         "report.json.0123456x.tmp", "report.json.01234567.tmp2",
+                                         "other.json.01234567.tmp"};
+    char state[128], made[160];
+    state_dir(state, sizeof state);
+    cr_assert_eq(mkdir(state, 0755), 0);
+    make_old(state, "report.json.01234567.tmp", 3600);
+    make_old(state, "report.json.89abcdef.tmp", 3600);
+    make_old(state, "report.json.aaaaaaaa.tmp", 0); /* may still be at work */
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        make_old(state, others[i], 3600);
+    put(1, "one");
+    settle();
+    cr_assert_eq(count_names(state), 7);
+    snprintf(made, sizeof made, "%s/report.json.aaaaaaaa.tmp", state);
+    cr_assert_eq(access(made, F_OK), 0);
+    assert_content("one");
 }
 
 Test(statefile, says_which_directory_is_missing)
