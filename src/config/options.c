@@ -309,7 +309,8 @@ const struct option options[] = {
         FIELD(checkpoint.dir),
         .max = PATH_LEN,
         .help = "where the program keeps its checkpoints",
-        .manual = "Where the program keeps its checkpoints.\npchrun keeps its records there, in\n"
+        .manual = "Where the program keeps its checkpoints.\nIt is made if only it is missing.\n"
+                  "pchrun keeps its records there, in\n"
                   ".Pa .pchrun ,\nunless\n.Cm state_dir\nnames another place.",
     },
     {
@@ -320,8 +321,9 @@ const struct option options[] = {
         .fallback = "true",
         .help = "every node sees the same state directory",
         .manual =
-            "Whether every node sees the same state directory.\nIf not, each node keeps records "
-            "of its own.",
+            "Whether every node sees the same state directory.\nIf not, each has one on its own "
+            "disk: node 0's holds the commits, and a rank that comes to another node finds no "
+            "path there.",
     },
     {
         .key = "checkpoint.keep_records",
