@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from harness import Watch, wait_until
+from nodes import free_port
 
 IMPATIENT = ["--stop-term-wait", "200ms", "--stop-exit-wait", "200ms"]
 
@@ -25,8 +26,8 @@ class Run:
             os.mkfifo(f"{self.prefix}.in.{rank}")
             self.inputs.append(os.open(f"{self.prefix}.in.{rank}", os.O_RDWR | os.O_CLOEXEC))
             self.outputs.append(self.prefix.with_name(f"{self.prefix.name}.out.{rank}"))
-        script = (f'{before}\nprintf %s "$PCH_RESUME_PATH" >"$1.path.$PCH_RANK"\n'
-                  'exec "$0" <"$1.in.$PCH_RANK" >"$1.out.$PCH_RANK"')
+        script = (f'{before}\nprintf %s "$PCH_RESUME_PATH" >"$1.path.$PCH_LOCAL_RANK"\n'
+                  'exec "$0" <"$1.in.$PCH_LOCAL_RANK" >"$1.out.$PCH_LOCAL_RANK"')
         self.job = world.launch("-n", count, *options, "--", "sh", "-c", script,
                                 world.helpers / "pchclient", self.prefix)
 
@@ -67,9 +68,7 @@ class Run:
         self.inputs = []
 
     def complete(self):
-        self.all("done")
-        self.end()
-        return self.job.finish()
+        return complete([self])
 
 
 class Records:
@@ -138,6 +137,41 @@ def test_one_rank_saves_for_all(records):
     run.begin()
     assert [run.resume_path(rank) for rank in (0, 1)] == [b"/ckpt/all"] * 2
     assert run.complete() == 0
+
+
+def two_nodes(records, *ranks):
+    """One process on each of two nodes, with these ranks; returns what they resume from."""
+    entries = ",".join(f"127.0.0.{i + 1}:{free_port()}" for i in range(2))
+    runs = [records.run("--cluster-nodes", entries, "--node-rank", node, count=1)
+            for node in range(2)]
+    for run, rank in zip(runs, ranks):
+        run.say(0, f"open rank={rank} world=2 local_world=1")
+    told = [run.hear(0).split(b"path=")[1] for run in runs]
+    return runs, told
+
+
+def complete(runs):
+    """Those of one job."""
+    for run in runs:
+        run.all("done")
+        run.end()
+    return [run.job.finish() for run in runs]
+
+
+def test_ranks_that_have_moved_between_nodes(records):
+    """Slurm hands out the nodes in another order: each rank finds its own save all the same."""
+    runs, told = two_nodes(records, 0, 1)
+    assert told == [b"-", b"-"]
+    for rank, run in enumerate(runs):
+        run.all("step 1")
+        run.say(0, f"saved 10 /ckpt/rank{rank}")
+    assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
+    assert complete(runs) == [0, 0]
+    assert records.steps() == [10]
+    assert [records.saves(node)[-1]["ranks"][0]["rank"] for node in (0, 1)] == [0, 1]
+    runs, told = two_nodes(records, 1, 0)
+    assert told == [b"/ckpt/rank1", b"/ckpt/rank0"]
+    assert complete(runs) == [0, 0]
 
 
 @pytest.mark.parametrize("path", [b"/latin-\xfc", b"/\xff\xfe", b"/gr\xc3\xbc n \\\"x\"", b"/\x01\x7f"],
