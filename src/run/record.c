@@ -280,6 +280,11 @@ const char *record_path(struct record *record, int rank, uint64_t step)
     return path || !is_known ? path : saves_any_path(own);
 }
 
+const char *record_known_path(const struct record *record, uint64_t step)
+{
+    return saves_any_path(saves_find(&record->saves, step));
+}
+
 /* --- writing --- */
 
 bool record_is_busy(const struct record *record)

@@ -78,6 +78,9 @@ void record_saved(struct record *record, int rank, uint64_t step, const char *pa
  * all; NULL: none is known. It lives until the next call. Other nodes' files are read at the first
  * call that needs them, and only for the step to resume from. */
 const char *record_path(struct record *record, int rank, uint64_t step);
+/* Where this node's ranks said that it is, for the report; NULL: none named a path. Reads no file.
+ */
+const char *record_known_path(const struct record *record, uint64_t step);
 
 /* ACT_PREPARE and ACT_COMMIT: answered with EV_PREPARED and EV_COMMITTED. */
 void record_prepare(struct record *record, uint64_t step);

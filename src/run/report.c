@@ -68,13 +68,14 @@ static void add_round(struct writer *w, const struct core_report *r)
     writer_end(w);
 }
 
-static void add_steps(struct writer *w, const struct core_report *r)
+static void add_steps(struct writer *w, const struct core_report *r, const struct record *record)
 {
     if (r->commit_step == 0) {
         writer_null(w, "commit");
     } else {
         writer_object(w, "commit");
         writer_int(w, "step", (int64_t)r->commit_step);
+        writer_text(w, "path", record_known_path(record, r->commit_step));
         add_time(w, "at", r->commit_at);
         writer_end(w);
     }
@@ -148,7 +149,7 @@ static void compose(const struct report *report, struct writer *w)
     writer_text(w, "why", r.why);
     add_notice(w, &r);
     add_round(w, &r);
-    add_steps(w, &r);
+    add_steps(w, &r, report->record);
     add_cause(w, &r, report->params->host);
     add_ranks(w, report->core);
     writer_end(w);

@@ -9,12 +9,14 @@
 
 #include "core/core.h"
 #include "os/statefile.h"
+#include "run/record.h"
 #include "run/watch.h"
 
 struct report {
     bool is_wanted, is_dirty, has_complained, is_stuck;
     const struct core *core;
     const struct core_params *params;
+    const struct record *record; /* where the commit's checkpoint is; set after report_init() */
     struct statefile file;
     struct watch deadline;
     void (*on_idle)(void *ctx); /* nothing is being written any more */

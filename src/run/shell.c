@@ -97,6 +97,7 @@ static void act_close(struct shell *shell, const struct action *action)
 static void act_gate(struct shell *shell, const struct action *action)
 {
     attach_gate(&shell->attach, action);
+    report_touch(&shell->report); /* a round was opened, decided or served */
 }
 
 static void act_proc_send(struct shell *shell, const struct action *action)
@@ -117,6 +118,7 @@ static void act_notice(struct shell *shell, const struct action *action)
 static void act_committed(struct shell *shell, const struct action *action)
 {
     record_committed(&shell->record, action->step);
+    report_touch(&shell->report);
     attach_committed(&shell->attach);
 }
 
@@ -266,6 +268,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     jobs_init(&shell->jobs, &shell->children, &shell->params);
     loop_on_settled(&shell->loop, on_settled);
     report_on_idle(&shell->report, stop_if_done, shell);
+    shell->report.record = &shell->record;
     record_on_idle(&shell->record, stop_if_done, shell);
     cluster_on_idle(&shell->cluster, stop_if_done, shell);
     return true;
