@@ -21,6 +21,16 @@ bool str_copy(char *dst, size_t size, const char *src)
     return n == len;
 }
 
+void str_fit(char *dst, size_t size, const char *src)
+{
+    static const char gap[] = "...";
+    size_t len = strlen(src), head = (size - sizeof gap) / 2, tail = size - sizeof gap - head;
+    if (str_copy(dst, size, src))
+        return;
+    memcpy(dst + head, gap, sizeof gap - 1);
+    memcpy(dst + head + sizeof gap - 1, src + len - tail, tail + 1);
+}
+
 bool str_addf(char *dst, size_t size, const char *fmt, ...)
 {
     size_t used = strnlen(dst, size - 1);

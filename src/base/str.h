@@ -14,6 +14,9 @@
 
 /* Copies as much as fits and ends it. Returns false if it was cut. `src` may be NULL (empty). */
 bool str_copy(char *dst, size_t size, const char *src);
+/* Copies a text for people; of one that does not fit the middle is left out ("..."), since it often
+ * ends with the reason. size >= 8. */
+void str_fit(char *dst, size_t size, const char *src);
 /* Adds to the end of what is there; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
 bool str_is(const char *a, const char *b);

@@ -182,6 +182,7 @@ static void hold_within(struct peer_status *s)
     s->lowest = step_within(s->lowest);
     s->saved_step = step_within(s->saved_step);
     s->own_step = step_within(s->own_step);
+    s->own_failed = step_within(s->own_failed);
     s->last_step = step_within(s->last_step);
     if (s->rtt_ns > (uint64_t)GRACE_MAX_NS)
         s->rtt_ns = 0;

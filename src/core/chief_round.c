@@ -251,6 +251,18 @@ int64_t chief_round_wake_at(const struct chief *chief)
 
 /* --- the program's own saves --- */
 
+/* One that some node cannot have its part in is none, and nobody waits for it. */
+static void close_failed_own(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        uint64_t failed = chief->peers[i].status.own_failed;
+        if (failed <= chief->order.own_closed)
+            continue;
+        chief->order.own_closed = failed;
+        chief->is_changed = true;
+    }
+}
+
 static void decide_own(struct chief *chief)
 {
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
@@ -275,6 +287,7 @@ void chief_decide_round(struct chief *chief)
         decide_proposed(chief);
     else if (chief->order.phase == PHASE_DECIDED)
         decide_decided(chief);
+    close_failed_own(chief);
     if (!is_open(chief) && chief->order.end == END_NONE)
         decide_own(chief);
 }

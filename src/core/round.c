@@ -232,7 +232,7 @@ bool round_wants_steps(const struct round *round)
 static void fail_save(struct round *round, struct member *m, const char *why)
 {
     if (!round->save_error[0]) {
-        str_copy(round->save_error, sizeof round->save_error, why);
+        str_fit(round->save_error, sizeof round->save_error, why);
         out_log(round->out, LOG_ERROR, "save", "%s", why);
     }
     if (m)
@@ -299,6 +299,13 @@ static void write_next(struct round *round)
     out_step(round->out, ACT_PREPARE, round->writing_step);
 }
 
+/* It will not be committed, so the chief is told not to let anybody wait for it. */
+static void fail_own(struct round *round, uint64_t step)
+{
+    if (step > round->failed_own && step <= RANKS_STEP_MAX)
+        round->failed_own = step;
+}
+
 void round_prepared(struct round *round, const struct err *bad)
 {
     enum round_writing what = round->writing;
@@ -310,10 +317,10 @@ void round_prepared(struct round *round, const struct err *bad)
                 (unsigned long long)round->writing_step, bad->text);
     else if (what == WRITING_ROUND)
         round->prepared_round = round->id;
+    if (bad && what == WRITING_OWN)
+        fail_own(round, round->writing_step);
     if (!bad && round->writing_step > round->prepared_own)
         round->prepared_own = round->writing_step;
-    else if (bad && what == WRITING_OWN)
-        round->failed_own = round->writing_step;
     write_next(round);
 }
 
@@ -348,10 +355,12 @@ static void on_save_failed(struct round *round, struct member *m, const struct p
     why[0] = '\0';
     str_addf(why, sizeof why, "rank %d could not save step %llu: %.80s", m->rank,
              (unsigned long long)msg->step, msg->text);
-    if (round_of_tag(round, msg->tag))
+    if (round_of_tag(round, msg->tag)) {
         fail_save(round, m, why);
-    else
+    } else {
         out_log(round->out, LOG_WARN, "save", "%s", why);
+        fail_own(round, msg->step);
+    }
     lift_if_served(round);
 }
 
@@ -385,9 +394,15 @@ static void on_saved(struct round *round, struct member *m, const struct procmsg
     write_next(round);
 }
 
+/* It stands there; its page need not be read for it. */
+static void note_step(struct member *m, uint64_t step)
+{
+    m->step = step <= RANKS_STEP_MAX ? step : m->step;
+}
+
 static void on_waiting(struct round *round, struct member *m, const struct procmsg *msg)
 {
-    m->step = msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
+    note_step(m, msg->step);
     if (msg->word != round->word)
         out_proc(round->out, m->slot, &(struct procmsg){.type = PROCMSG_LOOK});
     else
@@ -412,6 +427,7 @@ void round_message(struct round *round, struct member *m, const struct procmsg *
         on_waiting(round, m, msg);
         break;
     case PROCMSG_SERVING:
+        note_step(m, msg->step);
         if (round_of_tag(round, msg->tag))
             m->served_round = round->id;
         lift_if_served(round);
@@ -455,5 +471,6 @@ void round_status(const struct round *round, struct peer_status *status)
             status->all_wait = false;
     }
     status->own_step = round->prepared_own;
+    status->own_failed = round->failed_own;
     str_copy(status->save_error, sizeof status->save_error, round->save_error);
 }

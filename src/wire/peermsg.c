@@ -90,6 +90,7 @@ static void pass_counts(struct pass *pass, struct peer_status *s)
     NUMBER(s->highest);
     NUMBER(s->lowest);
     NUMBER(s->own_step);
+    NUMBER(s->own_failed);
     NUMBER(s->first_step);
     NUMBER(s->stride);
     NUMBER(s->last_step);

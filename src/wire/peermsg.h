@@ -87,6 +87,7 @@ struct peer_status {
     uint64_t saved_step;      /* of those who saved */
     uint64_t highest, lowest; /* finished steps of its ranks */
     uint64_t own_step;        /* newest step that all its ranks saved by themselves, 0: none */
+    uint64_t own_failed;      /* newest such step that it cannot have a part in, 0: none */
     uint64_t first_step, stride,
         last_step;             /* boundaries common to its ranks; last_step 0: unknown */
     uint32_t world_size;       /* as its ranks say, 0: nobody said */

@@ -97,6 +97,17 @@ Test(buf, gives_memory_back_when_empty)
 
 /* ---- str ---- */
 
+Test(str, fit)
+{
+    char text[8];
+    str_fit(text, sizeof text, "1234567");
+    cr_assert_str_eq(text, "1234567");
+    str_fit(text, sizeof text, "12345678");
+    cr_assert_str_eq(text, "12...78");
+    str_fit(text, sizeof text, "open 'file': no");
+    cr_assert_str_eq(text, "op...no");
+}
+
 Test(str, copy_and_add)
 {
     char text[8];

@@ -160,7 +160,8 @@ static void any_status(struct peer_status *s)
     UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached), ANY(s->saved), ANY(s->ended);
     ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->prepared, 1),
         UP_TO(s->stepped, 1), ANY(s->live), ANY(s->done), UP_TO(s->all_wait, 1);
-    ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->first_step);
+    ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->own_failed),
+        ANY(s->first_step);
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
     UP_TO(s->knows_notice, 1), UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source),
@@ -529,12 +530,12 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104c30000000100000002000000030000000400000005000000000000000600000000000000"
+        "43500104cb0000000100000002000000030000000400000005000000000000000600000000000000"
         "010301010700080009000a000b000c000101001d001e00010d000000000000000e00000000000000"
-        "0f000000000000001000000000000000110000000000000012000000000000001300000000000000"
-        "140000000300302d3317000000000000001800000001e7ffffffffffffff01020000000700534947"
-        "5445524d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000040064696564040066"
-        "756c6c",
+        "0f000000000000001000000000000000290000000000000011000000000000001200000000000000"
+        "1300000000000000140000000300302d3317000000000000001800000001e7ffffffffffffff0102"
+        "00000007005349475445524d0400736f6f6e021a0000001b000000e4ffffff1d0000000000000004"
+        "0064696564040066756c6c",
     [PEERMSG_ORDER] =
         "435001055a0000000100000002000000030000000400000005000000000000000100020101060000"
         "0000000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000"
@@ -598,6 +599,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .highest = 14,
                                         .lowest = 15,
                                         .own_step = 16,
+                                        .own_failed = 41,
                                         .first_step = 17,
                                         .stride = 18,
                                         .last_step = 19,
