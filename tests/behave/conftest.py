@@ -18,6 +18,7 @@ import harness
 from harness import (MARK, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
                      children_of, describe, kill_quietly, marked, reap_adopted,
                      start_from_defaults, wait_until)
+from training import Training
 
 become_subreaper()
 start_from_defaults()
@@ -183,6 +184,19 @@ def terminal(world):
     def start(*args, env=None):
         return world.terminal(world.pchrun, *args, env=env)
     return start
+
+
+@pytest.fixture
+def training(world):
+    """A function that starts pchrun over pchclients."""
+    started = []
+
+    def start(*options, **more):
+        started.append(Training(world, *options, **more))
+        return started[-1]
+    yield start
+    for one in started:
+        one.close()
 
 
 class Namespace:

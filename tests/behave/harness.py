@@ -98,6 +98,11 @@ def children_of(pid):
     return found
 
 
+def is_blocked(pid):
+    """Does it wait in a system call, and not for its input?"""
+    return state_of(pid) == "S" and read_proc(pid, "syscall")[:2] not in (b"", b"0 ", b"63 ")
+
+
 def stat_fields(pid):
     """The fields of /proc/PID/stat behind the name: [0] state, [1] ppid, [2] pgrp, [3] session,
     [4] tty, [5] foreground group."""

@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One node, and ranks that attach through libpch: who takes part, the notice, the save, the end."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from harness import children_of, is_alive, is_blocked, marked, wait_until
+from training import CHILD, GRANDCHILD, LAUNCHER
+
+PREEMPTED = 42
+OWN_ERROR = 125
+APART = 1.1  # two signals further apart than this are two
+
+
+# --- who takes part -------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHILD, 3), (LAUNCHER, 3)],
+                         ids=["child", "grandchild", "three", "launcher"])
+def test_ranks_attach_train_and_end(training, start, n):
+    """Without a notice nothing is asked of them, and nothing is written."""
+    job = training(n=n, start=start)
+    assert job.open() == ["-"] * n
+    ours = children_of(job.job.pid)
+    assert all((job.pid(rank) in ours) == (start == CHILD) for rank in range(n))
+    job.train(20)
+    job.done()
+    assert job.result() == (0, "completed", None)
+
+
+@pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHILD, 3), (LAUNCHER, 3)],
+                         ids=["child", "grandchild", "three", "launcher"])
+def test_a_notice_saves_commits_and_leaves(training, start, n):
+    """The whole of it: one step on all ranks, each answered when all are durable, exit 42."""
+    job = training(n=n, start=start)
+    job.open()
+    job.train(7)
+    step = job.preempt()
+    assert step > 7
+    assert job.result() == (PREEMPTED, "preempted", step)
+    report = job.report()
+    assert report["notice"]["source"] == "SIGTERM" and report["notice"]["node_rank"] == 0
+    assert report["round"]["save_step"] == step
+    times = [report["round"][key] for key in ("decided_ms", "saved_ms", "committed_ms")]
+    assert all(t is not None for t in times) and 0 <= times[0] <= times[1] <= times[2]
+    assert report["steps"] == {"resumed": 0, "last": step, "lost": 0}
+    assert report["commit"]["path"] == job.path(step, 0)
+    assert [rank["saved_step"] for rank in report["ranks"]] == [step] * n
+    job.said(r"notice: SIGTERM, \S+ s left$")
+    job.said(rf"commit: step {step} is durable on every rank$")
+
+
+def test_a_notice_waits_for_ranks_that_are_still_starting(training):
+    """They attach when they have loaded their data; until then the others train on."""
+    job = training(n=3)
+    first, second, last = job.clients
+    first.open()
+    first.train(2)
+    second.open()
+    job.notice()
+    job.said("notice: SIGTERM")
+    first.train(5)
+    second.train(3)
+    last.open()
+    step = job.agreed()
+    assert step > 5
+    job.reach(step)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+
+
+def test_a_rank_that_never_attaches(training):
+    """The round's deadline is before the platform's; nothing is committed."""
+    job = training("--grace", "1s", n=2)
+    job.clients[0].open()
+    job.clients[0].train(3)
+    job.notice()
+    job.job.finish()
+    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+    assert job.report()["why"] == "not every rank had attached in time"
+    assert job.report()["steps"]["lost"] == 3
+
+
+@pytest.mark.parametrize("attached", [0, 1, 2])
+def test_a_notice_before_the_first_step(training, attached):
+    """There is nothing to save, so nobody waits for the deadline."""
+    job = training(n=2)
+    for client in job.clients[:attached]:
+        client.open()
+    wait_until(lambda: len(children_of(job.job.pid)) == 2, "two commands")
+    begin = time.monotonic()
+    job.notice()
+    job.job.finish()
+    assert time.monotonic() - begin < 8
+    code, outcome, step = job.result()
+    assert code == PREEMPTED and step is None
+    assert outcome == ("preempted" if attached else "preempted_unknown")
+
+
+def test_a_notice_after_some_have_finished(training):
+    """In the last steps of a training there is no step left to save: it just ends."""
+    job = training(n=3)
+    job.open()
+    job.train(10)
+    for client in job.clients[:2]:
+        client.ask("done", "done")
+        client.end_input()
+    wait_until(lambda: len(children_of(job.job.pid)) == 1, "the end of two ranks")
+    job.notice()
+    job.said("notice: SIGTERM")
+    job.clients[2].train(11)
+    job.clients[2].ask("done", "done")
+    assert job.result() == (0, "completed", None)
+
+
+def test_the_training_ends_below_the_save_step(training):
+    """Agreed on, and then all say that they are done: completed, not preempted."""
+    job = training(n=2)
+    job.open()
+    job.train(4)
+    job.notice()
+    assert job.agreed() > 4
+    job.done()
+    assert job.result() == (0, "completed", None)
+
+
+def test_a_declared_last_step_is_the_latest_save_step(training):
+    """Beyond it nobody would come."""
+    job = training(n=2)
+    for client in job.clients:
+        client.open("last=10")
+    job.train(9)
+    assert job.preempt() == 10
+    assert job.result() == (PREEMPTED, "preempted", 10)
+
+
+def test_ranks_that_leave_without_a_word(training):
+    """Ended with 0 after the notice, and neither saved nor done: nobody may call that a success."""
+    job = training(n=2)
+    job.open()
+    job.train(4)
+    job.notice()
+    job.agreed()
+    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+
+
+# --- deaths ---------------------------------------------------------------------------------------
+
+def test_a_rank_dies_before_it_attaches(training):
+    """A failure like any other program's."""
+    job = training(n=2)
+    job.clients[0].open()
+    wait_until(lambda: len(children_of(job.job.pid)) == 2, "two commands")
+    victim, = (pid for pid in children_of(job.job.pid) if pid != job.pid(0))
+    os.kill(victim, signal.SIGKILL)
+    job.job.finish()
+    assert job.result() == (128 + signal.SIGKILL, "failed", None)
+    assert job.report()["first_cause"]["pid"] == victim
+
+
+def test_a_rank_dies_between_two_steps(training):
+    """No notice, so it is a failure, whoever else would have gone on."""
+    job = training(n=2)
+    job.open()
+    job.train(3)
+    job.kill(1)
+    job.job.finish()
+    assert job.result() == (128 + signal.SIGKILL, "failed", None)
+    assert job.report()["first_cause"]["rank"] == 1
+
+
+def die_before_the_gate(job, step):
+    job.clients[0].reach(step)
+
+
+def die_in_the_save(job, step):
+    job.reach(step)
+
+
+def die_while_waiting_for_the_commit(job, step):
+    job.reach(step)
+    job.clients[1].tell(f"saved {step} {job.path(step, 1)}")
+    wait_until(lambda: is_blocked(job.pid(1)), "rank 1 to wait")
+    assert job.clients[1].is_silent()
+
+
+@pytest.mark.parametrize("until", [die_before_the_gate, die_in_the_save,
+                                   die_while_waiting_for_the_commit])
+def test_a_rank_dies_in_a_round(training, until):
+    """At whichever instant: nothing is committed, the last commit stands, and it says who."""
+    job = training(n=2)
+    job.open()
+    job.train(3)
+    job.saved(3, "continue")
+    job.notice()
+    step = job.agreed()
+    until(job, step)
+    victim = job.pid(1)
+    job.kill(1)
+    job.job.finish()
+    assert job.result() == (PREEMPTED, "preempted_unsaved", 3)
+    assert f"process {victim} ended with signal 9" in job.report()["why"]
+    assert job.report()["first_cause"]["rank"] == 1
+
+
+# --- saves ----------------------------------------------------------------------------------------
+
+def test_own_saves_are_committed_when_every_rank_has_reported(training):
+    """Also where one rank reports from another thread and does not wait."""
+    job = training(n=3)
+    job.open()
+    job.train(10)
+    first, second, last = job.clients
+    first.tell(f"saved 10 {job.path(10, 0)}")
+    second.ask(f"durable 10 {job.path(10, 1)}", "durable 10")
+    second.train(12)
+    wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
+    assert first.is_silent() and "durable on every rank" not in job.job.err
+    job.saved(10, "continue", [last])
+    first.expect("saved 10 continue")
+    job.said("commit: step 10 is durable on every rank")
+    job.train(20)
+    job.saved(20, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 20)
+
+
+def test_own_saves_at_different_steps_are_no_commit(training):
+    """And they do not keep their ranks from the round of a notice."""
+    job = training(n=2)
+    job.open()
+    job.train(10)
+    first, second = job.clients
+    second.train(11)
+    first.tell(f"saved 10 {job.path(10, 0)}")
+    second.tell(f"saved 11 {job.path(11, 1)}")
+    wait_until(lambda: is_blocked(job.pid(0)) and is_blocked(job.pid(1)), "both to wait")
+    assert first.is_silent() and second.is_silent()
+    job.notice()
+    first.expect("saved 10 continue")
+    second.expect("saved 11 continue")
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+
+
+def test_asynchronous_saves(training):
+    """Who has begun its save waits at its next step, so that all leave after the same one."""
+    job = training(n=2)
+    job.open()
+    job.train(5)
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    first, second = job.clients
+    first.ask(f"durable {step} {job.path(step, 0)}", f"durable {step}")
+    first.tell(f"step {step + 1}")
+    wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
+    assert first.is_silent()
+    second.ask(f"durable {step} {job.path(step, 1)}", f"durable {step}")
+    second.ask(f"step {step + 1}", f"step {step + 1} exit")
+    first.expect(f"step {step + 1} exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+
+
+def test_an_own_save_that_fails(training):
+    """Nobody waits for a commit that cannot be; and the next one can."""
+    job = training(n=3)
+    job.open()
+    job.train(5)
+    first, second, last = job.clients
+    first.tell(f"saved 5 {job.path(5, 0)}")
+    second.ask("failed 5 the shelf is full", "failed 5")
+    job.saved(5, "continue", [last])
+    first.expect("saved 5 continue")
+    job.said("save: rank 1 could not save step 5: the shelf is full")
+    job.train(7)
+    job.saved(7, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 7)
+    assert "step 5 is durable" not in job.job.err
+
+
+def test_a_save_that_fails(training):
+    """It says why, nothing is committed, and all leave with the commit before it."""
+    job = training(n=2)
+    job.open()
+    job.train(5)
+    job.saved(5, "continue")
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    first, second = job.clients
+    first.ask(f"failed {step} the shelf is full", f"failed {step}")
+    first.ask(f"step {step + 1}", f"step {step + 1} exit")
+    second.ask(f"saved {step} {job.path(step, 1)}", f"saved {step} exit")
+    assert job.result() == (PREEMPTED, "preempted_unsaved", 5)
+    assert f"rank 0 could not save step {step}: the shelf is full" in job.report()["why"]
+    assert job.report()["steps"]["lost"] == job.report()["steps"]["last"] - 5
+
+
+def test_a_save_on_demand(training):
+    """SIGUSR2 as the user set it: saved, committed, and on they go; twice, then a notice."""
+    job = training("--signals", "USR2=checkpoint", n=2)
+    job.open()
+    job.train(3)
+    for rounds in (1, 2):
+        job.notice(signal.SIGUSR2)
+        step = job.agreed(rounds)
+        job.reach(step)
+        job.saved(step, "continue")
+        job.train(step + 2)
+        wait_until(lambda: (job.report()["commit"] or {}).get("step") == step, "the report of it")
+    job.notice()
+    last = job.agreed(3)
+    assert last > step
+    job.reach(last)
+    job.saved(last, "exit")
+    assert job.result() == (PREEMPTED, "preempted", last)
+
+
+def test_a_notice_while_a_save_on_demand_is_being_made(training):
+    """One save serves both."""
+    job = training("--signals", "USR2=checkpoint", n=2)
+    job.open()
+    job.train(3)
+    job.notice(signal.SIGUSR2)
+    step = job.agreed()
+    job.reach(step)
+    job.notice()
+    job.said("notice: SIGTERM")
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+
+
+# --- notices --------------------------------------------------------------------------------------
+
+def test_a_second_term_within_a_second_is_the_same_notice(training):
+    """Slurm sends two, 20 ms apart."""
+    job = training()
+    job.open()
+    job.train(3)
+    job.notice()
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    job.notice()
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+    assert "again" not in job.job.err
+
+
+def test_a_later_term_does_not_cut_a_save(training):
+    """It wants us to hurry, and that is what we do."""
+    job = training()
+    job.open()
+    job.train(3)
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    time.sleep(APART)
+    job.notice()
+    job.said("notice: SIGTERM again: save now, train no further")
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+
+
+def test_a_third_term_does_not_wait_for_the_save(training):
+    """Whoever says it three times means it."""
+    job = training()
+    job.open()
+    job.train(3)
+    job.notice()
+    job.reach(job.agreed())
+    for text in ("again: save now", "a third time: stop"):
+        time.sleep(APART)
+        job.notice()
+        job.said(f"notice: SIGTERM {text}")
+    job.job.finish()
+    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+
+
+def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
+    """Schedulers signal all processes of a step; the program must not die of it before it saved."""
+    job = training(n=2, start=GRANDCHILD)
+    job.open()
+    job.train(3)
+    os.kill(job.pid(1), signal.SIGTERM)
+    job.said("notice: SIGTERM sent to a training process")
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+    assert "training process" in job.report()["notice"]["text"]
+
+
+def test_the_save_takes_too_long(training):
+    """The deadline is the platform's: at it there must be nobody left, and the verdict told."""
+    job = training("--grace", "2s", n=2)
+    job.open()
+    job.train(3)
+    begin = time.monotonic()
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    job.clients[0].tell(f"saved {step} {job.path(step, 0)}")
+    code = job.job.finish()
+    assert time.monotonic() - begin < 2
+    assert (code, job.report()["outcome"]) == (PREEMPTED, "preempted_unsaved")
+    assert job.report()["commit"] is None and "in time" in job.report()["why"]
+
+
+# --- ranks that do not fit ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("first, second, text", [
+    ("rank=0 world=2", "rank=0 local_rank=1 world=2", "rank 0 is attached already, by process"),
+    ("rank=0 world=2", "rank=1 world=3", "says that the world has 3 ranks; those before it said 2"),
+    ("rank=0 world=2", "rank=5 world=2", "rank 5 does not lie in a world of 2 ranks"),
+    ("rank=0 world=3", "rank=2 world=3", "rank 1 is missing"),
+    ("rank=0 world=2", "rank=1 world=2 local_world=4", "says that this node has 4 ranks; 2 are"),
+    ("rank=0 world=2 stride=4", "rank=1 world=2 stride=4 first=2", "no step is common"),
+], ids=["twice", "other world", "outside", "hole", "other count", "no common step"])
+def test_ranks_that_do_not_fit_together(training, first, second, text):
+    """They never would, and half a job must not train: it fails, and says which rank and why."""
+    job = training(n=2)
+    job.clients[0].ask(f"open {first}", "open supervised=1 .*")
+    job.clients[1].tell(f"open {second}")
+    job.said(text)
+    job.job.finish()
+    assert job.result() == (OWN_ERROR, "failed", None)
+    assert text in job.report()["why"]
+
+
+# --- steps that cannot be -------------------------------------------------------------------------
+
+def test_steps_that_go_backwards(training):
+    """A program may go back to an older state by itself; the save is where it stands."""
+    job = training()
+    job.open()
+    job.train(10)
+    client, = job.clients
+    client.step = 3
+    client.train(4)
+    step = job.preempt()
+    assert step > 4
+    assert job.result() == (PREEMPTED, "preempted", step)
+
+
+def test_a_rank_that_jumps_over_the_save_step(training):
+    """It saves where it lands; that is another step than the others', and no commit."""
+    job = training(n=2)
+    job.open()
+    job.train(3)
+    job.notice()
+    step = job.agreed()
+    first, second = job.clients
+    first.reach(step)
+    second.ask(f"step {step + 5}", f"step {step + 5} save")
+    first.tell(f"saved {step} {job.path(step, 0)}")
+    second.ask(f"saved {step + 5} {job.path(step, 1)}", f"saved {step + 5} exit")
+    first.expect(f"saved {step} exit")
+    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+    assert "different steps" in job.report()["why"]
+
+
+@pytest.mark.parametrize("harm", ["step 1152921504606846976", "scribble"])
+def test_a_step_that_no_training_reaches(training, harm):
+    """The page belongs to the process, and whatever it holds, we do not follow it."""
+    job = training(n=2)
+    job.open()
+    job.train(3)
+    job.clients[1].ask(harm, ".*")
+    job.notice()
+    job.job.finish()
+    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+    assert "rank 1" in job.report()["why"] and "its page was overwritten" in job.report()["why"]
+
+
+# --- without a supervisor -------------------------------------------------------------------------
+
+@pytest.mark.killed
+def test_grandchildren_end_when_pchrun_is_killed(training, world):
+    """The kernel ends only our own children for us. The others find out where they are."""
+    job = training(n=3, start=GRANDCHILD)
+    job.open()
+    job.train(3)
+    saving, training_on, asleep = job.clients
+    pids = [job.pid(rank) for rank in range(3)]
+    saving.tell(f"saved 3 {job.path(3, 0)}")
+    wait_until(lambda: is_blocked(pids[0]), "rank 0 to wait")
+    os.kill(job.job.pid, signal.SIGKILL)
+    assert job.job.finish() == -signal.SIGKILL
+    saving.expect("saved 3 exit")
+    training_on.ask("step 4", "step 4 exit")
+    os.kill(pids[2], signal.SIGTERM)  # the shield is down
+    wait_until(lambda: not is_alive(pids[2]), "the end of rank 2")
+    saving.end_input()
+    training_on.end_input()
+    wait_until(lambda: not marked(world.mark), "the end of all")
+    assert "it has died" in job.job.err
+
+
+@pytest.mark.killed
+def test_children_end_with_pchrun(training, world):
+    """Without a step of theirs: a rank that hangs in a collective would never make one."""
+    job = training(n=2)
+    job.open()
+    os.kill(job.job.pid, signal.SIGKILL)
+    assert job.job.finish() == -signal.SIGKILL
+    wait_until(lambda: not marked(world.mark), "the end of all")

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of commits: written whole or not at all, wherever pchrun is killed and whatever the
+file system says, and offered to the next start; attempts that come to nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import is_blocked, marked, wait_until
+
+PREEMPTED, NO_PROGRESS, OWN_ERROR = 42, 43, 125
+
+
+# --- the next start -------------------------------------------------------------------------------
+
+def test_the_next_start_resumes_at_the_commit(training):
+    """Each rank is given its own path; again and again."""
+    resume = 0
+    for attempt in range(3):
+        job = training(n=2)
+        paths = job.open(resume)
+        assert paths == ([job.path(resume, rank) for rank in range(2)] if attempt else ["-", "-"])
+        job.train(resume + 3)
+        resume = job.preempt()
+        assert job.result() == (PREEMPTED, "preempted", resume)
+        assert job.report()["attempt"] == attempt + 1
+    job = training(n=2)
+    job.open(resume)
+    job.done()
+    assert job.result() == (0, "completed", resume)
+    assert job.report()["steps"]["resumed"] == resume
+
+
+def test_a_rank_that_saves_for_all(training):
+    """The others name no path, and are given its."""
+    job = training(n=3)
+    job.open()
+    job.train(4)
+    first, second, last = job.clients
+    first.tell("saved 4")
+    second.tell(f"saved 4 {job.path(4, 1)}")
+    last.tell("saved 4")
+    for client in job.clients:
+        client.expect("saved 4 continue")
+    job.done()
+    assert job.result() == (0, "completed", 4)
+    job = training(n=3)
+    assert job.open(4) == [job.path(4, 1)] * 3
+    job.done()
+    assert job.result() == (0, "completed", 4)
+
+
+def test_a_script_resumes_by_its_environment(training, world):
+    """Without libpch; at the first start there is no path at all."""
+    script = 'echo "$PCH_RANK: $PCH_RESUME_STEP ${PCH_RESUME_PATH-none} $PCH_ATTEMPT"'
+
+    def start():
+        told = world.launch("--checkpoint-dir", world.root / "checkpoints", "-n", "2", "--", "sh",
+                            "-c", script)
+        assert told.finish() == 0
+        return sorted(told.out.splitlines())
+    assert start() == ["0: 0 none 1", "1: 0 none 1"]
+    job = training(n=2)
+    job.open()
+    job.train(6)
+    step = job.preempt()
+    assert job.result() == (PREEMPTED, "preempted", step)
+    assert start() == [f"{rank}: {step} {job.path(step, rank)} 3" for rank in range(2)]
+
+
+def test_what_was_not_committed_is_not_offered(training):
+    """Saved by one rank of two, and the job failed: the commit before it stands."""
+    job = training(n=2)
+    job.open()
+    job.train(5)
+    job.saved(5, "continue")
+    job.train(10)
+    job.clients[0].tell(f"saved 10 {job.path(10, 0)}")
+    wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
+    job.kill(1)
+    job.job.finish()
+    assert job.result() == (128 + signal.SIGKILL, "failed", 5)
+    job = training(n=2)
+    assert job.open(5) == [job.path(5, rank) for rank in range(2)]
+    job.done()
+    assert job.result() == (0, "completed", 5)
+
+
+def test_another_job_does_not_take_the_record(training, world):
+    """Two jobs in one directory would resume from each other's checkpoints."""
+    job = training("--job", "one")
+    job.open()
+    job.train(2)
+    job.saved(2, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 2)
+    other = world.launch("--job", "two", "--checkpoint-dir", job.dir, "--", world.actor, "say",
+                         "started")
+    assert other.finish() == OWN_ERROR
+    assert not world.events.all() and '"one"' in other.err and '"two"' in other.err
+
+
+@pytest.mark.parametrize("harm", ["cut", "garbage", "empty"])
+def test_a_damaged_record_is_not_a_fresh_start(training, world, harm):
+    """To begin at step 0 would lose what it stands for: said, and nothing is started."""
+    job = training()
+    job.open()
+    job.train(2)
+    job.saved(2, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 2)
+    path = job.dir / ".pchrun" / "commit.json"
+    whole = path.read_bytes()
+    path.write_bytes({"cut": whole[:len(whole) // 2], "garbage": b"\0" * len(whole),
+                      "empty": b""}[harm])
+    other = world.launch("--checkpoint-dir", job.dir, "--", world.actor, "say", "started")
+    assert other.finish() == OWN_ERROR
+    assert not world.events.all() and "commit.json" in other.err
+
+
+def test_old_records_are_forgotten(training):
+    """A job of a year must not end with a record of a year."""
+    job = training("--checkpoint-keep-records", "2")
+    job.open()
+    sizes = []
+    for step in range(10, 20):
+        job.train(step)
+        job.saved(step, "continue")
+        sizes.append(sum(p.stat().st_size for p in (job.dir / ".pchrun").iterdir()))
+    assert max(sizes[4:]) <= sizes[3]
+    job.done()
+    assert job.result() == (0, "completed", 19)
+
+
+# --- the file system at the moment of the commit --------------------------------------------------
+
+def remove(job):
+    job.dir.rename(job.dir.with_name("moved"))
+
+
+def put_a_file_there(job):
+    remove(job)
+    job.dir.touch()
+
+
+def put_a_file_for_the_state(job):
+    (job.dir / ".pchrun").rename(job.dir / "moved")
+    (job.dir / ".pchrun").touch()
+
+
+@pytest.mark.parametrize("harm", [remove, put_a_file_there, put_a_file_for_the_state])
+def test_the_directory_is_gone_at_the_commit(training, harm):
+    """Saved by every rank, and nowhere to note it: that is no commit, and it says why."""
+    job = training(n=2)
+    job.open()
+    job.train(3)
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    harm(job)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+    assert "cannot open the directory" in job.report()["why"]
+    assert f"{job.dir}/.pchrun" in job.job.err
+
+
+@pytest.fixture
+def small_disk(training, world):
+    """A function that starts training on a file system of its own, of 64 KiB."""
+    probe = subprocess.run(["unshare", "-m", "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        pytest.skip(f"this kernel or user may not mount: {probe.stderr.strip()}")
+    mount = 'mount -t tmpfs -o size=64k tmpfs "$0" && exec "$@"'
+
+    def start(**more):
+        return training(wrap=["unshare", "-m", "sh", "-c", mount, world.root / "checkpoints"],
+                        **more)
+    return start
+
+
+def inside(job, path):
+    return f"/proc/{job.job.pid}/root{job.dir}/{path}"
+
+
+def fill(job):
+    with open(inside(job, "fill"), "wb", buffering=0) as file, pytest.raises(OSError):
+        while True:
+            file.write(b"x" * 4096)
+
+
+def make_read_only(job):
+    subprocess.run(["nsenter", "-t", str(job.job.pid), "-m", "mount", "-o", "remount,ro", job.dir],
+                   check=True)
+
+
+@pytest.mark.parametrize("harm, text", [(fill, "No space left on device"),
+                                        (make_read_only, "Read-only file system")],
+                         ids=["full", "read-only"])
+def test_the_disk_takes_no_record(small_disk, harm, text):
+    """The commit before it stands, on disk and in the outcome."""
+    job = small_disk(n=2)
+    job.open()
+    job.train(3)
+    job.saved(3, "continue")
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    state = os.open(inside(job, ".pchrun"), os.O_RDONLY | os.O_DIRECTORY)  # lives as long as we
+    harm(job)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted_unsaved", 3)
+    assert text in job.report()["why"] and f"{job.dir}/.pchrun" in job.job.err
+    record = json.loads(Path(f"/proc/self/fd/{state}/commit.json").read_text())
+    assert [commit["step"] for commit in record["commits"]] == [3]
+    os.close(state)
+
+
+def test_a_disk_that_was_full_for_a_while(small_disk):
+    """An own save that was not committed is no end: the next one is."""
+    job = small_disk(n=2)
+    job.open()
+    job.train(3)
+    fill(job)
+    job.saved(3, "continue")
+    job.said("step 3: .*No space left on device")
+    os.unlink(inside(job, "fill"))
+    job.train(6)
+    job.saved(6, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 6)
+
+
+@pytest.mark.killed
+def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training, world):
+    """What the ranks have saved since is noted, too; the commit's own paths are kept with it."""
+    job = training("--checkpoint-keep-records", "1")
+    job.open()
+    job.train(5)
+    job.saved(5, "continue")
+    commit = job.dir / ".pchrun" / "commit.json"
+    whole = commit.read_bytes()
+    commit.unlink()
+    commit.mkdir()  # nothing can be renamed over it
+    for step in range(6, 16):
+        job.train(step)
+        job.saved(step, "continue")
+        job.said(f"step {step} was not committed")
+    os.kill(job.job.pid, signal.SIGKILL)
+    assert job.finish() == -signal.SIGKILL
+    commit.rmdir()
+    commit.write_bytes(whole)
+    job = training("--checkpoint-keep-records", "1")
+    assert job.open(5) == [job.path(5, 0)]
+    job.done()
+    assert job.result() == (0, "completed", 5)
+
+
+# --- killed at any instant ------------------------------------------------------------------------
+
+def resume_of(client):
+    client.tell("open")
+    return int(client.expect(r"open supervised=1 same=1 resume=(\d+) path=.*")[1])
+
+
+def kill_in_a_save(job, step, delay, world):
+    """Every rank reports the save; returns whether one was told that it is committed."""
+    for client in job.clients:
+        client.step = step - 1
+    job.train(step)
+    for client in job.clients:
+        client.tell(f"saved {step} {job.path(step, client.rank)}")
+    time.sleep(delay)
+    os.kill(job.job.pid, signal.SIGKILL)
+    assert job.job.finish() == -signal.SIGKILL
+    wait_until(lambda: not marked(world.mark), "the end of all")
+    # "exit" is what a rank finds out by itself when we are gone.
+    told = [client.expect(f"saved {step} (continue|exit)")[1] for client in job.clients
+            if not client.is_silent()]
+    job.close()
+    return "continue" in told
+
+
+@pytest.mark.killed
+def test_the_record_survives_our_death_at_any_instant(training, world):
+    """The old commit or the new one, never less; and what a rank was told is true for ever."""
+    job = training(n=2)
+    job.open()
+    job.train(1)
+    begin = time.monotonic()
+    job.saved(1, "continue")
+    took = time.monotonic() - begin
+    job.done()
+    assert job.result() == (0, "completed", 1)
+    certain = possible = 1
+    for instant in range(20):
+        job = training(n=2)
+        found = resume_of(job.clients[0])
+        assert found in (certain, possible) and resume_of(job.clients[1]) == found
+        possible = found + 1
+        told = kill_in_a_save(job, possible, took * 1.5 * instant / 20, world)
+        certain = possible if told else found
+    job = training(n=2)
+    assert resume_of(job.clients[0]) in (certain, possible)
+    job.done()
+    assert job.result()[:2] == (0, "completed")
+
+
+# --- attempts that come to nothing ----------------------------------------------------------------
+
+def preempted_unsaved(training, *options, resume=0):
+    """An attempt whose ranks cannot save."""
+    job = training(*options)
+    job.open(resume)
+    job.train(resume + 3)
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    client, = job.clients
+    client.ask(f"failed {step} the shelf is full", f"failed {step}")
+    client.ask(f"step {step + 1}", f"step {step + 1} exit")
+    return job.result()
+
+
+def test_three_attempts_without_a_commit(training):
+    """Preempted, started, preempted: it would go round for ever, and nobody would look."""
+    lost = (PREEMPTED, "preempted_unsaved", None)
+    assert preempted_unsaved(training) == lost
+    assert preempted_unsaved(training) == lost
+    job = training()
+    job.open()
+    job.notice()  # before its first step: nothing to save is no progress, either
+    job.job.finish()
+    assert job.result() == (NO_PROGRESS, "no_progress", None)
+    assert "3 attempts in a row ended without a new commit" in job.report()["why"]
+    assert preempted_unsaved(training) == (NO_PROGRESS, "no_progress", None)
+
+
+def test_a_commit_is_progress(training):
+    """The count begins anew, and the commit is what is lost last."""
+    for _ in range(2):
+        assert preempted_unsaved(training)[0] == PREEMPTED
+    job = training()
+    job.open()
+    job.train(4)
+    step = job.preempt()
+    assert job.result() == (PREEMPTED, "preempted", step)
+    for _ in range(2):
+        assert preempted_unsaved(training, resume=step) == (PREEMPTED, "preempted_unsaved", step)
+    assert preempted_unsaved(training, resume=step) == (NO_PROGRESS, "no_progress", step)
+
+
+def test_attempts_without_a_limit(training):
+    """0 switches it off."""
+    for _ in range(4):
+        assert preempted_unsaved(training, "--exit-no-progress-after", "0")[0] == PREEMPTED
+
+
+def test_a_program_that_does_not_attach_is_not_counted(training, world):
+    """We cannot know of its progress."""
+    for _ in range(4):
+        job = world.act("record", "TERM", "say", "ready", "until", "TERM", "exit", "0",
+                        options=["--checkpoint-dir", world.root / "checkpoints"])
+        world.events.wait("ready", ppid=job.pid)
+        job.send(signal.SIGTERM)
+        assert job.finish() == PREEMPTED

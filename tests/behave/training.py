@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training processes that a test leads step by step: pchrun over pchclients.
+
+Each rank takes its commands from a FIFO of its own and answers into another one; what it can do is
+listed in tests/helpers/pchclient.c. The test holds both ends of both open, so that nothing blocks
+here, and a client whose test has gone comes to the end of its input and ends.
+"""
+
+import json
+import os
+import re
+import select
+import signal
+import time
+
+from harness import DEADLINE, Late, wait_until
+
+# How the client is started: as pchrun's child, or below a shell that stays.
+CHILD = 'exec "$0" <"$1/in.$PCH_RANK" >"$1/out.$PCH_RANK"'
+GRANDCHILD = '"$0" <"$1/in.$PCH_RANK" >"$1/out.$PCH_RANK"; exit $?'
+# One command that starts all ranks, as torchrun and mpirun do; pchrun is not told how many.
+LAUNCHER = ('for r in $(seq 0 $(($2 - 1))); do RANK=$r LOCAL_RANK=$r WORLD_SIZE=$2 '
+            'LOCAL_WORLD_SIZE=$2 "$0" <"$1/in.$r" >"$1/out.$r" & done; wait')
+
+
+class Client:
+    """One rank. Every command is answered by one line that begins with its name."""
+
+    def __init__(self, folder, rank):
+        self.rank = rank
+        self.step = 0
+        self.text = b""
+        self.fds = []
+        for name in ("in", "out"):
+            path = folder / f"{name}.{rank}"
+            os.mkfifo(path)
+            self.fds.append(os.open(path, os.O_RDWR))
+
+    def tell(self, command):
+        """Gives a command that may take its time; expect() has the answer."""
+        os.write(self.fds[0], f"{command}\n".encode())
+
+    def line(self, deadline=DEADLINE):
+        end = time.monotonic() + deadline
+        while b"\n" not in self.text:
+            ready, _, _ = select.select([self.fds[1]], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                raise Late(f"rank {self.rank} has not answered within {deadline:g} s")
+            self.text += os.read(self.fds[1], 65536)
+        line, self.text = self.text.split(b"\n", 1)
+        return line.decode()
+
+    def expect(self, pattern):
+        line = self.line()
+        found = re.fullmatch(pattern, line)
+        assert found, f"rank {self.rank} says {line!r}, not {pattern!r}"
+        return found
+
+    def ask(self, command, pattern):
+        self.tell(command)
+        return self.expect(pattern)
+
+    def is_silent(self):
+        """Has it not answered (yet)?"""
+        return not self.text and not select.select([self.fds[1]], [], [], 0)[0]
+
+    def open(self, options="", resume=0):
+        """Returns the path of the checkpoint to resume from."""
+        self.step = resume
+        return self.ask(f"open {options}", rf"open supervised=1 same=1 resume={resume} path=(.*)")[1]
+
+    def train(self, to):
+        """Steps at which nothing is asked of it."""
+        while self.step < to:
+            self.step += 1
+            self.ask(f"step {self.step}", f"step {self.step} continue")
+
+    def reach(self, save_step):
+        """Trains to the save step, and finds that it is the one."""
+        self.train(save_step - 1)
+        self.step = save_step
+        self.ask(f"step {save_step}", f"step {save_step} save")
+
+    def end_input(self):
+        """It ends when it has done what it was told."""
+        if self.fds:
+            os.close(self.fds.pop(0))
+
+    def close(self):
+        while self.fds:
+            os.close(self.fds.pop())
+
+
+class Training:
+    """A pchrun with `n` clients, and what it says."""
+
+    def __init__(self, world, *options, n=1, start=CHILD, wrap=(), env=None):
+        self.folder = world.root / f"training{len(world.jobs)}"
+        self.folder.mkdir()
+        self.dir = world.root / "checkpoints"
+        self.dir.mkdir(exist_ok=True)
+        self.report_path = self.folder / "report.json"
+        self.clients = [Client(self.folder, rank) for rank in range(n)]
+        count = [] if start is LAUNCHER else ["-n", n]
+        self.job = world.start(
+            *wrap, world.pchrun, "--checkpoint-dir", self.dir, "--report", self.report_path, *count,
+            *options, "--", "sh", "-c", start, world.helpers / "pchclient", self.folder, n, env=env)
+
+    def path(self, step, rank):
+        return f"{self.dir}/step-{step}.rank-{rank}"
+
+    def report(self):
+        return json.loads(self.report_path.read_text())
+
+    def said(self, pattern, count=1, deadline=DEADLINE):
+        """Waits until pchrun has said it so often, and returns the last match."""
+        try:
+            return wait_until(
+                lambda: len(list(re.finditer(pattern, self.job.err, re.M))) >= count
+                and list(re.finditer(pattern, self.job.err, re.M)), pattern, deadline)[count - 1]
+        except Late as late:
+            raise Late(f"{late}; it said: {self.job.err}") from None
+
+    def pid(self, rank):
+        return int(self.said(rf"attach: rank {rank} of \d+ is process (\d+)$")[1])
+
+    def kill(self, rank):
+        os.kill(self.pid(rank), signal.SIGKILL)
+
+    def open(self, resume=0):
+        return [client.open(resume=resume) for client in self.clients]
+
+    def train(self, to):
+        for client in self.clients:
+            client.train(to)
+
+    def notice(self, number=signal.SIGTERM):
+        self.job.send(number)
+
+    def agreed(self, rounds=1):
+        """The save step of that round, as soon as it is decided."""
+        return int(self.said(r"round: \d+: every rank saves step (\d+)", rounds)[1])
+
+    def reach(self, save_step):
+        for client in self.clients:
+            client.reach(save_step)
+
+    def saved(self, step, then, clients=None):
+        """Every rank says that its save is durable, and is answered once all have."""
+        clients = self.clients if clients is None else clients
+        for client in clients:
+            client.tell(f"saved {step} {self.path(step, client.rank)}")
+        for client in clients:
+            client.expect(f"saved {step} {then}")
+
+    def preempt(self):
+        """A notice from beginning to end; returns the save step."""
+        self.notice()
+        step = self.agreed()
+        self.reach(step)
+        self.saved(step, "exit")
+        return step
+
+    def done(self):
+        for client in self.clients:
+            client.ask("done", "done")
+
+    def finish(self, deadline=DEADLINE):
+        """Lets the clients come to their end, and returns pchrun's exit code."""
+        for client in self.clients:
+            client.end_input()
+        code = self.job.finish(deadline)
+        self.close()
+        return code
+
+    def close(self):
+        for client in self.clients:
+            client.close()
+
+    def result(self, deadline=DEADLINE):
+        """(exit code, outcome, committed step or None): what a scheduler and its user see."""
+        code = self.finish(deadline)
+        report = self.report()
+        assert report["exit_code"] == code and report["state"] == "done"
+        return code, report["outcome"], report["commit"] and report["commit"]["step"]
