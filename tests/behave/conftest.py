@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the process tests; see harness.py.
 
-Environment: PCHRUN_BIN, the pchrun to test; PCHRUN_HELPERS, the folder with mirror, actor and the
-shims. After every test the fixture `clean` asserts that no process of the test is left, that
+Environment: PCHRUN_BIN, the pchrun to test; PCHRUN_HELPERS, the folder with mirror, actor, pchclient
+and the shims; CHARLM, the example. After every test the fixture `clean` asserts that no process of the test is left, that
 nothing is left in TMPDIR, and that no sanitizer has reported anything.
 """
 
@@ -26,7 +26,7 @@ start_from_defaults()
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "killed: pchrun is killed, so its files may stay")
-    for name in ("PCHRUN_BIN", "PCHRUN_HELPERS"):
+    for name in ("PCHRUN_BIN", "PCHRUN_HELPERS", "CHARLM"):
         if name not in os.environ:
             raise pytest.UsageError(f"{name} is not set: run the tests with `meson test`")
 

@@ -92,15 +92,15 @@ class Client:
 
 
 class Training:
-    """A pchrun with `n` clients, and what it says."""
+    """A pchrun with `n` clients, ranks `first` to `first` + n - 1, and what it says."""
 
-    def __init__(self, world, *options, n=1, start=CHILD, wrap=(), env=None):
+    def __init__(self, world, *options, n=1, first=0, start=CHILD, wrap=(), env=None):
         self.folder = world.root / f"training{len(world.jobs)}"
         self.folder.mkdir()
         self.dir = world.root / "checkpoints"
         self.dir.mkdir(exist_ok=True)
         self.report_path = self.folder / "report.json"
-        self.clients = [Client(self.folder, rank) for rank in range(n)]
+        self.clients = [Client(self.folder, rank) for rank in range(first, first + n)]
         count = [] if start is LAUNCHER else ["-n", n]
         self.job = world.start(
             *wrap, world.pchrun, "--checkpoint-dir", self.dir, "--report", self.report_path, *count,

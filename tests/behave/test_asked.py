@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that do not attach: asked to save by a signal (save.mode), also behind a launcher that
+would turn SIGTERM into a kill; data-loader workers must live through the save."""
+
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+PREEMPTED = 42
+TERM, USR1 = signal.SIGTERM, signal.SIGUSR1
+
+# A rank with a data loader below it, which has RANK in its environment, too. As loaders do, it ends
+# with its rank.
+LOADER = ["fork", "{", "record", "all", "say", "loader", "until", "TERM", "}"]
+
+
+def saver(world, last="USR1"):
+    """Saves when it gets the signal, as long as the test wants, and ends."""
+    return ["record", "all", *LOADER, "say", "ready", "until", last, "hold", world.hold("save"),
+            "say", "saved", "kill", "TERM", "group", "exit", "0"]
+
+
+def start(world, *options, launcher=False, n=2, patience=0, verbs=None):
+    verbs = verbs or saver(world)
+    report = world.root / "report.json"
+    above = [sys.executable, LAUNCHER, n, patience] if launcher else []
+    count = [] if launcher else ["-n", n]
+    job = world.launch("--report", report, *count, *options, "--", *above, world.actor, *verbs)
+    world.events.wait("ready", count=n)
+    world.events.wait("loader", count=n)
+    job.ranks = {event["pid"] for event in world.events.all("ready")}
+    job.report = lambda: json.loads(report.read_text())
+    return job
+
+
+@pytest.mark.parametrize("launcher", [False, True], ids=["children", "behind a launcher"])
+def test_ranks_are_asked_by_signal(world, launcher):
+    """By pid: the launcher and the data loaders hear nothing of it, and nobody is killed early."""
+    job = start(world, "--save-mode", "signal", "--save-signal", "USR1", "--grace", "20s",
+                launcher=launcher)
+    job.send(TERM)
+    world.events.wait("signal", name="USR1", count=2)
+    world.go_on("save")
+    world.events.wait("saved", count=2)
+    assert job.finish() == PREEMPTED
+    asked = world.events.all("signal", name="USR1")
+    assert len(asked) == 2 and {event["pid"] for event in asked} == job.ranks
+    assert not [e for e in world.events.all("signal") if e["pid"] in job.ranks and e not in asked]
+    assert job.report()["outcome"] == "preempted_unknown"
+    assert "cannot know whether it saved" in job.report()["why"]
+
+
+def test_the_signal_of_the_notice_is_not_that_of_the_save(world):
+    """Slurm's --signal=USR1@60 as the notice, and the program's own signal to save on."""
+    job = start(world, "--save-mode", "signal", "--save-signal", "USR2", "--signals",
+                "USR1=preempt:20s", launcher=True, verbs=saver(world, "USR2"))
+    job.send(USR1)
+    world.events.wait("signal", name="USR2", count=2)
+    world.go_on("save")
+    assert job.finish() == PREEMPTED
+    assert [e["name"] for e in world.events.all("signal") if e["pid"] in job.ranks] == ["USR2"] * 2
+    assert job.report()["notice"]["source"] == "SIGUSR1"
+
+
+def test_a_rank_that_does_not_save_in_time(world):
+    """Near the deadline the ladder comes, and its verdict is still told."""
+    job = start(world, "--save-mode", "signal", "--grace", "2s", launcher=True, patience=0.1)
+    begin = time.monotonic()
+    job.send(TERM)
+    assert job.finish() == PREEMPTED
+    assert time.monotonic() - begin < 2.5
+    assert not world.events.all("saved")
+    assert len(world.events.all("signal", name="USR1")) == 2
+
+
+@pytest.mark.parametrize("mode", ["attach", "forward"])
+def test_the_notice_is_forwarded(world, mode):
+    """To the commands, as it came; a launcher then does what it does with it."""
+    job = start(world, "--save-mode", mode, "--signals", "USR1=preempt:20s", verbs=saver(world))
+    job.send(USR1)
+    world.events.wait("signal", name="USR1", count=2)
+    world.go_on("save")
+    assert job.finish() == PREEMPTED
+    assert {event["pid"] for event in world.events.all("signal", name="USR1")} == job.ranks
+    assert job.report()["outcome"] == "preempted_unknown"
+
+
+def test_a_term_forwarded_to_a_launcher(world):
+    """The launcher hands it on, and its patience is what the save gets: why there is save.mode."""
+    job = start(world, "--save-mode", "forward", "--grace", "3s", launcher=True, patience=0.1,
+                verbs=saver(world, "TERM"))
+    job.send(TERM)
+    assert job.finish() == PREEMPTED
+    assert not world.events.all("saved")
+
+
+def test_a_rank_that_fails_after_it_was_asked(world):
+    """A notice once given holds, whatever the program's status."""
+    job = start(world, "--save-mode", "signal", "--grace", "20s",
+                verbs=["record", "all", *LOADER, "say", "ready", "until", "USR1", "kill", "TERM",
+                       "group", "exit", "1"])
+    job.send(TERM)
+    assert job.finish() == PREEMPTED
+    assert job.report()["outcome"] == "preempted_unknown"

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job, with a real training: several nodes, a notice on one, one save step on all, exit 42
+on all, and a restart that ends with the weights of a run that nobody disturbed."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from harness import is_blocked, marked, wait_until
+from nodes import Nodes, free_port
+from training import Training
+
+CHARLM = os.environ["CHARLM"]
+PREEMPTED = NODE_LOST = 42
+TERM, KILL, STOP, CONT = signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
+WORLD = 4
+STEPS = 40
+MODEL = ["--steps", STEPS, "--hidden", "16", "--batch", "4", "--context", "6", "--log-every", "1"]
+
+
+@pytest.fixture(scope="module")
+def digest(tmp_path_factory):
+    """The weights of the same training without pchrun."""
+    root = f"127.0.0.1:{free_port()}"
+    argv = [str(a) for a in [CHARLM, *MODEL, "--dir", tmp_path_factory.mktemp("plain"), "--root",
+                             root]]
+    ranks = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(WORLD)})
+             for rank in range(WORLD)]
+    told = [rank.communicate(timeout=30)[0] for rank in ranks]
+    return re.search("^digest (.*)$", told[0], re.M)[1]
+
+
+class Attempt:
+    """One start of the job on all its nodes. Each rank sleeps `pace` ms in a step, and rank r
+    `skew` * r more; local: every node has a checkpoint directory of its own."""
+
+    def __init__(self, world, nnodes=WORLD, options=(), pace=2, skew=1, local=False):
+        self.nodes = Nodes(world, nnodes, ["-n", WORLD // nnodes])
+        self.root = f"127.0.0.1:{free_port()}"
+        for node in range(nnodes):
+            directory = world.root / (f"checkpoints{node}" if local else "checkpoints")
+            own = ["--checkpoint-dir", directory, *(["--checkpoint-shared=false"] if local else [])]
+            self.nodes.jobs[node] = self.nodes.launch(
+                node, CHARLM, *MODEL, "--dir", directory, "--root", self.root, "--step-time", pace,
+                "--skew", skew, *options, options=own)
+        self.log = self.nodes.jobs[0]
+
+    def wait_step(self, step):
+        """Rank 0 has finished it."""
+        wait_until(lambda: f"\nstep {step} " in self.log.out or self.log.process.poll() is not None,
+                   f"step {step}")
+        assert f"\nstep {step} " in self.log.out, self.said()
+
+    def said(self):
+        return "".join(job.out + job.err for job in self.nodes.jobs.values())
+
+    def notice(self, *victims):
+        for victim in victims:
+            os.kill(self.nodes.jobs[victim].pid, TERM)
+
+    def preempted(self):
+        """Every node ends with 42, and all tell of one save step; returns it."""
+        assert self.nodes.finish() == PREEMPTED, self.said()
+        assert self.nodes.agreed()["outcome"] == "preempted"
+        reports = [self.nodes.report(node) for node in self.nodes.jobs]
+        steps = {(r["round"]["save_step"], r["commit"]["step"], r["steps"]["last"]) for r in reports}
+        assert len(steps) == 1, steps
+        (save_step, commit, last), = steps
+        assert save_step == commit == last
+        assert all(rank["saved_step"] == save_step for r in reports for rank in r["ranks"])
+        assert sum(len(r["ranks"]) for r in reports) == WORLD
+        saved = re.findall(r"^charlm\[(\d)\]: saved step (\d+) in", self.said(), re.M)
+        assert sorted(saved) == [(str(rank), str(save_step)) for rank in range(WORLD)]
+        return save_step
+
+    def completed(self, resumed):
+        """Every node ends with 0; returns the digest."""
+        assert self.nodes.finish() == 0, self.said()
+        assert self.nodes.agreed()["outcome"] == "completed"
+        assert f"from step {resumed} to {STEPS}\n" in self.log.out
+        assert all(self.nodes.report(node)["steps"]["resumed"] == resumed
+                   for node in self.nodes.jobs)
+        return re.search("^digest (.*)$", self.log.out, re.M)[1]
+
+
+@pytest.fixture
+def attempt(world):
+    return lambda *args, **more: Attempt(world, *args, **more)
+
+
+def preempt_and_resume(attempt, digest, at, victims, **more):
+    """Two attempts: the first is told to leave after step `at`, the second comes to the end."""
+    first = attempt(**more)
+    first.wait_step(at)
+    first.notice(*victims)
+    step = first.preempted()
+    assert at < step < STEPS
+    more.update(pace=0, skew=0)
+    assert attempt(**more).completed(step) == digest
+
+
+# --- ten runs -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("run", range(10))
+def test_preempted_and_resumed(attempt, digest, run):
+    """Four nodes of unequal speeds, and two nodes with two ranks; another node and step each time."""
+    nnodes = 2 if run % 3 == 2 else 4
+    preempt_and_resume(attempt, digest, at=1 + 2 * run, victims=[run % nnodes], nnodes=nnodes,
+                       skew=run % 4)
+
+
+# --- in other ways --------------------------------------------------------------------------------
+
+def test_undisturbed(attempt, digest):
+    """pchrun changes nothing."""
+    assert attempt(pace=0, skew=0).completed(0) == digest
+
+
+@pytest.mark.parametrize("victim", [0, 3])
+def test_saved_in_the_background(attempt, digest, victim):
+    """The step after the save waits for the commit, and all leave at the same one."""
+    preempt_and_resume(attempt, digest, at=5, victims=[victim], options=["--async"])
+
+
+def test_all_nodes_are_told_at_once(attempt, digest):
+    """As a scheduler does it: one notice, whoever was first."""
+    preempt_and_resume(attempt, digest, at=7, victims=range(WORLD))
+
+
+@pytest.mark.parametrize("nnodes, victim", [(4, 1), (2, 0)])
+def test_directories_of_the_nodes_own(attempt, digest, nnodes, victim, world):
+    """Local disks: each node keeps what its ranks saved, and finds it again."""
+    preempt_and_resume(attempt, digest, at=6, victims=[victim], nnodes=nnodes, local=True)
+    for node in range(nnodes):
+        ranks = {path.name.split("rank-")[1] for path in
+                 (world.root / f"checkpoints{node}").glob("step-*")}
+        mine = range(node * WORLD // nnodes, (node + 1) * WORLD // nnodes)
+        assert ranks == {f"{rank}-of-{WORLD}" for rank in mine}
+
+
+def test_preempted_again_and_again(attempt, digest):
+    """Each attempt brings it a little further."""
+    resumed = 0
+    for victim in (2, 0, 3):
+        job = attempt()
+        job.wait_step(resumed + 2)
+        job.notice(victim)
+        step = job.preempted()
+        assert step > resumed
+        resumed = step
+    assert attempt(pace=0, skew=0).completed(resumed) == digest
+
+
+def test_own_saves_and_a_notice(attempt, digest):
+    """The program's periodic saves are committed; the notice's comes on top."""
+    job = attempt(options=["--save-every", "4"])
+    job.nodes.say(0, "commit: step 8 is durable on every rank")
+    job.notice(1)
+    assert job.nodes.finish() == PREEMPTED
+    step = job.nodes.report(0)["commit"]["step"]
+    assert step > 8 and job.nodes.agreed("commit", "outcome")["outcome"] == "preempted"
+    assert attempt(pace=0, skew=0).completed(step) == digest
+
+
+# --- lost nodes -----------------------------------------------------------------------------------
+
+@pytest.mark.killed
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_node_is_killed(attempt, digest, victim, world):
+    """No notice at all: the others end with 42, and the next start has the last commit."""
+    job = attempt(options=["--save-every", "4"])
+    job.nodes.say(0, "commit: step 8 is durable on every rank")
+    os.kill(job.nodes.jobs[victim].pid, KILL)
+    assert job.nodes.jobs[victim].finish() == -KILL
+    others = [node for node in range(WORLD) if node != victim]
+    assert job.nodes.finish(*others) == NODE_LOST, job.said()
+    assert {job.nodes.report(node)["outcome"] for node in others} == {"node_lost"}
+    assert not marked(world.mark)
+    step = max(int(n) for n in re.findall(r"commit: step (\d+) is durable", job.said()))
+    again = attempt(pace=0, skew=0)
+    assert again.nodes.finish() == 0, again.said()
+    resumed = again.nodes.report(0)["steps"]["resumed"]
+    assert resumed in (step, step + 4), "the last commit that was told, or one that came after it"
+    assert again.completed(resumed) == digest
+
+
+# --- at the gate, step by step --------------------------------------------------------------------
+
+@pytest.fixture
+def pair(world):
+    """Two nodes with a rank each, led by hand."""
+    nodes = Nodes(world, 2)
+    jobs = [Training(world, "--cluster-nodes", nodes.entries, "--node-rank", node, *nodes.options,
+                     first=node) for node in range(2)]
+    for job in jobs:
+        job.open()
+    for job in jobs:
+        job.train(3)
+    yield jobs
+    for job in jobs:
+        job.close()
+
+
+def hold_at_the_gate(pair):
+    """Node 1 cannot answer; the rank of node 0 stands at the proposed step."""
+    os.kill(pair[1].job.pid, STOP)
+    pair[0].notice()
+    step = int(pair[0].said(r"round: 1: proposing to save at step (\d+)")[1])
+    client, = pair[0].clients
+    client.train(step - 1)
+    client.tell(f"step {step}")
+    wait_until(lambda: is_blocked(pair[0].pid(0)), "rank 0 to wait")
+    assert client.is_silent()
+    return step
+
+
+def save_both(pair, step):
+    for job in pair:
+        for client in job.clients:
+            client.tell(f"saved {step} {job.path(step, client.rank)}")
+    for job in pair:
+        for client in job.clients:
+            client.expect(f"saved {step} exit")
+        assert job.result() == (PREEMPTED, "preempted", step)
+
+
+def test_a_rank_waits_at_the_gate(pair):
+    """Nobody passes a step that is being agreed on; when all have agreed, it is saved."""
+    step = hold_at_the_gate(pair)
+    os.kill(pair[1].job.pid, CONT)
+    assert pair[0].agreed() == step
+    pair[0].clients[0].expect(f"step {step} save")
+    pair[1].reach(step)
+    save_both(pair, step)
+
+
+def test_another_rank_is_further(pair):
+    """It has passed the proposed step, so a later one is agreed on, and who waited goes on."""
+    step = hold_at_the_gate(pair)
+    pair[1].train(step + 4)
+    os.kill(pair[1].job.pid, CONT)
+    final = pair[0].agreed()
+    assert final > step + 4
+    first, = pair[0].clients
+    first.expect(f"step {step} continue")
+    first.step = step
+    for job in pair:
+        job.reach(final)
+    save_both(pair, final)
+
+
+def test_a_rank_dies_at_the_gate(pair):
+    """The round is called off, nothing is committed, and no node waits for ever."""
+    hold_at_the_gate(pair)
+    pair[0].kill(0)
+    os.kill(pair[1].job.pid, CONT)
+    for job in pair:
+        job.job.finish()
+        assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+        assert "ended with signal 9" in job.report()["why"]
