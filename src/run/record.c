@@ -408,8 +408,18 @@ static void write_commits(struct record *record, uint64_t tag, int64_t without)
 
 void record_commit(struct record *record, uint64_t step)
 {
+    uint64_t last = record_resume_step(record);
+    struct err err;
     if (!record->dir) {
         answer(record, EV_COMMITTED, step, NULL);
+        return;
+    }
+    if (step <= last) {
+        err_set(&err, ERR_USAGE, 0,
+                "step %" PRIu64 " does not lie above the last commit, step %" PRIu64
+                "; has the training gone back?",
+                step, last);
+        answer(record, EV_COMMITTED, step, &err);
         return;
     }
     make_room(record, record->keep);

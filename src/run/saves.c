@@ -140,6 +140,8 @@ static void write_path(struct writer *w, const char *path)
 void saves_write(const struct saves *saves, struct writer *w, uint64_t newest)
 {
     writer_list(w, "saves");
+    if (newest < saves->committed)
+        newest = saves->committed;
     for (int i = 0; i < saves->n && saves->steps[i].step <= newest; i++) {
         writer_object(w, NULL);
         writer_int(w, "step", (int64_t)saves->steps[i].step);

@@ -47,7 +47,7 @@ const char *saves_path(const struct saves_step *step, int rank, bool *ret_known)
 const char *saves_any_path(const struct saves_step *step);
 
 /* As the list "saves" of the object that is being written, without the steps newer than `newest`
- * that are still being saved. */
+ * (and than the committed one) that are still being saved. */
 void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);
 /* Adds what saves_write() wrote. False: it is not of that form, or memory is short. */
 MUST_CHECK bool saves_read(struct saves *saves, const char *name, const struct json *object,
