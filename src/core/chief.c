@@ -150,10 +150,14 @@ static struct peer *of_conn(struct chief *chief, int conn)
     return NULL;
 }
 
-/* Steps per time, smoothed, for guessing where a node stands by now. */
+/* Steps per time, smoothed, for guessing where a node stands by now. Not every STATUS comes with
+ * steps that were read for it, so the time is that between two changes. */
 static void note_rate(struct chief *chief, struct peer *peer, uint64_t highest)
 {
-    int64_t took = chief->out->now - peer->status_at;
+    int64_t took = chief->out->now - peer->moved_at;
+    if (highest == peer->status.highest)
+        return;
+    peer->moved_at = chief->out->now;
     /* Only between steps that were trained: attaching with the step of a checkpoint is no pace. */
     if (!peer->status.stepped || took < NS_PER_MS * 10 || highest < peer->status.highest)
         return;
@@ -371,18 +375,38 @@ void chief_end(struct chief *chief, const struct chief_end *end)
             verdict_name(outcome), chief->order.why);
 }
 
-static void end_by_fault(struct chief *chief)
+static int64_t fault_at(const struct peer *peer)
 {
-    struct peer *first = NULL;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        struct peer *peer = &chief->peers[i];
-        int64_t at = peer->status_at - peer->status.fault_ago_ns;
-        if (peer_is(peer, FACT_FAULT) &&
-            (!first || at < first->status_at - first->status.fault_ago_ns))
+    return peer->status_at - peer->status.fault_ago_ns;
+}
+
+/* NULL: nothing has failed. */
+static const struct peer *first_fault(const struct chief *chief)
+{
+    const struct peer *first = NULL;
+    for (int i = 0; any_is(chief, FACT_FAULT) && i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer_is(peer, FACT_FAULT) && (!first || fault_at(peer) < fault_at(first)))
             first = peer;
     }
-    if (!first)
-        return;
+    return first;
+}
+
+/* What fails when a node has gone fails because of that. Whether it has gone, and not only its
+ * connection, is known when it may no longer come back. */
+static bool may_follow_from_loss(const struct chief *chief, const struct peer *fault)
+{
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer != fault && peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
+            peer->down_at <= fault_at(fault))
+            return true;
+    }
+    return false;
+}
+
+static void end_by_fault(struct chief *chief, const struct peer *first)
+{
     const struct peer_status *s = &first->status;
     char why[192] = "";
     str_addf(why, sizeof why, "node %d: ", chief_rank_of(chief, first));
@@ -446,8 +470,9 @@ static void decide_finished(struct chief *chief)
 
 static void decide_running(struct chief *chief)
 {
-    if (any_is(chief, FACT_FAULT)) {
-        end_by_fault(chief);
+    const struct peer *fault = first_fault(chief);
+    if (fault && !may_follow_from_loss(chief, fault)) {
+        end_by_fault(chief, fault);
         return;
     }
     if (losses_matter(chief)) {

@@ -54,9 +54,9 @@ struct peer {
     uint64_t commit_step;
     struct peer_stamp stamp; /* of the newest STATUS */
     struct peer_status status;
-    int64_t status_at;
-    int64_t notice_deadline; /* CLOCK_NEVER: none */
-    double rate;             /* steps per nanosecond */
+    int64_t status_at, moved_at; /* moved: when its highest step changed last */
+    int64_t notice_deadline;     /* CLOCK_NEVER: none */
+    double rate;                 /* steps per nanosecond */
     char lost_why[96];
 };
 

@@ -54,7 +54,7 @@ static uint64_t highest_expected(const struct chief *chief)
     uint64_t highest = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
-        int64_t ahead = chief->out->now - peer->status_at + (int64_t)peer->status.rtt_ns;
+        int64_t ahead = chief->out->now - peer->moved_at + (int64_t)peer->status.rtt_ns;
         double steps = peer->rate * (double)clock_min(ahead, NS_PER_S);
         uint64_t expected = peer->status.highest + (uint64_t)(steps > 0 ? steps : 0);
         if (expected > highest)

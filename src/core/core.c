@@ -184,7 +184,7 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->generation = node->uplink.generation;
     ret->commit_step = node->commit_step;
     ret->commit_at = node->commit_at;
-    ret->resumed_step = core->params.resume_step;
+    ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_highest(&node->ranks);
     str_copy(ret->why, sizeof ret->why, node->why);
     report_round(core, ret);

@@ -21,7 +21,7 @@ void node_init(struct node *node, const struct core_params *params, struct out *
     node->is_tree_empty = true;
     node->leave_at = node->end_deadline = CLOCK_NEVER;
     node->notice.deadline = CLOCK_NEVER;
-    node->commit_step = params->resume_step;
+    node->commit_step = node->resumed_step = params->resume_step;
     ranks_init(&node->ranks, params->expected_procs);
     round_init(&node->round, &node->ranks, out);
     uplink_init(&node->uplink, out);
@@ -333,8 +333,8 @@ void node_message(struct node *node, const struct peermsg *msg)
             out_log(node->out, LOG_INFO, "join", "%s as node %d of %d",
                     node->state == NODE_WAITING ? "joined" : "back", node->params->node_rank,
                     node->params->nnodes);
-        if (msg->welcome.resume_step && node->state == NODE_WAITING)
-            node->commit_step = msg->welcome.resume_step;
+        if (node->state == NODE_WAITING) /* whatever our own record says: one step for all */
+            node->commit_step = node->resumed_step = msg->welcome.resume_step;
         node->has_roster = false;
         node->is_dirty = true;
         break;

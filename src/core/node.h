@@ -65,7 +65,7 @@ struct node {
         int node_rank;
         int64_t deadline;
     } notice;
-    uint64_t commit_step;
+    uint64_t commit_step, resumed_step;
     int64_t commit_at;
     /* the end */
     enum outcome outcome;

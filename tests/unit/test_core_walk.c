@@ -596,6 +596,29 @@ Test(core_walk, two_nodes_save_one_step_and_leave_together)
     end_two();
 }
 
+/* What comes between two readings of the steps says nothing about the pace. */
+Test(core_walk, the_save_step_is_near)
+{
+    unsigned long long step = 0;
+    begin_two();
+    for (uint64_t second = 1; second <= 4; second++) {
+        now += 980 * MS;
+        says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = second});
+        now += 20 * MS;
+        steps[0] = 60 * second;
+        feed(&walks[0], (struct event){.type = EV_TIMER});
+        steps_are_read(&walks[0]);
+    }
+    walks[0].acts[0] = '\0';
+    now += 30 * MS;
+    signalled(&walks[1], SIGTERM);
+    steps_are_read(&walks[1]);
+    deliver();
+    cr_assert_eq(sscanf(walks[0].acts, "read; gate %llu", &step), 1, "%s", walks[0].acts);
+    cr_assert(step > 240 && step <= 300, "%llu is more than a second away", step);
+    end_two();
+}
+
 Test(core_walk, a_notice_on_a_node_that_has_finished_reaches_the_others)
 {
     begin_two();
