@@ -474,7 +474,7 @@ def test_a_step_that_no_training_reaches(training, harm):
     job.train(3)
     job.clients[1].ask(harm, ".*")
     job.notice()
-    job.job.finish()
+    job.said("round: 1: called off")
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
     assert "rank 1" in job.report()["why"] and "its page was overwritten" in job.report()["why"]
 

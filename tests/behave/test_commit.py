@@ -91,6 +91,25 @@ def test_what_was_not_committed_is_not_offered(training):
     assert job.result() == (0, "completed", 5)
 
 
+def test_a_program_that_goes_back_to_an_older_state(training):
+    """A loss that explodes: it loads an earlier checkpoint by itself. Which of the two states it
+    wants at a restart we cannot know: the commit stands until its step is passed."""
+    job = training()
+    job.open()
+    job.train(10)
+    job.saved(10, "continue")
+    job.clients[0].step = 3
+    job.train(5)
+    step = job.preempt()
+    assert step < 10
+    assert job.result() == (PREEMPTED, "preempted_unsaved", 10)
+    assert f"step {step} does not lie above the last commit, step 10" in job.report()["why"]
+    job = training()
+    assert job.open(10) == [job.path(10, 0)]
+    job.done()
+    assert job.result() == (0, "completed", 10)
+
+
 def test_another_job_does_not_take_the_record(training, world):
     """Two jobs in one directory would resume from each other's checkpoints."""
     job = training("--job", "one")
