@@ -158,10 +158,11 @@ show_logs()
     done
 }
 
-# wait_nodes NAME CODE: all nodes end with CODE before the deadline.
+# wait_nodes NAME CODE: all nodes end with CODE before the deadline; sets codes.
 wait_nodes()
 {
-    local name=$1 want=$2 i code end=$((SECONDS + deadline_s)) codes=()
+    local name=$1 want=$2 i code end=$((SECONDS + deadline_s))
+    codes=()
     while kill -0 "${pids[@]}" 2>/dev/null && ((SECONDS < end)); do
         sleep 0.1
     done
@@ -181,7 +182,11 @@ wait_nodes()
             fail "node $i has ended with ${codes[i]}, not $want (all: ${codes[*]})"
         fi
     done
-    echo "exit codes: ${codes[*]}"
+}
+
+show_codes()
+{
+    echo "exit codes of nodes 0 to $((${#codes[@]} - 1)): ${codes[*]}"
 }
 
 # wait_step NAME STEP: until the training has finished STEP.
@@ -203,10 +208,33 @@ digest_of()
     sed -n 's/^digest //p' "$work/$1.node-0.log"
 }
 
-# What all nodes said, in the order of time, from the notice on.
+# The step that was committed last.
+committed()
+{
+    sed -n 's/.* commit: step \([0-9]*\) .*/\1/p' "$work/$1.node-0.log" | tail -1
+}
+
+# What the pchrun of all nodes said, in the order of time, from the notice on. The program's lines
+# have no time; those about the agreed save belong before its commit.
 timeline()
 {
-    sort -s -k2,2 <(grep -h '^pchrun\[' "$work/$1".node-*.log) | sed -n '/ notice: /,$p'
+    local saves
+    saves=$(grep -h "^charlm.* saved step $(committed "$1") " "$work/$1".node-*.log)
+    sort -s -k2,2 <(grep -h '^pchrun\[' "$work/$1".node-*.log) | sed -n '/ notice: /,$p' |
+        while IFS= read -r line; do
+            [[ $line == *' commit: '* ]] && echo "$saves"
+            echo "$line"
+        done
+}
+
+# The command of one node, as one would type it.
+show_command()
+{
+    cat <<TEXT
+Each node runs (the last one with --node-rank $((${#nodes[@]} - 1))):
+  pchrun --cluster-nodes $(IFS=,; echo "${nodes[*]}") --node-rank 0 --checkpoint-dir DIR -- \\
+    charlm --dir DIR --root 127.0.0.1:PORT --steps $steps --save-every 100
+TEXT
 }
 
 # Processes of the job that are still there.
@@ -225,36 +253,42 @@ main()
     say "2. Build"
     build
 
-    say "3. The job, ${#nodes[@]} nodes, undisturbed: $steps steps of a character model on a licence text"
+    say "3. A training on ${#nodes[@]} nodes, undisturbed: a character model learns a licence text"
+    show_command
     start_nodes whole "$work/whole"
     wait_nodes whole 0
+    show_codes
     grep '^step .*00 ' "$work/whole.node-0.log"
     expected=$(digest_of whole)
-    echo "weights: $expected"
+    echo "weights at the end: $expected"
 
-    say "4. The same job again, its nodes unequally fast; after step $notice_at node $victim gets a SIGTERM"
+    say "4. The same again, with nodes of unequal speed; after step $notice_at node $victim gets a SIGTERM"
     start_nodes first "$work/run" --step-time 10 --skew 2
     wait_step first $notice_at
     kill -TERM "${pids[victim]}"
     wait_nodes first 42
     timeline first
-    ls "$work/run"
+    show_codes
 
-    say "5. Started again, as a scheduler would on exit code 42"
+    say "5. Started again, as a scheduler does on exit code 42"
     start_nodes second "$work/run"
     wait_nodes second 0
+    show_codes
     grep '^charlm: ' "$work/second.node-0.log"
+    grep "^step $steps " "$work/second.node-0.log"
     step=$(sed -n 's/.*from step \([0-9]*\) to .*/\1/p' "$work/second.node-0.log")
-    ((${step:-0} >= notice_at)) || fail "it began at step $step; step $notice_at had been finished"
+    [[ $step == "$(committed first)" ]] ||
+        fail "it began at step $step; step $(committed first) had been committed"
+    ((step > notice_at && step < steps)) || fail "step $step is not one of the middle"
     got=$(digest_of second)
-    echo "weights: $got"
+    echo "weights at the end: $got"
 
     say "6. Result"
     [[ -z $(leftovers) ]] || fail "processes are left: $(leftovers)"
     [[ -n $got && $got == "$expected" ]] ||
         fail "the weights differ: $expected undisturbed, $got preempted and resumed"
-    echo "Preempted at step $step on ${#nodes[@]} nodes and resumed there; the weights are the same to" \
-        "the bit: $got"
+    echo "Preempted after step $step on all ${#nodes[@]} nodes, and resumed there: the weights are the" \
+        "same, to the bit."
 }
 
 while (($# > 0)); do
