@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FAULT_PAUSE_NS (200 * NS_PER_MS)
+
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
                 struct out *out)
 {
@@ -392,14 +394,26 @@ static const struct peer *first_fault(const struct chief *chief)
     return first;
 }
 
+/* Until when it is not known what a fault comes from: a node that goes is missed by the processes
+ * of the others before we see its connection closed. */
+static int64_t fault_due_at(const struct chief *chief, const struct peer *fault)
+{
+    uint8_t kind = fault->status.fault;
+    bool may_follow = kind == FAULT_EXIT || kind == FAULT_SIGNAL;
+    return chief->params->nnodes > 1 && may_follow ? fault_at(fault) + FAULT_PAUSE_NS
+                                                   : fault_at(fault);
+}
+
 /* What fails when a node has gone fails because of that. Whether it has gone, and not only its
  * connection, is known when it may no longer come back. */
 static bool may_follow_from_loss(const struct chief *chief, const struct peer *fault)
 {
+    if (chief->out->now < fault_due_at(chief, fault))
+        return true;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         if (peer != fault && peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
-            peer->down_at <= fault_at(fault))
+            peer->down_at <= fault_due_at(chief, fault))
             return true;
     }
     return false;
@@ -515,6 +529,9 @@ int64_t chief_wake_at(const struct chief *chief)
         wake = clock_min(wake, chief->started_at + chief->params->join_timeout_ns);
     if (chief->writing != COMMIT_ROUND)
         wake = clock_min(wake, chief_abort_at(chief));
+    const struct peer *fault = first_fault(chief);
+    if (fault && fault_due_at(chief, fault) > chief->out->now)
+        wake = clock_min(wake, fault_due_at(chief, fault));
     return clock_min(wake, chief_round_wake_at(chief));
 }
 

@@ -270,7 +270,8 @@ def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training,
         job.saved(step, "continue")
         job.said(f"step {step} was not committed")
     os.kill(job.job.pid, signal.SIGKILL)
-    assert job.finish() == -signal.SIGKILL
+    assert job.job.finish() == -signal.SIGKILL
+    wait_until(lambda: not marked(world.mark), "the end of all")
     commit.rmdir()
     commit.write_bytes(whole)
     job = training("--checkpoint-keep-records", "1")
