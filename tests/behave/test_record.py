@@ -68,7 +68,7 @@ class Run:
         self.inputs = []
 
     def complete(self):
-        return complete([self])
+        return complete([self])[0]
 
 
 class Records:
