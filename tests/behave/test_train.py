@@ -293,3 +293,20 @@ def test_one_node_has_lost_its_records(world):
         for job in jobs:
             assert job.result()[:2] == (0, "completed")
     jobs[0].said("node 1 knows of a commit at step 3, node 0 only of step 0")
+
+
+def test_an_own_save_that_fails_on_another_node(pair):
+    """Who has saved does not wait for a commit that cannot be; and the next save can be one."""
+    (first,), (second,) = (job.clients for job in pair)
+    first.tell(f"saved 3 {pair[0].path(3, 0)}")
+    second.ask("failed 3 the shelf is full", "failed 3")
+    first.expect("saved 3 continue")
+    for job in pair:
+        job.train(6)
+        job.clients[0].tell(f"saved 6 {job.path(6, job.clients[0].rank)}")
+    for job in pair:
+        job.clients[0].expect("saved 6 continue")
+        job.done()
+        job.clients[0].end_input()
+    for job in pair:
+        assert job.result() == (0, "completed", 6)
