@@ -35,7 +35,8 @@ static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
         return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
     strrchr(dir, '/')[dir[0] == '/' && !strchr(dir + 1, '/')] = '\0';
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT && mkdir(dir, 0777) == 0)
+    /* Another writer, of ours or of another node, may make it at the same time. */
+    if (fd < 0 && errno == ENOENT && (mkdir(dir, 0777) == 0 || errno == EEXIST))
         fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot open the directory '%s', or make it", dir);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define RECORD_SCHEMA 1
 #define RECORD_MAX    STATEFILE_MAX
 #define WRITE_WAIT_NS (10 * NS_PER_S)
 
@@ -48,6 +49,13 @@ static struct json *read_file(const struct record *record, const char *path, str
                 "%s belongs to job \"%s\"; this is \"%s\" (give each job a checkpoint.dir or "
                 "state_dir of its own)",
                 path, job ? job : "?", record->job);
+        json_free(root);
+        root = NULL;
+    }
+    int64_t schema = 0;
+    if (root && (!json_int(json_find(root, "schema"), &schema) || schema != RECORD_SCHEMA)) {
+        err_set(err, ERR_USAGE, 0, "%s is of schema %" PRId64 "; this pchrun writes and reads %d",
+                path, schema, RECORD_SCHEMA);
         json_free(root);
         root = NULL;
     }
@@ -317,7 +325,7 @@ static void begin(struct writer *w, const struct record *record)
 {
     writer_init(w, RECORD_MAX, WRITER_PRETTY);
     writer_object(w, NULL);
-    writer_int(w, "schema", 1);
+    writer_int(w, "schema", RECORD_SCHEMA);
     writer_text(w, "job", record->job);
 }
 

@@ -300,6 +300,8 @@ def test_a_directory_that_cannot_be_made(records):
 # --- damage ---------------------------------------------------------------------------------------
 
 DAMAGE = {
+    "a later schema": ("commit.json", b'{"schema": 99, "job": "pchrun", "attempt": 1,'
+                                      b' "attempts_without_commit": 0, "commits": []}'),
     "empty": ("commit.json", b""), "cut": ("commit.json", b'{"job": "pchrun", "attempt": 1,'),
     "no JSON": ("commit.json", bytes(range(256))), "no record": ("commit.json", b"{}"),
     "another job's": ("commit.json", b'{"job": "other"}'),

@@ -50,9 +50,10 @@ static void put(const char *name, const char *text)
     "{\"schema\": 1, \"job\": \"job\", \"attempt\": " attempt \
     ", \"attempts_without_commit\": " without ", \"commits\": [" list "]}"
 #define COMMIT(step, attempt) "{\"step\": " step ", \"attempt\": " attempt ", \"at_ns\": 5}"
-#define RANKS(attempt, list)  "{\"job\": \"job\", \"attempt\": " attempt ", \"saves\": [" list "]}"
-#define SAVE(step, list)      "{\"step\": " step ", \"ranks\": [" list "]}"
-#define RANK(rank, path)      "{\"rank\": " rank ", \"path\": " path "}"
+#define RANKS(attempt, list) \
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": " attempt ", \"saves\": [" list "]}"
+#define SAVE(step, list) "{\"step\": " step ", \"ranks\": [" list "]}"
+#define RANK(rank, path) "{\"rank\": " rank ", \"path\": " path "}"
 
 static void start(void)
 {
@@ -179,10 +180,10 @@ Test(record, more_records_than_are_kept_are_no_harm)
     for (int i = 1; i <= 100; i++)
         str_addf(list, sizeof list, "%s{\"step\": %d, \"attempt\": 1, \"at_ns\": 0}",
                  i > 1 ? "," : "", i);
-    snprintf(
-        text, sizeof text,
-        "{\"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, \"commits\": [%s]}",
-        list);
+    snprintf(text, sizeof text,
+             "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, "
+             "\"commits\": [%s]}",
+             list);
     put("commit.json", text);
     start();
     cr_expect_eq(record_resume_step(&record), 100);
@@ -205,11 +206,12 @@ static const char *const commits_bad[] = {
     "{",
     "\x80\xff",
     "[]",
-    "{\"job\": \"job\"}",
-    "{\"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0}",
-    "{\"job\": \"job\", \"attempt\": 1, \"commits\": []}",
-    "{\"job\": \"job\", \"attempts_without_commit\": 0, \"commits\": []}",
-    "{\"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, \"commits\": {}}",
+    "{\"schema\": 1, \"job\": \"job\"}",
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0}",
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"commits\": []}",
+    "{\"schema\": 1, \"job\": \"job\", \"attempts_without_commit\": 0, \"commits\": []}",
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, "
+    "\"commits\": {}}",
     COMMITS("1", "0", "3"),
     COMMITS("1", "0", "{}"),
     COMMITS("1", "0", COMMIT("0", "1")),
@@ -236,9 +238,9 @@ Test(record, a_damaged_record_of_our_ranks_is_refused)
 {
     static const char *const bad[] = {
         "",
-        "{\"job\": \"job\"}",
-        "{\"job\": \"job\", \"saves\": []}",
-        "{\"job\": \"job\", \"attempt\": 1}",
+        "{\"schema\": 1, \"job\": \"job\"}",
+        "{\"schema\": 1, \"job\": \"job\", \"saves\": []}",
+        "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1}",
         RANKS("-1", ""),
         RANKS("1", "7"),
         RANKS("1", SAVE("10", "7")),
@@ -262,7 +264,7 @@ Test(record, another_node_s_damaged_record_is_passed_over)
 Test(record, another_job_s_record_is_refused)
 {
     static const char text[] =
-        "{\"job\": \"other\", \"attempt\": 1, \"attempts_without_commit\": 0, "
+        "{\"schema\": 1, \"job\": \"other\", \"attempt\": 1, \"attempts_without_commit\": 0, "
         "\"commits\": [], \"saves\": []}";
     expect_refused("commit.json", text, "\"other\"");
     put("commit.json", COMMITS("1", "0", ""));

@@ -187,6 +187,36 @@ Test(statefile, says_which_directory_is_missing)
     statefile_free(&deep);
 }
 
+/* Two files in one directory that is not there yet: whoever comes second finds it made. */
+Test(statefile, writers_may_make_one_directory_together)
+{
+    enum { TRIES = 30 };
+    struct statefile other;
+    struct err err;
+    char place[160], first[200], second[200];
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(place, sizeof place, "%s/fresh.%d", dir, i);
+        snprintf(first, sizeof first, "%s/a.json", place);
+        snprintf(second, sizeof second, "%s/b.json", place);
+        statefile_free(&file);
+        cr_assert(statefile_init(&file, first, &reap, &err));
+        cr_assert(statefile_init(&other, second, &reap, &err));
+        statefile_on_written(&file, on_written, NULL);
+        statefile_on_written(&other, on_written, NULL);
+        put(1, "a");
+        cr_assert(statefile_write(&other, 2, "b", 1, &err), "%s", err.text);
+        settle();
+        while (statefile_is_busy(&other)) {
+            siginfo_t info;
+            cr_assert_eq(waitid(P_PID, (id_t)other.writer.pid, &info, WEXITED | WNOWAIT), 0);
+            reap_all(&reap);
+        }
+        cr_assert_not(told.failed, "%s", told.err.text);
+        statefile_free(&other);
+    }
+    cr_assert_eq(told.count, 2 * TRIES);
+}
+
 Test(statefile, a_writer_that_hangs_is_given_up)
 {
     put(1, "one");
