@@ -11,16 +11,11 @@ _Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
 
 /* --- from the processes --- */
 
-static void post(struct attach *attach, enum event_type type, const struct event *proc)
-{
-    struct event event = *proc;
-    event.type = type;
-    loop_post(attach->loop, &event);
-}
-
 static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
 {
-    post(ctx, EV_PROC_ATTACHED, &(struct event){.proc = {.slot = slot, .pid = pid, .msg = msg}});
+    struct attach *attach = ctx;
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_ATTACHED,
+                                            .proc = {.slot = slot, .pid = pid, .msg = msg}});
 }
 
 static int rank_of(const struct attach *attach, int slot)
@@ -33,17 +28,28 @@ static int rank_of(const struct attach *attach, int slot)
     return -1;
 }
 
+/* What was saved where is noted before the core hears of it: it may ask for the record at once. */
+static void note_save(struct attach *attach, int slot, const struct procmsg *msg)
+{
+    int rank = rank_of(attach, slot);
+    if (rank >= 0)
+        record_saved(attach->record, rank, msg->step, msg->path);
+}
+
 static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
 {
     struct attach *attach = ctx;
-    if (msg->type == PROCMSG_SAVED && rank_of(attach, slot) >= 0)
-        record_saved(attach->record, rank_of(attach, slot), msg->step, msg->path);
-    post(ctx, EV_PROC_MESSAGE, &(struct event){.proc = {.slot = slot, .pid = pid, .msg = msg}});
+    if (msg->type == PROCMSG_SAVED)
+        note_save(attach, slot, msg);
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_MESSAGE,
+                                            .proc = {.slot = slot, .pid = pid, .msg = msg}});
 }
 
 static void on_gone(void *ctx, int slot, int pid, uint64_t step)
 {
-    post(ctx, EV_PROC_GONE, &(struct event){.proc = {.slot = slot, .pid = pid, .step = step}});
+    struct attach *attach = ctx;
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_GONE,
+                                            .proc = {.slot = slot, .pid = pid, .step = step}});
 }
 
 static void sweep(const void *what)
