@@ -292,6 +292,25 @@ class Terminal:
 
 # --- file events ---------------------------------------------------------------------------------
 
+PROMPT = "READY> "
+
+
+def interactive_shell(world, *words):
+    """A shell that waits at its prompt; ends it when the test has ended. For `yield from`."""
+    shell = world.terminal(*words, env={"PS1": PROMPT, "HISTFILE": ""})
+    shell.expect(PROMPT)
+    yield shell
+    if shell.job.process.poll() is None:
+        shell.type("exit 0\n")
+        shell.finish()
+
+
+def shell_command(world, *verbs, options=()):
+    """What to type into a shell to run an actor under pchrun."""
+    words = [world.pchrun, *options, "--", world.actor, *verbs]
+    return " ".join(f"'{word}'" for word in words)
+
+
 class Watch:
     """inotify on one directory: what happened to the names in it, in order."""
 

@@ -7,27 +7,16 @@ import signal
 
 import pytest
 
-from harness import is_alive, stat_fields, state_of, wait_until
+from harness import (PROMPT, interactive_shell, is_alive, shell_command, stat_fields, state_of,
+                     wait_until)
 
 CTRL_C, CTRL_Z = "\x03", "\x1a"
-PROMPT = "READY> "
 
 
 @pytest.fixture
 def shell(world):
     """An interactive shell that waits at its prompt."""
-    shell = world.terminal("bash", "--norc", "--noprofile", "-i",
-                           env={"PS1": PROMPT, "HISTFILE": ""})
-    shell.expect(PROMPT)
-    yield shell
-    if shell.job.process.poll() is None:
-        shell.type("exit 0\n")
-        shell.finish()
-
-
-def command(world, *verbs, options=()):
-    words = [world.pchrun, *options, "--", world.actor, *verbs]
-    return " ".join(f"'{word}'" for word in words)
+    yield from interactive_shell(world, "bash", "--norc", "--noprofile", "-i")
 
 
 def stop_and_go_on(shell, pids):
@@ -41,7 +30,7 @@ def stop_and_go_on(shell, pids):
 def test_line_28_a_script_in_front(world, shell):
     """`sh -c 'pchrun …'`: the script has the foreground and is stopped by the key itself; the program
     is stopped by us, and one Ctrl-C afterwards is one signal."""
-    line = command(world, "record", "INT", "say", "ready", "until", "INT", "exit", "3")
+    line = shell_command(world, "record", "INT", "say", "ready", "until", "INT", "exit", "3")
     shell.type(f'sh -c "{line}; exit \\$?"\n')
     actor = world.events.wait("ready")["pid"]
     for _ in range(2):
@@ -53,7 +42,7 @@ def test_line_28_a_script_in_front(world, shell):
 
 def test_line_28_several_programs_stop_together(world, shell):
     """None of them can have the foreground for all."""
-    shell.type(command(world, "record", "INT", "say", "ready", "until", "INT", "exit", "0",
+    shell.type(shell_command(world, "record", "INT", "say", "ready", "until", "INT", "exit", "0",
                        options=["-n", "3"]) + "\n")
     world.events.wait("ready", count=3)
     pids = [event["pid"] for event in world.events.all("ready")]
@@ -81,7 +70,7 @@ def test_line_10_the_reader_of_a_pipeline_keeps_the_terminal(world, shell):
 def test_line_28_a_pipeline_stops_as_a_whole(world, shell):
     """The program has borrowed the terminal, so Ctrl-Z reaches it alone: the rest of the pipeline has
     to be stopped by us, or the shell gives no prompt."""
-    shell.type(command(world, "say", "ready", "read", "exit", "0") + " | cat\n")
+    shell.type(shell_command(world, "say", "ready", "read", "exit", "0") + " | cat\n")
     actor = world.events.wait("ready")["pid"]
     wait_until(lambda: shell.foreground() == int(stat_fields(actor)[2]), "the loan")
     stop_and_go_on(shell, [actor])
@@ -92,7 +81,7 @@ def test_line_28_a_pipeline_stops_as_a_whole(world, shell):
 
 def test_line_27_a_key_can_be_a_notice(world, shell):
     """signals.INT is "preempt": then Ctrl-C has to come to us, and the program is told once."""
-    shell.type(command(world, "record", "all", "say", "ready", "until", "INT", "exit", "0",
+    shell.type(shell_command(world, "record", "all", "say", "ready", "until", "INT", "exit", "0",
                        options=["--signals", "INT=preempt"]) + "\n")
     world.events.wait("ready")
     shell.type(CTRL_C)
@@ -105,7 +94,7 @@ def test_line_27_a_key_can_be_a_notice(world, shell):
 def test_line_28_a_stop_by_hand_does_not_stop_the_supervisor(world, shell):
     """Somebody stops a background program to look at it, and continues it later: who stopped with it
     would not be continued, and would miss the notice meanwhile."""
-    shell.type(command(world, "say", "ready", "pause") + " &\n")
+    shell.type(shell_command(world, "say", "ready", "pause") + " &\n")
     actor = world.events.wait("ready")["pid"]
     pchrun = int(stat_fields(actor)[1])
     os.kill(actor, signal.SIGSTOP)

@@ -11,28 +11,17 @@ import signal
 
 import pytest
 
-from harness import (children_of, is_alive, is_pending, marked, state_of, stat_fields, wait_until)
+from harness import (PROMPT, children_of, interactive_shell, is_alive, is_pending, marked,
+                     shell_command, state_of, stat_fields, wait_until)
 
 CTRL_C, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x1a", "\x1c"
 SHELLS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "dash": ["dash", "-i"]}
-PROMPT = "READY> "
 
 
 @pytest.fixture(params=SHELLS)
 def shell(request, world):
     """An interactive shell that waits at its prompt."""
-    shell = world.terminal(*SHELLS[request.param], env={"PS1": PROMPT, "HISTFILE": ""})
-    shell.expect(PROMPT)
-    yield shell
-    if shell.job.process.poll() is None:
-        shell.type("exit 0\n")
-        shell.finish()
-
-
-def command(world, *verbs, options=()):
-    """A command line that runs an actor under pchrun."""
-    words = [world.pchrun, *options, "--", world.actor, *verbs]
-    return " ".join(f"'{word}'" for word in words)
+    yield from interactive_shell(world, *SHELLS[request.param])
 
 
 def living_children(shell):
@@ -71,7 +60,7 @@ def test_line_10_the_program_is_in_the_foreground(world, terminal):
 def test_line_10_the_terminal_is_handed_back(world):
     """A script that reads from the terminal behind us: if the foreground still belongs to the
     program that has ended, its read is stopped or fails."""
-    script = command(world, "exit", "3") + '; code=$?; read line; echo "got $line $code"'
+    script = shell_command(world, "exit", "3") + '; code=$?; read line; echo "got $line $code"'
     pty = world.terminal("sh", "-c", script)
     wait_until(lambda: not [p for p in marked(world.mark) if p != pty.job.pid], "pchrun's end")
     pty.type("hello\n")
@@ -81,7 +70,7 @@ def test_line_10_the_terminal_is_handed_back(world):
 
 def test_line_10_a_script_in_front_of_a_reading_program(world):
     """`sh -c 'pchrun -- program'` on a terminal: the program may read."""
-    line = command(world, "say", "ready", "read", "exit", "3")
+    line = shell_command(world, "say", "ready", "read", "exit", "3")
     pty = world.terminal("sh", "-c", line + "; exit $?")
     world.events.wait("ready")
     pty.type("hello\n")
@@ -92,7 +81,7 @@ def test_line_10_a_script_in_front_of_a_reading_program(world):
 def test_line_10_in_the_background_the_foreground_is_not_taken(world, shell):
     """A wrapper that calls tcsetpgrp without looking takes the terminal from under its user's
     hands (tini.c says so itself)."""
-    shell.type(command(world, "record", "USR1", "say", "ready", "until", "USR1") + " &\n")
+    shell.type(shell_command(world, "record", "USR1", "say", "ready", "until", "USR1") + " &\n")
     actor = world.events.wait("ready")["pid"]
     assert shell.foreground() == int(stat_fields(shell.job.pid)[2])
     shell.type("echo still-$((40 + 2))\n")
@@ -103,7 +92,7 @@ def test_line_10_in_the_background_the_foreground_is_not_taken(world, shell):
 
 def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
     """As without pchrun: SIGTTIN stops it, the shell says so, and fg gives it the terminal."""
-    shell.type(command(world, "say", "ready", "read", "exit", "3") + " &\n")
+    shell.type(shell_command(world, "say", "ready", "read", "exit", "3") + " &\n")
     actor = world.events.wait("ready")["pid"]
     wait_until(lambda: state_of(actor) == "T", "the stop")
     shell.type("fg\n")
@@ -116,7 +105,7 @@ def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
 
 def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
     """`pchrun -- program | less`: both are one job of the shell, and less reads the terminal."""
-    line = command(world, "say", "ready", "pause")
+    line = shell_command(world, "say", "ready", "pause")
     shell.type(line + " | sh -c 'read line </dev/tty; echo got=$line; exec sleep 1000'\n")
     world.events.wait("ready")
     shell.type("hello\n")
@@ -128,7 +117,7 @@ def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
 
 def test_line_10_standard_input_elsewhere(world):
     """`pchrun … </dev/null` on a terminal: Ctrl-C still ends it."""
-    line = command(world, "say", "ready", "pause")
+    line = shell_command(world, "say", "ready", "pause")
     pty = world.terminal("sh", "-c", line + " </dev/null; exit $?")
     world.events.wait("ready")
     pty.type(CTRL_C)
@@ -146,7 +135,7 @@ def test_line_26_one_key_is_one_signal(world, key, name, code, how):
     kernel to the whole group, once forwarded. Programs take the second for "at once"."""
     verbs = ["record", "all", "say", "ready", "until", name, "spin", "100", "say", "asked",
              "until", "USR1", "exit", "5"]
-    line = command(world, *verbs)
+    line = shell_command(world, *verbs)
     if how == "leader":
         pty = world.terminal(world.pchrun, "--", world.actor, *verbs)
     elif how == "script":
@@ -170,7 +159,7 @@ def test_line_26_one_key_is_one_signal(world, key, name, code, how):
 
 def test_line_26_ctrl_c_ends_the_program_with_its_own_code(world, shell):
     """130 for the shell, and the prompt is back."""
-    shell.type(command(world, "say", "ready", "pause") + "\n")
+    shell.type(shell_command(world, "say", "ready", "pause") + "\n")
     world.events.wait("ready")
     shell.type(CTRL_C)
     shell.expect(PROMPT)
@@ -212,7 +201,7 @@ def test_line_27_the_end_of_the_terminal_is_a_hangup(world, terminal):
 # --- line 28: stopping and going on ---------------------------------------------------------------
 
 def start_and_stop(world, shell, *verbs, options=()):
-    shell.type(command(world, "say", "ready", *verbs, options=options) + "\n")
+    shell.type(shell_command(world, "say", "ready", *verbs, options=options) + "\n")
     actor = world.events.wait("ready")["pid"]
     shell.type(CTRL_Z)
     shell.expect(PROMPT)
@@ -274,7 +263,7 @@ def test_line_28_a_stopped_job_can_be_ended(world, shell):
 
 def test_line_28_a_program_that_stops_itself_stops_us(world, shell):
     """vi, more and su stop themselves with SIGSTOP or SIGTSTP; the shell must get its prompt."""
-    shell.type(command(world, "stop", "say", "on", "exit", "4") + "\n")
+    shell.type(shell_command(world, "stop", "say", "on", "exit", "4") + "\n")
     shell.expect(PROMPT)
     shell.type("fg\n")
     world.events.wait("on")
