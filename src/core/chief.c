@@ -399,7 +399,7 @@ static const struct peer *first_fault(const struct chief *chief)
 static int64_t fault_due_at(const struct chief *chief, const struct peer *fault)
 {
     uint8_t kind = fault->status.fault;
-    bool may_follow = kind == FAULT_EXIT || kind == FAULT_SIGNAL;
+    bool may_follow = kind == FAULT_EXIT || kind == FAULT_SIGNAL || kind == FAULT_SILENT;
     return chief->params->nnodes > 1 && may_follow ? fault_at(fault) + FAULT_PAUSE_NS
                                                    : fault_at(fault);
 }

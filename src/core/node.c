@@ -384,6 +384,10 @@ void node_timers(struct node *node)
     if (node->state == NODE_DONE)
         return;
     round_release_own(&node->round, node->out->now - node->params->commit_wait_ns);
+    if (node->settle_at && node->settle_at <= node->out->now) {
+        node->settle_at = 0;
+        node->is_dirty = true;
+    }
     enum uplink_event event = uplink_timers(&node->uplink);
     if (event == UPLINK_LOST || leave_unjoined_at(node) <= node->out->now)
         chief_lost(node);
@@ -399,6 +403,7 @@ int64_t node_wake_at(const struct node *node)
         return CLOCK_NEVER;
     int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
     wake = clock_min(wake, leave_unjoined_at(node));
+    wake = clock_min(wake, node_settles_at(node));
     int64_t since = round_own_since(&node->round);
     if (since != CLOCK_NEVER)
         wake = clock_min(wake, since + node->params->commit_wait_ns);

@@ -48,6 +48,7 @@ struct node {
     bool is_tree_empty;
     bool has_signalled_tree;
     bool has_given_up; /* the ladder ended and something is left */
+    int64_t settle_at; /* the word of whoever is still attached is waited for until then */
     struct ranks ranks;
     struct round round;
     struct grace grace;
@@ -101,6 +102,9 @@ void node_on_child_started(struct node *node, const struct event *event);
 void node_on_child_failed(struct node *node, const struct event *event);
 void node_on_child_exited(struct node *node, const struct event *event);
 void node_on_tree_empty(struct node *node, const struct event *event);
+bool node_commands_have_ended(const struct node *node);
+/* Until when the end is not told since somebody is still attached; CLOCK_NEVER: it may be told. */
+int64_t node_settles_at(const struct node *node);
 /* Is there anything on this node that the job's end waits for? */
 bool node_has_work(const struct node *node);
 /* Ends what commands that have ended left behind, unless that is under way. */
@@ -113,6 +117,9 @@ struct ladder_times node_times(const struct node *node);
 void node_on_proc_attached(struct node *node, const struct event *event);
 void node_on_proc_message(struct node *node, const struct event *event);
 void node_on_proc_gone(struct node *node, const struct event *event);
+/* A success is not believed of who was attached and went without a word: a fault. What ends with
+ * another code tells of itself. */
+void node_judge_silence(struct node *node);
 void node_on_steps(struct node *node, const struct event *event);
 void node_on_prepared(struct node *node, const struct event *event);
 

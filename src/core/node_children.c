@@ -13,10 +13,26 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* How long the end of a connection may come after that of its command. Who is attached for longer
+ * lives elsewhere. */
+#define SETTLE_NS NS_PER_S
+
 bool node_has_work(const struct node *node)
 {
     bool has_leftovers = !node->is_tree_empty && node->params->leftovers == LEFTOVERS_KILL;
     return node->nstarting > 0 || node->nrunning > 0 || has_leftovers;
+}
+
+bool node_commands_have_ended(const struct node *node)
+{
+    return node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
+}
+
+int64_t node_settles_at(const struct node *node)
+{
+    bool settles = node_commands_have_ended(node) && node->ranks.nconnected > 0 &&
+                   node->out->now < node->settle_at;
+    return settles ? node->settle_at : CLOCK_NEVER;
 }
 
 struct ladder_times node_times(const struct node *node)
@@ -102,7 +118,9 @@ void node_on_child_exited(struct node *node, const struct event *event)
     node->nrunning--;
     node->nended++;
     node->is_dirty = true;
+    node->settle_at = node->out->now + SETTLE_NS;
     record_end(node, event->child.index);
+    node_judge_silence(node);
     node_sweep_if_last(node);
     node_check_gone(node);
 }
@@ -120,10 +138,9 @@ void node_on_tree_empty(struct node *node, const struct event *event)
 
 void node_sweep_if_last(struct node *node)
 {
-    bool is_last = node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
     bool is_under_way = ladder_is_active(&node->ladder) && node->has_signalled_tree;
-    if (!is_last || !node_has_work(node) || is_under_way || node->state < NODE_RUNNING ||
-        node->state > NODE_STOPPING)
+    if (!node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
+        node->state < NODE_RUNNING || node->state > NODE_STOPPING)
         return;
     struct ladder_times times = node_times(node);
     ladder_sweep(&node->ladder, &times);

@@ -6,6 +6,8 @@
 #include "core/verdict.h"
 #include "wire/gate.h"
 
+#include <stdio.h>
+
 static void welcome(struct node *node, const struct member *m)
 {
     struct procmsg msg = {.type = PROCMSG_WELCOME,
@@ -76,6 +78,24 @@ static void on_proc_error(struct node *node, const struct member *m, const struc
     node_record_fault(node, &fault);
 }
 
+static void on_done(struct node *node, struct member *m, const struct procmsg *msg)
+{
+    m->is_done = true;
+    m->step = msg->step > m->step && msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
+    ranks_end(&node->ranks, m);
+    round_ended(&node->round);
+}
+
+/* The connection is ended here: its place is free at once for a worker that comes after it. */
+static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
+{
+    int slot = m->slot;
+    m->is_closed = true;
+    out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+    ranks_gone(&node->ranks, slot, msg->step);
+    round_ended(&node->round);
+}
+
 void node_on_proc_message(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
@@ -84,10 +104,9 @@ void node_on_proc_message(struct node *node, const struct event *event)
         return;
     node->is_dirty = true;
     if (msg->type == PROCMSG_DONE) {
-        m->is_done = true;
-        m->step = msg->step > m->step && msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
-        ranks_end(&node->ranks, m);
-        round_ended(&node->round);
+        on_done(node, m, msg);
+    } else if (msg->type == PROCMSG_CLOSE) {
+        on_close(node, m, msg);
     } else if (msg->type == PROCMSG_NOTICE && msg->number > 0 && msg->number < 65) {
         const struct signal_plan *plan = &node->params->signals[msg->number];
         if (plan->rule == SIGNAL_PREEMPT)
@@ -100,10 +119,51 @@ void node_on_proc_message(struct node *node, const struct event *event)
     }
 }
 
+/* --- ends without a word --- */
+
+static const struct child *child_of(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->params->children && pid > 0; i++)
+        if (node->children[i].pid == pid)
+            return &node->children[i];
+    return NULL;
+}
+
+/* What is behind a shell or a launcher is over when all commands are. */
+static bool is_over(const struct node *node, const struct member *m)
+{
+    const struct child *child = child_of(node, m->pid);
+    return child ? child->state == CHILD_ENDED : node_commands_have_ended(node);
+}
+
+void node_judge_silence(struct node *node)
+{
+    for (int i = 0; i < node->ranks.n; i++) {
+        const struct member *m = &node->ranks.members[i];
+        if (!ranks_is_silent(m) || !is_over(node, m))
+            continue;
+        struct node_fault fault = {
+            .kind = FAULT_SILENT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d ended at step %llu without pch_done or pch_close, and its command "
+                 "with 0: it may not have trained to its end",
+                 m->pid, (unsigned long long)m->step);
+        node_record_fault(node, &fault);
+    }
+}
+
 void node_on_proc_gone(struct node *node, const struct event *event)
 {
+    const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    if (!m)
+        return;
     ranks_gone(&node->ranks, event->proc.slot, event->proc.step);
+    if (ranks_is_silent(m) && node->state == NODE_RUNNING)
+        out_log(node->out, LOG_WARN, "attach",
+                "rank %d (process %d) has gone at step %llu, without pch_done or pch_close",
+                m->rank, m->pid, (unsigned long long)m->step);
     round_ended(&node->round);
+    node_judge_silence(node);
     node->is_dirty = true;
 }
 

@@ -2,6 +2,7 @@
  * What a node tells the chief: its STATUS, made anew from its state whenever that has changed. See
  * node.h.
  */
+#include "base/clock.h"
 #include "base/str.h"
 #include "core/node.h"
 
@@ -13,8 +14,9 @@ static enum peer_life life_of(const struct node *node)
         return LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
-    /* An end that comes after a notice is not told before it. */
-    if (node->nrunning > 0 || node->nended < node->params->children || node->notice_wants_steps)
+    /* An end that comes after a notice is not told before it, nor before all had their say. */
+    if (!node_commands_have_ended(node) || node->notice_wants_steps ||
+        node_settles_at(node) != CLOCK_NEVER)
         return LIFE_RUNNING;
     return node_has_work(node) && !node->has_given_up ? LIFE_ENDED : LIFE_FINISHED;
 }

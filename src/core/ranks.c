@@ -44,7 +44,8 @@ static bool has_local_rank(const struct ranks *ranks, int local_rank)
 static void resolve(const struct ranks *ranks, const struct core_params *params,
                     const struct procmsg *msg, struct procmsg *ret)
 {
-    *ret = (struct procmsg){.rank = msg->rank,
+    *ret = (struct procmsg){.step = msg->step > msg->first_step ? msg->step : msg->first_step,
+                            .rank = msg->rank,
                             .local_rank = msg->local_rank,
                             .world_size = msg->world_size,
                             .local_world_size = msg->local_world_size};
@@ -80,6 +81,10 @@ static bool check_counts(const struct ranks *ranks, const struct procmsg *who, s
                        "rank %d says that this node has %d ranks; %d are expected (procs.per_node, "
                        "-n, or the first to attach)",
                        who->rank, who->local_world_size, ranks->expected);
+    if (who->step > RANKS_STEP_MAX)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d says that it starts from step %llu, which no training reaches",
+                       who->rank, (unsigned long long)who->step);
     if (who->local_world_size < 1 || who->local_world_size > CORE_SLOTS_MAX)
         return err_set(err, ERR_PROTOCOL, 0, "%d ranks on one node: must be within 1 and %d",
                        who->local_world_size, CORE_SLOTS_MAX);
@@ -131,7 +136,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
                               .pid = pid,
                               .rank = who.rank,
                               .local_rank = who.local_rank,
-                              .step = msg->step <= RANKS_STEP_MAX ? msg->step : 0,
+                              .step = msg->step,
                               .first_step = msg->first_step,
                               .last_step = msg->last_step <= RANKS_STEP_MAX ? msg->last_step : 0,
                               .served_round = before.served_round,
@@ -165,6 +170,11 @@ void ranks_gone(struct ranks *ranks, int slot, uint64_t step)
     member->wait = WAIT_NONE;
     ranks->of_slot[slot] = -1;
     ranks->nconnected--;
+}
+
+bool ranks_is_silent(const struct member *m)
+{
+    return m->slot < 0 && !m->is_done && !m->is_closed;
 }
 
 bool ranks_are_complete(const struct ranks *ranks)

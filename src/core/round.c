@@ -370,7 +370,10 @@ static void on_absurd_save(struct round *round, struct member *m, const struct p
     struct procmsg failed = *msg;
     str_copy(failed.text, sizeof failed.text, "there is no such step");
     on_save_failed(round, m, &failed);
-    if (msg->wants_answer)
+    m->wait_step = msg->step;
+    if (msg->wants_answer && msg->tag == 0)
+        answer(round, m, round->is_ending, false);
+    else if (msg->wants_answer)
         wait_for_answer(round, m, WAIT_SAVE, msg);
 }
 

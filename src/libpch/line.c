@@ -24,6 +24,8 @@ enum {
     FDS = 2               /* the supervisor's page, the process's page */
 };
 
+#define CLOSED_BY_PROGRAM "this program has closed libpch's connection to pchrun"
+
 void line_say(const char *fmt, ...)
 {
     char text[700] = "pch: ";
@@ -42,13 +44,28 @@ void line_say(const char *fmt, ...)
 void line_lost(struct pch *job, const char *how)
 {
     struct live *live = job_live(job);
+    char who[32] = "";
     if (atomic_exchange(&live->is_lost, true))
         return;
     atomic_store(&live->state, LIVE_LEAVING);
     if (job->rank >= 0)
-        line_say("rank %d: pchrun is gone (%s); the training ends here", job->rank, how);
-    else
-        line_say("pchrun is gone (%s); the training ends here", how);
+        str_addf(who, sizeof who, "rank %d: ", job->rank);
+    line_say("%s%s; the training ends here", who, how);
+}
+
+/* Of a supervisor that is no longer there: whose doing is it? */
+static const char *how_it_ended(const struct pch *job)
+{
+    const struct page_supervisor *page = job_live(job)->supervisor;
+    if (!line_is_ours(job))
+        return CLOSED_BY_PROGRAM;
+    return page_was_released(page) ? "pchrun has ended the connection" : "pchrun has died";
+}
+
+void line_check(struct pch *job)
+{
+    if (!page_is_alive(job_live(job)->supervisor))
+        line_lost(job, how_it_ended(job));
 }
 
 /* The kernel's own number of a socket, 0 if there is none to be had. */
@@ -72,16 +89,15 @@ static int try_send(struct pch *job, const uint8_t *data, size_t size, int *ret_
     if (!job_can_talk(job_live(job))) {
         /* nothing to say any more */
     } else if (!line_is_ours(job)) {
-        line_lost(job, "this program has closed its socket");
+        line_lost(job, CLOSED_BY_PROGRAM);
     } else if (send(job->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
         result = 1;
     } else if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR) {
         *ret_fd = job->fd;
         result = page_is_alive(job_live(job)->supervisor) ? 0 : -1;
-        if (result < 0)
-            line_lost(job, "it has died");
+        line_check(job);
     } else {
-        line_lost(job, "its connection is closed");
+        line_lost(job, how_it_ended(job));
     }
     pthread_mutex_unlock(&job->lock);
     return result;
@@ -127,7 +143,7 @@ static const char *receive(struct pch *job)
     uint8_t data[FRAME_MAX + 1];
     struct procmsg msg;
     if (!line_is_ours(job))
-        return "this program has closed its socket";
+        return CLOSED_BY_PROGRAM;
     for (;;) {
         ssize_t n = recv(job->fd, data, sizeof data, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -136,12 +152,12 @@ static const char *receive(struct pch *job)
         if (n < 0 && (errno == EINTR || errno == ECONNRESET))
             continue;
         if (n <= 0)
-            return "its connection is closed";
+            return how_it_ended(job);
         if (!parse(data, (size_t)n, &msg))
-            return "it does not speak this libpch's protocol";
+            return "pchrun does not speak this libpch's protocol";
         take_message(job, &msg);
     }
-    return page_is_alive(job_live(job)->supervisor) ? NULL : "it has died";
+    return page_is_alive(job_live(job)->supervisor) ? NULL : how_it_ended(job);
 }
 
 /* Waits at the socket for all; the lock is given up meanwhile. */
@@ -345,6 +361,19 @@ enum line_result line_attach(struct pch *job, const char *path, const struct pro
     if (result != LINE_ATTACHED)
         line_close(job);
     return result;
+}
+
+void line_goodbye(struct pch *job, uint64_t step, int wait_ms)
+{
+    uint8_t frame[FRAME_MAX];
+    struct procmsg msg = {.type = PROCMSG_CLOSE, .step = step};
+    size_t size = procmsg_encode(&msg, frame, sizeof frame);
+    struct pollfd p = {.fd = job->fd, .events = POLLOUT};
+    if (!job_can_talk(job_live(job)) || !line_is_ours(job))
+        return;
+    if (send(p.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && poll(&p, 1, wait_ms) == 1 &&
+        send(p.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return; /* who cannot be told finds out */
 }
 
 void line_drop(struct pch *job)

@@ -22,6 +22,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+enum { GOODBYE_WAIT_MS = 1000 };
+
 static struct live nobody; /* LIVE_OFF for ever */
 static struct pch the_job = {.live = &nobody,
                              .fd = -1,
@@ -118,6 +120,7 @@ static void describe(struct procmsg *ret, const struct pch_options *options)
 static void attach(struct pch *job, const char *path, const struct pch_options *options)
 {
     struct err err = {0};
+    char how[256] = "";
     struct procmsg msg;
     struct live *live = job_live(job);
     bool is_shielded = !(options->flags & PCH_NO_SHIELD) && shield_is_wanted();
@@ -131,7 +134,8 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
         break;
     case LINE_DEAD:
         job->rank = msg.rank;
-        line_lost(job, err.text);
+        str_addf(how, sizeof how, "pchrun is gone: %.200s", err.text);
+        line_lost(job, how);
         break;
     case LINE_FAILED:
         line_say("cannot attach to pchrun at %s: %s; this process trains unsupervised", path,
@@ -178,6 +182,23 @@ static void free_paths(struct pch *job)
     }
 }
 
+static void say_goodbye(struct pch *job)
+{
+    struct live *live = job_live(job);
+    if (job_can_talk(live) && live->process)
+        line_goodbye(job, atomic_load(&live->process->step), GOODBYE_WAIT_MS);
+}
+
+/* A program that returns from main, or calls exit, ends because it means to; one that is killed, or
+ * calls _exit, gets here not at all. */
+static __attribute__((destructor)) void end_of_program(void)
+{
+    if (is_fork(&the_job))
+        return;
+    say_goodbye(&the_job);
+    atomic_store(&job_live(&the_job)->state, LIVE_OFF);
+}
+
 void pch_close(pch_t *job)
 {
     NOT_CANCELLED;
@@ -186,6 +207,7 @@ void pch_close(pch_t *job)
     pthread_mutex_lock(&job->opening);
     if (job->is_open) {
         shield_lower();
+        say_goodbye(job);
         if (job_live(job) != &nobody)
             line_close(job);
         /* The page stays: a call that is under way finds LIVE_OFF there. */
@@ -277,8 +299,7 @@ static enum pch_action look(struct pch *job, uint64_t step)
 {
     struct live *live = job_live(job);
     for (;;) {
-        if (!page_is_alive(live->supervisor))
-            line_lost(job, "it has died");
+        line_check(job);
         if (job_state(live) != LIVE_ON)
             return PCH_EXIT;
         if (live->is_held && hold(job) == PCH_EXIT)

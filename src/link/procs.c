@@ -292,13 +292,17 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
     procs->calls.attached(procs->calls.ctx, slot, conn->pid, msg);
 }
 
-/* False: the process broke the protocol. */
-static bool take_message(struct conn *conn, const struct procmsg *msg)
+static bool take_message(struct conn *conn, const struct procmsg *msg, struct err *err)
 {
     struct procs *procs = conn->procs;
     bool is_attach = msg->type == PROCMSG_ATTACH;
-    if (msg->type >= PROCMSG_WELCOME || is_attach != (conn->slot < 0))
-        return false;
+    if (msg->type >= PROCMSG_WELCOME)
+        return err_set(err, ERR_PROTOCOL, 0, "it said %s, which is the supervisor's to say",
+                       procmsg_name(msg->type));
+    if (is_attach != (conn->slot < 0))
+        return err_set(err, ERR_PROTOCOL, 0,
+                       is_attach ? "it said ATTACH a second time" : "it said %s before ATTACH",
+                       procmsg_name(msg->type));
     if (is_attach)
         take_attach(conn, msg);
     else if (msg->type == PROCMSG_SCRATCH)
@@ -308,13 +312,31 @@ static bool take_message(struct conn *conn, const struct procmsg *msg)
     return true;
 }
 
-/* One packet is one frame. False: nothing more to read for now. */
+/* One packet is one frame. */
+static bool decode(const uint8_t *data, size_t n, struct procmsg *ret, struct err *err)
+{
+    struct frame frame;
+    size_t size;
+    enum frame_result result = frame_parse(FRAME_PROC, data, n, &frame, &size);
+    if (result == FRAME_BAD_MAGIC)
+        return err_set(err, ERR_PROTOCOL, 0, "%zu bytes that are not libpch's", n);
+    if (result != FRAME_OK || size != n)
+        return err_set(err, ERR_PROTOCOL, 0, "a packet of %zu bytes that is not one message", n);
+    if (frame.version != PROCMSG_VERSION)
+        return err_set(err, ERR_PROTOCOL, 0, "its libpch speaks version %u of the protocol, not %d",
+                       frame.version, PROCMSG_VERSION);
+    if (!procmsg_decode(&frame, ret))
+        return err_set(err, ERR_PROTOCOL, 0, "a malformed message of type %u (%s)", frame.type,
+                       procmsg_name(frame.type));
+    return true;
+}
+
+/* False: nothing more to read for now. */
 static bool read_packet(struct conn *conn)
 {
     uint8_t data[FRAME_MAX + 1]; /* one more, so that a longer packet is seen to be too long */
-    struct frame frame;
     struct procmsg msg;
-    size_t size;
+    struct err err;
     ssize_t n = recv(conn->fd, data, sizeof data, MSG_DONTWAIT);
     /* A process that ends with unread answers resets the connection, but what it said before is
      * still there, behind the error. */
@@ -324,13 +346,13 @@ static bool read_packet(struct conn *conn)
         conn_gone(conn);
         return false;
     }
-    if (frame_parse(FRAME_PROC, data, (size_t)n, &frame, &size) == FRAME_OK && size == (size_t)n &&
-        procmsg_decode(&frame, &msg)) {
+    if (decode(data, (size_t)n, &msg, &err)) {
         log_debug("procs", "process %d: %s", conn->pid, procmsg_name(msg.type));
-        if (take_message(conn, &msg))
+        if (take_message(conn, &msg, &err))
             return true;
     }
-    log_warn("procs", "process %d breaks the protocol; it is cut off", conn->pid);
+    log_warn("procs", "process %d is cut off, since it breaks the protocol: %s", conn->pid,
+             err.text);
     if (conn->slot < 0)
         refuse(conn->fd,
                "this is not the protocol of this pchrun; use the libpch that came with it");

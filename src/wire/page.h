@@ -45,10 +45,17 @@ struct page_process {
 };
 
 #define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */
+#define PAGE_DIED       UINT32_C(0x40000000) /* set by the kernel (FUTEX_OWNER_DIED) */
 
 static inline bool page_is_alive(const struct page_supervisor *page)
 {
     return atomic_load_explicit(&page->alive, memory_order_relaxed) & PAGE_ALIVE_MASK;
+}
+
+/* Not alive: did the supervisor let the process go (or did the kernel find it dead)? */
+static inline bool page_was_released(const struct page_supervisor *page)
+{
+    return !(atomic_load_explicit(&page->alive, memory_order_relaxed) & PAGE_DIED);
 }
 
 _Static_assert(sizeof(struct page_supervisor) <= PAGE_SIZE_BYTES, "one page");

@@ -66,7 +66,14 @@ enum peer_life {
     LIFE_FAILED,   /* a process of it failed: see fault */
     LIFE_GONE,     /* nothing of the job is left on this node */
 };
-enum peer_fault_kind { FAULT_NONE, FAULT_EXIT, FAULT_SIGNAL, FAULT_START, FAULT_RANKS };
+enum peer_fault_kind {
+    FAULT_NONE,
+    FAULT_EXIT,
+    FAULT_SIGNAL,
+    FAULT_START,
+    FAULT_RANKS,
+    FAULT_SILENT, /* it ended with success, but never said that it was done */
+};
 
 /* Where a node stands. The counts speak of the round in the stamp. */
 struct peer_status {

@@ -5,7 +5,6 @@
 #include "wire/procmsg.h"
 
 #include "wire/bytes.h"
-#include "wire/gate.h"
 
 #include <stddef.h>
 
@@ -36,6 +35,7 @@ static const struct {
     [PROCMSG_ERROR] = {"ERROR", F_NUMBER | F_TEXT},
     [PROCMSG_DONE] = {"DONE", F_STEP},
     [PROCMSG_SCRATCH] = {"SCRATCH", 0},
+    [PROCMSG_CLOSE] = {"CLOSE", F_STEP},
     [PROCMSG_WELCOME] = {"WELCOME", F_RANKS | F_STEP | F_TAG | F_NUMBER | F_GENERATION | F_PATH},
     [PROCMSG_REFUSED] = {"REFUSED", F_TEXT},
     [PROCMSG_LOOK] = {"LOOK", 0},
@@ -134,10 +134,9 @@ size_t procmsg_encode(const struct procmsg *msg, uint8_t *data, size_t cap)
 /* What no sensible sender says, whatever the type. */
 static bool is_in_range(const struct procmsg *m)
 {
-    return m->step < GATE_STEP_MAX && m->rank >= PROCMSG_UNKNOWN &&
-           m->local_rank >= PROCMSG_UNKNOWN && m->world_size >= PROCMSG_UNKNOWN &&
-           m->local_world_size >= PROCMSG_UNKNOWN && m->wants_answer <= 1 &&
-           m->action <= PROC_EXIT && m->committed <= 1;
+    return m->rank >= PROCMSG_UNKNOWN && m->local_rank >= PROCMSG_UNKNOWN &&
+           m->world_size >= PROCMSG_UNKNOWN && m->local_world_size >= PROCMSG_UNKNOWN &&
+           m->wants_answer <= 1 && m->action <= PROC_EXIT && m->committed <= 1;
 }
 
 bool procmsg_decode(const struct frame *frame, struct procmsg *ret)

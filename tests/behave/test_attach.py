@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness import children_of, is_alive, is_blocked, marked, wait_until
-from training import CHILD, GRANDCHILD, LAUNCHER
+from training import CHILD, CLIENT, GRANDCHILD, LAUNCHER
 
 PREEMPTED = 42
 OWN_ERROR = 125
@@ -144,6 +144,80 @@ def test_ranks_that_leave_without_a_word(training):
     job.notice()
     job.agreed()
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+
+
+# --- ends without a word --------------------------------------------------------------------------
+
+def expect_disbelieved(job, rank, step):
+    """A success that nobody spoke of is none: the code says so, and the text says which rank."""
+    assert job.result() == (OWN_ERROR, "failed", None)
+    cause = job.report()["first_cause"]
+    assert cause["rank"] == rank and cause["code"] == OWN_ERROR
+    assert f"at step {step} without pch_done or pch_close" in cause["text"]
+
+
+@pytest.mark.parametrize("start", [CHILD, GRANDCHILD], ids=["child", "grandchild"])
+def test_a_rank_that_closes_all_descriptors(training, start):
+    """As daemons do. It can be told nothing any more, leaves its loop and ends with 0."""
+    job = training(n=2, start=start)
+    job.open()
+    job.train(4)
+    job.clients[1].ask("closefds", "closefds")
+    job.said(r"attach: rank 1 \(process \d+\) has gone at step 4, without pch_done or pch_close$")
+    job.clients[1].ask("step 5", "step 5 exit")
+    job.said("rank 1: this program has closed libpch's connection to pchrun; the training ends")
+    job.clients[0].ask("done", "done")
+    expect_disbelieved(job, 1, 4)
+
+
+def test_a_rank_that_ends_without_running_its_exit_handlers(training):
+    job = training()
+    job.open()
+    job.train(3)
+    job.clients[0].tell("_exit 0")
+    expect_disbelieved(job, 0, 3)
+
+
+def test_a_shell_that_hides_the_death_of_its_rank(training):
+    job = training(start=f"{CLIENT}; exit 0")
+    job.open()
+    job.train(3)
+    job.kill(0)
+    expect_disbelieved(job, 0, 3)
+
+
+def test_a_launcher_that_starts_a_dead_rank_again(training):
+    """The second process of the rank is the one that counts."""
+    job = training(start=f"{CLIENT}; {CLIENT}")
+    job.open()
+    job.train(3)
+    job.kill(0)
+    job.said(r"attach: rank 0 \(process \d+\) has gone at step 3")
+    job.open()
+    job.done()
+    assert job.result() == (0, "completed", None)
+
+
+@pytest.mark.parametrize("goodbye", ["done", "close", "exit 0"])
+def test_a_rank_that_says_goodbye(training, goodbye):
+    """Whether its training is over is the program's to know."""
+    job = training()
+    job.open()
+    job.train(3)
+    job.clients[0].tell(goodbye)
+    assert job.result() == (0, "completed", None)
+    assert "has gone" not in job.job.err
+
+
+def test_a_save_at_a_step_that_no_training_reaches(training):
+    """An overflow in the program. It is told to the user, and no reason to cut anybody off."""
+    job = training()
+    job.open()
+    job.train(3)
+    job.clients[0].ask(f"saved {2**64 - 1}", f"saved {2**64 - 1} continue")
+    job.said(f"save: rank 0 could not save step {2**64 - 1}: there is no such step$")
+    assert job.preempt() > 3
+    job.result()
 
 
 # --- deaths ---------------------------------------------------------------------------------------
@@ -422,7 +496,8 @@ def test_the_save_takes_too_long(training):
     ("rank=0 world=3", "rank=2 world=3", "rank 1 is missing"),
     ("rank=0 world=2", "rank=1 world=2 local_world=4", "says that this node has 4 ranks; 2 are"),
     ("rank=0 world=2 stride=4", "rank=1 world=2 stride=4 first=2", "no step is common"),
-], ids=["twice", "other world", "outside", "hole", "other count", "no common step"])
+    ("rank=0 world=2", f"rank=1 world=2 first={2**64 - 1}", "which no training reaches"),
+], ids=["twice", "other world", "outside", "hole", "other count", "no common step", "no step"])
 def test_ranks_that_do_not_fit_together(training, first, second, text):
     """They never would, and half a job must not train: it fails, and says which rank and why."""
     job = training(n=2)
@@ -500,7 +575,7 @@ def test_grandchildren_end_when_pchrun_is_killed(training, world):
     saving.end_input()
     training_on.end_input()
     wait_until(lambda: not marked(world.mark), "the end of all")
-    assert "it has died" in job.job.err
+    assert "pchrun has died" in job.job.err
 
 
 @pytest.mark.killed

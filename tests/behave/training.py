@@ -16,8 +16,9 @@ import time
 from harness import DEADLINE, Late, wait_until
 
 # How the client is started: as pchrun's child, or below a shell that stays.
-CHILD = 'exec "$0" <"$1/in.$PCH_RANK" >"$1/out.$PCH_RANK"'
-GRANDCHILD = '"$0" <"$1/in.$PCH_RANK" >"$1/out.$PCH_RANK"; exit $?'
+CLIENT = '"$0" <"$1/in.$PCH_RANK" >"$1/out.$PCH_RANK"'
+CHILD = f"exec {CLIENT}"
+GRANDCHILD = f"{CLIENT}; exit $?"
 # One command that starts all ranks, as torchrun and mpirun do; pchrun is not told how many.
 LAUNCHER = ('for r in $(seq 0 $(($2 - 1))); do RANK=$r LOCAL_RANK=$r WORLD_SIZE=$2 '
             'LOCAL_WORLD_SIZE=$2 "$0" <"$1/in.$r" >"$1/out.$r" & done; wait')

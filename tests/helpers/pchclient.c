@@ -9,10 +9,13 @@
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   phase N · notice · error CODE TEXT · scratch · done · close
  *   train FROM TO MS [PATH]   a loop of steps that each take MS milliseconds
- *   storm N                   every call N times, from four threads at once, beside N steps and
- * saves fork                      what a fork finds; it lives until `reap` reap ends the fork raise
- * SIGTERM to itself scribble                  writes over all that it can reach of the shared
- * memory closefds                  closes every descriptor but the standard streams exit CODE
+ *   storm N                   every call N times, from four threads, beside N steps and saves
+ *   fork                      what a fork finds; it lives until `reap`
+ *   reap                      ends the fork
+ *   raise                     SIGTERM to itself
+ *   scribble                  writes over all that it can reach of the shared memory
+ *   closefds                  closes every descriptor but the standard streams
+ *   exit CODE, _exit CODE
  *
  * Built three times: against libpch.so, against libpch.a without any shared library, and with
  * libpch.so opened at run time (PCHCLIENT_DLOPEN, its path).
@@ -355,6 +358,8 @@ static int do_save_command(const char *name, const char *rest)
         printf("phase %llu\n", step);
     } else if (!strcmp(name, "storm")) {
         do_storm(step);
+    } else if (!strcmp(name, "_exit")) {
+        _exit((int)step);
     } else if (!strcmp(name, "exit")) {
         fflush(stdout);
         exit((int)step);

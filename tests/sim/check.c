@@ -157,17 +157,34 @@ void check_leftover(struct world *w, int node)
              (long long)((w->now - host->ended_at) / NS_PER_MS));
 }
 
+/* It was attached, and its end came without a word: that it ended with 0 says nothing. */
+static bool ended_in_silence(const struct world *w, const struct proc *p)
+{
+    bool is_silent = p->is_cut || (w->s.is_mute[p->index] && p->is_attached);
+    return p->state == PROC_DEAD && p->ended_well && is_silent && !p->is_done;
+}
+
+static bool any_is(const struct world *w, bool (*is)(const struct world *w, const struct proc *p))
+{
+    for (int i = 0; i < w->nall; i++)
+        if (is(w, &w->procs[i]))
+            return true;
+    return false;
+}
+
 /* Alone, a node has nobody to wait for. */
 static void check_alone(struct world *w)
 {
     const struct host *host = &w->hosts[0];
-    bool has_ended_well = host->ended_at && !host->has_failed;
+    bool has_ended_well = host->ended_at && !host->has_failed && !any_is(w, ended_in_silence);
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + sweep_limit(w, 0))
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
     if (has_ended_well && !host->had_notice && host->outcome != OUTCOME_COMPLETED)
         fail(w, "every command had ended with success before the notice, and the outcome is %s",
              verdict_name(host->outcome));
+    if (any_is(w, ended_in_silence) && host->outcome == OUTCOME_COMPLETED)
+        fail(w, "completed, and a process had ended without a word");
     for (int i = 0; i < w->nall && host->had_notice; i++)
         if (host->outcome == OUTCOME_COMPLETED && !w->procs[i].is_attached)
             fail(w, "completed after a notice, and process %d never said that it was done", i);

@@ -42,6 +42,27 @@ static void say(struct world *w, struct proc *p, const struct procmsg *msg)
                                    .data = copy});
 }
 
+/* The supervisor sees the end of the connection behind all that was said before. */
+static void hang_up(struct world *w, struct proc *p, int64_t at)
+{
+    p->is_connected = false;
+    p->is_going = true;
+    p->said_at = p->said_at > at ? p->said_at + 1 : at;
+    world_at(w, (struct happening){.at = p->said_at,
+                                   .what = H_PROC_GONE,
+                                   .node = p->node,
+                                   .proc = p->index,
+                                   .arg = p->page_step});
+}
+
+/* pch_close, or the end of a program that ends as it means to. */
+static void say_goodbye(struct world *w, struct proc *p)
+{
+    say(w, p, &(struct procmsg){.type = PROCMSG_CLOSE, .step = p->page_step});
+    p->is_connected = false;
+    p->is_going = true;
+}
+
 /* --- steps --- */
 
 static bool has_finished(const struct proc *p, uint64_t step)
@@ -106,14 +127,10 @@ void proc_die(struct world *w, struct proc *p, int status)
     p->state = PROC_DEAD;
     p->epoch++;
     p->ended_well = status == 0;
-    int64_t at = w->now + rng_time(&w->rng, 0, MS);
-    if (p->is_connected)
-        world_at(w, (struct happening){.at = p->said_at > at ? p->said_at + 1 : at,
-                                       .what = H_PROC_GONE,
-                                       .node = p->node,
-                                       .proc = p->index,
-                                       .arg = p->page_step});
-    p->is_connected = false;
+    if (p->is_connected && status == 0 && !w->s.is_mute[p->index])
+        say_goodbye(w, p);
+    else if (p->is_connected)
+        hang_up(w, p, w->now + rng_time(&w->rng, 0, MS));
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 2 * MS),
                                    .what = H_CHILD_EXITED,
                                    .node = p->node,
@@ -237,14 +254,13 @@ static void end_save(struct world *w, struct proc *p)
 static void reattach(struct world *w, struct proc *p)
 {
     p->has_reattached = true;
-    p->is_attached = p->is_connected = false;
+    p->is_attached = false;
     p->served_tag = 0;
-    int64_t at = p->said_at > w->now ? p->said_at + 1 : w->now;
-    world_at(
-        w,
-        (struct happening){
-            .at = at, .what = H_PROC_GONE, .node = p->node, .proc = p->index, .arg = p->page_step});
-    p->said_at = at + 1;
+    if (w->s.is_mute[p->index])
+        hang_up(w, p, w->now);
+    else
+        say_goodbye(w, p);
+    p->said_at++;
     plan(w, p, PROC_BOOTING, rng_time(&w->rng, MS, 200 * MS));
 }
 
@@ -261,14 +277,35 @@ static bool wants_to_reattach(const struct world *w, const struct proc *p)
     return p->step > w->s.first_step + 12 && p->step < w->s.last_step;
 }
 
+/* It has closed what it did not open, or was cut off: it finds out at its next step. */
+static bool is_cut_now(struct world *w, struct proc *p)
+{
+    uint64_t at = w->s.cut_at[p->index];
+    if (!at || p->step < at || !p->is_attached || !p->is_connected)
+        return false;
+    trace(w, "process %d: its connection breaks at step %llu", p->index,
+          (unsigned long long)p->step);
+    p->is_cut = true;
+    p->is_attached = false;
+    hang_up(w, p, w->now);
+    return true;
+}
+
 static void go_on(struct world *w, struct proc *p)
 {
+    if (is_cut_now(w, p)) {
+        next_step(w, p);
+        return;
+    }
     if (wants_to_reattach(w, p)) {
         reattach(w, p);
         return;
     }
     uint64_t early = w->s.ends_early[p->index];
-    if (p->step >= w->s.last_step || (early && p->step >= early))
+    bool is_early = early && p->step >= early;
+    if (is_early && p->is_attached && w->s.is_mute[p->index])
+        plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));
+    else if (p->step >= w->s.last_step || is_early)
         finish(w, p);
     else
         next_step(w, p);
@@ -287,6 +324,10 @@ static void after_gate(struct world *w, struct proc *p)
 static void look(struct world *w, struct proc *p)
 {
     uint64_t word = w->hosts[p->node].gate;
+    if (p->is_cut) {
+        leave(w, p);
+        return;
+    }
     if (!p->is_attached) {
         after_gate(w, p);
         return;

@@ -81,6 +81,9 @@ static void draw_procs(struct schedule *s, struct rng *r)
         s->is_stubborn[i] = rng_chance(r, 100);
         s->is_unkillable[i] = rng_chance(r, 30);
         s->is_silent[i] = rng_chance(r, 50); /* never attaches */
+        s->is_mute[i] = rng_chance(r, 150);
+        s->cut_at[i] =
+            rng_chance(r, 80) ? s->first_step + s->stride[i] * (1 + rng_below(r, 60)) : 0;
     }
 }
 
@@ -199,8 +202,9 @@ static bool can_save(const struct schedule *s, int64_t save_time)
     if (!s->attaches || s->bad_disk || s->slow_disk || s->grace < 20 * S)
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        if (s->save_time[i] > save_time || s->ends_early[i] || s->fails_to_save[i] ||
-            s->is_silent[i] || s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
+        if (s->save_time[i] > save_time || s->ends_early[i] || s->cut_at[i] ||
+            s->fails_to_save[i] || s->is_silent[i] || s->reattaches[i] || s->is_unkillable[i] ||
+            s->is_stubborn[i])
             return false;
     return true;
 }
@@ -257,14 +261,16 @@ void schedule_print(const struct schedule *s, FILE *out)
             s->is_lockstep ? "lockstep" : "free running", (double)s->grace / S,
             s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        fprintf(
-            out,
-            "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f ms%s%s%s%s%s%s\n",
-            i, (double)s->step_time[i] / MS, (unsigned long long)s->stride[i],
-            (double)s->save_time[i] / MS, (double)s->attach_at[i] / MS,
-            s->ends_early[i] ? ", ends early" : "", s->fails_to_save[i] ? ", fails to save" : "",
-            s->is_silent[i] ? ", silent" : "", s->is_stubborn[i] ? ", stubborn" : "",
-            s->reattaches[i] ? ", reattaches" : "", s->is_unkillable[i] ? ", unkillable" : "");
+        fprintf(out,
+                "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f "
+                "ms%s%s%s%s%s%s%s%s\n",
+                i, (double)s->step_time[i] / MS, (unsigned long long)s->stride[i],
+                (double)s->save_time[i] / MS, (double)s->attach_at[i] / MS,
+                s->ends_early[i] ? ", ends early" : "",
+                s->fails_to_save[i] ? ", fails to save" : "", s->cut_at[i] ? ", is cut off" : "",
+                s->is_mute[i] ? ", mute" : "", s->is_silent[i] ? ", silent" : "",
+                s->is_stubborn[i] ? ", stubborn" : "", s->reattaches[i] ? ", reattaches" : "",
+                s->is_unkillable[i] ? ", unkillable" : "");
     for (int i = 0; i < s->nnodes; i++)
         if (s->leftover[i])
             fprintf(out, "  node %d%s%s\n", i, leftovers[s->leftover[i]],

@@ -71,9 +71,10 @@ struct schedule {
     int64_t step_time[MAX_ALL], save_time[MAX_ALL], attach_at[MAX_ALL];
     uint64_t late_steps[MAX_ALL]; /* steps finished before attaching */
     uint64_t ends_early[MAX_ALL]; /* leaves the training at this step, 0: not */
+    uint64_t cut_at[MAX_ALL];     /* its connection breaks at this step, 0: not */
     bool fails_to_save[MAX_ALL], reattaches[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL],
-        is_silent[MAX_ALL];
-    int64_t delay_max;                                      /* of a message between nodes */
+        is_silent[MAX_ALL], is_mute[MAX_ALL]; /* mute: ends without pch_done and pch_close */
+    int64_t delay_max;                        /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     int64_t grace;
     enum leftover leftover[MAX_NODES];
@@ -125,6 +126,8 @@ struct proc {
     uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
     int64_t first_step_at;    /* attached, 0: not yet */
     bool ended_well, is_done, was_told_exit;
+    bool is_cut;   /* its connection broke; it knows at its next step */
+    bool is_going; /* its supervisor is about to learn that it has gone */
 };
 
 struct host {

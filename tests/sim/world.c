@@ -247,6 +247,23 @@ static void on_fault(struct world *w, const struct happening *h)
     }
 }
 
+/* All that the commands of a node had to say is known to it. */
+static void note_end(struct world *w, int node)
+{
+    struct host *host = &w->hosts[node];
+    for (int i = 0; i < w->s.nprocs; i++)
+        if (host->nended < w->s.nprocs || world_proc(w, node, i)->is_going)
+            return;
+    host->ended_at = w->now;
+    host->had_notice = w->first_notice_at > 0;
+}
+
+static void note_gone(struct world *w, const struct happening *h)
+{
+    w->procs[h->proc].is_going = false;
+    note_end(w, h->node);
+}
+
 static void from_proc(struct world *w, const struct happening *h)
 {
     const struct proc *p = &w->procs[h->proc];
@@ -257,7 +274,17 @@ static void from_proc(struct world *w, const struct happening *h)
         w->procs[h->proc].exempt_tag = report.round.id - str_is(report.state, "saving");
     struct event event = {.type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
                           .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
+    if (msg->type == PROCMSG_CLOSE)
+        note_gone(w, h);
     world_event(w, h->node, event);
+}
+
+static void proc_gone(struct world *w, const struct happening *h)
+{
+    note_gone(w, h);
+    world_event(w, h->node,
+                (struct event){.type = EV_PROC_GONE,
+                               .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
 }
 
 /* The end of the last command is told after that of the tree, as src/run does. */
@@ -272,10 +299,7 @@ static void child_exited(struct world *w, const struct happening *h)
     if (is_last && !host->has_leftover)
         world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
     host->nended++;
-    if (is_last) {
-        host->ended_at = w->now;
-        host->had_notice = w->first_notice_at > 0;
-    }
+    note_end(w, h->node);
     world_event(
         w, h->node,
         (struct event){.type = EV_CHILD_EXITED,
@@ -360,9 +384,7 @@ static void happen(struct world *w, const struct happening *h)
         proc_told(w, &w->procs[h->proc], h->data);
         break;
     case H_PROC_GONE:
-        world_event(w, h->node,
-                    (struct event){.type = EV_PROC_GONE,
-                                   .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
+        proc_gone(w, h);
         break;
     case H_KILL_NODE:
         kill_node(w, h->node);

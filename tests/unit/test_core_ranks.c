@@ -124,9 +124,9 @@ Test(core_ranks, absurd_numbers_are_held_out)
 {
     uint64_t steps[CORE_SLOTS_MAX] = {0};
     set_up(0, 1, 2);
-    struct member *m = ATTACH(0, .step = UINT64_MAX, .last_step = UINT64_MAX);
-    cr_assert(m && ATTACH(1, .step = 3));
-    cr_assert_eq(m->step, 0);
+    cr_assert(!ATTACH(0, .step = UINT64_MAX) && !ATTACH(0, .first_step = UINT64_MAX));
+    cr_assert_not_null(strstr(err.text, "starts from step 18446744073709551615"), "%s", err.text);
+    cr_assert(ATTACH(0, .last_step = UINT64_MAX) && ATTACH(1, .step = 3));
     cr_assert_eq(ranks_last_step(&ranks), 0);
     steps[0] = 7;
     steps[1] = RANKS_STEP_MAX + 1;

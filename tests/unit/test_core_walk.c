@@ -218,6 +218,11 @@ static void gone(struct walk *w, int slot)
     feed(w, (struct event){.type = EV_PROC_GONE, .proc = {.slot = slot, .step = steps[slot]}});
 }
 
+static void closes(struct walk *w, int slot)
+{
+    says(w, slot, (struct procmsg){.type = PROCMSG_CLOSE, .step = steps[slot]});
+}
+
 static void steps_are_read(struct walk *w)
 {
     feed(w, (struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
@@ -446,6 +451,49 @@ Test(core_walk, a_preemption_from_notice_to_exit)
     end(w);
 }
 
+Test(core_walk, a_success_without_a_word_is_none)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    attaches(w, 1, 1, 2);
+    closes(w, 0);
+    exited(w, 0, 0);
+    steps[1] = 3;
+    gone(w, 1);
+    assert_said(w, "rank 1 (process 1001) has gone at step 3, without pch_done or pch_close");
+    assert_acts(w, "0: WELCOME; 1: WELCOME; 0: closed");
+    tree_empty(w);
+    exited(w, 1, 0);
+    assert_acts(w, "gate leave; exit 125 failed");
+    assert_said(w, "process 1001 ended at step 3 without pch_done or pch_close");
+    end(w);
+}
+
+/* Its end is read a moment after that of its command, or of the shell that started it. */
+Test(core_walk, the_word_of_who_is_still_attached_is_waited_for)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "0: WELCOME");
+    closes(w, 0);
+    assert_acts(w, "0: closed; gate leave; exit 0 completed");
+    end(w);
+}
+
+Test(core_walk, who_stays_attached_lives_elsewhere)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "0: WELCOME");
+    wake(w);
+    assert_acts(w, "gate leave; exit 0 completed");
+    end(w);
+}
+
 Test(core_walk, a_second_process_for_a_rank_while_the_others_train)
 {
     struct walk *w = begin_alone(1);
@@ -456,9 +504,10 @@ Test(core_walk, a_second_process_for_a_rank_while_the_others_train)
     steps_are_read(w);
     assert_acts(w, "");
     assert_said(w, "refused process 1005: rank 0 is attached already, by process 1000");
+    closes(w, 0);
     tree_empty(w);
     exited(w, 0, 0);
-    assert_acts(w, "gate leave; exit 0 completed");
+    assert_acts(w, "0: closed; gate leave; exit 0 completed");
     end(w);
 }
 
@@ -507,7 +556,7 @@ Test(core_walk, an_absurd_save_is_a_failed_one)
     struct walk *w = begin_alone(1);
     attaches(w, 0, 0, 1);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = UINT64_MAX, .wants_answer = true});
-    assert_acts(w, "0: WELCOME");
+    assert_acts(w, "0: WELCOME; 0: go on, not committed");
     assert_said(w, "could not save step 18446744073709551615: there is no such step");
     end(w);
 }

@@ -50,7 +50,7 @@ static void end_well(struct client *c)
 {
     cr_expect_str_eq(client_stderr(c), "");
     cr_expect_eq(client_end(c), 0);
-    world_expect(&world, CALL_GONE, 0);
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
     cr_expect(world_is_quiet(&world));
 }
 
@@ -474,7 +474,7 @@ Test(libpch, close_detaches_and_a_later_open_attaches_anew)
     struct client *c = attached();
     client_say(c, "close");
     client_expect(c, "close supervised=0 step=continue term=default");
-    world_expect(&world, CALL_GONE, 0);
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
     client_say(c, "open rank=0 world=1");
     client_expect(c, "open supervised=1 same=1 resume=0 path=-");
     world_expect(&world, CALL_ATTACHED, 0);
@@ -672,7 +672,7 @@ Test(libpch, a_program_that_closes_its_socket_is_told_to_leave)
     client_expect(c, "step 1 exit");
     client_say(c, "strangers");
     client_expect(c, "strangers 0");
-    cr_expect(strstr(client_stderr(c), "this program has closed its socket"));
+    cr_expect(strstr(client_stderr(c), "this program has closed libpch's connection"));
     world_expect(&world, CALL_GONE, 0);
     /* Neither does the shield write into a stranger's file. */
     client_say(c, "raise");
@@ -778,7 +778,7 @@ Test(libpch, supervisor_killed_in_mid_training)
     client_say(c, "step 3");
     client_expect(c, "step 3 exit");
     const char *said = client_stderr(c);
-    cr_expect(strstr(said, "pchrun is gone"), "%s", said);
+    cr_expect(strstr(said, "rank 0: pchrun has died"), "%s", said);
     cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "said once: %s", said);
     /* Without a supervisor there is no shield. */
     client_say(c, "raise");

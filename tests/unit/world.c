@@ -55,6 +55,8 @@ static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
     struct procmsg yes = {.type = PROCMSG_ANSWER, .step = msg->step, .action = PROC_CONTINUE};
     if (!world->is_storm) {
         record(ctx, CALL_MESSAGE, slot, pid, msg);
+        if (msg->type == PROCMSG_CLOSE)
+            procs_close(world->procs, slot);
         return;
     }
     world->counts[msg->type]++;
