@@ -34,7 +34,7 @@ enum member_wait {
 struct member {
     int slot; /* -1: not connected */
     int pid, rank, local_rank;
-    bool is_ended; /* trained to the end, or its process is gone */
+    bool is_ended;  /* trained to the end, or its process is gone */
     bool is_done;   /* it said so itself */
     bool is_closed; /* it took its leave */
     uint64_t step, first_step, last_step;
