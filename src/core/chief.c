@@ -43,6 +43,10 @@ void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool
         return;
     peer->facts ^= bit;
     chief->count[fact] += holds ? 1 : -1;
+    if (fact == FACT_JOINED || fact == FACT_LOST || fact == FACT_GONE)
+        chief_set_fact(chief, peer, FACT_THERE,
+                       peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
+                           !peer_is(peer, FACT_LOST));
 }
 
 int chief_rank_of(const struct chief *chief, const struct peer *peer)
@@ -79,6 +83,13 @@ static void note_round(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_WAITS, is_round && s->all_wait);
 }
 
+static void note_own(struct chief *chief, struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    chief_set_fact(chief, peer, FACT_OWN,
+                   s->expected == 0 || s->own_step > chief->order.commit_step);
+}
+
 void chief_note(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
@@ -95,13 +106,17 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
     chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
     chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
+    chief_set_fact(chief, peer, FACT_LISTED, is_known && (s->expected == 0 || s->roster[0]));
+    note_own(chief, peer);
     note_round(chief, peer);
 }
 
 void chief_note_all(struct chief *chief)
 {
-    for (int i = 0; i < chief->params->nnodes; i++)
+    for (int i = 0; i < chief->params->nnodes; i++) {
         note_round(chief, &chief->peers[i]);
+        note_own(chief, &chief->peers[i]);
+    }
 }
 
 /* --- the order --- */
@@ -114,7 +129,7 @@ static int32_t left_ms(const struct chief *chief, int64_t deadline)
     return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
 }
 
-static void send_order(struct chief *chief, struct peer *peer, uint64_t echo)
+void chief_send_order(struct chief *chief, struct peer *peer, uint64_t echo)
 {
     struct peermsg msg = {.type = PEERMSG_ORDER,
                           .stamp = {.attempt = chief->params->attempt,
@@ -139,17 +154,37 @@ static void send_order_to_all(struct chief *chief)
     chief->is_changed = false;
     for (int i = chief->params->nnodes - 1; i >= 0; i--)
         if (peer_is(&chief->peers[i], FACT_JOINED))
-            send_order(chief, &chief->peers[i], 0);
+            chief_send_order(chief, &chief->peers[i], 0);
 }
 
 /* --- messages --- */
 
-static struct peer *of_conn(struct chief *chief, int conn)
+static struct peer *anchor_of(const struct chief *chief, int conn)
 {
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (chief->peers[i].conn == conn)
-            return &chief->peers[i];
-    return NULL;
+    return &chief->peers[conn % chief->params->nnodes];
+}
+
+static struct peer *of_conn(const struct chief *chief, int conn)
+{
+    struct peer *peer = anchor_of(chief, conn)->anchored;
+    while (peer && peer->conn != conn)
+        peer = peer->next;
+    return peer;
+}
+
+void chief_set_conn(struct chief *chief, struct peer *peer, int conn)
+{
+    struct peer **at = &anchor_of(chief, peer->conn)->anchored;
+    while (*at && *at != peer)
+        at = &(*at)->next;
+    if (*at)
+        *at = peer->next;
+    peer->conn = conn;
+    if (conn == CONN_NONE)
+        return;
+    struct peer *anchor = anchor_of(chief, conn);
+    peer->next = anchor->anchored;
+    anchor->anchored = peer;
 }
 
 /* Steps per time, smoothed, for guessing where a node stands by now. Not every STATUS comes with
@@ -173,7 +208,13 @@ static void take_notice(struct chief *chief, struct peer *peer, const struct pee
     /* The same notice told again: only the time on the wire differs, and never moves it back. */
     bool is_same = peer->notice_deadline != CLOCK_NEVER && s->has_notice &&
                    deadline < peer->notice_deadline + 2 * chief->params->heartbeat_timeout_ns;
-    peer->notice_deadline = is_same ? clock_min(deadline, peer->notice_deadline) : deadline;
+    if (is_same)
+        deadline = clock_min(deadline, peer->notice_deadline);
+    uint32_t hurry = s->has_notice ? s->notice_hurry : 0;
+    chief->notice_changed =
+        chief->notice_changed || deadline != peer->notice_deadline || hurry != peer->notice_hurry;
+    peer->notice_deadline = deadline;
+    peer->notice_hurry = hurry;
 }
 
 static uint64_t step_within(uint64_t step)
@@ -208,6 +249,8 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     take_notice(chief, peer, s);
     char roster[sizeof s->roster];
     str_copy(roster, sizeof roster, peer->status.roster);
+    chief->checkpoints += s->checkpoint_asked - peer->status.checkpoint_asked;
+    chief->own_failed = s->own_failed > chief->own_failed ? s->own_failed : chief->own_failed;
     peer->seq = msg->stamp.seq;
     peer->stamp = msg->stamp;
     peer->status = *s;
@@ -216,7 +259,15 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
         str_copy(peer->status.roster, sizeof peer->status.roster, roster);
     chief_note(chief, peer);
     if (s->wants_reply)
-        send_order(chief, peer, msg->stamp.seq);
+        chief_send_order(chief, peer, msg->stamp.seq);
+}
+
+void chief_reset(struct chief *chief, struct peer *peer)
+{
+    chief->checkpoints -= peer->status.checkpoint_asked;
+    memset(&peer->status, 0, sizeof peer->status);
+    peer->status.expected = PEERMSG_UNKNOWN;
+    peer->seq = 0;
 }
 
 static void lose(struct chief *chief, struct peer *peer, const char *why)
@@ -255,7 +306,7 @@ static void on_down(struct chief *chief, const struct event *event)
     struct peer *peer = of_conn(chief, event->peer.conn);
     if (!peer)
         return;
-    peer->conn = CONN_NONE;
+    chief_set_conn(chief, peer, CONN_NONE);
     peer->down_at = chief->out->now;
     if (!peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE))
         out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s",
@@ -454,13 +505,7 @@ static void decide_leave(struct chief *chief)
 {
     if (chief->order.end != END_STOP)
         return;
-    int there = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        there +=
-            peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) && !peer_is(peer, FACT_LOST);
-    }
-    if (there > 0 && chief->out->now < chief->leave_deadline)
+    if (any_is(chief, FACT_THERE) && chief->out->now < chief->leave_deadline)
         return;
     chief->order.end = END_LEAVE;
     chief->is_changed = true;

@@ -41,12 +41,18 @@ enum fact {
     FACT_FINISHED,   /* and nothing of them is left */
     FACT_KNOWS,      /* of the notice, and has read its steps since */
     FACT_FAULT,
-    FACT_GONE, /* nothing is left on it */
+    FACT_GONE,   /* nothing is left on it */
+    FACT_THERE,  /* has joined, and is neither gone nor lost */
+    FACT_LISTED, /* has told which ranks are its own */
+    FACT_OWN,    /* its ranks have saved by themselves what is newer than the commit */
     FACT__COUNT
 };
 
 struct peer {
     int conn; /* CONN_NONE: not connected */
+    /* Peers are found by their connections through chains. Each peer is also the anchor of one: of
+     * those whose connection's number falls on its place. */
+    struct peer *anchored, *next;
     unsigned facts;
     uint64_t incarnation, seq;
     int64_t last_heard, down_at;
@@ -56,7 +62,8 @@ struct peer {
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t notice_deadline;     /* CLOCK_NEVER: none */
-    double rate;                 /* steps per nanosecond */
+    uint32_t notice_hurry;
+    double rate; /* steps per nanosecond */
     char lost_why[96];
 };
 
@@ -70,7 +77,8 @@ struct chief {
     struct peer_order order;
     uint32_t round, ballot;
     uint64_t order_seq;
-    bool is_changed; /* the order is to be sent to all */
+    bool is_changed;     /* the order is to be sent to all */
+    bool notice_changed; /* of some node */
     bool is_trained; /* all commands had ended with success before any notice: none matters now */
     int64_t started_at, next_loss_at;
     struct {
@@ -79,15 +87,16 @@ struct chief {
         int64_t at, deadline;
         uint32_t hurry;
     } notice;
+    uint32_t checkpoints;      /* requests, summed over all nodes */
     uint32_t checkpoints_told; /* of which it was said that they have to wait */
-    uint32_t checkpoints_done; /* requests that were served, summed over all nodes */
+    uint32_t checkpoints_done; /* that were served */
     /* the round */
     bool wants_to_end, was_decided;
     int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
     enum chief_writing writing;
     uint64_t writing_step;
-    uint64_t failed_own;
-    bool has_committed; /* in this attempt */
+    uint64_t failed_own, own_failed; /* by the disk of node 0; as the nodes tell */
+    bool has_committed;              /* in this attempt */
     struct stride stride;
     /* the end */
     int64_t end_deadline, leave_deadline;
@@ -118,6 +127,12 @@ static inline bool any_is(const struct chief *chief, enum fact fact)
 {
     return chief->count[fact] > 0;
 }
+/* Its connection from now on; CONN_NONE: none. */
+void chief_set_conn(struct chief *chief, struct peer *peer, int conn);
+/* Forgets what its predecessor told. */
+void chief_reset(struct chief *chief, struct peer *peer);
+/* Sends it the order as it stands. */
+void chief_send_order(struct chief *chief, struct peer *peer, uint64_t echo);
 /* Works out a peer's facts from its newest STATUS, and counts them. */
 void chief_note(struct chief *chief, struct peer *peer);
 void chief_note_all(struct chief *chief);

@@ -115,12 +115,9 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg)
     if (peer->conn != CONN_NONE && peer->conn != conn)
         out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->conn}});
     bool is_new = peer->incarnation != h->incarnation;
-    if (is_new) {
-        peer->seq = 0;
-        memset(&peer->status, 0, sizeof peer->status);
-        peer->status.expected = PEERMSG_UNKNOWN;
-    }
-    peer->conn = conn;
+    if (is_new)
+        chief_reset(chief, peer);
+    chief_set_conn(chief, peer, conn);
     peer->incarnation = h->incarnation;
     peer->commit_step = h->commit_step;
     peer->last_heard = peer->status_at = chief->out->now;
@@ -132,7 +129,7 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg)
     chief_set_fact(chief, peer, FACT_JOINED, true);
     chief_note(chief, peer);
     welcome(chief, peer);
-    chief->is_changed = true; /* it gets the order as it stands */
+    chief_send_order(chief, peer, 0);
     if (conn != CONN_SELF)
         out_log(chief->out, LOG_INFO, "join", "node %u (%s) %s, %d of %d", h->node_rank, h->host,
                 is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
@@ -279,11 +276,8 @@ static void check_world(struct chief *chief, struct roster *roster)
 
 bool chief_check_roster(struct chief *chief)
 {
-    if (chief->order.roster || !all_are(chief, FACT_COMPLETE))
+    if (chief->order.roster || !all_are(chief, FACT_COMPLETE) || !all_are(chief, FACT_LISTED))
         return true;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (chief->peers[i].status.expected > 0 && !chief->peers[i].status.roster[0])
-            return true; /* on its way */
     struct roster roster = {0};
     check_world(chief, &roster);
     if (!roster.is_bad) {

@@ -19,14 +19,17 @@ void chief_gather_notices(struct chief *chief)
     int64_t deadline = CLOCK_NEVER;
     int node = -1;
     uint32_t hurry = 0;
+    if (!chief->notice_changed)
+        return;
+    chief->notice_changed = false;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         if (peer->notice_deadline < deadline) {
             deadline = peer->notice_deadline;
             node = i;
         }
-        if (peer->status.has_notice && peer->status.notice_hurry > hurry)
-            hurry = peer->status.notice_hurry;
+        if (peer->notice_hurry > hurry)
+            hurry = peer->notice_hurry;
     }
     bool is_live = node >= 0;
     if (is_live != chief->notice.is_live || deadline != chief->notice.deadline)
@@ -104,9 +107,7 @@ static void put_off_checkpoint(struct chief *chief, uint32_t asked)
 
 void chief_decide_checkpoint(struct chief *chief)
 {
-    uint32_t asked = 0;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        asked += chief->peers[i].status.checkpoint_asked;
+    uint32_t asked = chief->checkpoints;
     if (asked == chief->checkpoints_done || chief->notice.is_live)
         return;
     if (!chief_can_open(chief)) {

@@ -254,26 +254,23 @@ int64_t chief_round_wake_at(const struct chief *chief)
 /* One that some node cannot have its part in is none, and nobody waits for it. */
 static void close_failed_own(struct chief *chief)
 {
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        uint64_t failed = chief->peers[i].status.own_failed;
-        if (failed <= chief->order.own_closed)
-            continue;
-        chief->order.own_closed = failed;
-        chief->is_changed = true;
-    }
+    if (chief->own_failed <= chief->order.own_closed)
+        return;
+    chief->order.own_closed = chief->own_failed;
+    chief->is_changed = true;
 }
 
 static void decide_own(struct chief *chief)
 {
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
-        !any_is(chief, FACT_ATTACHED))
+        !any_is(chief, FACT_ATTACHED) || !all_are(chief, FACT_OWN))
         return;
     uint64_t step = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer_status *s = &chief->peers[i].status;
         if (s->expected == 0)
             continue;
-        if (s->own_step <= chief->order.commit_step || (step && s->own_step != step))
+        if (step && s->own_step != step)
             return;
         step = s->own_step;
     }
@@ -315,6 +312,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
         chief->order.commit_step = chief->writing_step;
         chief->has_committed = true;
         chief->is_changed = true;
+        chief_note_all(chief);
     }
     if (what == COMMIT_OWN) {
         chief->order.own_closed = chief->writing_step;

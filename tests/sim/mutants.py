@@ -74,12 +74,12 @@ MUTANTS = [
     ("waiting-not-compared", "src/core/round.c",
      "if (msg->word != round->word)", "if (0)"),
     ("heartbeat-not-answered", "src/core/chief.c",
-     "    if (s->wants_reply)\n        send_order(chief, peer, msg->stamp.seq);", ""),
+     "    if (s->wants_reply)\n        chief_send_order(chief, peer, msg->stamp.seq);", ""),
     ("no-reconnection", "src/core/uplink.c",
      "    if (!u->is_given_up)\n        u->retry_at = u->out->now + u->backoff;", ""),
     ("broken-line-is-a-loss", "src/core/chief.c",
-     "    peer->conn = CONN_NONE;\n    peer->down_at = chief->out->now;\n",
-     "    peer->conn = CONN_NONE;\n    peer->down_at = chief->out->now;\n"
+     "    chief_set_conn(chief, peer, CONN_NONE);\n    peer->down_at = chief->out->now;\n",
+     "    chief_set_conn(chief, peer, CONN_NONE);\n    peer->down_at = chief->out->now;\n"
      '    if (chief->order.start)\n        lose(chief, peer, "mutant");\n'),
     ("absence-not-forgiven", "src/core/core.c",
      "    if (core->is_chief)\n        chief_forgive(&core->chief);", ""),

@@ -141,8 +141,8 @@ void proc_die(struct world *w, struct proc *p, int status)
 
 static void finish(struct world *w, struct proc *p)
 {
-    p->is_done = true;
-    if (p->is_attached)
+    p->is_done = !p->is_attached || !w->s.is_mute[p->index];
+    if (p->is_attached && p->is_done)
         say(w, p, &(struct procmsg){.type = PROCMSG_DONE, .step = p->step});
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));
     wake_collective(w);
@@ -302,10 +302,7 @@ static void go_on(struct world *w, struct proc *p)
         return;
     }
     uint64_t early = w->s.ends_early[p->index];
-    bool is_early = early && p->step >= early;
-    if (is_early && p->is_attached && w->s.is_mute[p->index])
-        plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));
-    else if (p->step >= w->s.last_step || is_early)
+    if (p->step >= w->s.last_step || (early && p->step >= early))
         finish(w, p);
     else
         next_step(w, p);

@@ -203,8 +203,8 @@ static bool can_save(const struct schedule *s, int64_t save_time)
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         if (s->save_time[i] > save_time || s->ends_early[i] || s->cut_at[i] ||
-            s->fails_to_save[i] || s->is_silent[i] || s->reattaches[i] || s->is_unkillable[i] ||
-            s->is_stubborn[i])
+            s->fails_to_save[i] || s->is_silent[i] || s->is_mute[i] || s->reattaches[i] ||
+            s->is_unkillable[i] || s->is_stubborn[i])
             return false;
     return true;
 }
