@@ -87,7 +87,8 @@ static void note_own(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
     chief_set_fact(chief, peer, FACT_OWN,
-                   s->expected == 0 || s->own_step > chief->order.commit_step);
+                   s->expected == 0 || (s->own_step > chief->order.commit_step &&
+                                        s->own_step > chief->order.own_closed));
 }
 
 void chief_note(struct chief *chief, struct peer *peer)

@@ -95,8 +95,8 @@ struct chief {
     int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
     enum chief_writing writing;
     uint64_t writing_step;
-    uint64_t failed_own, own_failed; /* by the disk of node 0; as the nodes tell */
-    bool has_committed;              /* in this attempt */
+    uint64_t own_failed; /* the newest own save that failed on a node */
+    bool has_committed;  /* in this attempt */
     struct stride stride;
     /* the end */
     int64_t end_deadline, leave_deadline;

@@ -251,31 +251,36 @@ int64_t chief_round_wake_at(const struct chief *chief)
 
 /* --- the program's own saves --- */
 
-/* One that some node cannot have its part in is none, and nobody waits for it. */
-static void close_failed_own(struct chief *chief)
+/* Whoever waits for one of them is answered. */
+static void close_own(struct chief *chief, uint64_t step)
 {
-    if (chief->own_failed <= chief->order.own_closed)
-        return;
-    chief->order.own_closed = chief->own_failed;
+    chief->order.own_closed = step;
     chief->is_changed = true;
+    chief_note_all(chief);
 }
 
+/* Each node tells the oldest that is not over. Where they differ, those that are further have not
+ * made the lowest, and will not. */
 static void decide_own(struct chief *chief)
 {
+    uint64_t lowest = 0, highest = 0;
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
         !any_is(chief, FACT_ATTACHED) || !all_are(chief, FACT_OWN))
         return;
-    uint64_t step = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer_status *s = &chief->peers[i].status;
         if (s->expected == 0)
             continue;
-        if (step && s->own_step != step)
-            return;
-        step = s->own_step;
+        lowest = !lowest || s->own_step < lowest ? s->own_step : lowest;
+        highest = s->own_step > highest ? s->own_step : highest;
     }
-    if (step > chief->failed_own)
-        write_commit(chief, COMMIT_OWN, step);
+    if (lowest == highest) {
+        write_commit(chief, COMMIT_OWN, lowest);
+        return;
+    }
+    out_log(chief->out, LOG_WARN, "commit", "step %llu was not saved by every rank: not committed",
+            ull(lowest));
+    close_own(chief, lowest);
 }
 
 void chief_decide_round(struct chief *chief)
@@ -284,7 +289,9 @@ void chief_decide_round(struct chief *chief)
         decide_proposed(chief);
     else if (chief->order.phase == PHASE_DECIDED)
         decide_decided(chief);
-    close_failed_own(chief);
+    /* One that some node cannot have its part in is none. */
+    if (chief->own_failed > chief->order.own_closed)
+        close_own(chief, chief->own_failed);
     if (!is_open(chief) && chief->order.end == END_NONE)
         decide_own(chief);
 }
@@ -315,9 +322,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
         chief_note_all(chief);
     }
     if (what == COMMIT_OWN) {
-        chief->order.own_closed = chief->writing_step;
-        chief->failed_own = bad ? chief->writing_step : chief->failed_own;
-        chief->is_changed = true;
+        close_own(chief, chief->writing_step);
         if (bad)
             out_log(chief->out, LOG_ERROR, "commit", "step %llu was not committed: %s",
                     ull(chief->writing_step), bad->text);

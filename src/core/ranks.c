@@ -245,20 +245,25 @@ void ranks_add_own(struct member *m, uint64_t step)
     m->own[m->nown++] = step;
 }
 
-uint64_t ranks_own_step(const struct ranks *ranks)
+static bool all_have_own(const struct ranks *ranks, uint64_t step)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (!has_own(&ranks->members[i], step))
+            return false;
+    return true;
+}
+
+uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above)
 {
     if (!ranks_are_complete(ranks) || ranks->n == 0)
         return 0;
-    uint64_t newest = 0;
+    uint64_t oldest = 0;
     for (int k = 0; k < ranks->members[0].nown; k++) {
         uint64_t step = ranks->members[0].own[k];
-        int have = 0;
-        while (have < ranks->n && has_own(&ranks->members[have], step))
-            have++;
-        if (have == ranks->n && step > newest)
-            newest = step;
+        if (step > above && (!oldest || step < oldest) && all_have_own(ranks, step))
+            oldest = step;
     }
-    return newest;
+    return oldest;
 }
 
 uint64_t ranks_last_step(const struct ranks *ranks)

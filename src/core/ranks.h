@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { OWN_KEPT = 4, RANKS_UNKNOWN = -1 };
+enum { OWN_KEPT = 8, RANKS_UNKNOWN = -1 };
 
 /* No training comes so far; there is room above it for the next proposals. */
 #define RANKS_STEP_MAX (GATE_STEP_MAX - STRIDE_MAX * 2)
@@ -85,8 +85,8 @@ MUST_CHECK bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, s
 uint64_t ranks_highest(const struct ranks *ranks);
 uint64_t ranks_lowest(const struct ranks *ranks);
 bool ranks_have_stepped(const struct ranks *ranks);
-/* The newest step that every rank of this node has saved by itself, 0 if none. */
-uint64_t ranks_own_step(const struct ranks *ranks);
+/* The oldest step above `above` that every rank of this node has saved by itself, 0 if none. */
+uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above);
 void ranks_add_own(struct member *member, uint64_t step);
 /* The smallest declared last step, 0 if none was declared. */
 uint64_t ranks_last_step(const struct ranks *ranks);

@@ -117,6 +117,64 @@ int64_t round_own_since(const struct round *round)
     return oldest;
 }
 
+/* --- records --- */
+
+static int count_saved(const struct round *round, uint64_t *ret_step, bool *ret_mismatch)
+{
+    int n = 0;
+    *ret_mismatch = false;
+    *ret_step = 0;
+    for (int i = 0; i < round->ranks->n; i++) {
+        const struct member *m = &round->ranks->members[i];
+        if (round->id == 0 || m->saved_round != round->id)
+            continue;
+        if (n++ > 0 && m->saved_step != *ret_step)
+            *ret_mismatch = true;
+        else
+            *ret_step = m->saved_step;
+    }
+    return n;
+}
+
+/* Own saves up to this step are over: committed, passed over, or not to be had. */
+static uint64_t own_over(const struct round *round)
+{
+    uint64_t over = round->commit_step > round->own_closed ? round->commit_step : round->own_closed;
+    return round->failed_own > over ? round->failed_own : over;
+}
+
+/* Of its own saves a node tells the oldest that is not over, so that nodes which are not equally
+ * far find a common one. */
+static uint64_t next_own(const struct round *round)
+{
+    uint64_t over = own_over(round);
+    return is_open(round) || round->prepared_own > over ? 0 : ranks_own_step(round->ranks, over);
+}
+
+/* Before SAVED is said to the chief, this node's own record is written: a restart finds by it what
+ * each rank saved where. */
+static void write_next(struct round *round)
+{
+    uint64_t step;
+    bool mismatch;
+    if (round->writing != WRITING_NOTHING)
+        return;
+    uint64_t own = next_own(round);
+    if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&
+        round->prepared_round != round->id && !round->save_error[0] &&
+        count_saved(round, &step, &mismatch) == round->ranks->n && !mismatch) {
+        round->saved_at = round->out->now;
+        round->writing = WRITING_ROUND;
+        round->writing_step = step;
+    } else if (own > 0) {
+        round->writing = WRITING_OWN;
+        round->writing_step = own;
+    } else {
+        return;
+    }
+    out_step(round->out, ACT_PREPARE, round->writing_step);
+}
+
 /* --- the chief's orders --- */
 
 static void open_ballot(struct round *round, const struct peer_stamp *stamp,
@@ -174,14 +232,9 @@ static void close_round(struct round *round, const struct peer_stamp *stamp,
     answer_round(round);
 }
 
-void round_order(struct round *round, const struct peer_stamp *stamp,
+static void obey(struct round *round, const struct peer_stamp *stamp,
                  const struct peer_order *order)
 {
-    round->commit_step = order->commit_step;
-    if (order->own_closed > round->own_closed) {
-        round->own_closed = order->own_closed;
-        round_release_own(round, 0);
-    }
     if (round->is_ending || stamp->round < round->id)
         return;
     bool is_new = stamp->round > round->id;
@@ -208,6 +261,18 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
             close_round(round, stamp, order);
         break;
     }
+}
+
+void round_order(struct round *round, const struct peer_stamp *stamp,
+                 const struct peer_order *order)
+{
+    round->commit_step = order->commit_step;
+    if (order->own_closed > round->own_closed) {
+        round->own_closed = order->own_closed;
+        round_release_own(round, 0);
+    }
+    obey(round, stamp, order);
+    write_next(round);
 }
 
 void round_end(struct round *round)
@@ -256,48 +321,7 @@ void round_steps_read(struct round *round, const struct err *bad)
     round->vote = is_below ? VOTE_ACK : VOTE_NACK;
 }
 
-/* --- records --- */
-
-static int count_saved(const struct round *round, uint64_t *ret_step, bool *ret_mismatch)
-{
-    int n = 0;
-    *ret_mismatch = false;
-    *ret_step = 0;
-    for (int i = 0; i < round->ranks->n; i++) {
-        const struct member *m = &round->ranks->members[i];
-        if (round->id == 0 || m->saved_round != round->id)
-            continue;
-        if (n++ > 0 && m->saved_step != *ret_step)
-            *ret_mismatch = true;
-        else
-            *ret_step = m->saved_step;
-    }
-    return n;
-}
-
-/* Before SAVED is said to the chief, this node's own record is written: a restart finds by it what
- * each rank saved where. */
-static void write_next(struct round *round)
-{
-    uint64_t step;
-    bool mismatch;
-    if (round->writing != WRITING_NOTHING)
-        return;
-    uint64_t own = ranks_own_step(round->ranks);
-    if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&
-        round->prepared_round != round->id && !round->save_error[0] &&
-        count_saved(round, &step, &mismatch) == round->ranks->n && !mismatch) {
-        round->saved_at = round->out->now;
-        round->writing = WRITING_ROUND;
-        round->writing_step = step;
-    } else if (own > round->prepared_own && own > round->failed_own) {
-        round->writing = WRITING_OWN;
-        round->writing_step = own;
-    } else {
-        return;
-    }
-    out_step(round->out, ACT_PREPARE, round->writing_step);
-}
+/* --- what became of a record --- */
 
 /* It will not be committed, so the chief is told not to let anybody wait for it. */
 static void fail_own(struct round *round, uint64_t step)
@@ -317,10 +341,10 @@ void round_prepared(struct round *round, const struct err *bad)
                 (unsigned long long)round->writing_step, bad->text);
     else if (what == WRITING_ROUND)
         round->prepared_round = round->id;
+    else
+        round->prepared_own = round->writing_step;
     if (bad && what == WRITING_OWN)
         fail_own(round, round->writing_step);
-    if (!bad && round->writing_step > round->prepared_own)
-        round->prepared_own = round->writing_step;
     write_next(round);
 }
 

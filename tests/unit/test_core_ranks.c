@@ -147,16 +147,18 @@ Test(core_ranks, own_saves_of_all)
     struct member *a = ATTACH(0, .rank = 0), *b = ATTACH(1, .rank = 1);
     ranks_add_own(a, 10);
     ranks_add_own(a, 20);
-    cr_assert_eq(ranks_own_step(&ranks), 0);
+    cr_assert_eq(ranks_own_step(&ranks, 0), 0);
     ranks_add_own(b, 10);
     ranks_add_own(b, 10);
     cr_assert_eq(b->nown, 1);
-    cr_assert_eq(ranks_own_step(&ranks), 10);
+    cr_assert_eq(ranks_own_step(&ranks, 0), 10);
     ranks_add_own(b, 20);
-    cr_assert_eq(ranks_own_step(&ranks), 20);
+    cr_assert_eq(ranks_own_step(&ranks, 0), 10, "the oldest first");
+    cr_assert_eq(ranks_own_step(&ranks, 10), 20);
+    cr_assert_eq(ranks_own_step(&ranks, 20), 0);
     for (uint64_t step = 30; step < 30 + 10 * OWN_KEPT; step += 10)
         ranks_add_own(a, step);
-    cr_assert_eq(ranks_own_step(&ranks), 0, "the old ones are forgotten");
+    cr_assert_eq(ranks_own_step(&ranks, 0), 0, "the old ones are forgotten");
 }
 
 Test(core_ranks, last_step_is_the_smallest_declared)

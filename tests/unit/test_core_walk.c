@@ -645,6 +645,60 @@ Test(core_walk, two_nodes_save_one_step_and_leave_together)
     end_two();
 }
 
+static void saves_own(struct walk *w, uint64_t step)
+{
+    char expected[32];
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = step});
+    snprintf(expected, sizeof expected, "prepare %llu", (unsigned long long)step);
+    assert_acts(w, expected);
+    written(w, EV_PREPARED, step);
+}
+
+static void expect_own_commit(uint64_t step, const char *then)
+{
+    char text[64];
+    deliver();
+    snprintf(text, sizeof text, "commit %llu", (unsigned long long)step);
+    assert_acts(&walks[0], text);
+    written(&walks[0], EV_COMMITTED, step);
+    deliver();
+    snprintf(text, sizeof text, "committed %llu%s", (unsigned long long)step, then);
+    assert_acts(&walks[0], text);
+    snprintf(text, sizeof text, "committed %llu", (unsigned long long)step);
+    assert_acts(&walks[1], text);
+}
+
+/* One is always a save ahead: what both have is committed all the same. */
+Test(core_walk, nodes_that_save_at_their_own_pace)
+{
+    begin_two();
+    saves_own(&walks[0], 10);
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 20});
+    deliver();
+    saves_own(&walks[1], 10);
+    expect_own_commit(10, "; prepare 20");
+    written(&walks[0], EV_PREPARED, 20);
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30});
+    deliver();
+    saves_own(&walks[1], 20);
+    expect_own_commit(20, "; prepare 30");
+    end_two();
+}
+
+/* What one of them has not saved is passed over at once, and keeps nobody waiting. */
+Test(core_walk, nodes_that_save_at_different_steps)
+{
+    begin_two();
+    saves_own(&walks[0], 10);
+    saves_own(&walks[1], 15);
+    deliver();
+    assert_said(&walks[0], "step 10 was not saved by every rank: not committed");
+    assert_acts(&walks[0], "");
+    saves_own(&walks[0], 15);
+    expect_own_commit(15, "");
+    end_two();
+}
+
 /* What comes between two readings of the steps says nothing about the pace. */
 Test(core_walk, the_save_step_is_near)
 {
@@ -672,7 +726,7 @@ Test(core_walk, a_notice_on_a_node_that_has_finished_reaches_the_others)
 {
     begin_two();
     steps[0] = 8;
-    gone(&walks[1], 0);
+    closes(&walks[1], 0);
     tree_empty(&walks[1]);
     exited(&walks[1], 0, 0);
     signalled(&walks[1], SIGTERM);
