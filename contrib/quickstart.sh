@@ -143,7 +143,7 @@ start_nodes()
     for i in "${!nodes[@]}"; do
         "$pchrun" --job quickstart --cluster-nodes "${list%,}" --cluster-port "${ports[0]}" \
             --node-rank "$i" --checkpoint-dir "$dir" -- \
-            "$charlm" --dir "$dir" --root "127.0.0.1:${ports[1]}" --steps $steps --save-every 100 \
+            "$charlm" --dir "$dir" --port "${ports[1]}" --steps $steps --save-every 100 \
             --log-every 10 "$@" >"$work/$name.node-$i.log" 2>&1 </dev/null &
         pids[i]=$!
     done
@@ -219,7 +219,7 @@ committed()
 timeline()
 {
     local saves
-    saves=$(grep -h "^charlm.* saved step $(committed "$1") " "$work/$1".node-*.log)
+    saves=$(grep -h "^charlm.* saved step $(committed "$1")\$" "$work/$1".node-*.log)
     sort -s -k2,2 <(grep -h '^pchrun\[' "$work/$1".node-*.log) | sed -n '/ notice: /,$p' |
         while IFS= read -r line; do
             [[ $line == *' commit: '* ]] && echo "$saves"
@@ -233,7 +233,7 @@ show_command()
     cat <<TEXT
 Each node runs (the last one with --node-rank $((${#nodes[@]} - 1))):
   pchrun --cluster-nodes $(IFS=,; echo "${nodes[*]}") --node-rank 0 --checkpoint-dir DIR -- \\
-    charlm --dir DIR --root 127.0.0.1:PORT --steps $steps --save-every 100
+    charlm --dir DIR --port PORT --steps $steps --save-every 100
 TEXT
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * charlm.h: what the example's files share: the model and its checkpoints (charlm_model.c) and the
- * sum over the ranks (charlm_net.c). The program itself is charlm.c. It uses pch.h and the C
- * library and nothing else of this project, as a program of yours would.
- *
- * A function that can fail returns false and says why in a struct why.
+ * charlm.h: what the example's files share. charlm.c is the program and the one to read first; it
+ * alone calls libpch. The others are what any training has, in small: a model (charlm_model.c), its
+ * checkpoints (charlm_checkpoint.c), a sum over the ranks (charlm_net.c), and options
+ * (charlm_options.c). They use the C library and nothing else.
  */
 #ifndef CHARLM_H
 #define CHARLM_H
@@ -13,105 +12,74 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MUST_CHECK __attribute__((warn_unused_result))
+#define LETTERS   96 /* the printable ones of ASCII, and one for every other byte */
+#define CONTEXT   8  /* so many letters tell the next one */
+#define HIDDEN    64
+#define BATCH     16 /* samples of a step on each rank */
+#define RANKS_MAX 1024
 
-struct why {
-    char text[1000];
+struct options {
+    long rank, world;
+    const char *text, *dir, *root, *port;
+    long steps, save_every, resume, log_every, step_time_ms, skew_ms, join_timeout_s;
 };
-/* Fills *why in and returns false; an errno other than 0 adds its text. */
-bool why_set(struct why *why, int sys_errno, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+extern struct options opt;
+/* Fills opt. Ends the program after --help (0) and on wrong options (2); dies of a wrong rank. */
+void options_parse(int argc, char **argv);
 
-/* FNV-1a, 64 bits: begin with FNV_START, or go on from an earlier value. */
-#define FNV_START UINT64_C(0xcbf29ce484222325)
-uint64_t fnv64(uint64_t hash, const void *data, size_t len);
+/* Says so on standard error and to pchrun, and ends the program with 1. */
+_Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* --- random numbers: splitmix64. The state is one word, so it fits into a checkpoint. --- */
+/* --- model: each letter of the context adds its row to the cells of a tanh layer; from the cells
+ * come the odds of the next letter --- */
 
-struct rng {
-    uint64_t state;
-};
-/* A stream of its own for each (seed, a, b). */
-struct rng rng_for(uint64_t seed, uint64_t a, uint64_t b);
-uint64_t rng_next(struct rng *rng);
-/* In [0, n), n > 0. */
-uint64_t rng_below(struct rng *rng, uint64_t n);
-/* In [0, 1). */
-float rng_unit(struct rng *rng);
-
-/* --- model: letters -> embedding -> tanh layer -> next letter, trained by Adam --- */
-
-struct model_sizes {
-    uint32_t vocab, context, embed, hidden;
+struct weights {
+    float inner[CONTEXT][LETTERS][HIDDEN];
+    float outer[HIDDEN][LETTERS];
 };
 
-struct model {
-    struct model_sizes sizes;
-    size_t params;
-    /* Each has `params` values; gradient has one more, the loss, so that one sum carries both. */
-    float *weights, *gradient, *mean, *variance;
-    float *work; /* the activations of one sample */
+struct gradient {
+    struct weights weights;
+    float loss; /* so that one sum over the ranks carries both */
 };
 
-/* Weights from the seed, the same on every rank. model_fini() frees. */
-MUST_CHECK bool model_init(struct model *model, const struct model_sizes *sizes, uint64_t seed,
-                           struct why *why);
-void model_fini(struct model *model);
-/* Sets the gradient and the loss to 0: before the first sample of a batch. */
-void model_begin(struct model *model);
-/* Adds one sample's gradient and loss: `next` follows the sizes.context letters at `letters`. The
- * dropout is drawn from rng. */
-void model_add(struct model *model, const uint8_t *letters, uint8_t next, struct rng *rng);
-/* Step number `step` (from 1) of Adam with the gradient divided by `samples`. Returns the mean
- * loss. */
-float model_update(struct model *model, uint64_t step, float rate, float samples);
-/* Draws the letter that follows. */
-uint8_t model_draw(struct model *model, const uint8_t *letters, struct rng *rng);
-
-/* --- checkpoint: the whole state of one rank, in one file --- */
-
-/* All that is not in the model. */
-struct checkpoint {
-    uint64_t step;
-    uint32_t rank, world;
-    uint64_t seed, text; /* the text's digest */
-    struct rng rng;
+/* All that a rank needs to go on, in one block: a checkpoint is this block. */
+struct state {
+    uint64_t magic, digest; /* of all that follows; both are set when it is written */
+    /* The same on every rank: */
+    uint64_t text; /* the digest of what is learnt */
+    long world;
+    long step;                              /* finished */
+    struct weights weights, mean, variance; /* the last two are Adam's */
+    /* This rank's own: */
+    long rank;
+    uint64_t rng;
 };
 
-size_t checkpoint_size(const struct model *model);
-/* Copies the state into checkpoint_size() bytes; the training may go on while they are written. */
-void checkpoint_encode(const struct model *model, const struct checkpoint *state, void *bytes);
-/* Durable when it returns: the file is there whole, or not at all. Any thread. */
-MUST_CHECK bool checkpoint_write(const char *path, const void *bytes, size_t len, struct why *why);
-/* Reads the state into the model and state->rng. The other fields of *state say what the file must
- * be; a file that is damaged or is something else is refused, and nothing is changed. */
-MUST_CHECK bool checkpoint_read(const char *path, struct model *model, struct checkpoint *state,
-                                struct why *why);
+/* Splitmix64; the state is one word. */
+uint64_t random_next(uint64_t *rng);
+/* The same values every time. */
+void model_init(struct weights *weights);
+/* Adds one sample: CONTEXT letters, then the one to be told from them. */
+void model_add(struct gradient *sum, const struct weights *weights, const uint8_t *letters);
+/* One step of Adam with the mean over so many samples. */
+void model_update(struct state *state, const struct gradient *sum, float samples);
 
-/* --- net: sums over the ranks, a star around rank 0 --- */
+/* --- checkpoint --- */
 
-struct net {
-    int rank, world;
-    int *links;      /* rank 0: one per rank, -1 for itself; others: links[0] leads to rank 0 */
-    float *incoming; /* rank 0: what one rank has sent */
-    size_t longest;  /* the longest sum */
-};
+/* FNV-1a. */
+uint64_t digest(const void *data, size_t len);
+/* True: it is on disk, in the directory open at dir_fd. False: errno says why. Whatever happens,
+ * the file is there whole or not at all. */
+bool checkpoint_write(struct state *state, int dir_fd, const char *path);
+/* Replaces *state. Dies if the file is damaged, or not of the same text, rank and world. */
+void checkpoint_read(struct state *state, const char *path);
 
-struct net_options {
-    int rank, world;
-    const char *root; /* ADDR:PORT: rank 0 listens there, the others connect */
-    int timeout_s;    /* for all to have joined */
-    size_t longest;   /* the longest sum */
-    uint64_t token;   /* must be equal on all ranks: settings, step, weights */
-};
+/* --- net: sums over the ranks --- */
 
-/* Joins all ranks; at once where there is one. net_fini() closes, also after a failure. */
-MUST_CHECK bool net_init(struct net *net, const struct net_options *options, struct why *why);
-void net_fini(struct net *net);
-/* Replaces n values on every rank by their sums, added in the order of the ranks: the result is the
- * same to the bit on every rank and in every run. */
-MUST_CHECK bool net_sum(struct net *net, float *values, size_t n, struct why *why);
-/* *ret_same: does every rank have the same word? */
-MUST_CHECK bool net_compare(struct net *net, uint64_t word, bool *ret_same, struct why *why);
+/* Rank 0 listens at opt.root, the others connect. `token` is equal on ranks that fit. */
+void net_join(uint64_t token);
+/* Gives every rank the sum, the same to the bit. Returns -1, or the rank that is lost. */
+long net_sum(struct gradient *values);
 
 #endif

@@ -17,8 +17,9 @@ import pytest
 
 CHARLM = os.environ["CHARLM"]
 DEADLINE_S = 30
-SMALL = ["--steps", "60", "--log-every", "10", "--hidden", "48", "--join-timeout", "20"]
-HEADER_BYTES = 88
+STEPS = ["--steps", "60", "--log-every", "10", "--join-timeout", "20"]
+# struct state: magic, digest, text, world, step; weights, mean and variance; rank, rng.
+FRONT, BACK = 5 * 8, 2 * 8
 
 
 def free_port():
@@ -31,13 +32,13 @@ class Job:
     """All ranks of one job, started at once."""
 
     def __init__(self, ranks, directory, *options, start=None, **popen):
-        self.root = f"127.0.0.1:{free_port()}"
+        self.port = free_port()
         self.procs = {}
         for rank in range(ranks) if start is None else start:
             env = {k: v for k, v in os.environ.items() if not k.startswith("PCH_")}
             env.update(RANK=str(rank), WORLD_SIZE=str(ranks))
             self.procs[rank] = subprocess.Popen(
-                [CHARLM, *SMALL, "--dir", directory, "--root", self.root, *options], env=env,
+                [CHARLM, *STEPS, "--dir", directory, "--port", str(self.port), *options], env=env,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 **popen)
 
@@ -88,26 +89,28 @@ def test_two_runs_end_with_equal_weights(tmp_path, ranks):
     losses = [float(x) for x in re.findall(r"^step \d+ loss ([\d.]+)", first[0][1], re.M)]
     assert len(losses) == 6 and losses[-1] < losses[0] - 0.8
     assert all(out == "" for rank, (_, out, _) in first.items() if rank > 0)
+    ends = [checkpoint(tmp_path / d, 60, rank, ranks).read_bytes() for d in "ab"
+            for rank in range(ranks)]
+    assert len({end[FRONT:-BACK] for end in ends}) == 1
+    assert len({end[-BACK:] for end in ends}) == ranks
 
 
-def test_ranks_seed_and_text_matter(tmp_path):
+def test_ranks_and_text_matter(tmp_path):
     text = tmp_path / "text"
     text.write_text("the quick brown fox jumps over the lazy dog\n" * 20)
-    done = [run(1, tmp_path / "a"), run(3, tmp_path / "b"), run(1, tmp_path / "c", "--seed", "2"),
-            run(1, tmp_path / "d", "--text", str(text))]
-    assert len({digest(d) for d in done}) == 4
+    done = [run(1, tmp_path / "a"), run(3, tmp_path / "b"), run(1, tmp_path / "c", "--text", str(text))]
+    assert len({digest(d) for d in done}) == 3
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize("more", [[], ["--async"]])
-def test_a_resumed_run_ends_with_the_same_weights(tmp_path, ranks, more):
+def test_a_resumed_run_ends_with_the_same_weights(tmp_path, ranks):
     whole = digest(run(ranks, tmp_path / "whole"))
-    assert digest(run(ranks, tmp_path / "saved", "--save-every", "25", *more)) == whole
+    assert digest(run(ranks, tmp_path / "saved", "--save-every", "25")) == whole
     names = sorted(p.name for p in (tmp_path / "saved").iterdir())
     assert names == sorted(checkpoint(tmp_path, s, r, ranks).name for s in (25, 50, 60)
                            for r in range(ranks))
     for step in (25, 50, 60):
-        done = run(ranks, tmp_path / "saved", "--resume", str(step), *more)
+        done = run(ranks, tmp_path / "saved", "--resume", str(step))
         assert digest(done) == whole
         assert f"from step {step} to 60" in done[0][1]
 
@@ -125,14 +128,11 @@ def flip(data, at):
 
 DAMAGE = {
     "empty": lambda d: b"",
-    "half a header": lambda d: d[:40],
     "a byte short": lambda d: d[:-1],
-    "a weight short": lambda d: d[:-4],
     "cut in the middle": lambda d: d[:len(d) // 2],
     "longer": lambda d: d + b"x",
-    "longer by a whole weight": lambda d: d + bytes(12),
     "zeros in the middle": lambda d: d[:5000] + bytes(4096) + d[9096:],
-    "first weight": lambda d: flip(d, HEADER_BYTES),
+    "first weight": lambda d: flip(d, FRONT),
     "last byte": lambda d: flip(d, len(d) - 1),
     "zeros": lambda d: bytes(len(d)),
 }
@@ -145,11 +145,9 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, saved, how):
     refused(run(1, tmp_path, "--resume", "30"), 0, "damaged")
 
 
-def test_no_byte_of_the_header_may_change(tmp_path, saved):
+def test_no_byte_beside_the_weights_may_change(tmp_path, saved):
     whole = checkpoint(saved, 30).read_bytes()
-    params = struct.unpack_from("<Q", whole, 32)[0]
-    assert len(whole) == HEADER_BYTES + 12 * params
-    for at in range(HEADER_BYTES):
+    for at in [*range(FRONT), *range(len(whole) - BACK, len(whole))]:
         checkpoint(tmp_path, 30).write_bytes(flip(whole, at))
         refused(run(1, tmp_path, "--resume", "30"), 0, "damaged")
 
@@ -161,16 +159,14 @@ def test_another_jobs_checkpoint_is_refused(tmp_path, saved):
     text = tmp_path / "text"
     text.write_bytes(open("/usr/share/common-licenses/GPL-3", "rb").read() + b"\n")
     checkpoint(tmp_path, 30).write_bytes(whole)
-    refused(resume("--hidden", "32"), 0, "another model")
-    refused(resume("--seed", "2"), 0, "--seed 1, not 2")
     refused(resume("--text", str(text)), 0, "another --text")
     checkpoint(tmp_path, 30).write_bytes(checkpoint(saved, 60).read_bytes())
-    refused(resume(), 0, "of step 60, not 30")
+    refused(resume(), 0, "of step 60, and the job resumes at step 30")
     checkpoint(tmp_path, 30).unlink()
     refused(resume(), 0, "No such file")
     checkpoint(tmp_path, 30, 1, 2).write_bytes(whole)
     with Job(2, str(tmp_path), "--resume", "30", start=[1]) as job:
-        refused(job.wait(), 1, "of rank 0 of 1, this is rank 1 of 2")
+        refused(job.wait(), 1, "of rank 0 of 1, and this is rank 1 of 2")
 
 
 def test_a_save_that_fails_is_told_and_leaves_no_trace(tmp_path):
@@ -198,28 +194,27 @@ def test_a_lost_rank_ends_all_others(tmp_path):
 
 def test_missing_ranks_are_named(tmp_path):
     with Job(4, str(tmp_path), "--join-timeout", "1", start=[0, 2]) as job:
-        refused(job.wait(), 0, "did not join within 1 s: rank 1 3")
+        refused(job.wait(), 0, "only 2 of 4 ranks are here")
     with Job(2, str(tmp_path), "--join-timeout", "1", start=[1]) as job:
-        refused(job.wait(), 1, f"no rank 0 at {job.root} (--root) within 1 s: Connection refused")
+        refused(job.wait(), 1, f"no rank 0 at 127.0.0.1 port {job.port} within 1 s: Connection refused")
 
 
 def test_ranks_that_do_not_fit_are_refused(tmp_path):
     with Job(2, str(tmp_path), start=[0]) as job:
         env = dict(os.environ, RANK="1", WORLD_SIZE="2")
         other = subprocess.run(
-            [CHARLM, *SMALL, "--dir", str(tmp_path), "--root", job.root, "--batch", "8"], env=env,
+            [CHARLM, *STEPS, "--dir", str(tmp_path), "--port", str(job.port), "--text", __file__], env=env,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S)
-        refused(job.wait(), 0, "rank 1 cannot join: its step, text or options differ")
-    refused({1: (other.returncode, "", other.stderr)}, 1, "rank 0 refuses rank 1")
+        refused(job.wait(), 0, "rank 1 cannot join")
+    refused({1: (other.returncode, "", other.stderr)}, 1, "lost rank 0")
 
 
 def test_a_stranger_does_no_harm(tmp_path):
     with Job(2, str(tmp_path), start=[0]) as job:
-        host, port = job.root.split(":")
         end = time.monotonic() + DEADLINE_S
         while True:
             try:
-                stranger = socket.create_connection((host, int(port)))
+                stranger = socket.create_connection(("127.0.0.1", job.port))
                 break
             except ConnectionRefusedError:
                 assert time.monotonic() < end
@@ -231,27 +226,27 @@ def test_a_stranger_does_no_harm(tmp_path):
             except ConnectionResetError:
                 pass
         env = dict(os.environ, RANK="1", WORLD_SIZE="2")
-        subprocess.run([CHARLM, *SMALL, "--dir", str(tmp_path), "--root", job.root], env=env,
+        subprocess.run([CHARLM, *STEPS, "--dir", str(tmp_path), "--port", str(job.port)], env=env,
                        check=True, stderr=subprocess.DEVNULL, timeout=DEADLINE_S)
         digest(job.wait())
 
 
 def test_bad_input_has_a_clear_line(tmp_path):
     short = tmp_path / "short"
-    short.write_text("twelve bytes")
+    short.write_text("12345678")
     d = tmp_path / "d"
     refused(run(1, d, "--text", "/no/such/file"), 0, "/no/such/file (--text): No such file")
     refused(run(1, d, "--text", str(tmp_path)), 0, "Is a directory")
-    refused(run(1, d, "--text", str(short)), 0, "has 12 letters, a context of 12 needs more")
-    refused(run(1, short / "x"), 0, "cannot make the checkpoint directory")
-    refused(run(2, d, "--root", "nonsense"), 0, "not ADDR:PORT")
+    refused(run(1, d, "--text", str(short)), 0, "too short: it needs more than 8 letters")
+    refused(run(1, short / "x"), 0, "cannot make or open the checkpoint directory")
+    refused(run(2, d, "--root", "nonsense"), 0, "--root nonsense --port")
 
 
 @pytest.mark.parametrize("env, text", [
-    ({"RANK": "2", "WORLD_SIZE": "2"}, "only 2 ranks"),
-    ({"RANK": "x", "WORLD_SIZE": "2"}, "RANK=x: not a number"),
-    ({"RANK": "0", "WORLD_SIZE": "0"}, "WORLD_SIZE=0: not a number"),
-    ({"PCH_RANK": "5", "PCH_WORLD_SIZE": "3", "RANK": "0", "WORLD_SIZE": "1"}, "PCH_RANK=5"),
+    ({"RANK": "2", "WORLD_SIZE": "2"}, "not a number from 0 to 1"),
+    ({"RANK": "x", "WORLD_SIZE": "2"}, "is x: not a number"),
+    ({"RANK": "0", "WORLD_SIZE": "0"}, "is 0: not a number"),
+    ({"PCH_RANK": "5", "PCH_WORLD_SIZE": "3", "RANK": "0", "WORLD_SIZE": "1"}, "PCH_RANK (or RANK) is 5"),
 ])
 def test_a_bad_place_is_refused(tmp_path, env, text):
     done = subprocess.run([CHARLM, "--dir", str(tmp_path)], env=dict(os.environ, **env),
@@ -260,7 +255,7 @@ def test_a_bad_place_is_refused(tmp_path, env, text):
 
 
 @pytest.mark.parametrize("options", [["--steps", "x"], ["--steps", "0"], ["--steps", "-1"],
-                                     ["--lr", "2"], ["--lr", "nan"], ["--hidden", "1e9"],
+                                     ["--steps", "1e9"],
                                      ["--steps"], ["--nonsense"], ["extra"], ["--text", ""],
                                      ["--steps", "0x10"]])
 def test_wrong_options(options):
@@ -270,4 +265,4 @@ def test_wrong_options(options):
 
 def test_help():
     done = subprocess.run([CHARLM, "--help"], capture_output=True, text=True, timeout=DEADLINE_S)
-    assert done.returncode == 0 and "--save-every N" in done.stdout and done.stderr == ""
+    assert done.returncode == 0 and "--save-every" in done.stdout and done.stderr == ""
