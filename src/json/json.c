@@ -249,14 +249,6 @@ const struct json *json_next(const struct json *item)
     return item->next;
 }
 
-size_t json_count(const struct json *parent)
-{
-    size_t n = 0;
-    for (const struct json *item = parent->first; item; item = item->next)
-        n++;
-    return n;
-}
-
 const struct json *json_find(const struct json *object, const char *key)
 {
     for (const struct json *item = object->first; item; item = item->next)

@@ -43,7 +43,6 @@ const char *json_kind_name(const struct json *value);
  * have none. */
 const struct json *json_first(const struct json *parent);
 const struct json *json_next(const struct json *item);
-size_t json_count(const struct json *parent);
 /* A member by its key; NULL: there is none. */
 const struct json *json_find(const struct json *object, const char *key);
 

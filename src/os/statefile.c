@@ -271,35 +271,3 @@ void statefile_give_up(struct statefile *file)
     err.sys_errno = ETIMEDOUT;
     tell(file, &err);
 }
-
-bool statefile_read(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
-{
-    struct stat st;
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot read '%s'", path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_SYSTEM, 0, "cannot read '%s': not a regular file", path);
-    if ((uint64_t)st.st_size > max)
-        return err_set(err, ERR_SYSTEM, EFBIG, "cannot read '%s'", path);
-    char *data = malloc(max + 1);
-    if (!data)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read '%s'", path);
-    size_t len = 0;
-    ssize_t n;
-    while (len <= max && (n = read(fd, data + len, max + 1 - len)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            break;
-        len += (size_t)n;
-    }
-    if (n < 0 || len > max) {
-        free(data);
-        return err_set(err, ERR_SYSTEM, n < 0 ? errno : EFBIG, "cannot read '%s'", path);
-    }
-    data[len] = '\0';
-    *ret = data;
-    *ret_len = len;
-    return true;
-}

@@ -56,9 +56,4 @@ bool statefile_is_stuck(const struct statefile *file);
  * one that sits in a dead file system may never be. */
 void statefile_give_up(struct statefile *file);
 
-/* Reads a whole regular file of at most `max` bytes; at start only, for it may block. *ret gets a
- * NUL at its end and is the caller's to free. A missing file is an error with sys_errno ENOENT. */
-MUST_CHECK bool statefile_read(const char *path, size_t max, char **ret, size_t *ret_len,
-                               struct err *err);
-
 #endif
