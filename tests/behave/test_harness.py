@@ -34,8 +34,11 @@ def test_a_process_of_another_namespace_is_found(world, namespace):
 
 
 def test_an_orphan_comes_to_the_tests(world):
-    world.start(world.actor, "daemon", "{", "spin", "20", "say", "orphan", "}").finish()
-    assert world.events.wait("orphan")["ppid"] == os.getpid()
+    world.start(world.actor, "daemon", "{", "say", "orphan", "hold", world.hold("adopted"),
+                "}").finish()
+    orphan = world.events.wait("orphan")["pid"]
+    wait_until(lambda: orphan in harness.children_of(os.getpid()), "the adoption")
+    world.go_on("adopted")
     wait_until(lambda: not marked(world.mark), "the orphan's end")
 
 
