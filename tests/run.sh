@@ -4,7 +4,7 @@
 # run: every test of pchrun, on a fresh Debian 12 as on a developer's machine.
 #
 # It installs what is missing, builds (with sanitizers; optimised, for the simulator and the model;
-# by clang), runs the suites of meson, and checks what no suite can: that no sanitizer has written a
+# by clang), runs the suites of meson and the fuzzers, and checks what no suite can: that no sanitizer has written a
 # report, and that it would have; that no process is left; that the sources are formatted; that what
 # is installed is complete; that the documents are true. It goes on after a failure; its last line is
 # the sum, its exit status 0 only if nothing failed. It writes into build-* alone.
@@ -17,7 +17,7 @@ export LC_ALL=C.UTF-8
 packages=(
     gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev # to build
     libcriterion-dev python3 python3-pytest strace util-linux              # unit, behave, house
-    clang-14 clang-format mandoc spin                                      # house, model
+    clang-14 libclang-rt-14-dev clang-format mandoc spin                   # fuzz, house, model
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
@@ -32,7 +32,7 @@ Builds pchrun and runs every test. The last line is the sum of all.
   --long [MINUTES]  also the suite "long"; tests that can go on for any time (simulator, fuzzers)
                     take MINUTES each (default 10; they read TEST_LONG_MINUTES)
   --no-install      install nothing; fail if a package is missing
-  --only SUITE      this suite alone: unit, behave, example, house, sim, model, ...
+  --only SUITE      this suite alone: unit, behave, example, house, sim, model, fuzz, ...
   --help            this text
 
 As root on Debian 12 it installs with apt-get, if missing:
@@ -228,6 +228,14 @@ format_is_kept() {
     find src include man tests contrib -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
 }
 
+# One check for each fuzzer: a few seconds, or the minutes of --long.
+run_fuzzers() {
+    local name
+    for name in $(tests/fuzz/run.py --list); do
+        check "fuzz-$name" tests/fuzz/run.py --seconds "$((long ? 60 * long : 5))" "$name"
+    done
+}
+
 manuals_are_clean() {
     local manuals
     mapfile -t manuals < <(find "$1" -path '*/man/man*' -type f)
@@ -256,6 +264,8 @@ check packages install_packages || finish
 asan_tests=("${opt_suites[@]/#/--no-suite=}") opt_tests=("${opt_suites[@]/#/--suite=}")
 if [[ -n $only && " ${opt_suites[*]} " == *" $only "* ]]; then
     asan_tests=() opt_tests=("--suite=$only")
+elif [[ $only == fuzz ]]; then
+    asan_tests=() opt_tests=()
 elif [[ -n $only ]]; then
     asan_tests=("--suite=$only") opt_tests=()
 fi
@@ -278,6 +288,9 @@ fi
 if ((${#opt_tests[@]})); then
     check build-opt build build-opt -Dbuildtype=release -Doptimization=2 || finish
     run_suites build-opt "${opt_tests[@]}"
+fi
+if [[ -z $only || $only == fuzz ]]; then
+    run_fuzzers
 fi
 if [[ -z $only ]]; then
     check build-clang build_clang

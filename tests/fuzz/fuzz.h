@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz.h: what the fuzzers share. Each is one function that libFuzzer calls with any bytes; it must
+ * come back, whatever they are. FUZZ_MUST ends the program where a promise is broken, and libFuzzer
+ * keeps the bytes.
+ */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define FUZZ_MUST(promise)                                                \
+    do {                                                                  \
+        if (!(promise)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #promise); \
+            abort();                                                      \
+        }                                                                 \
+    } while (0)
+
+#endif

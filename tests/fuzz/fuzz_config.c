@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any bytes as a configuration file. One that is taken is printed by --print-config, and what was
+ * printed is a configuration file that prints as itself. One that is not has an error of one line.
+ * The files are in memory alone.
+ */
+#include "fuzz.h"
+
+#include "config/config.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void name_of(int fd, char name[32])
+{
+    snprintf(name, 32, "/proc/self/fd/%d", fd);
+}
+
+static int put(const void *data, size_t size)
+{
+    int fd = memfd_create("config", MFD_CLOEXEC);
+    FUZZ_MUST(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    return fd;
+}
+
+/* What --print-config says of this file, without where it comes from; NULL: it is refused. The
+ * caller frees. */
+static char *print(const void *data, size_t size)
+{
+    char name[32], *text = NULL;
+    char *argv[] = {"pchrun", "--print-config", "-c", name, NULL};
+    char *env[] = {NULL};
+    int fd = put(data, size);
+    size_t len;
+    struct config config;
+    struct err err;
+    FILE *out = open_memstream(&text, &len);
+    name_of(fd, name);
+    enum config_result result = config_load(argv, env, out, &config, &err);
+    FUZZ_MUST(fclose(out) == 0 && result != CONFIG_RUN);
+    close(fd);
+    if (result == CONFIG_SHOWN)
+        return text;
+    FUZZ_MUST(err.text[0] && !strchr(err.text, '\n') && strlen(err.text) < sizeof err.text);
+    free(text);
+    return NULL;
+}
+
+/* To run with it is allowed more rarely; nothing is left then, either. */
+static void run(const void *data, size_t size)
+{
+    char name[32], binding[4096];
+    char *argv[] = {"pchrun", "-c", name, "--", "true", NULL};
+    char *env[] = {NULL};
+    int fd = put(data, size);
+    struct config config;
+    struct err err;
+    name_of(fd, name);
+    if (config_load(argv, env, stdout, &config, &err) == CONFIG_RUN) {
+        FUZZ_MUST(config_binding(&config, binding, sizeof binding));
+        config_free(&config);
+    }
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *first = print(data, size);
+    if (!first)
+        return 0;
+    char *again = print(first, strlen(first));
+    FUZZ_MUST(again);
+    char *end = strstr(first, "\"$sources\""), *end_again = strstr(again, "\"$sources\"");
+    FUZZ_MUST(end && end_again && end - first == end_again - again);
+    FUZZ_MUST(memcmp(first, again, (size_t)(end - first)) == 0);
+    free(first);
+    free(again);
+    run(data, size);
+    return 0;
+}
