@@ -15,7 +15,7 @@
 const char *env_config_file(char **env)
 {
     for (; *env; env++)
-        if (str_starts(*env, CONFIG_FILE) && (*env)[strlen(CONFIG_FILE)])
+        if (str_starts(*env, CONFIG_FILE))
             return *env + strlen(CONFIG_FILE);
     return NULL;
 }

@@ -33,7 +33,7 @@ enum option_type {
 struct option {
     const char *key;
     enum option_type type;
-    bool is_nullable;           /* null (an empty text in flags and environment) unsets it */
+    bool is_nullable;           /* null (that word in flags and environment) unsets it */
     bool is_binding;            /* must be equal on all nodes */
     char letter;                /* short flag, 0: none */
     const char *also;           /* second name, as a flag: "node-rank"; NULL */

@@ -144,6 +144,7 @@ static void schema_limits(struct writer *w, const struct option *option)
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_TEMPLATE:
+        writer_int(w, "minLength", 1);
         writer_int(w, "maxLength", option->max);
         break;
     case OPTION_CHOICE:

@@ -29,7 +29,7 @@ MUST_CHECK bool flags_read(char **argv, struct flags *ret, struct err *err);
 void flags_free(struct flags *flags);
 MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
 
-/* PCHRUN_CONFIG; NULL if it is not set, or empty. */
+/* PCHRUN_CONFIG; NULL if it is not set. */
 const char *env_config_file(char **env);
 /* Any other PCHRUN_* that is no option is an error. */
 MUST_CHECK bool env_apply(char **env, struct config *config, struct err *err);

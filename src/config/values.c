@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a type can do. `parse` gets a text that is not empty where null is allowed. */
+/* What a type can do. `parse` gets a text that is neither empty nor null where null is allowed. */
 struct type {
     const char *metavar, *wanted;
     enum json_kind kind; /* what stands for it in the file */
@@ -258,16 +258,26 @@ static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT, NULL, NULL},
 };
 
+/* An empty text is most often a shell's variable that is not set. To take it for null would run the
+ * job without what was asked for, a checkpoint directory for one. */
+static bool parse(const struct option *option, const char *text, const char *folder,
+                  struct config *config, struct err *err)
+{
+    if (option->is_nullable && !*text)
+        return err_set(err, ERR_USAGE, 0, "the value is empty; if none is meant, write null");
+    return types[option->type].parse(option, text, folder, value_field(option, config), err);
+}
+
 bool value_from_text(const struct option *option, const char *text, const char *folder,
                      struct config *config, struct err *err)
 {
     if (option->type == OPTION_SIGNALS)
         return rules_from_text(option, text, config, err);
-    if (option->is_nullable && !*text) {
+    if (option->is_nullable && str_is(text, "null")) {
         value_clear(option, config);
         return true;
     }
-    return types[option->type].parse(option, text, folder, value_field(option, config), err);
+    return parse(option, text, folder, config, err);
 }
 
 /* Scalars go the way of text, so that there is one check for each type. */
@@ -282,7 +292,7 @@ static bool scalar_from_json(const struct option *option, const struct json *jso
         str_addf(number, sizeof number, "%" PRId64, value);
     else if (json_bool(json, &flag))
         str_copy(number, sizeof number, flag ? "true" : "false");
-    return value_from_text(option, text ? text : number, folder, config, err);
+    return parse(option, text ? text : number, folder, config, err);
 }
 
 bool value_from_json(const struct option *option, const struct json *json, struct place *place,

@@ -13,9 +13,10 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* Sets the field. A list or the signals are added to what is there. Relative paths are relative to
- * `folder`, which is absolute; NULL: the current one. On failure the field is as it was, or for a
- * list holds the items before the bad one. */
+/* Sets the field; the word null makes it null, where that is allowed. A list or the signals are
+ * added to what is there. Relative paths are relative to `folder`, which is absolute; NULL: the
+ * current one. On failure the field is as it was, or for a list holds the items before the bad one.
+ */
 MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,

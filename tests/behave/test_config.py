@@ -139,6 +139,25 @@ def test_a_wrong_word(world, text, word):
     refused(world, word, text=text)
 
 
+@pytest.mark.parametrize("how", [
+    {"args": ["--checkpoint-dir", ""]}, {"env": {"PCHRUN_CHECKPOINT_DIR": ""}},
+    {"text": '{"checkpoint": {"dir": ""}}'},
+], ids=["flag", "environment", "file"])
+def test_an_empty_value(world, how):
+    """--checkpoint-dir "$SCRATCH/run7" without SCRATCH must not train for a day without a record."""
+    refused(world, "empty", "null", **how)
+
+
+def test_null_is_a_word(world):
+    """To take back what the file says."""
+    path = world.file("config.json", '{"checkpoint": {"dir": "/ckpt"}, "report": "/r"}')
+    job = world.launch("-c", path, "--checkpoint-dir", "null", "--print-config",
+                       env={"PCHRUN_REPORT": "null"})
+    assert job.finish() == 0
+    shown = json.loads(job.out)
+    assert shown["checkpoint"]["dir"] is None and shown["report"] is None
+
+
 def test_a_flag_given_twice_is_the_last(world):
     """As with other programs: a script adds its own behind the user's."""
     job = world.launch("--grace", "1s", "--grace", "2s", "--print-config")

@@ -200,7 +200,7 @@ Test(config, precedence)
         {"checkpoint.dir",
          "{\"checkpoint\": {\"dir\": \"/a\"}}",
          "PCHRUN_CHECKPOINT_DIR=/b",
-         "--checkpoint-dir=",
+         "--checkpoint-dir=null",
          {"null", "/a", "/b", "null"}},
         {"log.level",
          "{\"log\": {\"level\": \"error\"}}",
@@ -342,7 +342,7 @@ Test(config, paths_are_relative_to_what_names_them)
         cr_expect_str_eq(l.config.state_dir, "/abs");
         unload(&l);
     }
-    load_ok(&l, "x", "PCHRUN_CONFIG=sub/c.json PCHRUN_STATE_DIR=");
+    load_ok(&l, "x", "PCHRUN_CONFIG=sub/c.json PCHRUN_STATE_DIR=null");
     snprintf(want, sizeof want, "%s/sub/ckpt", folder);
     cr_expect_str_eq(l.config.checkpoint.dir, want);
     cr_expect(l.config.state_dir == NULL);
@@ -392,7 +392,7 @@ Test(config, loudness_stops_at_the_ends)
 
 /* Everything that differs from the default in some way. */
 static const char everything[] =
-    "--job=r7 --grace 1.5h --signals TERM=forward,USR1=preempt:90s,INT=ignore --report= "
+    "--job=r7 --grace 1.5h --signals TERM=forward,USR1=preempt:90s,INT=ignore --report=null "
     "--run-dir r --state-dir /s --cluster-nodes n0,n1:99,[fe80::1] --cluster-port 99 "
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "

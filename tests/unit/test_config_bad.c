@@ -246,6 +246,28 @@ static const struct bad ranges[] = {
      "c.json:1:11: save.signal: SIGSTOP cannot be used here: no program can handle it"},
 };
 
+/* A variable of the shell that is not set must not mean: train without a record. */
+Test(config_bad, empty_values)
+{
+    static const char *const options[] = {"report",         "run-dir",      "state-dir",
+                                          "cluster-chief",  "cluster-bind", "cluster-key-file",
+                                          "checkpoint-dir", "procs-count",  "cluster-node-rank"};
+    char line[64], want[128];
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        snprintf(line, sizeof line, "--%s= x", options[i]);
+        snprintf(want, sizeof want, "--%s: the value is empty; if none is meant, write null",
+                 options[i]);
+        expect_bad(line, "", want);
+    }
+    expect_bad("x", "PCHRUN_CHECKPOINT_DIR=",
+               "PCHRUN_CHECKPOINT_DIR: the value is empty; if none is meant, write null");
+    expect_bad("x", "PCHRUN_CONFIG=",
+               "PCHRUN_CONFIG: the value is empty; name a file, or leave the variable out");
+    write_file("{\"checkpoint\": {\"dir\": \"\"}}");
+    expect_bad("-c c.json x", "",
+               "c.json:1:17: checkpoint.dir: the value is empty; if none is meant, write null");
+}
+
 Test(config_bad, out_of_range)
 {
     expect_bad_files(ranges, ARRAY_LEN(ranges));
