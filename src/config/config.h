@@ -57,6 +57,7 @@ struct config {
         char *dir;   /* NULL: none */
         bool shared; /* true: every node sees the same directory */
         int keep_records;
+        int64_t lock_wait_ns;
     } checkpoint;
     struct config_signal *signals;
     size_t nsignals; /* those given, by number, each once; all others are forwarded */

@@ -309,9 +309,11 @@ const struct option options[] = {
         FIELD(checkpoint.dir),
         .max = PATH_LEN,
         .help = "where the program keeps its checkpoints",
-        .manual = "Where the program keeps its checkpoints.\nIt is made if only it is missing.\n"
-                  "pchrun keeps its records there, in\n"
-                  ".Pa .pchrun ,\nunless\n.Cm state_dir\nnames another place.",
+        .manual =
+            "Where the program keeps its checkpoints.\nIt is made if only it is missing; if it "
+            "cannot be made, nothing is started.\n"
+            "pchrun keeps its records there, in\n"
+            ".Pa .pchrun ,\nunless\n.Cm state_dir\nnames another place.",
     },
     {
         .key = "checkpoint.shared",
@@ -335,6 +337,19 @@ const struct option options[] = {
         .help = "how many commit records to keep",
         .manual = "How many of the newest commit records are kept.\nCheckpoints themselves are the "
                   "program's; pchrun removes none.",
+    },
+    {
+        .key = "checkpoint.lock_wait",
+        .type = OPTION_DURATION,
+        FIELD(checkpoint.lock_wait_ns),
+        .fallback = "100s",
+        .min = 0,
+        .max = DAY,
+        .help = "how long to wait for an older pchrun of the job",
+        .manual = "How long node 0 waits at the start, if another pchrun holds the state "
+                  "directory.\nA scheduler may start a job again a little before the old one has "
+                  "ended; and an NFS server keeps the lock of a host that has died for 90 "
+                  "seconds.\nWhen it is over, nothing is started.",
     },
     {
         .key = "save.mode",

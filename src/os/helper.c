@@ -6,6 +6,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -47,4 +48,14 @@ bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const vo
     reap_watch(helpers->reap, &helper->watch);
     helpers->running++;
     return true;
+}
+
+void helper_detach(int keep)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd <= 2; fd++)
+        dup2(null, fd);
+    fd_range(3, FD_RANGE_CLOSE, &keep, 1);
+    if (chdir("/") != 0) /* it is pinned, then */
+        return;
 }

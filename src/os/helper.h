@@ -20,4 +20,8 @@ struct helpers {
 MUST_CHECK bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
 
+/* In a forked child that may live long: closes all that it got from us but `keep`, the standard
+ * streams included, whose readers would wait for its end; and lets go of the working directory. */
+void helper_detach(int keep);
+
 #endif

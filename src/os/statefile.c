@@ -3,8 +3,10 @@
  */
 #include "os/statefile.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "os/helper.h"
 #include "os/proc.h"
 
 #include <dirent.h>
@@ -88,7 +90,7 @@ static bool writer_replace(const struct statefile *file, const void *data, size_
                            struct err *err)
 {
     FD_CLEANUP int dir = -1;
-    if (!writer_open_dir(file->path, &dir, err))
+    if ((file->check && !file->check(file->ctx, err)) || !writer_open_dir(file->path, &dir, err))
         return false;
     bool is_done = writer_fill(file->temp, data, len, err) &&
                    (rename(file->temp, file->path) == 0 ||
@@ -110,10 +112,7 @@ static _Noreturn void writer_run(const struct statefile *file, int pipe_end, con
 {
     struct err err;
     memset(&err, 0, sizeof err);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; null >= 0 && fd <= 2; fd++)
-        dup2(null, fd);
-    fd_range(3, FD_RANGE_CLOSE, &pipe_end, 1);
+    helper_detach(pipe_end);
     if (writer_replace(file, data, len, &err))
         _exit(0);
     _exit(fd_write_all(pipe_end, &err, sizeof err) ? 1 : 2);
@@ -209,6 +208,11 @@ void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx)
     file->ctx = ctx;
 }
 
+void statefile_check(struct statefile *file, statefile_check_fn *check)
+{
+    file->check = check;
+}
+
 void statefile_free(struct statefile *file)
 {
     if (file->writer.pid) {
@@ -247,6 +251,24 @@ bool statefile_write(struct statefile *file, uint64_t tag, const void *data, siz
     }
     return keep_for_later(file, tag, data, len) ||
            err_set(err, ERR_SYSTEM, ENOMEM, "cannot write '%s'", file->path);
+}
+
+/* SIGCHLD is blocked, so that it waits for us if it comes before we look. */
+void statefile_wait(struct statefile *file, int64_t wait_ns)
+{
+    sigset_t child;
+    int64_t until = clock_now_ns() + wait_ns;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    for (;;) {
+        reap_all(file->reap);
+        int64_t left = until - clock_now_ns();
+        if (!file->writer.pid || left <= 0)
+            break;
+        sigtimedwait(&child, NULL,
+                     &(struct timespec){.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S});
+    }
+    statefile_give_up(file);
 }
 
 bool statefile_is_busy(const struct statefile *file)

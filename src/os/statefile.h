@@ -21,11 +21,15 @@
 
 /* A write has ended: err NULL, `tag`'s content is on disk. `err` is borrowed for the call. */
 typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
+/* Called in the child before each write, with what is there still in place. False: it is not to be
+ * replaced, and *err says why. */
+typedef bool statefile_check_fn(void *ctx, struct err *err);
 
 struct statefile {
     char *path, *temp;
     struct reap *reap;
     statefile_fn *fn;
+    statefile_check_fn *check;
     void *ctx;
     struct reap_watch writer; /* pid 0: none runs */
     int errors;               /* where the writer says why it failed */
@@ -40,8 +44,9 @@ struct statefile {
 /* `path` is absolute; its directory is made if only that is missing. */
 MUST_CHECK bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
                                struct err *err);
-/* Who is told. */
+/* Who is told; ctx is the check's, too. */
 void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx);
+void statefile_check(struct statefile *file, statefile_check_fn *check);
 /* Forgets what waits. A writer that still runs is killed; fn is not called. */
 void statefile_free(struct statefile *file);
 
@@ -49,6 +54,9 @@ void statefile_free(struct statefile *file);
  * last wins and the others are never reported. False: not even begun, and fn is not called. */
 MUST_CHECK bool statefile_write(struct statefile *file, uint64_t tag, const void *data, size_t len,
                                 struct err *err);
+/* At start, while there is no loop yet: waits until the write has ended, gives it up after
+ * `wait_ns`; fn has been told when this returns. */
+void statefile_wait(struct statefile *file, int64_t wait_ns);
 bool statefile_is_busy(const struct statefile *file);
 /* Its writer was given up, and has not ended. */
 bool statefile_is_stuck(const struct statefile *file);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "run/history.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,132 +14,16 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#define RECORD_SCHEMA 1
-#define RECORD_MAX    STATEFILE_MAX
 #define WRITE_WAIT_NS (10 * NS_PER_S)
 
 uint64_t record_resume_step(const struct record *record)
 {
-    return record->ncommits ? record->commits[record->ncommits - 1].step : 0;
-}
-
-/* For one more commit; at most `keep` are to be there with it. */
-static void make_room(struct record *record, int keep)
-{
-    while (record->ncommits >= keep)
-        memmove(record->commits, record->commits + 1,
-                (size_t)--record->ncommits * sizeof record->commits[0]);
+    return history_last_step(&record->history);
 }
 
 /* --- reading --- */
-
-/* NULL with err->code ERR_NONE: there is no such file. */
-static struct json *read_file(const struct record *record, const char *path, struct err *err)
-{
-    *err = (struct err){0};
-    struct json *root = json_read_file(path, RECORD_MAX, err);
-    if (!root && err->sys_errno == ENOENT) {
-        *err = (struct err){0};
-        return NULL;
-    }
-    const char *job = root ? json_text(json_find(root, "job")) : NULL;
-    if (root && (!job || !str_is(job, record->job))) {
-        err_set(err, ERR_USAGE, 0,
-                "%s belongs to job \"%s\"; this is \"%s\" (give each job a checkpoint.dir or "
-                "state_dir of its own)",
-                path, job ? job : "?", record->job);
-        json_free(root);
-        root = NULL;
-    }
-    int64_t schema = 0;
-    if (root && (!json_int(json_find(root, "schema"), &schema) || schema != RECORD_SCHEMA)) {
-        err_set(err, ERR_USAGE, 0, "%s is of schema %" PRId64 "; this pchrun writes and reads %d",
-                path, schema, RECORD_SCHEMA);
-        json_free(root);
-        root = NULL;
-    }
-    if (!root)
-        err_wrap(err, "cannot read the record of earlier attempts (to start from scratch, move it "
-                      "away)");
-    return root;
-}
-
-static bool not_a_record(const char *path, const struct json *at, const char *what, struct err *err)
-{
-    return err_set(err, ERR_USAGE, 0,
-                   "%s:%u:%u: %s; it is damaged (to start from scratch, move it away)", path,
-                   json_line(at), json_column(at), what);
-}
-
-/* Steps ascend: the newest commit is the last. */
-static bool read_commit(struct record *record, const struct json *item)
-{
-    struct record_commit commit;
-    int64_t step;
-    if (!json_int(json_find(item, "step"), &step) || step <= 0 ||
-        (uint64_t)step <= record_resume_step(record) ||
-        !json_int(json_find(item, "attempt"), &commit.attempt) ||
-        !json_int(json_find(item, "at_ns"), &commit.at))
-        return false;
-    commit.step = (uint64_t)step;
-    make_room(record, RECORD_COMMITS_MAX);
-    record->commits[record->ncommits++] = commit;
-    return true;
-}
-
-static bool read_count(const struct json *root, const char *key, int64_t *ret)
-{
-    return json_int(json_find(root, key), ret) && *ret >= 0 && *ret < INT_MAX;
-}
-
-static bool read_commits(struct record *record, const char *path, const struct json *root,
-                         struct err *err)
-{
-    const struct json *list = json_find(root, "commits");
-    int64_t attempt;
-    if (!read_count(root, "attempt", &attempt) ||
-        !read_count(root, "attempts_without_commit", &record->attempts_without_commit))
-        return not_a_record(path, root, "it does not count its attempts", err);
-    if (!list || json_kind(list) != JSON_IS_LIST)
-        return not_a_record(path, root, "it has no list \"commits\"", err);
-    for (const struct json *item = json_first(list); item; item = json_next(item))
-        if (!read_commit(record, item))
-            return not_a_record(path, item, "not a commit, or not a later one", err);
-    record->attempt = attempt + 1;
-    return true;
-}
-
-/* The last commit that this attempt could know of. Where there is no record of commits, on a node
- * that shares none, nothing can be told. */
-static uint64_t committed_by(const struct record *record, int64_t attempt)
-{
-    uint64_t step = 0;
-    for (int i = 0; i < record->ncommits; i++)
-        if (record->commits[i].attempt <= attempt)
-            step = record->commits[i].step;
-    return record->ncommits ? step : UINT64_MAX;
-}
-
-/* Of another node, or our own from before. A file that is missing is empty. */
-static bool read_ranks(const struct record *record, const char *path, struct saves *saves,
-                       struct err *err)
-{
-    int64_t attempt;
-    struct json *root = read_file(record, path, err);
-    if (!root)
-        return err->code == ERR_NONE;
-    bool ok = read_count(root, "attempt", &attempt)
-                  ? saves_read(saves, path, root, err)
-                  : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
-    json_free(root);
-    if (ok)
-        saves_forget_newer(saves, committed_by(record, attempt));
-    else
-        err_wrap(err, "damaged record of earlier attempts (to start from scratch, move it away)");
-    return ok;
-}
 
 static bool ranks_path(const struct record *record, int node, char *path, size_t size)
 {
@@ -151,35 +36,44 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err);
 static void on_commit_deadline(void *ctx);
 static void on_ranks_deadline(void *ctx);
 
+static bool check_commits(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    return history_check(&record->history, record->commit_file.path, err);
+}
+
+static bool check_ranks(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    return history_check(&record->history, record->ranks_file.path, err);
+}
+
 bool record_init(struct record *record, const struct config *config, const char *dir,
                  struct reap *reap, struct err *err)
 {
     char path[PATH_MAX] = "", ranks[PATH_MAX];
     *record = (struct record){.dir = dir,
-                              .job = config->job,
                               .node_rank = config->cluster.node_rank,
                               .nnodes = config->cluster.nnodes,
                               .keep = config->checkpoint.keep_records,
                               .is_shared = config->checkpoint.shared,
-                              .attempt = 1,
+                              .history = {.job = config->job, .attempt = 1},
                               .commit_deadline = {.fn = on_commit_deadline, .ctx = record},
                               .ranks_deadline = {.fn = on_ranks_deadline, .ctx = record}};
-    if (record->keep > RECORD_COMMITS_MAX)
-        record->keep = RECORD_COMMITS_MAX;
+    if (record->keep > HISTORY_COMMITS_MAX)
+        record->keep = HISTORY_COMMITS_MAX;
     if (!dir)
         return true;
-    if (config->checkpoint.dir) /* the program may be about to make it; then we need it first */
-        mkdir(config->checkpoint.dir, 0777);
     if (!str_addf(path, sizeof path, "%s/commit.json", dir) ||
         !ranks_path(record, record->node_rank, ranks, sizeof ranks))
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
-    struct json *root = read_file(record, path, err);
-    bool ok = root ? read_commits(record, path, root, err) : err->code == ERR_NONE;
-    json_free(root);
-    if (!ok || !read_ranks(record, ranks, &record->saves, err) ||
+    if (!history_read_commits(&record->history, path, err) ||
+        !history_read_ranks(&record->history, ranks, &record->saves, err) ||
         !statefile_init(&record->commit_file, path, reap, err) ||
         !statefile_init(&record->ranks_file, ranks, reap, err))
         return false;
+    statefile_check(&record->commit_file, check_commits);
+    statefile_check(&record->ranks_file, check_ranks);
     statefile_on_written(&record->commit_file, on_commit_written, record);
     statefile_on_written(&record->ranks_file, on_ranks_written, record);
     return true;
@@ -201,7 +95,7 @@ void record_free(struct record *record)
 
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
 {
-    record->attempt = attempt;
+    record->history.attempt = attempt;
     record->resume_step = resume_step;
     saves_forget_newer(&record->saves, resume_step);
     record_committed(record, resume_step);
@@ -225,7 +119,7 @@ static void look_into(struct record *record, const char *path)
 {
     struct saves found = {0};
     struct err err;
-    if (!read_ranks(record, path, &found, &err))
+    if (!history_read_ranks(&record->history, path, &found, &err))
         log_warn("record", "%s", err.text);
     const struct saves_step *step = saves_find(&found, record->resume_step);
     for (int i = 0; step && i < step->nranks; i++)
@@ -323,10 +217,10 @@ static void answer(struct record *record, enum event_type type, uint64_t step,
 
 static void begin(struct writer *w, const struct record *record)
 {
-    writer_init(w, RECORD_MAX, WRITER_PRETTY);
+    writer_init(w, HISTORY_MAX, WRITER_PRETTY);
     writer_object(w, NULL);
-    writer_int(w, "schema", RECORD_SCHEMA);
-    writer_text(w, "job", record->job);
+    writer_int(w, "schema", HISTORY_SCHEMA);
+    writer_text(w, "job", record->history.job);
 }
 
 /* Starts to write what was composed. False: it failed at once. */
@@ -341,7 +235,7 @@ static bool write_out(struct statefile *file, struct watch *deadline, struct wri
         err_set(err, ERR_SYSTEM, text ? EILSEQ : ENOBUFS,
                 "cannot compose %s: its texts must be UTF-8, its size within %d MiB "
                 "(checkpoint.keep_records)",
-                file->path, RECORD_MAX >> 20);
+                file->path, HISTORY_MAX >> 20);
     ok = ok && statefile_write(file, tag, text, len, err);
     if (ok)
         watch_at(deadline, clock_now_ns() + WRITE_WAIT_NS);
@@ -365,7 +259,7 @@ void record_prepare(struct record *record, uint64_t step)
     record->preparing = step;
     begin(&w, record);
     writer_int(&w, "node_rank", record->node_rank);
-    writer_int(&w, "attempt", record->attempt);
+    writer_int(&w, "attempt", record->history.attempt);
     saves_write(&record->saves, &w, step);
     if (!write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
         on_ranks_written(record, step, &err);
@@ -397,11 +291,16 @@ static void write_commits(struct record *record, uint64_t tag, int64_t without)
     struct err err;
     char at[40];
     begin(&w, record);
-    writer_int(&w, "attempt", record->attempt);
+    writer_int(&w, "attempt", record->history.attempt);
     writer_int(&w, "attempts_without_commit", without);
+    writer_object(&w, "owner");
+    writer_text(&w, "host", record->history.owner.host);
+    writer_int(&w, "pid", record->history.owner.pid);
+    writer_text(&w, "id", record->history.owner.id);
+    writer_end(&w);
     writer_list(&w, "commits");
-    for (int i = 0; i < record->ncommits; i++) {
-        const struct record_commit *commit = &record->commits[i];
+    for (int i = 0; i < record->history.ncommits; i++) {
+        const struct history_commit *commit = &record->history.commits[i];
         writer_object(&w, NULL);
         writer_int(&w, "step", (int64_t)commit->step);
         writer_int(&w, "attempt", commit->attempt);
@@ -430,26 +329,26 @@ void record_commit(struct record *record, uint64_t step)
         answer(record, EV_COMMITTED, step, &err);
         return;
     }
-    make_room(record, record->keep);
-    record->commits[record->ncommits++] =
-        (struct record_commit){.step = step, .at = clock_real_ns(), .attempt = record->attempt};
+    history_make_room(&record->history, record->keep);
+    record->history.commits[record->history.ncommits++] = (struct history_commit){
+        .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
     record->committing = step;
     write_commits(record, step, 0);
 }
 
-/* Tag 0 is the note that the attempt has begun: the job can do without, and says so. */
+/* Tag 0 is the note that the attempt has begun, which record_open() waits for. */
 static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
-    if (tag == 0 && err && !statefile_is_stuck(&record->commit_file))
-        log_warn("record", "%s: no save can be committed as long as that is so", err->text);
+    if (tag == 0 && err)
+        record->failure = *err;
     if (record->committing == tag)
         watch_at(&record->commit_deadline, CLOCK_NEVER);
     if (tag != 0 && record->committing == tag) {
         complain(err);
         record->committing = 0;
         if (err) /* what is on disk still ends with the commit before it */
-            record->ncommits--;
+            record->history.ncommits--;
         answer(record, EV_COMMITTED, tag, err);
     }
     say_if_idle(record);
@@ -480,15 +379,28 @@ static void on_ranks_deadline(void *ctx)
     give_up(&record->ranks_file, record->preparing, on_ranks_written, record);
 }
 
-bool record_open(struct record *record, struct loop *loop, struct err *err)
+/* Nothing has been started, so that it may wait. */
+static bool note_attempt(struct record *record, struct err *err)
+{
+    write_commits(record, 0, record->history.attempts_without_commit + 1);
+    statefile_wait(&record->commit_file, WRITE_WAIT_NS);
+    if (record->failure.code == ERR_NONE)
+        return true;
+    *err = record->failure;
+    return err_wrap(err, "nothing could be recorded, so nothing is started");
+}
+
+bool record_open(struct record *record, struct loop *loop, const struct core_params *params,
+                 struct err *err)
 {
     record->loop = loop;
     if (!record->dir)
         return true;
-    if (!watch_clock(&record->commit_deadline, loop->base, err) ||
-        !watch_clock(&record->ranks_deadline, loop->base, err))
-        return false;
-    if (record->node_rank == 0)
-        write_commits(record, 0, record->attempts_without_commit + 1);
-    return true;
+    str_copy(record->history.owner.host, sizeof record->history.owner.host, params->host);
+    record->history.owner.pid = getpid();
+    snprintf(record->history.owner.id, sizeof record->history.owner.id, "%016" PRIx64,
+             params->incarnation);
+    return watch_clock(&record->commit_deadline, loop->base, err) &&
+           watch_clock(&record->ranks_deadline, loop->base, err) &&
+           (record->node_rank != 0 || note_attempt(record, err));
 }

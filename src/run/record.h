@@ -9,37 +9,25 @@
  * commit; each is replaced as a whole. So a crash at any instant leaves the last commit, and a
  * restart finds for it what every rank saved. A ranks file notes the attempt that wrote it last:
  * what is in it beyond the last commit up to that attempt was never committed, whatever a later
- * attempt has made of the same step. Writing never blocks us: it has a deadline, after which it has
- * failed. Without a state directory there is no record, and nothing that could fail. Owns its
- * memory: record_free(). Main thread.
+ * attempt has made of the same step. A start counts as an attempt and takes the record over: what
+ * an older one, which a scheduler may not have ended yet, would write from then on is refused (see
+ * history.h). Writing never blocks us: it has a deadline, after which it has failed. Without a
+ * state directory there is no record, and nothing that could fail. Owns its memory: record_free().
+ * Main thread.
  */
 #ifndef PCHRUN_RUN_RECORD_H
 #define PCHRUN_RUN_RECORD_H
 
 #include "config/config.h"
-#include "os/statefile.h"
+#include "run/history.h"
 #include "run/loop.h"
-#include "run/saves.h"
-
-#define RECORD_COMMITS_MAX 64 /* the most that checkpoint.keep_records can ask for */
-
-struct record_commit {
-    uint64_t step;
-    int64_t at; /* real time, ns */
-    int64_t attempt;
-};
 
 struct record {
     const char *dir; /* NULL: there is none */
-    const char *job;
     struct loop *loop;
     int node_rank, nnodes, keep;
     bool is_shared;
-    /* from commit.json */
-    struct record_commit commits[RECORD_COMMITS_MAX + 1]; /* newest last */
-    int ncommits;
-    int64_t attempt;                   /* this one, from 1 */
-    int64_t attempts_without_commit;   /* before this one */
+    struct history history;
     uint64_t resume_step;              /* of this attempt, 0: from the start */
     struct saves saves;                /* of this node's ranks */
     struct saves others;               /* of ranks of other nodes, at the step to resume from */
@@ -47,6 +35,7 @@ struct record {
     struct statefile commit_file, ranks_file;
     struct watch commit_deadline, ranks_deadline;
     uint64_t committing, preparing; /* the core waits for them, 0: no */
+    struct err failure;             /* of the note that the attempt has begun; ERR_NONE: none */
     void (*on_idle)(void *ctx);
     void *ctx;
 };
@@ -56,8 +45,10 @@ struct record {
  * scratch would lose what it stands for. */
 MUST_CHECK bool record_init(struct record *record, const struct config *config, const char *dir,
                             struct reap *reap, struct err *err);
-/* From here on it can write; on node 0 it notes that the attempt has begun. */
-MUST_CHECK bool record_open(struct record *record, struct loop *loop, struct err *err);
+/* From here on it can write. On node 0 it notes that the attempt has begun, and waits until that is
+ * on disk: a job that cannot record is not to train for hours. */
+MUST_CHECK bool record_open(struct record *record, struct loop *loop,
+                            const struct core_params *params, struct err *err);
 void record_free(struct record *record);
 
 /* Is there a write that will still end, or be given up? on_idle() is called when there is none any

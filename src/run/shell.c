@@ -20,6 +20,7 @@
 #include "run/record.h"
 #include "run/report.h"
 #include "run/sigin.h"
+#include "run/takeover.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -39,6 +40,7 @@ struct shell {
     struct sigin sigin;
     struct cluster cluster;
     struct report report;
+    struct takeover takeover;
     struct record record;
     struct attach attach;
     struct watch end_wait; /* for sweepers */
@@ -238,11 +240,12 @@ static void on_settled(void *ctx)
 static bool read_record(struct shell *shell, struct err *err)
 {
     struct core_params *params = &shell->params;
-    if (!record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
+    if (!takeover_begin(&shell->takeover, shell->config, shell->state_dir, &shell->reap, err) ||
+        !record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
         return false;
-    params->attempt = (uint32_t)shell->record.attempt;
+    params->attempt = (uint32_t)shell->record.history.attempt;
     params->resume_step = record_resume_step(&shell->record);
-    params->attempts_without_commit = (int)shell->record.attempts_without_commit;
+    params->attempts_without_commit = (int)shell->record.history.attempts_without_commit;
     return true;
 }
 
@@ -250,6 +253,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
 {
     char *path = NULL;
     struct err orphans;
+    reap_begin(&shell->reap);
     if (!params_fill(&shell->params, shell->config, err) ||
         !params_state_dir(shell->config, &shell->state_dir, err) || !read_record(shell, err) ||
         !params_report_path(shell->config, shell->state_dir, shell->params.node_rank, &path, err))
@@ -262,7 +266,6 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
         return false;
     shell->children.loop = &shell->loop;
     shell->children.reap = &shell->reap;
-    reap_begin(&shell->reap);
     if (!tree_adopt(&orphans))
         log_warn("start", "%s", orphans.text);
     jobs_init(&shell->jobs, &shell->children, &shell->params);
@@ -298,7 +301,7 @@ static bool open_attach(struct shell *shell, struct err *err)
     shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
     /* The record last: it notes that the attempt has begun. */
     return watch_clock(&shell->end_wait, shell->loop.base, err) &&
-           record_open(&shell->record, &shell->loop, err);
+           record_open(&shell->record, &shell->loop, &shell->params, err);
 }
 
 static bool run_loop(struct shell *shell, struct err *err)
@@ -315,6 +318,7 @@ static void finish(struct shell *shell)
     cluster_free(&shell->cluster);
     report_free(&shell->report);
     record_free(&shell->record);
+    takeover_end(&shell->takeover);
     jobs_free(&shell->jobs);
     children_free(&shell->children);
     loop_free(&shell->loop);
@@ -331,6 +335,21 @@ static void give_up(struct shell *shell, const struct err *err)
     children_signal(&shell->children, &kill);
 }
 
+/* Nothing has been started. A signal that came meanwhile has its usual end. */
+static void fail(struct shell *shell, const struct err *err)
+{
+    int number = shell->takeover.signal;
+    if (!number) {
+        log_error("start", "%s", err->text);
+    } else if (shell->params.signals[number].rule == SIGNAL_PREEMPT) {
+        log_notice("end", "preempted: %s; nothing was started", err->text);
+        shell->end.code = shell->params.exit.preempted;
+    } else {
+        log_notice("end", "%s; nothing was started", err->text);
+        shell->end = (struct shell_end){.code = EXIT_BY_SIGNAL + number, .signal = number};
+    }
+}
+
 struct shell_end shell_run(const struct config *config, unsigned closed)
 {
     struct err err;
@@ -338,7 +357,7 @@ struct shell_end shell_run(const struct config *config, unsigned closed)
     shell.sigin.fd = shell.jobs.tty.fd = -1;
     if (!init(&shell, closed, &err) || !open_attach(&shell, &err) ||
         !cluster_open(&shell.cluster, config, &shell.loop, &err)) {
-        log_error("start", "%s", err.text);
+        fail(&shell, &err);
         finish(&shell);
         return shell.end;
     }

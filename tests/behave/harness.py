@@ -98,6 +98,11 @@ def children_of(pid):
     return found
 
 
+def commands_of(pid):
+    """The children of a pchrun that are its commands: its helpers are in its own group."""
+    return [child for child in children_of(pid) if stat_fields(child)[2:3] != stat_fields(pid)[2:3]]
+
+
 def is_blocked(pid):
     """Does it wait in a system call, and not for its input?"""
     return state_of(pid) == "S" and read_proc(pid, "syscall")[:2] not in (b"", b"0 ", b"63 ")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import children_of, is_alive, is_blocked, marked, wait_until
+from harness import commands_of, is_alive, is_blocked, marked, wait_until
 from training import CHILD, CLIENT, GRANDCHILD, LAUNCHER
 
 PREEMPTED = 42
@@ -23,7 +23,7 @@ def test_ranks_attach_train_and_end(training, start, n):
     """Without a notice nothing is asked of them, and nothing is written."""
     job = training(n=n, start=start)
     assert job.open() == ["-"] * n
-    ours = children_of(job.job.pid)
+    ours = commands_of(job.job.pid)
     assert all((job.pid(rank) in ours) == (start == CHILD) for rank in range(n))
     job.train(20)
     job.done()
@@ -89,7 +89,7 @@ def test_a_notice_before_the_first_step(training, attached):
     job = training(n=2)
     for client in job.clients[:attached]:
         client.open()
-    wait_until(lambda: len(children_of(job.job.pid)) == 2, "two commands")
+    wait_until(lambda: len(commands_of(job.job.pid)) == 2, "two commands")
     begin = time.monotonic()
     job.notice()
     job.job.finish()
@@ -107,7 +107,7 @@ def test_a_notice_after_some_have_finished(training):
     for client in job.clients[:2]:
         client.ask("done", "done")
         client.end_input()
-    wait_until(lambda: len(children_of(job.job.pid)) == 1, "the end of two ranks")
+    wait_until(lambda: len(commands_of(job.job.pid)) == 1, "the end of two ranks")
     job.notice()
     job.said("notice: SIGTERM")
     job.clients[2].train(11)
@@ -226,8 +226,8 @@ def test_a_rank_dies_before_it_attaches(training):
     """A failure like any other program's."""
     job = training(n=2)
     job.clients[0].open()
-    wait_until(lambda: len(children_of(job.job.pid)) == 2, "two commands")
-    victim, = (pid for pid in children_of(job.job.pid) if pid != job.pid(0))
+    wait_until(lambda: len(commands_of(job.job.pid)) == 2, "two commands")
+    victim, = (pid for pid in commands_of(job.job.pid) if pid != job.pid(0))
     os.kill(victim, signal.SIGKILL)
     job.job.finish()
     assert job.result() == (128 + signal.SIGKILL, "failed", None)

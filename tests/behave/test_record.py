@@ -287,14 +287,142 @@ def test_directories_that_are_missing(records):
     assert records.steps() == [10]
 
 
-def test_a_directory_that_cannot_be_made(records):
-    """The job runs, but nothing can be committed; both are said."""
-    records.dir = records.dir / "no" / "such"
-    run = records.run(count=1)
-    run.begin()
-    assert run.complete() == 0
-    assert "no save can be committed" in run.job.err
+def refused(world, *words, options=(), env=None):
+    """pchrun says in one line why it starts nothing."""
+    job = world.act("say", "started", options=options, env=env)
+    assert job.finish() == 125
+    assert len(job.err_lines) == 1, job.err
+    for word in words:
+        assert str(word) in job.err, job.err
+    assert not world.events.all("started")
+
+
+def test_a_directory_that_cannot_be_made(world, records):
+    """Scratch is not mounted: a job that trains there for a day loses that day."""
+    inner = records.dir / "run7"
+    refused(world, inner, "missing", "mounted", options=["--checkpoint-dir", inner])
+    refused(world, inner, "mounted", options=["--state-dir", inner])
+    records.dir.write_text("a file")
+    refused(world, records.dir, "Not a directory", options=["--checkpoint-dir", records.dir])
+    records.dir.unlink()
     assert not records.dir.exists()
+
+
+def test_a_member_that_cannot_write(world, records):
+    """Every node has a part in the record; on this one nothing is started either."""
+    refused(world, "mounted", options=["--cluster-nodes", "127.0.0.1,127.0.0.2", "--node-rank", "1",
+                                       "--checkpoint-dir", records.dir / "run7"])
+
+
+def test_a_file_system_that_is_read_only(world, small_disk):
+    """Nothing is started that could not be committed."""
+    refused(world, small_disk.dir, "Read-only file system",
+            options=["--checkpoint-dir", small_disk.dir], env={"DISK": "ro"})
+    assert not small_disk.state.exists()
+
+
+def test_a_disk_that_is_full_at_the_start(world, small_disk):
+    refused(world, "No space left on device", "nothing is started",
+            options=["--checkpoint-dir", small_disk.dir], env={"DISK": "full"})
+
+
+def test_a_file_system_that_does_not_answer(world, records):
+    """The one who looks hangs in it; the start does not."""
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir],
+                    env=world.gates("child-after-fork"))
+    assert job.finish(30) == 125
+    assert len(job.err_lines) == 1 and "reachable" in job.err and str(records.state) in job.err
+    assert not world.events.all("started")
+
+
+# --- two at once ----------------------------------------------------------------------------------
+
+def held_by(run):
+    """How the one who holds the directory is named."""
+    return f"attempt 1 (process {run.job.pid} on "
+
+
+def test_a_replacement_waits_for_the_old_one(records):
+    """A scheduler starts it a little too early. It resumes at what the old one saved last."""
+    old = records.run(count=1)
+    old.begin()
+    new = records.run(count=1)
+    wait_until(lambda: "waiting for its end" in new.job.err, "the new one to wait")
+    assert held_by(old) in new.job.err and str(records.state) in new.job.err
+    old.all("saved 10 /a")
+    assert old.complete() == 0
+    assert b"resume=10 path=/a" in new.begin()[0]
+    new.all("saved 20 /b")
+    assert new.complete() == 0
+    assert records.steps() == [10, 20] and records.commit()["attempt"] == 2
+
+
+def test_a_second_start_gives_up(world, records):
+    """By mistake, for example. It says who is there, and leaves the record alone."""
+    old = records.run(count=1)
+    old.begin()
+    job = world.act("say", "started",
+                    options=["--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"])
+    assert job.finish() == 125
+    assert held_by(old) in job.err_lines[-1] and "after 200ms" in job.err_lines[-1]
+    assert "commit.lock" in job.err_lines[-1]
+    assert not world.events.all("started")
+    old.all("saved 10 /a")
+    assert old.complete() == 0
+    assert records.steps() == [10] and records.commit()["attempt"] == 1
+
+
+@pytest.mark.parametrize("number,code", [(signal.SIGTERM, 42), (signal.SIGINT, -signal.SIGINT)])
+def test_a_signal_ends_the_wait(world, records, number, code):
+    """Nothing has been started yet."""
+    old = records.run(count=1)
+    old.begin()
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
+    wait_until(lambda: "waiting for its end" in job.err, "it to wait")
+    os.kill(job.pid, number)
+    assert job.finish() == code
+    assert "nothing was started" in job.err_lines[-1]
+    assert not world.events.all("started")
+    assert old.complete() == 0
+
+
+@pytest.mark.killed
+def test_a_dead_holder_holds_nothing(records):
+    old = records.run(count=1)
+    old.begin()
+    old.all("saved 10 /a")
+    os.kill(old.job.pid, signal.SIGKILL)
+    assert old.job.finish() == -signal.SIGKILL
+    old.end()
+    new = records.run(count=1)
+    assert b"resume=10 path=/a" in new.begin()[0]
+    assert new.complete() == 0
+
+
+@pytest.mark.parametrize("has_locks", [False, True], ids=["no locks", "removed lock"])
+def test_the_record_refuses_who_was_replaced(world, records, has_locks):
+    """Where nothing can be locked: the old one's commit, which lands later, must not take back what
+    the new one has recorded. The same where somebody has removed the lock's file."""
+    if not has_locks:
+        world.env.update(world.shim("enosys", SHIM_NO_LOCKS=records.dir))
+    old = records.run(count=1)
+    old.begin()
+    old.all("saved 10 /a")
+    assert ("cannot be locked: Function not implemented" in old.job.err) == (not has_locks)
+    (records.state / "commit.lock").unlink()
+    new = records.run(count=1)
+    assert b"resume=10 path=/a" in new.begin()[0]
+    old.all("saved 15 /old")
+    assert "step 15 was not committed" in old.job.err
+    assert f"attempt 2 (process {new.job.pid} on " in old.job.err
+    assert "has taken over" in old.job.err
+    assert records.commit()["attempt"] == 2 and records.steps() == [10]
+    new.all("saved 20 /b")
+    old.all("saved 30 /old")
+    assert records.steps() == [10, 20]
+    assert [save["step"] for save in records.saves()] == [10, 20], "its own ranks' are refused, too"
+    assert old.complete() == 0 and new.complete() == 0
+    assert records.steps() == [10, 20]
 
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -321,7 +449,7 @@ def test_a_damaged_record_stops_the_start(world, records, name, data):
     assert "move it away" in job.err
     assert not world.events.all("started")
     assert (records.state / name).read_bytes() == data
-    assert [path.name for path in records.state.iterdir()] == [name]
+    assert {path.name for path in records.state.iterdir()} <= {name, "commit.lock"}
 
 
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
@@ -373,6 +501,8 @@ def small_disk(world, records):
     records.dir.mkdir()
     wrapper = world.file("wrapper", "#!/bin/sh\n"
                          f"mount -t tmpfs -o size=64k none '{records.dir}' || exit 99\n"
+                         f"[ \"$DISK\" != full ] || cat /dev/zero >'{records.dir}/fill' 2>&-\n"
+                         f"[ \"$DISK\" != ro ] || mount -o remount,ro '{records.dir}' || exit 99\n"
                          f"exec '{world.pchrun}' \"$@\"\n", mode=0o755)
     outer = world.file("outer", f"#!/bin/sh\nexec unshare --mount '{wrapper}' \"$@\"\n", mode=0o755)
     world.pchrun = str(outer)
@@ -389,5 +519,5 @@ def test_no_room_for_the_record(small_disk):
     save_at_notice(run)
     assert run.job.finish() == 45
     assert "ranks.0.json" in run.job.err and "No space left on device" in run.job.err
-    assert set(os.listdir(state)) <= {"commit.json", "report.0.json"}
+    assert set(os.listdir(state)) <= {"commit.json", "commit.lock", "report.0.json"}
     os.close(state)

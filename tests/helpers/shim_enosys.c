@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shim_enosys: an old kernel: the system calls named in SHIM_ENOSYS ("pidfd_open,close_range")
- * fail with ENOSYS, through syscall(2) and through their C functions.
+ * shim_enosys: an old kernel: the system calls named in SHIM_ENOSYS
+ * ("pidfd_open,close_range") fail with ENOSYS, through syscall(2) and through their C functions. Or
+ * a file system without locks: flock(2) fails so in the directory SHIM_NO_LOCKS.
  */
 #include "shim.h"
 
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 
 static const struct {
@@ -50,6 +52,19 @@ SHIM_API int close_range(unsigned first, unsigned last, int flags)
     if (is_missing(SYS_close_range))
         return -1;
     return SHIM_NEXT(close_range)(first, last, flags);
+}
+
+SHIM_API int flock(int fd, int operation)
+{
+    const char *dir = getenv("SHIM_NO_LOCKS");
+    char link[32], path[512] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (dir && shim_is_on() && readlink(link, path, sizeof path - 1) > 0 &&
+        strncmp(path, dir, strlen(dir)) == 0) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return SHIM_NEXT(flock)(fd, operation);
 }
 
 SHIM_API int pidfd_open(pid_t pid, unsigned flags);

@@ -397,7 +397,8 @@ static const char everything[] =
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "
     "--procs-per-node 0 --procs-new-session --procs-close-fds --checkpoint-dir c "
-    "--no-checkpoint-shared --checkpoint-keep-records 1 --save-mode signal --save-signal USR2 "
+    "--no-checkpoint-shared --checkpoint-keep-records 1 --checkpoint-lock-wait 1s --save-mode "
+    "signal --save-signal USR2 "
     "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave";
 static const char everything_else[] =
     " --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost 2 --exit-hang 3 "

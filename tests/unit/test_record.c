@@ -59,7 +59,7 @@ static void start(void)
 {
     struct err err = {0};
     cr_assert(record_init(&record, &config, dir, &reap, &err), "%s", err.text);
-    record_begin(&record, record.attempt, record_resume_step(&record));
+    record_begin(&record, record.history.attempt, record_resume_step(&record));
 }
 
 static void expect_path(int rank, uint64_t step, const char *path)
@@ -76,7 +76,7 @@ Test(record, without_a_directory_there_is_none)
 {
     struct err err;
     cr_assert(record_init(&record, &config, NULL, &reap, &err));
-    cr_expect_eq(record.attempt, 1);
+    cr_expect_eq(record.history.attempt, 1);
     cr_expect_eq(record_resume_step(&record), 0);
     cr_expect(!record_is_busy(&record));
     expect_path(0, 0, NULL);
@@ -87,8 +87,8 @@ Test(record, without_a_directory_there_is_none)
 Test(record, the_first_start_finds_nothing)
 {
     start();
-    cr_expect_eq(record.attempt, 1);
-    cr_expect_eq(record.attempts_without_commit, 0);
+    cr_expect_eq(record.history.attempt, 1);
+    cr_expect_eq(record.history.attempts_without_commit, 0);
     cr_expect_eq(record_resume_step(&record), 0);
 }
 
@@ -98,8 +98,8 @@ Test(record, the_last_commit_is_where_to_resume)
     put("ranks.0.json", RANKS("2", SAVE("10", RANK("0", "\"/a\"")) "," SAVE(
                                        "20", RANK("0", "\"/b\"") "," RANK("1", "\"/c\""))));
     start();
-    cr_expect_eq(record.attempt, 5);
-    cr_expect_eq(record.attempts_without_commit, 2);
+    cr_expect_eq(record.history.attempt, 5);
+    cr_expect_eq(record.history.attempts_without_commit, 2);
     cr_expect_eq(record_resume_step(&record), 20);
     expect_path(0, 20, "/b");
     expect_path(1, 20, "/c");
@@ -187,7 +187,7 @@ Test(record, more_records_than_are_kept_are_no_harm)
     put("commit.json", text);
     start();
     cr_expect_eq(record_resume_step(&record), 100);
-    cr_expect_leq(record.ncommits, RECORD_COMMITS_MAX);
+    cr_expect_leq(record.history.ncommits, HISTORY_COMMITS_MAX);
 }
 
 static void expect_refused(const char *name, const char *text, const char *why)
@@ -306,4 +306,41 @@ Test(record, a_state_directory_beyond_a_path_is_refused)
     longest[sizeof longest - 1] = '\0';
     cr_expect(!record_init(&record, &config, longest, &reap, &err));
     cr_expect(strstr(err.text, "state_dir"), "%s", err.text);
+}
+
+/* --- whose it is --- */
+
+#define OWNED(attempt, owner)                                                                \
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": " attempt                                \
+    ", \"attempts_without_commit\": 1, \"owner\": {\"host\": \"n7\", \"pid\": 123, \"id\": " \
+    "\"" owner "\"}, \"commits\": []}"
+
+static void expect_owner(const char *name, const char *text, const char *why)
+{
+    struct err err = {0};
+    put(name, text);
+    const struct statefile *file = name[0] == 'c' ? &record.commit_file : &record.ranks_file;
+    bool is_ours = file->check(&record, &err);
+    cr_expect_eq(is_ours, !why, "%s: %s", text, err.text);
+    if (why && !is_ours)
+        cr_expect(strstr(err.text, why), "%s: %s", text, err.text);
+}
+
+/* Two that began at the same instant count the same attempt; the file says which of them has it. */
+Test(record, a_later_attempt_has_taken_over)
+{
+    struct err err = {0};
+    put("commit.json", COMMITS("4", "0", ""));
+    start();
+    str_copy(record.history.owner.id, sizeof record.history.owner.id, "aa");
+    cr_expect(record.commit_file.check(&record, &err), "%s", err.text);
+    expect_owner("commit.json", OWNED("5", "aa"), NULL);
+    expect_owner("commit.json", OWNED("5", "bb"), "attempt 5 (process 123 on n7) has taken over");
+    expect_owner("commit.json", OWNED("6", "bb"), "attempt 6 (process 123 on n7) has taken over");
+    expect_owner("commit.json", OWNED("4", "bb"), NULL);
+    expect_owner("commit.json", "{", "cannot tell whether another attempt has taken over");
+    expect_owner("ranks.0.json", RANKS("5", ""), NULL);
+    expect_owner("ranks.0.json", RANKS("6", ""), "attempt 6 has taken over");
+    cr_assert_eq(unlink(record.commit_file.path), 0);
+    cr_expect(record.commit_file.check(&record, &err), "moved away: %s", err.text);
 }

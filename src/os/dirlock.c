@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See dirlock.h.
+ */
+#include "os/dirlock.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "os/helper.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How long the end waits for the holder to let go. */
+#define LET_GO_NS (NS_PER_S / 2)
+
+/* What the child says; HELD may be followed by another answer. */
+struct answer {
+    enum dirlock_result result;
+    struct err err;
+};
+
+/* --- in the child --- */
+
+static bool make_dir(const char *path, struct err *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0)
+        return S_ISDIR(st.st_mode) ||
+               err_set(err, ERR_SYSTEM, ENOTDIR, "cannot use the directory '%s'", path);
+    if (errno != ENOENT)
+        return err_set(err, ERR_SYSTEM, errno, "cannot look at the directory '%s'", path);
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) /* another node may make it at the same time */
+        return true;
+    if (errno != ENOENT)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make the directory '%s'", path);
+    return err_set(err, ERR_SYSTEM, 0,
+                   "cannot make the directory '%s': the one above it is missing; is its file "
+                   "system mounted?",
+                   path);
+}
+
+static bool check_dir(const struct dirlock_request *request, struct err *err)
+{
+    if ((request->parent && !make_dir(request->parent, err)) || !make_dir(request->dir, err))
+        return false;
+    return access(request->dir, W_OK | X_OK) == 0 ||
+           err_set(err, ERR_SYSTEM, errno, "cannot write to the directory '%s'", request->dir);
+}
+
+static void say(int line, enum dirlock_result result, const struct err *err)
+{
+    struct answer answer = {.result = result};
+    if (err)
+        answer.err = *err;
+    while (send(line, &answer, sizeof answer, MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+}
+
+/* flock(2) as the file system has it: Linux maps it to a lock at the server on NFS, which may run
+ * without one (ENOLCK), and Lustre has to be asked for it at the mount (ENOSYS). */
+static enum dirlock_result lock_file(int fd, int line)
+{
+    int rc = flock(fd, LOCK_EX | LOCK_NB);
+    if (rc < 0 && errno == EWOULDBLOCK) {
+        say(line, DIRLOCK_HELD, NULL);
+        do
+            rc = flock(fd, LOCK_EX);
+        while (rc < 0 && errno == EINTR);
+    }
+    return rc == 0 ? DIRLOCK_OK : DIRLOCK_NONE;
+}
+
+/* Whoever was told to remove the file while we waited for it has given us another one. */
+static bool is_still_there(int fd, const char *path)
+{
+    struct stat ours, now;
+    return fstat(fd, &ours) == 0 && stat(path, &now) == 0 && ours.st_ino == now.st_ino &&
+           ours.st_dev == now.st_dev;
+}
+
+/* The descriptor stays open: it is the lock. One for reading lets the file system be remounted
+ * read-only; NFS locks none but for writing. */
+static enum dirlock_result take(const struct dirlock_request *request, int line, struct err *err)
+{
+    int mode = O_RDONLY;
+    for (;;) {
+        int fd = open(request->file, mode | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        if (fd < 0) {
+            err_set(err, ERR_SYSTEM, errno, "cannot open '%s'", request->file);
+            return DIRLOCK_FAILED;
+        }
+        enum dirlock_result result = lock_file(fd, line);
+        if (result == DIRLOCK_NONE && errno == EBADF && mode == O_RDONLY) {
+            mode = O_RDWR;
+            close(fd);
+            continue;
+        }
+        if (result == DIRLOCK_NONE)
+            err_set(err, ERR_SYSTEM, errno, "'%s' cannot be locked", request->file);
+        if (result == DIRLOCK_NONE || is_still_there(fd, request->file))
+            return result;
+        close(fd);
+    }
+}
+
+static _Noreturn void holder_run(const struct dirlock_request *request, int line)
+{
+    struct err err = {0};
+    char byte;
+    enum dirlock_result result = DIRLOCK_OK;
+    helper_detach(line);
+    if (!check_dir(request, &err))
+        result = DIRLOCK_FAILED;
+    else if (request->file)
+        result = take(request, line, &err);
+    say(line, result, &err);
+    /* Nobody sends anything: this is the end of our parent, or of its use for us. */
+    while (request->file && result == DIRLOCK_OK && recv(line, &byte, 1, 0) < 0 && errno == EINTR)
+        ;
+    _exit(0);
+}
+
+/* --- in the parent --- */
+
+static bool start_holder(struct dirlock *lock, const struct dirlock_request *request,
+                         struct err *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot look after '%s': no socket", request->dir);
+    FD_CLEANUP int ours = ends[0];
+    FD_CLEANUP int theirs = ends[1];
+    pid_t pid = fork();
+    if (pid == 0)
+        holder_run(request, theirs);
+    if (pid < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot look after '%s': no process to do it",
+                       request->dir);
+    lock->holder = (struct reap_watch){.pid = pid, .kind = REAP_HELPER};
+    lock->line = fd_take(&ours);
+    reap_watch(lock->reap, &lock->holder);
+    return true;
+}
+
+/* Until the child answers, a signal comes (*ret_signal), or the time is over: false. */
+static bool wait_for_line(int line, int signals, int64_t until, bool *ret_signal)
+{
+    struct pollfd fds[] = {{.fd = line, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+    for (;;) {
+        int64_t left = until - clock_now_ns();
+        int n = poll(fds, 2, left <= 0 ? 0 : (int)(left / NS_PER_MS) + 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        *ret_signal = n > 0 && !fds[0].revents && fds[1].revents;
+        return n > 0;
+    }
+}
+
+static enum dirlock_result too_late(const struct dirlock_request *request, bool is_held,
+                                    struct err *err)
+{
+    if (is_held)
+        return DIRLOCK_HELD;
+    err_set(err, ERR_SYSTEM, 0,
+            "the directory '%s' could not be looked at within %d s; is its file system reachable?",
+            request->dir, (int)(request->answer_ns / NS_PER_S));
+    return DIRLOCK_FAILED;
+}
+
+static enum dirlock_result wait_for_answer(const struct dirlock *lock,
+                                           const struct dirlock_request *request, int signals,
+                                           struct err *err)
+{
+    struct answer answer;
+    bool is_held = false, is_signal;
+    int64_t until = clock_now_ns() + request->answer_ns;
+    for (;;) {
+        if (!wait_for_line(lock->line, signals, until, &is_signal))
+            return too_late(request, is_held, err);
+        if (is_signal)
+            return DIRLOCK_SIGNAL;
+        if (recv(lock->line, &answer, sizeof answer, 0) != (ssize_t)sizeof answer) {
+            err_set(err, ERR_SYSTEM, 0, "whoever was to look after '%s' has ended", request->dir);
+            return DIRLOCK_FAILED;
+        }
+        if (answer.result != DIRLOCK_HELD) {
+            *err = answer.err;
+            return answer.result;
+        }
+        is_held = true;
+        until = clock_now_ns() + request->wait_ns;
+        request->on_held(request->ctx);
+    }
+}
+
+/* Its end of the line is closed when it is gone. One that waits for the lock hears nothing. */
+static void end_holder(struct dirlock *lock, bool is_waiting)
+{
+    struct pollfd line = {.fd = lock->line, .events = POLLRDHUP};
+    if (is_waiting && lock->holder.pid)
+        proc_kill(lock->holder.pid, SIGKILL);
+    else if (lock->line >= 0)
+        shutdown(lock->line, SHUT_WR);
+    if (lock->line >= 0 && poll(&line, 1, (int)(LET_GO_NS / NS_PER_MS)) <= 0 && lock->holder.pid)
+        proc_kill(lock->holder.pid, SIGKILL);
+    fd_close(&lock->line);
+    reap_forget(lock->reap, &lock->holder);
+    lock->reap = NULL;
+}
+
+enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_request *request,
+                                 struct reap *reap, struct err *err)
+{
+    *lock = (struct dirlock){.reap = reap, .line = -1};
+    FD_CLEANUP int signals = signalfd(-1, request->end, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot open a descriptor for signals (signalfd)");
+        return DIRLOCK_FAILED;
+    }
+    if (!start_holder(lock, request, err))
+        return DIRLOCK_FAILED;
+    enum dirlock_result result = wait_for_answer(lock, request, signals, err);
+    if (result == DIRLOCK_NONE || (result == DIRLOCK_OK && !request->file))
+        fd_close(&lock->line); /* it ends by itself */
+    else if (result != DIRLOCK_OK)
+        end_holder(lock, true);
+    return result;
+}
+
+void dirlock_free(struct dirlock *lock)
+{
+    if (lock->reap)
+        end_holder(lock, false);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See history.h.
+ */
+#include "run/history.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+uint64_t history_last_step(const struct history *history)
+{
+    return history->ncommits ? history->commits[history->ncommits - 1].step : 0;
+}
+
+void history_make_room(struct history *history, int keep)
+{
+    while (history->ncommits >= keep)
+        memmove(history->commits, history->commits + 1,
+                (size_t)--history->ncommits * sizeof history->commits[0]);
+}
+
+/* NULL with err->code ERR_NONE: there is no such file. */
+static struct json *read_file(const struct history *history, const char *path, struct err *err)
+{
+    *err = (struct err){0};
+    struct json *root = json_read_file(path, HISTORY_MAX, err);
+    if (!root && err->sys_errno == ENOENT) {
+        *err = (struct err){0};
+        return NULL;
+    }
+    const char *job = root ? json_text(json_find(root, "job")) : NULL;
+    if (root && (!job || !str_is(job, history->job))) {
+        err_set(err, ERR_USAGE, 0,
+                "%s belongs to job \"%s\"; this is \"%s\" (give each job a checkpoint.dir or "
+                "state_dir of its own)",
+                path, job ? job : "?", history->job);
+        json_free(root);
+        root = NULL;
+    }
+    int64_t schema = 0;
+    if (root && (!json_int(json_find(root, "schema"), &schema) || schema != HISTORY_SCHEMA)) {
+        err_set(err, ERR_USAGE, 0, "%s is of schema %" PRId64 "; this pchrun writes and reads %d",
+                path, schema, HISTORY_SCHEMA);
+        json_free(root);
+        root = NULL;
+    }
+    if (!root)
+        err_wrap(err, "cannot read the record of earlier attempts (to start from scratch, move it "
+                      "away)");
+    return root;
+}
+
+static bool not_a_record(const char *path, const struct json *at, const char *what, struct err *err)
+{
+    return err_set(err, ERR_USAGE, 0,
+                   "%s:%u:%u: %s; it is damaged (to start from scratch, move it away)", path,
+                   json_line(at), json_column(at), what);
+}
+
+/* Steps ascend: the newest commit is the last. */
+static bool read_commit(struct history *history, const struct json *item)
+{
+    struct history_commit commit;
+    int64_t step;
+    if (!json_int(json_find(item, "step"), &step) || step <= 0 ||
+        (uint64_t)step <= history_last_step(history) ||
+        !json_int(json_find(item, "attempt"), &commit.attempt) ||
+        !json_int(json_find(item, "at_ns"), &commit.at))
+        return false;
+    commit.step = (uint64_t)step;
+    history_make_room(history, HISTORY_COMMITS_MAX);
+    history->commits[history->ncommits++] = commit;
+    return true;
+}
+
+static bool read_count(const struct json *root, const char *key, int64_t *ret)
+{
+    return json_int(json_find(root, key), ret) && *ret >= 0 && *ret < INT_MAX;
+}
+
+static bool read_commits(struct history *history, const char *path, const struct json *root,
+                         struct err *err)
+{
+    const struct json *list = json_find(root, "commits");
+    int64_t attempt;
+    if (!read_count(root, "attempt", &attempt) ||
+        !read_count(root, "attempts_without_commit", &history->attempts_without_commit))
+        return not_a_record(path, root, "it does not count its attempts", err);
+    if (!list || json_kind(list) != JSON_IS_LIST)
+        return not_a_record(path, root, "it has no list \"commits\"", err);
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        if (!read_commit(history, item))
+            return not_a_record(path, item, "not a commit, or not a later one", err);
+    history->attempt = attempt + 1;
+    return true;
+}
+
+bool history_read_commits(struct history *history, const char *path, struct err *err)
+{
+    struct json *root = read_file(history, path, err);
+    bool ok = root ? read_commits(history, path, root, err) : err->code == ERR_NONE;
+    json_free(root);
+    return ok;
+}
+
+/* The last commit that this attempt could know of. Where there is no record of commits, on a node
+ * that shares none, nothing can be told. */
+static uint64_t committed_by(const struct history *history, int64_t attempt)
+{
+    uint64_t step = 0;
+    for (int i = 0; i < history->ncommits; i++)
+        if (history->commits[i].attempt <= attempt)
+            step = history->commits[i].step;
+    return history->ncommits ? step : UINT64_MAX;
+}
+
+bool history_read_ranks(const struct history *history, const char *path, struct saves *saves,
+                        struct err *err)
+{
+    int64_t attempt;
+    struct json *root = read_file(history, path, err);
+    if (!root)
+        return err->code == ERR_NONE;
+    bool ok = read_count(root, "attempt", &attempt)
+                  ? saves_read(saves, path, root, err)
+                  : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
+    json_free(root);
+    if (ok)
+        saves_forget_newer(saves, committed_by(history, attempt));
+    else
+        err_wrap(err, "damaged record of earlier attempts (to start from scratch, move it away)");
+    return ok;
+}
+
+/* --- whose it is --- */
+
+static void read_owner(const struct json *root, struct history_owner *ret)
+{
+    const struct json *owner = root ? json_find(root, "owner") : NULL;
+    *ret = (struct history_owner){0};
+    if (!owner)
+        return;
+    str_copy(ret->host, sizeof ret->host, json_text(json_find(owner, "host")));
+    str_copy(ret->id, sizeof ret->id, json_text(json_find(owner, "id")));
+    if (!json_int(json_find(owner, "pid"), &ret->pid))
+        ret->pid = 0;
+}
+
+char *history_owner_text(const char *path, char *text, size_t size)
+{
+    struct history_owner owner;
+    struct err err;
+    int64_t attempt;
+    struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    text[0] = '\0';
+    read_owner(root, &owner);
+    if (owner.pid && read_count(root, "attempt", &attempt))
+        str_addf(text, size, "attempt %" PRId64 " (process %" PRId64 " on %s)", attempt, owner.pid,
+                 owner.host);
+    json_free(root);
+    return *text ? text : NULL;
+}
+
+/* Two that began at the same instant, where nothing could be locked, count the same attempt. */
+static bool is_ours(const struct history *history, int64_t attempt,
+                    const struct history_owner *owner)
+{
+    return attempt < history->attempt ||
+           (attempt == history->attempt && (!owner->id[0] || str_is(owner->id, history->owner.id)));
+}
+
+bool history_check(const struct history *history, const char *path, struct err *err)
+{
+    struct history_owner owner;
+    int64_t attempt = 0;
+    struct json *root = read_file(history, path, err);
+    /* Moved away: it is nobody else's. Whoever writes it says what is wrong with a directory. */
+    if (!root && (err->code == ERR_NONE || err->sys_errno == ENOTDIR))
+        return true;
+    if (!root || !read_count(root, "attempt", &attempt)) {
+        json_free(root);
+        return err_set(err, ERR_SYSTEM, err->sys_errno,
+                       "cannot tell whether another attempt has taken over, from '%s'", path);
+    }
+    read_owner(root, &owner);
+    json_free(root);
+    if (is_ours(history, attempt, &owner))
+        return true;
+    char who[128] = "";
+    if (owner.pid)
+        str_addf(who, sizeof who, " (process %" PRId64 " on %s)", owner.pid, owner.host);
+    return err_set(err, ERR_TAKEN, 0,
+                   "attempt %" PRId64 "%s has taken over the job; this one, attempt %" PRId64
+                   ", records nothing any more",
+                   attempt, who, history->attempt);
+}
