@@ -101,7 +101,9 @@ void chief_open_round(struct chief *chief, bool ends_run)
     propose(chief, highest_expected(chief));
 }
 
-void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why)
+/* `cause` is for the log; "": what follows there tells it. */
+static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
+                        const char *cause)
 {
     chief->order.phase = (uint8_t)phase;
     chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
@@ -111,8 +113,14 @@ void chief_close_round(struct chief *chief, enum peer_phase phase, const char *w
         out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
                 ull(chief->order.commit_step));
     else
-        out_log(chief->out, LOG_WARN, "round", "%u: %s: %s", chief->round,
-                phase == PHASE_FAILED ? "failed, nothing is committed" : "called off", why);
+        out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->round,
+                phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",
+                *cause ? ": " : "", cause);
+}
+
+void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why)
+{
+    close_round(chief, phase, why, why);
 }
 
 /* A round that was to end the run, and did not come to its commit, ends it unsaved. */
@@ -120,7 +128,7 @@ static void give_up(struct chief *chief, enum peer_phase phase, const char *why)
 {
     char text[sizeof chief->order.why];
     str_copy(text, sizeof text, why); /* it may be the order's own */
-    chief_close_round(chief, phase, text);
+    close_round(chief, phase, text, chief->wants_to_end ? "" : text);
     if (chief->wants_to_end)
         chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,
                                              .manner = MANNER_LEAVE,
@@ -315,7 +323,10 @@ void chief_committed(struct chief *chief, const struct err *bad)
 {
     enum chief_writing what = chief->writing;
     chief->writing = COMMIT_NOTHING;
-    if (!bad) {
+    if (bad) {
+        out_log(chief->out, LOG_ERROR, "commit", "step %llu was not committed: %s",
+                ull(chief->writing_step), bad->text);
+    } else {
         chief->order.commit_step = chief->writing_step;
         chief->has_committed = true;
         chief->is_changed = true;
@@ -323,10 +334,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
     }
     if (what == COMMIT_OWN) {
         close_own(chief, chief->writing_step);
-        if (bad)
-            out_log(chief->out, LOG_ERROR, "commit", "step %llu was not committed: %s",
-                    ull(chief->writing_step), bad->text);
-        else
+        if (!bad)
             out_log(chief->out, LOG_INFO, "commit", "step %llu is durable on every rank",
                     ull(chief->writing_step));
         return;

@@ -337,13 +337,14 @@ void round_prepared(struct round *round, const struct err *bad)
     if (bad && what == WRITING_ROUND)
         fail_save(round, NULL, bad->text);
     else if (bad)
-        out_log(round->out, LOG_ERROR, "save", "step %llu: %s",
+        out_log(round->out, LOG_ERROR, "save", "step %llu cannot be recorded: %s",
                 (unsigned long long)round->writing_step, bad->text);
     else if (what == WRITING_ROUND)
         round->prepared_round = round->id;
     else
         round->prepared_own = round->writing_step;
-    if (bad && what == WRITING_OWN)
+    /* In a round, too: it is not tried again as an own save, after the round was said to fail. */
+    if (bad)
         fail_own(round, round->writing_step);
     write_next(round);
 }

@@ -265,19 +265,11 @@ void record_prepare(struct record *record, uint64_t step)
         on_ranks_written(record, step, &err);
 }
 
-/* In full: the core's own words have to fit into a message to the other nodes. */
-static void complain(const struct err *err)
-{
-    if (err)
-        log_warn("record", "%s", err->text);
-}
-
 static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
     bool is_awaited = record->preparing == tag; /* else it was given up before */
     if (is_awaited) {
-        complain(err);
         watch_at(&record->ranks_deadline, CLOCK_NEVER);
         record->preparing = 0;
         answer(record, EV_PREPARED, tag, err);
@@ -345,7 +337,6 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
     if (record->committing == tag)
         watch_at(&record->commit_deadline, CLOCK_NEVER);
     if (tag != 0 && record->committing == tag) {
-        complain(err);
         record->committing = 0;
         if (err) /* what is on disk still ends with the commit before it */
             record->history.ncommits--;

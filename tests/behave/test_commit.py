@@ -246,7 +246,7 @@ def test_a_disk_that_was_full_for_a_while(small_disk):
     job.train(3)
     fill(job)
     job.saved(3, "continue")
-    job.said("step 3: .*No space left on device")
+    job.said("step 3 cannot be recorded: .*No space left on device")
     os.unlink(inside(job, "fill"))
     job.train(6)
     job.saved(6, "continue")

@@ -471,7 +471,9 @@ def test_a_directory_that_gets_in_the_way(records, name):
     (records.state / name).mkdir()
     save_at_notice(run)
     assert run.job.finish() == 45
-    assert name in run.job.err and "Is a directory" in run.job.err
+    told = [line for line in run.job.err_lines if name in line and " report: " not in line]
+    assert len(told) == 2 and all("Is a directory" in line for line in told), run.job.err
+    assert " end: preempted_unsaved: " in told[1]
     (records.state / name).rmdir()
 
 
@@ -518,6 +520,9 @@ def test_no_room_for_the_record(small_disk):
     state = os.open(f"/proc/{run.job.pid}/root{records.state}", os.O_RDONLY | os.O_CLOEXEC)
     save_at_notice(run)
     assert run.job.finish() == 45
-    assert "ranks.0.json" in run.job.err and "No space left on device" in run.job.err
+    told = [line for line in run.job.err_lines if "ranks.0.json" in line]
+    assert len(told) == 2, run.job.err
+    assert " save: cannot write " in told[0] and "No space left on device" in told[0]
+    assert " end: preempted_unsaved: " in told[1], "the outcome, and why"
     assert set(os.listdir(state)) <= {"commit.json", "commit.lock", "report.0.json"}
     os.close(state)
