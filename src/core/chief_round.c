@@ -314,7 +314,9 @@ static void committed_round(struct chief *chief)
     if (!leaves)
         return;
     char why[64];
-    snprintf(why, sizeof why, "saved and committed at step %llu", ull(chief->order.commit_step));
+    snprintf(why, sizeof why, "saved %s at step %llu",
+             chief->params->has_record ? "and committed" : "without a record (no checkpoint.dir)",
+             ull(chief->order.commit_step));
     chief_end(chief, &(struct chief_end){
                          .outcome = OUTCOME_PREEMPTED, .manner = MANNER_LEAVE, .why = why});
 }

@@ -62,6 +62,7 @@ struct core_params {
                            1 */
     uint32_t attempt, generation; /* known to the chief; members learn them at the join */
     uint64_t resume_step;         /* last commit in the state directory, 0: none */
+    bool has_record;              /* there is a state directory */
     uint64_t incarnation;         /* random */
     char host[64];                /* for people */
     char job[64];

@@ -11,9 +11,20 @@ _Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
 
 /* --- from the processes --- */
 
+/* A program that takes part counts on it; of any other, a record is not expected. */
+static void warn_if_unrecorded(struct attach *attach)
+{
+    if (attach->record->dir || attach->record->node_rank != 0 || attach->has_warned)
+        return;
+    attach->has_warned = true;
+    log_warn("record", "no checkpoint.dir is set, so no save is recorded; the next start begins at "
+                       "step 0");
+}
+
 static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
 {
     struct attach *attach = ctx;
+    warn_if_unrecorded(attach);
     loop_post(attach->loop, &(struct event){.type = EV_PROC_ATTACHED,
                                             .proc = {.slot = slot, .pid = pid, .msg = msg}});
 }

@@ -19,6 +19,7 @@ struct attach {
     struct loop *loop;
     struct record *record;
     struct helpers sweepers;
+    bool has_warned; /* that there is no record */
 };
 
 /* Makes the socket. Before the commands are started, which are told its path. */

@@ -245,6 +245,7 @@ static bool read_record(struct shell *shell, struct err *err)
         return false;
     params->attempt = (uint32_t)shell->record.history.attempt;
     params->resume_step = record_resume_step(&shell->record);
+    params->has_record = shell->state_dir != NULL;
     params->attempts_without_commit = (int)shell->record.history.attempts_without_commit;
     return true;
 }

@@ -287,6 +287,24 @@ def test_directories_that_are_missing(records):
     assert records.steps() == [10]
 
 
+def test_without_a_directory_nothing_is_recorded(world, records):
+    """It is said once, when a process takes part, and the end does not speak of a commit."""
+    run = Run(world, 1, ["--grace", "3s"], ":")
+    records.runs.append(run)
+    run.begin()
+    run.all("saved 1 /a")
+    assert run.job.err.count("no checkpoint.dir is set") == 1
+    save_at_notice(run)
+    assert run.job.finish() == 42
+    assert "saved without a record (no checkpoint.dir) at step " in run.job.err_lines[-1]
+    assert "committed" not in run.job.err
+
+
+def test_a_program_that_does_not_take_part_hears_of_no_record(world):
+    job = world.act("exit", "0")
+    assert job.finish() == 0 and not job.err
+
+
 def refused(world, *words, options=(), env=None):
     """pchrun says in one line why it starts nothing."""
     job = world.act("say", "started", options=options, env=env)
