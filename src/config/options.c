@@ -324,8 +324,8 @@ const struct option options[] = {
         .help = "every node sees the same state directory",
         .manual =
             "Whether every node sees the same state directory.\nIf not, each has one on its own "
-            "disk: node 0's holds the commits, and a rank that comes to another node finds no "
-            "path there.",
+            "disk: node 0's holds the commits, and a node does not start that cannot tell where "
+            "its ranks saved the last one.",
     },
     {
         .key = "checkpoint.keep_records",

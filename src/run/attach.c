@@ -3,8 +3,10 @@
  */
 #include "run/attach.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/verdict.h"
 #include "link/procs.h"
 
 _Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
@@ -79,6 +81,15 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
 
 /* --- start and end --- */
 
+/* As if it had said itself why it fails. */
+static void on_lost(void *ctx)
+{
+    struct attach *attach = ctx;
+    loop_post(attach->loop,
+              &(struct event){.type = EV_PROC_MESSAGE,
+                              .proc = {.slot = attach->lost.slot, .msg = &attach->lost.msg}});
+}
+
 bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
                  struct reap *reap, struct err *err)
 {
@@ -92,12 +103,16 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                 .ctx = attach};
     attach->loop = loop;
     attach->sweepers.reap = reap;
+    attach->lost.clock = (struct watch){.fn = on_lost, .ctx = attach};
+    if (!watch_clock(&attach->lost.clock, loop->base, err))
+        return false;
     attach->procs = procs_new(loop->base, &options, &calls, err);
     return attach->procs != NULL;
 }
 
 void attach_free(struct attach *attach)
 {
+    watch_end(&attach->lost.clock);
     procs_free(attach->procs);
     attach->procs = NULL;
 }
@@ -126,11 +141,30 @@ void attach_read_steps(struct attach *attach)
     loop_post(attach->loop, &(struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
 }
 
+/* Where a launcher starts the ranks, they are known only now. Without a welcome it does not train;
+ * the end of the job ends it. */
+static void refuse_lost(struct attach *attach, int slot, const struct err *err)
+{
+    attach->lost.slot = slot;
+    attach->lost.msg = (struct procmsg){.type = PROCMSG_ERROR, .number = EXIT_OWN_ERROR};
+    str_fit(attach->lost.msg.text, sizeof attach->lost.msg.text, err->text);
+    if (!str_is(attach->lost.msg.text, err->text)) /* else the core tells it in full */
+        log_error("record", "%s", err->text);
+    watch_at(&attach->lost.clock, clock_now_ns());
+}
+
 /* The core knows steps, the record knows paths. */
 static void send_welcome(struct attach *attach, int slot, const struct procmsg *msg)
 {
     static struct procmsg copy;
+    struct err err;
     copy = *msg;
+    record_set_world(attach->record, msg->world_size);
+    if (msg->step == attach->record->resume_step &&
+        !record_check_rank(attach->record, msg->rank, &err)) {
+        refuse_lost(attach, slot, &err);
+        return;
+    }
     const char *path = record_path(attach->record, msg->rank, msg->step);
     if (!str_copy(copy.path, sizeof copy.path, path))
         copy.path[0] = '\0';

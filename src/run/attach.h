@@ -20,6 +20,11 @@ struct attach {
     struct record *record;
     struct helpers sweepers;
     bool has_warned; /* that there is no record */
+    struct {         /* of a rank that cannot resume; told to the core when it listens again */
+        struct watch clock;
+        int slot;
+        struct procmsg msg;
+    } lost;
 };
 
 /* Makes the socket. Before the commands are started, which are told its path. */

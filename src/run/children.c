@@ -207,6 +207,12 @@ void children_start(struct children *children, const struct action *action)
             watch_report(&children->list[i]);
 }
 
+void children_refuse(struct children *children, const struct err *err)
+{
+    for (int i = 0; i < children->count; i++)
+        post(&children->list[i], EV_CHILD_FAILED, 0, err);
+}
+
 pid_t children_first_group(const struct children *children)
 {
     bool has_one = children->count > 0 && children->list[0].watch.pid;

@@ -45,6 +45,8 @@ void children_free(struct children *children);
 
 /* ACT_START: all of them. Descriptors and the directory that we only inherited are let go. */
 void children_start(struct children *children, const struct action *action);
+/* Instead of that: none is started, and the core is told why. */
+void children_refuse(struct children *children, const struct err *err);
 /* The first command's, 0: it has ended, or was never started. */
 pid_t children_first_group(const struct children *children);
 /* ACT_SIGNAL. */

@@ -107,11 +107,17 @@ void record_committed(struct record *record, uint64_t step)
     saves_trim(&record->saves, record->keep);
 }
 
+void record_set_world(struct record *record, int world)
+{
+    record->world = world;
+}
+
 void record_saved(struct record *record, int rank, uint64_t step, const char *path)
 {
     if (!saves_add(&record->saves, step, rank, path))
         log_error("record", "out of memory: where rank %d saved step %" PRIu64 " is forgotten",
                   rank, step);
+    saves_set_world(&record->saves, step, record->world);
 }
 
 /* What this file has of the step to resume from. */
@@ -126,6 +132,8 @@ static void look_into(struct record *record, const char *path)
         if (!saves_add(&record->others, step->step, step->ranks[i].rank, step->ranks[i].path))
             log_error("record", "out of memory: where rank %d saved step %" PRIu64 " is not known",
                       step->ranks[i].rank, step->step);
+    if (step && step->world > 0)
+        saves_set_world(&record->others, step->step, step->world);
     saves_free(&found);
 }
 
@@ -167,6 +175,9 @@ static const char *path_elsewhere(struct record *record, int rank, bool is_known
         step = saves_find(&record->others, record->resume_step);
         path = saves_path(step, rank, &is_there);
     }
+    /* It had a part in the save, and its file is lost: another's path would be another's save. */
+    if (!path && !is_known && !is_there && step && rank < step->world)
+        return NULL;
     return path ? path : saves_any_path(step);
 }
 
@@ -180,6 +191,56 @@ const char *record_path(struct record *record, int rank, uint64_t step)
     if (record->is_shared && step == record->resume_step)
         path = path_elsewhere(record, rank, is_known);
     return path || !is_known ? path : saves_any_path(own);
+}
+
+/* --- what is lost --- */
+
+static bool lost(const struct record *record, const char *who, struct err *err)
+{
+    return err_set(err, ERR_SYSTEM, 0,
+                   "step %" PRIu64
+                   " is committed, but %s/ranks.%d.json does not tell where %s saved "
+                   "it%s; put that file back, or, to start from scratch, move %s",
+                   record->resume_step, record->dir, record->node_rank, who,
+                   record->is_shared ? ", nor does another node's file there"
+                                     : " (checkpoint.shared is off, so this node has a disk of its "
+                                       "own)",
+                   record->is_shared ? "the directory away" : "every node's directory away");
+}
+
+static bool check_node(struct record *record, struct err *err)
+{
+    char who[64] = "its ranks";
+    if (saves_find(&record->saves, record->resume_step))
+        return true;
+    if (!record->is_shared)
+        return lost(record, who, err);
+    look_into_all(record);
+    const struct saves_step *step = saves_find(&record->others, record->resume_step);
+    int missing = step ? saves_missing(step) : -1;
+    if (step && missing >= 0)
+        snprintf(who, sizeof who, "rank %d of %d", missing, step->world);
+    return (step && missing < 0) || lost(record, who, err);
+}
+
+bool record_check_rank(struct record *record, int rank, struct err *err)
+{
+    char who[64];
+    bool is_known;
+    const struct saves_step *own = saves_find(&record->saves, record->resume_step);
+    if (!record->dir || record->resume_step == 0)
+        return true;
+    if (!own || rank == RECORD_ANY_RANK)
+        return check_node(record, err);
+    snprintf(who, sizeof who, "rank %d of %d", rank, own->world);
+    saves_path(own, rank, &is_known);
+    if (is_known || rank >= own->world)
+        return true;
+    if (!record->is_shared) /* where nobody named a path, none is needed */
+        return !saves_any_path(own) || lost(record, who, err);
+    look_into_all(record);
+    saves_path(saves_find(&record->others, record->resume_step), rank, &is_known);
+    return is_known || lost(record, who, err);
 }
 
 const char *record_known_path(const struct record *record, uint64_t step)

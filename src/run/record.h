@@ -26,6 +26,7 @@ struct record {
     const char *dir; /* NULL: there is none */
     struct loop *loop;
     int node_rank, nnodes, keep;
+    int world; /* ranks of the job, 0: nobody has attached */
     bool is_shared;
     struct history history;
     uint64_t resume_step;              /* of this attempt, 0: from the start */
@@ -61,6 +62,14 @@ uint64_t record_resume_step(const struct record *record);
 /* The commands are about to be started: what earlier attempts saved beyond `resume_step` was never
  * committed, and is forgotten. */
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
+/* Does the record tell where this rank finds its save of the step to resume from, if it had a part
+ * in it? A node whose file is lost (it was replaced, and its disk with it) must not start its ranks
+ * from 0 while the others resume. RECORD_ANY_RANK: which ranks will attach here is not known.
+ * False: *err says what was looked for, and what to do. May read other nodes' files. */
+#define RECORD_ANY_RANK (-1)
+MUST_CHECK bool record_check_rank(struct record *record, int rank, struct err *err);
+/* The job has so many ranks, as its processes say. */
+void record_set_world(struct record *record, int world);
 /* The job has committed this step: what a restart needs of it is kept. */
 void record_committed(struct record *record, uint64_t step);
 /* A rank says that its save at `step` is durable; `path` "": it named none. */

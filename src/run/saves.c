@@ -96,6 +96,22 @@ bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path)
     return true;
 }
 
+void saves_set_world(struct saves *saves, uint64_t step, int world)
+{
+    for (int i = 0; i < saves->n; i++)
+        if (saves->steps[i].step == step)
+            saves->steps[i].world = world;
+}
+
+int saves_missing(const struct saves_step *step)
+{
+    bool is_known = true;
+    int rank = 0;
+    for (; rank < step->world && is_known; rank++)
+        saves_path(step, rank, &is_known);
+    return is_known ? -1 : rank - 1;
+}
+
 const char *saves_path(const struct saves_step *step, int rank, bool *ret_known)
 {
     *ret_known = false;
@@ -145,6 +161,8 @@ void saves_write(const struct saves *saves, struct writer *w, uint64_t newest)
     for (int i = 0; i < saves->n && saves->steps[i].step <= newest; i++) {
         writer_object(w, NULL);
         writer_int(w, "step", (int64_t)saves->steps[i].step);
+        if (saves->steps[i].world > 0)
+            writer_int(w, "world", saves->steps[i].world);
         writer_list(w, "ranks");
         for (int k = 0; k < saves->steps[i].nranks; k++) {
             writer_object(w, NULL);
@@ -207,13 +225,15 @@ static bool is_list(const struct json *value)
 
 static bool read_step(struct saves *saves, const struct json *item)
 {
-    int64_t step;
-    const struct json *ranks = json_find(item, "ranks");
-    if (!json_int(json_find(item, "step"), &step) || step <= 0 || !is_list(ranks))
+    int64_t step, size = 0;
+    const struct json *ranks = json_find(item, "ranks"), *world = json_find(item, "world");
+    if (!json_int(json_find(item, "step"), &step) || step <= 0 || !is_list(ranks) ||
+        (world && (!json_int(world, &size) || size <= 0 || size > INT_MAX)))
         return false;
     for (const struct json *rank = json_first(ranks); rank; rank = json_next(rank))
         if (!read_rank(saves, (uint64_t)step, rank))
             return false;
+    saves_set_world(saves, (uint64_t)step, (int)size);
     return true;
 }
 

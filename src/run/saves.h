@@ -21,6 +21,7 @@ struct saves_rank {
 
 struct saves_step {
     uint64_t step;
+    int world; /* how many ranks the job had, 0: not known */
     struct saves_rank *ranks;
     int nranks;
 };
@@ -35,6 +36,8 @@ void saves_free(struct saves *saves);
 /* False: memory is short. A path that was there is replaced. The oldest step but the committed one
  * makes room for a new one. */
 MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path);
+/* How many ranks the job has that saves this step. */
+void saves_set_world(struct saves *saves, uint64_t step, int world);
 /* Of the steps up to the committed one, forgets the oldest until `keep` are left. */
 void saves_trim(struct saves *saves, int keep);
 /* Forgets what is newer: an attempt that resumes at `step` will save it anew. */
@@ -43,6 +46,9 @@ void saves_forget_newer(struct saves *saves, uint64_t step);
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step);
 /* The path of this rank; NULL: none. *ret_known: it has saved the step at all. */
 const char *saves_path(const struct saves_step *step, int rank, bool *ret_known);
+/* The lowest rank below the world's size of which it is not said that it saved the step; -1: none
+ * is missing. */
+int saves_missing(const struct saves_step *step);
 /* The path of the lowest rank that named one. */
 const char *saves_any_path(const struct saves_step *step);
 

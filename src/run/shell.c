@@ -52,9 +52,29 @@ struct shell {
 
 typedef void act_fn(struct shell *shell, const struct action *action);
 
+/* With -n each command is a rank; else which ranks will attach here is not known yet. */
+static bool can_resume(struct shell *shell, struct err *err)
+{
+    const struct core_params *params = &shell->params;
+    if (params->expected_procs == 0)
+        return true;
+    if (!shell->config->procs.count_is_set)
+        return record_check_rank(&shell->record, RECORD_ANY_RANK, err);
+    bool ok = true;
+    for (int i = 0; ok && i < params->children; i++)
+        ok = record_check_rank(&shell->record, params->node_rank * params->children + i, err);
+    return ok;
+}
+
 static void act_start(struct shell *shell, const struct action *action)
 {
+    struct err err;
     record_begin(&shell->record, action->start.attempt, action->start.resume_step);
+    if (!can_resume(shell, &err)) {
+        log_error("record", "%s", err.text);
+        children_refuse(&shell->children, &err);
+        return;
+    }
     children_start(&shell->children, action);
     jobs_started(&shell->jobs);
     attach_clean(&shell->attach);

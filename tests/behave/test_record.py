@@ -139,11 +139,16 @@ def test_one_rank_saves_for_all(records):
     assert run.complete() == 0
 
 
+def start_two(records, *options):
+    """One command on each of two nodes."""
+    entries = ",".join(f"127.0.0.{i + 1}:{free_port()}" for i in range(2))
+    return [records.run("--cluster-nodes", entries, "--node-rank", node, *options, count=1)
+            for node in range(2)]
+
+
 def two_nodes(records, *ranks):
     """One process on each of two nodes, with these ranks; returns what they resume from."""
-    entries = ",".join(f"127.0.0.{i + 1}:{free_port()}" for i in range(2))
-    runs = [records.run("--cluster-nodes", entries, "--node-rank", node, count=1)
-            for node in range(2)]
+    runs = start_two(records)
     for run, rank in zip(runs, ranks):
         run.say(0, f"open rank={rank} world=2 local_world=1")
     told = [run.hear(0).split(b"path=")[1] for run in runs]
@@ -172,6 +177,79 @@ def test_ranks_that_have_moved_between_nodes(records):
     runs, told = two_nodes(records, 1, 0)
     assert told == [b"/ckpt/rank1", b"/ckpt/rank0"]
     assert complete(runs) == [0, 0]
+
+
+def commit_on_two(records):
+    """A step that two nodes have saved, a path on each."""
+    runs, _ = two_nodes(records, 0, 1)
+    for rank, run in enumerate(runs):
+        run.all("step 1")
+        run.say(0, f"saved 10 /ckpt/rank{rank}")
+    assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
+    assert complete(runs) == [0, 0]
+
+
+def refused_on_two(records, *options):
+    """Nothing trains, on no node; node 1 says which file it has looked for."""
+    runs = start_two(records, *options)
+    assert [run.job.finish() for run in runs] == [125, 125]
+    for run in runs:
+        run.end()
+    assert f"{records.state}/ranks.1.json does not tell" in runs[1].job.err
+    assert "step 10 is committed" in runs[1].job.err and "put that file back" in runs[1].job.err
+    assert " end: not_started: node 1: rank 1, step 10 is committed" in runs[0].job.err, "the chief tells it, too"
+    assert not any(run.lines(0) for run in runs)
+
+
+@pytest.mark.parametrize("what", ["missing", "another step's", "not shared"])
+def test_a_node_without_its_file_does_not_start_from_scratch(records, what):
+    """Its disk was replaced, and there a program that is told no path trains from step 0 while the
+    others resume."""
+    commit_on_two(records)
+    file = records.state / "ranks.1.json"
+    if what == "another step's":
+        file.write_text(file.read_text().replace('"step": 10', '"step": 9'))
+    else:
+        file.unlink()
+    refused_on_two(records, *(["--no-checkpoint-shared"] if what == "not shared" else []))
+    assert records.steps() == [10]
+
+
+def test_a_rank_of_a_launcher_whose_save_is_lost(records):
+    """Which rank it is comes out when it attaches; it does not train either."""
+    commit_on_two(records)
+    file = records.state / "ranks.1.json"
+    file.write_text(file.read_text().replace('"rank": 1', '"rank": 0'))
+    runs = start_two(records, *IMPATIENT, "--procs-count", "null")
+    for rank, run in enumerate(runs):
+        run.say(0, f"open rank={rank} world=2 local_world=1")
+    assert [run.job.finish() for run in runs] == [125, 125]
+    for run in runs:
+        run.end()
+    assert "ranks.1.json does not tell where rank 1 of 2 saved it" in runs[1].job.err
+    assert not any(b"resume=" in line for line in runs[1].lines(0))
+
+
+def test_a_save_without_paths_needs_none(records):
+    """The program finds its checkpoint by the step alone; all the ranks have said so."""
+    run = records.run()
+    run.begin()
+    run.all("saved 10")
+    assert run.complete() == 0
+    run = records.run()
+    assert run.begin() == [b"open supervised=1 same=1 resume=10 path=-"] * 2
+    assert run.complete() == 0
+
+
+def test_a_rank_that_is_new_finds_the_save_for_all(records):
+    """The job has more ranks than when it saved."""
+    run = records.run()
+    run.begin()
+    run.all("saved 10 /ckpt/all", "saved 10")
+    assert run.complete() == 0
+    run = records.run(count=3)
+    assert all(told.endswith(b"path=/ckpt/all") for told in run.begin())
+    assert run.complete() == 0
 
 
 @pytest.mark.parametrize("path", [b"/latin-\xfc", b"/\xff\xfe", b"/gr\xc3\xbc n \\\"x\"", b"/\x01\x7f"],

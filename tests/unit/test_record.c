@@ -53,6 +53,8 @@ static void put(const char *name, const char *text)
 #define RANKS(attempt, list) \
     "{\"schema\": 1, \"job\": \"job\", \"attempt\": " attempt ", \"saves\": [" list "]}"
 #define SAVE(step, list) "{\"step\": " step ", \"ranks\": [" list "]}"
+#define OF_WORLD(step, world, list) \
+    "{\"step\": " step ", \"world\": " world ", \"ranks\": [" list "]}"
 #define RANK(rank, path) "{\"rank\": " rank ", \"path\": " path "}"
 
 static void start(void)
@@ -306,6 +308,55 @@ Test(record, a_state_directory_beyond_a_path_is_refused)
     longest[sizeof longest - 1] = '\0';
     cr_expect(!record_init(&record, &config, longest, &reap, &err));
     cr_expect(strstr(err.text, "state_dir"), "%s", err.text);
+}
+
+/* --- what is lost --- */
+
+static void expect_lost(int rank, const char *why)
+{
+    struct err err = {0};
+    bool is_there = record_check_rank(&record, rank, &err);
+    cr_expect_eq(is_there, !why, "rank %d: %s", rank, err.text);
+    if (why && !is_there)
+        cr_expect(strstr(err.text, why) && strstr(err.text, "put that file back"), "%s", err.text);
+}
+
+Test(record, a_rank_whose_save_is_lost_is_told)
+{
+    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    put("ranks.0.json",
+        RANKS("1", OF_WORLD("20", "3", RANK("0", "\"/zero\"") "," RANK("1", "null"))));
+    start();
+    expect_lost(RECORD_ANY_RANK, NULL);
+    expect_lost(0, NULL);
+    expect_lost(1, NULL);
+    expect_lost(2, "ranks.0.json does not tell where rank 2 of 3 saved it");
+    expect_path(2, 20, NULL);
+    expect_lost(3, NULL); /* it is new, and had no part */
+    expect_path(3, 20, "/zero");
+    put("ranks.1.json", RANKS("1", OF_WORLD("20", "3", RANK("2", "null"))));
+    record_free(&record);
+    start();
+    expect_lost(2, NULL);
+    expect_path(2, 20, "/zero");
+}
+
+/* The node is new in a smaller or a larger job: what the other files tell must be all. */
+Test(record, a_node_without_a_file_looks_at_the_others)
+{
+    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    put("ranks.0.json", RANKS("1", OF_WORLD("20", "2", RANK("0", "\"/zero\""))));
+    config.cluster.node_rank = 3;
+    start();
+    expect_lost(RECORD_ANY_RANK, "ranks.3.json does not tell where rank 1 of 2 saved it");
+    put("ranks.1.json", RANKS("1", OF_WORLD("20", "2", RANK("1", "\"/one\""))));
+    record_free(&record);
+    start();
+    expect_lost(RECORD_ANY_RANK, NULL);
+    record_free(&record);
+    config.checkpoint.shared = false;
+    start();
+    expect_lost(RECORD_ANY_RANK, "checkpoint.shared is off");
 }
 
 /* --- whose it is --- */

@@ -55,6 +55,19 @@ Test(saves, are_kept_in_order_of_their_steps)
     cr_assert_null(saves_path(NULL, 0, &is_known));
 }
 
+Test(saves, who_of_the_world_is_missing)
+{
+    add(10, 0, "/a");
+    add(10, 2, NULL);
+    cr_assert_eq(saves_missing(saves_find(&saves, 10)), -1);
+    saves_set_world(&saves, 10, 3);
+    cr_assert_eq(saves_missing(saves_find(&saves, 10)), 1);
+    add(10, 1, NULL);
+    cr_assert_eq(saves_missing(saves_find(&saves, 10)), -1);
+    saves_set_world(&saves, 10, 4);
+    cr_assert_eq(saves_missing(saves_find(&saves, 10)), 3);
+}
+
 Test(saves, the_last_word_on_a_path_counts)
 {
     bool is_known;
