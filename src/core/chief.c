@@ -23,7 +23,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->peers = peers;
     chief->order.commit_step = params->resume_step;
     chief->order_seq = 1;
-    chief->next_loss_at = CLOCK_NEVER;
+    chief->next_loss_at = chief->next_word_at = CLOCK_NEVER;
     chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
     chief->notice.deadline = CLOCK_NEVER;
     chief->stride = stride_make(0, 1);
@@ -130,7 +130,7 @@ static int32_t left_ms(const struct chief *chief, int64_t deadline)
     return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
 }
 
-void chief_send_order(struct chief *chief, struct peer *peer, uint64_t echo)
+void chief_send_order(struct chief *chief, int conn, uint64_t echo)
 {
     struct peermsg msg = {.type = PEERMSG_ORDER,
                           .stamp = {.attempt = chief->params->attempt,
@@ -145,7 +145,7 @@ void chief_send_order(struct chief *chief, struct peer *peer, uint64_t echo)
     msg.order.notice_node = chief->notice.node;
     if (chief->notice.is_live)
         msg.order.notice_left_ns = chief->notice.deadline - chief->out->now;
-    out_send(chief->out, peer->conn, &msg);
+    out_send(chief->out, conn, &msg);
 }
 
 /* To the others first: our own node may leave on it. */
@@ -153,9 +153,11 @@ static void send_order_to_all(struct chief *chief)
 {
     chief->order_seq++;
     chief->is_changed = false;
-    for (int i = chief->params->nnodes - 1; i >= 0; i--)
+    for (int i = chief->params->nnodes - 1; i >= 0; i--) {
+        chief_tell_claim(chief, &chief->peers[i]);
         if (peer_is(&chief->peers[i], FACT_JOINED))
-            chief_send_order(chief, &chief->peers[i], 0);
+            chief_send_order(chief, chief->peers[i].at.conn, 0);
+    }
 }
 
 /* --- messages --- */
@@ -165,22 +167,23 @@ static struct peer *anchor_of(const struct chief *chief, int conn)
     return &chief->peers[conn % chief->params->nnodes];
 }
 
+/* NULL: nobody's. */
 static struct peer *of_conn(const struct chief *chief, int conn)
 {
     struct peer *peer = anchor_of(chief, conn)->anchored;
-    while (peer && peer->conn != conn)
+    while (peer && peer->at.conn != conn)
         peer = peer->next;
     return peer;
 }
 
 void chief_set_conn(struct chief *chief, struct peer *peer, int conn)
 {
-    struct peer **at = &anchor_of(chief, peer->conn)->anchored;
+    struct peer **at = &anchor_of(chief, peer->at.conn)->anchored;
     while (*at && *at != peer)
         at = &(*at)->next;
     if (*at)
         *at = peer->next;
-    peer->conn = conn;
+    peer->at.conn = conn;
     if (conn == CONN_NONE)
         return;
     struct peer *anchor = anchor_of(chief, conn);
@@ -256,11 +259,12 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     peer->stamp = msg->stamp;
     peer->status = *s;
     peer->status_at = peer->last_heard = chief->out->now;
+    chief_refuse_claim(chief, peer);
     if (!s->roster[0]) /* told before: the chief's word for it is in the order */
         str_copy(peer->status.roster, sizeof peer->status.roster, roster);
     chief_note(chief, peer);
     if (s->wants_reply)
-        chief_send_order(chief, peer, msg->stamp.seq);
+        chief_send_order(chief, peer->at.conn, msg->stamp.seq);
 }
 
 void chief_reset(struct chief *chief, struct peer *peer)
@@ -271,26 +275,18 @@ void chief_reset(struct chief *chief, struct peer *peer)
     peer->seq = 0;
 }
 
-static void lose(struct chief *chief, struct peer *peer, const char *why)
-{
-    str_copy(peer->lost_why, sizeof peer->lost_why, why);
-    chief_set_fact(chief, peer, FACT_LOST, true);
-    out_log(chief->out, LOG_ERROR, "lost", "node %d (%s): %s", chief_rank_of(chief, peer),
-            peer->host, why);
-}
-
 static void on_bye(struct chief *chief, struct peer *peer)
 {
     if (!chief->order.start)
         chief_set_fact(chief, peer, FACT_JOINED, false);
     else if (!peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE))
-        lose(chief, peer, "its supervisor has left");
+        chief_lose(chief, peer, "its supervisor has left");
 }
 
-void chief_message(struct chief *chief, int conn, const struct peermsg *msg)
+void chief_message(struct chief *chief, int conn, const struct peermsg *msg, const char *from)
 {
     if (msg->type == PEERMSG_HELLO) {
-        chief_hello(chief, conn, msg);
+        chief_hello(chief, conn, msg, from);
         return;
     }
     struct peer *peer = of_conn(chief, conn);
@@ -305,17 +301,19 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg)
 static void on_down(struct chief *chief, const struct event *event)
 {
     struct peer *peer = of_conn(chief, event->peer.conn);
-    if (!peer)
+    if (!peer) {
+        chief_forget_claim(chief, event->peer.conn);
         return;
+    }
     chief_set_conn(chief, peer, CONN_NONE);
     peer->down_at = chief->out->now;
     if (!peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE))
         out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s",
-                chief_rank_of(chief, peer), peer->host, event->peer.why ? event->peer.why : "");
+                chief_rank_of(chief, peer), peer->at.host, event->peer.why ? event->peer.why : "");
     chief->next_loss_at =
         clock_min(chief->next_loss_at, peer->down_at + chief->params->reconnect_ns);
-    if (!chief->order.start) /* it may come back, or another in its place */
-        chief_set_fact(chief, peer, FACT_JOINED, false);
+    if (!chief->order.start)
+        chief_unjoin(chief, peer);
 }
 
 void chief_event(struct chief *chief, const struct event *event)
@@ -323,6 +321,8 @@ void chief_event(struct chief *chief, const struct event *event)
     switch (event->type) {
     case EV_START:
         chief->started_at = chief->out->now;
+        chief->word_gap = CHIEF_FIRST_WORD_NS;
+        chief->next_word_at = chief->out->now + chief->word_gap;
         break;
     case EV_PEER_DOWN:
         on_down(chief, event);
@@ -333,56 +333,6 @@ void chief_event(struct chief *chief, const struct event *event)
     default:
         break;
     }
-}
-
-/* --- losses --- */
-
-static int64_t loss_at(const struct chief *chief, const struct peer *peer)
-{
-    bool is_over = peer_is(peer, FACT_LOST) || peer_is(peer, FACT_GONE);
-    if (!peer_is(peer, FACT_JOINED) || is_over || peer->conn == CONN_SELF)
-        return CLOCK_NEVER;
-    int64_t silent = peer->last_heard + chief->params->heartbeat_timeout_ns;
-    if (peer->down_at == CLOCK_NEVER)
-        return silent;
-    return clock_min(silent, peer->down_at + chief->params->reconnect_ns);
-}
-
-static void lose_silent(struct chief *chief, struct peer *peer)
-{
-    char text[32], why[96];
-    str_duration(chief->params->heartbeat_timeout_ns, text, sizeof text);
-    snprintf(why, sizeof why, "nothing was heard of it for %s", text);
-    lose(chief, peer,
-         peer->conn == CONN_NONE ? "its connection is closed and it did not come back" : why);
-}
-
-/* Looks at everybody, but only when somebody's time can have come: hearing from a node makes its
- * time later, so `next_loss_at` is never too late. */
-static void look_for_losses(struct chief *chief)
-{
-    if (chief->next_loss_at > chief->out->now)
-        return;
-    chief->next_loss_at = CLOCK_NEVER;
-    for (int i = 1; i < chief->params->nnodes; i++) {
-        struct peer *peer = &chief->peers[i];
-        if (loss_at(chief, peer) <= chief->out->now)
-            lose_silent(chief, peer);
-        chief->next_loss_at = clock_min(chief->next_loss_at, loss_at(chief, peer));
-    }
-}
-
-/* A node that is lost after its ranks have saved does not undo the round. */
-static bool losses_matter(const struct chief *chief)
-{
-    if (!any_is(chief, FACT_LOST))
-        return false;
-    if (!chief_is_deciding(chief))
-        return true;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (peer_is(&chief->peers[i], FACT_LOST) && !peer_is(&chief->peers[i], FACT_SAVED))
-            return true;
-    return false;
 }
 
 /* --- the end --- */
@@ -490,18 +440,6 @@ static void end_by_fault(struct chief *chief, const struct peer *first)
     chief_end(chief, &end);
 }
 
-static void end_by_loss(struct chief *chief)
-{
-    const struct peer *peer = chief_first(chief, FACT_LOST);
-    char why[192];
-    snprintf(why, sizeof why, "node %d (%s) is lost: %s", chief_rank_of(chief, peer), peer->host,
-             peer->lost_why);
-    struct chief_end end = {.outcome = OUTCOME_NODE_LOST, .manner = MANNER_STOP, .why = why};
-    if (chief->notice.is_live)
-        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
-    chief_end(chief, &end);
-}
-
 static void decide_leave(struct chief *chief)
 {
     if (chief->order.end != END_STOP)
@@ -535,8 +473,8 @@ static void decide_running(struct chief *chief)
         end_by_fault(chief, fault);
         return;
     }
-    if (losses_matter(chief)) {
-        end_by_loss(chief);
+    if (chief_losses_matter(chief)) {
+        chief_end_by_loss(chief);
         return;
     }
     if (!chief_check_roster(chief))
@@ -552,7 +490,7 @@ static void decide_running(struct chief *chief)
 
 void chief_decide(struct chief *chief)
 {
-    look_for_losses(chief);
+    chief_look_for_losses(chief);
     chief_gather_notices(chief);
     chief->is_trained = chief->is_trained || (all_are(chief, FACT_ENDED) && !chief->notice.is_live);
     if (chief->order.end == END_NONE && !chief->order.start)
@@ -572,7 +510,7 @@ int64_t chief_wake_at(const struct chief *chief)
     if (chief->order.end == END_STOP)
         return clock_min(wake, chief->leave_deadline);
     if (!chief->order.start)
-        wake = clock_min(wake, chief->started_at + chief->params->join_timeout_ns);
+        wake = clock_min(wake, chief_join_wake_at(chief));
     if (chief->writing != COMMIT_ROUND)
         wake = clock_min(wake, chief_abort_at(chief));
     const struct peer *fault = first_fault(chief);

@@ -7,15 +7,21 @@
  * one message costs the same for two nodes as for thousands; and it keeps one ORDER, which goes to
  * everybody whenever it changes, and to whoever sends a heartbeat. All decisions are taken in one
  * place, from the facts as they stand (chief_decide()), so a message that is repeated or late
- * cannot change them. Four files: chief.c (peers, time, the order), chief_join.c (who belongs),
- * chief_notice.c (notices, checkpoints asked for), chief_round.c (the agreement). Owned by core, on
- * node 0 alone; pure; its table of peers is made at start.
+ * cannot change them. Six files: chief.c (peers, time, the order), chief_join.c (who belongs),
+ * chief_claim.c (two supervisors for one node), chief_loss.c (who is lost), chief_notice.c
+ * (notices, checkpoints asked for), chief_round.c (the agreement). Owned by core, on node 0 alone;
+ * pure; its table of peers is made at start.
  */
 #ifndef PCHRUN_CORE_CHIEF_H
 #define PCHRUN_CORE_CHIEF_H
 
 #include "core/out.h"
 #include "core/stride.h"
+
+#include "base/clock.h"
+
+/* How long the join takes in silence. */
+#define CHIEF_FIRST_WORD_NS (10 * NS_PER_S)
 
 /* What holds of a node. Those of the round hold only if its STATUS speaks of the round (or ballot)
  * that is open. */
@@ -48,23 +54,32 @@ enum fact {
     FACT__COUNT
 };
 
+/* A supervisor, as it has said HELLO. */
+struct caller {
+    int conn;             /* CONN_NONE: not connected */
+    uint64_t incarnation; /* 0: none has come yet */
+    uint64_t commit_step;
+    uint32_t pid;
+    char host[64], from[64];
+};
+
 struct peer {
-    int conn; /* CONN_NONE: not connected */
+    struct caller at;    /* who is this node */
+    struct caller claim; /* who says so, too; see chief_claim.c */
+    bool has_told_claim; /* it knows of the end */
     /* Peers are found by their connections through chains. Each peer is also the anchor of one: of
      * those whose connection's number falls on its place. */
     struct peer *anchored, *next;
     unsigned facts;
-    uint64_t incarnation, seq;
+    uint64_t seq;
     int64_t last_heard, down_at;
-    char host[64];
-    uint64_t commit_step;
     struct peer_stamp stamp; /* of the newest STATUS */
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t notice_deadline;     /* CLOCK_NEVER: none */
     uint32_t notice_hurry;
     double rate; /* steps per nanosecond */
-    char lost_why[96];
+    char lost_why[128];
 };
 
 enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
@@ -81,6 +96,8 @@ struct chief {
     bool notice_changed; /* of some node */
     bool is_trained; /* all commands had ended with success before any notice: none matters now */
     int64_t started_at, next_loss_at;
+    int64_t next_word_at, word_gap; /* while the join lasts: who is missing is said again */
+    char refusal[160];              /* the last one, "": none */
     struct {
         bool is_live;
         int node;
@@ -106,14 +123,14 @@ struct chief {
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
                 struct out *out);
 void chief_event(struct chief *chief, const struct event *event);
-/* A message of a node, over `conn`. */
-void chief_message(struct chief *chief, int conn, const struct peermsg *msg);
+/* A message of a node, over `conn`; `from`: its address, may be NULL. */
+void chief_message(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
 /* Takes every decision that the facts allow by now, and sends the order if it has changed. */
 void chief_decide(struct chief *chief);
 int64_t chief_wake_at(const struct chief *chief);
 void chief_forgive(struct chief *chief);
 
-/* --- between the four files of the chief --- */
+/* --- between the six files of the chief --- */
 
 static inline bool peer_is(const struct peer *peer, enum fact fact)
 {
@@ -132,7 +149,7 @@ void chief_set_conn(struct chief *chief, struct peer *peer, int conn);
 /* Forgets what its predecessor told. */
 void chief_reset(struct chief *chief, struct peer *peer);
 /* Sends it the order as it stands. */
-void chief_send_order(struct chief *chief, struct peer *peer, uint64_t echo);
+void chief_send_order(struct chief *chief, int conn, uint64_t echo);
 /* Works out a peer's facts from its newest STATUS, and counts them. */
 void chief_note(struct chief *chief, struct peer *peer);
 void chief_note_all(struct chief *chief);
@@ -158,10 +175,40 @@ void chief_leave_unsaved(struct chief *chief);
 int64_t chief_abort_at(const struct chief *chief);
 
 /* chief_join.c */
-void chief_hello(struct chief *chief, int conn, const struct peermsg *msg);
+void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
+/* It is the node from now on, and is told where the job stands. */
+void chief_admit(struct chief *chief, struct peer *peer, const struct caller *caller);
+void chief_welcome(struct chief *chief, int conn);
+/* Before the start nobody is lost: it may come back, or another in its place. */
+void chief_unjoin(struct chief *chief, struct peer *peer);
+void chief_refuse(struct chief *chief, int conn, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void chief_decide_join(struct chief *chief);
+int64_t chief_join_wake_at(const struct chief *chief);
 /* False if the ranks of the nodes do not make up one world: the job was ended. */
 bool chief_check_roster(struct chief *chief);
+
+/* chief_claim.c */
+/* Another supervisor says that it is this node. */
+void chief_claim(struct chief *chief, struct peer *peer, const struct caller *caller);
+/* Who claims a node ends with the job, as all others do: the order, once it says so. */
+void chief_tell_claim(struct chief *chief, struct peer *peer);
+/* The node itself was heard: whoever else says to be it is not. */
+void chief_refuse_claim(struct chief *chief, struct peer *peer);
+/* The node is gone, before the start: who claims it is it. */
+void chief_admit_claim(struct chief *chief, struct peer *peer);
+/* Its connection is closed. */
+void chief_forget_claim(struct chief *chief, int conn);
+/* "host, pid 7, 10.0.0.1:4711" */
+char *chief_caller_text(const struct caller *caller, char *text, size_t size);
+
+/* chief_loss.c */
+void chief_lose(struct chief *chief, struct peer *peer, const char *why);
+/* Looks at everybody, but only when somebody's time can have come: hearing from a node makes its
+ * time later, so `next_loss_at` is never too late. */
+void chief_look_for_losses(struct chief *chief);
+/* A node that is lost after its ranks have saved does not undo the round. */
+bool chief_losses_matter(const struct chief *chief);
+void chief_end_by_loss(struct chief *chief);
 
 /* chief_round.c */
 void chief_decide_round(struct chief *chief);

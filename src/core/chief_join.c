@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Who is missing is said again after twice the time each time, up to this. */
+#define LAST_WORD_GAP_NS (300 * NS_PER_S)
+
 /* --- HELLO --- */
 
-static void refuse(struct chief *chief, int conn, const char *fmt, ...) PRINTF_LIKE(3, 4);
-
-static void refuse(struct chief *chief, int conn, const char *fmt, ...)
+void chief_refuse(struct chief *chief, int conn, const char *fmt, ...)
 {
     struct peermsg msg = {
         .type = PEERMSG_REFUSED,
@@ -24,7 +25,10 @@ static void refuse(struct chief *chief, int conn, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(msg.refused.why, sizeof msg.refused.why, fmt, ap);
     va_end(ap);
-    out_log(chief->out, LOG_WARN, "join", "refused: %s", msg.refused.why);
+    bool is_joining = !chief->order.start && chief->order.end == END_NONE;
+    out_log(chief->out, LOG_WARN, "join", "refused: %s%s", msg.refused.why,
+            is_joining ? "; the job still waits for its nodes" : "");
+    str_fit(chief->refusal, sizeof chief->refusal, msg.refused.why);
     out_send(chief->out, conn, &msg);
     out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = conn}});
 }
@@ -46,121 +50,193 @@ static bool first_difference(const char *a, const char *b, char *ret_a, char *re
 }
 
 /* Is it one of this job, set up like us? */
-static bool is_compatible(struct chief *chief, int conn, const struct peermsg *msg)
+static bool is_compatible(struct chief *chief, const struct caller *caller,
+                          const struct peermsg *msg)
 {
     const struct core_params *p = chief->params;
     const struct peer_hello *h = &msg->hello;
-    char ours[96], theirs[96];
+    char ours[96], theirs[96], who[128];
+    int conn = caller->conn;
+    chief_caller_text(caller, who, sizeof who);
     if (!h->job[0])
-        refuse(chief, conn, "a supervisor of another version of the protocol; ours is %d",
-               PEERMSG_VERSION);
+        chief_refuse(chief, conn,
+                     "%s speaks another version of the protocol; node 0 speaks version %d. Install "
+                     "the same pchrun everywhere",
+                     caller->from[0] ? caller->from : "a supervisor", PEERMSG_VERSION);
     else if (!str_is(h->job, p->job))
-        refuse(chief, conn, "node %u (%s) belongs to job \"%s\"; this is \"%s\"", h->node_rank,
-               h->host, h->job, p->job);
+        chief_refuse(chief, conn, "node %u (%s) belongs to job \"%s\"; this is \"%s\"",
+                     h->node_rank, who, h->job, p->job);
     else if (h->nnodes != (uint32_t)p->nnodes)
-        refuse(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d", h->node_rank,
-               h->host, h->nnodes, p->nnodes);
+        chief_refuse(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
+                     h->node_rank, who, h->nnodes, p->nnodes);
     else if (h->node_rank >= (uint32_t)p->nnodes)
-        refuse(chief, conn, "node rank %u (%s) does not lie in a job of %d nodes", h->node_rank,
-               h->host, p->nnodes);
+        chief_refuse(chief, conn, "node rank %u (%s) does not lie in a job of %d nodes",
+                     h->node_rank, who, p->nnodes);
     else if (first_difference(p->settings, h->settings, ours, theirs, sizeof ours))
-        refuse(chief, conn, "node %u (%s) is set up with %s; node 0 with %s", h->node_rank, h->host,
-               theirs[0] ? theirs : "nothing", ours[0] ? ours : "nothing");
+        chief_refuse(chief, conn, "node %u (%s) is set up with %s; node 0 with %s", h->node_rank,
+                     who, theirs[0] ? theirs : "nothing", ours[0] ? ours : "nothing");
     else if (msg->stamp.attempt && msg->stamp.attempt != p->attempt)
-        refuse(chief, conn, "node %u (%s) is of attempt %u; this is attempt %u", h->node_rank,
-               h->host, msg->stamp.attempt, p->attempt);
+        chief_refuse(chief, conn, "node %u (%s) is of attempt %u; this is attempt %u", h->node_rank,
+                     who, msg->stamp.attempt, p->attempt);
     else
         return true;
     return false;
 }
 
-/* Another supervisor with this rank is there, or was. */
-static bool may_replace(struct chief *chief, int conn, struct peer *peer,
-                        const struct peer_hello *h)
-{
-    if (!peer->incarnation || peer->incarnation == h->incarnation)
-        return true;
-    if (!chief->order.start && peer->conn == CONN_NONE)
-        return true;
-    refuse(chief, conn, "two nodes with rank %u: %s and %s", h->node_rank, peer->host, h->host);
-    if (chief->order.start && !peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE)) {
-        str_copy(peer->lost_why, sizeof peer->lost_why, "its supervisor was started anew");
-        chief_set_fact(chief, peer, FACT_LOST, true);
-    }
-    return false;
-}
-
-static void welcome(struct chief *chief, struct peer *peer)
+void chief_welcome(struct chief *chief, int conn)
 {
     struct peermsg msg = {
         .type = PEERMSG_WELCOME,
         .stamp = {.attempt = chief->params->attempt, .generation = chief->params->generation},
         .welcome = {.incarnation = chief->params->incarnation,
                     .resume_step = chief->params->resume_step}};
-    out_send(chief->out, peer->conn, &msg);
+    out_send(chief->out, conn, &msg);
 }
 
-void chief_hello(struct chief *chief, int conn, const struct peermsg *msg)
+/* Each of a thousand nodes that joins is no news; one that comes back is. */
+static void log_joined(struct chief *chief, const struct peer *peer, bool is_new)
 {
-    const struct peer_hello *h = &msg->hello;
-    if (!is_compatible(chief, conn, msg))
-        return;
-    struct peer *peer = &chief->peers[h->node_rank];
-    if (!may_replace(chief, conn, peer, h))
-        return;
-    if (peer_is(peer, FACT_LOST)) {
-        refuse(chief, conn, "node %u (%s) was given up as lost", h->node_rank, h->host);
-        return;
-    }
-    if (peer->conn != CONN_NONE && peer->conn != conn)
-        out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->conn}});
-    bool is_new = peer->incarnation != h->incarnation;
+    char text[128];
+    if (peer->at.conn != CONN_SELF)
+        out_log(chief->out, is_new ? LOG_DEBUG : LOG_INFO, "join", "node %d (%s) %s, %d of %d",
+                chief_rank_of(chief, peer), chief_caller_text(&peer->at, text, sizeof text),
+                is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
+    if (peer->at.commit_step > chief->params->resume_step)
+        out_log(chief->out, LOG_WARN, "join",
+                "node %d knows of a commit at step %llu, node 0 only of step %llu; is "
+                "checkpoint.dir the same?",
+                chief_rank_of(chief, peer), (unsigned long long)peer->at.commit_step,
+                (unsigned long long)chief->params->resume_step);
+}
+
+void chief_admit(struct chief *chief, struct peer *peer, const struct caller *caller)
+{
+    int old = peer->at.conn;
+    if (old != CONN_NONE && old != caller->conn)
+        out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = old}});
+    bool is_new = peer->at.incarnation != caller->incarnation;
     if (is_new)
         chief_reset(chief, peer);
-    chief_set_conn(chief, peer, conn);
-    peer->incarnation = h->incarnation;
-    peer->commit_step = h->commit_step;
+    chief_set_conn(chief, peer, caller->conn);
+    peer->at = *caller;
     peer->last_heard = peer->status_at = chief->out->now;
     peer->down_at = CLOCK_NEVER;
-    str_copy(peer->host, sizeof peer->host, h->host);
-    if (conn != CONN_SELF)
+    if (caller->conn != CONN_SELF)
         chief->next_loss_at =
             clock_min(chief->next_loss_at, chief->out->now + chief->params->heartbeat_timeout_ns);
     chief_set_fact(chief, peer, FACT_JOINED, true);
     chief_note(chief, peer);
-    welcome(chief, peer);
-    chief_send_order(chief, peer, 0);
-    if (conn != CONN_SELF)
-        out_log(chief->out, LOG_INFO, "join", "node %u (%s) %s, %d of %d", h->node_rank, h->host,
-                is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
-    if (h->commit_step > chief->params->resume_step)
-        out_log(chief->out, LOG_WARN, "join",
-                "node %u knows of a commit at step %llu, node 0 only of step %llu; is "
-                "checkpoint.dir the same?",
-                h->node_rank, (unsigned long long)h->commit_step,
-                (unsigned long long)chief->params->resume_step);
+    chief_welcome(chief, caller->conn);
+    chief_send_order(chief, caller->conn, 0);
+    log_joined(chief, peer, is_new);
+}
+
+void chief_unjoin(struct chief *chief, struct peer *peer)
+{
+    chief_set_fact(chief, peer, FACT_JOINED, false);
+    chief_admit_claim(chief, peer);
+}
+
+/* Nobody has been this node so far, or may come back as it. */
+static bool is_vacant(const struct chief *chief, const struct peer *peer)
+{
+    return !peer->at.incarnation || (!chief->order.start && !peer_is(peer, FACT_JOINED));
+}
+
+void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from)
+{
+    const struct peer_hello *h = &msg->hello;
+    struct caller caller = {
+        .conn = conn, .incarnation = h->incarnation, .commit_step = h->commit_step, .pid = h->pid};
+    str_copy(caller.host, sizeof caller.host, h->host);
+    str_copy(caller.from, sizeof caller.from, from);
+    if (!is_compatible(chief, &caller, msg))
+        return;
+    struct peer *peer = &chief->peers[h->node_rank];
+    if (peer->at.incarnation != h->incarnation && !is_vacant(chief, peer)) {
+        chief_claim(chief, peer, &caller);
+        return;
+    }
+    if (peer_is(peer, FACT_LOST)) {
+        chief_refuse(chief, conn, "node %u (%s) was given up as lost", h->node_rank, h->host);
+        return;
+    }
+    chief_refuse_claim(chief, peer);
+    chief_admit(chief, peer, &caller);
 }
 
 /* --- the start --- */
 
+/* "3, 5-7 of 8": those that have not joined, as far as they fit. */
 static void list_missing(const struct chief *chief, char *text, size_t size)
 {
     int n = chief->params->nnodes;
-    snprintf(text, size, "%d of %d nodes did not join: ", n - chief->count[FACT_JOINED], n);
-    bool is_first = true;
-    for (int i = 0; i < n; i++) {
+    text[0] = '\0';
+    for (int i = 0, last; i < n; i = last + 1) {
+        last = i;
         if (peer_is(&chief->peers[i], FACT_JOINED))
             continue;
-        if (!str_addf(text, size, "%s%d", is_first ? "" : ", ", i))
+        while (last + 1 < n && !peer_is(&chief->peers[last + 1], FACT_JOINED))
+            last++;
+        if (strlen(text) + 24 > size) {
+            str_addf(text, size, ", ...");
             break;
-        is_first = false;
+        }
+        str_addf(text, size, last > i ? "%s%d-%d" : "%s%d", text[0] ? ", " : "", i, last);
     }
+}
+
+/* Whoever looks at the log of a job that does not begin learns what it waits for. */
+static void say_who_is_missing(struct chief *chief)
+{
+    char missing[96], left[32];
+    const struct core_params *p = chief->params;
+    int64_t until = chief->started_at + p->join_timeout_ns - chief->out->now;
+    int64_t unit = until > 180 * NS_PER_S ? 60 * NS_PER_S : NS_PER_S; /* no need to be exact */
+    int n = p->nnodes - chief->count[FACT_JOINED];
+    list_missing(chief, missing, sizeof missing);
+    out_log(chief->out, LOG_NOTICE, "join",
+            "still waiting for node%s %s of %d (cluster.join_timeout in %s)%s%s", n == 1 ? "" : "s",
+            missing, p->nnodes, str_duration(until / unit * unit, left, sizeof left),
+            chief->refusal[0] ? "; last refused: " : "", chief->refusal);
+    chief->word_gap = clock_min(2 * chief->word_gap, LAST_WORD_GAP_NS);
+    chief->next_word_at = chief->out->now + chief->word_gap;
+}
+
+static void start(struct chief *chief)
+{
+    char took[32];
+    int64_t ns = chief->out->now - chief->started_at;
+    chief->order.start = true;
+    chief->is_changed = true;
+    if (chief->params->nnodes > 1)
+        out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there after %s: starting",
+                chief->params->nnodes, str_duration(ns / NS_PER_MS * NS_PER_MS, took, sizeof took));
+}
+
+static void end_unjoined(struct chief *chief)
+{
+    char missing[64], text[192];
+    list_missing(chief, missing, sizeof missing);
+    int n = chief->params->nnodes;
+    snprintf(text, sizeof text, "%d of %d nodes did not join: %s", n - chief->count[FACT_JOINED], n,
+             missing);
+    if (chief->refusal[0])
+        str_addf(text, sizeof text, "; last refused: %s", chief->refusal);
+    chief_end(chief, &(struct chief_end){.outcome = OUTCOME_NOT_STARTED,
+                                         .code = EXIT_OWN_ERROR,
+                                         .manner = MANNER_STOP,
+                                         .why = text});
+}
+
+int64_t chief_join_wake_at(const struct chief *chief)
+{
+    return clock_min(chief->started_at + chief->params->join_timeout_ns, chief->next_word_at);
 }
 
 void chief_decide_join(struct chief *chief)
 {
     const struct core_params *p = chief->params;
-    char text[160];
     if (any_is(chief, FACT_FAULT)) {
         const struct peer *peer = chief_first(chief, FACT_FAULT);
         chief_end(chief, &(struct chief_end){.outcome = OUTCOME_FAILED,
@@ -173,16 +249,11 @@ void chief_decide_join(struct chief *chief)
                                              .why = "the notice came before the start: nothing was "
                                                     "started"});
     } else if (all_are(chief, FACT_JOINED)) {
-        chief->order.start = true;
-        chief->is_changed = true;
-        if (p->nnodes > 1)
-            out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there: starting", p->nnodes);
+        start(chief);
     } else if (chief->out->now >= chief->started_at + p->join_timeout_ns) {
-        list_missing(chief, text, sizeof text);
-        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_NOT_STARTED,
-                                             .code = EXIT_OWN_ERROR,
-                                             .manner = MANNER_STOP,
-                                             .why = text});
+        end_unjoined(chief);
+    } else if (chief->out->now >= chief->next_word_at) {
+        say_who_is_missing(chief);
     }
 }
 

@@ -90,7 +90,7 @@ static void settle(struct core *core)
         while (out_next(&core->out, &msg)) {
             is_quiet = false;
             if (msg.type == PEERMSG_HELLO || msg.type == PEERMSG_STATUS)
-                chief_message(&core->chief, CONN_SELF, &msg);
+                chief_message(&core->chief, CONN_SELF, &msg, NULL);
             else
                 node_message(&core->node, &msg);
         }
@@ -105,7 +105,7 @@ static bool is_for_chief(const struct core *core, const struct event *event)
 static void dispatch(struct core *core, const struct event *event)
 {
     if (event->type == EV_PEER_MESSAGE && is_for_chief(core, event)) {
-        chief_message(&core->chief, event->peer.conn, event->peer.msg);
+        chief_message(&core->chief, event->peer.conn, event->peer.msg, event->peer.from);
     } else if (event->type == EV_PEER_MESSAGE) {
         node_message(&core->node, event->peer.msg);
     } else {

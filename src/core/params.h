@@ -65,6 +65,7 @@ struct core_params {
     bool has_record;              /* there is a state directory */
     uint64_t incarnation;         /* random */
     char host[64];                /* for people */
+    int pid;                      /* the same: which process this is */
     char job[64];
     char settings[1024]; /* the binding ones, "name=value\n"… */
 

@@ -26,7 +26,7 @@ struct uplink {
     uint64_t beat_seq;
     int64_t beat_sent_at;
     int64_t rtt;
-    char why[160]; /* the last thing that went wrong */
+    char why[256]; /* the last thing that went wrong */
 };
 
 enum uplink_event {

@@ -48,10 +48,11 @@ static struct conn_list *bucket_of(struct peers *peers, int id)
 }
 
 /* The one that has this number, not one that is being closed. */
-static struct conn *find(struct peers *peers, int id)
+static struct conn *find(const struct peers *peers, int id)
 {
     struct conn *conn;
-    for (conn = TAILQ_FIRST(bucket_of(peers, id)); conn; conn = TAILQ_NEXT(conn, link))
+    for (conn = TAILQ_FIRST(&peers->buckets[(unsigned)id % BUCKETS]); conn;
+         conn = TAILQ_NEXT(conn, link))
         if (conn->id == id && conn->state <= CONN_OPEN)
             return conn;
     return NULL;
@@ -296,6 +297,12 @@ void peers_send(struct peers *peers, int id, const struct peermsg *msg)
     struct conn *conn = find(peers, id);
     if (conn)
         conn_send(conn, msg);
+}
+
+const char *peers_name(const struct peers *peers, int id)
+{
+    const struct conn *conn = find(peers, id);
+    return conn ? conn->name : NULL;
 }
 
 static void forget(struct conn *conn)

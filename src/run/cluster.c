@@ -44,8 +44,9 @@ static void on_up(void *ctx, int conn)
 static void on_message(void *ctx, int conn, const struct peermsg *msg)
 {
     struct cluster *cluster = ctx;
-    loop_post(cluster->loop,
-              &(struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = conn, .msg = msg}});
+    const char *from = peers_name(cluster->peers, conn);
+    loop_post(cluster->loop, &(struct event){.type = EV_PEER_MESSAGE,
+                                             .peer = {.conn = conn, .msg = msg, .from = from}});
 }
 
 /* A node may try for minutes, many times a second at first: why it has no connection is said once,

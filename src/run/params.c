@@ -76,6 +76,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .children = config->procs.count,
         .expected_procs = expected_procs(config),
         .attempt = 1,
+        .pid = getpid(),
         .save_mode = save_modes[config->save.mode],
         .save_signal = config->save.signal,
         .join_timeout_ns = config->cluster.join_timeout_ns,

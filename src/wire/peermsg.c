@@ -59,6 +59,7 @@ static void pass_hello(struct pass *pass, struct peermsg *m)
     TEXT(h->job);
     TEXT(h->settings);
     NUMBER(h->commit_step);
+    NUMBER(h->pid);
 }
 
 static void pass_welcome(struct pass *pass, struct peermsg *m)

@@ -46,6 +46,7 @@ struct peer_hello {
     char job[64];
     char settings[1024];  /* "name=value\n"…, the binding settings, compared as text */
     uint64_t commit_step; /* the last commit in this node's own state directory, 0: none */
+    uint32_t pid;         /* for people: which process on that machine */
 };
 
 struct peer_welcome {

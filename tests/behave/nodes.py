@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several supervisors on loopback addresses, and a network between them that can be cut.
 
-Nodes: one job of 2 to 4 pchruns. Proxy: a TCP relay in front of node 0 that a test can cut or let
+Nodes: one job of 2 to 5 pchruns. Proxy: a TCP relay in front of node 0 that a test can cut or let
 swallow everything.
 """
 
@@ -23,7 +23,7 @@ def free_port():
     while True:
         port = random.choice(PORTS)
         try:
-            for host in range(1, 5):
+            for host in range(1, 6):
                 with socket.socket() as s:
                     s.bind((f"127.0.0.{host}", port))
             return port

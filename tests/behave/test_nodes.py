@@ -14,6 +14,8 @@ from nodes import Nodes, Proxy, free_port
 
 KILL, TERM, STOP, CONT = signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGCONT
 OWN_ERROR, PREEMPTED, NODE_LOST = 125, 42, 42
+HOST = socket.gethostname()
+DEBUG = ["--log-level", "debug"]
 # A node is lost after 2 s without connection, or without a word; then its processes are ended.
 LOST_WITHIN = 8
 
@@ -28,7 +30,7 @@ def nodes(world):
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
 def test_nodes_join_in_any_order(world, nodes, order):
     """Schedulers start nodes in no order. Nobody starts before all are there."""
-    three = nodes(3)
+    three = nodes(3, *DEBUG)
     for rank in order[:2]:
         three.start(rank, "say", f"n{rank}")
     if 0 in order[:2]:
@@ -99,8 +101,10 @@ def test_a_node_that_is_set_up_differently_is_refused(nodes, option, value, word
     two.start(0)
     stranger = two.launch(1, "true", options=[option, value])
     assert stranger.finish() == OWN_ERROR
+    words += [f"node 1 ({HOST}, pid {stranger.pid}, 127.0.0."]
     for word in words:
         assert word in stranger.err and word in two.jobs[0].err
+    assert "refused: node 1" in two.jobs[0].err and "still waits" in two.jobs[0].err
     two.start(1)
     assert two.finish() == 0
 
@@ -117,9 +121,9 @@ def test_a_job_of_another_size_is_refused(nodes):
 
 @pytest.mark.parametrize("when", ["joining", "running"])
 def test_two_nodes_with_one_rank(world, nodes, when):
-    """A copied command line. Which of two is the right one cannot be known: who was first stays,
-    and a job that runs already cannot trust its node any more."""
-    three = nodes(3)
+    """A copied command line, another job's leftover. Who is there and answers stays; the other one
+    is refused, and both are named so that they can be found. The job is none the worse for it."""
+    three = nodes(3, *DEBUG)
     for rank in (0, 1) if when == "joining" else (0, 1, 2):
         three.start(rank, "say", f"n{rank}", "hold", world.hold("end"))
     three.say(0, "2 of 3" if when == "joining" else "all 3 nodes are there")
@@ -127,11 +131,68 @@ def test_two_nodes_with_one_rank(world, nodes, when):
         three.pid(1)
     twin = three.launch(1, "true")
     assert twin.finish() == OWN_ERROR
-    assert "two nodes with rank 1" in twin.err
+    for said in (twin.err, three.jobs[0].err):
+        assert "two nodes with rank 1: " in said and "own --node-rank" in said
+        for pid in (three.jobs[1].pid, twin.pid):
+            assert re.search(f"{HOST}, pid {pid}, 127.0.0.[0-9]+:[0-9]+[;,]", said)
     if when == "joining":
         three.start(2)
-        world.go_on("end")
-    assert three.finish() == (0 if when == "joining" else NODE_LOST)
+    world.go_on("end")
+    assert three.finish() == 0
+
+
+@pytest.mark.killed
+def test_a_node_is_started_anew(nodes):
+    """Its supervisor was killed, and its scheduler starts it again at once. The job cannot go on
+    without it, nor with it; all are to be started again, and it must not be the one that says
+    otherwise."""
+    three = nodes(3)
+    three.start_all("pause")
+    os.kill(three.jobs[1].pid, KILL)
+    assert three.jobs[1].finish() == -KILL
+    three.start(1, "say", "anew")
+    assert three.finish() == NODE_LOST
+    agreed = three.agreed("outcome", "exit_code", "why")
+    assert agreed["outcome"] == "node_lost"
+    assert agreed["why"].startswith(f"node 1 ({HOST}) is lost: its supervisor ended in mid-job, and "
+                                    f"another was started, pid {three.jobs[1].pid} at 127.0.0.")
+    for job in three.jobs.values():
+        assert agreed["why"] in job.err
+    assert not three.world.events.all("anew")
+
+
+@pytest.mark.killed
+def test_a_node_is_started_anew_before_the_start(nodes):
+    """Nothing is lost yet: the new one takes the place."""
+    three = nodes(3, *DEBUG)
+    three.start(0)
+    three.start(1)
+    three.say(0, "2 of 3")
+    os.kill(three.jobs[1].pid, KILL)
+    assert three.jobs[1].finish() == -KILL
+    three.start(1)
+    three.start(2)
+    assert three.finish() == 0
+
+
+def test_who_is_missing_is_said_again(nodes):
+    """Ten minutes of silence are no way to find out which of a thousand hosts hangs."""
+    five = nodes(5, "--cluster-join-timeout", "1h")
+    for rank in (0, 2):
+        five.start(rank)
+    five.say(0, "still waiting for nodes 1, 3-4 of 5 (cluster.join_timeout in 59m")
+    five.jobs[0].send(TERM)
+    assert five.finish() == PREEMPTED
+
+
+def test_one_line_says_that_all_have_joined(nodes):
+    """A thousand nodes need no thousand lines."""
+    three = nodes(3)
+    three.start_all()
+    assert three.finish() == 0
+    said = [line for line in three.jobs[0].err_lines if " join: " in line]
+    assert len(said) == 2 and "waiting for 2 other nodes" in said[0]
+    assert re.search(r"all 3 nodes are there after [0-9]+m?s: starting$", said[1])
 
 
 def test_the_node_rank_is_found(world):
@@ -343,7 +404,7 @@ def test_a_cut_connection_is_made_again(world, far):
     two.start_all("hold", world.hold("end"))
     for count in (1, 2, 3):
         proxy.cut()
-        two.say(0, "node 1 (", count=2 * count + 1)  # joined; each time: closed, back
+        two.say(0, "node 1 (", count=2 * count)  # each time: closed, back
         two.say(1, "back as node 1 of 2", count=count)
     world.go_on("end")
     assert two.finish() == 0

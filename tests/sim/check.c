@@ -242,6 +242,32 @@ void check_exit(struct world *w, int node)
         fail(w, "node %d exits with %d for %s", node, host->code, verdict_name(host->outcome));
 }
 
+void check_extra(struct world *w)
+{
+    const struct host *extra = &w->hosts[w->s.nnodes];
+    if (w->extra_is == DO_TWIN && !w->s.has_loss && extra->outcome == OUTCOME_NODE_LOST)
+        fail(w, "a twin is told that a node is lost, and none was: %s", extra->why);
+    /* The node that is there speaks once a second. */
+    int64_t by = w->extra_since + 2 * S + 6 * w->s.delay_max + standstill(w);
+    if (w->extra_is == DO_TWIN && !w->s.has_loss && w->first_notice_at == 0 && w->end_at > by &&
+        extra->outcome != OUTCOME_NOT_STARTED)
+        fail(w, "a twin was not refused: %s", extra->why);
+    if (extra->outcome == OUTCOME_UNKNOWN)
+        fail(w, "another supervisor of a node exits without an outcome");
+}
+
+/* A node that was started anew while the job could still tell it ends as the others do. */
+static void check_restart(struct world *w)
+{
+    const struct host *extra = &w->hosts[w->s.nnodes], *chief = &w->hosts[0];
+    if (w->nhosts == w->s.nnodes || chief->exit_at < w->extra_since + 4 * w->s.delay_max)
+        return;
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].is_alive && w->hosts[i].code != extra->code)
+            fail(w, "node %d exits with %d (%s), one that was started anew with %d (%s)", i,
+                 w->hosts[i].code, w->hosts[i].why, extra->code, extra->why);
+}
+
 /* Before the start a node may leave without having met the others, which cannot know why then. */
 static bool all_have_started(const struct world *w)
 {
@@ -303,6 +329,8 @@ void check_end(struct world *w)
              ull(w->owed_step), ull(w->record));
     if (all_have_started(w))
         check_losses(w);
+    if (w->s.is_plain_restart)
+        check_restart(w);
     if (w->s.has_loss || !all_have_started(w))
         return;
     for (int i = 1; i < w->s.nnodes; i++)

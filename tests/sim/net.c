@@ -46,7 +46,7 @@ static int line_of(const struct world *w, int node, int conn)
 {
     if (conn == CONN_CHIEF)
         return node;
-    for (int i = 1; i < w->s.nnodes; i++)
+    for (int i = 1; i < w->nhosts; i++)
         if (w->hosts[i].conn == conn)
             return i;
     return -1;
@@ -169,7 +169,7 @@ void net_close(struct world *w, int node, int conn)
 
 void net_host_died(struct world *w, int node)
 {
-    for (int i = 1; i < w->s.nnodes; i++)
+    for (int i = 1; i < w->nhosts; i++)
         if ((i == node || node == 0) && w->hosts[i].conn)
             net_break(w, i);
 }

@@ -116,7 +116,8 @@ static void add(struct schedule *s, enum fault_kind kind, int64_t at, struct rng
     f->node = (int)rng_below(r, (uint64_t)s->nnodes);
     f->proc = (int)rng_below(r, (uint64_t)(s->nnodes * s->nprocs));
     f->length = rng_time(r, 100 * MS, rng_chance(r, 300) ? 30 * S : 3 * S);
-    if (kind == DO_PARTITION || kind == DO_PAUSE || kind == DO_KILL_NODE || kind == DO_KILL_SAVED)
+    if (kind == DO_PARTITION || kind == DO_PAUSE || kind == DO_KILL_NODE || kind == DO_KILL_SAVED ||
+        kind == DO_RESTART)
         s->has_loss = true;
 }
 
@@ -152,6 +153,11 @@ static void draw_faults(struct schedule *s, struct rng *r)
     if (rng_chance(r, 50)) {
         add(s, DO_KILL_SAVED, 0, r);
         return;
+    }
+    if (s->nnodes > 1 && rng_chance(r, 120)) {
+        enum fault_kind kind = rng_chance(r, 500) ? DO_RESTART : DO_TWIN;
+        add(s, kind, draw_moment(s, r), r);
+        s->faults[s->nfaults - 1].node = 1 + (int)rng_below(r, (uint64_t)s->nnodes - 1);
     }
     bool is_rough = rng_chance(r, 500);
     for (int n = is_rough ? 1 + (int)rng_below(r, 3) : 0; n > 0; n--) {
@@ -214,7 +220,8 @@ static bool can_save(const struct schedule *s, int64_t save_time)
 /* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
 static bool is_benign(const struct schedule *s)
 {
-    return can_save(s, 2 * S) && !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE));
+    return can_save(s, 2 * S) &&
+           !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE | 1U << DO_TWIN));
 }
 
 /* One node dies when it has saved, which does not undo the round. */
@@ -236,6 +243,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_leftovers(s, &r);
     s->is_benign = is_benign(s);
     s->is_calm = is_calm(s);
+    s->is_plain_restart =
+        has_fault(s, 1U << DO_RESTART) && !has_fault(s, ~(SIGNALS | 1U << DO_RESTART)) && !s->drop;
     int breaks = 0;
     for (int i = 0; i < s->nfaults; i++)
         breaks += s->faults[i].kind == DO_BREAK;
@@ -249,9 +258,9 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 void schedule_print(const struct schedule *s, FILE *out)
 {
     static const char *const names[DO__COUNT] = {
-        "SIGTERM to", "checkpoint asked of",   "kill process",
-        "kill node",  "break line of",         "partition",
-        "pause",      "freeze all; drawn for", "kill, once saved,"};
+        "SIGTERM to",        "checkpoint asked of", "kill process",   "kill node",
+        "break line of",     "partition",           "pause",          "freeze all; drawn for",
+        "kill, once saved,", "start anew",          "start a twin of"};
     static const char *const leftovers[] = {"", ", a leftover that ends of SIGTERM",
                                             ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",

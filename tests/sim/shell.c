@@ -16,6 +16,10 @@ static void act_start(struct world *w, int node, const struct action *a)
 {
     (void)a;
     w->hosts[node].is_started = true;
+    if (node >= w->s.nnodes) {
+        fail(w, "a second supervisor of a node starts processes");
+        return;
+    }
     w->hosts[node].has_leftover = w->s.leftover[node] != LEFTOVER_NONE;
     trace(w, "node %d: starts its processes", node);
     proc_start(w, node);
@@ -35,6 +39,8 @@ static void signal_leftover(struct world *w, int node, int number)
 
 static void act_signal(struct world *w, int node, const struct action *a)
 {
+    if (node >= w->s.nnodes)
+        return; /* it has none */
     trace(w, "node %d: signal %d to its processes", node, a->signal.number);
     check_signal(w, node, a->signal.target);
     if (a->signal.target == TARGET_TREE)
@@ -129,6 +135,8 @@ static void act_log(struct world *w, int node, const struct action *a)
 {
     if (a->log.level <= LOG_INFO)
         trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
+    if (node == 0 && !w->end_at && str_is(a->log.topic, "end"))
+        w->end_at = w->now;
     if (str_is(a->log.topic, "bug"))
         fail(w, "node %d: %s", node, a->log.text);
 }
@@ -143,9 +151,12 @@ static void act_exit(struct world *w, int node, const struct action *a)
     str_copy(host->why, sizeof host->why, a->exit.text);
     trace(w, "node %d: exits with %d, %s: %s", node, a->exit.code, verdict_name(a->exit.outcome),
           a->exit.text);
-    check_exit(w, node);
+    if (node < w->s.nnodes)
+        check_exit(w, node);
+    else
+        check_extra(w);
     /* What it sent last is still delivered; its connections close behind that. */
-    for (int i = 1; i < w->s.nnodes; i++)
+    for (int i = 1; i < w->nhosts; i++)
         if ((i == node || node == 0) && w->hosts[i].conn)
             net_close(w, node, node == 0 ? w->hosts[i].conn : CONN_CHIEF);
 }
@@ -172,7 +183,7 @@ struct shell {
     struct world *world;
     int node;
 };
-static struct shell shells[MAX_NODES];
+static struct shell shells[MAX_HOSTS];
 
 void *shell_of(struct world *w, int node)
 {

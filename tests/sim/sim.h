@@ -23,6 +23,7 @@
 #include <stdio.h>
 
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 12 };
+enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last is that of DO_RESTART and DO_TWIN */
 
 /* --- chance --- */
 struct rng {
@@ -44,6 +45,8 @@ enum fault_kind {
     DO_PAUSE,      /* the supervisor does not run for a while */
     DO_FREEZE,     /* all supervisors do not: the machine was suspended */
     DO_KILL_SAVED, /* the host, as soon as the chief knows that its ranks have saved */
+    DO_RESTART,    /* the supervisor is killed, and its scheduler starts it anew */
+    DO_TWIN,       /* a second supervisor is started for a node that is there */
     DO__COUNT
 };
 struct fault {
@@ -84,6 +87,7 @@ struct schedule {
     bool is_benign; /* a notice must end in a commit */
     bool is_calm;   /* nothing but one node's death after its saves, and time to commit them */
     bool has_loss;  /* something was done that may look like a lost node */
+    bool is_plain_restart; /* nothing but DO_RESTART was: all must end alike */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
 void schedule_print(const struct schedule *schedule, FILE *out);
@@ -163,7 +167,11 @@ struct world {
     struct happening *heap;
     int nheap, heap_cap;
     uint64_t seq;
-    struct host hosts[MAX_NODES];
+    struct host hosts[MAX_HOSTS];
+    int nhosts; /* those of the nodes, and maybe one more */
+    enum fault_kind extra_is;
+    int64_t extra_since;
+    int64_t end_at; /* when node 0 ended the job, 0: not yet */
     struct proc procs[MAX_ALL];
     int nall;
     int next_conn;
@@ -203,6 +211,7 @@ enum what {
     H_TO_PROC,
     H_PROC_GONE,
     H_FAULT,
+    H_EXTRA, /* the supervisor of DO_RESTART or DO_TWIN is started, as node `arg` */
 };
 struct happening {
     int64_t at;
@@ -256,6 +265,8 @@ void check_leftover(struct world *world, int node);
 /* A process looks at a gate that it has served. */
 void check_gate(struct world *world, const struct proc *p, uint64_t word);
 void check_exit(struct world *world, int node);
+/* At the exit of the supervisor of DO_RESTART or DO_TWIN. */
+void check_extra(struct world *world);
 void check_end(struct world *world);
 
 #endif

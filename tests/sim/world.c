@@ -121,7 +121,7 @@ struct proc *world_proc(struct world *w, int node, int slot)
 static void on_read_steps(struct world *w, const struct happening *h)
 {
     uint64_t *steps = calloc(CORE_SLOTS_MAX, sizeof *steps);
-    for (int i = 0; i < w->s.nprocs; i++)
+    for (int i = 0; i < w->s.nprocs && h->node < w->s.nnodes; i++)
         steps[i] = world_proc(w, h->node, i)->page_step;
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
                                    .what = H_STEPS,
@@ -194,6 +194,19 @@ static void pause_host(struct world *w, int node, int64_t until)
         w->hosts[node].paused_until = until;
 }
 
+/* Before its start a node may be anybody's: that is for the unit tests. */
+static void start_extra(struct world *w, const struct fault *f)
+{
+    if (!w->hosts[f->node].is_started || w->nhosts > w->s.nnodes)
+        return;
+    if (f->kind == DO_RESTART)
+        kill_node(w, f->node);
+    w->extra_is = f->kind;
+    /* What the first one said last has arrived by then. */
+    int64_t at = w->now + w->s.delay_max + rng_time(&w->rng, MS, S);
+    world_at(w, (struct happening){.at = at, .what = H_EXTRA, .arg = (uint64_t)f->node});
+}
+
 static void on_fault(struct world *w, const struct happening *h)
 {
     const struct fault *f = &w->s.faults[h->arg];
@@ -207,10 +220,17 @@ static void on_fault(struct world *w, const struct happening *h)
         world_at(w, later);
         return;
     }
-    static const char *const names[DO__COUNT] = {
-        "SIGTERM", "SIGUSR2",     "process killed",
-        "killed",  "line broken", "partitioned",
-        "paused",  "all frozen",  "will be killed when its ranks have saved"};
+    static const char *const names[DO__COUNT] = {"SIGTERM",
+                                                 "SIGUSR2",
+                                                 "process killed",
+                                                 "killed",
+                                                 "line broken",
+                                                 "partitioned",
+                                                 "paused",
+                                                 "all frozen",
+                                                 "will be killed when its ranks have saved",
+                                                 "killed, to be started anew",
+                                                 "gets a twin"};
     trace(w, "--- node %d: %s", f->kind == DO_KILL_PROC ? f->proc / w->s.nprocs : f->node,
           names[f->kind]);
     switch (f->kind) {
@@ -241,6 +261,10 @@ static void on_fault(struct world *w, const struct happening *h)
         break;
     case DO_KILL_SAVED:
         host->dies_when_saved = f->node > 0; /* without the chief there is no commit */
+        break;
+    case DO_RESTART:
+    case DO_TWIN:
+        start_extra(w, f);
         break;
     case DO__COUNT:
         break;
@@ -327,6 +351,54 @@ static void timer(struct world *w, const struct happening *h)
     world_event(w, h->node, (struct event){.type = EV_TIMER});
 }
 
+static void fill_params(const struct schedule *s, int node, struct core_params *p)
+{
+    memset(p, 0, sizeof *p);
+    p->node_rank = node;
+    p->nnodes = s->nnodes;
+    p->children = p->expected_procs = s->nprocs;
+    p->attempt = 1;
+    p->resume_step = s->first_step;
+    p->incarnation = 1000 + (uint64_t)node;
+    str_copy(p->job, sizeof p->job, "sim");
+    for (int i = 0; i < 65; i++)
+        p->signals[i].rule = SIGNAL_FORWARD;
+    p->signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, s->grace};
+    p->signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
+    p->join_timeout_ns = 60 * S;
+    p->heartbeat_interval_ns = S;
+    p->heartbeat_timeout_ns = 15 * S;
+    p->reconnect_ns = 2 * S;
+    p->exit_wait_ns = 10 * S;
+    p->term_wait_ns = 10 * S;
+    p->kill_wait_ns = 5 * S;
+    p->commit_wait_ns = 30 * S;
+    p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
+    p->exit = (struct exit_codes){42, 42, 42, 42, 43};
+}
+
+static void make_host(struct world *w, int host, const struct core_params *params)
+{
+    w->hosts[host] = (struct host){.is_alive = true,
+                                   .timer_at = CLOCK_NEVER,
+                                   .gate = gate_make(GATE_OPEN, 0, false, false),
+                                   .committed = w->s.first_step};
+    w->hosts[host].core = core_new(params, shell_perform, shell_of(w, host));
+}
+
+static void extra_starts(struct world *w, int node)
+{
+    struct core_params params;
+    int extra = w->nhosts;
+    fill_params(&w->s, node, &params);
+    params.incarnation = 2000;
+    trace(w, "--- node %d: another supervisor is started", node);
+    make_host(w, extra, &params);
+    w->nhosts++;
+    w->extra_since = w->now;
+    world_event(w, extra, (struct event){.type = EV_START});
+}
+
 static void happen(struct world *w, const struct happening *h)
 {
     switch (h->what) {
@@ -392,6 +464,9 @@ static void happen(struct world *w, const struct happening *h)
     case H_FAULT:
         on_fault(w, h);
         break;
+    case H_EXTRA:
+        extra_starts(w, (int)h->arg);
+        break;
     }
 }
 
@@ -400,7 +475,7 @@ static void happen(struct world *w, const struct happening *h)
 static bool waits_for_node(enum what what)
 {
     return what != H_PROC && what != H_WRITTEN && what != H_TO_PROC && what != H_FAULT &&
-           what != H_KILL_NODE && what != H_CONNECTED;
+           what != H_KILL_NODE && what != H_CONNECTED && what != H_EXTRA;
 }
 
 static int node_of(const struct happening *h)
@@ -410,35 +485,10 @@ static int node_of(const struct happening *h)
 
 /* --- a whole schedule --- */
 
-static void fill_params(const struct schedule *s, int node, struct core_params *p)
-{
-    memset(p, 0, sizeof *p);
-    p->node_rank = node;
-    p->nnodes = s->nnodes;
-    p->children = p->expected_procs = s->nprocs;
-    p->attempt = 1;
-    p->resume_step = s->first_step;
-    p->incarnation = 1000 + (uint64_t)node;
-    str_copy(p->job, sizeof p->job, "sim");
-    for (int i = 0; i < 65; i++)
-        p->signals[i].rule = SIGNAL_FORWARD;
-    p->signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, s->grace};
-    p->signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
-    p->join_timeout_ns = 60 * S;
-    p->heartbeat_interval_ns = S;
-    p->heartbeat_timeout_ns = 15 * S;
-    p->reconnect_ns = 2 * S;
-    p->exit_wait_ns = 10 * S;
-    p->term_wait_ns = 10 * S;
-    p->kill_wait_ns = 5 * S;
-    p->commit_wait_ns = 30 * S;
-    p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
-    p->exit = (struct exit_codes){42, 42, 42, 42, 43};
-}
-
 static void set_up(struct world *w)
 {
     w->next_conn = CONN_FIRST;
+    w->nhosts = w->s.nnodes;
     w->nall = w->s.nnodes * w->s.nprocs;
     w->record = w->s.first_step;
     for (int i = 0; i < w->nall; i++)
@@ -451,11 +501,7 @@ static void set_up(struct world *w)
     for (int i = 0; i < w->s.nnodes; i++) {
         struct core_params params;
         fill_params(&w->s, i, &params);
-        w->hosts[i] = (struct host){.is_alive = true,
-                                    .timer_at = CLOCK_NEVER,
-                                    .gate = gate_make(GATE_OPEN, 0, false, false),
-                                    .committed = w->s.first_step};
-        w->hosts[i].core = core_new(&params, shell_perform, shell_of(w, i));
+        make_host(w, i, &params);
     }
     for (int i = 0; i < w->s.nnodes; i++)
         world_event(w, i, (struct event){.type = EV_START});
@@ -466,7 +512,7 @@ static void set_up(struct world *w)
 
 static bool all_have_exited(const struct world *w)
 {
-    for (int i = 0; i < w->s.nnodes; i++)
+    for (int i = 0; i < w->nhosts; i++)
         if (w->hosts[i].is_alive && !w->hosts[i].has_exited)
             return false;
     return true;
@@ -502,7 +548,7 @@ static void run_queue(struct world *w)
         free(h.data);
         if (!is_late && w->now > HORIZON_NS) {
             is_late = true;
-            for (int i = 0; i < w->s.nnodes; i++)
+            for (int i = 0; i < w->nhosts; i++)
                 signal_node(w, i, SIGTERM);
         }
         if (w->now > END_NS) {
@@ -530,6 +576,6 @@ void world_run(struct world *w, const struct schedule *schedule, FILE *out)
     for (int i = 0; i < w->nheap; i++)
         free(w->heap[i].data);
     w->nheap = 0;
-    for (int i = 0; i < w->s.nnodes; i++)
+    for (int i = 0; i < w->nhosts; i++)
         core_free(w->hosts[i].core);
 }

@@ -189,7 +189,7 @@ static struct peermsg any_peermsg(uint8_t type)
     case PEERMSG_HELLO:
         ANY(m.hello.incarnation), ANY(m.hello.node_rank), ANY(m.hello.nnodes);
         ANY_TEXT(m.hello.host), ANY_TEXT(m.hello.job), ANY_TEXT(m.hello.settings),
-            ANY(m.hello.commit_step);
+            ANY(m.hello.commit_step), ANY(m.hello.pid);
         break;
     case PEERMSG_WELCOME:
         ANY(m.welcome.incarnation), ANY(m.welcome.resume_step);
@@ -522,8 +522,8 @@ Test(procmsg, ranges)
 /* Worked out by hand from pchrun-protocol(7), not taken from the encoder. */
 static const char *const golden_peer[PEERMSG__COUNT] = {
     [PEERMSG_HELLO] =
-        "43500101400000000100000002000000030000000400000005000000000000008877665544332211"
-        "060000000700000002006e33040072756e370400613d620a0800000000000000",
+        "43500101440000000100000002000000030000000400000005000000000000008877665544332211"
+        "060000000700000002006e33040072756e370400613d620a080000000000000009000000",
     [PEERMSG_WELCOME] =
         "43500102280000000100000002000000030000000400000005000000000000000600000000000000"
         "0700000000000000",
@@ -571,7 +571,7 @@ static struct peermsg sample_peermsg(uint8_t type)
         .stamp = {.attempt = 1, .generation = 2, .round = 3, .ballot = 4, .seq = 5},
     };
     if (type == PEERMSG_HELLO)
-        m.hello = (struct peer_hello){0x1122334455667788, 6, 7, "n3", "run7", "a=b\n", 8};
+        m.hello = (struct peer_hello){0x1122334455667788, 6, 7, "n3", "run7", "a=b\n", 8, 9};
     if (type == PEERMSG_WELCOME)
         m.welcome = (struct peer_welcome){.incarnation = 6, .resume_step = 7};
     if (type == PEERMSG_REFUSED)

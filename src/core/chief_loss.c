@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who is lost, when, and what follows. See chief.h.
+ */
+#include "core/chief.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <stdio.h>
+
+void chief_lose(struct chief *chief, struct peer *peer, const char *why)
+{
+    str_copy(peer->lost_why, sizeof peer->lost_why, why);
+    chief_set_fact(chief, peer, FACT_LOST, true);
+    out_log(chief->out, LOG_ERROR, "lost", "node %d (%s): %s", chief_rank_of(chief, peer),
+            peer->at.host, why);
+}
+
+static int64_t loss_at(const struct chief *chief, const struct peer *peer)
+{
+    bool is_over = peer_is(peer, FACT_LOST) || peer_is(peer, FACT_GONE);
+    if (!peer_is(peer, FACT_JOINED) || is_over || peer->at.conn == CONN_SELF)
+        return CLOCK_NEVER;
+    int64_t silent = peer->last_heard + chief->params->heartbeat_timeout_ns;
+    if (peer->down_at == CLOCK_NEVER)
+        return silent;
+    return clock_min(silent, peer->down_at + chief->params->reconnect_ns);
+}
+
+static void lose_silent(struct chief *chief, struct peer *peer)
+{
+    char text[32], why[sizeof peer->lost_why];
+    const struct caller *claim = &peer->claim;
+    str_duration(chief->params->heartbeat_timeout_ns, text, sizeof text);
+    if (claim->conn != CONN_NONE)
+        snprintf(why, sizeof why,
+                 "its supervisor ended in mid-job, and another was started, pid %u at %.44s",
+                 claim->pid, claim->from);
+    else if (peer->at.conn == CONN_NONE)
+        str_copy(why, sizeof why, "its connection is closed and it did not come back");
+    else
+        snprintf(why, sizeof why, "nothing was heard of it for %s", text);
+    chief_lose(chief, peer, why);
+}
+
+static void silent(struct chief *chief, struct peer *peer)
+{
+    if (chief->order.start) {
+        lose_silent(chief, peer);
+        return;
+    }
+    out_log(chief->out, LOG_WARN, "join", "node %d (%s) is silent: it has to join anew",
+            chief_rank_of(chief, peer), peer->at.host);
+    out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->at.conn}});
+    chief_set_conn(chief, peer, CONN_NONE);
+    chief_unjoin(chief, peer);
+}
+
+void chief_look_for_losses(struct chief *chief)
+{
+    if (chief->next_loss_at > chief->out->now)
+        return;
+    chief->next_loss_at = CLOCK_NEVER;
+    for (int i = 1; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        if (loss_at(chief, peer) <= chief->out->now)
+            silent(chief, peer);
+        chief->next_loss_at = clock_min(chief->next_loss_at, loss_at(chief, peer));
+    }
+}
+
+bool chief_losses_matter(const struct chief *chief)
+{
+    if (!any_is(chief, FACT_LOST))
+        return false;
+    if (!chief_is_deciding(chief))
+        return true;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_LOST) && !peer_is(&chief->peers[i], FACT_SAVED))
+            return true;
+    return false;
+}
+
+void chief_end_by_loss(struct chief *chief)
+{
+    const struct peer *peer = chief_first(chief, FACT_LOST);
+    char why[192];
+    snprintf(why, sizeof why, "node %d (%.40s) is lost: %.125s", chief_rank_of(chief, peer),
+             peer->at.host, peer->lost_why);
+    struct chief_end end = {.outcome = OUTCOME_NODE_LOST, .manner = MANNER_STOP, .why = why};
+    if (chief->notice.is_live)
+        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
+    chief_end(chief, &end);
+}
