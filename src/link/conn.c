@@ -155,8 +155,8 @@ static void take_frame(struct conn *conn, const struct frame *frame)
             fail(conn, "speaks version %u of the protocol, this pchrun speaks %d", frame->version,
                  PEERMSG_VERSION);
         else
-            fail(conn, "sent a malformed message (%s, type %u, %u bytes)",
-                 peermsg_name(frame->type), frame->type, frame->len);
+            fail(conn, "sent a malformed message (%s, type %u, %u bytes): %s",
+                 peermsg_name(frame->type), frame->type, frame->len, peermsg_flaw(frame));
         return;
     }
     if (!check(conn, &msg))
@@ -167,6 +167,22 @@ static void take_frame(struct conn *conn, const struct frame *frame)
         conn->rules->on_hello(conn);
     }
     conn->rules->on_message(conn, &msg);
+}
+
+/* Somebody else's protocol: its first bytes tell people whose. */
+static void fail_as_foreign(struct conn *conn)
+{
+    const uint8_t *data = buf_bytes(&conn->in);
+    size_t n = 0;
+    char hex[16] = "";
+    while (n < buf_len(&conn->in) && n < 40 && data[n] >= 0x20 && data[n] < 0x7f)
+        n++;
+    for (size_t i = 0; i < buf_len(&conn->in) && i < 4; i++)
+        str_addf(hex, sizeof hex, " %02x", data[i]);
+    if (n >= 4)
+        fail(conn, "is not a pchrun: it began with \"%.*s\"", (int)n, (const char *)data);
+    else
+        fail(conn, "is not a pchrun: it began with the bytes%s; a message begins with 43 50", hex);
 }
 
 /* Takes what is whole. A callback may close the connection: then the rest is nobody's. */
@@ -183,7 +199,7 @@ static void take_frames(struct conn *conn)
         case FRAME_MORE:
             return;
         case FRAME_BAD_MAGIC:
-            fail(conn, "is not a pchrun: what it sent does not begin as a message does");
+            fail_as_foreign(conn);
             break;
         case FRAME_TOO_LONG:
             fail(conn, "sent a message of %u bytes, more than %d", frame.len, FRAME_PAYLOAD_MAX);
@@ -205,7 +221,8 @@ static void receive(struct conn *conn)
         buf_added(&conn->in, (size_t)n);
         take_frames(conn);
     } else if (n == STREAM_END) {
-        fail(conn, "closed by the other side");
+        fail(conn, "closed by the other side%s",
+             buf_len(&conn->in) > 0 ? " in the middle of a message" : "");
     } else if (n == STREAM_FAILED) {
         fail(conn, "%s", err.text);
     }

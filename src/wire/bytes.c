@@ -28,12 +28,19 @@ void bytes_put_text(struct bytes_out *out, const char *text)
     out->len += n;
 }
 
+static uint64_t run_out(struct bytes_in *in)
+{
+    in->ok = false;
+    in->at = in->len;
+    return 0;
+}
+
 uint64_t bytes_get(struct bytes_in *in, unsigned size)
 {
-    if (!in->ok || in->len - in->at < size) {
-        in->ok = false;
+    if (!in->ok)
         return 0;
-    }
+    if (in->len - in->at < size)
+        return run_out(in);
     uint64_t v = 0;
     for (unsigned i = 0; i < size; i++)
         v |= (uint64_t)in->data[in->at++] << (8 * i);
@@ -44,7 +51,9 @@ void bytes_get_text(struct bytes_in *in, char *text, size_t cap)
 {
     size_t n = (size_t)bytes_get(in, 2);
     text[0] = '\0';
-    if (!in->ok || n >= cap || in->len - in->at < n || memchr(in->data + in->at, 0, n)) {
+    if (in->ok && in->len - in->at < n)
+        run_out(in);
+    if (!in->ok || n >= cap || memchr(in->data + in->at, 0, n)) {
         in->ok = false;
         return;
     }

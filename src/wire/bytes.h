@@ -39,7 +39,8 @@ void bytes_put(struct bytes_out *out, uint64_t v, unsigned size);
 void bytes_put_text(struct bytes_out *out, const char *text); /* length (2), then the letters */
 
 uint64_t bytes_get(struct bytes_in *in, unsigned size);
-/* A text that does not fit into `cap` with its NUL, or that holds a NUL, is an error. */
+/* A text that does not fit into `cap` with its NUL, or that holds a NUL, is an error. Where the
+ * bytes run out, all of them count as read. */
 void bytes_get_text(struct bytes_in *in, char *text, size_t cap);
 /* All read and nothing wrong? */
 bool bytes_done(const struct bytes_in *in);

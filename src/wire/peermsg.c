@@ -212,6 +212,16 @@ static bool is_in_range(const struct peermsg *m)
     }
 }
 
+/* Every field, and where the reading ended. */
+static struct bytes_in read_fields(const struct frame *frame, struct peermsg *ret)
+{
+    struct bytes_in in = bytes_in(frame->payload, frame->len);
+    struct pass pass = {.in = &in};
+    pass_stamp(&pass, &ret->stamp);
+    types[frame->type].pass(&pass, ret);
+    return in;
+}
+
 bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
 {
     if (frame->type >= PEERMSG__COUNT || !types[frame->type].name)
@@ -222,9 +232,17 @@ bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
         return true; /* empty, so that it can be refused by name */
     if (frame->version != PEERMSG_VERSION && frame->type != PEERMSG_REFUSED)
         return false;
-    struct bytes_in in = bytes_in(frame->payload, frame->len);
-    struct pass pass = {.in = &in};
-    pass_stamp(&pass, &ret->stamp);
-    types[frame->type].pass(&pass, ret);
+    struct bytes_in in = read_fields(frame, ret);
     return bytes_done(&in) && is_in_range(ret);
+}
+
+const char *peermsg_flaw(const struct frame *frame)
+{
+    struct peermsg msg = {.type = frame->type};
+    if (frame->type >= PEERMSG__COUNT || !types[frame->type].name)
+        return "there is no such type";
+    struct bytes_in in = read_fields(frame, &msg);
+    if (!in.ok)
+        return in.at == in.len ? "it ends too early" : "a text in it is too long or holds a NUL";
+    return in.at < in.len ? "there is more in it than its fields" : "a field is out of its range";
 }

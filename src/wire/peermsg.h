@@ -177,5 +177,7 @@ size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap);
  * has the same layout in all versions, so that its reason can be read. */
 bool peermsg_decode(const struct frame *frame, struct peermsg *ret);
 const char *peermsg_name(unsigned type);
+/* What is wrong with a frame of this version that could not be decoded: "ends too early". */
+const char *peermsg_flaw(const struct frame *frame);
 
 #endif

@@ -454,7 +454,26 @@ Test(peers, malformed_message_ends_the_connection)
 {
     uint8_t frame[FRAME_HEADER_BYTES + 3] = {0};
     frame_header(FRAME_PEER, PEERMSG_VERSION, PEERMSG_STATUS, 3, frame);
-    expect_down(frame, sizeof frame, "sent a malformed message (STATUS, type 4, 3 bytes)");
+    expect_down(frame, sizeof frame,
+                "sent a malformed message (STATUS, type 4, 3 bytes): it ends too early");
+}
+
+Test(peers, what_is_wrong_with_a_message_is_said)
+{
+    uint8_t frame[FRAME_MAX + 1] = {0};
+    struct peermsg msg = {.type = PEERMSG_STATUS, .status = {.life = LIFE_GONE + 1}};
+    size_t size = peermsg_encode(&msg, frame, sizeof frame);
+    expect_down(frame, size, "a field is out of its range");
+    msg.status.life = LIFE_GONE;
+    size = peermsg_encode(&msg, frame, sizeof frame) + 1;
+    frame_header(FRAME_PEER, PEERMSG_VERSION, PEERMSG_STATUS, (uint32_t)size - FRAME_HEADER_BYTES,
+                 frame);
+    expect_down(frame, size, "there is more in it than its fields");
+    frame_header(FRAME_PEER, PEERMSG_VERSION, 99, 0, frame);
+    expect_down(frame, FRAME_HEADER_BYTES, "there is no such type");
+    expect_down((const uint8_t *)"GET / HTTP/1.1\r\n", 16, "it began with \"GET / HTTP/1.1\"");
+    expect_down((const uint8_t *)"\x16\x03\x01", 3,
+                "it began with the bytes 16 03 01; a message begins with 43 50");
 }
 
 Test(peers, another_version_is_named)
