@@ -373,10 +373,6 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     if (chief->notice.is_live && chief->notice.deadline > chief->out->now)
         chief->leave_deadline += chief->notice.deadline - chief->out->now;
     chief->is_changed = true;
-    /* A wrapper of one program that succeeds says nothing. */
-    enum log_level quiet = p->nnodes > 1 ? LOG_INFO : LOG_DEBUG;
-    out_log(chief->out, outcome == OUTCOME_COMPLETED ? quiet : LOG_NOTICE, "end", "%s: %s",
-            verdict_name(outcome), chief->order.why);
 }
 
 static int64_t fault_at(const struct peer *peer)

@@ -78,10 +78,20 @@ struct ending {
     int64_t deadline;
 };
 
+/* Why the job ends is said at the end; and here, where the end may take its time. */
+static void log_ending(struct node *node, const struct ending *ending)
+{
+    bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
+    bool takes_time = has_others || node->nrunning > 0;
+    out_log(node->out, ending->outcome == OUTCOME_COMPLETED || !takes_time ? LOG_DEBUG : LOG_NOTICE,
+            "ending", "%s: %s", verdict_name(ending->outcome), ending->why);
+}
+
 static void stop(struct node *node, const struct ending *ending)
 {
     if (node->state >= NODE_STOPPING)
         return;
+    log_ending(node, ending);
     node->outcome = ending->outcome;
     node->exit_code = ending->exit_code;
     str_copy(node->why, sizeof node->why, ending->why);
@@ -117,8 +127,6 @@ static void stop_alone(struct node *node, enum outcome outcome, int code, const 
                             .why = why,
                             .manner = MANNER_STOP,
                             .deadline = node->notice.deadline};
-    if (node->state < NODE_STOPPING)
-        out_log(node->out, LOG_NOTICE, "end", "%s: %s", verdict_name(outcome), why);
     stop(node, &ending);
 }
 

@@ -24,6 +24,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* How long the end waits for helpers that remove scratch directories. */
@@ -164,19 +165,20 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
-/* Who decided it has said it then. Of the others the one says it loudly on which it failed: the
- * reader has to look there. */
-static void log_exit(const struct shell *shell, const struct action *action)
+/* Of several nodes the chief says it loudly, and the one on which it failed: the reader has to look
+ * there. A wrapper of one program that succeeds says nothing. It is said when nothing else is left
+ * to be said. */
+static void keep_end(struct shell *shell, const struct action *action)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    enum log_level level = LOG_INFO;
-    if (shell->params.node_rank == 0)
-        level = LOG_DEBUG;
-    else if (report.first_cause.is_known)
-        level = LOG_NOTICE;
-    log_line(level, "exit", "%d, %s: %s", action->exit.code, verdict_name(action->exit.outcome),
-             action->exit.text);
+    bool is_alone = shell->params.nnodes == 1, is_chief = shell->params.node_rank == 0;
+    if (action->exit.outcome == OUTCOME_COMPLETED)
+        shell->end.level = is_alone ? LOG_DEBUG : LOG_INFO;
+    else
+        shell->end.level = is_chief || report.first_cause.is_known ? LOG_NOTICE : LOG_INFO;
+    snprintf(shell->end.text, sizeof shell->end.text, "%s, exit code %d: %s",
+             verdict_name(action->exit.outcome), action->exit.code, action->exit.text);
 }
 
 static void act_exit(struct shell *shell, const struct action *action)
@@ -188,7 +190,7 @@ static void act_exit(struct shell *shell, const struct action *action)
         shell->end.signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
-    log_exit(shell, action);
+    keep_end(shell, action);
     loop_close_core(&shell->loop);
     cluster_finish(&shell->cluster);
     watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
@@ -222,6 +224,8 @@ void shell_begin(void)
 
 int shell_finish(const struct shell_end *end)
 {
+    if (end->text[0])
+        log_line((enum log_level)end->level, "end", "%s", end->text);
     if (end->signal)
         signals_die_of(end->signal);
     return end->code;
@@ -351,8 +355,9 @@ static void finish(struct shell *shell)
 static void give_up(struct shell *shell, const struct err *err)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
-    log_error("start", "%s", err->text);
-    shell->end = (struct shell_end){.code = EXIT_OWN_ERROR};
+    shell->end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
+    snprintf(shell->end.text, sizeof shell->end.text, "exit code %d: %s", EXIT_OWN_ERROR,
+             err->text);
     children_signal(&shell->children, &kill);
 }
 

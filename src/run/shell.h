@@ -14,13 +14,17 @@ void shell_begin(void);
 struct shell_end {
     int code;   /* to exit with */
     int signal; /* to die of instead, 0: none */
+    /* The last line that is said, by shell_finish(); "": nothing more. */
+    int level; /* enum log_level */
+    char text[540];
 };
 
 /* Runs the job. `closed` has the bits of those standard descriptors that were closed when we were
  * started. Whatever fails is logged, and is in the code. */
 struct shell_end shell_run(const struct config *config, unsigned closed);
 
-/* Last thing in main: dies of the signal if there is one and it can be, else returns the code. */
+/* Last thing in main: says how it ended, dies of the signal if there is one and it can be, else
+ * returns the code. */
 int shell_finish(const struct shell_end *end);
 
 #endif

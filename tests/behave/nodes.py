@@ -74,6 +74,9 @@ class Nodes:
         codes = {rank: self.jobs[rank].finish(deadline) for rank in ranks or sorted(self.jobs)}
         said = "".join(self.jobs[rank].err for rank in codes)
         assert len(set(codes.values())) == 1, f"{codes}; they said: {said}"
+        for rank in codes:
+            last = self.jobs[rank].err_lines[-1]
+            assert " end: " in last, f"node {rank} says last: {last}"
         return codes.popitem()[1]
 
     def report(self, rank):

@@ -284,3 +284,26 @@ def test_line_45_no_zombie_and_no_child_at_the_end(world):
     world.go_on("end")
     assert job.finish() == 2
     assert not children_of(os.getpid()) and state_of(job.pid) == ""
+
+
+# --- the last line --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options,verbs,words", [
+    ([], ["exit", "3"], ""),
+    (["--stop-term-wait", "200ms"],
+     ["fork", "{", "ignore", "TERM", "say", "deaf", "pause", "}", "hold", "HOLD", "exit", "3"],
+     "stop: sending SIGKILL"),
+    (["--report", "/proc/none"], ["exit", "3"], "report: cannot"),
+    (["-n", "2", "--log-level", "debug"], ["exit", "3"], "signal: sending"),
+    (["--exit-reraise"], ["die", "SEGV"], ""),
+], ids=["plain", "leftovers", "report", "debug", "reraise"])
+def test_the_end_is_the_last_line(world, options, verbs, words):
+    """Whoever opens a log looks at its last line for why the job ended."""
+    job = world.act(*[world.hold("end") if v == "HOLD" else v for v in verbs], options=options)
+    if "hold" in verbs:
+        world.events.wait("deaf")
+        world.go_on("end")
+    assert job.finish() in (3, -signal.SIGSEGV)
+    assert words in job.err
+    assert [line for line in job.err_lines if " end: " in line] == job.err_lines[-1:]
+    assert re.search(r" end: failed, exit code (3|139): node 0: ", job.err_lines[-1])

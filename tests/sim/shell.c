@@ -135,7 +135,7 @@ static void act_log(struct world *w, int node, const struct action *a)
 {
     if (a->log.level <= LOG_INFO)
         trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
-    if (node == 0 && !w->end_at && str_is(a->log.topic, "end"))
+    if (node == 0 && !w->end_at && str_is(a->log.topic, "ending"))
         w->end_at = w->now;
     if (str_is(a->log.topic, "bug"))
         fail(w, "node %d: %s", node, a->log.text);

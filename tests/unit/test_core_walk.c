@@ -85,6 +85,14 @@ static void note_log(struct walk *w, const struct action *a)
         str_addf(w->log, sizeof w->log, "%s: %s\n", a->log.topic, a->log.text);
 }
 
+/* The shell says at last why it ended, alone only of what was no success. */
+static void note_exit(struct walk *w, const struct action *a)
+{
+    note(w, "exit %d %s", a->exit.code, verdict_name(a->exit.outcome));
+    if (a->exit.outcome != OUTCOME_COMPLETED)
+        str_addf(w->log, sizeof w->log, "end: %s\n", a->exit.text);
+}
+
 static void post(struct walk *w, const struct peermsg *msg)
 {
     cr_assert(nqueue < QUEUE);
@@ -115,7 +123,7 @@ static void perform(void *shell, const struct action *a)
     else if (a->type == ACT_SEND)
         post(w, a->peer.msg);
     else if (a->type == ACT_EXIT)
-        note(w, "exit %d %s", a->exit.code, verdict_name(a->exit.outcome));
+        note_exit(w, a);
     else if (a->type == ACT_LOG)
         note_log(w, a);
 }
