@@ -82,8 +82,10 @@ struct ending {
 static void log_ending(struct node *node, const struct ending *ending)
 {
     bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
-    bool takes_time = has_others || node->nrunning > 0;
-    out_log(node->out, ending->outcome == OUTCOME_COMPLETED || !takes_time ? LOG_DEBUG : LOG_NOTICE,
+    bool was_started = node->nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
+    out_log(node->out,
+            ending->outcome == OUTCOME_COMPLETED || !(has_others || was_started) ? LOG_DEBUG
+                                                                                 : LOG_NOTICE,
             "ending", "%s: %s", verdict_name(ending->outcome), ending->why);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "json/syntax.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,32 +117,26 @@ static struct json *place(struct walk *walk, json_t *value, const char *key)
     return node;
 }
 
-/* What jansson does not name well. */
-static bool check_bytes(const char *name, const char *data, size_t len, struct err *err)
+/* What jansson finds in a text whose syntax is right. */
+static void explain(const char *name, const char *data, const json_error_t *why, struct err *err)
 {
-    if (len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
-        return err_set(err, ERR_USAGE, 0,
-                       "%.200s:1:1: it begins with a byte order mark; save it as plain UTF-8",
-                       name);
-    const char *nul = len > 0 ? memchr(data, '\0', len) : NULL;
-    if (!nul)
-        return true;
-    struct walk walk = {.at = data, .end = nul, .line = 1, .column = 1};
-    while (walk.at < nul)
-        step(&walk);
-    return err_set(err, ERR_USAGE, 0, "%.200s:%u:%u: a NUL byte; this is no text", name, walk.line,
-                   walk.column);
+    if (json_error_code(why) == json_error_duplicate_key)
+        syntax_twice(name, data, (size_t)why->position, err);
+    else if (json_error_code(why) == json_error_out_of_memory)
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot read %.200s", name);
+    else
+        err_set(err, ERR_USAGE, 0, "%.200s:%d:%d: this cannot be read as JSON", name, why->line,
+                why->column);
 }
 
 struct json *json_read(const char *name, const void *data, size_t len, struct err *err)
 {
-    if (!check_bytes(name, data, len, err))
+    if (!syntax_check(name, data, len, err))
         return NULL;
     json_error_t why;
     json_t *value = json_loadb(data, len, JSON_REJECT_DUPLICATES, &why);
     if (!value) {
-        err_set(err, ERR_USAGE, 0, "%.200s:%d:%d: %s", name, why.line > 0 ? why.line : 1,
-                why.column > 0 ? why.column : 1, str_printable(why.text));
+        explain(name, data, &why, err);
         return NULL;
     }
     struct json *nodes = calloc(count_values(value), sizeof *nodes);

@@ -43,9 +43,11 @@ def test_a_pipe_for_a_file(world):
 
 
 @pytest.mark.parametrize("text,where", [
-    ('{"grace": "1s",}', ":1:"), ('{\n  "grace": oops\n}', ":2:"), ('{\n\n  "job": "x"', ":3:"),
-    ("", ":1:"), ("{} {}", ":1:"), ('{"job": "\\u12"}', ":1:"), ("'single'", ":1:1"),
-    ('{\n"job": "a\nb"}', ":2:"),
+    ('{"grace": "1s",}', ":1:15: the comma before '}'"), ('{\n  "grace": oops\n}', ":2:12: 'oops'"),
+    ('{\n\n  "job": "x"', ":3:13: the file ends before the '}' of the object that begins in line 1"),
+    ("", ":1:1: it is empty"), ("{} {}", ":1:4: the end of the file is wanted"),
+    ('{"job": "\\u12"}', ":1:10: four hexadecimal digits"), ("'single'", ":1:1: an object"),
+    ('{\n"job": "a\nb"}', ":2:8: the string that begins here is not closed in its line"),
 ], ids=["comma", "word", "unfinished", "empty", "two values", "escape", "quotes", "line break"])
 def test_not_json(world, text, where):
     """Line and column, as compilers say it."""
@@ -111,7 +113,7 @@ def test_out_of_range(world, text, key):
 
 
 def test_a_duplicate_key(world):
-    """Which of the two holds is a guess; jansson takes the last unless told otherwise."""
+    """Which of the two holds is a guess; most readers take the last."""
     refused(world, "grace", text='{"grace": "1s", "grace": "2s"}')
     refused(world, "term_wait", text='{"stop": {"term_wait": "1s", "term_wait": "1s"}}')
 

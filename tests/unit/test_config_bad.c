@@ -123,13 +123,15 @@ Test(config_bad, a_file_over_the_limit_and_one_at_it)
 }
 
 static const struct bad not_json[] = {
-    {"", "c.json:1:1: '[' or '{' expected near end of file"},
-    {"{\"job\": }", "c.json:1:9: unexpected token near '}'"},
-    {"{\n  \"job\": \"a\"\n  \"grace\": \"1s\"\n}", "c.json:3:9: '}' expected near '\"grace\"'"},
-    {"{\"job\": \"a\",\n \"job\": \"b\"}", "c.json:2:6: duplicate object key near '\"job\"'"},
+    {"", "c.json:1:1: it is empty; an object is wanted, at least {}"},
+    {"{\"job\": }", "c.json:1:9: a value is wanted, not '}'"},
+    {"{\n  \"job\": \"a\"\n  \"grace\": \"1s\"\n}",
+     "c.json:3:3: a comma or '}' behind the value is wanted, not a string"},
+    {"{\"job\": \"a\",\n \"job\": \"b\"}",
+     "c.json:2:2: the key \"job\" is there twice in one object"},
     {"{\"cluster\": {\"port\": 1,\n\"port\": 2}}",
-     "c.json:2:6: duplicate object key near '\"port\"'"},
-    {"{} {}", "c.json:1:4: end of file expected near '{'"},
+     "c.json:2:1: the key \"port\" is there twice in one object"},
+    {"{} {}", "c.json:1:4: the end of the file is wanted, not '{'"},
     {"[]", "c.json:1:1: an object is wanted, not a list"},
 };
 
