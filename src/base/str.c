@@ -85,10 +85,16 @@ static const struct unit {
     {"ns", 1},
 };
 
+bool str_is_whole(const char *s)
+{
+    s += *s == '-';
+    return *s && !s[strspn(s, "0123456789")];
+}
+
 bool str_to_duration(const char *s, int64_t *ret)
 {
     size_t digits = strspn(s, "0123456789.");
-    char number[32];
+    char number[64];
     if (digits == 0 || digits >= sizeof number || s[0] == '.')
         return false;
     memcpy(number, s, digits);
@@ -105,9 +111,7 @@ bool str_to_duration(const char *s, int64_t *ret)
         double ns = v * (double)units[i].ns;
         if (!str_is(s + digits, units[i].name))
             continue;
-        if (!(ns < 9.0e18))
-            return false;
-        *ret = (int64_t)(ns + 0.5);
+        *ret = ns < 9.0e18 ? (int64_t)(ns + 0.5) : INT64_MAX;
         return true;
     }
     return false;
@@ -145,4 +149,9 @@ unsigned str_distance(const char *a, const char *b)
         }
     }
     return row[nb];
+}
+
+unsigned str_near(const char *typed)
+{
+    return 1 + (unsigned)strlen(typed) / 4;
 }

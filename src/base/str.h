@@ -27,12 +27,16 @@ char *str_printable(char *s);
 /* A whole decimal number within [min, max], nothing before or behind it. */
 MUST_CHECK bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret);
 /* A duration: a number and a unit (ns, us, ms, s, m, h, d), as "25s", "1.5h" or "250ms"; 0 needs no
- * unit. *ret in nanoseconds. */
+ * unit. *ret in nanoseconds; what does not fit counts as INT64_MAX. */
 MUST_CHECK bool str_to_duration(const char *s, int64_t *ret);
+/* Does it look like a whole number, of whatever size? */
+bool str_is_whole(const char *s);
 /* "250ms", "25s", "10m": the largest unit that leaves a whole number. */
 char *str_duration(int64_t ns, char *text, size_t size);
 
 /* How many letters must change to turn a into b (at most 64 letters are looked at). */
 unsigned str_distance(const char *a, const char *b);
+/* Up to which distance a name is near to what was typed: a slip in every four letters, and one. */
+unsigned str_near(const char *typed);
 
 #endif

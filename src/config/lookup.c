@@ -4,7 +4,6 @@
 #include "base/str.h"
 #include "config/options.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,14 +94,25 @@ static void consider(struct nearest *nearest, const char *prefix, const char *na
     snprintf(nearest->name, sizeof nearest->name, "%s%s", prefix, name);
 }
 
+/* What is typed wrong is near to what was meant; what is far from every name was meant otherwise.
+ */
+static struct nearest look_near(const char *typed)
+{
+    return (struct nearest){.typed = typed, .distance = str_near(typed) + 1};
+}
+
 bool option_unknown_key(const char *key, struct err *err)
 {
-    struct nearest nearest = {.typed = key, .distance = UINT_MAX};
+    struct nearest nearest = look_near(key);
     for (size_t i = 0; i < options_count; i++)
         consider(&nearest, "", options[i].key);
     for (size_t i = 0; i < option_groups_count; i++)
         if (option_groups[i].name[0])
             consider(&nearest, "", option_groups[i].name);
+    if (!nearest.name[0])
+        return err_set(err, ERR_USAGE, 0,
+                       "unknown key \"%.80s\"; pchrun --print-config shows all that there are",
+                       key);
     return err_set(err, ERR_USAGE, 0, "unknown key \"%.80s\"; the nearest is \"%s\"", key,
                    nearest.name);
 }
@@ -110,7 +120,7 @@ bool option_unknown_key(const char *key, struct err *err)
 bool option_unknown_flag(const char *name, struct err *err)
 {
     char flag[OPTION_NAME_MAX];
-    struct nearest nearest = {.typed = name, .distance = UINT_MAX};
+    struct nearest nearest = look_near(name);
     for (size_t i = 0; i < options_count; i++) {
         const struct option *option = &options[i];
         consider(&nearest, "--", option_flag(option->key, flag));
@@ -124,6 +134,9 @@ bool option_unknown_flag(const char *name, struct err *err)
     }
     for (size_t i = 0; i < SPECIAL__COUNT; i++)
         consider(&nearest, "--", option_specials[i].name);
+    if (!nearest.name[0])
+        return err_set(err, ERR_USAGE, 0,
+                       "unknown flag --%.80s; pchrun --help shows all that there are", name);
     return err_set(err, ERR_USAGE, 0, "unknown flag --%.80s; the nearest is %s", name,
                    nearest.name);
 }
@@ -133,13 +146,19 @@ bool option_unknown_variable(const char *name, struct err *err)
     /* The prefix, which all have, would make every pair look alike. */
     size_t prefix = strlen("PCHRUN_");
     char variable[OPTION_NAME_MAX];
-    struct nearest nearest = {.typed = name + prefix, .distance = UINT_MAX};
+    struct nearest nearest = look_near(name + prefix);
     for (size_t i = 0; i < options_count; i++) {
         consider(&nearest, "PCHRUN_", option_variable(options[i].key, variable) + prefix);
         if (options[i].also)
             consider(&nearest, "PCHRUN_", option_variable(options[i].also, variable) + prefix);
     }
     consider(&nearest, "PCHRUN_", "CONFIG");
+    if (!nearest.name[0])
+        return err_set(
+            err, ERR_USAGE, 0,
+            "unknown environment variable %.80s; PCHRUN_* is kept for configuration, and "
+            "pchrun --help shows all that there are",
+            name);
     return err_set(err, ERR_USAGE, 0,
                    "unknown environment variable %.80s; the nearest is %s (PCHRUN_* is kept for "
                    "configuration)",

@@ -4,6 +4,7 @@
 #include "config/rules.h"
 
 #include "base/str.h"
+#include "config/duration.h"
 #include "config/signames.h"
 
 #include <errno.h>
@@ -53,11 +54,7 @@ static bool parse_rule(const struct option *option, const char *action, const ch
         return true;
     if (ret->rule != CONFIG_PREEMPT)
         return err_set(err, ERR_USAGE, 0, "a grace goes with preempt only, not with %s", action);
-    if (!str_to_duration(grace, &ret->grace_ns) || ret->grace_ns < option->min ||
-        ret->grace_ns > option->max)
-        return err_set(err, ERR_USAGE, 0, "the grace \"%.40s\" is not a duration from 0s to 7d",
-                       grace);
-    return true;
+    return duration_parse(grace, option, &ret->grace_ns, err) || err_wrap(err, "its grace");
 }
 
 /* One "NAME=do:grace", which is cut into pieces. */

@@ -48,16 +48,22 @@ static const struct row {
     {SIGXFSZ, "XFSZ", "it is the mark of a fault"},
 };
 
+/* NULL: none is near. */
 static const struct row *nearest_row(const char *name)
 {
     char upper[32];
     str_copy(upper, sizeof upper, name);
     for (char *p = upper; *p; p++)
         *p = (char)toupper((unsigned char)*p);
-    const struct row *best = rows;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (str_distance(upper, rows[i].name) < str_distance(upper, best->name))
-            best = &rows[i];
+    const struct row *best = NULL;
+    unsigned least = str_near(upper) + 1;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        unsigned distance = str_distance(upper, rows[i].name);
+        if (distance >= least)
+            continue;
+        least = distance;
+        best = &rows[i];
+    }
     return best;
 }
 
@@ -73,8 +79,12 @@ bool signame_parse(const char *name, int *ret, struct err *err)
         *ret = rows[i].number;
         return true;
     }
+    const struct row *nearest = nearest_row(bare);
+    if (!nearest)
+        return err_set(err, ERR_USAGE, 0, "\"%.40s\" is no signal; write a name, such as TERM",
+                       name);
     return err_set(err, ERR_USAGE, 0, "\"%.40s\" is no signal; the nearest is %s", name,
-                   nearest_row(bare)->name);
+                   nearest->name);
 }
 
 const char *signame(int number)

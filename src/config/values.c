@@ -4,6 +4,7 @@
 #include "config/values.h"
 
 #include "base/str.h"
+#include "config/duration.h"
 #include "config/rules.h"
 #include "config/signames.h"
 
@@ -44,7 +45,11 @@ static bool parse_int(const struct option *option, const char *text, const char 
                       void *field, struct err *err)
 {
     int64_t value;
-    if (!str_to_i64(text, option->min, option->max, &value))
+    bool fits = str_to_i64(text, option->min, option->max, &value);
+    if (!fits && str_is_whole(text))
+        return err_set(err, ERR_USAGE, 0, "%.80s is out of range (%" PRId64 " to %" PRId64 ")",
+                       text, option->min, option->max);
+    if (!fits)
         return err_set(err, ERR_USAGE, 0,
                        "%.80s is not a whole number from %" PRId64 " to %" PRId64,
                        *text ? text : "\"\"", option->min, option->max);
@@ -61,19 +66,7 @@ static bool format_int(const struct option *option, const void *field, char *tex
 static bool parse_duration(const struct option *option, const char *text, const char *folder,
                            void *field, struct err *err)
 {
-    int64_t value;
-    char min[32], max[32];
-    if (!str_to_duration(text, &value))
-        return err_set(err, ERR_USAGE, 0,
-                       "\"%.80s\" is not a duration; write a number and its unit (ms, s, m, h or "
-                       "d), as in \"25s\"",
-                       text);
-    if (value < option->min || value > option->max)
-        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is out of range (%s to %s)", text,
-                       str_duration(option->min, min, sizeof min),
-                       str_duration(option->max, max, sizeof max));
-    *(int64_t *)field = value;
-    return true;
+    return duration_parse(text, option, field, err);
 }
 
 static bool format_duration(const struct option *option, const void *field, char *text, size_t size)

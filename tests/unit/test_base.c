@@ -160,9 +160,11 @@ Test(str, durations)
                 {"7us", 7000},
                 {"3ns", 3},
                 {"0", 0},
-                {"0s", 0}};
-    static const char *const bad[] = {"",    "25",     "s",    "-1s", "1 s",  "1S",  "1e3s",
-                                      ".5s", "1.2.3s", "1sec", "inf", "0x1s", "1s ", "999999999d"};
+                {"0s", 0},
+                {"999999999d", INT64_MAX},
+                {"99999999999999999999999999999999999999d", INT64_MAX}};
+    static const char *const bad[] = {"",    "25",     "s",    "-1s", "1 s",  "1S", "1e3s",
+                                      ".5s", "1.2.3s", "1sec", "inf", "0x1s", "1s "};
     int64_t ns = -1;
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         cr_assert(str_to_duration(good[i].text, &ns), "'%s'", good[i].text);
@@ -172,6 +174,13 @@ Test(str, durations)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         cr_assert(!str_to_duration(bad[i], &ns), "'%s'", bad[i]);
     cr_assert_eq(ns, -1, "the result was touched");
+}
+
+Test(str, whole_numbers_of_any_size)
+{
+    cr_assert(str_is_whole("0") && str_is_whole("-7") && str_is_whole("99999999999999999999999"));
+    cr_assert(!str_is_whole("") && !str_is_whole("-") && !str_is_whole("7.0") &&
+              !str_is_whole("--7") && !str_is_whole("7x"));
 }
 
 Test(str, durations_are_written_as_they_are_read)

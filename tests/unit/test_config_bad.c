@@ -151,9 +151,11 @@ static const struct bad keys[] = {
     {"{\"port\": 1}", "c.json:1:2: unknown key \"port\"; the nearest is \"cluster.port\""},
     {"{\"cluster.port\": 1}",
      "c.json:1:2: unknown key \"cluster.port\"; write it as an object in an object"},
-    {"{\"config\": 1}", "c.json:1:2: unknown key \"config\"; the nearest is \"log\""},
-    {"{\"\": 1}", "c.json:1:2: unknown key \"\"; the nearest is \"job\""},
-    {"{\"a\\nb\": 1}", "c.json:1:2: unknown key \"a?b\"; the nearest is \"job\""},
+    {"{\"config\": 1}",
+     "c.json:1:2: unknown key \"config\"; pchrun --print-config shows all that there are"},
+    {"{\"\": 1}", "c.json:1:2: unknown key \"\"; pchrun --print-config shows all that there are"},
+    {"{\"a\\nb\": 1}",
+     "c.json:1:2: unknown key \"a?b\"; pchrun --print-config shows all that there are"},
     {"{\"signals\": {\"TREM\": \"preempt\"}}",
      "c.json:1:14: signals: \"TREM\" is no signal; the nearest is TERM"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"wait\": \"1s\"}}}",
@@ -196,7 +198,8 @@ static const struct bad types[] = {
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": 1}}}",
      "c.json:1:40: signals: TERM: grace: a string is wanted, not a number"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": \"1\"}}}",
-     "c.json:1:14: signals: TERM: the grace \"1\" is not a duration from 0s to 7d"},
+     "c.json:1:14: signals: TERM: its grace: \"1\" is not a duration; write a number and its unit "
+     "(ms, s, m, h or d), as in \"25s\""},
 };
 
 Test(config_bad, wrong_types_and_units)
@@ -206,23 +209,18 @@ Test(config_bad, wrong_types_and_units)
 
 static const struct bad ranges[] = {
     {"{\"cluster\": {\n\"port\": 65536}}",
-     "c.json:2:1: cluster.port: 65536 is not a whole number from 1 to 65535"},
-    {"{\"cluster\": {\"port\": -1}}",
-     "c.json:1:14: cluster.port: -1 is not a whole number from 1 to 65535"},
-    {"{\"procs\": {\"count\": 257}}",
-     "c.json:1:12: procs.count: 257 is not a whole number from 1 to 256"},
-    {"{\"procs\": {\"count\": 0}}",
-     "c.json:1:12: procs.count: 0 is not a whole number from 1 to 256"},
+     "c.json:2:1: cluster.port: 65536 is out of range (1 to 65535)"},
+    {"{\"cluster\": {\"port\": -1}}", "c.json:1:14: cluster.port: -1 is out of range (1 to 65535)"},
+    {"{\"procs\": {\"count\": 257}}", "c.json:1:12: procs.count: 257 is out of range (1 to 256)"},
+    {"{\"procs\": {\"count\": 0}}", "c.json:1:12: procs.count: 0 is out of range (1 to 256)"},
     {"{\"grace\": \"8d\"}", "c.json:1:2: grace: \"8d\" is out of range (0s to 7d)"},
     {"{\"grace\": \"99999999999999d\"}",
-     "c.json:1:2: grace: \"99999999999999d\" is not a duration; write a number and its unit (ms, "
-     "s, m, h or d), as in \"25s\""},
+     "c.json:1:2: grace: \"99999999999999d\" is out of range (0s to 7d)"},
     {"{\"cluster\": {\"join_timeout\": \"0s\"}}",
      "c.json:1:14: cluster.join_timeout: \"0s\" is out of range (1ms to 7d)"},
-    {"{\"exit\": {\"preempted\": 0}}",
-     "c.json:1:11: exit.preempted: 0 is not a whole number from 1 to 255"},
+    {"{\"exit\": {\"preempted\": 0}}", "c.json:1:11: exit.preempted: 0 is out of range (1 to 255)"},
     {"{\"exit\": {\"preempted\": 256}}",
-     "c.json:1:11: exit.preempted: 256 is not a whole number from 1 to 255"},
+     "c.json:1:11: exit.preempted: 256 is out of range (1 to 255)"},
     {"{\"save\": {\"mode\": \"magic\"}}",
      "c.json:1:11: save.mode: \"magic\" is not one of attach, signal, forward"},
     {"{\"job\": \"\"}", "c.json:1:2: job: \"\" has 0 bytes; allowed are 1 to 63"},
@@ -235,7 +233,7 @@ static const struct bad ranges[] = {
     {"{\"signals\": {\"TERM\": \"die\"}}",
      "c.json:1:14: signals: TERM: \"die\" is not one of preempt, checkpoint, forward, ignore"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": \"8d\"}}}",
-     "c.json:1:14: signals: TERM: the grace \"8d\" is not a duration from 0s to 7d"},
+     "c.json:1:14: signals: TERM: its grace: \"8d\" is out of range (0s to 7d)"},
     {"{\"signals\": {\"TERM\": {\"do\": \"ignore\", \"grace\": \"1s\"}}}",
      "c.json:1:14: signals: TERM: a grace goes with preempt only, not with ignore"},
     {"{\"signals\": {\"TERM\": \"preempt\", \"SIGTERM\": \"ignore\"}}",
@@ -288,6 +286,10 @@ static const struct bad flags[] = {
     {"--no-grace x", "unknown flag --no-grace; the nearest is --grace"},
     {"--no-checkpoint-share x",
      "unknown flag --no-checkpoint-share; the nearest is --no-checkpoint-shared"},
+    {"--foo x", "unknown flag --foo; pchrun --help shows all that there are"},
+    {"--grace 999999999999d x", "--grace: \"999999999999d\" is out of range (0s to 7d)"},
+    {"-n 99999999999999999999 x", "-n: 99999999999999999999 is out of range (1 to 256)"},
+    {"--signals BLAH=preempt x", "--signals: \"BLAH\" is no signal; write a name, such as TERM"},
     {"--port 1 x", "unknown flag --port; the nearest is --cluster-port"},
     {"-z x", "unknown flag -z; the short ones are -V -c -h -n -q -v"},
     {"-vz x", "unknown flag -z; the short ones are -V -c -h -n -q -v"},
@@ -299,8 +301,8 @@ static const struct bad flags[] = {
     {"-n -v x", "-n needs a value: -n N; -v follows, which is a flag"},
     {"-n x", "-n: x is not a whole number from 1 to 256"},
     {"-n= x", "-n: = is not a whole number from 1 to 256"},
-    {"-n0 x", "-n: 0 is not a whole number from 1 to 256"},
-    {"--procs-count 257 x", "--procs-count: 257 is not a whole number from 1 to 256"},
+    {"-n0 x", "-n: 0 is out of range (1 to 256)"},
+    {"--procs-count 257 x", "--procs-count: 257 is out of range (1 to 256)"},
     {"--help=x", "--help takes no value"},
     {"--no-cluster-insecure=false x", "--no-cluster-insecure takes no value"},
     {"--cluster-insecure=maybe x", "--cluster-insecure: \"maybe\" is neither true nor false"},
@@ -314,8 +316,8 @@ static const struct bad flags[] = {
      "--cluster-nodes: item 2: \"\" has 0 bytes; allowed are 1 to 300"},
     {"--signals TERM x", "--signals: \"TERM\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
     {"--signals= x", "--signals: \"\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
-    {"--signals TERM=preempt:1 x",
-     "--signals: TERM: the grace \"1\" is not a duration from 0s to 7d"},
+    {"--signals TERM=preempt:1 x", "--signals: TERM: its grace: \"1\" is not a duration; write a "
+                                   "number and its unit (ms, s, m, h or d), as in \"25s\""},
     {"--signals usr3=preempt x", "--signals: \"usr3\" is no signal; the nearest is USR1"},
     {"--print-options=html", "--print-options: \"html\" is not mdoc"},
     {"-c a.json -c b.json x", "-c is there twice (a.json and b.json); one file only"},
@@ -330,12 +332,12 @@ Test(config_bad, command_lines)
 static const struct bad variables[] = {
     {"PCHRUN_GRCE=1s", "unknown environment variable PCHRUN_GRCE; the nearest is PCHRUN_GRACE "
                        "(PCHRUN_* is kept for configuration)"},
-    {"PCHRUN_=1", "unknown environment variable PCHRUN_; the nearest is PCHRUN_JOB (PCHRUN_* is "
-                  "kept for configuration)"},
+    {"PCHRUN_=1", "unknown environment variable PCHRUN_; PCHRUN_* is kept for configuration, and "
+                  "pchrun --help shows all that there are"},
     {"PCHRUN_PORT=1", "unknown environment variable PCHRUN_PORT; the nearest is "
                       "PCHRUN_CLUSTER_PORT (PCHRUN_* is kept for configuration)"},
-    {"PCHRUN_COMMAND=x", "unknown environment variable PCHRUN_COMMAND; the nearest is "
-                         "PCHRUN_CONFIG (PCHRUN_* is kept for configuration)"},
+    {"PCHRUN_COMMAND=x", "unknown environment variable PCHRUN_COMMAND; PCHRUN_* is kept for "
+                         "configuration, and pchrun --help shows all that there are"},
     {"PCHRUN_GRACE=soon", "PCHRUN_GRACE: \"soon\" is not a duration; write a number and its unit "
                           "(ms, s, m, h or d), as in \"25s\""},
     {"PCHRUN_GRACE=", "PCHRUN_GRACE: \"\" is not a duration; write a number and its unit (ms, s, "
@@ -433,7 +435,8 @@ Test(config_bad, clusters_that_cannot_be)
 Test(config_bad, control_characters_are_not_repeated)
 {
     write_file("{\"\\u001b[31m\": 1}");
-    expect_bad("-c c.json x", "", "c.json:1:2: unknown key \"?[31m\"; the nearest is \"job\"");
-    expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; the nearest is --job");
+    expect_bad("-c c.json x", "",
+               "c.json:1:2: unknown key \"?[31m\"; pchrun --print-config shows all that there are");
+    expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help shows all that there are");
     expect_bad("-\x1b x", "", "unknown flag -?; the short ones are -V -c -h -n -q -v");
 }
