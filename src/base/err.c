@@ -3,8 +3,21 @@
  */
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+
+/* A limit that anything can run into, whatever it was doing: the advice belongs here. */
+static void add_reason(char *text, size_t size, int sys_errno)
+{
+    struct rlimit limit;
+    if (sys_errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(text, size, ": %s; the limit on open descriptors (ulimit -n) is %llu: raise it",
+                 strerror(sys_errno), (unsigned long long)limit.rlim_cur);
+    else
+        snprintf(text, size, ": %s", strerror(sys_errno));
+}
 
 bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt, ...)
 {
@@ -15,7 +28,7 @@ bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt
     int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
     if (sys_errno && n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", strerror(sys_errno));
+        add_reason(err->text + n, sizeof err->text - (size_t)n, sys_errno);
     err->code = (int)code;
     err->sys_errno = sys_errno;
     return false;

@@ -37,7 +37,7 @@ struct err {
 };
 
 /* Fills *err in and returns false, for `return err_set(...)`. A sys_errno other than 0 adds ": "
- * and its text. `err` may be NULL. */
+ * and its text, and what to do where that is always the same (EMFILE). `err` may be NULL. */
 bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 

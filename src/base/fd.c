@@ -51,6 +51,14 @@ bool fd_fill_standard(unsigned *ret_opened, struct err *err)
     return true;
 }
 
+bool fd_probe(int n, struct err *err)
+{
+    FD_CLEANUP int fd = n > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (n > 0 && fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "no descriptor is left");
+    return n <= 1 || fd_probe(n - 1, err);
+}
+
 static void range_one(int fd, enum fd_range_what what)
 {
     if (what == FD_RANGE_CLOSE)

@@ -80,7 +80,7 @@ void node_on_child_failed(struct node *node, const struct event *event)
     struct node_fault fault = {.kind = FAULT_START,
                                .rank = rank_of(node, event->child.index),
                                .code = code ? code : EXIT_OWN_ERROR};
-    str_copy(fault.text, sizeof fault.text, event->child.err->text);
+    str_fit(fault.text, sizeof fault.text, event->child.err->text);
     node_record_fault(node, &fault);
     /* Started, then found not to be executable: it is gone all the same. */
     node->nrunning -= child->state == CHILD_RUNNING;

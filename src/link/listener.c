@@ -41,9 +41,11 @@ static void update(struct listener *listener)
 static void back_off(struct listener *listener, int error)
 {
     char text[32];
+    struct err why;
+    err_set(&why, ERR_SYSTEM, error, "cannot accept connections");
     int64_t ns = listener->options.retry_ns;
     if (!listener->is_reported)
-        log_warn("peers", "cannot accept connections: %s; trying again every %s", strerror(error),
+        log_warn("peers", "%s; trying again every %s", why.text,
                  str_duration(ns, text, sizeof text));
     listener->is_reported = true;
     listener->is_short = true;

@@ -111,6 +111,10 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
             continue;
         if (make_in(bases[i], ret, ret_listen, &why))
             return true;
+        if (why.sys_errno == EMFILE) { /* no directory's fault */
+            *err = why;
+            return err_wrap(err, "cannot make the socket for processes");
+        }
         str_addf(tried, sizeof tried, "%s%s", tried[0] ? "; " : "", why.text);
     }
     return err_set(err, ERR_SYSTEM, 0,

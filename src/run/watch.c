@@ -4,12 +4,18 @@
 #include "run/watch.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <event2/event.h>
 
 struct event_base *watch_open(struct err *err)
 {
+    enum { FDS = 4 }; /* for epoll, its timer, and a pair for signals; without them it exits */
+    if (!fd_probe(FDS, err)) {
+        err_wrap(err, "cannot set up the event loop");
+        return NULL;
+    }
     /* One thread, so no locks; and no EVENT_* variable of the job's changes how we wait. */
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;

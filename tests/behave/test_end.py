@@ -4,13 +4,16 @@
 
 import os
 import re
+import resource
 import signal
+import socket
 import stat
 from pathlib import Path
 
 import pytest
 
 from harness import children_of, state_of, wait_until
+from nodes import free_port
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 41, 42, 43, 124, 125, 126, 127, 128, 143, 255])
@@ -104,7 +107,7 @@ def test_line_13_exec_fails_for_one_of_many(world):
     """All commands are the same, so all fail; it is said once, not once per rank."""
     job = world.launch("-n", "4", "--", world.root / "none")
     assert job.finish() == 127
-    assert len([line for line in job.err_lines if "No such file" in line]) == 1, job.err
+    assert len([line for line in job.err_lines if "cannot execute" in line]) == 1, job.err
 
 
 def test_line_13_the_path_is_searched_as_execvp_does(world):
@@ -284,6 +287,45 @@ def test_line_45_no_zombie_and_no_child_at_the_end(world):
     world.go_on("end")
     assert job.finish() == 2
     assert not children_of(os.getpid()) and state_of(job.pid) == ""
+
+
+# --- too few descriptors --------------------------------------------------------------------------
+
+def low_limit(number):
+    """For preexec_fn: no descriptor from this number on."""
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "8"], ["--checkpoint-dir", "ckpt"]],
+                         ids=["one", "many", "records"])
+def test_a_low_limit_on_descriptors(world, options):
+    """It works, or it says in the last line what was tried, the limit, and what to do. With three
+    of them not even the loader can open our libraries."""
+    codes = []
+    for limit in range(4, 41):
+        job = world.launch(*options, "--", "true", preexec_fn=low_limit(limit))
+        codes.append(job.finish())
+        if codes[-1]:
+            assert codes[-1] == 125
+            assert f"the limit on open descriptors (ulimit -n) is {limit}: raise it" in (
+                job.err_lines[-1])
+        assert not list(world.tmp.iterdir())
+    assert codes == sorted(codes, reverse=True) and codes[0] == 125 and codes[-1] == 0
+
+
+def test_a_low_limit_on_descriptors_on_node_0(world):
+    """There are some for ourselves, and none for the others."""
+    job = world.launch("--cluster-nodes", "127.0.0.1,127.0.0.2", "--cluster-port", free_port(),
+                       "--node-rank", "0", "--cluster-join-timeout", "10s", "--", "true",
+                       preexec_fn=low_limit(11))
+    wait_until(lambda: "waiting for 1 other node" in job.err, "it to listen")
+    port = re.search(r"port (\d+)", job.err)[1]
+    with socket.create_connection(("127.0.0.1", int(port))), \
+            socket.create_connection(("127.0.0.1", int(port))):
+        wait_until(lambda: "cannot accept connections: Too many open files; the limit on open "
+                           "descriptors (ulimit -n) is 11: raise it" in job.err, "it to complain")
+    job.send(signal.SIGTERM)
+    assert job.finish() == 42
 
 
 # --- the last line --------------------------------------------------------------------------------
