@@ -360,7 +360,7 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     if (is_stuck) {
         outcome = OUTCOME_NO_PROGRESS;
         snprintf(chief->order.why, sizeof chief->order.why,
-                 "%d attempts in a row ended without a new commit; the last: %.120s",
+                 "%d attempts in a row ended without a new commit; the last: %.250s",
                  p->attempts_without_commit + 1, end->why);
     }
     chief->order.end = END_STOP;
@@ -420,7 +420,7 @@ static bool may_follow_from_loss(const struct chief *chief, const struct peer *f
 static void end_by_fault(struct chief *chief, const struct peer *first)
 {
     const struct peer_status *s = &first->status;
-    char why[192] = "";
+    char why[320] = "";
     str_addf(why, sizeof why, "node %d: ", chief_rank_of(chief, first));
     if (s->fault_rank >= 0)
         str_addf(why, sizeof why, "rank %d, ", s->fault_rank);

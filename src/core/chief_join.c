@@ -216,7 +216,7 @@ static void start(struct chief *chief)
 
 static void end_unjoined(struct chief *chief)
 {
-    char missing[64], text[192];
+    char missing[64], text[320];
     list_missing(chief, missing, sizeof missing);
     int n = chief->params->nnodes;
     snprintf(text, sizeof text, "%d of %d nodes did not join: %s", n - chief->count[FACT_JOINED], n,

@@ -84,7 +84,7 @@ bool chief_losses_matter(const struct chief *chief)
 void chief_end_by_loss(struct chief *chief)
 {
     const struct peer *peer = chief_first(chief, FACT_LOST);
-    char why[192];
+    char why[320];
     snprintf(why, sizeof why, "node %d (%.40s) is lost: %.125s", chief_rank_of(chief, peer),
              peer->at.host, peer->lost_why);
     struct chief_end end = {.outcome = OUTCOME_NODE_LOST, .manner = MANNER_STOP, .why = why};

@@ -56,9 +56,9 @@ struct core_report {
         bool is_known, is_signal;
         int node_rank, rank, pid, code;
         int64_t at;
-        char text[160];
+        char text[256];
     } first_cause;
-    char why[192];
+    char why[320];
 };
 void core_report(const struct core *core, struct core_report *ret);
 /* The attached processes; returns how many there are. */

@@ -134,17 +134,17 @@ static void stop_alone(struct node *node, enum outcome outcome, int code, const 
 
 static void chief_lost(struct node *node)
 {
-    char why[192];
+    char why[320];
     bool has_notice = node->grace.is_live || node->notice.is_live;
     if (node->state >= NODE_STOPPING) {
         stop_alone(node, OUTCOME_UNKNOWN, 0, "");
     } else if (!node->uplink.was_welcome && node->grace.is_live) {
         stop_alone(node, OUTCOME_PREEMPTED, 0, "the notice came before the job was joined");
     } else if (!node->uplink.was_welcome) {
-        snprintf(why, sizeof why, "could not join the job: %.150s", node->uplink.why);
+        snprintf(why, sizeof why, "could not join the job: %.280s", node->uplink.why);
         stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
     } else {
-        snprintf(why, sizeof why, "node 0 is lost: %.150s", node->uplink.why);
+        snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
         stop_alone(node, has_notice ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_NODE_LOST, 0, why);
     }
 }

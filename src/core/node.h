@@ -35,7 +35,7 @@ struct node_fault {
     enum peer_fault_kind kind;
     int rank, pid, code;
     int64_t at;
-    char text[160];
+    char text[256];
 };
 
 struct node {
@@ -72,7 +72,7 @@ struct node {
     enum outcome outcome;
     int exit_code;
     int64_t end_deadline;
-    char why[192];
+    char why[320];
     bool is_alone;    /* the chief is lost: nobody says LEAVE */
     bool may_leave;   /* it has been said */
     int64_t leave_at; /* leaves by itself then, CLOCK_NEVER: not */

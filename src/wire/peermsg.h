@@ -112,7 +112,7 @@ struct peer_status {
     uint8_t fault;                             /* enum peer_fault_kind */
     int32_t fault_rank, fault_pid, fault_code; /* exit code or signal */
     int64_t fault_ago_ns;
-    char fault_text[160];
+    char fault_text[256];
     char save_error[128]; /* why a save failed, "": it has not */
 };
 
@@ -155,7 +155,7 @@ struct peer_order {
     uint8_t has_notice;  /* the job's live notice, for pch_notice() */
     int32_t notice_node;
     int64_t notice_left_ns;
-    char why[192]; /* of the round's or the job's end */
+    char why[320]; /* of the round's or the job's end */
 };
 
 struct peermsg {
