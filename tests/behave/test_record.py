@@ -197,7 +197,7 @@ def refused_on_two(records, *options):
         run.end()
     assert f"{records.state}/ranks.1.json does not tell" in runs[1].job.err
     assert "step 10 is committed" in runs[1].job.err and "put that file back" in runs[1].job.err
-    assert " end: not_started: node 1: rank 1, step 10 is committed" in runs[0].job.err, "the chief tells it, too"
+    assert " end: not_started, exit code 125: node 1: rank 1, step 10 is committed" in runs[0].job.err, "the chief tells it, too"
     assert not any(run.lines(0) for run in runs)
 
 
@@ -568,8 +568,9 @@ def test_a_directory_that_gets_in_the_way(records, name):
     save_at_notice(run)
     assert run.job.finish() == 45
     told = [line for line in run.job.err_lines if name in line and " report: " not in line]
-    assert len(told) == 2 and all("Is a directory" in line for line in told), run.job.err
-    assert " end: preempted_unsaved: " in told[1]
+    assert len(told) == 3 and all("Is a directory" in line for line in told), run.job.err
+    assert " ending: preempted_unsaved: " in told[1]
+    assert " end: preempted_unsaved, exit code 45: " in told[2]
     (records.state / name).rmdir()
 
 
@@ -617,8 +618,9 @@ def test_no_room_for_the_record(small_disk):
     save_at_notice(run)
     assert run.job.finish() == 45
     told = [line for line in run.job.err_lines if "ranks.0.json" in line]
-    assert len(told) == 2, run.job.err
+    assert len(told) == 3, run.job.err
     assert " save: cannot write " in told[0] and "No space left on device" in told[0]
-    assert " end: preempted_unsaved: " in told[1], "the outcome, and why"
+    assert " ending: preempted_unsaved: " in told[1], "the outcome, and why"
+    assert " end: preempted_unsaved, exit code 45: " in told[2], "and once more when all have ended"
     assert set(os.listdir(state)) <= {"commit.json", "commit.lock", "report.0.json"}
     os.close(state)

@@ -219,7 +219,14 @@ def pair(world):
 
 
 def hold_at_the_gate(pair):
-    """Node 1 cannot answer; the rank of node 0 stands at the proposed step."""
+    """Node 1 cannot answer; the rank of node 0 stands at the proposed step. The commit of a save of
+    their own shows that the chief has heard of both ranks, without whom it proposes nothing."""
+    for job in pair:
+        client, = job.clients
+        client.tell(f"saved {client.step} {job.path(client.step, client.rank)}")
+    for job in pair:
+        client, = job.clients
+        client.expect(f"saved {client.step} continue")
     os.kill(pair[1].job.pid, STOP)
     pair[0].notice()
     step = int(pair[0].said(r"round: 1: proposing to save at step (\d+)")[1])
@@ -289,13 +296,13 @@ def test_another_rank_is_further(pair):
 
 
 def test_a_rank_dies_at_the_gate(pair):
-    """The round is called off, nothing is committed, and no node waits for ever."""
+    """The round is called off, their own save stays the last commit, and no node waits for ever."""
     hold_at_the_gate(pair)
     pair[0].kill(0)
     os.kill(pair[1].job.pid, CONT)
     for job in pair:
         job.job.finish()
-        assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+        assert job.result() == (PREEMPTED, "preempted_unsaved", 3)
         assert "ended with signal 9" in job.report()["why"]
 
 
