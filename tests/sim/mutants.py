@@ -89,9 +89,6 @@ MUTANTS = [
     ("no-ladder", "src/core/node.c",
      "        ladder_start(&node->ladder, ending->manner, sig, &times);", "        ;"),
     ("ladder-catches-up", "src/core/ladder.c", "    put_off(ladder, now - ret->at);\n", ""),
-    ("left-before-the-ladder", "src/core/node.c",
-     "return ladder_is_active(&node->ladder) ? CLOCK_NEVER : node->leave_at;",
-     "return node->leave_at;"),
     ("no-sweep", "src/core/node_children.c", "    ladder_sweep(&node->ladder, &times);", ""),
     ("no-sweep-while-stopping", "src/core/node_children.c",
      "node->state > NODE_STOPPING)", "node->state > NODE_RUNNING)"),
@@ -151,6 +148,7 @@ MUTANTS = [
 #   no-order-on-return, no-status-on-return: the next heartbeat brings them; it only takes longer
 #   old-order-obeyed, old-status-believed: numbers of rounds and ballots, which only rise, say the same
 #   round-aborted-at-the-end: the order that closes it also ends the job, so no gate is lifted
+#   left-before-the-ladder: a node must have stood still for a minute while it stops; a unit test does
 #   ladder-misses-who-starts: one schedule in 70,000 stops a node in that instant; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 

@@ -459,6 +459,21 @@ Test(core_walk, a_preemption_from_notice_to_exit)
     end(w);
 }
 
+/* However late it is: it does not leave them behind. */
+Test(core_walk, who_was_away_ends_its_processes_before_it_leaves)
+{
+    struct walk *w = begin_alone(2);
+    exited(w, 0, SIGABRT);
+    assert_acts(w, "gate leave; SIGTERM to tree");
+    now += 1000 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_acts(w, "SIGKILL to tree");
+    tree_empty(w);
+    exited(w, 1, SIGKILL);
+    assert_acts(w, "exit 134 failed");
+    end(w);
+}
+
 Test(core_walk, a_success_without_a_word_is_none)
 {
     struct walk *w = begin_alone(2);
