@@ -100,4 +100,4 @@ def test_line_28_a_stop_by_hand_does_not_stop_the_supervisor(world, shell):
     os.kill(actor, signal.SIGSTOP)
     wait_until(lambda: state_of(actor) == "T", "the stop")
     os.kill(pchrun, signal.SIGTERM)
-    wait_until(lambda: not is_alive(actor), "the end")
+    wait_until(lambda: not is_alive(actor) and not is_alive(pchrun), "the end")
