@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step: measures pch_step() of an attached process beside a bare store and load of the same two
+ * words' kind: sequentially consistent, on cache lines of their own.
+ *
+ *     pchrun -- bench-step ROUNDS
+ *
+ * Prints a line for each round: nanoseconds for CALLS calls, of pch_step and of the bare pair, in
+ * random order.
+ */
+#include "bench/bench.h"
+
+#include <pch.h>
+#include <stdatomic.h>
+
+enum { CALLS = 2000000, WARM_UP = 3 };
+
+static struct {
+    _Alignas(64) _Atomic uint64_t step;
+    _Alignas(64) _Atomic uint64_t gate;
+} the_page = {.gate = UINT64_MAX};
+
+static int64_t measure_pch(pch_t *job, uint64_t step)
+{
+    int64_t from = bench_now();
+    for (int i = 0; i < CALLS; i++)
+        if (pch_step(job, ++step) != PCH_CONTINUE)
+            bench_die("asked to save or to leave");
+    return bench_now() - from;
+}
+
+/* The loop is the same, with its branch on what was loaded. */
+static int64_t measure_bare(pch_t *job, uint64_t step)
+{
+    int64_t from = bench_now();
+    for (int i = 0; i < CALLS; i++) {
+        atomic_store(&the_page.step, ++step);
+        if (atomic_load(&the_page.gate) <= step)
+            bench_die("the gate is closed");
+    }
+    return bench_now() - from;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t (*const measure[])(pch_t *, uint64_t) = {measure_pch, measure_bare};
+    if (argc != 2)
+        bench_die("usage: step ROUNDS");
+    pch_t *job = pch_open(NULL);
+    if (!pch_supervised(job))
+        bench_die("there is no pchrun");
+    srandom((unsigned)bench_now());
+    for (int round = 0; round < WARM_UP + atoi(argv[1]); round++) {
+        int64_t took[2];
+        long first = random() % 2;
+        took[first] = measure[first](job, (uint64_t)round * CALLS);
+        took[1 - first] = measure[1 - first](job, (uint64_t)round * CALLS);
+        if (round >= WARM_UP)
+            bench_print(took, 2);
+    }
+    pch_done(job);
+    pch_close(job);
+    return 0;
+}
