@@ -48,8 +48,11 @@ struct job_path {
 
 struct pch {
     _Atomic(struct live *) live; /* never NULL */
-    struct live *page;           /* the wiped page, kept for the next pch_open; NULL: none yet */
-    bool is_wiped;               /* the kernel wipes it; else only the atfork handler does */
+    /* Copies for pch_step, which has one look-up less to wait for; good only while LIVE_ON. */
+    const struct page_supervisor *supervisor;
+    struct page_process *process;
+    struct live *page; /* the wiped page, kept for the next pch_open; NULL: none yet */
+    bool is_wiped;     /* the kernel wipes it; else only the atfork handler does */
     bool is_open;
     pthread_mutex_t opening; /* held by pch_open and pch_close */
     pthread_mutex_t lock;

@@ -128,6 +128,8 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     msg.flags = is_shielded ? PROCMSG_FLAG_SHIELD : 0;
     switch (line_attach(job, path, &msg, &err)) {
     case LINE_ATTACHED:
+        job->supervisor = live->supervisor;
+        job->process = live->process;
         atomic_store(&live->state, LIVE_ON);
         if (is_shielded)
             shield_raise(job);
@@ -327,19 +329,24 @@ static __attribute__((noinline)) enum pch_action step_slowly(struct pch *job, ui
     return look(job, step);
 }
 
+/* The way that nearly every call takes is laid out straight. */
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+
 enum pch_action pch_step(pch_t *job, uint64_t finished)
 {
-    struct live *live = job ? job_live(job) : &nobody;
-    if (job_state(live) != LIVE_ON)
+    struct live *live = LIKELY(job) ? job_live(job) : &nobody;
+    if (!LIKELY(job_state(live) == LIVE_ON))
         return job_state(live) == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
-    if (atomic_load_explicit(&live->process->phase, memory_order_relaxed) != PCH_TRAIN)
-        atomic_store_explicit(&live->process->phase, PCH_TRAIN, memory_order_relaxed);
+    struct page_process *process = job->process;
+    const struct page_supervisor *supervisor = job->supervisor;
+    if (!LIKELY(atomic_load_explicit(&process->phase, memory_order_relaxed) == PCH_TRAIN))
+        atomic_store_explicit(&process->phase, PCH_TRAIN, memory_order_relaxed);
     /* Sequentially consistent: of this process and the supervisor, which stores the gate and then
      * loads the steps, at least one sees the other (gate.h). */
-    atomic_store(&live->process->step, finished);
-    uint64_t word = atomic_load(&live->supervisor->gate);
-    if (!gate_stops(word, finished, live->served_tag) && !live->must_look &&
-        page_is_alive(live->supervisor))
+    atomic_store(&process->step, finished);
+    uint64_t word = atomic_load(&supervisor->gate);
+    if (LIKELY(!gate_stops(word, finished, live->served_tag) && !live->must_look &&
+               page_is_alive(supervisor)))
         return PCH_CONTINUE;
     return step_slowly(job, finished);
 }
