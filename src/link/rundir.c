@@ -24,21 +24,15 @@ static void path_in(const char *dir, const char *name, char ret[PATH_MAX])
     snprintf(ret, PATH_MAX, "%s/%s", dir, name);
 }
 
-/* The lock file gets its name only when it is locked, so that nobody finds it unlocked. */
+/* Before the socket is there: without one nobody judges the directory. Where directories cannot be
+ * locked (NFS), nobody can lock it, and it is never taken for a dead one's. */
 static bool make_lock(struct rundir *dir, struct err *err)
 {
-    char made[PATH_MAX], name[PATH_MAX];
-    path_in(dir->path, "lock.new", made);
-    path_in(dir->path, "lock", name);
-    FD_CLEANUP int fd = open(made, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot make %s", made);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || rename(made, name) != 0) {
-        err_set(err, ERR_SYSTEM, errno, "cannot lock %s", made);
-        unlink(made);
-        return false;
-    }
-    dir->lock = fd_take(&fd);
+    dir->lock = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir->lock < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot open %s", dir->path);
+    if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
+        errno = 0;
     return true;
 }
 
@@ -56,9 +50,12 @@ static bool make_socket(const struct rundir *dir, int *ret, struct err *err)
     FD_CLEANUP int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
-    if (bind(fd, (struct sockaddr *)&addr, sizeof addr) != 0)
+    mode_t mask = umask(0177);
+    bool is_bound = bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
+    umask(mask);
+    if (!is_bound)
         return err_set(err, ERR_SYSTEM, errno, "cannot bind %s", addr.sun_path);
-    if (chmod(addr.sun_path, 0600) != 0 || listen(fd, SOMAXCONN) != 0)
+    if (listen(fd, SOMAXCONN) != 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot listen at %s", addr.sun_path);
     *ret = fd_take(&fd);
     return true;
@@ -74,14 +71,11 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
                        base, RUNDIR_BASE_MAX);
     str_copy(dir.path, sizeof dir.path, base);
     str_addf(dir.path, sizeof dir.path, "/" RUNDIR_PREFIX "XXXXXX");
-    if (!mkdtemp(dir.path))
+    mode_t mask = umask(077); /* which mkdtemp obeys */
+    bool is_made = mkdtemp(dir.path);
+    umask(mask);
+    if (!is_made)
         return err_set(err, ERR_SYSTEM, errno, "cannot make a directory in %s", base);
-    /* mkdtemp obeys the umask. */
-    if (chmod(dir.path, 0700) != 0) {
-        err_set(err, ERR_SYSTEM, errno, "cannot set the mode of %s", dir.path);
-        rundir_remove(&dir);
-        return false;
-    }
     if (!make_lock(&dir, err) || !make_socket(&dir, ret_listen, err)) {
         rundir_remove(&dir);
         return false;
@@ -127,23 +121,18 @@ bool rundir_remove(struct rundir *dir)
     char path[PATH_MAX];
     path_in(dir->path, "socket", path);
     unlink(path);
-    if (dir->lock >= 0) {
-        path_in(dir->path, "lock", path);
-        unlink(path);
-    }
     fd_close(&dir->lock);
     return rmdir(dir->path) == 0 || errno == ENOENT;
 }
 
-/* Ours to judge: a directory of this user, whose lock nobody holds. */
+/* Ours to judge: a directory of this user, complete, and locked by nobody. */
 static bool is_stale(int base, const char *name)
 {
-    struct stat st;
+    struct stat st, socket;
     FD_CLEANUP int dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || fstat(dir, &st) != 0 || st.st_uid != geteuid())
-        return false;
-    FD_CLEANUP int lock = openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    return lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0;
+    return dir >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() &&
+           fstatat(dir, "socket", &socket, AT_SYMLINK_NOFOLLOW) == 0 &&
+           flock(dir, LOCK_EX | LOCK_NB) == 0;
 }
 
 void rundir_find_stale(const struct rundir *dir, void (*found)(void *ctx, const char *name),

@@ -2,9 +2,9 @@
  *
  * rundir: the supervisor's private directory, where its sockets are.
  *
- * `<base>/pchrun.XXXXXX`, mode 0700, with a file `lock` that its owner holds locked (flock) for as
- * long as it lives; so a directory whose lock can be had is a dead one's, whatever has become of
- * the process number. A struct rundir is ended by rundir_remove(), which removes only what
+ * `<base>/pchrun.XXXXXX`, mode 0700, which its owner holds locked (flock) for as long as it lives;
+ * so a directory with a socket whose lock can be had is a dead one's, whatever has become of the
+ * process number. A struct rundir is ended by rundir_remove(), which removes only what
  * rundir_make() made. Main thread.
  */
 #ifndef PCHRUN_LINK_RUNDIR_H
@@ -22,7 +22,7 @@
 struct rundir {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
     char base[sizeof(((struct sockaddr_un *)0)->sun_path)];
-    int lock; /* -1: there is none */
+    int lock; /* the directory, -1: there is none */
 };
 
 /* Makes a directory in `wanted` and binds a Unix socket in it, listening at *ret_listen
@@ -33,7 +33,7 @@ MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_lis
                             struct err *err);
 /* The socket's path. Lives as long as the rundir. */
 void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret);
-/* Removes socket, lock and directory. False: something else is in the directory, which stays (errno
+/* Removes socket and directory. False: something else is in the directory, which stays (errno
  * says why). */
 bool rundir_remove(struct rundir *dir);
 

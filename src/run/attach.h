@@ -33,7 +33,7 @@ MUST_CHECK bool attach_open(struct attach *attach, const struct config *config, 
 void attach_free(struct attach *attach);
 /* For PCH_SOCKET. */
 const char *attach_socket(const struct attach *attach);
-/* When the commands have been started: removes what dead supervisors left. */
+/* Some time after the commands were started: removes what dead supervisors left. */
 void attach_clean(struct attach *attach);
 
 void attach_gate(struct attach *attach, const struct action *action);

@@ -201,7 +201,6 @@ void children_start(struct children *children, const struct action *action)
         else
             post(child, EV_CHILD_FAILED, 0, &err);
     }
-    spawn_let_go();
     for (int i = 0; i < children->count; i++)
         if (children->list[i].phase == CHILD_PHASE_STARTING)
             watch_report(&children->list[i]);

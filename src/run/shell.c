@@ -10,6 +10,7 @@
 #include "core/verdict.h"
 #include "os/reap.h"
 #include "os/signals.h"
+#include "os/spawn.h"
 #include "os/tree.h"
 #include "run/attach.h"
 #include "run/children.h"
@@ -30,6 +31,9 @@
 /* How long the end waits for helpers that remove scratch directories. */
 #define SWEEP_WAIT_NS (2 * NS_PER_S)
 
+/* A program has come to its main() by then, undisturbed by what we do beside it. */
+#define TIDY_AFTER_NS (100 * NS_PER_MS)
+
 struct shell {
     const struct config *config;
     struct core_params params;
@@ -44,6 +48,8 @@ struct shell {
     struct takeover takeover;
     struct record record;
     struct attach attach;
+    struct watch tidying;
+    bool is_untidy;        /* the commands were started, and it has not been done yet */
     struct watch end_wait; /* for sweepers */
     bool has_waited;
     struct shell_end end;
@@ -78,7 +84,8 @@ static void act_start(struct shell *shell, const struct action *action)
     }
     children_start(&shell->children, action);
     jobs_started(&shell->jobs);
-    attach_clean(&shell->attach);
+    shell->is_untidy = true;
+    watch_at(&shell->tidying, clock_now_ns() + TIDY_AFTER_NS);
 }
 
 static void act_signal(struct shell *shell, const struct action *action)
@@ -184,6 +191,8 @@ static void keep_end(struct shell *shell, const struct action *action)
 static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
+    if (shell->config->checkpoint.dir && shell->is_untidy)
+        attach_clean(&shell->attach); /* it is promised for every start, however short */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end.code = action->exit.code;
     if (action->exit.outcome == OUTCOME_FAILED)
@@ -252,6 +261,15 @@ static void on_waited(void *ctx)
     struct shell *shell = ctx;
     shell->has_waited = true;
     stop_if_done(shell);
+}
+
+/* Neither the commands nor anybody outside waits for this. */
+static void on_tidying(void *ctx)
+{
+    struct shell *shell = ctx;
+    shell->is_untidy = false;
+    spawn_let_go();
+    attach_clean(&shell->attach);
 }
 
 static void on_settled(void *ctx)
@@ -324,8 +342,10 @@ static bool open_attach(struct shell *shell, struct err *err)
     shell->attach.sweepers.on_idle = stop_if_done;
     shell->attach.sweepers.ctx = shell;
     shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
+    shell->tidying = (struct watch){.fn = on_tidying, .ctx = shell};
     /* The record last: it notes that the attempt has begun. */
     return watch_clock(&shell->end_wait, shell->loop.base, err) &&
+           watch_clock(&shell->tidying, shell->loop.base, err) &&
            record_open(&shell->record, &shell->loop, &shell->params, err);
 }
 
@@ -338,6 +358,7 @@ static bool run_loop(struct shell *shell, struct err *err)
 static void finish(struct shell *shell)
 {
     watch_end(&shell->end_wait);
+    watch_end(&shell->tidying);
     attach_free(&shell->attach);
     sigin_close(&shell->sigin);
     cluster_free(&shell->cluster);

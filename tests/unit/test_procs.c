@@ -526,7 +526,7 @@ Test(procs, umask_does_not_shut_us_out)
 
 Test(procs, only_the_directories_of_the_dead_are_removed)
 {
-    char dead[128], living[128], path[160];
+    char dead[128], living[128], fresh[128], path[160];
     struct stat st;
     snprintf(dead, sizeof dead, "%s/pchrun.dead00", world.dir);
     snprintf(living, sizeof living, "%s/pchrun.living", world.dir);
@@ -535,14 +535,18 @@ Test(procs, only_the_directories_of_the_dead_are_removed)
     cr_assert(mkdir(dead, 0700) == 0 && mkdir(living, 0700) == 0 && mkdir(path, 0700) == 0);
     snprintf(path, sizeof path, "%s/pch-scratch-0-1", dead);
     cr_assert_eq(mkdir(path, 0700), 0);
-    snprintf(path, sizeof path, "%s/lock", dead);
-    close(open(path, O_CREAT | O_CLOEXEC, 0600));
-    snprintf(path, sizeof path, "%s/lock", living);
-    int lock = open(path, O_CREAT | O_CLOEXEC, 0600);
+    snprintf(path, sizeof path, "%s/socket", dead);
+    make_file(path);
+    snprintf(fresh, sizeof fresh, "%s/pchrun.fresh0", world.dir); /* its socket is yet to come */
+    cr_assert_eq(mkdir(fresh, 0700), 0);
+    snprintf(path, sizeof path, "%s/socket", living);
+    make_file(path);
+    int lock = open(living, O_RDONLY | O_CLOEXEC);
     cr_assert_eq(flock(lock, LOCK_EX), 0);
     expect_dir(world.dir, world.dir);
     cr_expect(stat(dead, &st) != 0 && errno == ENOENT);
     cr_expect_eq(stat(living, &st), 0);
+    cr_expect_eq(rmdir(fresh), 0);
     cr_expect_eq(stat(procs_socket_path(world.procs), &st), 0);
     close(lock);
     unlink(path);
