@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * swarm: speaks for all nodes of a job but node 0, from one process, and measures how node 0 (or
+ * exchange, which does no more than it must) takes them in and comes to an agreement.
+ *
+ *     bench-swarm PORT OPTION ... -- COMMAND     options and command as pchrun on node 0 has them
+ *
+ * Each node has one rank, which has trained HIGHEST steps and is below every proposal. Prints one
+ * line: nanoseconds from the first connection until all have been told to start; from a notice at
+ * one node until all have been told what is decided; and how many orders came for that.
+ */
+#include "base/fd.h"
+#include "bench/bench.h"
+#include "config/config.h"
+#include "wire/peermsg.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { HIGHEST = 100, EVENTS = 256, PATIENCE_MS = 60000, QUIET_MS = 30 };
+
+#define NOTICE_LEFT_NS INT64_C(600000000000)
+
+struct node {
+    int fd;
+    uint8_t in[FRAME_MAX];
+    size_t used;
+    uint64_t seq, seen;
+    bool has_notice;
+    struct peermsg status; /* as it was told last */
+    struct peer_order order;
+};
+
+static struct {
+    struct config config;
+    struct sockaddr_in where;
+    struct node *nodes;
+    int n, epoll;
+    int64_t orders;
+} swarm;
+
+/* --- one node --- */
+
+static void tell(struct node *node, const struct peermsg *msg)
+{
+    uint8_t frame[FRAME_MAX];
+    size_t size = peermsg_encode(msg, frame, sizeof frame);
+    if (send(node->fd, frame, size, MSG_NOSIGNAL) != (ssize_t)size)
+        bench_die("cannot send: %s", strerror(errno));
+}
+
+static int rank_of(const struct node *node)
+{
+    return (int)(node - swarm.nodes);
+}
+
+static void say_hello(struct node *node)
+{
+    struct peermsg hello = {.type = PEERMSG_HELLO,
+                            .hello = {.incarnation = (uint64_t)rank_of(node) + 1,
+                                      .node_rank = (uint32_t)rank_of(node) + 1,
+                                      .nnodes = (uint32_t)swarm.n + 1,
+                                      .host = "swarm"}};
+    snprintf(hello.hello.job, sizeof hello.hello.job, "%s", swarm.config.job);
+    if (!config_binding(&swarm.config, hello.hello.settings, sizeof hello.hello.settings))
+        bench_die("too many settings");
+    tell(node, &hello);
+}
+
+/* With the fields that are not zero where all goes well. */
+static void describe(const struct node *node, struct peer_status *ret)
+{
+    *ret = (struct peer_status){.life = LIFE_RUNNING,
+                                .expected = 1,
+                                .attached = 1,
+                                .stepped = 1,
+                                .live = 1,
+                                .all_wait = 1,
+                                .highest = HIGHEST,
+                                .lowest = HIGHEST,
+                                .stride = 1,
+                                .world_size = (uint32_t)swarm.n,
+                                .closed = node->order.phase == PHASE_IDLE,
+                                .vote = node->order.phase == PHASE_IDLE ? VOTE_NONE : VOTE_ACK,
+                                .has_notice = node->has_notice,
+                                .notice_left_ns = node->has_notice ? NOTICE_LEFT_NS : 0,
+                                .knows_notice = node->order.has_notice};
+    if (!node->order.roster)
+        snprintf(ret->roster, sizeof ret->roster, "%d", rank_of(node));
+}
+
+static void tell_status(struct node *node, const struct peer_status *status)
+{
+    node->status.type = PEERMSG_STATUS;
+    node->status.status = *status;
+    node->status.status.seen = node->seen;
+    node->status.stamp.seq = ++node->seq;
+    tell(node, &node->status);
+}
+
+/* As a node does: whatever has changed is told, by a whole STATUS. */
+static void on_order(struct node *node, const struct peermsg *msg)
+{
+    struct peer_status now;
+    swarm.orders++;
+    if (msg->stamp.seq <= node->seen)
+        return;
+    node->seen = msg->stamp.seq;
+    node->order = msg->order;
+    node->status.stamp = msg->stamp;
+    describe(node, &now);
+    bool is_running = node->seq > 0;
+    if (is_running && (now.vote != node->status.status.vote ||
+                       now.knows_notice != node->status.status.knows_notice))
+        tell_status(node, &now);
+}
+
+static void on_frame(struct node *node, const struct frame *frame)
+{
+    static struct peermsg msg;
+    if (!peermsg_decode(frame, &msg))
+        bench_die("a frame that cannot be read");
+    if (msg.type == PEERMSG_REFUSED)
+        bench_die("refused: %s", msg.refused.why);
+    if (msg.type == PEERMSG_ORDER)
+        on_order(node, &msg);
+}
+
+static void receive(struct node *node)
+{
+    ssize_t n = recv(node->fd, node->in + node->used, sizeof node->in - node->used, MSG_DONTWAIT);
+    if (n <= 0)
+        bench_die("node 0 has closed");
+    node->used += (size_t)n;
+    struct frame frame;
+    size_t size;
+    while (frame_parse(FRAME_PEER, node->in, node->used, &frame, &size) == FRAME_OK) {
+        on_frame(node, &frame);
+        node->used -= size;
+        memmove(node->in, node->in + size, node->used);
+    }
+}
+
+/* --- all of them --- */
+
+static bool has_started(const struct node *node)
+{
+    return node->order.start;
+}
+
+static bool has_roster(const struct node *node)
+{
+    return node->order.roster;
+}
+
+static bool has_decision(const struct node *node)
+{
+    return node->order.phase == PHASE_DECIDED;
+}
+
+static int pump(int wait_ms)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(swarm.epoll, events, EVENTS, wait_ms);
+    for (int i = 0; i < n; i++)
+        receive(events[i].data.ptr);
+    return n;
+}
+
+static void wait_until_all(bool (*is)(const struct node *node), const char *what)
+{
+    for (int i = 0; i < swarm.n; i++)
+        while (!is(&swarm.nodes[i]))
+            if (pump(PATIENCE_MS) <= 0)
+                bench_die("node %d waits in vain %s", i + 1, what);
+}
+
+static int dial(void)
+{
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        bench_die("socket: %s", strerror(errno));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(fd, (struct sockaddr *)&swarm.where, sizeof swarm.where) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void wait_for_node_0(void)
+{
+    int fd;
+    for (int tries = 0; (fd = dial()) < 0; tries++) {
+        if (tries == PATIENCE_MS)
+            bench_die("nobody listens: %s", strerror(errno));
+        usleep(1000);
+    }
+    close(fd);
+}
+
+static int64_t join(void)
+{
+    int64_t from = bench_now();
+    for (int i = 0; i < swarm.n; i++) {
+        struct node *node = &swarm.nodes[i];
+        node->fd = dial();
+        if (node->fd < 0)
+            bench_die("cannot connect: %s", strerror(errno));
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = node};
+        epoll_ctl(swarm.epoll, EPOLL_CTL_ADD, node->fd, &event);
+        say_hello(node);
+        pump(0);
+    }
+    wait_until_all(has_started, "for its start");
+    return bench_now() - from;
+}
+
+static void attach(void)
+{
+    struct peer_status status;
+    for (int i = 0; i < swarm.n; i++) {
+        describe(&swarm.nodes[i], &status);
+        tell_status(&swarm.nodes[i], &status);
+        pump(0);
+    }
+    wait_until_all(has_roster, "for the roster");
+    while (pump(QUIET_MS) > 0)
+        ;
+}
+
+static int64_t agree(void)
+{
+    struct peer_status status;
+    struct node *node = &swarm.nodes[swarm.n / 2];
+    node->has_notice = true;
+    describe(node, &status);
+    swarm.orders = 0;
+    int64_t from = bench_now();
+    tell_status(node, &status);
+    wait_until_all(has_decision, "for a decision");
+    return bench_now() - from;
+}
+
+int main(int argc, char **argv)
+{
+    extern char **environ;
+    struct err err;
+    struct rlimit files;
+    if (argc < 4)
+        bench_die("usage: swarm PORT OPTION ... -- COMMAND");
+    if (config_load(argv + 1, environ, stdout, &swarm.config, &err) != CONFIG_RUN)
+        bench_die("%s", err.text);
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    swarm.where = (struct sockaddr_in){.sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)atoi(argv[1])),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    swarm.n = swarm.config.cluster.nnodes - 1;
+    swarm.nodes = calloc((size_t)swarm.n, sizeof *swarm.nodes);
+    swarm.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (!swarm.nodes || swarm.epoll < 0)
+        bench_die("cannot start: %s", strerror(errno));
+    wait_for_node_0();
+    int64_t joined = join();
+    attach();
+    int64_t agreed = agree();
+    bench_print((int64_t[]){joined, agreed, swarm.orders}, 3);
+    return 0;
+}
