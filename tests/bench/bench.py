@@ -9,13 +9,18 @@ being slow.
 """
 
 import argparse
+import contextlib
+import json
 import os
+import random
 import re
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +48,7 @@ class Bench:
 
     def __init__(self, build, rounds):
         self.build, self.rounds = build, rounds
+        self.kept = {}  # what one run has measured for several figures
         self.pchrun = str(build / "src/pchrun")
 
     def helper(self, name):
@@ -128,7 +134,190 @@ def step(bench):
     yield paired("`pch_step`", rounds, "store, load", "≤ 1.3", per=calls)
 
 
-FIGURES = {figure.__name__: figure for figure in (start, run, libs, step)}
+# --- several nodes ---
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def chief_options(size, port, run_dir):
+    """Node 0 of a job of so many nodes; no process attaches to it, so that nothing but the nodes is measured."""
+    return ["--log-level", "error", "--nnodes", str(size), "--node-rank", "0", "--cluster-chief", "127.0.0.1",
+            "--cluster-port", str(port), "--procs-per-node", "0", "--run-dir", run_dir, "--", "sleep", "1000"]
+
+
+@contextlib.contextmanager
+def running(command, **more):
+    """The process is killed at the end; what it started dies of that (PR_SET_PDEATHSIG)."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, **more) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def swarm_pairs(bench, size, count):
+    """(pchrun, exchange) of each pair: nanoseconds for the join and for the agreement, and the orders."""
+    for _ in range(count):
+        took = [None, None]
+        for side in random.sample((0, 1), 2):
+            port = free_port()
+            with tempfile.TemporaryDirectory(prefix="bench.") as folder:
+                options = chief_options(size, port, folder)
+                servers = [bench.pchrun, *options], [bench.helper("exchange"), str(port), str(size - 1)]
+                with running(servers[side], stdout=subprocess.DEVNULL):
+                    took[side] = bench.lines([bench.helper("swarm"), "agree", str(port), *options])[0]
+        yield took
+
+
+def swarm_runs(bench, size):
+    """The pairs are measured once, and serve both figures."""
+    if size not in bench.kept:
+        bench.kept[size] = list(swarm_pairs(bench, size, max(20, bench.rounds // (8 if size < 1000 else 20))))
+    return bench.kept[size]
+
+
+def agreement(bench):
+    """a notice at one node → every node knows the decision, beside a bare exchange"""
+    for size in (8, 64, 1024):
+        runs = swarm_runs(bench, size)
+        if any(ours[2] != theirs[2] for ours, theirs in runs):
+            raise Unmeasured("pchrun and the exchange have sent different numbers of orders")
+        yield paired(f"agreement, {size} nodes", [(ours[1], theirs[1]) for ours, theirs in runs],
+                     "bare epoll", "≤ 1.2")
+
+
+def join(bench):
+    """the join of 1,023 nodes to node 0, beside a bare accept loop"""
+    yield paired("join, 1024 nodes", [(ours[0], theirs[0]) for ours, theirs in swarm_runs(bench, 1024)],
+                 "bare accept", "≤ 1.5")
+
+
+# --- at rest ---
+
+
+def status_of(process, field):
+    text = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(re.search(rf"^{field}:\s+(\d+)", text, re.MULTILINE).group(1))
+
+
+@contextlib.contextmanager
+def at_rest(bench):
+    """A pchrun alone, the chief and the member of a job of two, and the chief of 1,024."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
+        start_one = lambda *command, **more: stack.enter_context(running(command, cwd=folder, **more))
+        port, crowd_port = free_port(), free_port()
+        pair = ["--log-level", "error", "--nnodes", "2", "--cluster-chief", "127.0.0.1", "--cluster-port", str(port),
+                "--run-dir", folder]
+        options = chief_options(1024, crowd_port, folder)
+        processes = {
+            "single": start_one(bench.pchrun, "--run-dir", folder, "--", "sleep", "1000"),
+            "chief of 2": start_one(bench.pchrun, *pair, "--node-rank", "0", "--", "sleep", "1000"),
+            "member": start_one(bench.pchrun, *pair, "--node-rank", "1", "--", "sleep", "1000"),
+            "chief of 1024": start_one(bench.pchrun, *options),
+            "tini": start_one("tini", "-s", "--", "sleep", "1000"),
+        }
+        swarm = start_one(bench.helper("swarm"), "idle", str(crowd_port), *options, stdout=subprocess.PIPE)
+        if not swarm.stdout.readline():
+            raise Unmeasured("the nodes have not come together")
+        time.sleep(2)
+        yield processes
+
+
+def at_rest_once(bench):
+    """Resident kB, and wake-ups per second, of each."""
+    if "rest" not in bench.kept:
+        window = 20
+        with at_rest(bench) as processes:
+            before = {name: status_of(process, "voluntary_ctxt_switches") for name, process in processes.items()}
+            time.sleep(window)
+            bench.kept["rest"] = {
+                name: (status_of(process, "VmRSS"),
+                       (status_of(process, "voluntary_ctxt_switches") - before[name]) / window)
+                for name, process in processes.items()}
+    return bench.kept["rest"]
+
+
+def memory(bench):
+    """resident memory of an idle pchrun"""
+    rest = at_rest_once(bench)
+    for name, target in (("single", "≤ 2.0 MB"), ("member", "≤ 6.5 MB with TLS"),
+                         ("chief of 1024", "≤ 28 MB with TLS")):
+        yield Figure(f"resident, idle: {name}", f"{rest[name][0] / 1000:.2f} MB",
+                     f"tini {rest['tini'][0] / 1000:.2f} MB" if name == "single" else "", target=target)
+
+
+def wakeups(bench):
+    """wake-ups per second of an idle pchrun"""
+    rest = at_rest_once(bench)
+    for name, heard, target in (("single", 0, "0"), ("member", 0, "≤ 3"), ("chief of 2", 1, "≤ 2 + 1 a heartbeat"),
+                                ("chief of 1024", 1023, "≤ 2 + 1 a heartbeat")):
+        yield Figure(f"wake-ups per second, idle: {name}", f"{rest[name][1]:.1f}",
+                     f"tini {rest['tini'][1]:.1f}" if name == "single" else f"{heard} heartbeats", target=target)
+
+
+# --- a preemption ---
+
+
+def preempt(bench, folder):
+    """The quickstart's job on four nodes, preempted: (ns held, ns a step takes, steps lost) of each rank."""
+    nodes = [f"127.0.0.{1 + node}" for node in range(4)]
+    port, root = free_port(), free_port()
+    env = {**os.environ, "LD_PRELOAD": bench.helper("pace") + ".so", "PACE": f"{folder}/pace"}
+    jobs = [subprocess.Popen(
+        [bench.pchrun, "--log-level", "error", "--cluster-nodes", ",".join(nodes), "--cluster-port", str(port),
+         "--node-rank", str(node), "--checkpoint-dir", f"{folder}/run", "--",
+         str(bench.build / "contrib/examples/charlm"), "--dir", f"{folder}/run", "--root", f"127.0.0.1:{root}",
+         "--steps", "100000", "--step-time", "10"], env=env, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for node in range(4)]
+    try:
+        time.sleep(random.uniform(1.5, 2.0))
+        random.choice(jobs).terminate()
+        if [job.wait(60) for job in jobs] != [42] * 4:
+            raise Unmeasured("the job was not preempted as it should")
+    finally:
+        for job in jobs:
+            job.kill()
+            job.wait()
+    beyond = max(json.loads(path.read_text())["steps"]["lost"]
+                 for path in Path(folder, "run/.pchrun").glob("report.*.json"))
+    for path in Path(folder).glob("pace.*"):
+        held, step_time, after = map(int, path.read_text().split())
+        yield held, step_time, held / step_time + after + beyond
+
+
+def preemptions(bench):
+    """Run once for both figures."""
+    if "preempt" not in bench.kept:
+        bench.kept["preempt"] = []
+        for _ in range(max(20, bench.rounds // 20)):
+            with tempfile.TemporaryDirectory(prefix="bench.") as folder:
+                bench.kept["preempt"] += preempt(bench, folder)
+    return bench.kept["preempt"]
+
+
+def held(bench):
+    """how long an agreement holds a rank, with steps of 10 ms"""
+    times = [rank[0] for rank in preemptions(bench)]
+    low, middle, high = statistics.quantiles(times, n=4)
+    yield Figure("rank held by an agreement", duration(middle), f"[{duration(low)}–{duration(high)}]",
+                 f"longest {duration(max(times))}", "≤ 1 ms")
+
+
+def lost(bench):
+    """training lost by a preemption of the quickstart's job, beyond the save itself"""
+    steps = [rank[2] for rank in preemptions(bench)]
+    yield Figure("training lost beyond the save", f"{statistics.median(steps):.2f} steps", "",
+                 f"most {max(steps):.2f}", "≤ 2 steps on every rank")
+
+
+FIGURES = {figure.__name__: figure for figure in
+           (start, run, libs, memory, wakeups, step, agreement, join, held, lost)}
 
 
 # --- the table ---

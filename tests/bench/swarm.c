@@ -3,11 +3,13 @@
  * swarm: speaks for all nodes of a job but node 0, from one process, and measures how node 0 (or
  * exchange, which does no more than it must) takes them in and comes to an agreement.
  *
- *     bench-swarm PORT OPTION ... -- COMMAND     options and command as pchrun on node 0 has them
+ *     bench-swarm agree|idle PORT OPTION ... -- COMMAND
  *
- * Each node has one rank, which has trained HIGHEST steps and is below every proposal. Prints one
- * line: nanoseconds from the first connection until all have been told to start; from a notice at
- * one node until all have been told what is decided; and how many orders came for that.
+ * Options and command are those of pchrun on node 0. Each node has one rank, which has trained
+ * HIGHEST steps and is below every proposal. "agree" prints one line: nanoseconds from the first
+ * connection until all have been told to start; from a notice at one node until all have been told
+ * what is decided; and how many orders came for that. "idle" prints a line, the number of nodes,
+ * when all is quiet, and then sends each node's heartbeat every second, evenly, until it is killed.
  */
 #include "base/fd.h"
 #include "bench/bench.h"
@@ -247,20 +249,37 @@ static int64_t agree(void)
     return bench_now() - from;
 }
 
+/* A heartbeat is a STATUS that wants an answer. */
+static void beat(void)
+{
+    struct peer_status status;
+    int64_t from = bench_now();
+    bench_print((int64_t[]){swarm.n}, 1);
+    for (int64_t beats = 0;; beats++) {
+        struct node *node = &swarm.nodes[beats % swarm.n];
+        int64_t due = from + beats * 1000000000 / swarm.n;
+        for (int64_t now; (now = bench_now()) < due;)
+            pump((int)((due - now + 999999) / 1000000));
+        describe(node, &status);
+        status.wants_reply = 1;
+        tell_status(node, &status);
+    }
+}
+
 int main(int argc, char **argv)
 {
     extern char **environ;
     struct err err;
     struct rlimit files;
-    if (argc < 4)
-        bench_die("usage: swarm PORT OPTION ... -- COMMAND");
-    if (config_load(argv + 1, environ, stdout, &swarm.config, &err) != CONFIG_RUN)
+    if (argc < 6)
+        bench_die("usage: swarm agree|idle PORT OPTION ... -- COMMAND");
+    if (config_load(argv + 2, environ, stdout, &swarm.config, &err) != CONFIG_RUN)
         bench_die("%s", err.text);
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     swarm.where = (struct sockaddr_in){.sin_family = AF_INET,
-                                       .sin_port = htons((uint16_t)atoi(argv[1])),
+                                       .sin_port = htons((uint16_t)atoi(argv[2])),
                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     swarm.n = swarm.config.cluster.nnodes - 1;
     swarm.nodes = calloc((size_t)swarm.n, sizeof *swarm.nodes);
@@ -270,6 +289,8 @@ int main(int argc, char **argv)
     wait_for_node_0();
     int64_t joined = join();
     attach();
+    if (strcmp(argv[1], "idle") == 0)
+        beat();
     int64_t agreed = agree();
     bench_print((int64_t[]){joined, agreed, swarm.orders}, 3);
     return 0;
