@@ -15,6 +15,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -91,7 +92,7 @@ def launch(bench, what, command, wrappers):
     arguments = []
     for wrapper in wrappers:
         arguments += [",", *wrapper, *command]
-    rounds = bench.lines([bench.helper("launch"), what, str(bench.rounds), *arguments])
+    rounds = bench.lines([bench.helper("launch"), what, str(max(20, bench.rounds)), *arguments])
     return list(zip(*rounds))
 
 
@@ -150,13 +151,13 @@ def chief_options(size, port, run_dir):
 
 
 @contextlib.contextmanager
-def running(command, **more):
-    """The process is killed at the end; what it started dies of that (PR_SET_PDEATHSIG)."""
+def running(command, end=signal.SIGKILL, **more):
+    """Ended by the signal; what a killed pchrun has started dies of that, too (PR_SET_PDEATHSIG)."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, **more) as process:
         try:
             yield process
         finally:
-            process.kill()
+            process.send_signal(end)
 
 
 def swarm_pairs(bench, size, count):
@@ -176,7 +177,7 @@ def swarm_pairs(bench, size, count):
 def swarm_runs(bench, size):
     """The pairs are measured once, and serve both figures."""
     if size not in bench.kept:
-        bench.kept[size] = list(swarm_pairs(bench, size, max(20, bench.rounds // (8 if size < 1000 else 20))))
+        bench.kept[size] = list(swarm_pairs(bench, size, max(20, bench.rounds // (4 if size < 1000 else 20))))
     return bench.kept[size]
 
 
@@ -209,19 +210,22 @@ def at_rest(bench):
     """A pchrun alone, the chief and the member of a job of two, and the chief of 1,024."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
-        start_one = lambda *command, **more: stack.enter_context(running(command, cwd=folder, **more))
+
+        def begin(*command, **more):
+            return stack.enter_context(running(command, cwd=folder, **more))
+
         port, crowd_port = free_port(), free_port()
         pair = ["--log-level", "error", "--nnodes", "2", "--cluster-chief", "127.0.0.1", "--cluster-port", str(port),
                 "--run-dir", folder]
         options = chief_options(1024, crowd_port, folder)
         processes = {
-            "single": start_one(bench.pchrun, "--run-dir", folder, "--", "sleep", "1000"),
-            "chief of 2": start_one(bench.pchrun, *pair, "--node-rank", "0", "--", "sleep", "1000"),
-            "member": start_one(bench.pchrun, *pair, "--node-rank", "1", "--", "sleep", "1000"),
-            "chief of 1024": start_one(bench.pchrun, *options),
-            "tini": start_one("tini", "-s", "--", "sleep", "1000"),
+            "single": begin(bench.pchrun, "--run-dir", folder, "--", "sleep", "1000"),
+            "chief of 2": begin(bench.pchrun, *pair, "--node-rank", "0", "--", "sleep", "1000"),
+            "member": begin(bench.pchrun, *pair, "--node-rank", "1", "--", "sleep", "1000"),
+            "chief of 1024": begin(bench.pchrun, *options),
+            "tini": begin("tini", "-s", "--", "sleep", "1000", end=signal.SIGTERM),
         }
-        swarm = start_one(bench.helper("swarm"), "idle", str(crowd_port), *options, stdout=subprocess.PIPE)
+        swarm = begin(bench.helper("swarm"), "idle", str(crowd_port), *options, stdout=subprocess.PIPE)
         if not swarm.stdout.readline():
             raise Unmeasured("the nodes have not come together")
         time.sleep(2)
@@ -254,17 +258,18 @@ def memory(bench):
 def wakeups(bench):
     """wake-ups per second of an idle pchrun"""
     rest = at_rest_once(bench)
-    for name, heard, target in (("single", 0, "0"), ("member", 0, "≤ 3"), ("chief of 2", 1, "≤ 2 + 1 a heartbeat"),
-                                ("chief of 1024", 1023, "≤ 2 + 1 a heartbeat")):
+    per_beat = "≤ 2 + 1 a heartbeat"
+    for name, heard, target in (("single", 0, "0"), ("member", 0, "≤ 3"), ("chief of 2", 1, per_beat),
+                                ("chief of 1024", 1023, per_beat)):
         yield Figure(f"wake-ups per second, idle: {name}", f"{rest[name][1]:.1f}",
-                     f"tini {rest['tini'][1]:.1f}" if name == "single" else f"{heard} heartbeats", target=target)
+                     f"tini {rest['tini'][1]:.1f}" if name == "single" else f"{heard} heard" if heard else "", target=target)
 
 
 # --- a preemption ---
 
 
 def preempt(bench, folder):
-    """The quickstart's job on four nodes, preempted: (ns held, ns a step takes, steps lost) of each rank."""
+    """The quickstart's job on four nodes, preempted: (ns held, steps lost) of each rank."""
     nodes = [f"127.0.0.{1 + node}" for node in range(4)]
     port, root = free_port(), free_port()
     env = {**os.environ, "LD_PRELOAD": bench.helper("pace") + ".so", "PACE": f"{folder}/pace"}
@@ -284,11 +289,13 @@ def preempt(bench, folder):
         for job in jobs:
             job.kill()
             job.wait()
-    beyond = max(json.loads(path.read_text())["steps"]["lost"]
-                 for path in Path(folder, "run/.pchrun").glob("report.*.json"))
+    reports = [json.loads(path.read_text()) for path in Path(folder, "run/.pchrun").glob("report.*.json")]
+    if len(reports) != len(jobs):
+        raise Unmeasured("not every node has written a report")
+    beyond = max(report["steps"]["lost"] for report in reports)
     for path in Path(folder).glob("pace.*"):
-        held, step_time, after = map(int, path.read_text().split())
-        yield held, step_time, held / step_time + after + beyond
+        waited, step_time, after = map(int, path.read_text().split())
+        yield waited, waited / step_time + after + beyond
 
 
 def preemptions(bench):
@@ -311,7 +318,7 @@ def held(bench):
 
 def lost(bench):
     """training lost by a preemption of the quickstart's job, beyond the save itself"""
-    steps = [rank[2] for rank in preemptions(bench)]
+    steps = [rank[1] for rank in preemptions(bench)]
     yield Figure("training lost beyond the save", f"{statistics.median(steps):.2f} steps", "",
                  f"most {max(steps):.2f}", "≤ 2 steps on every rank")
 
@@ -383,14 +390,20 @@ def arguments():
         epilog=f"figures (all, if none is named):\n{names}\n\n"
                f"It needs these Debian packages, and installs those that are missing (this needs root):\n"
                f"  {' '.join(BUILD + PEERS)}")
-    parser.add_argument("figures", nargs="*", metavar="FIGURE", choices=[*FIGURES, []], help="what to measure")
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="what to measure")
     parser.add_argument("--build", type=Path, metavar="DIR",
                         help="measure this build (ninja -C DIR bench), instead of making one for release")
     parser.add_argument("--rounds", type=int, default=400, metavar="N",
-                        help="pairs of the figures that take milliseconds; the others scale (default 400)")
+                        help="pairs of what takes milliseconds; of what takes longer fewer, but 20 (default 400)")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, as in NEWS.md")
     parser.add_argument("--no-install", action="store_true", help="install nothing")
-    return parser.parse_args()
+    args = parser.parse_args()
+    unknown = [name for name in args.figures if name not in FIGURES]
+    if unknown:
+        parser.error(f"there is no figure '{unknown[0]}'; there are {', '.join(FIGURES)}")
+    if args.rounds < 1:
+        parser.error("--rounds: at least 1")
+    return args
 
 
 def main():
