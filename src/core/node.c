@@ -15,7 +15,6 @@
 
 void node_init(struct node *node, const struct core_params *params, struct out *out)
 {
-    memset(node, 0, sizeof *node);
     node->params = params;
     node->out = out;
     node->is_tree_empty = true;

@@ -78,6 +78,7 @@ struct node {
     int64_t leave_at; /* leaves by itself then, CLOCK_NEVER: not */
 };
 
+/* `node` is all zero. */
 void node_init(struct node *node, const struct core_params *params, struct out *out);
 void node_event(struct node *node, const struct event *event);
 /* A message of the chief. */

@@ -9,7 +9,6 @@
 
 void ranks_init(struct ranks *ranks, int expected)
 {
-    memset(ranks, 0, sizeof *ranks);
     ranks->expected = expected;
     ranks->stride = stride_make(0, 1);
     for (int i = 0; i < CORE_SLOTS_MAX; i++)

@@ -63,6 +63,7 @@ struct ranks {
     struct stride stride;        /* common to all */
 };
 
+/* `ranks` is all zero: on a node with few of them most of it is never touched. */
 void ranks_init(struct ranks *ranks, int expected);
 
 /* A process attaches (EV_PROC_ATTACHED): finds its rank, and checks it against all others. NULL

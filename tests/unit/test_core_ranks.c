@@ -18,6 +18,7 @@ static struct err err;
 static void set_up(int node_rank, int nnodes, int expected)
 {
     params = (struct core_params){.node_rank = node_rank, .nnodes = nnodes};
+    memset(&ranks, 0, sizeof ranks);
     ranks_init(&ranks, expected);
 }
 
