@@ -14,11 +14,13 @@
 #include "base/fd.h"
 #include "bench/bench.h"
 #include "config/config.h"
+#include "link/stream.h"
 #include "wire/peermsg.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -30,7 +32,7 @@ enum { HIGHEST = 100, EVENTS = 256, PATIENCE_MS = 60000, QUIET_MS = 30 };
 #define NOTICE_LEFT_NS INT64_C(600000000000)
 
 struct node {
-    int fd;
+    struct stream stream;
     uint8_t in[FRAME_MAX];
     size_t used;
     uint64_t seq, seen;
@@ -53,8 +55,16 @@ static void tell(struct node *node, const struct peermsg *msg)
 {
     uint8_t frame[FRAME_MAX];
     size_t size = peermsg_encode(msg, frame, sizeof frame);
-    if (send(node->fd, frame, size, MSG_NOSIGNAL) != (ssize_t)size)
-        bench_die("cannot send: %s", strerror(errno));
+    for (size_t done = 0; done < size;) {
+        struct err err;
+        ssize_t n = node->stream.kind->write(&node->stream, frame + done, size - done, &err);
+        if (n == STREAM_FAILED)
+            bench_die("%s", err.text);
+        if (n > 0)
+            done += (size_t)n;
+        else
+            poll(&(struct pollfd){.fd = node->stream.fd, .events = POLLOUT}, 1, PATIENCE_MS);
+    }
 }
 
 static int rank_of(const struct node *node)
@@ -136,7 +146,11 @@ static void on_frame(struct node *node, const struct frame *frame)
 
 static void receive(struct node *node)
 {
-    ssize_t n = recv(node->fd, node->in + node->used, sizeof node->in - node->used, MSG_DONTWAIT);
+    struct err err;
+    ssize_t n = node->stream.kind->read(&node->stream, node->in + node->used,
+                                        sizeof node->in - node->used, &err);
+    if (n == STREAM_WANT_READ || n == STREAM_WANT_WRITE)
+        return;
     if (n <= 0)
         bench_die("node 0 has closed");
     node->used += (size_t)n;
@@ -206,17 +220,25 @@ static void wait_for_node_0(void)
     close(fd);
 }
 
+static void connect_node(struct node *node)
+{
+    struct err err;
+    int fd = dial();
+    if (fd < 0)
+        bench_die("cannot connect: %s", strerror(errno));
+    if (!fd_set_nonblock(fd, &err))
+        bench_die("%s", err.text);
+    node->stream = stream_open(&stream_plain, fd);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = node};
+    epoll_ctl(swarm.epoll, EPOLL_CTL_ADD, fd, &event);
+    say_hello(node);
+}
+
 static int64_t join(void)
 {
     int64_t from = bench_now();
     for (int i = 0; i < swarm.n; i++) {
-        struct node *node = &swarm.nodes[i];
-        node->fd = dial();
-        if (node->fd < 0)
-            bench_die("cannot connect: %s", strerror(errno));
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = node};
-        epoll_ctl(swarm.epoll, EPOLL_CTL_ADD, node->fd, &event);
-        say_hello(node);
+        connect_node(&swarm.nodes[i]);
         pump(0);
     }
     wait_until_all(has_started, "for its start");
