@@ -268,43 +268,59 @@ def wakeups(bench):
 # --- a preemption ---
 
 
-def preempt(bench, folder):
-    """The quickstart's job on four nodes, preempted: (ns held, steps lost) of each rank."""
+def begin_training(bench, folder):
+    """The quickstart's job on four nodes."""
     nodes = [f"127.0.0.{1 + node}" for node in range(4)]
-    port, root = free_port(), free_port()
+    port, charlm_port = free_port(), free_port()
     env = {**os.environ, "LD_PRELOAD": bench.helper("pace") + ".so", "PACE": f"{folder}/pace"}
-    jobs = [subprocess.Popen(
-        [bench.pchrun, "--log-level", "error", "--cluster-nodes", ",".join(nodes), "--cluster-port", str(port),
-         "--node-rank", str(node), "--checkpoint-dir", f"{folder}/run", "--",
-         str(bench.build / "contrib/examples/charlm"), "--dir", f"{folder}/run", "--root", f"127.0.0.1:{root}",
-         "--steps", "100000", "--step-time", "10"], env=env, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for node in range(4)]
+    jobs = []
+    for node in range(4):
+        command = [bench.pchrun, "--log-level", "error", "--cluster-nodes", ",".join(nodes),
+                   "--cluster-port", str(port), "--node-rank", str(node), "--checkpoint-dir", f"{folder}/run", "--",
+                   str(bench.build / "contrib/examples/charlm"), "--dir", f"{folder}/run",
+                   "--port", str(charlm_port), "--steps", "100000", "--step-time", "10", "--log-every", "10"]
+        with open(f"{folder}/{node}.out", "w", encoding="utf-8") as output:
+            jobs.append(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output,
+                                         stderr=subprocess.DEVNULL))
+    return jobs
+
+
+def wait_for_step(path, step, patience=60):
+    for _ in range(patience * 20):
+        if f"step {step} " in path.read_text(encoding="utf-8"):
+            return
+        time.sleep(0.05)
+    raise Unmeasured(f"the training has not come to step {step}")
+
+
+def preempt(bench, folder):
+    """The job preempted at one node: (ns held, steps lost) of each rank."""
+    jobs = begin_training(bench, folder)
     try:
-        time.sleep(random.uniform(1.5, 2.0))
+        wait_for_step(Path(folder, "0.out"), 50)
+        time.sleep(random.uniform(0, 0.1))
         random.choice(jobs).terminate()
-        if [job.wait(60) for job in jobs] != [42] * 4:
-            raise Unmeasured("the job was not preempted as it should")
+        codes = [job.wait(60) for job in jobs]
     finally:
         for job in jobs:
             job.kill()
             job.wait()
     reports = [json.loads(path.read_text()) for path in Path(folder, "run/.pchrun").glob("report.*.json")]
-    if len(reports) != len(jobs):
-        raise Unmeasured("not every node has written a report")
+    paces = [list(map(int, path.read_text().split())) for path in Path(folder).glob("pace.*")]
+    if codes != [42] * 4 or len(reports) != 4 or len(paces) != 4:
+        raise Unmeasured(f"the job was not preempted as it should be: exit codes {codes}")
     beyond = max(report["steps"]["lost"] for report in reports)
-    for path in Path(folder).glob("pace.*"):
-        waited, step_time, after = map(int, path.read_text().split())
-        yield waited, waited / step_time + after + beyond
+    return [(waited, waited / step_time + after + beyond) for waited, step_time, after in paces]
 
 
 def preemptions(bench):
     """Run once for both figures."""
     if "preempt" not in bench.kept:
-        bench.kept["preempt"] = []
+        ranks = []
         for _ in range(max(20, bench.rounds // 20)):
             with tempfile.TemporaryDirectory(prefix="bench.") as folder:
-                bench.kept["preempt"] += preempt(bench, folder)
+                ranks += preempt(bench, folder)
+        bench.kept["preempt"] = ranks
     return bench.kept["preempt"]
 
 
