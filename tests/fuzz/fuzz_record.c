@@ -54,16 +54,19 @@ static size_t put(const char *name, const uint8_t *data, size_t size)
 static void look(struct record *record)
 {
     uint64_t last = 0;
-    for (int i = 0; i < record->ncommits; i++) {
-        FUZZ_MUST(record->commits[i].step > last);
-        last = record->commits[i].step;
+    const struct history *history = &record->history;
+    struct err err;
+    for (int i = 0; i < history->ncommits; i++) {
+        FUZZ_MUST(history->commits[i].step > last);
+        last = history->commits[i].step;
     }
     FUZZ_MUST(record_resume_step(record) == last);
-    FUZZ_MUST(record->attempt >= 1 && record->attempts_without_commit >= 0);
-    record_begin(record, record->attempt, last);
+    FUZZ_MUST(history->attempt >= 1 && history->attempts_without_commit >= 0);
+    record_begin(record, history->attempt, last);
     for (int rank = 0; rank < 3; rank++) {
         const char *path = record_path(record, rank, last);
         FUZZ_MUST(!path || path[0]);
+        FUZZ_MUST(record_check_rank(record, rank, &err) || err.text[0]);
     }
 }
 
