@@ -67,7 +67,7 @@ static void forgive_absence(struct core *core)
     out_log(&core->out, LOG_WARN, "time",
             "pchrun did not run for %s; nobody's silence counts for it",
             str_duration(away / NS_PER_MS * NS_PER_MS, text, sizeof text));
-    node_forgive(&core->node);
+    node_forgive(&core->node, away);
     if (core->is_chief)
         chief_forgive(&core->chief);
 }

@@ -123,6 +123,11 @@ void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline)
     }
 }
 
+void ladder_forgive(struct ladder *ladder, int64_t away)
+{
+    put_off(ladder, away);
+}
+
 void ladder_stop(struct ladder *ladder)
 {
     ladder->next = ladder->n;

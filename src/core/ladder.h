@@ -49,6 +49,9 @@ void ladder_hurry(struct ladder *ladder, int64_t now);
 /* The platform kills everything at `deadline`: SIGKILL and what is behind it move up, to come in
  * time before that. */
 void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline);
+/* We were away for so long, and what we signalled perhaps, too: all that is to come is put off as
+ * much, as far as the deadline lets it. */
+void ladder_forgive(struct ladder *ladder, int64_t away);
 void ladder_stop(struct ladder *ladder);
 
 #endif

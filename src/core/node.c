@@ -419,8 +419,9 @@ int64_t node_wake_at(const struct node *node)
     return clock_min(wake, leave_at(node));
 }
 
-void node_forgive(struct node *node)
+void node_forgive(struct node *node, int64_t away)
 {
+    ladder_forgive(&node->ladder, away);
     uplink_forgive(&node->uplink);
 }
 

@@ -85,7 +85,7 @@ void node_event(struct node *node, const struct event *event);
 void node_message(struct node *node, const struct peermsg *msg);
 void node_timers(struct node *node);
 int64_t node_wake_at(const struct node *node);
-void node_forgive(struct node *node);
+void node_forgive(struct node *node, int64_t away);
 /* Sends STATUS if anything in it has changed. */
 void node_flush(struct node *node);
 const char *node_state_name(const struct node *node);
