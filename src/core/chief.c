@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See chief.h.
+ * See chief.h; what the other files do for this one is in chief_parts.h.
  */
 #include "core/chief.h"
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/chief_parts.h"
 #include "core/grace.h"
 #include "core/ranks.h"
-#include "core/verdict.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
@@ -34,119 +33,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     }
 }
 
-/* --- facts --- */
-
-void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool holds)
-{
-    unsigned bit = 1U << fact;
-    if (!(peer->facts & bit) == !holds)
-        return;
-    peer->facts ^= bit;
-    chief->count[fact] += holds ? 1 : -1;
-    if (fact == FACT_JOINED || fact == FACT_LOST || fact == FACT_GONE)
-        chief_set_fact(chief, peer, FACT_THERE,
-                       peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
-                           !peer_is(peer, FACT_LOST));
-}
-
-int chief_rank_of(const struct chief *chief, const struct peer *peer)
-{
-    return (int)(peer - chief->peers);
-}
-
-struct peer *chief_first(const struct chief *chief, enum fact fact)
-{
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (peer_is(&chief->peers[i], fact))
-            return &chief->peers[i];
-    return NULL;
-}
-
-static void note_round(struct chief *chief, struct peer *peer)
-{
-    const struct peer_status *s = &peer->status;
-    bool is_round = chief->round > 0 && peer->stamp.round == chief->round;
-    bool is_ballot = is_round && peer->stamp.ballot == chief->ballot;
-    bool is_all = s->expected != PEERMSG_UNKNOWN && s->saved == s->expected;
-    chief_set_fact(chief, peer, FACT_VOTED, is_ballot && s->vote != VOTE_NONE);
-    chief_set_fact(chief, peer, FACT_NACK, is_ballot && s->vote == VOTE_NACK);
-    chief_set_fact(chief, peer, FACT_SAVED,
-                   is_round && is_all && (s->prepared || s->expected == 0) && !s->mismatch);
-    chief_set_fact(chief, peer, FACT_SOME_SAVED, is_round && s->saved > 0);
-    chief_set_fact(chief, peer, FACT_BAD,
-                   is_round && (s->failed || s->mismatch || s->save_error[0]));
-    chief_set_fact(chief, peer, FACT_SOME_ENDED, is_round && s->ended > 0);
-    chief_set_fact(chief, peer, FACT_SERVED, is_round && s->served >= s->attached);
-    chief_set_fact(chief, peer, FACT_SETTLED,
-                   is_round && s->saved + s->ended + s->failed >= s->attached);
-    chief_set_fact(chief, peer, FACT_CLOSED, is_round && s->closed);
-    chief_set_fact(chief, peer, FACT_WAITS, is_round && s->all_wait);
-}
-
-static void note_own(struct chief *chief, struct peer *peer)
-{
-    const struct peer_status *s = &peer->status;
-    chief_set_fact(chief, peer, FACT_OWN,
-                   s->expected == 0 || (s->own_step > chief->order.commit_step &&
-                                        s->own_step > chief->order.own_closed));
-}
-
-void chief_note(struct chief *chief, struct peer *peer)
-{
-    const struct peer_status *s = &peer->status;
-    bool has = peer->seq > 0; /* a STATUS has come at all */
-    bool is_known = has && s->expected != PEERMSG_UNKNOWN;
-    chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
-    chief_set_fact(chief, peer, FACT_LIVE, is_known && s->live == s->expected);
-    chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);
-    chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
-    chief_set_fact(chief, peer, FACT_DONE, is_known && s->done == s->expected);
-    chief_set_fact(chief, peer, FACT_ENDED,
-                   has && (s->life == LIFE_ENDED || s->life == LIFE_FINISHED));
-    chief_set_fact(chief, peer, FACT_FINISHED, has && s->life == LIFE_FINISHED);
-    chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
-    chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
-    chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
-    chief_set_fact(chief, peer, FACT_LISTED, is_known && (s->expected == 0 || s->roster[0]));
-    note_own(chief, peer);
-    note_round(chief, peer);
-}
-
-void chief_note_all(struct chief *chief)
-{
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        note_round(chief, &chief->peers[i]);
-        note_own(chief, &chief->peers[i]);
-    }
-}
-
 /* --- the order --- */
-
-static int32_t left_ms(const struct chief *chief, int64_t deadline)
-{
-    if (deadline == CLOCK_NEVER)
-        return -1;
-    int64_t left = (deadline - chief->out->now) / NS_PER_MS;
-    return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
-}
-
-void chief_send_order(struct chief *chief, int conn, uint64_t echo)
-{
-    struct peermsg msg = {.type = PEERMSG_ORDER,
-                          .stamp = {.attempt = chief->params->attempt,
-                                    .generation = chief->params->generation,
-                                    .round = chief->round,
-                                    .ballot = chief->ballot,
-                                    .seq = chief->order_seq},
-                          .order = chief->order};
-    msg.order.echo = echo;
-    msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
-    msg.order.has_notice = chief->notice.is_live;
-    msg.order.notice_node = chief->notice.node;
-    if (chief->notice.is_live)
-        msg.order.notice_left_ns = chief->notice.deadline - chief->out->now;
-    out_send(chief->out, conn, &msg);
-}
 
 /* To the others first: our own node may leave on it. */
 static void send_order_to_all(struct chief *chief)
@@ -161,35 +48,6 @@ static void send_order_to_all(struct chief *chief)
 }
 
 /* --- messages --- */
-
-static struct peer *anchor_of(const struct chief *chief, int conn)
-{
-    return &chief->peers[conn % chief->params->nnodes];
-}
-
-/* NULL: nobody's. */
-static struct peer *of_conn(const struct chief *chief, int conn)
-{
-    struct peer *peer = anchor_of(chief, conn)->anchored;
-    while (peer && peer->at.conn != conn)
-        peer = peer->next;
-    return peer;
-}
-
-void chief_set_conn(struct chief *chief, struct peer *peer, int conn)
-{
-    struct peer **at = &anchor_of(chief, peer->at.conn)->anchored;
-    while (*at && *at != peer)
-        at = &(*at)->next;
-    if (*at)
-        *at = peer->next;
-    peer->at.conn = conn;
-    if (conn == CONN_NONE)
-        return;
-    struct peer *anchor = anchor_of(chief, conn);
-    peer->next = anchor->anchored;
-    anchor->anchored = peer;
-}
 
 /* Steps per time, smoothed, for guessing where a node stands by now. Not every STATUS comes with
  * steps that were read for it, so the time is that between two changes. */
@@ -267,14 +125,6 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
         chief_send_order(chief, peer->at.conn, msg->stamp.seq);
 }
 
-void chief_reset(struct chief *chief, struct peer *peer)
-{
-    chief->checkpoints -= peer->status.checkpoint_asked;
-    memset(&peer->status, 0, sizeof peer->status);
-    peer->status.expected = PEERMSG_UNKNOWN;
-    peer->seq = 0;
-}
-
 static void on_bye(struct chief *chief, struct peer *peer)
 {
     if (!chief->order.start)
@@ -289,7 +139,7 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg, con
         chief_hello(chief, conn, msg, from);
         return;
     }
-    struct peer *peer = of_conn(chief, conn);
+    struct peer *peer = chief_of_conn(chief, conn);
     if (!peer)
         return;
     if (msg->type == PEERMSG_STATUS)
@@ -300,7 +150,7 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg, con
 
 static void on_down(struct chief *chief, const struct event *event)
 {
-    struct peer *peer = of_conn(chief, event->peer.conn);
+    struct peer *peer = chief_of_conn(chief, event->peer.conn);
     if (!peer) {
         chief_forget_claim(chief, event->peer.conn);
         return;
@@ -335,45 +185,7 @@ void chief_event(struct chief *chief, const struct event *event)
     }
 }
 
-/* --- the end --- */
-
-static void close_for_end(struct chief *chief, const struct chief_end *end)
-{
-    if (chief->order.phase == PHASE_DECIDED)
-        chief_close_round(chief, PHASE_FAILED, end->why);
-    else if (chief->order.phase == PHASE_PROPOSED)
-        chief_close_round(chief, PHASE_ABORTED, end->why);
-}
-
-void chief_end(struct chief *chief, const struct chief_end *end)
-{
-    const struct core_params *p = chief->params;
-    if (chief->order.end != END_NONE)
-        return;
-    enum outcome outcome = end->outcome;
-    bool is_stuck = verdict_is_restart(outcome) && !chief->has_committed &&
-                    p->no_progress_limit > 0 &&
-                    p->attempts_without_commit + 1 >= p->no_progress_limit;
-    chief->order.leave = true;
-    close_for_end(chief, end);
-    str_copy(chief->order.why, sizeof chief->order.why, end->why);
-    if (is_stuck) {
-        outcome = OUTCOME_NO_PROGRESS;
-        snprintf(chief->order.why, sizeof chief->order.why,
-                 "%d attempts in a row ended without a new commit; the last: %.250s",
-                 p->attempts_without_commit + 1, end->why);
-    }
-    chief->order.end = END_STOP;
-    chief->order.manner = (uint8_t)end->manner;
-    chief->order.outcome = (uint8_t)outcome;
-    chief->order.exit_code = verdict_code(&p->exit, outcome, end->code);
-    chief->end_deadline = chief->notice.is_live ? chief->notice.deadline : CLOCK_NEVER;
-    chief->leave_deadline =
-        chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
-    if (chief->notice.is_live && chief->notice.deadline > chief->out->now)
-        chief->leave_deadline += chief->notice.deadline - chief->out->now;
-    chief->is_changed = true;
-}
+/* --- faults --- */
 
 static int64_t fault_at(const struct peer *peer)
 {
@@ -436,6 +248,8 @@ static void end_by_fault(struct chief *chief, const struct peer *first)
     chief_end(chief, &end);
 }
 
+/* --- all decisions --- */
+
 static void decide_leave(struct chief *chief)
 {
     if (chief->order.end != END_STOP)
@@ -445,8 +259,6 @@ static void decide_leave(struct chief *chief)
     chief->order.end = END_LEAVE;
     chief->is_changed = true;
 }
-
-/* --- all decisions --- */
 
 static void decide_finished(struct chief *chief)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two supervisors for one node. See chief.h.
+ * Two supervisors for one node. See chief_parts.h.
  *
  * Either the first one has died and its scheduler started it anew, or the second one is a mistake:
  * a copied command line, another job's leftover. What tells them apart is only whether the first is
@@ -8,21 +8,7 @@
  * place; after it the node is lost, as it would be without any claim, and the claim is told the end
  * of the job as all others are: it ends with their code. So a claim can bring down no job.
  */
-#include "core/chief.h"
-
-#include "base/str.h"
-
-#include <stdio.h>
-
-char *chief_caller_text(const struct caller *caller, char *text, size_t size)
-{
-    snprintf(text, size, "%.40s", caller->host);
-    if (caller->pid)
-        str_addf(text, size, ", pid %u", caller->pid);
-    if (caller->from[0])
-        str_addf(text, size, ", %s", caller->from);
-    return text;
-}
+#include "core/chief_parts.h"
 
 static void refuse_as_twin(struct chief *chief, struct peer *peer, const struct caller *twin)
 {
@@ -69,13 +55,19 @@ void chief_refuse_claim(struct chief *chief, struct peer *peer)
     peer->claim = (struct caller){0};
 }
 
-void chief_admit_claim(struct chief *chief, struct peer *peer)
+static void admit_claim(struct chief *chief, struct peer *peer)
 {
     struct caller claim = peer->claim;
     if (claim.conn == CONN_NONE)
         return;
     peer->claim = (struct caller){0};
     chief_admit(chief, peer, &claim);
+}
+
+void chief_unjoin(struct chief *chief, struct peer *peer)
+{
+    chief_set_fact(chief, peer, FACT_JOINED, false);
+    admit_claim(chief, peer);
 }
 
 void chief_forget_claim(struct chief *chief, int conn)

@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who belongs to the job: the join of the nodes, and the ranks that they bring. See chief.h.
+ * Who belongs to the job: HELLO, and the start when all are there. See chief_parts.h.
  */
-#include "core/chief.h"
+#include "core/chief_parts.h"
 
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/verdict.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Who is missing is said again after twice the time each time, up to this. */
 #define LAST_WORD_GAP_NS (300 * NS_PER_S)
 
 /* --- HELLO --- */
-
-void chief_refuse(struct chief *chief, int conn, const char *fmt, ...)
-{
-    struct peermsg msg = {
-        .type = PEERMSG_REFUSED,
-        .stamp = {.attempt = chief->params->attempt, .generation = chief->params->generation}};
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(msg.refused.why, sizeof msg.refused.why, fmt, ap);
-    va_end(ap);
-    bool is_joining = !chief->order.start && chief->order.end == END_NONE;
-    out_log(chief->out, LOG_WARN, "join", "refused: %s%s", msg.refused.why,
-            is_joining ? "; the job still waits for its nodes" : "");
-    str_fit(chief->refusal, sizeof chief->refusal, msg.refused.why);
-    out_send(chief->out, conn, &msg);
-    out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = conn}});
-}
 
 /* The first line in which two lists of settings differ, "a=1" against "a=2". False if none does. */
 static bool first_difference(const char *a, const char *b, char *ret_a, char *ret_b, size_t size)
@@ -81,60 +63,6 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
     else
         return true;
     return false;
-}
-
-void chief_welcome(struct chief *chief, int conn)
-{
-    struct peermsg msg = {
-        .type = PEERMSG_WELCOME,
-        .stamp = {.attempt = chief->params->attempt, .generation = chief->params->generation},
-        .welcome = {.incarnation = chief->params->incarnation,
-                    .resume_step = chief->params->resume_step}};
-    out_send(chief->out, conn, &msg);
-}
-
-/* Each of a thousand nodes that joins is no news; one that comes back is. */
-static void log_joined(struct chief *chief, const struct peer *peer, bool is_new)
-{
-    char text[128];
-    if (peer->at.conn != CONN_SELF)
-        out_log(chief->out, is_new ? LOG_DEBUG : LOG_INFO, "join", "node %d (%s) %s, %d of %d",
-                chief_rank_of(chief, peer), chief_caller_text(&peer->at, text, sizeof text),
-                is_new ? "joined" : "is back", chief->count[FACT_JOINED], chief->params->nnodes);
-    if (peer->at.commit_step > chief->params->resume_step)
-        out_log(chief->out, LOG_WARN, "join",
-                "node %d knows of a commit at step %llu, node 0 only of step %llu; is "
-                "checkpoint.dir the same?",
-                chief_rank_of(chief, peer), (unsigned long long)peer->at.commit_step,
-                (unsigned long long)chief->params->resume_step);
-}
-
-void chief_admit(struct chief *chief, struct peer *peer, const struct caller *caller)
-{
-    int old = peer->at.conn;
-    if (old != CONN_NONE && old != caller->conn)
-        out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = old}});
-    bool is_new = peer->at.incarnation != caller->incarnation;
-    if (is_new)
-        chief_reset(chief, peer);
-    chief_set_conn(chief, peer, caller->conn);
-    peer->at = *caller;
-    peer->last_heard = peer->status_at = chief->out->now;
-    peer->down_at = CLOCK_NEVER;
-    if (caller->conn != CONN_SELF)
-        chief->next_loss_at =
-            clock_min(chief->next_loss_at, chief->out->now + chief->params->heartbeat_timeout_ns);
-    chief_set_fact(chief, peer, FACT_JOINED, true);
-    chief_note(chief, peer);
-    chief_welcome(chief, caller->conn);
-    chief_send_order(chief, caller->conn, 0);
-    log_joined(chief, peer, is_new);
-}
-
-void chief_unjoin(struct chief *chief, struct peer *peer)
-{
-    chief_set_fact(chief, peer, FACT_JOINED, false);
-    chief_admit_claim(chief, peer);
 }
 
 /* Nobody has been this node so far, or may come back as it. */
@@ -255,112 +183,4 @@ void chief_decide_join(struct chief *chief)
     } else if (chief->out->now >= chief->next_word_at) {
         say_who_is_missing(chief);
     }
-}
-
-/* --- the ranks --- */
-
-struct roster {
-    uint8_t seen[CORE_WORLD_MAX / 8];
-    char text[192];
-    bool is_bad;
-};
-
-static void complain(struct roster *roster, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-static void complain(struct roster *roster, const char *fmt, ...)
-{
-    char text[96];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    str_addf(roster->text, sizeof roster->text, "%s%s", roster->is_bad ? "; " : "", text);
-    roster->is_bad = true;
-}
-
-static void see(struct roster *roster, long rank, int node)
-{
-    if (roster->seen[rank / 8] & (1U << (rank % 8)))
-        complain(roster, "rank %ld is there twice, on node %d, too", rank, node);
-    else
-        roster->seen[rank / 8] |= (uint8_t)(1U << (rank % 8));
-}
-
-/* "0-3,8" */
-static void see_list(struct roster *roster, const char *list, uint32_t world, int node)
-{
-    while (*list) {
-        char *end;
-        long from = strtol(list, &end, 10), to = from;
-        if (end == list) {
-            complain(roster, "node %d tells its ranks as \"%s\"", node, list);
-            return;
-        }
-        if (*end == '-')
-            to = strtol(end + 1, &end, 10);
-        if (from < 0 || to < from || to >= (long)world) {
-            complain(roster, "node %d has ranks %ld to %ld", node, from, to);
-            return;
-        }
-        for (long rank = from; rank <= to; rank++)
-            see(roster, rank, node);
-        list = *end == ',' ? end + 1 : end;
-        if (list == end && *end)
-            return;
-    }
-}
-
-static void see_holes(struct roster *roster, uint32_t world)
-{
-    for (uint32_t rank = 0; rank < world; rank++)
-        if (!(roster->seen[rank / 8] & (1U << (rank % 8))))
-            complain(roster, "rank %u is missing", rank);
-}
-
-/* Every rank of the world is there once, and all can stop at a common step. */
-static void check_world(struct chief *chief, struct roster *roster)
-{
-    uint32_t world = 0;
-    int first = 0;
-    chief->stride = stride_make(0, 1);
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer_status *s = &chief->peers[i].status;
-        if (s->expected == 0)
-            continue;
-        if (!world)
-            first = i;
-        if (world && s->world_size != world)
-            complain(roster, "node %d says that the world has %u ranks, node %d says %u", i,
-                     s->world_size, first, world);
-        world = world ? world : s->world_size;
-        if (!stride_join(&chief->stride, stride_make(s->first_step, s->stride)))
-            complain(roster, "node %d and node %d stop at no common step", first, i);
-    }
-    if (world > CORE_WORLD_MAX)
-        complain(roster, "node %d says that the world has %u ranks", first, world);
-    if (roster->is_bad)
-        return;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        see_list(roster, chief->peers[i].status.roster, world, i);
-    see_holes(roster, world);
-}
-
-bool chief_check_roster(struct chief *chief)
-{
-    if (chief->order.roster || !all_are(chief, FACT_COMPLETE) || !all_are(chief, FACT_LISTED))
-        return true;
-    struct roster roster = {0};
-    check_world(chief, &roster);
-    if (!roster.is_bad) {
-        chief->order.roster = true;
-        chief->is_changed = true;
-        return true;
-    }
-    char why[224];
-    snprintf(why, sizeof why, "the ranks do not fit together: %s", roster.text);
-    chief_end(chief, &(struct chief_end){.outcome = OUTCOME_FAILED,
-                                         .code = EXIT_OWN_ERROR,
-                                         .manner = MANNER_STOP,
-                                         .why = why});
-    return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who is lost, when, and what follows. See chief.h.
+ * Who is lost, when, and what follows. See chief_parts.h.
  */
-#include "core/chief.h"
+#include "core/chief_parts.h"
 
 #include "base/clock.h"
 #include "base/str.h"

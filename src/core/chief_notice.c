@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the chief makes of notices, and of requests for a checkpoint. See chief.h.
+ * What the chief makes of notices, and of requests for a checkpoint. See chief_parts.h.
  */
 #include "base/clock.h"
-#include "core/chief.h"
+#include "core/chief_parts.h"
 #include "core/grace.h"
 
 /* --- notices --- */
@@ -40,19 +40,6 @@ void chief_gather_notices(struct chief *chief)
     chief->notice.node = node;
     chief->notice.deadline = deadline;
     chief->notice.hurry = hurry;
-}
-
-/* Where nobody attached, the program may do something of its own with the signal, and we cannot
- * know what. */
-void chief_leave_unsaved(struct chief *chief)
-{
-    bool is_attached = any_is(chief, FACT_ATTACHED);
-    chief_end(chief, &(struct chief_end){
-                         .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
-                         .manner = MANNER_FORWARD,
-                         .why = is_attached
-                                    ? "nothing to save: no step was finished in this attempt"
-                                    : "the program does not attach: cannot know whether it saved"});
 }
 
 static void end_unsaved(struct chief *chief, const char *why)

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The chief's part in the agreement: propose, count votes, decide, commit or fail. See chief.h.
+ * The chief's part in the agreement: propose, count votes, decide, commit or fail. See
+ * chief_parts.h.
  */
-#include "core/chief.h"
+#include "core/chief_parts.h"
 
 #include "base/clock.h"
-#include "base/str.h"
-#include "wire/gate.h"
 
 #include <stdio.h>
-
-bool chief_is_deciding(const struct chief *chief)
-{
-    return chief->order.phase == PHASE_DECIDED;
-}
 
 static bool is_open(const struct chief *chief)
 {
@@ -101,40 +95,6 @@ void chief_open_round(struct chief *chief, bool ends_run)
     propose(chief, highest_expected(chief));
 }
 
-/* `cause` is for the log; "": what follows there tells it. */
-static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
-                        const char *cause)
-{
-    chief->order.phase = (uint8_t)phase;
-    chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
-    str_copy(chief->order.why, sizeof chief->order.why, why);
-    chief->is_changed = true;
-    if (phase == PHASE_COMMITTED)
-        out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
-                ull(chief->order.commit_step));
-    else
-        out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->round,
-                phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",
-                *cause ? ": " : "", cause);
-}
-
-void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why)
-{
-    close_round(chief, phase, why, why);
-}
-
-/* A round that was to end the run, and did not come to its commit, ends it unsaved. */
-static void give_up(struct chief *chief, enum peer_phase phase, const char *why)
-{
-    char text[sizeof chief->order.why];
-    str_copy(text, sizeof text, why); /* it may be the order's own */
-    close_round(chief, phase, text, chief->wants_to_end ? "" : text);
-    if (chief->wants_to_end)
-        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,
-                                             .manner = MANNER_LEAVE,
-                                             .why = text});
-}
-
 /* --- votes --- */
 
 static const char *first_error(const struct chief *chief, char *text, size_t size)
@@ -160,7 +120,7 @@ static void decide_proposed(struct chief *chief)
 {
     char text[160];
     if (any_is(chief, FACT_BAD)) {
-        give_up(chief, PHASE_ABORTED, first_error(chief, text, sizeof text));
+        chief_give_up(chief, PHASE_ABORTED, first_error(chief, text, sizeof text));
         return;
     }
     if (chief->wants_to_end && !chief->notice.is_live) {
@@ -222,7 +182,7 @@ static void settle_ended(struct chief *chief)
     }
     snprintf(text, sizeof text, "node %d: a rank ended without saving the step",
              chief_rank_of(chief, peer));
-    give_up(chief, PHASE_FAILED, text);
+    chief_give_up(chief, PHASE_FAILED, text);
 }
 
 static void decide_decided(struct chief *chief)
@@ -234,16 +194,16 @@ static void decide_decided(struct chief *chief)
     if (any_is(chief, FACT_SOME_SAVED) && chief->first_saved_at == CLOCK_NEVER)
         chief->first_saved_at = chief->out->now;
     if (any_is(chief, FACT_BAD)) {
-        give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
+        chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
     } else if (all_are(chief, FACT_SAVED)) {
         if (has_one_step(chief, &step))
             write_commit(chief, COMMIT_ROUND, step);
         else
-            give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
+            chief_give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
     } else if (any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED)) {
         settle_ended(chief);
     } else if (chief_round_wake_at(chief) <= chief->out->now) {
-        give_up(chief, PHASE_FAILED, "not every rank saved in time");
+        chief_give_up(chief, PHASE_FAILED, "not every rank saved in time");
     }
 }
 
@@ -344,7 +304,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
     if (what != COMMIT_ROUND || chief->order.phase != PHASE_DECIDED)
         return; /* the job ended meanwhile */
     if (bad)
-        give_up(chief, PHASE_FAILED, bad->text);
+        chief_give_up(chief, PHASE_FAILED, bad->text);
     else
         committed_round(chief);
 }

@@ -30,10 +30,10 @@ MUTANTS = [
      "if (!any_is(chief, FACT_NACK)) {", "if (true) {"),
     ("decide-on-first-vote", "src/core/chief_round.c",
      "if (!all_are(chief, FACT_VOTED))", "if (!any_is(chief, FACT_VOTED))"),
-    ("vote-of-any-ballot", "src/core/chief.c",
+    ("vote-of-any-ballot", "src/core/chief_facts.c",
      "bool is_ballot = is_round && peer->stamp.ballot == chief->ballot;",
      "bool is_ballot = is_round;"),
-    ("saves-of-any-round", "src/core/chief.c",
+    ("saves-of-any-round", "src/core/chief_facts.c",
      "bool is_round = chief->round > 0 && peer->stamp.round == chief->round;",
      "bool is_round = chief->round > 0;"),
     ("commit-before-all-saved", "src/core/chief_round.c",
@@ -50,7 +50,7 @@ MUTANTS = [
      "if (order->phase == PHASE_ABORTED || order->phase == PHASE_FAILED)"),
     ("abort-after-some-decided", "src/core/chief_round.c",
      "    if (any_is(chief, FACT_BAD)) {\n"
-     "        give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));",
+     "        chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));",
      "    if (!chief->wants_to_end && any_is(chief, FACT_SERVED) && !all_are(chief, FACT_SERVED)) {\n"
      '        chief_close_round(chief, PHASE_ABORTED, "mutant");'),
     ("abort-not-obeyed", "src/core/round.c",
@@ -121,7 +121,8 @@ MUTANTS = [
     ("own-saves-at-different-steps", "src/core/chief_round.c", "    if (lowest == highest) {",
      "    if (1) {"),
     ("bad-record-is-a-commit", "src/core/chief_round.c",
-     "    if (bad)\n        give_up(chief, PHASE_FAILED, bad->text);\n    else\n        committed_round(chief);",
+     "    if (bad)\n        chief_give_up(chief, PHASE_FAILED, bad->text);\n    else\n"
+     "        committed_round(chief);",
      "    chief->order.commit_step = chief->writing_step;\n    committed_round(chief);"),
     ("commit-without-waiting-for-disk", "src/core/chief_round.c",
      "    out_step(chief->out, ACT_COMMIT, step);",

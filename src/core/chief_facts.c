@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is known of the nodes: their facts and the counts, and who is on which connection. See
+ * chief_parts.h.
+ */
+#include "core/chief_parts.h"
+
+#include <string.h>
+
+/* --- facts --- */
+
+void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool holds)
+{
+    unsigned bit = 1U << fact;
+    if (!(peer->facts & bit) == !holds)
+        return;
+    peer->facts ^= bit;
+    chief->count[fact] += holds ? 1 : -1;
+    if (fact == FACT_JOINED || fact == FACT_LOST || fact == FACT_GONE)
+        chief_set_fact(chief, peer, FACT_THERE,
+                       peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
+                           !peer_is(peer, FACT_LOST));
+}
+
+int chief_rank_of(const struct chief *chief, const struct peer *peer)
+{
+    return (int)(peer - chief->peers);
+}
+
+struct peer *chief_first(const struct chief *chief, enum fact fact)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], fact))
+            return &chief->peers[i];
+    return NULL;
+}
+
+static void note_round(struct chief *chief, struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    bool is_round = chief->round > 0 && peer->stamp.round == chief->round;
+    bool is_ballot = is_round && peer->stamp.ballot == chief->ballot;
+    bool is_all = s->expected != PEERMSG_UNKNOWN && s->saved == s->expected;
+    chief_set_fact(chief, peer, FACT_VOTED, is_ballot && s->vote != VOTE_NONE);
+    chief_set_fact(chief, peer, FACT_NACK, is_ballot && s->vote == VOTE_NACK);
+    chief_set_fact(chief, peer, FACT_SAVED,
+                   is_round && is_all && (s->prepared || s->expected == 0) && !s->mismatch);
+    chief_set_fact(chief, peer, FACT_SOME_SAVED, is_round && s->saved > 0);
+    chief_set_fact(chief, peer, FACT_BAD,
+                   is_round && (s->failed || s->mismatch || s->save_error[0]));
+    chief_set_fact(chief, peer, FACT_SOME_ENDED, is_round && s->ended > 0);
+    chief_set_fact(chief, peer, FACT_SERVED, is_round && s->served >= s->attached);
+    chief_set_fact(chief, peer, FACT_SETTLED,
+                   is_round && s->saved + s->ended + s->failed >= s->attached);
+    chief_set_fact(chief, peer, FACT_CLOSED, is_round && s->closed);
+    chief_set_fact(chief, peer, FACT_WAITS, is_round && s->all_wait);
+}
+
+static void note_own(struct chief *chief, struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    chief_set_fact(chief, peer, FACT_OWN,
+                   s->expected == 0 || (s->own_step > chief->order.commit_step &&
+                                        s->own_step > chief->order.own_closed));
+}
+
+void chief_note(struct chief *chief, struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    bool has = peer->seq > 0; /* a STATUS has come at all */
+    bool is_known = has && s->expected != PEERMSG_UNKNOWN;
+    chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
+    chief_set_fact(chief, peer, FACT_LIVE, is_known && s->live == s->expected);
+    chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);
+    chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
+    chief_set_fact(chief, peer, FACT_DONE, is_known && s->done == s->expected);
+    chief_set_fact(chief, peer, FACT_ENDED,
+                   has && (s->life == LIFE_ENDED || s->life == LIFE_FINISHED));
+    chief_set_fact(chief, peer, FACT_FINISHED, has && s->life == LIFE_FINISHED);
+    chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
+    chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
+    chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
+    chief_set_fact(chief, peer, FACT_LISTED, is_known && (s->expected == 0 || s->roster[0]));
+    note_own(chief, peer);
+    note_round(chief, peer);
+}
+
+void chief_note_all(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        note_round(chief, &chief->peers[i]);
+        note_own(chief, &chief->peers[i]);
+    }
+}
+
+void chief_reset(struct chief *chief, struct peer *peer)
+{
+    chief->checkpoints -= peer->status.checkpoint_asked;
+    memset(&peer->status, 0, sizeof peer->status);
+    peer->status.expected = PEERMSG_UNKNOWN;
+    peer->seq = 0;
+}
+
+/* --- connections --- */
+
+static struct peer *anchor_of(const struct chief *chief, int conn)
+{
+    return &chief->peers[conn % chief->params->nnodes];
+}
+
+/* NULL: nobody's. */
+struct peer *chief_of_conn(const struct chief *chief, int conn)
+{
+    struct peer *peer = anchor_of(chief, conn)->anchored;
+    while (peer && peer->at.conn != conn)
+        peer = peer->next;
+    return peer;
+}
+
+void chief_set_conn(struct chief *chief, struct peer *peer, int conn)
+{
+    struct peer **at = &anchor_of(chief, peer->at.conn)->anchored;
+    while (*at && *at != peer)
+        at = &(*at)->next;
+    if (*at)
+        *at = peer->next;
+    peer->at.conn = conn;
+    if (conn == CONN_NONE)
+        return;
+    struct peer *anchor = anchor_of(chief, conn);
+    peer->next = anchor->anchored;
+    anchor->anchored = peer;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The order: how it is sent, and the acts that end a round or the job. See chief_parts.h.
+ */
+#include "core/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/verdict.h"
+
+#include <stdio.h>
+
+static int32_t left_ms(const struct chief *chief, int64_t deadline)
+{
+    if (deadline == CLOCK_NEVER)
+        return -1;
+    int64_t left = (deadline - chief->out->now) / NS_PER_MS;
+    return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
+}
+
+void chief_send_order(struct chief *chief, int conn, uint64_t echo)
+{
+    struct peermsg msg = {.type = PEERMSG_ORDER,
+                          .stamp = {.attempt = chief->params->attempt,
+                                    .generation = chief->params->generation,
+                                    .round = chief->round,
+                                    .ballot = chief->ballot,
+                                    .seq = chief->order_seq},
+                          .order = chief->order};
+    msg.order.echo = echo;
+    msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
+    msg.order.has_notice = chief->notice.is_live;
+    msg.order.notice_node = chief->notice.node;
+    if (chief->notice.is_live)
+        msg.order.notice_left_ns = chief->notice.deadline - chief->out->now;
+    out_send(chief->out, conn, &msg);
+}
+
+/* --- the end of a round --- */
+
+bool chief_is_deciding(const struct chief *chief)
+{
+    return chief->order.phase == PHASE_DECIDED;
+}
+
+/* `cause` is for the log; "": what follows there tells it. */
+static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
+                        const char *cause)
+{
+    chief->order.phase = (uint8_t)phase;
+    chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
+    str_copy(chief->order.why, sizeof chief->order.why, why);
+    chief->is_changed = true;
+    if (phase == PHASE_COMMITTED)
+        out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
+                (unsigned long long)chief->order.commit_step);
+    else
+        out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->round,
+                phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",
+                *cause ? ": " : "", cause);
+}
+
+void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why)
+{
+    close_round(chief, phase, why, why);
+}
+
+/* --- the end of the job --- */
+
+static void close_for_end(struct chief *chief, const struct chief_end *end)
+{
+    if (chief->order.phase == PHASE_DECIDED)
+        chief_close_round(chief, PHASE_FAILED, end->why);
+    else if (chief->order.phase == PHASE_PROPOSED)
+        chief_close_round(chief, PHASE_ABORTED, end->why);
+}
+
+void chief_end(struct chief *chief, const struct chief_end *end)
+{
+    const struct core_params *p = chief->params;
+    if (chief->order.end != END_NONE)
+        return;
+    enum outcome outcome = end->outcome;
+    bool is_stuck = verdict_is_restart(outcome) && !chief->has_committed &&
+                    p->no_progress_limit > 0 &&
+                    p->attempts_without_commit + 1 >= p->no_progress_limit;
+    chief->order.leave = true;
+    close_for_end(chief, end);
+    str_copy(chief->order.why, sizeof chief->order.why, end->why);
+    if (is_stuck) {
+        outcome = OUTCOME_NO_PROGRESS;
+        snprintf(chief->order.why, sizeof chief->order.why,
+                 "%d attempts in a row ended without a new commit; the last: %.250s",
+                 p->attempts_without_commit + 1, end->why);
+    }
+    chief->order.end = END_STOP;
+    chief->order.manner = (uint8_t)end->manner;
+    chief->order.outcome = (uint8_t)outcome;
+    chief->order.exit_code = verdict_code(&p->exit, outcome, end->code);
+    chief->end_deadline = chief->notice.is_live ? chief->notice.deadline : CLOCK_NEVER;
+    chief->leave_deadline =
+        chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
+    if (chief->notice.is_live && chief->notice.deadline > chief->out->now)
+        chief->leave_deadline += chief->notice.deadline - chief->out->now;
+    chief->is_changed = true;
+}
+
+/* A round that was to end the run, and did not come to its commit, ends it unsaved. */
+void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
+{
+    char text[sizeof chief->order.why];
+    str_copy(text, sizeof text, why); /* it may be the order's own */
+    close_round(chief, phase, text, chief->wants_to_end ? "" : text);
+    if (chief->wants_to_end)
+        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,
+                                             .manner = MANNER_LEAVE,
+                                             .why = text});
+}
+
+/* Where nobody attached, the program may do something of its own with the signal, and we cannot
+ * know what. */
+void chief_leave_unsaved(struct chief *chief)
+{
+    bool is_attached = any_is(chief, FACT_ATTACHED);
+    chief_end(chief, &(struct chief_end){
+                         .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
+                         .manner = MANNER_FORWARD,
+                         .why = is_attached
+                                    ? "nothing to save: no step was finished in this attempt"
+                                    : "the program does not attach: cannot know whether it saved"});
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chief_parts: what the files of the chief do for each other, file by file. A file calls only those
+ * that stand above it here; chief.c, whose functions are in chief.h, stands below all and calls
+ * them. What is decided in one file is seen in another as a fact, or in the order. For chief*.c
+ * alone.
+ */
+#ifndef PCHRUN_CORE_CHIEF_PARTS_H
+#define PCHRUN_CORE_CHIEF_PARTS_H
+
+#include "core/chief_state.h"
+
+/* --- chief_facts.c: what is known of the nodes --- */
+
+static inline bool peer_is(const struct peer *peer, enum fact fact)
+{
+    return peer->facts & (1U << fact);
+}
+static inline bool all_are(const struct chief *chief, enum fact fact)
+{
+    return chief->count[fact] == chief->params->nnodes;
+}
+static inline bool any_is(const struct chief *chief, enum fact fact)
+{
+    return chief->count[fact] > 0;
+}
+void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool holds);
+int chief_rank_of(const struct chief *chief, const struct peer *peer);
+/* NULL: it holds of none. */
+struct peer *chief_first(const struct chief *chief, enum fact fact);
+/* Works out a peer's facts from its newest STATUS, and counts them. */
+void chief_note(struct chief *chief, struct peer *peer);
+/* The round or the commit has changed: works out anew what depends on them. */
+void chief_note_all(struct chief *chief);
+/* Forgets what its predecessor told. */
+void chief_reset(struct chief *chief, struct peer *peer);
+/* NULL: the connection is nobody's. */
+struct peer *chief_of_conn(const struct chief *chief, int conn);
+/* Its connection from now on; CONN_NONE: none. */
+void chief_set_conn(struct chief *chief, struct peer *peer, int conn);
+
+/* --- chief_order.c: the order, the end of a round, the end of the job --- */
+
+/* Sends it the order as it stands. */
+void chief_send_order(struct chief *chief, int conn, uint64_t echo);
+/* A round is open that somebody may have saved in. */
+bool chief_is_deciding(const struct chief *chief);
+void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why);
+
+struct chief_end {
+    enum outcome outcome;
+    int code; /* of OUTCOME_FAILED and OUTCOME_NOT_STARTED */
+    enum peer_manner manner;
+    const char *why;
+};
+/* The job ends: an open round is closed first. */
+void chief_end(struct chief *chief, const struct chief_end *end);
+/* A round that was to end the run, and did not come to its commit, ends it unsaved. */
+void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
+/* Nobody has finished a step: there is nothing to save, and all leave. */
+void chief_leave_unsaved(struct chief *chief);
+
+/* --- chief_roster.c: the ranks that the nodes bring --- */
+
+/* False if the ranks of the nodes do not make up one world: the job was ended. */
+bool chief_check_roster(struct chief *chief);
+
+/* --- chief_door.c: in or out --- */
+
+/* "host, pid 7, 10.0.0.1:4711" */
+char *chief_caller_text(const struct caller *caller, char *text, size_t size);
+void chief_refuse(struct chief *chief, int conn, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void chief_welcome(struct chief *chief, int conn);
+/* It is the node from now on, and is told where the job stands. */
+void chief_admit(struct chief *chief, struct peer *peer, const struct caller *caller);
+
+/* --- chief_claim.c: two supervisors for one node --- */
+
+/* Who claims a node ends with the job, as all others do: the order, once it says so. */
+void chief_tell_claim(struct chief *chief, struct peer *peer);
+/* Another supervisor says that it is this node. */
+void chief_claim(struct chief *chief, struct peer *peer, const struct caller *caller);
+/* The node itself was heard: whoever else says to be it is not. */
+void chief_refuse_claim(struct chief *chief, struct peer *peer);
+/* Before the start nobody is lost: it may come back, or another in its place; who claims it is it.
+ */
+void chief_unjoin(struct chief *chief, struct peer *peer);
+/* Its connection is closed. */
+void chief_forget_claim(struct chief *chief, int conn);
+
+/* --- chief_join.c: who belongs to the job, and its start --- */
+
+void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
+void chief_decide_join(struct chief *chief);
+int64_t chief_join_wake_at(const struct chief *chief);
+
+/* --- chief_loss.c: who is lost --- */
+
+void chief_lose(struct chief *chief, struct peer *peer, const char *why);
+/* Looks at everybody, but only when somebody's time can have come: hearing from a node makes its
+ * time later, so `next_loss_at` is never too late. */
+void chief_look_for_losses(struct chief *chief);
+/* A node that is lost after its ranks have saved does not undo the round. */
+bool chief_losses_matter(const struct chief *chief);
+void chief_end_by_loss(struct chief *chief);
+
+/* --- chief_round.c: the agreement, and the record --- */
+
+bool chief_can_open(const struct chief *chief);
+void chief_open_round(struct chief *chief, bool ends_run);
+void chief_decide_round(struct chief *chief);
+int64_t chief_round_wake_at(const struct chief *chief);
+/* The record is written; `bad`: it is not, and why. */
+void chief_committed(struct chief *chief, const struct err *bad);
+
+/* --- chief_notice.c: notices, and checkpoints asked for --- */
+
+/* No time is left for the round, only for ending what does not end by itself. */
+int64_t chief_abort_at(const struct chief *chief);
+/* The job's notice is the soonest of the nodes'. */
+void chief_gather_notices(struct chief *chief);
+void chief_decide_notice(struct chief *chief);
+void chief_decide_checkpoint(struct chief *chief);
+
+#endif

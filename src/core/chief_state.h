@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chief_state: what the chief keeps: the nodes with their facts, the order, the round, the notice,
+ * the end. Only chief*.c look into it; core.c gives it its room.
+ */
+#ifndef PCHRUN_CORE_CHIEF_STATE_H
+#define PCHRUN_CORE_CHIEF_STATE_H
+
+#include "core/out.h"
+#include "core/stride.h"
+
+#include "base/clock.h"
+
+/* How long the join takes in silence. */
+#define CHIEF_FIRST_WORD_NS (10 * NS_PER_S)
+
+/* What holds of a node. Those of the round hold only if its STATUS speaks of the round (or ballot)
+ * that is open. */
+enum fact {
+    FACT_JOINED,
+    FACT_LOST,
+    FACT_COMPLETE, /* all its ranks have attached */
+    FACT_LIVE,     /* all of them can still save */
+    FACT_ATTACHED, /* some have */
+    FACT_STEPPED,
+    FACT_VOTED, /* on this ballot */
+    FACT_NACK,
+    FACT_SAVED, /* every rank has saved, and the node's record is written */
+    FACT_SOME_SAVED,
+    FACT_BAD,        /* a save failed, or its ranks saved at different steps */
+    FACT_SOME_ENDED, /* a rank ended without having saved */
+    FACT_SERVED,     /* every rank has begun the save, or ended */
+    FACT_SETTLED,    /* every rank has saved, failed to, or ended */
+    FACT_CLOSED,     /* has seen the end of the round */
+    FACT_WAITS,      /* every saver waits for the answer */
+    FACT_DONE,       /* every rank said that it has trained to the end */
+    FACT_ENDED,      /* all its commands have ended, with success */
+    FACT_FINISHED,   /* and nothing of them is left */
+    FACT_KNOWS,      /* of the notice, and has read its steps since */
+    FACT_FAULT,
+    FACT_GONE,   /* nothing is left on it */
+    FACT_THERE,  /* has joined, and is neither gone nor lost */
+    FACT_LISTED, /* has told which ranks are its own */
+    FACT_OWN,    /* its ranks have saved by themselves what is newer than the commit */
+    FACT__COUNT
+};
+
+/* A supervisor, as it has said HELLO. */
+struct caller {
+    int conn;             /* CONN_NONE: not connected */
+    uint64_t incarnation; /* 0: none has come yet */
+    uint64_t commit_step;
+    uint32_t pid;
+    char host[64], from[64];
+};
+
+struct peer {
+    struct caller at;    /* who is this node */
+    struct caller claim; /* who says so, too; see chief_claim.c */
+    bool has_told_claim; /* it knows of the end */
+    /* Peers are found by their connections through chains. Each peer is also the anchor of one: of
+     * those whose connection's number falls on its place. */
+    struct peer *anchored, *next;
+    unsigned facts;
+    uint64_t seq;
+    int64_t last_heard, down_at;
+    struct peer_stamp stamp; /* of the newest STATUS */
+    struct peer_status status;
+    int64_t status_at, moved_at; /* moved: when its highest step changed last */
+    int64_t notice_deadline;     /* CLOCK_NEVER: none */
+    uint32_t notice_hurry;
+    double rate; /* steps per nanosecond */
+    char lost_why[128];
+};
+
+enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
+
+struct chief {
+    const struct core_params *params;
+    struct out *out;
+    struct peer *peers; /* nnodes of them */
+    int count[FACT__COUNT];
+    struct peer_order order;
+    uint32_t round, ballot;
+    uint64_t order_seq;
+    bool is_changed;     /* the order is to be sent to all */
+    bool notice_changed; /* of some node */
+    bool is_trained; /* all commands had ended with success before any notice: none matters now */
+    int64_t started_at, next_loss_at;
+    int64_t next_word_at, word_gap; /* while the join lasts: who is missing is said again */
+    char refusal[160];              /* the last one, "": none */
+    struct {
+        bool is_live;
+        int node;
+        int64_t at, deadline;
+        uint32_t hurry;
+    } notice;
+    uint32_t checkpoints;      /* requests, summed over all nodes */
+    uint32_t checkpoints_told; /* of which it was said that they have to wait */
+    uint32_t checkpoints_done; /* that were served */
+    /* the round */
+    bool wants_to_end, was_decided;
+    int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
+    enum chief_writing writing;
+    uint64_t writing_step;
+    uint64_t own_failed; /* the newest own save that failed on a node */
+    bool has_committed;  /* in this attempt */
+    struct stride stride;
+    /* the end */
+    int64_t end_deadline, leave_deadline;
+};
+
+#endif
