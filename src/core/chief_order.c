@@ -104,7 +104,6 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     chief->is_changed = true;
 }
 
-/* A round that was to end the run, and did not come to its commit, ends it unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
 {
     char text[sizeof chief->order.why];

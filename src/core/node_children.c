@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The commands of a node, what they leave behind, and how both are ended. See node.h.
+ * The commands of a node, what they leave behind, and how both are ended. See node_parts.h.
  *
  * With stop.leftovers=leave only the commands count: nothing else is waited for or signalled.
  */
@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
-#include "core/node.h"
+#include "core/node_parts.h"
 #include "core/verdict.h"
 
 #include <signal.h>
@@ -17,34 +17,11 @@
  * lives elsewhere. */
 #define SETTLE_NS NS_PER_S
 
-bool node_has_work(const struct node *node)
-{
-    bool has_leftovers = !node->is_tree_empty && node->params->leftovers == LEFTOVERS_KILL;
-    return node->nstarting > 0 || node->nrunning > 0 || has_leftovers;
-}
-
-bool node_commands_have_ended(const struct node *node)
-{
-    return node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
-}
-
 int64_t node_settles_at(const struct node *node)
 {
     bool settles = node_commands_have_ended(node) && node->ranks.nconnected > 0 &&
                    node->out->now < node->settle_at;
     return settles ? node->settle_at : CLOCK_NEVER;
-}
-
-struct ladder_times node_times(const struct node *node)
-{
-    const struct core_params *p = node->params;
-    int64_t notice = node->grace.is_live ? node->grace.deadline : CLOCK_NEVER;
-    return (struct ladder_times){
-        .now = node->out->now,
-        .deadline = clock_min(node->end_deadline, clock_min(notice, node->notice.deadline)),
-        .exit_wait = p->exit_wait_ns,
-        .term_wait = p->term_wait_ns,
-        .kill_wait = p->kill_wait_ns};
 }
 
 /* --- their lives --- */
@@ -135,16 +112,6 @@ void node_on_tree_empty(struct node *node, const struct event *event)
 }
 
 /* --- their end --- */
-
-void node_sweep_if_last(struct node *node)
-{
-    bool is_under_way = ladder_is_active(&node->ladder) && node->has_signalled_tree;
-    if (!node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
-        node->state < NODE_RUNNING || node->state > NODE_STOPPING)
-        return;
-    struct ladder_times times = node_times(node);
-    ladder_sweep(&node->ladder, &times);
-}
 
 /* Where leftovers are left, a signal for all goes to the commands. */
 static enum signal_target target_of(const struct node *node, const struct ladder_rung *rung)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a node's training processes say, and what was read of them. See node.h.
+ * What a node's training processes say, and what was read of them. See node_parts.h.
  */
 #include "base/str.h"
-#include "core/node.h"
+#include "core/node_parts.h"
 #include "core/verdict.h"
 #include "wire/gate.h"
 

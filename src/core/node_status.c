@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a node tells the chief: its STATUS, made anew from its state whenever that has changed. See
- * node.h.
+ * node_parts.h.
  */
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/node.h"
+#include "core/node_parts.h"
 
 static enum peer_life life_of(const struct node *node)
 {

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is left on a node, its first failure, and the way to its end. See node_parts.h.
+ */
+#include "core/node_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/verdict.h"
+
+#include <signal.h>
+
+const char *node_state_text(enum node_state state)
+{
+    static const char *const names[NODE__COUNT] = {
+        [NODE_WAITING] = "waiting", [NODE_RUNNING] = "running", [NODE_STOPPING] = "stopping",
+        [NODE_LEAVING] = "leaving", [NODE_DONE] = "done",
+    };
+    return names[state];
+}
+
+void node_enter(struct node *node, enum node_state state)
+{
+    out_log(node->out, LOG_DEBUG, "node", "%s -> %s", node_state_text(node->state),
+            node_state_text(state));
+    node->state = state;
+    node->is_dirty = true;
+    out_simple(node->out, ACT_STATE);
+}
+
+void node_record_fault(struct node *node, const struct node_fault *fault)
+{
+    if (node->fault.kind != FAULT_NONE || node->state > NODE_RUNNING)
+        return;
+    node->fault = *fault;
+    node->fault.at = node->out->now;
+    node->is_dirty = true;
+}
+
+/* --- what is left --- */
+
+bool node_has_work(const struct node *node)
+{
+    bool has_leftovers = !node->is_tree_empty && node->params->leftovers == LEFTOVERS_KILL;
+    return node->nstarting > 0 || node->nrunning > 0 || has_leftovers;
+}
+
+bool node_commands_have_ended(const struct node *node)
+{
+    return node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
+}
+
+static struct ladder_times times_of(const struct node *node)
+{
+    const struct core_params *p = node->params;
+    int64_t notice = node->grace.is_live ? node->grace.deadline : CLOCK_NEVER;
+    return (struct ladder_times){
+        .now = node->out->now,
+        .deadline = clock_min(node->end_deadline, clock_min(notice, node->notice.deadline)),
+        .exit_wait = p->exit_wait_ns,
+        .term_wait = p->term_wait_ns,
+        .kill_wait = p->kill_wait_ns};
+}
+
+void node_sweep_if_last(struct node *node)
+{
+    bool is_under_way = ladder_is_active(&node->ladder) && node->has_signalled_tree;
+    if (!node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
+        node->state < NODE_RUNNING || node->state > NODE_STOPPING)
+        return;
+    struct ladder_times times = times_of(node);
+    ladder_sweep(&node->ladder, &times);
+}
+
+/* --- the end --- */
+
+void node_leave(struct node *node)
+{
+    if (node->is_alone)
+        uplink_bye(&node->uplink);
+    node_enter(node, NODE_DONE);
+    out_act(node->out,
+            &(struct action){
+                .type = ACT_EXIT,
+                .exit = {.outcome = node->outcome, .code = node->exit_code, .text = node->why}});
+}
+
+void node_check_gone(struct node *node)
+{
+    if (node->state != NODE_STOPPING || (node_has_work(node) && !node->has_given_up))
+        return;
+    ladder_stop(&node->ladder);
+    node_enter(node, NODE_LEAVING);
+    if (node->is_alone || node->may_leave)
+        node_leave(node);
+}
+
+/* Why the job ends is said at the end; and here, where the end may take its time. */
+static void log_ending(struct node *node, const struct node_ending *ending)
+{
+    bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
+    bool was_started = node->nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
+    out_log(node->out,
+            ending->outcome == OUTCOME_COMPLETED || !(has_others || was_started) ? LOG_DEBUG
+                                                                                 : LOG_NOTICE,
+            "ending", "%s: %s", verdict_name(ending->outcome), ending->why);
+}
+
+void node_stop(struct node *node, const struct node_ending *ending)
+{
+    if (node->state >= NODE_STOPPING)
+        return;
+    log_ending(node, ending);
+    node->outcome = ending->outcome;
+    node->exit_code = ending->exit_code;
+    str_copy(node->why, sizeof node->why, ending->why);
+    node->end_deadline = ending->deadline;
+    struct ladder_times times = times_of(node);
+    int sig = node->grace.is_live ? node->grace.signal : SIGTERM;
+    if (ending->manner == MANNER_ASK)
+        sig = node->params->save_signal;
+    /* Everybody leaves long before it: it only guards against a chief that hangs. */
+    node->leave_at = times.now + 2 * (times.exit_wait + times.term_wait + times.kill_wait) +
+                     node->params->heartbeat_timeout_ns;
+    if (ending->deadline != CLOCK_NEVER)
+        node->leave_at += ending->deadline - times.now;
+    round_end(&node->round);
+    if (node->nstarting > 0 || node->nrunning > 0)
+        ladder_start(&node->ladder, ending->manner, sig, &times);
+    node_enter(node, NODE_STOPPING);
+    node_sweep_if_last(node);
+    ladder_limit(&node->ladder, times.now, times.deadline);
+    node_check_gone(node);
+}
+
+void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why)
+{
+    node->is_alone = true;
+    if (node->state == NODE_LEAVING) {
+        node_leave(node);
+        return;
+    }
+    struct node_ending ending = {.outcome = outcome,
+                                 .exit_code = verdict_code(&node->params->exit, outcome, code),
+                                 .why = why,
+                                 .manner = MANNER_STOP,
+                                 .deadline = node->notice.deadline};
+    node_stop(node, &ending);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_parts: what the files of the node do for each other, file by file. A file calls only those
+ * that stand above it here; node.c, whose functions are in node.h, stands below all and calls them.
+ * For node*.c alone.
+ */
+#ifndef PCHRUN_CORE_NODE_PARTS_H
+#define PCHRUN_CORE_NODE_PARTS_H
+
+#include "core/node_state.h"
+
+/* --- node_end.c: what is left here, the first failure, the end --- */
+
+const char *node_state_text(enum node_state state);
+/* The only way from one state to another. */
+void node_enter(struct node *node, enum node_state state);
+/* The first failure counts, and none of those that our own stopping brings about. */
+void node_record_fault(struct node *node, const struct node_fault *fault);
+/* Is there anything on this node that the job's end waits for? */
+bool node_has_work(const struct node *node);
+bool node_commands_have_ended(const struct node *node);
+/* Ends what commands that have ended left behind, unless that is under way. */
+void node_sweep_if_last(struct node *node);
+/* The supervisor ends. */
+void node_leave(struct node *node);
+/* Leaves NODE_STOPPING if nothing is left here, or what is left was given up. */
+void node_check_gone(struct node *node);
+
+struct node_ending {
+    enum outcome outcome;
+    int exit_code;
+    const char *why;
+    enum peer_manner manner;
+    int64_t deadline;
+};
+/* The job ends: what runs here is ended in the manner that is told. */
+void node_stop(struct node *node, const struct node_ending *ending);
+/* There is no chief to ask. */
+void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why);
+
+/* --- node_notice.c: signals and notices --- */
+
+void node_take_notice(struct node *node, enum grace_change change);
+/* What the order says of the notice of the whole job. */
+void node_take_notice_of_job(struct node *node, const struct peer_order *order);
+/* When a node that has a notice and no chief leaves by itself; CLOCK_NEVER: not. */
+int64_t node_leave_unjoined_at(const struct node *node);
+void node_on_signal(struct node *node, const struct event *event);
+
+/* --- node_procs.c: what the training processes say --- */
+
+void node_on_proc_attached(struct node *node, const struct event *event);
+void node_on_proc_message(struct node *node, const struct event *event);
+void node_on_proc_gone(struct node *node, const struct event *event);
+void node_on_steps(struct node *node, const struct event *event);
+void node_on_prepared(struct node *node, const struct event *event);
+/* A success is not believed of who was attached and went without a word: a fault. What ends with
+ * another code tells of itself. */
+void node_judge_silence(struct node *node);
+
+/* --- node_children.c: the commands --- */
+
+void node_on_child_started(struct node *node, const struct event *event);
+void node_on_child_failed(struct node *node, const struct event *event);
+void node_on_child_exited(struct node *node, const struct event *event);
+void node_on_tree_empty(struct node *node, const struct event *event);
+/* Until when the end is not told since somebody is still attached; CLOCK_NEVER: it may be told. */
+int64_t node_settles_at(const struct node *node);
+/* Sends the signals whose time has come to what is to be ended. */
+void node_climb(struct node *node);
+int64_t node_climb_at(const struct node *node);
+
+/* --- node_status.c: node_flush(), of node.h --- */
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_state: what a node keeps: its commands, ranks, round, notice and end. Only node*.c change
+ * it; core.c gives it its room, and reads what it reports.
+ */
+#ifndef PCHRUN_CORE_NODE_STATE_H
+#define PCHRUN_CORE_NODE_STATE_H
+
+#include "core/grace.h"
+#include "core/ladder.h"
+#include "core/out.h"
+#include "core/ranks.h"
+#include "core/round.h"
+#include "core/uplink.h"
+
+enum node_state {
+    NODE_WAITING,  /* for the join */
+    NODE_RUNNING,  /* its processes were started; it stays here when they have ended */
+    NODE_STOPPING, /* the job ends: the ladder */
+    NODE_LEAVING,  /* nothing is left here; waits for the others */
+    NODE_DONE,
+    NODE__COUNT
+};
+
+enum child_state { CHILD_NONE, CHILD_RUNNING, CHILD_ENDED };
+
+struct child {
+    enum child_state state;
+    int pid, status;
+};
+
+struct node_fault {
+    enum peer_fault_kind kind;
+    int rank, pid, code;
+    int64_t at;
+    char text[256];
+};
+
+struct node {
+    const struct core_params *params;
+    struct out *out;
+    enum node_state state;
+    struct child children[CORE_CHILDREN_MAX];
+    int nstarting; /* asked for, and neither started nor failed yet */
+    int nrunning, nended;
+    bool is_tree_empty;
+    bool has_signalled_tree;
+    bool has_given_up; /* the ladder ended and something is left */
+    int64_t settle_at; /* the word of whoever is still attached is waited for until then */
+    struct ranks ranks;
+    struct round round;
+    struct grace grace;
+    struct ladder ladder;
+    struct uplink uplink;
+    bool is_dirty;           /* STATUS is to be sent */
+    bool has_roster;         /* the chief knows our ranks */
+    bool notice_wants_steps; /* the notice is told with the steps as they are now */
+    uint32_t checkpoint_asked;
+    int64_t forwarded_at[65]; /* by signal number, 0: never */
+    struct node_fault fault;
+    struct node_fault doubt; /* a second process for a rank: a fault only before the training */
+    struct {                 /* the job's notice, as the chief told it */
+        bool is_live;
+        int node_rank;
+        int64_t deadline;
+    } notice;
+    uint64_t commit_step, resumed_step;
+    int64_t commit_at;
+    /* the end */
+    enum outcome outcome;
+    int exit_code;
+    int64_t end_deadline;
+    char why[320];
+    bool is_alone;    /* the chief is lost: nobody says LEAVE */
+    bool may_leave;   /* it has been said */
+    int64_t leave_at; /* leaves by itself then, CLOCK_NEVER: not */
+};
+
+#endif
