@@ -13,12 +13,9 @@
  */
 #include "charlm.h"
 
-#include <pch.h>
-
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +24,6 @@
 
 #define PATH_SIZE (PATH_MAX + 50)
 
-static pch_t *job;
 static uint8_t text[16 << 20]; /* the text's beginning, as numbers below LETTERS */
 static size_t text_len;
 static struct state state;
@@ -35,19 +31,6 @@ static struct gradient gradient; /* of the last step, summed over the ranks */
 static char dir[PATH_MAX];       /* of the checkpoints; absolute */
 static int dir_fd;
 static bool has_failed; /* the last save */
-
-void die(const char *fmt, ...)
-{
-    char why[1000];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(why, sizeof why, fmt, args);
-    va_end(args);
-    fprintf(stderr, "charlm[%ld]: %s\n", opt.rank, why);
-    if (job)
-        pch_error(job, 1, why);
-    exit(1);
-}
 
 /* --- save and resume --- */
 
@@ -135,6 +118,23 @@ static bool train(void)
 
 /* --- start and end --- */
 
+static long env_number(const char *name, const char *other, long min, long max, long otherwise)
+{
+    const char *value = getenv(name) ? getenv(name) : getenv(other);
+    char *end;
+    long n = value ? strtol(value, &end, 10) : otherwise;
+    if (value && (!value[0] || *end || n < min || n > max))
+        die("%s (or %s) is %s: not a number from %ld to %ld", name, other, value, min, max);
+    return n;
+}
+
+/* Which rank this is, as pchrun says, or whatever else has started it. */
+static void take_place(void)
+{
+    opt.world = env_number("PCH_WORLD_SIZE", "WORLD_SIZE", 1, RANKS_MAX, 1);
+    opt.rank = env_number("PCH_RANK", "RANK", 0, opt.world - 1, 0);
+}
+
 static void read_text(void)
 {
     FILE *file = fopen(opt.text, "rbe");
@@ -174,6 +174,7 @@ static void start(void)
 int main(int argc, char **argv)
 {
     options_parse(argc, argv);
+    take_place();
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that a line is seen at once through a pipe */
     start();
     if (opt.rank == 0)

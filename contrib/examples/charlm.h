@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * charlm.h: what the example's files share. charlm.c is the program and the one to read first; it
- * alone calls libpch. The others are what any training has, in small: a model (charlm_model.c), its
- * checkpoints (charlm_checkpoint.c), a sum over the ranks (charlm_net.c), and options
- * (charlm_options.c). They use the C library and nothing else.
+ * alone calls libpch, but for the one call with which it dies (charlm_die.c). The others are what
+ * any training has, in small: a model (charlm_model.c), its checkpoints (charlm_checkpoint.c), a
+ * sum over the ranks (charlm_net.c), and options (charlm_options.c). They use the C library and
+ * nothing else; none of them calls charlm.c.
  */
 #ifndef CHARLM_H
 #define CHARLM_H
@@ -11,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <pch.h>
 
 #define LETTERS   96 /* the printable ones of ASCII, and one for every other byte */
 #define CONTEXT   8  /* so many letters tell the next one */
@@ -24,9 +27,10 @@ struct options {
     long steps, save_every, resume, log_every, step_time_ms, skew_ms, join_timeout_s;
 };
 extern struct options opt;
-/* Fills opt. Ends the program after --help (0) and on wrong options (2); dies of a wrong rank. */
+/* Fills opt, but for rank and world. Ends the program after --help (0) and on wrong options (2). */
 void options_parse(int argc, char **argv);
 
+extern pch_t *job; /* NULL: not opened yet */
 /* Says so on standard error and to pchrun, and ends the program with 1. */
 _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -60,16 +60,6 @@ static bool take(const struct row *row, const char *value)
     return value[0] && !*end && *row->number >= row->min && *row->number <= NUMBER_MAX;
 }
 
-static long env_number(const char *name, const char *other, long min, long max, long otherwise)
-{
-    const char *value = getenv(name) ? getenv(name) : getenv(other);
-    char *end;
-    long n = value ? strtol(value, &end, 10) : otherwise;
-    if (value && (!value[0] || *end || n < min || n > max))
-        die("%s (or %s) is %s: not a number from %ld to %ld", name, other, value, min, max);
-    return n;
-}
-
 void options_parse(int argc, char **argv)
 {
     struct option longs[ROWS + 2] = {[ROWS] = {"help", no_argument, NULL, 'h'}};
@@ -88,6 +78,4 @@ void options_parse(int argc, char **argv)
         fprintf(stderr, "charlm: %s: charlm takes options only\n", argv[optind]);
     if (c != -1 || optind < argc)
         exit(c == 'h' ? 0 : 2);
-    opt.world = env_number("PCH_WORLD_SIZE", "WORLD_SIZE", 1, RANKS_MAX, 1);
-    opt.rank = env_number("PCH_RANK", "RANK", 0, opt.world - 1, 0);
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * charlm_die: how the example fails: with a line on standard error, and a word to pchrun, so that
+ * the reason stands in the job's report and not in one rank's output alone.
+ */
+#include "charlm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+pch_t *job;
+
+void die(const char *fmt, ...)
+{
+    char why[1000];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    fprintf(stderr, "charlm[%ld]: %s\n", opt.rank, why);
+    if (job)
+        pch_error(job, 1, why);
+    exit(1);
+}
