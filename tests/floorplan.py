@@ -197,6 +197,27 @@ def include_cycle(tree):
             yield "src", f"{what} include each other: {'; '.join(edges)}"
 
 
+@rule
+def call_cycle(tree):
+    """no circle of calls between the files of a folder: each stands on those below it"""
+    # It reads names, so a local that is called like another file's function counts as its use.
+    folders = {}
+    for source in tree.under("src/", "contrib/"):
+        if source.path.endswith(".c"):
+            folders.setdefault(source.path.rpartition("/")[0], []).append(source)
+    for folder, sources in folders.items():
+        homes = {f.name: s.path for s in sources for f in s.functions if not f.is_static}
+        graph = {}
+        for source in sources:
+            own = {f.name for f in source.functions}
+            for name in source.names & homes.keys() - own:
+                graph.setdefault(source.path, {}).setdefault(homes[name], set()).add(name)
+        for knot in knots(graph):
+            uses = [f"{Path(path).name} -> {Path(home).name} ({' '.join(sorted(names)[:3])})"
+                    for path in knot for home, names in sorted(graph[path].items()) if home in knot]
+            yield folder, f"files call each other: {'; '.join(uses)}"
+
+
 def knots(graph):
     """Groups of nodes that reach each other, each sorted; a node that reaches itself is none."""
     reach = {node: reachable(graph, node) for node in graph}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cscan: as much of C as the floor plan needs: includes, functions, calls, the header comment.
+"""cscan: as much of C as the floor plan needs: includes, functions, calls, names, the header comment.
 
 It reads one file's text, without preprocessing: directives are taken out (their continuation lines,
 too), comments and literals are blanked, and the rest is cut into words and braces. It understands
@@ -36,6 +36,7 @@ class Function:
     line: int  # of its name
     end: int  # of its closing brace
     parameters: int  # "..." is not one
+    is_static: bool
 
     @property
     def length(self):
@@ -55,6 +56,7 @@ class Source:
     includes: list = field(default_factory=list)
     functions: list = field(default_factory=list)
     calls: list = field(default_factory=list)
+    names: set = field(default_factory=set)  # all that are no member of something
 
     @property
     def lines(self):
@@ -76,9 +78,12 @@ def scan(path, text):
         source.includes.append(Include(_line(bare, match.start()), match[2], match[1] == "<"))
     code = COMMENT_OR_LITERAL.sub(_blank_all, bare)
     for match in DIRECTIVE.finditer(code):
-        source.calls += _calls(_words(match[0], _line(code, match.start())))
+        words = _words(match[0], _line(code, match.start()))
+        source.calls += _calls(words)
+        source.names |= _names(words)
     words = _words(DIRECTIVE.sub(_blank_all, code), 1)
     source.calls += _calls(words)
+    source.names |= _names(words)
     source.functions = _functions(path, words)
     return source
 
@@ -115,6 +120,12 @@ def _calls(words):
         before = word
 
 
+def _names(words):
+    """Each name that is no member: a function that is handed on, as into a table, is one, too."""
+    return {word for (before, _), (word, _) in zip([("", 0), *words], words)
+            if before not in ("->", ".") and re.match(r"[A-Za-z_]", word)}
+
+
 def _functions(path, words):
     """A function is what has a brace at the top level after a "name(...)"."""
     found, statement, depth, current = [], [], 0, None
@@ -129,7 +140,10 @@ def _functions(path, words):
                 raise ScanError(f"{path}:{line}: a closing brace too many")
             if depth == 0:
                 if current:
-                    found.append(Function(current[0], current[1], line, current[2]))
+                    name, start, parameters = current
+                    head = [word for word, _ in statement]
+                    is_static = "static" in head[:head.index(name)]
+                    found.append(Function(name, start, line, parameters, is_static))
                     statement = []
                 current = None
         elif depth == 0:
