@@ -41,8 +41,8 @@ struct config {
         int nnodes;    /* 1; the length of nodes where that is given */
         int node_rank; /* -1: find out which entry of nodes is local; 0 where nnodes is 1 */
         int port;
-        char *bind; /* NULL: the chief's own entry */
-        char *key_file;
+        char *bind;     /* NULL: the chief's own entry */
+        char *key_file; /* NULL: none; then addresses are loopback, or insecure is set */
         bool insecure;
         int64_t join_timeout_ns, heartbeat_interval_ns, heartbeat_timeout_ns;
     } cluster;
@@ -89,7 +89,7 @@ struct config {
 
 enum config_result {
     CONFIG_RUN,   /* go on */
-    CONFIG_SHOWN, /* --help, --version, --print-…: done, exit 0 */
+    CONFIG_SHOWN, /* --help, --version, --print-…, --make-key: done, exit 0 */
     CONFIG_BAD,   /* *err says what and where */
 };
 

@@ -66,6 +66,9 @@ static bool take_special(struct flags *flags, enum special special, const char *
         if (!str_is(value, "mdoc"))
             return err_set(err, ERR_USAGE, 0, "--print-options: \"%.40s\" is not mdoc", value);
         break;
+    case SPECIAL_MAKE_KEY:
+        flags->key_file = value;
+        break;
     default:
         break;
     }

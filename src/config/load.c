@@ -3,6 +3,7 @@
  */
 #include "config/config.h"
 
+#include "base/keyfile.h"
 #include "base/str.h"
 #include "config/options.h"
 #include "config/origin.h"
@@ -53,10 +54,22 @@ static void settle_count(struct config *config)
         config->procs.count = 1;
 }
 
-static bool show(int what, const struct config *config, FILE *out, struct err *err)
+static bool make_key(const char *path, FILE *out, struct err *err)
+{
+    if (!keyfile_make(path, err))
+        return false;
+    fprintf(out,
+            "Wrote a new key to %s; only you can read it.\n"
+            "Copy it to every node of the job:      scp -p %s HOST:%s\n"
+            "and start pchrun with it on every one: pchrun --cluster-key-file %s ...\n",
+            path, path, path, path);
+    return true;
+}
+
+static bool show(const struct flags *flags, const struct config *config, FILE *out, struct err *err)
 {
     bool ok = true;
-    switch (what) {
+    switch (flags->show) {
     case SPECIAL_HELP:
         show_help(out);
         break;
@@ -68,6 +81,9 @@ static bool show(int what, const struct config *config, FILE *out, struct err *e
         break;
     case SPECIAL_PRINT_SCHEMA:
         ok = show_schema(config, out, err);
+        break;
+    case SPECIAL_MAKE_KEY:
+        ok = make_key(flags->key_file, out, err);
         break;
     default:
         ok = show_config(config, out, err);
@@ -88,7 +104,7 @@ static enum config_result load(const struct flags *flags, char **env, FILE *out,
     if (needs_values && (!apply_sources(flags, env, config, err) || !config_validate(config, err)))
         return CONFIG_BAD;
     if (flags->show >= 0)
-        return show(flags->show, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
+        return show(flags, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
     settle_count(config);
     if (config->command[0])
         return CONFIG_RUN;

@@ -14,6 +14,7 @@ struct flags {
     const char *config_file; /* NULL: none */
     char **command;          /* may be empty */
     int show;                /* enum special: what to print; -1: nothing */
+    const char *key_file;    /* with SPECIAL_MAKE_KEY: where to write it */
     int louder;              /* how many -v more than -q */
     struct flag_value {
         const struct option *option;
