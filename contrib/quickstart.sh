@@ -11,7 +11,7 @@
 set -euo pipefail
 
 readonly nodes=(127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4)
-readonly packages=(gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev)
+readonly packages=(gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev libssl-dev)
 readonly steps=400 notice_at=150 victim=2
 readonly deadline_s=120
 
@@ -142,7 +142,7 @@ start_nodes()
     printf -v list '%s,' "${nodes[@]}"
     for i in "${!nodes[@]}"; do
         "$pchrun" --job quickstart --cluster-nodes "${list%,}" --cluster-port "${ports[0]}" \
-            --node-rank "$i" --checkpoint-dir "$dir" -- \
+            --cluster-key-file "$work/key" --node-rank "$i" --checkpoint-dir "$dir" -- \
             "$charlm" --dir "$dir" --port "${ports[1]}" --steps $steps --save-every 100 \
             --log-every 10 "$@" >"$work/$name.node-$i.log" 2>&1 </dev/null &
         pids[i]=$!
@@ -231,9 +231,11 @@ timeline()
 show_command()
 {
     cat <<TEXT
+Once, and copied to every node:
+  pchrun --make-key KEY
 Each node runs (the last one with --node-rank $((${#nodes[@]} - 1))):
-  pchrun --cluster-nodes $(IFS=,; echo "${nodes[*]}") --node-rank 0 --checkpoint-dir DIR -- \\
-    charlm --dir DIR --port PORT --steps $steps --save-every 100
+  pchrun --cluster-nodes $(IFS=,; echo "${nodes[*]}") --cluster-key-file KEY --node-rank 0 \\
+    --checkpoint-dir DIR -- charlm --dir DIR --port PORT --steps $steps --save-every 100
 TEXT
 }
 
@@ -255,6 +257,7 @@ main()
 
     say "3. A training on ${#nodes[@]} nodes, undisturbed: a character model learns a licence text"
     show_command
+    "$pchrun" --make-key "$work/key" >"$work/key.log" || fail "no key could be made"
     start_nodes whole "$work/whole"
     wait_nodes whole 0
     show_codes

@@ -15,7 +15,8 @@ export PATH="/usr/bin:/bin:/usr/sbin:/sbin:$PATH" # the distribution's tools bef
 export LC_ALL=C.UTF-8
 
 packages=(
-    gcc libc6-dev meson ninja-build pkg-config libevent-dev libjansson-dev # to build
+    gcc libc6-dev meson ninja-build pkg-config                             # to build
+    libevent-dev libjansson-dev libssl-dev
     libcriterion-dev python3 python3-pytest strace util-linux              # unit, behave, house
     clang-14 libclang-rt-14-dev clang-format mandoc spin                   # fuzz, house, model
 )

@@ -211,8 +211,11 @@ const struct option options[] = {
         .max = PATH_LEN,
         .help = "the key that the nodes share",
         .manual =
-            "The file with the key that the nodes share.\nThis version cannot use one yet and "
-            "refuses it.",
+            "The file with the key that the nodes share, the same on every node, as\n"
+            ".Nm pchrun Fl -make-key\nwrites it.\nConnections between nodes are then encrypted, "
+            "and only those who have the key can make one.\nIt belongs to this user or root, and "
+            "others can neither read nor replace it; the group may read it, and symbolic links are "
+            "followed.\nIt needs OpenSSL 3, which is not loaded otherwise.",
     },
     {
         .key = "cluster.insecure",
@@ -222,7 +225,8 @@ const struct option options[] = {
         .help = "allow other addresses than loopback without a key",
         .manual =
             "Allow addresses other than loopback without a key.\nWhoever reaches the port can "
-            "then end the job, so do it only on a network that you trust.",
+            "then end the job, so do it only on a network that you trust.\nWith a key it changes "
+            "nothing.",
     },
     {
         .key = "cluster.join_timeout",

@@ -88,18 +88,22 @@ static bool settle_node_rank(struct config *config, struct err *err)
                       err);
 }
 
-/* One address: well-formed, on a port of its own, and loopback unless the user took the risk. */
+/* One address: well-formed, on a port of its own, and loopback unless there is a key or the user
+ * took the risk. */
 static bool check_address(const struct config *config, const char *text, struct address *ret,
                           struct err *err)
 {
     if (!address_parse(text, config->cluster.port, ret, err) || !ports_check(ret->port, err))
         return false;
-    if (config->cluster.nnodes > 1 && !config->cluster.insecure && !address_is_loopback(ret))
-        return err_set(err, ERR_USAGE, 0,
-                       "%.200s is not a loopback address, and the nodes have no key; set "
-                       "cluster.key_file, or, on a network that you trust, cluster.insecure",
-                       ret->host);
-    return true;
+    if (config->cluster.nnodes == 1 || config->cluster.key_file || config->cluster.insecure ||
+        address_is_loopback(ret))
+        return true;
+    return err_set(err, ERR_USAGE, 0,
+                   "%.120s is not a loopback address, and the nodes have no key. Make one, copy it "
+                   "to every node, and name it there: pchrun --make-key run.key; pchrun "
+                   "--cluster-key-file run.key ...; or, on a network that you trust, add "
+                   "--cluster-insecure",
+                   ret->host);
 }
 
 static bool check_one(const struct config *config, const char *key, const char *text,
@@ -157,12 +161,6 @@ static bool check_nodes(const struct config *config, struct err *err)
 
 static bool check_cluster(const struct config *config, struct err *err)
 {
-    if (config->cluster.key_file)
-        return err_set(
-            err, ERR_USAGE, 0,
-            "cluster.key_file (%s): this version cannot use a key yet; leave it out and "
-            "use loopback addresses, or set cluster.insecure on a network that you trust",
-            from(config, "cluster.key_file"));
     if (!ports_check(config->cluster.port, err))
         return err_wrap(err, "cluster.port (%s)", from(config, "cluster.port"));
     if (config->cluster.heartbeat_timeout_ns < 2 * config->cluster.heartbeat_interval_ns) {

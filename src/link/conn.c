@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "link/tls.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#define ONE_KEY "all nodes need the same cluster.key_file"
 
 enum { READ_BYTES = FRAME_MAX }; /* in one wake-up, so that no peer keeps the others waiting */
 
@@ -36,18 +39,23 @@ static void break_off(struct conn *conn)
     conn->rules->on_broken(conn);
 }
 
+/* Why it ends: the first reason counts. */
+static void note(struct conn *conn, const char *why)
+{
+    if (conn->why[0] == '\0')
+        str_addf(conn->why, sizeof conn->why, "%s: %s", conn->name, why);
+    str_printable(conn->why);
+}
+
 PRINTF_LIKE(2, 3)
 static void fail(struct conn *conn, const char *fmt, ...)
 {
-    if (conn->why[0] == '\0') { /* the first reason counts */
-        va_list ap;
-        va_start(ap, fmt);
-        str_addf(conn->why, sizeof conn->why, "%s: ", conn->name);
-        size_t used = strlen(conn->why);
-        vsnprintf(conn->why + used, sizeof conn->why - used, fmt, ap);
-        va_end(ap);
-        str_printable(conn->why);
-    }
+    char why[sizeof conn->why];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    note(conn, why);
     break_off(conn);
 }
 
@@ -68,8 +76,7 @@ void conn_free(struct conn *conn)
 /* The other side takes nothing any more, but it may have said why: what it sent is still read. */
 static void stop_writing(struct conn *conn, const struct err *err)
 {
-    if (conn->why[0] == '\0')
-        str_addf(conn->why, sizeof conn->why, "%s: %s", conn->name, err->text);
+    note(conn, err->text);
     buf_free(&conn->out);
     shutdown(conn->stream.fd, SHUT_RDWR);
 }
@@ -77,6 +84,8 @@ static void stop_writing(struct conn *conn, const struct err *err)
 static void start_lingering(struct conn *conn)
 {
     conn->state = CONN_LINGERING;
+    if (conn->stream.kind->end)
+        conn->stream.kind->end(&conn->stream);
     shutdown(conn->stream.fd, SHUT_WR);
 }
 
@@ -86,10 +95,11 @@ static void flush(struct conn *conn)
         struct err err;
         ssize_t n = conn->stream.kind->write(&conn->stream, buf_bytes(&conn->out),
                                              buf_len(&conn->out), &err);
-        if (n == STREAM_WANT_WRITE) {
+        if (n == STREAM_WANT_WRITE)
             event_add(conn->writable, NULL);
+        conn->writes_when_readable = n == STREAM_WANT_READ;
+        if (n == STREAM_WANT_WRITE || n == STREAM_WANT_READ)
             return;
-        }
         if (n < 0)
             stop_writing(conn, &err);
         else
@@ -111,9 +121,17 @@ void conn_send(struct conn *conn, const struct peermsg *msg)
         fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
         return;
     }
-    /* With more in the queue the writable event is pending already. */
+    /* With more in the queue an event that flushes it is pending already. */
     if (was_empty)
         flush(conn);
+}
+
+static void flush_and_linger(struct conn *conn)
+{
+    conn->state = CONN_FLUSHING;
+    arm(conn->deadline, conn->rules->close_wait_ns);
+    if (buf_len(&conn->out) == 0)
+        start_lingering(conn);
 }
 
 void conn_close(struct conn *conn)
@@ -124,10 +142,28 @@ void conn_close(struct conn *conn)
         break_off(conn);
         return;
     }
-    conn->state = CONN_FLUSHING;
-    arm(conn->deadline, conn->rules->close_wait_ns);
-    if (buf_len(&conn->out) == 0)
-        start_lingering(conn);
+    flush_and_linger(conn);
+}
+
+/* One of us has a key and the other has none. A member is told by a chief of either kind in plain
+ * words: one without a key believes them, and one with a key knows what it means that they are
+ * plain. */
+static void refuse_unequal(struct conn *conn, bool has_key)
+{
+    const char *ours = has_key ? "a key" : "no key", *theirs = has_key ? "no key" : "a key";
+    if (conn->is_ours) {
+        fail(conn, "node 0 has %s, this node has %s; " ONE_KEY, theirs, ours);
+        return;
+    }
+    struct peermsg msg = {.type = PEERMSG_REFUSED};
+    snprintf(msg.refused.why, sizeof msg.refused.why, "node 0 has %s, this node has %s; " ONE_KEY,
+             ours, theirs);
+    conn->state = CONN_OPEN;
+    conn_send(conn, &msg);
+    snprintf(msg.refused.why, sizeof msg.refused.why, "it has %s, this node has %s; " ONE_KEY,
+             theirs, ours);
+    note(conn, msg.refused.why);
+    flush_and_linger(conn);
 }
 
 /* ---- receiving ---- */
@@ -199,7 +235,10 @@ static void take_frames(struct conn *conn)
         case FRAME_MORE:
             return;
         case FRAME_BAD_MAGIC:
-            fail_as_foreign(conn);
+            if (tls_is_record(buf_bytes(&conn->in), buf_len(&conn->in)))
+                refuse_unequal(conn, false);
+            else
+                fail_as_foreign(conn);
             break;
         case FRAME_TOO_LONG:
             fail(conn, "sent a message of %u bytes, more than %d", frame.len, FRAME_PAYLOAD_MAX);
@@ -226,6 +265,14 @@ static void receive(struct conn *conn)
     } else if (n == STREAM_FAILED) {
         fail(conn, "%s", err.text);
     }
+    if (conn->state != CONN_OPEN)
+        return;
+    conn->reads_when_writable = n == STREAM_WANT_WRITE;
+    if (n == STREAM_WANT_WRITE)
+        event_add(conn->writable, NULL);
+    /* From the loop again, so that no peer keeps the others waiting. */
+    if (conn->stream.kind->has_more && conn->stream.kind->has_more(&conn->stream))
+        event_active(conn->readable, EV_READ, 1);
 }
 
 /* We have closed: reads only to learn when the other side has. */
@@ -248,8 +295,10 @@ static void handshake(struct conn *conn)
         n = conn->stream.kind->handshake(&conn->stream, &err);
     if (n == STREAM_WANT_WRITE)
         event_add(conn->writable, NULL);
-    if (n == STREAM_FAILED)
+    else if (n == STREAM_FAILED)
         fail(conn, "%s", err.text);
+    else if (n == STREAM_FOREIGN)
+        refuse_unequal(conn, true);
     if (n <= 0)
         return;
     conn->state = CONN_OPEN;
@@ -268,15 +317,20 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         receive(conn);
     else
         receive_the_rest(conn);
+    if (conn->writes_when_readable && conn->state != CONN_BROKEN)
+        flush(conn);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
-    if (conn->state == CONN_HANDSHAKE)
+    if (conn->state == CONN_HANDSHAKE) {
         handshake(conn);
-    else
-        flush(conn);
+        return;
+    }
+    flush(conn);
+    if (conn->reads_when_writable && conn->state == CONN_OPEN)
+        receive(conn);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -293,10 +347,20 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
         break_off(conn);
 }
 
+static bool open_stream(const struct conn_rules *rules, int fd, bool is_ours, struct stream *ret)
+{
+    if (rules->tls)
+        return tls_stream(rules->tls, fd, is_ours, ret);
+    *ret = stream_open(&stream_plain, fd);
+    return true;
+}
+
 struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
                       bool is_ours)
 {
-    struct stream stream = stream_open(&stream_plain, fd);
+    struct stream stream;
+    if (!open_stream(rules, fd, is_ours, &stream))
+        return NULL;
     struct conn *conn = calloc(1, sizeof *conn);
     if (!conn) {
         stream_close(&stream);

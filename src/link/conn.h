@@ -18,6 +18,7 @@
 
 struct event;
 struct event_base;
+struct tls;
 struct conn;
 
 enum conn_state {
@@ -32,6 +33,7 @@ enum conn_state {
 /* What the connections of one owner have in common. */
 struct conn_rules {
     struct event_base *base;
+    struct tls *tls; /* NULL: connections are not encrypted */
     size_t queue_max;
     int64_t handshake_wait_ns, hello_wait_ns, close_wait_ns;
     void (*on_up)(struct conn *conn);    /* one that we made is ready */
@@ -45,6 +47,7 @@ struct conn {
     enum conn_state state;
     bool is_ours;     /* we made it: the other side is the chief */
     bool is_stranger; /* accepted, and no HELLO yet */
+    bool reads_when_writable, writes_when_readable;
     struct stream stream;
     struct event *readable, *writable, *deadline;
     struct buf in, out;

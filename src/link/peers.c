@@ -212,6 +212,7 @@ struct peers *peers_new(const struct peers_options *options)
     if (o->strangers_max == 0)
         o->strangers_max = 256;
     peers->rules = (struct conn_rules){.base = o->base,
+                                       .tls = o->tls,
                                        .queue_max = o->queue_max,
                                        .handshake_wait_ns = o->connect_wait_ns,
                                        .hello_wait_ns = o->hello_wait_ns,

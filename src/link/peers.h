@@ -27,6 +27,7 @@
 
 struct event_base;
 struct peers;
+struct tls;
 
 struct peers_options {
     struct event_base *base;
@@ -39,6 +40,8 @@ struct peers_options {
     void (*on_down)(void *arg, int conn, const char *why);
     /* peers_finish() is done. May be NULL. */
     void (*on_finished)(void *arg);
+    /* How connections are encrypted; borrowed. NULL: they are not. */
+    struct tls *tls;
     /* A peer that acknowledges nothing for so long is given up by the kernel. 0: never. */
     int64_t silence_ns;
     /* 0 in any of these stands for the default. */

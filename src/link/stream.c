@@ -48,6 +48,8 @@ struct stream stream_open(const struct stream_kind *kind, int fd)
 
 void stream_close(struct stream *stream)
 {
+    if (stream->fd >= 0 && stream->kind->close)
+        stream->kind->close(stream);
     fd_close(&stream->fd);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stream: the bytes of one connection, plain or (later) encrypted. peers.c sees only this.
+ * stream: the bytes of one connection, plain or encrypted (tls.h). conn.c sees only this.
  *
  * A stream owns its descriptor: stream_close() ends it. Nothing here blocks. Main thread.
  */
@@ -19,22 +19,32 @@ enum stream_result {
     STREAM_WANT_READ = -1,  /* again when the descriptor is readable */
     STREAM_WANT_WRITE = -2, /* again when it is writable */
     STREAM_FAILED = -3,     /* the error says why; nothing more can be sent */
+    STREAM_FOREIGN = -4,    /* handshake only: the other side speaks without encryption, and so does
+                               the stream from here on; some of what it sent is lost */
 };
 
 struct stream;
+struct tls_session;
 
 struct stream_kind {
     /* Before the first byte: 1 when done. NULL where there is nothing to do. */
     ssize_t (*handshake)(struct stream *stream, struct err *err);
-    /* How many bytes. Fewer than asked for only when no more are there now: the caller then waits
-     * for the descriptor, so a kind must not keep bytes back. */
+    /* How many bytes. After WANT_READ or WANT_WRITE the same is called again; a write then begins
+     * with the same bytes. */
     ssize_t (*read)(struct stream *stream, void *data, size_t size, struct err *err);
     ssize_t (*write)(struct stream *stream, const void *data, size_t size, struct err *err);
+    /* Does it hold bytes that a read would get, though the descriptor may not be readable? The rest
+     * may be NULL: then it does not, and there is nothing to do. */
+    bool (*has_more)(const struct stream *stream);
+    /* Nothing more will be written; before the socket is shut down for that. */
+    void (*end)(struct stream *stream);
+    void (*close)(struct stream *stream);
 };
 
 struct stream {
     int fd;
     const struct stream_kind *kind;
+    struct tls_session *session; /* owned; NULL: plain */
 };
 
 extern const struct stream_kind stream_plain;

@@ -4,9 +4,11 @@
 #include "run/cluster.h"
 
 #include "base/clock.h"
+#include "base/keyfile.h"
 #include "base/log.h"
 #include "link/noderank.h"
 #include "link/peers.h"
+#include "link/tls.h"
 
 #include <errno.h>
 
@@ -93,6 +95,18 @@ static bool take_addresses(struct cluster *cluster, const struct config *config,
     return address_parse(bind, cluster->chief.port, ret_bind, err);
 }
 
+static bool take_key(struct cluster *cluster, const struct config *config, struct err *err)
+{
+    struct key key;
+    if (!config->cluster.key_file)
+        return true;
+    if (!keyfile_read(config->cluster.key_file, &key, err))
+        return false;
+    cluster->tls = tls_new(&key, config->job, err);
+    key_wipe(&key);
+    return cluster->tls;
+}
+
 bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
                   struct err *err)
 {
@@ -101,7 +115,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
         return true;
     cluster->loop = loop;
     cluster->down_since = clock_now_ns();
-    if (!take_addresses(cluster, config, &bind, err))
+    if (!take_addresses(cluster, config, &bind, err) || !take_key(cluster, config, err))
         return false;
     struct peers_options options = {.base = loop->base,
                                     .arg = cluster,
@@ -109,6 +123,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
                                     .on_message = on_message,
                                     .on_down = on_down,
                                     .on_finished = on_finished,
+                                    .tls = cluster->tls,
                                     .silence_ns = config->cluster.heartbeat_timeout_ns,
                                     .close_wait_ns = LAST_WORDS_WAIT_NS};
     cluster->peers = peers_new(&options);
@@ -133,6 +148,7 @@ void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *
 void cluster_free(struct cluster *cluster)
 {
     peers_free(cluster->peers);
+    tls_free(cluster->tls);
     *cluster = (struct cluster){0};
 }
 

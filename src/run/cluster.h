@@ -13,10 +13,12 @@
 #include "run/loop.h"
 
 struct peers;
+struct tls;
 
 struct cluster {
     struct loop *loop;
     struct peers *peers;  /* NULL: one node */
+    struct tls *tls;      /* NULL: without a key */
     struct address chief; /* where members find node 0 */
     bool was_up;
     int64_t down_since; /* a member has no connection; CLOCK_NEVER: it has one */

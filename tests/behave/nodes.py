@@ -7,7 +7,9 @@ swallow everything.
 
 import json
 import random
+import re
 import selectors
+import signal
 import socket
 import threading
 
@@ -16,6 +18,7 @@ from harness import DEADLINE, wait_until
 # Below the ports that the kernel gives to outgoing connections, so that none of those takes one.
 PORTS = range(20000, 29000)
 FAST = ["--cluster-heartbeat-interval", "200ms", "--cluster-heartbeat-timeout", "2s"]
+SAVING = ["-n", "2", "--signals", "TERM=preempt,USR2=checkpoint"]
 
 
 def free_port():
@@ -93,13 +96,40 @@ class Nodes:
         return views[0]
 
 
+def start_training(world, job, *options):
+    """Two ranks a node, each of which trains and saves through libpch, until it is told to leave.
+    Returns the step of a first commit, so all of them have begun."""
+    script = world.file("script", f"open\ntrain 0 1000000 2 {world.root}/ckpt\n")
+    job.options += [*SAVING, "--checkpoint-dir", world.root, *options]
+    for rank in range(job.count):
+        job.jobs[rank] = job.launch(rank, "sh", "-c",
+                                    f"exec {world.helpers}/pchclient < {script}")
+    for rank in range(job.count):
+        job.say(rank, "attach: rank", count=2)
+    job.jobs[job.count - 1].send(signal.SIGUSR2)
+    return committed(job, 1)
+
+
+def committed(job, count):
+    job.say(0, "is durable on every rank", count=count)
+    return int(re.findall(r"step (\d+) is durable", job.jobs[0].err)[count - 1])
+
+
+def saved_steps(job):
+    """The steps that the ranks of all nodes have saved, each with how many did."""
+    steps = [int(step) for node in job.jobs.values()
+             for step in re.findall(r"train saves (\d+)", node.out)]
+    return {step: steps.count(step) for step in steps}
+
+
 class Proxy:
     """Relays from `here` to `there`, both (host, port), in a thread of its own."""
 
     def __init__(self, here, there):
         self.there = there
         self.lock = threading.Lock()
-        self.swallows = self.refuses = False
+        self.swallows = self.refuses = self.changes = False
+        self.heard = {}  # what came from each socket, the listener's side first
         self.ends = False
         self.selector = selectors.DefaultSelector()
         self.listener = socket.create_server(here)
@@ -126,6 +156,11 @@ class Proxy:
         """From now on nothing gets through, and nobody is told."""
         with self.lock:
             self.swallows = True
+
+    def change(self):
+        """The next bytes that pass are changed in one place; waits until some have."""
+        self.changes = True
+        wait_until(lambda: not self.changes, "something to change")
 
     def close(self):
         self.ends = True
@@ -157,6 +192,10 @@ class Proxy:
     def _relay(self, end):
         try:
             data = end.recv(65536)
+            self.heard[end] = self.heard.get(end, b"") + data
+            if data and self.changes:
+                data = data[:-1] + bytes([data[-1] ^ 1])
+                self.changes = False
             if data and not self.swallows:
                 self.other[end].sendall(data)
         except OSError:

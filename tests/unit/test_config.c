@@ -4,6 +4,7 @@
  * words. Each test runs in a directory of its own, where its file is c.json.
  */
 #include "base/clock.h"
+#include "base/keyfile.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -32,6 +33,7 @@ static void enter_folder(void)
 static void leave_folder(void)
 {
     unlink("c.json");
+    unlink("new.key");
     unlink("sub/c.json");
     rmdir("sub");
     cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
@@ -328,7 +330,8 @@ Test(config, paths_are_relative_to_what_names_them)
     char want[128], args[256];
     cr_assert(mkdir("sub", 0700) == 0);
     write_file("sub/c.json", "{\"checkpoint\": {\"dir\": \"ckpt\"}, \"state_dir\": \"/abs\","
-                             " \"report\": \"{node_rank}.json\"}");
+                             " \"report\": \"{node_rank}.json\","
+                             " \"cluster\": {\"key_file\": \"job.key\"}}");
     snprintf(args, sizeof args, "-c %s/sub/c.json x", folder);
     const char *const ways[] = {"-c sub/c.json --run-dir run x", args};
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
@@ -337,6 +340,8 @@ Test(config, paths_are_relative_to_what_names_them)
         cr_expect_str_eq(l.config.checkpoint.dir, want);
         snprintf(want, sizeof want, "%s/sub/{node_rank}.json", folder);
         cr_expect_str_eq(l.config.report, want);
+        snprintf(want, sizeof want, "%s/sub/job.key", folder);
+        cr_expect_str_eq(l.config.cluster.key_file, want);
         snprintf(want, sizeof want, "%s/run", folder);
         cr_expect_str_eq(l.config.run_dir, want);
         cr_expect_str_eq(l.config.state_dir, "/abs");
@@ -504,6 +509,36 @@ static const struct json *within(const struct json *root, const char *key)
         root = json_find(json_find(root, part), "properties");
     }
     return json_find(root, key);
+}
+
+/* What keeps strangers out, or that the user lets them in. */
+Test(config, addresses_that_others_can_reach)
+{
+    static const char *const ways[] = {"--cluster-key-file k", "--cluster-insecure",
+                                       "--cluster-key-file k --cluster-insecure"};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        struct load l;
+        char args[256];
+        snprintf(args, sizeof args, "--cluster-nodes n0,10.0.0.1 --cluster-bind 0.0.0.0 %s x",
+                 ways[i]);
+        load_ok(&l, args, "");
+        unload(&l);
+    }
+}
+
+Test(config, a_key_is_made_and_nothing_else)
+{
+    struct load l;
+    load(&l, "--make-key new.key --grace", "PCHRUN_GRACE=never");
+    cr_assert_eq(l.result, CONFIG_SHOWN);
+    cr_expect(strstr(l.out, "--cluster-key-file new.key"), "%s", l.out);
+    struct key key;
+    cr_expect(keyfile_read("new.key", &key, &l.err), "%s", l.err.text);
+    unload(&l);
+    load(&l, "--make-key new.key", "");
+    cr_expect_eq(l.result, CONFIG_BAD);
+    cr_expect(strstr(l.err.text, "new.key is there already"), "%s", l.err.text);
+    unload(&l);
 }
 
 Test(config, schema_knows_every_option)

@@ -355,6 +355,12 @@ Test(config_bad, environments)
         expect_bad("x", variables[i].in, variables[i].want);
 }
 
+/* One address that others can reach, and nothing that keeps them out. */
+#define NO_KEY                                                                                 \
+    ", and the nodes have no key. Make one, copy it to every node, and name it there: pchrun " \
+    "--make-key run.key; pchrun --cluster-key-file run.key ...; or, on a network that you "    \
+    "trust, add --cluster-insecure"
+
 static const struct bad clusters[] = {
     {"--node-rank 1 x", "cluster.node_rank is 1 (flag --node-rank), but the job has 1 node "
                         "(default); ranks count from 0"},
@@ -379,25 +385,20 @@ static const struct bad clusters[] = {
     {"--cluster-nodes n0,N0:7 --cluster-port 7 --cluster-insecure x",
      "cluster.nodes (flag --cluster-nodes): nodes 0 and 1 are the same, n0 port 7"},
     {"--cluster-nodes n0,n1 x",
-     "cluster.nodes (flag --cluster-nodes): node 0: n0 is not a loopback address, and the nodes "
-     "have no key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+     "cluster.nodes (flag --cluster-nodes): node 0: n0 is not a loopback address" NO_KEY},
     {"--cluster-nodes 127.0.0.1,10.0.0.1 x",
-     "cluster.nodes (flag --cluster-nodes): node 1: 10.0.0.1 is not a loopback address, and the "
-     "nodes have no key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+     "cluster.nodes (flag --cluster-nodes): node 1: 10.0.0.1 is not a loopback address" NO_KEY},
     {"--cluster-nodes 127.0.0.1,127.0.0.2 --cluster-bind 0.0.0.0 x",
-     "cluster.bind (flag --cluster-bind): 0.0.0.0 is not a loopback address, and the nodes have no "
-     "key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+     "cluster.bind (flag --cluster-bind): 0.0.0.0 is not a loopback address" NO_KEY},
     {"--cluster-chief n0 --nnodes 2 --node-rank 0 x",
-     "cluster.chief (flag --cluster-chief): n0 is not a loopback address, and the nodes have no "
-     "key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+     "cluster.chief (flag --cluster-chief): n0 is not a loopback address" NO_KEY},
     {"--cluster-nodes 127.0.0.1:0,127.0.0.2 x",
      "cluster.nodes (flag --cluster-nodes): node 0: the port of '127.0.0.1:0' is not a number from "
      "1 to 65535"},
     {"--cluster-nodes [::1]7 x", "cluster.nodes (flag --cluster-nodes): node 0: '[::1]7' is not an "
                                  "address; write host, host:port or [IPv6 address]:port"},
     {"--cluster-nodes a_b:7,-x x",
-     "cluster.nodes (flag --cluster-nodes): node 0: a_b is not a loopback address, and the nodes "
-     "have no key; set cluster.key_file, or, on a network that you trust, cluster.insecure"},
+     "cluster.nodes (flag --cluster-nodes): node 0: a_b is not a loopback address" NO_KEY},
     {"--cluster-nodes [::1 x", "cluster.nodes (flag --cluster-nodes): node 0: '[::1' is not an "
                                "address; write host, host:port or [IPv6 address]:port"},
     {"--cluster-nodes a:b:c x", "cluster.nodes (flag --cluster-nodes): node 0: 'a:b:c' is not an "
@@ -417,9 +418,6 @@ static const struct bad clusters[] = {
     {"--cluster-nodes 127.0.0.1:29500,127.0.0.2 x",
      "cluster.nodes (flag --cluster-nodes): node 0: port 29500 is used by torch.distributed; take "
      "another one, such as 14242"},
-    {"--cluster-key-file k x",
-     "cluster.key_file (flag --cluster-key-file): this version cannot use a key yet; leave it out "
-     "and use loopback addresses, or set cluster.insecure on a network that you trust"},
     {"--cluster-heartbeat-interval 8s x",
      "cluster.heartbeat_timeout is 15s (default), less than twice cluster.heartbeat_interval, "
      "which is 8s (flag --cluster-heartbeat-interval)"},

@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that share a key: what they do is what nodes without one do; who has not the key does
+nothing at all; and what is loaded, kept and shown of it."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+from harness import read_proc, wait_until
+from nodes import Nodes, Proxy, committed, free_port, saved_steps, start_training
+
+OWN_ERROR, PREEMPTED = 125, 42
+ONE_KEY = "all nodes need the same cluster.key_file"
+LIBRARIES = ("libssl.so.3", "libcrypto.so.3")
+
+# A certificate for "n0" and its key, which keep no secret.
+CERTIFICATE = """\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQglmLHIOMurJlvK/Jg
+NOtpLm1oh4jCuRdDGM14YMkGx7qhRANCAAQa+6j7zMF0ntz9zwpvQl+goJQD8gG4
+kisaDsOfUWBkOsrwBFq+ClOUes8OyvoOmk5LhChjGvzdHVa/ner1KCnr
+-----END PRIVATE KEY-----
+-----BEGIN CERTIFICATE-----
+MIIBcTCCARegAwIBAgIUS8UySOYcDbJDhqWc416llMwchqcwCgYIKoZIzj0EAwIw
+DTELMAkGA1UEAwwCbjAwIBcNMjYxMTIxMTM1MjA3WhgPMjEyNjEwMjgxMzUyMDda
+MA0xCzAJBgNVBAMMAm4wMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEGvuo+8zB
+dJ7c/c8Kb0JfoKCUA/IBuJIrGg7Dn1FgZDrK8ARavgpTlHrPDsr6DppOS4QoYxr8
+3R1Wv53q9Sgp66NTMFEwHQYDVR0OBBYEFCp7rhHdPSjcqz8te+6OHBNlFnoyMB8G
+A1UdIwQYMBaAFCp7rhHdPSjcqz8te+6OHBNlFnoyMA8GA1UdEwEB/wQFMAMBAf8w
+CgYIKoZIzj0EAwIDSAAwRQIhAOLS5F4ybufT9NHIuVXaXq7ePr6C/wiyY8uVEq1C
+Vs0rAiADsM02AELPTz3ILvQ/WmR0xbv38SjQSk/xSCBlzXRo7w==
+-----END CERTIFICATE-----
+"""
+
+
+def make_key(world, name):
+    path = world.root / name
+    assert world.launch("--make-key", path).finish() == 0
+    return path
+
+
+@pytest.fixture
+def key(world):
+    return make_key(world, "job.key")
+
+
+@pytest.fixture
+def nodes(world, key):
+    return lambda count, *options, key_file=key, **more: Nodes(
+        world, count, [*options, *(["--cluster-key-file", key_file] if key_file else [])], **more)
+
+
+@pytest.fixture
+def far(nodes):
+    """Two nodes with a proxy between them."""
+    port = free_port()
+    two = nodes(2, "--cluster-bind", f"127.0.0.1:{port}")
+    proxy = Proxy(("127.0.0.1", two.port), ("127.0.0.1", port))
+    yield two, proxy
+    proxy.close()
+
+
+def libraries_of(pid):
+    maps = read_proc(pid, "maps").decode()
+    return {name for name in LIBRARIES if name in maps}
+
+
+def fds_of(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+# --- with the key --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_job_is_preempted(world, nodes, count):
+    """What all of this is for."""
+    job = nodes(count)
+    first = start_training(world, job)
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+    last = committed(job, 2)
+    assert first < last and saved_steps(job) == {first: 2 * count, last: 2 * count}
+    assert job.agreed()["outcome"] == "preempted"
+
+
+def test_the_key_stays_where_it_is(world, nodes, key):
+    """Neither the command nor what pchrun shows, writes or logs has it; only its path."""
+    two = nodes(2, "--log-level", "debug")
+    two.start_all("hold", world.hold("end"))
+    digits = key.read_text().strip().split(":")[1]
+    needles = [digits.encode(), bytes.fromhex(digits)]
+    for rank in (0, 1):
+        command = two.pid(rank)
+        assert libraries_of(two.jobs[rank].pid) == set(LIBRARIES)
+        assert not libraries_of(command)
+        held = {os.readlink(f"/proc/{pid}/fd/{fd}") for pid in (command, two.jobs[rank].pid)
+                for fd in os.listdir(f"/proc/{pid}/fd")}
+        assert str(key) not in held
+        for name in ("environ", "cmdline"):
+            assert not any(needle in read_proc(command, name) for needle in needles)
+    world.go_on("end")
+    assert two.finish() == 0
+    shown = subprocess.run([world.pchrun, "--cluster-key-file", key, "--print-config"],
+                           env=world.env, capture_output=True, check=True, cwd=world.cwd).stdout
+    assert str(key).encode() in shown
+    written = [path.read_bytes() for path in world.root.rglob("*")
+               if path.is_file() and path != key]
+    assert not any(needle in text for needle in needles for text in [shown, *written])
+
+
+def readable_memory(pid):
+    """All that a debugger could read of it."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in read_proc(pid, "maps").decode().splitlines():
+            start, end = (int(x, 16) for x in line.split()[0].split("-"))
+            if " rw" in line and end - start < 1 << 26:
+                try:
+                    memory.seek(start)
+                    yield memory.read(end - start)
+                except OSError:
+                    pass
+
+
+def test_the_key_is_forgotten(world, nodes, key):
+    """What a job needs is derived from it; who reads the memory of one job cannot join others."""
+    two = nodes(2)
+    two.start_all("hold", world.hold("end"))
+    digits = key.read_text().strip().split(":")[1]
+    if not world.has_sanitizer():  # which keeps what is freed
+        for rank in (0, 1):
+            for piece in readable_memory(two.jobs[rank].pid):
+                assert digits.encode() not in piece and bytes.fromhex(digits) not in piece
+    world.go_on("end")
+    assert two.finish() == 0
+
+
+def test_nothing_is_loaded_without_need(world, nodes):
+    """Start-up time and memory of those who have no key, or no peers."""
+    two = nodes(2, key_file=None)
+    two.start_all("hold", world.hold("end"))
+    alone = world.act("say", "alone", "hold", world.hold("end"),
+                      options=["--cluster-key-file", world.root / "job.key"])
+    world.events.wait("alone")
+    assert not any(libraries_of(job.pid) for job in (alone, *two.jobs.values()))
+    world.go_on("end")
+    assert two.finish() == 0 and alone.finish() == 0
+    linked = subprocess.run(["ldd", world.pchrun], capture_output=True, text=True).stdout
+    assert "libevent" in linked and "libssl" not in linked and "libcrypto" not in linked
+
+
+# --- without the key -----------------------------------------------------------------------------
+
+def refused(world, two, stranger, theirs, ours):
+    """A stranger that gets nowhere, while the node that belongs there still comes."""
+    assert stranger.finish() == OWN_ERROR
+    assert theirs in stranger.err
+    two.say(0, ours)
+    line = next(line for line in two.jobs[0].err_lines if ours in line)
+    assert re.search(r"closed a connection: 127\.0\.0\.1:\d+: ", line)
+    two.start(1)
+    assert two.finish() == 0
+    assert not world.events.all("stranger")
+
+
+STRANGER = ["--cluster-join-timeout", "1500ms"]
+
+
+def test_another_key(world, nodes):
+    two = nodes(2)
+    two.start(0)
+    stranger = nodes(2, "--cluster-join-timeout", "3s", key_file=make_key(world, "other.key"),
+                     port=two.port).launch(1, world.actor, "say", "stranger")
+    theirs = f"node 0 has another key; {ONE_KEY}"
+    refused(world, two, stranger, theirs, f"it has another key; {ONE_KEY}")
+    # It says so once before it gives up, for who waits for a job to start.
+    assert len(re.findall(f"waiting for node 0: .*{theirs}", stranger.err)) == 1
+
+
+def test_the_key_is_that_of_one_job(world, nodes):
+    """The same file for two jobs, and a port that changed hands: nothing gets through."""
+    two = nodes(2)
+    two.start(0)
+    stranger = nodes(2, *STRANGER, "--job", "run8", port=two.port).launch(
+        1, world.actor, "say", "stranger")
+    refused(world, two, stranger, 'node 0 does not know job "run8"',
+            'it belongs to job "run8", this is job "pchrun"')
+
+
+def test_a_node_without_a_key(world, nodes):
+    two = nodes(2)
+    two.start(0)
+    stranger = nodes(2, key_file=None, port=two.port).launch(1, world.actor, "say", "stranger")
+    refused(world, two, stranger, f"node 0 has a key, this node has no key; {ONE_KEY}",
+            f"it has no key, this node has a key; {ONE_KEY}")
+
+
+def test_a_chief_without_a_key(world, nodes):
+    two = nodes(2, key_file=None)
+    two.start(0)
+    stranger = nodes(2, *STRANGER, port=two.port).launch(1, world.actor, "say", "stranger")
+    refused(world, two, stranger, f"node 0 has no key, this node has a key; {ONE_KEY}",
+            f"it has a key, this node has no key; {ONE_KEY}")
+
+
+def talk_to(port, data):
+    """Sends something and reads until the other side closes."""
+    with socket.create_connection(("127.0.0.1", port), 15) as s:
+        answer = b""
+        try:
+            s.sendall(data)
+            while more := s.recv(65536):
+                answer += more
+        except ConnectionError:
+            pass
+        return answer
+
+
+GARBAGE = {
+    "text": b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n", "zeros": bytes(100000), "ones": b"\xff" * 100000,
+    "half a hello": bytes.fromhex("16030100510100004d0303") + b"x" * 70,
+    "empty records": bytes.fromhex("1703030000") * 10000,
+    "an alert": bytes.fromhex("15030300020228"),
+    "a long record": bytes.fromhex("160303ffff") + b"x" * 65535,
+    "a frame": b"CP", "half a frame": b"CP\1\1\xff\xff\xff\xff",
+}
+
+
+def test_garbage_on_the_port(world, nodes):
+    """A port scan, a health check, a fuzzer: closed, said, and nothing else happens."""
+    two = nodes(2)
+    two.start_all("hold", world.hold("end"))
+    silent = socket.create_connection(("127.0.0.1", two.port))
+    for name, data in GARBAGE.items():
+        answer = talk_to(two.port, data)
+        assert len(answer) < 1000, name
+    two.say(0, "closed a connection")
+    world.go_on("end")
+    assert two.finish() == 0
+    silent.close()
+
+
+def browser_hello():
+    """A ClientHello of TLS 1.3 as browsers send it, without our key."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="n0")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def test_no_descriptor_is_lost(world, nodes):
+    """A scanner that comes again and again for a month."""
+    two = nodes(2)
+    two.start_all("hold", world.hold("end"))
+    hello = browser_hello()
+    talk_to(two.port, hello)
+    before = wait_until(lambda: fds_of(two.jobs[0].pid), "descriptors")
+    for i in range(200):
+        assert talk_to(two.port, [hello, *GARBAGE.values()][i % 4])[:1] != b"\x16"
+    wait_until(lambda: fds_of(two.jobs[0].pid) <= before, "the last to be closed")
+    world.go_on("end")
+    assert two.finish() == 0
+
+
+def test_a_client_with_no_key_but_all_else(world, nodes):
+    """OpenSSL falls back to certificates; there is none to fall back to."""
+    two = nodes(2)
+    two.start_all("hold", world.hold("end"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context.minimum_version = context.maximum_version = version
+        with socket.create_connection(("127.0.0.1", two.port), 15) as s:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                context.wrap_socket(s).recv(1)
+    two.say(0, "the TLS handshake failed: ")
+    world.go_on("end")
+    assert two.finish() == 0
+
+
+def test_a_server_with_a_certificate(world, nodes):
+    """Somebody else's server on node 0's port: whatever it can prove, it has not our key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(world.file("certificate", CERTIFICATE))
+    two = nodes(2, *STRANGER)
+    with socket.create_server(("127.0.0.1", two.port)) as listener:
+        listener.settimeout(15)
+        two.start(1, "say", "stranger")
+        s, _ = listener.accept()
+        with s, pytest.raises((ssl.SSLError, ConnectionError)):
+            context.wrap_socket(s, server_side=True).recv(1)
+    assert two.finish() == OWN_ERROR
+    assert not world.events.all("stranger")
+
+
+# --- on the way ----------------------------------------------------------------------------------
+
+def test_what_is_changed_on_the_way(world, far):
+    """One bit, again and again: the connection ends and is made again, and the job goes on."""
+    two, proxy = far
+    first = start_training(world, two)
+    for count in range(1, 6):
+        proxy.change()
+        two.say(1, "back as node 1 of 2", count=count)
+    two.jobs[1].send(signal.SIGTERM)
+    assert two.finish() == PREEMPTED
+    last = committed(two, 2)
+    assert saved_steps(two) == {first: 4, last: 4}
+    assert "what came does not fit the key" in two.jobs[0].err + two.jobs[1].err
+
+
+def test_a_cut_connection_is_made_again(world, far):
+    """Wherever in a record it was cut."""
+    two, proxy = far
+    first = start_training(world, two)
+    for count in range(1, 6):
+        proxy.cut()
+        two.say(1, "back as node 1 of 2", count=count)
+    two.jobs[0].send(signal.SIGTERM)
+    assert two.finish() == PREEMPTED
+    last = committed(two, 2)
+    assert saved_steps(two) == {first: 4, last: 4}
+
+
+def test_what_was_recorded(world, far):
+    """Said again to the chief it is nothing, and the words of the job are not in it."""
+    two, proxy = far
+    two.start_all("hold", world.hold("end"))
+    member, chief = list(proxy.heard.values())[:2]
+    for word in (b"cluster.heartbeat_interval", socket.gethostname().encode()[:63] + b"\0"):
+        assert word not in member + chief
+    port = int(re.search(r"127\.0\.0\.1, port (\d+)", two.jobs[0].err)[1])
+    for data in (member, chief, member[:-1], member[:700]):
+        talk_to(port, data + bytes(1000))
+    assert "twice" not in two.jobs[0].err and "joined" in two.jobs[0].err
+    assert two.jobs[0].err.count("node 1 (") == 1
+    world.go_on("end")
+    assert two.finish() == 0
+
+
+def test_a_mirror_in_place_of_node_0(world, nodes):
+    """Who sends everything back can prove nothing with it."""
+    two = nodes(2, *STRANGER)
+    with socket.create_server(("127.0.0.1", two.port)) as listener:
+        listener.settimeout(15)
+        two.start(1, "say", "stranger")
+        for _ in range(3):
+            s, _ = listener.accept()
+            with s:
+                try:
+                    while data := s.recv(65536):
+                        s.sendall(data)
+                except ConnectionError:
+                    pass
+    assert two.finish() == OWN_ERROR
+    assert not world.events.all("stranger")
+
+
+# --- the file, and the library -------------------------------------------------------------------
+
+def start_with(world, path, env=None):
+    """The one line that a start with this key file ends with."""
+    job = world.launch("--cluster-nodes", f"127.0.0.1:{free_port()},127.0.0.2", "--node-rank", 0,
+                       "--cluster-key-file", path, "--", "true", env=env)
+    assert job.finish() == OWN_ERROR
+    line, = job.err_lines
+    return line
+
+
+def test_a_key_is_made_once(world):
+    path = world.root / "new.key"
+    made = world.launch("--make-key", path, preexec_fn=lambda: os.umask(0) and None)
+    assert made.finish() == 0 and made.err == ""
+    assert path.stat().st_mode & 0o7777 == 0o600
+    text = path.read_text()
+    assert re.fullmatch(r"pchrun-key-1:[0-9a-f]{64}\n", text)
+    assert f"--cluster-key-file {path}" in made.out and text[13:40] not in made.out
+    again = world.launch("--make-key", path)
+    assert again.finish() == OWN_ERROR
+    assert "is there already" in again.err and path.read_text() == text
+
+
+@pytest.mark.parametrize("text,mode,words", [
+    (None, 0, ["there is no key file", "pchrun --make-key"]),
+    ("", 0o600, ["is empty", "pchrun --make-key"]),
+    ("secret\n", 0o600, ["does not hold a key", "pchrun --make-key"]),
+    ("pchrun-key-1:" + "0" * 64 + "\n", 0o644, ["open to others (mode 0644)", "chmod g-w,o= "]),
+], ids=["none", "empty", "garbage", "open"])
+def test_a_key_file_that_cannot_be_used(world, text, mode, words):
+    path = world.root / "bad.key"
+    if text is not None:
+        world.file("bad.key", text, mode)
+    line = start_with(world, path)
+    for word in [str(path), *words]:
+        assert word in line
+
+
+def test_openssl_is_not_there(world, key):
+    """A container without it; and another library under its name."""
+    folder = world.root / "lib"
+    folder.mkdir()
+    (folder / LIBRARIES[0]).write_bytes(b"")
+    line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})
+    for word in ("needs OpenSSL 3", "file too short", "libssl3", "unset LD_LIBRARY_PATH"):
+        assert word in line
+    linked = subprocess.run(["ldd", world.pchrun], capture_output=True, text=True).stdout
+    shutil.copy(re.search(r"libevent\S* => (\S+)", linked)[1], folder / LIBRARIES[0])
+    line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})
+    assert "needs OpenSSL 3" in line and "undefined symbol" in line
+
+
+def test_which_openssl_was_loaded(world, nodes):
+    """Conda's comes first in LD_LIBRARY_PATH; whoever wonders can see it."""
+    folder = world.root / "lib"
+    folder.mkdir()
+    two = nodes(2, "-v")
+    two.start_all("hold", world.hold("end"))
+    for name in LIBRARIES:
+        place = re.search(rf"(/\S+/{name})", read_proc(two.jobs[0].pid, "maps").decode())[1]
+        shutil.copy(place, folder / name)
+        two.say(0, f"{place.rpartition('/')[2]}")
+    world.go_on("end")
+    assert two.finish() == 0
+    other = nodes(2, "-v")
+    for rank in (0, 1):
+        other.jobs[rank] = world.launch("--cluster-nodes", other.entries, "--node-rank", rank,
+                                        *other.options, "--", "true",
+                                        env={"LD_LIBRARY_PATH": str(folder)})
+    assert other.finish() == 0
+    assert re.search(rf"tls: OpenSSL 3\.\S+ .*, in {folder}/libssl.so.3 and {folder}/libcrypto.so.3",
+                     other.jobs[0].err)
+
+
+def test_openssl_cnf_is_not_asked(world, nodes):
+    """It may demand other protocols, or load what is not there."""
+    config = world.file("openssl.cnf", "openssl_conf = x\n[x]\nssl_conf = y\n[y]\nsystem_default = z\n"
+                                       "[z]\nMaxProtocol = TLSv1.2\nCiphersuites = none\n")
+    two = nodes(2)
+    for rank in (0, 1):
+        two.jobs[rank] = world.launch("--cluster-nodes", two.entries, "--node-rank", rank,
+                                      *two.options, "--", "true", env={"OPENSSL_CONF": str(config)})
+    assert two.finish() == 0
+
+
+def test_no_core_dump_shows_the_secret(world, nodes):
+    """The page that holds it is marked so, and is not copied into our children."""
+    two = nodes(2)
+    two.start_all("hold", world.hold("end"))
+    flags = [line.split()[1:] for line in read_proc(two.jobs[0].pid, "smaps").decode().splitlines()
+             if line.startswith("VmFlags:")]
+    assert sum("dd" in each and "wf" in each for each in flags) == 1
+    world.go_on("end")
+    assert two.finish() == 0
