@@ -23,6 +23,8 @@
 
 #define NO_MEMORY "no memory for the connection"
 
+#define STRANGER_PAUSE_MAX_NS (16 * NS_PER_S)
+
 enum { BUCKETS = 256 };
 
 struct peers {
@@ -36,7 +38,8 @@ struct peers {
     int conns, strangers;
     bool is_finishing;
     bool is_chief_lost;       /* there was no memory for the dial: to be told by on_later() */
-    int64_t stranger_said_at; /* when the log last spoke of one */
+    int64_t stranger_said_at; /* when the log last spoke of one; 0: never */
+    int64_t stranger_pause;   /* and for how long it does not again */
     unsigned strangers_unsaid;
 };
 
@@ -140,14 +143,18 @@ static void on_dialled(void *arg, int fd, const union netaddr *peer, const struc
 
 /* ---- what the owner is told ---- */
 
-/* One line a second at most: a port scan must not fill the log. */
+/* One line a second at most, and fewer while it goes on: neither a port scan nor a node with
+ * another key, which tries for minutes, must fill the log. */
 static void log_stranger(struct peers *peers, const char *why)
 {
-    int64_t now = clock_now_ns();
-    if (peers->stranger_said_at != 0 && now - peers->stranger_said_at < NS_PER_S) {
+    int64_t now = clock_now_ns(), since = now - peers->stranger_said_at;
+    if (peers->stranger_said_at != 0 && since < peers->stranger_pause) {
         peers->strangers_unsaid++;
         return;
     }
+    bool goes_on = peers->stranger_said_at != 0 && since < 2 * peers->stranger_pause;
+    peers->stranger_pause =
+        goes_on ? clock_min(2 * peers->stranger_pause, STRANGER_PAUSE_MAX_NS) : NS_PER_S;
     peers->stranger_said_at = now;
     if (peers->strangers_unsaid > 0)
         log_info("peers", "closed %u other connections that did not say HELLO",
