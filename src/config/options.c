@@ -215,7 +215,9 @@ const struct option options[] = {
             ".Nm pchrun Fl -make-key\nwrites it.\nConnections between nodes are then encrypted, "
             "and only those who have the key can make one.\nIt belongs to this user or root, and "
             "others can neither read nor replace it; the group may read it, and symbolic links are "
-            "followed.\nIt needs OpenSSL 3, which is not loaded otherwise.",
+            "followed.\nIt needs OpenSSL 3, which is not loaded otherwise; its configuration file "
+            "is "
+            "not read.",
     },
     {
         .key = "cluster.insecure",

@@ -125,6 +125,18 @@ static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, 
     return 1;
 }
 
+/* What a stranger asked for, to be shown: text, or nothing. */
+static void keep_asked(struct tls_session *session, const unsigned char *id, size_t len)
+{
+    if (len >= sizeof session->asked)
+        return;
+    for (size_t i = 0; i < len; i++)
+        if (id[i] < ' ' || id[i] > '~')
+            return;
+    memcpy(session->asked, id, len);
+    session->asked[len] = '\0';
+}
+
 /* The chief's. */
 static int on_find_psk(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION **ret)
 {
@@ -134,8 +146,7 @@ static int on_find_psk(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSIO
     if (len == strlen(wanted) && memcmp(id, wanted, len) == 0)
         *ret = new_psk(session);
     else
-        snprintf(session->asked, sizeof session->asked, "%.*s", (int)(len < INT_MAX ? len : 0),
-                 (const char *)id);
+        keep_asked(session, id, len);
     return 1;
 }
 

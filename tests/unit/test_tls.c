@@ -228,6 +228,24 @@ Test(tls, end_without_a_word)
     end(&w);
 }
 
+/* A chief that refuses has closed before the member's next word: the refusal counts, not that. */
+Test(tls, what_was_said_is_read_though_sending_fails)
+{
+    struct world w;
+    begin(&w, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
+    say_hello(&w);
+    event_del(w.ends[MEMBER].conn->readable);
+    send_orders(&w, 3);
+    shutdown(w.ends[CHIEF].conn->stream.fd, SHUT_RDWR);
+    struct peermsg msg = {.type = PEERMSG_STATUS, .stamp = {.attempt = 1}};
+    conn_send(w.ends[MEMBER].conn, &msg);
+    cr_assert(strstr(w.ends[MEMBER].conn->why, "cannot write"), "%s", w.ends[MEMBER].conn->why);
+    event_add(w.ends[MEMBER].conn->readable, NULL);
+    run_until(&w, w.ends[MEMBER].broken);
+    cr_assert_eq(w.ends[MEMBER].messages, 3);
+    end(&w);
+}
+
 /* Whoever reads the log of either node knows what to do. */
 Test(tls, who_does_not_belong_here)
 {
