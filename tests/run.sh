@@ -17,7 +17,7 @@ export LC_ALL=C.UTF-8
 packages=(
     gcc libc6-dev meson ninja-build pkg-config                             # to build
     libevent-dev libjansson-dev libssl-dev
-    libcriterion-dev python3 python3-pytest strace util-linux              # unit, behave, house
+    libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
     clang-14 libclang-rt-14-dev clang-format mandoc spin                   # fuzz, house, model
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does

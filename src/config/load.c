@@ -60,8 +60,8 @@ static bool make_key(const char *path, FILE *out, struct err *err)
         return false;
     fprintf(out,
             "Wrote a new key to %s; only you can read it.\n"
-            "Copy it to every node of the job:      scp -p %s HOST:%s\n"
-            "and start pchrun with it on every one: pchrun --cluster-key-file %s ...\n",
+            "Copy it to the nodes that do not see it: scp -p %s HOST:%s\n"
+            "and start pchrun with it on every node:  pchrun --cluster-key-file %s ...\n",
             path, path, path, path);
     return true;
 }

@@ -48,28 +48,23 @@ struct tls_session {
 /* ---- the secret ---- */
 
 /* HKDF-Expand (RFC 5869) for one block: the key is random and needs no Extract. */
-static bool derive(const struct tlslib *lib, const struct key *key, const char *job,
-                   uint8_t ret[TLS_SECRET_BYTES])
-{
-    uint8_t info[256];
-    unsigned size = 0;
-    int n = snprintf((char *)info, sizeof info - 1, "%s%s", SECRET_CONTEXT, job);
-    if (n < 0 || (size_t)n >= sizeof info - 1)
-        return false;
-    info[n++] = 1;
-    return lib->HMAC(lib->EVP_sha256(), key->bytes, (int)sizeof key->bytes, info, (size_t)n, ret,
-                     &size) &&
-           size == TLS_SECRET_BYTES;
-}
-
 bool tls_secret(const struct key *key, const char *job, uint8_t ret[TLS_SECRET_BYTES],
                 struct err *err)
 {
     const struct tlslib *lib = tlslib_load(err);
+    uint8_t info[IDENTITY_MAX];
+    unsigned size = 0;
     if (!lib)
         return false;
-    return derive(lib, key, job, ret) ||
-           err_set(err, ERR_SYSTEM, 0, "OpenSSL cannot derive a secret from the key");
+    int n = snprintf((char *)info, sizeof info - 1, "%s%s", SECRET_CONTEXT, job);
+    if (n < 0 || (size_t)n >= sizeof info - 1)
+        return err_set(err, ERR_USAGE, 0, "the job's name is too long for a key");
+    info[n++] = 1;
+    if (lib->HMAC(lib->EVP_sha256(), key->bytes, (int)sizeof key->bytes, info, (size_t)n, ret,
+                  &size) &&
+        size == TLS_SECRET_BYTES)
+        return true;
+    return err_set(err, ERR_SYSTEM, 0, "OpenSSL cannot derive a secret from the key");
 }
 
 static void free_secret(uint8_t *secret)
@@ -256,7 +251,9 @@ static ssize_t result_of(struct tls_session *session, int n, struct err *err)
     else if (!session->is_ready)
         explain_handshake(session, ERR_GET_REASON(error), reason, err);
     else
-        err_set(err, ERR_PEER, 0, "what came does not fit the key (damaged?): %.60s", reason);
+        err_set(err, ERR_PEER, 0, "%s was damaged on the way: %.60s",
+                ERR_GET_REASON(error) > SSL_AD_REASON_OFFSET ? "what was sent" : "what came",
+                reason);
     return STREAM_FAILED;
 }
 
@@ -434,9 +431,10 @@ static bool set_up(struct tls *tls, const struct key *key, const char *job, stru
     tls->secret = new_secret();
     if (!tls->secret)
         return err_set(err, ERR_SYSTEM, errno, "cannot keep the key");
+    if (!tls_secret(key, job, tls->secret, err))
+        return false;
     tls->context = tls->lib->SSL_CTX_new(tls->lib->TLS_method());
-    if (derive(tls->lib, key, job, tls->secret) && tls->context && set_up_context(tls) &&
-        set_up_transport(tls))
+    if (tls->context && set_up_context(tls) && set_up_transport(tls))
         return true;
     unsigned long error = tls->lib->ERR_peek_error();
     const char *reason = error ? tls->lib->ERR_reason_error_string(error) : NULL;

@@ -2,6 +2,7 @@
 """Nodes that share a key: what they do is what nodes without one do; who has not the key does
 nothing at all; and what is loaded, kept and shown of it."""
 
+import hmac
 import os
 import re
 import shutil
@@ -152,6 +153,34 @@ def test_nothing_is_loaded_without_need(world, nodes):
     assert two.finish() == 0 and alone.finish() == 0
     linked = subprocess.run(["ldd", world.pchrun], capture_output=True, text=True).stdout
     assert "libevent" in linked and "libssl" not in linked and "libcrypto" not in linked
+
+
+def stock_client(port, key, *options, said=b""):
+    """What OpenSSL's own client reports, with the secret as pchrun-protocol(7) derives it."""
+    secret = hmac.digest(bytes.fromhex(key.read_text().strip().split(":")[1]),
+                         b"pchrun/1 tls13 sha256 member to chief pchrun\x01", "sha256").hex()
+    return subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-psk", secret, "-psk_identity",
+         "pchrun/1 pchrun", *options], input=said, capture_output=True, timeout=15).stdout.decode()
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="needs the openssl program")
+def test_the_protocol_is_what_the_manual_says(world, nodes, key):
+    """Another program gets through the handshake, by the one way that there is, and no further."""
+    two = nodes(2)
+    two.start_all("hold", world.hold("end"))
+    suite = ["-ciphersuites", "TLS_AES_128_GCM_SHA256"]
+    shown = stock_client(two.port, key, "-tls1_3", *suite, said=b"GET / HTTP/1.0\n")
+    assert "Reused, TLSv1.3, Cipher is TLS_AES_128_GCM_SHA256" in shown
+    assert "no peer certificate available" in shown and "New Session Ticket" not in shown
+    two.say(0, "is not a pchrun: what it sent does not begin as a message does")
+    for options in (["-tls1_2"], ["-tls1_3", *suite, "-groups", "P-521"],
+                    ["-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384"],
+                    ["-tls1_3", *suite, "-psk_identity", "pchrun/1 other"],
+                    ["-tls1_3", *suite, "-psk", "00" * 32]):
+        assert "Cipher is (NONE)" in stock_client(two.port, key, *options), options
+    world.go_on("end")
+    assert two.finish() == 0
 
 
 # --- without the key -----------------------------------------------------------------------------
@@ -315,7 +344,7 @@ def test_what_is_changed_on_the_way(world, far):
     assert two.finish() == PREEMPTED
     last = committed(two, 2)
     assert saved_steps(two) == {first: 4, last: 4}
-    assert "what came does not fit the key" in two.jobs[0].err + two.jobs[1].err
+    assert "damaged on the way" in two.jobs[0].err + two.jobs[1].err
 
 
 def test_a_cut_connection_is_made_again(world, far):

@@ -461,7 +461,7 @@ Test(tls, data_is_whole_or_nothing)
     cr_assert_eq(say(&wire, "changed", heard, sizeof heard), 4);
     cr_assert_arr_eq(heard, "ytes", 4);
     cr_assert_eq(say(&wire, "more", heard, sizeof heard), STREAM_FAILED);
-    cr_assert(strstr(wire.err[CHIEF].text, "what came does not fit the key"), "%s",
+    cr_assert(strstr(wire.err[CHIEF].text, "what came was damaged on the way"), "%s",
               wire.err[CHIEF].text);
     wire_end(&wire);
     /* Half a record, and then the end. */
