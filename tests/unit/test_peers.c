@@ -472,8 +472,8 @@ Test(peers, what_is_wrong_with_a_message_is_said)
     frame_header(FRAME_PEER, PEERMSG_VERSION, 99, 0, frame);
     expect_down(frame, FRAME_HEADER_BYTES, "there is no such type");
     expect_down((const uint8_t *)"GET / HTTP/1.1\r\n", 16, "it began with \"GET / HTTP/1.1\"");
-    expect_down((const uint8_t *)"\x16\x03\x01", 3,
-                "it began with the bytes 16 03 01; a message begins with 43 50");
+    expect_down((const uint8_t *)"\x01\x02\x03", 3,
+                "it began with the bytes 01 02 03; a message begins with 43 50");
 }
 
 Test(peers, another_version_is_named)
