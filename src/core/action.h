@@ -55,7 +55,13 @@ struct action {
             int slot;
             const struct procmsg *msg;
         } proc;
-        uint64_t step;
+        struct {
+            uint64_t step;
+            /* with ACT_PREPARE: so many ranks have saved it here; and steps up to `over` will not
+             * be committed any more, but all above that were prepared may be */
+            int ranks;
+            uint64_t over;
+        };
         struct {
             int conn;
             const struct peermsg *msg;

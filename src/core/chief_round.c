@@ -227,13 +227,42 @@ static void close_own(struct chief *chief, uint64_t step)
     chief_note_all(chief);
 }
 
+/* Is there a node that a rank has left, and that has no own save to offer? What the others have
+ * saved will never be everybody's. */
+static bool lacks_own(const struct chief *chief)
+{
+    if (all_are(chief, FACT_LIVE) || all_are(chief, FACT_OWN))
+        return false;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (!peer_is(&chief->peers[i], FACT_LIVE) && !peer_is(&chief->peers[i], FACT_OWN))
+            return true;
+    return false;
+}
+
+static void close_lonely_own(struct chief *chief)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_OWN) && chief->peers[i].status.own_step > highest)
+            highest = chief->peers[i].status.own_step;
+    if (highest <= chief->order.own_closed)
+        return;
+    out_log(chief->out, LOG_WARN, "commit",
+            "step %llu is not committed: a rank has ended without having saved it", ull(highest));
+    close_own(chief, highest);
+}
+
 /* Each node tells the oldest that is not over. Where they differ, those that are further have not
  * made the lowest, and will not. */
 static void decide_own(struct chief *chief)
 {
     uint64_t lowest = 0, highest = 0;
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
-        !any_is(chief, FACT_ATTACHED) || !all_are(chief, FACT_OWN))
+        !any_is(chief, FACT_ATTACHED))
+        return;
+    if (lacks_own(chief))
+        close_lonely_own(chief);
+    if (!all_are(chief, FACT_OWN))
         return;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer_status *s = &chief->peers[i].status;
@@ -246,7 +275,8 @@ static void decide_own(struct chief *chief)
         write_commit(chief, COMMIT_OWN, lowest);
         return;
     }
-    out_log(chief->out, LOG_WARN, "commit", "step %llu was not saved by every rank: not committed",
+    out_log(chief->out, LOG_WARN, "commit",
+            "step %llu is not committed: not every rank has saved it, or it was too long ago",
             ull(lowest));
     close_own(chief, lowest);
 }

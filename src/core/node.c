@@ -157,7 +157,7 @@ void node_timers(struct node *node)
     node_climb(node);
     if (node->state == NODE_DONE)
         return;
-    round_release_own(&node->round, node->out->now - node->params->commit_wait_ns);
+    round_timers(&node->round, node->params->commit_wait_ns);
     if (node->settle_at && node->settle_at <= node->out->now) {
         node->settle_at = 0;
         node->is_dirty = true;
@@ -178,9 +178,7 @@ int64_t node_wake_at(const struct node *node)
     int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
     wake = clock_min(wake, node_leave_unjoined_at(node));
     wake = clock_min(wake, node_settles_at(node));
-    int64_t since = round_own_since(&node->round);
-    if (since != CLOCK_NEVER)
-        wake = clock_min(wake, since + node->params->commit_wait_ns);
+    wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));
     return clock_min(wake, leave_at(node));
 }
 

@@ -225,7 +225,7 @@ bool ranks_have_stepped(const struct ranks *ranks)
     return ranks->have_stepped;
 }
 
-static bool has_own(const struct member *m, uint64_t step)
+bool ranks_has_own(const struct member *m, uint64_t step)
 {
     for (int i = 0; i < m->nown; i++)
         if (m->own[i] == step)
@@ -233,21 +233,28 @@ static bool has_own(const struct member *m, uint64_t step)
     return false;
 }
 
-void ranks_add_own(struct member *m, uint64_t step)
+static void forget_own(struct member *m, int at)
 {
-    if (has_own(m, step))
+    m->nown--;
+    memmove(&m->own[at], &m->own[at + 1], (size_t)(m->nown - at) * sizeof m->own[0]);
+}
+
+void ranks_add_own(struct member *m, uint64_t step, uint64_t over)
+{
+    for (int i = m->nown - 1; i >= 0; i--)
+        if (m->own[i] <= over)
+            forget_own(m, i);
+    if (step <= over || ranks_has_own(m, step))
         return;
-    if (m->nown == OWN_KEPT) {
-        memmove(m->own, m->own + 1, sizeof m->own - sizeof m->own[0]);
-        m->nown--;
-    }
+    if (m->nown == OWN_KEPT)
+        forget_own(m, 0);
     m->own[m->nown++] = step;
 }
 
 static bool all_have_own(const struct ranks *ranks, uint64_t step)
 {
     for (int i = 0; i < ranks->n; i++)
-        if (!has_own(&ranks->members[i], step))
+        if (!ranks_has_own(&ranks->members[i], step))
             return false;
     return true;
 }

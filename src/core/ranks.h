@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { OWN_KEPT = 8, RANKS_UNKNOWN = -1 };
+enum { OWN_KEPT = 64, RANKS_UNKNOWN = -1 };
 
 /* No training comes so far; there is room above it for the next proposals. */
 #define RANKS_STEP_MAX (GATE_STEP_MAX - STRIDE_MAX * 2)
@@ -50,6 +50,7 @@ struct member {
     uint32_t wait_round; /* with WAIT_SAVE and WAIT_HELD, 0: its own save */
     uint64_t wait_step;
     int64_t wait_since;
+    bool is_wait_told;
 };
 
 struct ranks {
@@ -88,7 +89,10 @@ uint64_t ranks_lowest(const struct ranks *ranks);
 bool ranks_have_stepped(const struct ranks *ranks);
 /* The oldest step above `above` that every rank of this node has saved by itself, 0 if none. */
 uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above);
-void ranks_add_own(struct member *member, uint64_t step);
+/* It has saved that step by itself. What is not above `over` is forgotten, and the oldest where
+ * more than OWN_KEPT are there. */
+void ranks_add_own(struct member *member, uint64_t step, uint64_t over);
+bool ranks_has_own(const struct member *member, uint64_t step);
 /* The smallest declared last step, 0 if none was declared. */
 uint64_t ranks_last_step(const struct ranks *ranks);
 /* "0-3,8". False if it does not fit. */

@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* Until a wait in pch_saved is told of. */
+#define OWN_TOLD_NS (10 * NS_PER_S)
+
 void round_init(struct round *round, struct ranks *ranks, struct out *out)
 {
     *round = (struct round){.ranks = ranks,
@@ -98,23 +101,77 @@ static bool waits_for_own(const struct member *m)
     return m->wait == WAIT_SAVE && m->wait_round == 0;
 }
 
-void round_release_own(struct round *round, int64_t since)
+/* Own saves up to this step are over: committed, passed over, or not to be had. */
+static uint64_t own_over(const struct round *round)
+{
+    uint64_t over = round->commit_step > round->own_closed ? round->commit_step : round->own_closed;
+    return round->failed_own > over ? round->failed_own : over;
+}
+
+static void release_own(struct round *round, int64_t since)
 {
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        bool is_over = m->wait_step <= round->own_closed || m->wait_since <= since;
+        bool is_over = m->wait_step <= own_over(round) || m->wait_since <= since;
         if (waits_for_own(m) && (is_over || is_open(round)))
             answer(round, m, false, m->wait_step <= round->commit_step);
     }
 }
 
-int64_t round_own_since(const struct round *round)
+/* It will not be committed, so the chief is told not to let anybody wait for it. */
+static void fail_own(struct round *round, uint64_t step)
 {
-    int64_t oldest = CLOCK_NEVER;
+    if (step > round->failed_own && step <= RANKS_STEP_MAX)
+        round->failed_own = step;
+}
+
+/* Nobody waits for what a rank that has ended did not save. */
+static void release_from_ended(struct round *round)
+{
+    const struct ranks *ranks = round->ranks;
+    for (int i = 0; i < ranks->n; i++)
+        for (int k = 0; k < ranks->n && waits_for_own(&ranks->members[i]); k++)
+            if (ranks->members[k].is_ended &&
+                !ranks_has_own(&ranks->members[k], ranks->members[i].wait_step))
+                fail_own(round, ranks->members[i].wait_step);
+    release_own(round, 0);
+}
+
+/* Who waits for long is told of: the training stands still. */
+static void tell_of_wait(struct round *round, struct member *m)
+{
+    char missing[64] = "";
     for (int i = 0; i < round->ranks->n; i++)
-        if (waits_for_own(&round->ranks->members[i]))
-            oldest = clock_min(oldest, round->ranks->members[i].wait_since);
-    return oldest;
+        if (!ranks_has_own(&round->ranks->members[i], m->wait_step))
+            str_addf(missing, sizeof missing, "%s%d", missing[0] ? ", " : "of rank ",
+                     round->ranks->members[i].rank);
+    out_log(
+        round->out, LOG_WARN, "save",
+        "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is missing",
+        m->rank, (int)(OWN_TOLD_NS / NS_PER_S), (unsigned long long)m->wait_step,
+        missing[0] ? missing : "of another node");
+    m->is_wait_told = true;
+}
+
+void round_timers(struct round *round, int64_t commit_wait)
+{
+    release_own(round, round->out->now - commit_wait);
+    for (int i = 0; i < round->ranks->n; i++) {
+        struct member *m = &round->ranks->members[i];
+        if (waits_for_own(m) && !m->is_wait_told && m->wait_since <= round->out->now - OWN_TOLD_NS)
+            tell_of_wait(round, m);
+    }
+}
+
+int64_t round_wake_at(const struct round *round, int64_t commit_wait)
+{
+    int64_t wake = CLOCK_NEVER;
+    for (int i = 0; i < round->ranks->n; i++) {
+        const struct member *m = &round->ranks->members[i];
+        if (waits_for_own(m))
+            wake = clock_min(wake, m->wait_since + (m->is_wait_told ? commit_wait : OWN_TOLD_NS));
+    }
+    return wake;
 }
 
 /* --- records --- */
@@ -134,13 +191,6 @@ static int count_saved(const struct round *round, uint64_t *ret_step, bool *ret_
             *ret_step = m->saved_step;
     }
     return n;
-}
-
-/* Own saves up to this step are over: committed, passed over, or not to be had. */
-static uint64_t own_over(const struct round *round)
-{
-    uint64_t over = round->commit_step > round->own_closed ? round->commit_step : round->own_closed;
-    return round->failed_own > over ? round->failed_own : over;
 }
 
 /* Of its own saves a node tells the oldest that is not over, so that nodes which are not equally
@@ -165,6 +215,7 @@ static void write_next(struct round *round)
         count_saved(round, &step, &mismatch) == round->ranks->n && !mismatch) {
         round->saved_at = round->out->now;
         round->writing = WRITING_ROUND;
+        round->writing_round = round->id;
         round->writing_step = step;
     } else if (own > 0) {
         round->writing = WRITING_OWN;
@@ -172,7 +223,10 @@ static void write_next(struct round *round)
     } else {
         return;
     }
-    out_step(round->out, ACT_PREPARE, round->writing_step);
+    out_act(round->out, &(struct action){.type = ACT_PREPARE,
+                                         .step = round->writing_step,
+                                         .ranks = round->ranks->n,
+                                         .over = own_over(round)});
 }
 
 /* --- the chief's orders --- */
@@ -191,7 +245,7 @@ static void open_ballot(struct round *round, const struct peer_stamp *stamp,
     round->save_step = order->save_step;
     round->is_closed = false;
     round->vote = VOTE_NONE;
-    round_release_own(round, 0);
+    release_own(round, 0);
     /* First the gate, then the steps: whoever finishes a step between the two sees the gate. */
     set_gate(round, gate_make(order->save_step, round->id, false, false));
     out_simple(round->out, ACT_READ_STEPS);
@@ -267,10 +321,9 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
                  const struct peer_order *order)
 {
     round->commit_step = order->commit_step;
-    if (order->own_closed > round->own_closed) {
+    if (order->own_closed > round->own_closed)
         round->own_closed = order->own_closed;
-        round_release_own(round, 0);
-    }
+    release_own(round, 0);
     obey(round, stamp, order);
     write_next(round);
 }
@@ -323,24 +376,18 @@ void round_steps_read(struct round *round, const struct err *bad)
 
 /* --- what became of a record --- */
 
-/* It will not be committed, so the chief is told not to let anybody wait for it. */
-static void fail_own(struct round *round, uint64_t step)
-{
-    if (step > round->failed_own && step <= RANKS_STEP_MAX)
-        round->failed_own = step;
-}
-
 void round_prepared(struct round *round, const struct err *bad)
 {
     enum round_writing what = round->writing;
     round->writing = WRITING_NOTHING;
-    if (bad && what == WRITING_ROUND)
+    /* Another round may have been opened while it was being written. */
+    if (bad && what == WRITING_ROUND && round->writing_round == round->id)
         fail_save(round, NULL, bad->text);
     else if (bad)
         out_log(round->out, LOG_ERROR, "save", "step %llu cannot be recorded: %s",
                 (unsigned long long)round->writing_step, bad->text);
     else if (what == WRITING_ROUND)
-        round->prepared_round = round->id;
+        round->prepared_round = round->writing_round;
     else
         round->prepared_own = round->writing_step;
     /* In a round, too: it is not tried again as an own save, after the round was said to fail. */
@@ -365,13 +412,14 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
     m->wait_step = msg->step;
     m->wait_round = id;
     m->wait_since = round->out->now;
+    m->is_wait_told = false;
     if (round->is_ending)
         answer(round, m, true, id && round->phase == PHASE_COMMITTED);
     else if (msg->tag != 0 && (id == 0 || round->is_closed))
         /* Its round is over: it is answered at once, never dropped. */
         answer(round, m, id && round->leaves, id && round->phase == PHASE_COMMITTED);
     else if (msg->tag == 0)
-        round_release_own(round, 0);
+        release_from_ended(round);
 }
 
 static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
@@ -402,6 +450,17 @@ static void on_absurd_save(struct round *round, struct member *m, const struct p
         wait_for_answer(round, m, WAIT_SAVE, msg);
 }
 
+/* Said once: a program may go on like that for long. */
+static void tell_of_return(struct round *round, const struct member *m, uint64_t step)
+{
+    if (!round->is_return_told)
+        out_log(round->out, LOG_WARN, "save",
+                "rank %d saves step %llu, below the last commit at step %llu: it is not committed; "
+                "has the training gone back?",
+                m->rank, (unsigned long long)step, (unsigned long long)round->commit_step);
+    round->is_return_told = true;
+}
+
 static void on_saved(struct round *round, struct member *m, const struct procmsg *msg)
 {
     if (msg->step > RANKS_STEP_MAX) {
@@ -414,8 +473,10 @@ static void on_saved(struct round *round, struct member *m, const struct procmsg
         m->saved_step = msg->step;
         m->has_waited = msg->wants_answer;
     }
+    if (id == 0 && msg->step < round->commit_step)
+        tell_of_return(round, m, msg->step);
     if (msg->step > 0)
-        ranks_add_own(m, msg->step);
+        ranks_add_own(m, msg->step, own_over(round));
     if (msg->wants_answer)
         wait_for_answer(round, m, WAIT_SAVE, msg);
     lift_if_served(round);
@@ -477,6 +538,7 @@ void round_message(struct round *round, struct member *m, const struct procmsg *
 void round_ended(struct round *round)
 {
     lift_if_served(round);
+    release_from_ended(round);
 }
 
 void round_status(const struct round *round, struct peer_status *status)

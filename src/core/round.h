@@ -29,9 +29,11 @@ struct round {
     bool is_ending;         /* the job ends: everybody leaves */
     enum round_writing writing;
     uint64_t writing_step;
+    uint32_t writing_round;
     uint32_t prepared_round; /* the last one whose record is on this node's disk */
     uint64_t prepared_own, failed_own;
     uint64_t own_closed, commit_step;
+    bool is_return_told; /* that somebody saves what lies below the commit */
     char save_error[128];
     int64_t opened_at, decided_at, saved_at, closed_at; /* 0: not yet */
 };
@@ -53,11 +55,11 @@ void round_attached(struct round *round, struct member *member);
 void round_message(struct round *round, struct member *member, const struct procmsg *msg);
 void round_ended(struct round *round);
 void round_prepared(struct round *round, const struct err *bad);
-/* Answers the program's own saves that have waited since before `since`, and those that need not
- * wait any longer. */
-void round_release_own(struct round *round, int64_t since);
-/* Since when the oldest of them waits, CLOCK_NEVER if none does. */
-int64_t round_own_since(const struct round *round);
+/* Answers the program's own saves that have waited for `commit_wait`, and tells of those that wait
+ * for long. */
+void round_timers(struct round *round, int64_t commit_wait);
+/* When round_timers() has something to do; CLOCK_NEVER: never. */
+int64_t round_wake_at(const struct round *round, int64_t commit_wait);
 
 /* Fills in what a STATUS says of the round and its processes. */
 void round_status(const struct round *round, struct peer_status *status);

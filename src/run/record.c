@@ -115,7 +115,8 @@ void record_set_world(struct record *record, int world)
 void record_saved(struct record *record, int rank, uint64_t step, const char *path)
 {
     if (!saves_add(&record->saves, step, rank, path))
-        log_error("record", "out of memory: where rank %d saved step %" PRIu64 " is forgotten",
+        log_error("record",
+                  "no room: where rank %d saved step %" PRIu64 " is forgotten, and not committed",
                   rank, step);
     saves_set_world(&record->saves, step, record->world);
 }
@@ -304,19 +305,24 @@ static bool write_out(struct statefile *file, struct watch *deadline, struct wri
     return ok;
 }
 
-void record_prepare(struct record *record, uint64_t step)
+void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t over)
 {
     struct writer w;
     struct err err;
+    const struct saves_step *saved = saves_find(&record->saves, step);
     if (!record->dir) {
         answer(record, EV_PREPARED, step, NULL);
         return;
     }
-    if (!saves_find(&record->saves, step)) {
-        err_set(&err, ERR_SYSTEM, 0, "where its ranks saved step %" PRIu64 " is forgotten", step);
+    if (!saved || saved->nranks < ranks) {
+        err_set(&err, ERR_SYSTEM, 0,
+                "where its ranks saved step %" PRIu64 " is forgotten; only %d saves are kept that "
+                "are not committed yet",
+                step, SAVES_STEPS);
         answer(record, EV_PREPARED, step, &err);
         return;
     }
+    saves_hold(&record->saves, step, over);
     record->preparing = step;
     begin(&w, record);
     writer_int(&w, "node_rank", record->node_rank);

@@ -51,14 +51,35 @@ const struct saves_step *saves_find(const struct saves *saves, uint64_t step)
     return NULL;
 }
 
-/* The place of this step, made if it is new, in ascending order. */
+/* The oldest that nothing speaks for; -1: there is none. */
+static int oldest_free(const struct saves *saves)
+{
+    for (int i = 0; i < saves->n; i++)
+        if (!saves->steps[i].is_held && saves->steps[i].step != saves->committed)
+            return i;
+    return -1;
+}
+
+void saves_hold(struct saves *saves, uint64_t step, uint64_t over)
+{
+    for (int i = 0; i < saves->n; i++) {
+        struct saves_step *s = &saves->steps[i];
+        s->is_held = (s->is_held && s->step > over) || s->step == step;
+    }
+}
+
+/* The place of this step, made if it is new, in ascending order. NULL: there is no room. */
 static struct saves_step *place_of(struct saves *saves, uint64_t step)
 {
     const struct saves_step *known = saves_find(saves, step);
     if (known)
         return &saves->steps[known - saves->steps];
-    if (saves->n == SAVES_STEPS)
-        forget(saves, saves->steps[0].step == saves->committed);
+    if (saves->n == SAVES_STEPS) {
+        int oldest = oldest_free(saves);
+        if (oldest < 0)
+            return NULL;
+        forget(saves, oldest);
+    }
     int at = 0;
     while (at < saves->n && saves->steps[at].step < step)
         at++;
@@ -86,7 +107,8 @@ static struct saves_rank *rank_of(struct saves_step *step, int rank)
 bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path)
 {
     char *copy = path && path[0] ? strdup(path) : NULL;
-    struct saves_rank *place = rank_of(place_of(saves, step), rank);
+    struct saves_step *at = place_of(saves, step);
+    struct saves_rank *place = at ? rank_of(at, rank) : NULL;
     if (!place || (path && path[0] && !copy)) {
         free(copy);
         return false;

@@ -101,7 +101,7 @@ static void act_read_steps(struct shell *shell, const struct action *action)
 
 static void act_prepare(struct shell *shell, const struct action *action)
 {
-    record_prepare(&shell->record, action->step);
+    record_prepare(&shell->record, action->step, action->ranks, action->over);
 }
 
 static void act_commit(struct shell *shell, const struct action *action)

@@ -280,6 +280,27 @@ def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training,
     assert job.result() == (0, "completed", 5)
 
 
+def test_saves_in_quick_succession(training):
+    """Faster than records can be written. Not each of them is committed, but where those that are lie
+    is not forgotten for all that came after."""
+    job = training("--stop-exit-wait", "1s")
+    job.open()
+    client, = job.clients
+    for step in range(1, 500):
+        client.tell(f"step {step}")
+        client.tell(f"durable {step} {job.path(step, 0)}")
+    for step in range(1, 500):
+        client.expect(f"step {step} continue")
+        client.expect(f"durable {step}")
+    job.done()
+    code, outcome, step = job.result()
+    assert (code, outcome) == (0, "completed") and step > 0
+    job = training()
+    assert job.open(step) == [job.path(step, 0)]
+    job.done()
+    assert job.result() == (0, "completed", step)
+
+
 # --- killed at any instant ------------------------------------------------------------------------
 
 def resume_of(client):

@@ -74,8 +74,24 @@ static void check_durable_everywhere(struct world *w, uint64_t step)
 }
 
 /* Promise 3: committed means durable on every rank, and a commit never goes back. */
+/* Its record has been told to keep where its ranks saved the step, and not to let go of it since.
+ */
+static bool is_held(const struct host *host, uint64_t step)
+{
+    size_t last = ARRAY_LEN(host->prepared) - 1;
+    if (host->prepared[last] == step)
+        return true;
+    for (size_t i = 0; i < last; i++)
+        if (host->prepared[i] == step)
+            return host->over < step;
+    return false;
+}
+
 void check_commit(struct world *w, uint64_t step)
 {
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].is_started && !is_held(&w->hosts[i], step))
+            fail(w, "step %llu is committed, and node %d no longer holds it", ull(step), i);
     if (step <= w->record)
         fail(w, "step %llu is committed after step %llu", ull(step), ull(w->record));
     check_durable_everywhere(w, step);

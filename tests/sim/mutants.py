@@ -83,7 +83,7 @@ MUTANTS = [
      '    if (chief->order.start)\n        chief_lose(chief, peer, "mutant");\n'),
     ("absence-not-forgiven", "src/core/core.c",
      "    if (core->is_chief)\n        chief_forgive(&core->chief);", ""),
-    ("absence-of-chief-not-forgiven", "src/core/core.c", "    node_forgive(&core->node);\n", ""),
+    ("absence-of-chief-not-forgiven", "src/core/core.c", "    node_forgive(&core->node, away);\n", ""),
     ("leave-with-processes", "src/core/node.c",
      "if (node->may_leave && node->state == NODE_LEAVING)", "if (node->may_leave)"),
     ("no-ladder", "src/core/node_end.c",
@@ -117,7 +117,8 @@ MUTANTS = [
      "true)\n            return true;"),
     ("loss-ignored", "src/core/chief.c", "if (chief_losses_matter(chief)) {", "if (0) {"),
     ("own-saves-of-some", "src/core/ranks.c",
-     "        if (!has_own(&ranks->members[i], step))\n            return false;", ""),
+     "        if (!ranks_has_own(&ranks->members[i], step))\n            return false;", ""),
+    ("over-too-soon", "src/core/round.c", ".over = own_over(round)", ".over = round->writing_step"),
     ("own-saves-at-different-steps", "src/core/chief_round.c", "    if (lowest == highest) {",
      "    if (1) {"),
     ("bad-record-is-a-commit", "src/core/chief_round.c",
@@ -149,6 +150,8 @@ MUTANTS = [
 #   no-order-on-return, no-status-on-return: the next heartbeat brings them; it only takes longer
 #   old-order-obeyed, old-status-believed: numbers of rounds and ballots, which only rise, say the same
 #   round-aborted-at-the-end: the order that closes it also ends the job, so no gate is lifted
+#   record-of-another-round: one schedule in 60,000 opens a round while a record is written; a unit
+#       test does
 #   left-before-the-ladder: a node must have stood still for a minute while it stops; a unit test does
 #   ladder-misses-who-starts: one schedule in 70,000 stops a node in that instant; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate

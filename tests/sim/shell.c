@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MS NS_PER_MS
 #define S  NS_PER_S
@@ -85,6 +86,12 @@ static int64_t disk_time(struct world *w)
 
 static void act_prepare(struct world *w, int node, const struct action *a)
 {
+    struct host *host = &w->hosts[node];
+    memmove(host->prepared, host->prepared + 1, sizeof host->prepared - sizeof host->prepared[0]);
+    host->prepared[ARRAY_LEN(host->prepared) - 1] = a->step;
+    host->over = a->over;
+    trace(w, "node %d: prepares %llu, over %llu", node, (unsigned long long)a->step,
+          (unsigned long long)a->over);
     world_at(w, (struct happening){.at = w->now + disk_time(w),
                                    .what = H_PREPARED,
                                    .node = node,

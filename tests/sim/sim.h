@@ -151,6 +151,7 @@ struct host {
     int64_t ended_at;            /* the last of them, 0: not yet */
     bool has_failed, had_notice; /* one with a failure; a notice had been given by then */
     uint64_t committed;          /* as told by ACT_COMMITTED */
+    uint64_t prepared[8], over;  /* what its record holds, newest last */
     /* its line to the chief */
     int conn;   /* number at the chief, 0: none */
     bool is_up; /* as the member sees it */

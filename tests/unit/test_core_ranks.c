@@ -146,19 +146,19 @@ Test(core_ranks, own_saves_of_all)
 {
     set_up(0, 1, 2);
     struct member *a = ATTACH(0, .rank = 0), *b = ATTACH(1, .rank = 1);
-    ranks_add_own(a, 10);
-    ranks_add_own(a, 20);
+    ranks_add_own(a, 10, 0);
+    ranks_add_own(a, 20, 0);
     cr_assert_eq(ranks_own_step(&ranks, 0), 0);
-    ranks_add_own(b, 10);
-    ranks_add_own(b, 10);
+    ranks_add_own(b, 10, 0);
+    ranks_add_own(b, 10, 0);
     cr_assert_eq(b->nown, 1);
     cr_assert_eq(ranks_own_step(&ranks, 0), 10);
-    ranks_add_own(b, 20);
+    ranks_add_own(b, 20, 0);
     cr_assert_eq(ranks_own_step(&ranks, 0), 10, "the oldest first");
     cr_assert_eq(ranks_own_step(&ranks, 10), 20);
     cr_assert_eq(ranks_own_step(&ranks, 20), 0);
     for (uint64_t step = 30; step < 30 + 10 * OWN_KEPT; step += 10)
-        ranks_add_own(a, step);
+        ranks_add_own(a, step, 0);
     cr_assert_eq(ranks_own_step(&ranks, 0), 0, "the old ones are forgotten");
 }
 

@@ -577,6 +577,33 @@ Test(core_walk, a_checkpoint_that_cannot_be_made)
     end(w);
 }
 
+/* The record of one round is written for so long that the next has begun: it is not the next's. */
+Test(core_walk, a_record_that_comes_after_its_round)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    steps[0] = 8;
+    signalled(w, SIGUSR2);
+    steps_are_read(w);
+    steps_are_read(w);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
+    assert_acts(w, "0: WELCOME; gate 1; read; gate 9; read; gate 9 decided; gate open; prepare 9");
+    now += 31 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_said(w, "round: 1: failed");
+    steps[0] = 20;
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+    steps_are_read(w);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 21, .tag = 2});
+    w->acts[0] = '\0';
+    written(w, EV_PREPARED, 9);
+    assert_acts(w, "prepare 21");
+    written(w, EV_PREPARED, 21);
+    assert_acts(w, "commit 21");
+    end(w);
+}
+
 Test(core_walk, an_absurd_save_is_a_failed_one)
 {
     struct walk *w = begin_alone(1);
@@ -718,11 +745,71 @@ Test(core_walk, nodes_that_save_at_different_steps)
     saves_own(&walks[0], 10);
     saves_own(&walks[1], 15);
     deliver();
-    assert_said(&walks[0], "step 10 was not saved by every rank: not committed");
+    assert_said(&walks[0], "step 10 is not committed: not every rank has saved it");
     assert_acts(&walks[0], "");
     saves_own(&walks[0], 15);
     expect_own_commit(15, "");
     end_two();
+}
+
+/* Nobody waits for a save that a rank which has ended did not make: on its node or on another. */
+Test(core_walk, a_save_that_an_ended_rank_did_not_make)
+{
+    begin_two();
+    closes(&walks[1], 0);
+    deliver();
+    walks[1].acts[0] = '\0';
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    assert_acts(&walks[0], "prepare 10");
+    written(&walks[0], EV_PREPARED, 10);
+    assert_acts(&walks[0], "0: go on, not committed");
+    assert_said(&walks[0], "step 10 is not committed: a rank has ended without having saved it");
+    end_two();
+}
+
+Test(core_walk, a_save_that_an_ended_neighbour_did_not_make)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    attaches(w, 1, 1, 2);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    assert_acts(w, "0: WELCOME; 1: WELCOME");
+    closes(w, 1);
+    assert_acts(w, "1: closed; 0: go on, not committed");
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 20, .wants_answer = true});
+    assert_acts(w, "0: go on, not committed");
+    end(w);
+}
+
+/* The answer is known, so nobody waits for it. */
+Test(core_walk, own_saves_up_to_the_commit)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    written(w, EV_PREPARED, 10);
+    written(w, EV_COMMITTED, 10);
+    assert_acts(w, "0: WELCOME; prepare 10; commit 10; committed 10; 0: go on, committed");
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    assert_acts(w, "0: go on, committed");
+    cr_assert_null(strstr(w->log, "gone back"));
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 7, .wants_answer = true});
+    assert_said(w, "rank 0 saves step 7, below the last commit at step 10");
+    assert_acts(w, "0: go on, committed");
+    end(w);
+}
+
+Test(core_walk, a_long_wait_for_a_commit_is_told)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    attaches(w, 1, 1, 2);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    now += 10 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_said(w, "rank 0 has waited 10 s in pch_saved for the commit of step 10; the save of "
+                   "rank 1 is missing");
+    end(w);
 }
 
 /* What comes between two readings of the steps says nothing about the pace. */

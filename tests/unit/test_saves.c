@@ -209,3 +209,29 @@ Test(saves, what_is_not_of_their_form_is_refused)
         saves_free(&saves);
     }
 }
+
+/* What may still be committed is kept, however much comes after it. */
+Test(saves, what_is_held_is_not_pushed_out)
+{
+    add(10, 0, "/ten");
+    add(20, 0, "/twenty");
+    saves_hold(&saves, 10, 0);
+    for (uint64_t step = 100; step < 100 + 2 * SAVES_STEPS; step++)
+        add(step, 0, "/later");
+    cr_assert(saves_find(&saves, 10) && !saves_find(&saves, 20));
+    saves_hold(&saves, 230, 10);
+    cr_assert(saves_find(&saves, 10), "it goes when there is need");
+    add(1000, 0, "/later");
+    cr_assert(!saves_find(&saves, 10));
+}
+
+Test(saves, where_all_is_held_there_is_no_room)
+{
+    for (uint64_t step = 1; step <= SAVES_STEPS; step++) {
+        add(step, 0, "/step");
+        saves_hold(&saves, step, 0);
+    }
+    cr_assert(!saves_add(&saves, SAVES_STEPS + 1, 0, "/one more"));
+    cr_assert(saves_add(&saves, 5, 1, "/of another rank"));
+    cr_assert(saves_find(&saves, 1) && saves_find(&saves, SAVES_STEPS));
+}
