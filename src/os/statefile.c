@@ -196,7 +196,8 @@ bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
     *file = (struct statefile){.path = strdup(path), .reap = reap, .errors = -1};
     file->writer = (struct reap_watch){.kind = REAP_HELPER, .fn = on_writer, .ctx = file};
     if (!file->path || asprintf(&file->temp, "%s.%08" PRIx32 ".tmp", path, ours) < 0) {
-        free(file->path);
+        file->temp = NULL; /* asprintf() leaves anything */
+        statefile_free(file);
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot prepare to write '%s'", path);
     }
     return true;

@@ -5,13 +5,22 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <event2/event.h>
 
+/* By itself it writes to standard error as it likes. */
+static void on_libevent_log(int severity, const char *text)
+{
+    if (severity >= EVENT_LOG_WARN)
+        log_warn("loop", "libevent: %s", text);
+}
+
 struct event_base *watch_open(struct err *err)
 {
     enum { FDS = 4 }; /* for epoll, its timer, and a pair for signals; without them it exits */
+    event_set_log_callback(on_libevent_log);
     if (!fd_probe(FDS, err)) {
         err_wrap(err, "cannot set up the event loop");
         return NULL;
@@ -88,7 +97,9 @@ void watch_at(struct watch *watch, int64_t at_ns)
     /* Never early: the core would find nothing to do, and ask for the same time again. */
     int64_t us = (left + 999) / 1000;
     struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
-    event_add(watch->handle, &wait);
+    /* No memory for the timer: too early, and at once again, is better than never. */
+    if (event_add(watch->handle, &wait) != 0)
+        event_active(watch->handle, EV_TIMEOUT, 0);
 }
 
 void watch_end(struct watch *watch)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything is refused, set wrong, cut off or lied about, by attackers and by bad luck. Whatever
+comes, the outcome is one of the documented ones, what is written is true, and nothing is left."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import time
+
+import pytest
+
+from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
+from harness import DEADLINE, status_of, wait_until
+from nodes import Nodes
+
+# Long enough for a campaign, in the suite "long" only.
+LONG = int(os.environ.get("TEST_LONG_MINUTES", "0"))
+
+
+@pytest.fixture
+def nodes(world):
+    return lambda count, *options, **more: Nodes(world, count, options, **more)
+
+
+# --- the system refuses ---------------------------------------------------------------------------
+
+def refused_runs(world, shim, kind, command, lasting):
+    """Runs the command once for each call of a kind that it makes, which fails: (n, job, report).
+    The report is None if none could be written."""
+    for n in range(1, 1000):
+        mark, report = world.root / "refused", world.root / "report"
+        for path in (mark, report):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(world.root / "checkpoints", ignore_errors=True)
+        env = world.shim(shim, SHIM_REFUSE=f"{kind}:{n}{'+' if lasting else ''}", SHIM_REFUSED=mark)
+        job = world.launch("--report", report, "--checkpoint-dir", world.root / "checkpoints",
+                           *command, env=env)
+        job.finish()
+        if not mark.exists():
+            assert n > 4, "nothing was refused"
+            return
+        yield n, job, json.loads(report.read_text()) if report.exists() else None
+        world.jobs.remove(job)
+
+
+def needs_own_malloc(world):
+    if world.has_sanitizer():
+        pytest.skip("the sanitizer's malloc cannot be replaced; the plain build runs this test")
+
+
+def expect_truth(n, job, report, codes):
+    """The command's own code, or our own failure, with a reason; and no tale of the end in a report
+    that differs."""
+    code = job.process.returncode
+    assert code in codes, f"call {n}: {code}; it said: {job.err}"
+    for line in job.err_lines:
+        assert line.startswith(("pchrun ", "pch: ")), line
+    if code == 125:
+        assert job.err_lines, f"call {n}: no reason is given"
+    if report and report["outcome"] != "unknown":
+        assert report["exit_code"] == code, f"call {n}: {report}"
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize("shim, kind", [("memory", "memory"), ("refuse", "fork"),
+                                        ("refuse", "descriptors")])
+def test_what_is_refused_at_any_moment(world, shim, kind, lasting):
+    """The machine is out of memory, processes or descriptors: at each single call in turn."""
+    if kind == "memory":
+        needs_own_malloc(world)
+    for n, job, report in refused_runs(world, shim, kind, ["--", "sh", "-c", "exit 3"], lasting):
+        expect_truth(n, job, report, (3, 125))
+
+
+@pytest.mark.parametrize("shim, kind", [("memory", "memory"), ("refuse", "fork"),
+                                        ("refuse", "descriptors")])
+def test_what_is_refused_while_a_process_trains_and_saves(world, shim, kind):
+    """A process attaches, and saves by itself: a save that is told as committed is on record."""
+    if kind == "memory":
+        needs_own_malloc(world)
+    script = world.file("script", "open\nstep 1\nstep 2\nsaved 2 /there\nscratch\nstep 3\ndone\n")
+    command = ["-n", "1", "--", "sh", "-c", f"{world.helpers}/pchclient <{script} >/dev/null"]
+    for n, job, report in refused_runs(world, shim, kind, command, lasting=False):
+        expect_truth(n, job, report, (0, 125))
+        if report and report["commit"]:
+            record = json.loads((world.root / "checkpoints/.pchrun/commit.json").read_text())
+            assert report["commit"]["step"] == 2 and '"step": 2' in json.dumps(record)
