@@ -12,8 +12,19 @@
 
 struct helper {
     struct helpers *all;
+    struct helper *next;
     struct reap_watch watch;
 };
+
+static void drop(struct helper *helper)
+{
+    struct helper **at = &helper->all->first;
+    while (*at != helper)
+        at = &(*at)->next;
+    *at = helper->next;
+    helper->all->running--;
+    free(helper);
+}
 
 static void on_end(void *ctx, enum reap_what what, int status)
 {
@@ -21,8 +32,8 @@ static void on_end(void *ctx, enum reap_what what, int status)
     struct helpers *all = helper->all;
     if (what != REAP_EXITED)
         return;
-    free(helper);
-    if (--all->running == 0 && all->on_idle)
+    drop(helper);
+    if (all->running == 0 && all->on_idle)
         all->on_idle(all->ctx);
 }
 
@@ -43,6 +54,8 @@ bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const vo
         return err_set(err, ERR_SYSTEM, errno, "cannot start a helper");
     }
     helper->all = helpers;
+    helper->next = helpers->first;
+    helpers->first = helper;
     helper->watch =
         (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_end, .ctx = helper};
     reap_watch(helpers->reap, &helper->watch);
@@ -58,4 +71,12 @@ void helper_detach(int keep)
     fd_range(3, FD_RANGE_CLOSE, &keep, 1);
     if (chdir("/") != 0) /* it is pinned, then */
         return;
+}
+
+void helpers_free(struct helpers *helpers)
+{
+    while (helpers->first) {
+        reap_forget(helpers->reap, &helpers->first->watch);
+        drop(helpers->first);
+    }
 }

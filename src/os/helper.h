@@ -9,8 +9,11 @@
 
 #include "os/reap.h"
 
+struct helper;
+
 struct helpers {
     struct reap *reap;
+    struct helper *first;
     int running;
     void (*on_idle)(void *ctx); /* the last one has ended; NULL: nobody wants to know */
     void *ctx;
@@ -19,6 +22,8 @@ struct helpers {
 /* Calls fn(arg) in a child, where it may allocate: we have no threads that could hold a lock. */
 MUST_CHECK bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
+/* Forgets those that still run; they come to their end by themselves. on_idle is not called. */
+void helpers_free(struct helpers *helpers);
 
 /* In a forked child that may live long: closes all that it got from us but `keep`, the standard
  * streams included, whose readers would wait for its end; and lets go of the working directory. */

@@ -113,8 +113,9 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
 void attach_free(struct attach *attach)
 {
     watch_end(&attach->lost.clock);
-    procs_free(attach->procs);
+    procs_free(attach->procs); /* may start a last one */
     attach->procs = NULL;
+    helpers_free(&attach->sweepers);
 }
 
 const char *attach_socket(const struct attach *attach)

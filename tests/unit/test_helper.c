@@ -103,3 +103,21 @@ Test(helper, keeps_nothing_of_ours_open)
     settle_one();
     cr_assert(unit_no_children());
 }
+
+/* At the end nobody reaps any more. */
+Test(helper, what_still_runs_is_forgotten)
+{
+    pid_t pids[8];
+    start(hang, NULL);
+    start(hang, NULL);
+    cr_assert_eq(reap_helpers(&reap, pids, 8), 2);
+    helpers_free(&helpers);
+    cr_assert_eq(helpers.running, 0);
+    cr_assert_null(reap.first);
+    cr_assert_eq(idle, 0);
+    for (int i = 0; i < 2; i++) {
+        kill(pids[i], SIGKILL);
+        cr_assert_eq(waitpid(pids[i], NULL, 0), pids[i]);
+    }
+    cr_assert(unit_no_children());
+}
