@@ -59,6 +59,11 @@ static void fail(struct conn *conn, const char *fmt, ...)
     break_off(conn);
 }
 
+void conn_drop(struct conn *conn, const char *why)
+{
+    fail(conn, "%s", why);
+}
+
 void conn_free(struct conn *conn)
 {
     struct event *events[] = {conn->readable, conn->writable, conn->deadline};
@@ -180,6 +185,8 @@ static bool check(struct conn *conn, const struct peermsg *msg)
         fail(conn, "sent %s, which is not for it to send", peermsg_name(msg->type));
     else if (conn->is_stranger && msg->type != PEERMSG_HELLO)
         fail(conn, "began with %s instead of HELLO", peermsg_name(msg->type));
+    else if (!conn->is_stranger && msg->type == PEERMSG_HELLO)
+        fail(conn, "said HELLO a second time");
     return conn->state == CONN_OPEN;
 }
 

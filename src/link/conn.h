@@ -54,10 +54,12 @@ struct conn {
     char name[NETADDR_TEXT_MAX];
     char why[256]; /* it ends, "": it does not */
     /* the owner's */
-    TAILQ_ENTRY(conn) link;
+    TAILQ_ENTRY(conn) link, guest_link;
     void *owner;
     int id;
-    bool is_told; /* its end concerns somebody */
+    bool is_told;  /* its end concerns somebody */
+    bool is_guest; /* may be put out when others come */
+    int64_t guest_since;
 };
 
 TAILQ_HEAD(conn_list, conn);
@@ -74,5 +76,7 @@ void conn_send(struct conn *conn, const struct peermsg *msg);
 /* Sends what is queued, waits for the other side to close, then breaks. At once if there is nobody
  * to say anything to. */
 void conn_close(struct conn *conn);
+/* Breaks at once, for that reason. */
+void conn_drop(struct conn *conn, const char *why);
 
 #endif

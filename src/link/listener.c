@@ -23,7 +23,6 @@ struct listener {
     int fds[NETADDR_LIST_MAX];
     struct event *readable[NETADDR_LIST_MAX];
     struct event *retry;
-    bool is_held;     /* by the caller */
     bool is_short;    /* of descriptors or memory: until `retry` */
     bool is_reported; /* since the last connection that could be accepted */
 };
@@ -31,7 +30,7 @@ struct listener {
 static void update(struct listener *listener)
 {
     for (size_t i = 0; i < listener->n; i++) {
-        if (listener->is_held || listener->is_short)
+        if (listener->is_short)
             event_del(listener->readable[i]);
         else
             event_add(listener->readable[i], NULL);
@@ -61,19 +60,35 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
     update(listener);
 }
 
+static bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static int accept_from(int on, union netaddr *ret_peer)
+{
+    socklen_t size = sizeof *ret_peer;
+    memset(ret_peer, 0, sizeof *ret_peer);
+    return accept4(on, &ret_peer->any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
 /* False: no more for now. */
 static bool accept_one(struct listener *listener, int on)
 {
+    const struct listener_options *options = &listener->options;
     union netaddr peer;
-    memset(&peer, 0, sizeof peer);
-    socklen_t size = sizeof peer;
-    int fd = accept4(on, &peer.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept_from(on, &peer);
+    /* Not more than this one then: without a descriptor the kernel does not even look whether
+     * anybody is there. */
+    bool is_tight = fd < 0 && is_shortage(errno) && options->on_short(options->arg);
+    if (is_tight)
+        fd = accept_from(on, &peer);
     if (fd >= 0) {
         listener->is_reported = false;
-        listener->options.on_accept(listener->options.arg, fd, &peer);
-        return !listener->is_held;
+        options->on_accept(options->arg, fd, &peer);
+        return !is_tight;
     }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    if (is_shortage(errno)) {
         back_off(listener, errno);
         return false;
     }
@@ -173,14 +188,6 @@ void listener_free(struct listener *listener)
     }
     event_free(listener->retry);
     free(listener);
-}
-
-void listener_hold(struct listener *listener, bool is_held)
-{
-    if (listener->is_held == is_held)
-        return;
-    listener->is_held = is_held;
-    update(listener);
 }
 
 int listener_port(const struct listener *listener)

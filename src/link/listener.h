@@ -18,11 +18,14 @@ struct listener;
 
 /* A new connection; the descriptor (non-blocking, close-on-exec) is the callee's. */
 typedef void listener_accept_fn(void *arg, int fd, const union netaddr *peer);
+/* Descriptors or memory have run out. True: some have been freed for it. */
+typedef bool listener_short_fn(void *arg);
 
 struct listener_options {
     struct event_base *base;
     int64_t retry_ns; /* how long to wait when accept() finds no descriptor */
     listener_accept_fn *on_accept;
+    listener_short_fn *on_short;
     void *arg;
 };
 
@@ -31,8 +34,6 @@ struct listener_options {
 MUST_CHECK struct listener *listener_new(const struct listener_options *options,
                                          const struct netaddr_list *where, struct err *err);
 void listener_free(struct listener *listener);
-/* While held nothing is accepted; the kernel queues. */
-void listener_hold(struct listener *listener, bool is_held);
 /* The port of the first socket. */
 int listener_port(const struct listener *listener);
 

@@ -24,6 +24,8 @@
 #define NO_MEMORY "no memory for the connection"
 
 #define STRANGER_PAUSE_MAX_NS (16 * NS_PER_S)
+/* Without descriptors there may be few guests: each gets this time to say HELLO. */
+#define GUEST_CHANCE_NS (100 * NS_PER_MS)
 
 enum { BUCKETS = 256 };
 
@@ -34,8 +36,9 @@ struct peers {
     struct dial *dial;
     struct event *later;
     struct conn_list buckets[BUCKETS], broken;
+    struct conn_list guests; /* no node's: strangers, and those being closed; by age */
     int next_id;
-    int conns, strangers;
+    int conns, n_guests;
     bool is_finishing;
     bool is_chief_lost;       /* there was no memory for the dial: to be told by on_later() */
     int64_t stranger_said_at; /* when the log last spoke of one; 0: never */
@@ -61,11 +64,32 @@ static struct conn *find(const struct peers *peers, int id)
     return NULL;
 }
 
-static void one_stranger_less(struct peers *peers)
+static void add_guest(struct peers *peers, struct conn *conn)
 {
-    peers->strangers--;
-    if (peers->listener)
-        listener_hold(peers->listener, false);
+    conn->is_guest = true;
+    conn->guest_since = clock_now_ns();
+    peers->n_guests++;
+    TAILQ_INSERT_TAIL(&peers->guests, conn, guest_link);
+}
+
+static void remove_guest(struct peers *peers, struct conn *conn)
+{
+    if (!conn->is_guest)
+        return;
+    conn->is_guest = false;
+    peers->n_guests--;
+    TAILQ_REMOVE(&peers->guests, conn, guest_link);
+}
+
+/* A node says HELLO at once, so whoever floods us puts out its own connections, and a node gets in
+ * however many there are. False: the oldest is younger than that. */
+static bool put_out_oldest_guest(struct peers *peers, int64_t age_ns)
+{
+    struct conn *conn = TAILQ_FIRST(&peers->guests);
+    if (!conn || clock_now_ns() - conn->guest_since < age_ns)
+        return false;
+    conn_drop(conn, "no HELLO yet, and too many others wait");
+    return true;
 }
 
 static void on_conn_up(struct conn *conn)
@@ -77,7 +101,7 @@ static void on_conn_up(struct conn *conn)
 static void on_conn_hello(struct conn *conn)
 {
     conn->is_told = true;
-    one_stranger_less(conn->owner);
+    remove_guest(conn->owner, conn);
 }
 
 static void on_conn_message(struct conn *conn, const struct peermsg *msg)
@@ -91,8 +115,7 @@ static void on_conn_broken(struct conn *conn)
     struct peers *peers = conn->owner;
     TAILQ_REMOVE(bucket_of(peers, conn->id), conn, link);
     TAILQ_INSERT_TAIL(&peers->broken, conn, link);
-    if (conn->is_stranger)
-        one_stranger_less(peers);
+    remove_guest(peers, conn);
     event_active(peers->later, 0, 0);
 }
 
@@ -121,10 +144,16 @@ static void on_accept(void *arg, int fd, const union netaddr *peer)
     struct conn *conn = conn_new(&peers->rules, fd, peer, false);
     if (!conn)
         return;
+    if (peers->n_guests >= peers->options.guests_max)
+        put_out_oldest_guest(peers, 0);
     own(peers, conn, peers->next_id++);
-    if (++peers->strangers >= peers->options.strangers_max)
-        listener_hold(peers->listener, true);
+    add_guest(peers, conn);
     conn_start(conn);
+}
+
+static bool on_short(void *arg)
+{
+    return put_out_oldest_guest(arg, GUEST_CHANCE_NS);
 }
 
 static void on_dialled(void *arg, int fd, const union netaddr *peer, const struct err *err)
@@ -216,8 +245,8 @@ struct peers *peers_new(const struct peers_options *options)
     set_default(&o->accept_retry_ns, NS_PER_S);
     if (o->queue_max == 0)
         o->queue_max = 64 * 1024;
-    if (o->strangers_max == 0)
-        o->strangers_max = 256;
+    if (o->guests_max == 0)
+        o->guests_max = 256;
     peers->rules = (struct conn_rules){.base = o->base,
                                        .tls = o->tls,
                                        .queue_max = o->queue_max,
@@ -232,6 +261,7 @@ struct peers *peers_new(const struct peers_options *options)
     for (size_t i = 0; i < BUCKETS; i++)
         TAILQ_INIT(&peers->buckets[i]);
     TAILQ_INIT(&peers->broken);
+    TAILQ_INIT(&peers->guests);
     peers->later = event_new(o->base, -1, 0, on_later, peers);
     if (!peers->later) {
         free(peers);
@@ -272,6 +302,7 @@ bool peers_listen(struct peers *peers, const struct address *where, struct err *
         .base = peers->options.base,
         .retry_ns = peers->options.accept_retry_ns,
         .on_accept = on_accept,
+        .on_short = on_short,
         .arg = peers,
     };
     peers->listener = listener_new(&options, &list, err);
@@ -317,6 +348,9 @@ static void forget(struct conn *conn)
 {
     conn->is_told = false;
     conn_close(conn);
+    bool is_closing = conn->state == CONN_FLUSHING || conn->state == CONN_LINGERING;
+    if (is_closing && !conn->is_ours && !conn->is_guest)
+        add_guest(conn->owner, conn);
 }
 
 void peers_close(struct peers *peers, int id)

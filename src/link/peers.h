@@ -50,7 +50,10 @@ struct peers_options {
     int64_t close_wait_ns;   /* for the other side to take what was sent last (5 s) */
     int64_t accept_retry_ns; /* after running out of descriptors (1 s) */
     size_t queue_max;        /* bytes that wait for one peer (64 KiB) */
-    int strangers_max;       /* accepted connections without a HELLO (256) */
+    /* Accepted connections that have said no HELLO yet, or are being closed; with one more, the
+     * oldest is put out. Above the number of nodes, so that none is that comes with all the others
+     * (256). */
+    int guests_max;
 };
 
 /* NULL: memory is short. */

@@ -11,11 +11,15 @@
 #include "link/tls.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 
 /* How long names may be looked up before the job has begun. */
 #define LOOK_UP_WAIT_NS (10 * NS_PER_S)
 /* The last words are read within a round trip, or by nobody; and they say only that we leave. */
 #define LAST_WORDS_WAIT_NS NS_PER_S
+/* Connections of nobody in particular (port scans, health checks) beside those of all nodes; the
+ * descriptors that we need for other things; and how few guests there may be. */
+enum { GUESTS_MORE = 256, DESCRIPTORS_KEPT = 128, GUESTS_MIN = 16 };
 /* Nodes that are started together come within this time. */
 #define PATIENCE_NS NS_PER_S
 
@@ -107,6 +111,16 @@ static bool take_key(struct cluster *cluster, const struct config *config, struc
     return cluster->tls;
 }
 
+/* However many connect, the record, the report and the processes still find descriptors. */
+static int guests_max(int nnodes)
+{
+    struct rlimit limit;
+    int64_t wanted = nnodes + GUESTS_MORE, room = wanted;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX)
+        room = (int64_t)limit.rlim_cur - nnodes - DESCRIPTORS_KEPT;
+    return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
+}
+
 bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
                   struct err *err)
 {
@@ -125,7 +139,8 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
                                     .on_finished = on_finished,
                                     .tls = cluster->tls,
                                     .silence_ns = config->cluster.heartbeat_timeout_ns,
-                                    .close_wait_ns = LAST_WORDS_WAIT_NS};
+                                    .close_wait_ns = LAST_WORDS_WAIT_NS,
+                                    .guests_max = guests_max(config->cluster.nnodes)};
     cluster->peers = peers_new(&options);
     if (!cluster->peers)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");

@@ -2,9 +2,11 @@
 """Everything is refused, set wrong, cut off or lied about, by attackers and by bad luck. Whatever
 comes, the outcome is one of the documented ones, what is written is true, and nothing is left."""
 
+import errno
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -88,3 +90,94 @@ def test_what_is_refused_while_a_process_trains_and_saves(world, shim, kind):
         if report and report["commit"]:
             record = json.loads((world.root / "checkpoints/.pchrun/commit.json").read_text())
             assert report["commit"]["step"] == 2 and '"step": 2' in json.dumps(record)
+
+
+# --- floods ---------------------------------------------------------------------------------------
+
+class Flood:
+    """Connections that say nothing, or a byte now and then (slowloris), made as fast as it goes."""
+
+    def __init__(self, family, kind, address):
+        self.make = lambda: socket.socket(family, kind | socket.SOCK_NONBLOCK)
+        self.address = address
+        self.sockets = []
+
+    def come(self, count, says=b""):
+        for _ in range(count):
+            self.sockets.append(self.make())
+            # EAGAIN: a full queue of a Unix socket takes no more; those of TCP come in time.
+            if self.sockets[-1].connect_ex(self.address) == errno.EAGAIN:
+                self.sockets.pop().close()
+                time.sleep(0.001)
+            elif says:
+                self.say(self.sockets[-1], says)
+
+    def say(self, one, data):
+        try:
+            one.send(data)
+        except OSError:
+            pass  # not connected yet, or put out already
+
+    def go(self):
+        for one in self.sockets:
+            one.close()
+        self.sockets = []
+
+
+@pytest.fixture
+def flood():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    floods = []
+
+    def make(*args):
+        floods.append(Flood(*args))
+        return floods[-1]
+    yield make
+    for one in floods:
+        one.go()
+
+
+def memory_kb(job):
+    return int(status_of(job.pid)["VmRSS"].split()[0])
+
+
+@pytest.mark.parametrize("says", [b"", b"CP"], ids=["silent", "slow"])
+def test_a_flood_on_node_0_s_port(world, nodes, flood, says):
+    """A broken load balancer's health check, or somebody who means it: thousands of connections
+    that say nothing, or say it slowly. A node joins, comes back and is preempted all the same."""
+    two = nodes(2, "--grace", "20s")
+    two.start(0, "record", "TERM", "say", "n0", "until", "TERM")
+    two.say(0, "waiting for")
+    attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))
+    attack.come(3000, says)
+    begin = time.monotonic()
+    two.start(1, "record", "TERM", "say", "n1", "until", "TERM")
+    world.events.wait("n1")
+    assert time.monotonic() - begin < 5
+    attack.come(1000, says)
+    two.jobs[1].send(signal.SIGTERM)
+    assert two.finish() == 42
+    assert two.agreed()["outcome"].startswith("preempted")
+    lines = [line for line in two.jobs[0].err_lines if "closed" in line]
+    assert 1 <= len(lines) < 20, lines
+
+
+def test_a_flood_leaves_no_room_for_itself(world, nodes, flood):
+    """Memory and descriptors stay bounded, and are there for others when it is over."""
+    two = nodes(2)
+    job = two.start(0, "say", "n0", "until", "TERM")
+    two.say(0, "waiting for")
+    before, fds = memory_kb(job), len(os.listdir(f"/proc/{job.pid}/fd"))
+    attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))
+    attack.come(2000, b"CP\x01")
+    wait_until(lambda: len(os.listdir(f"/proc/{job.pid}/fd")) > fds + 100, "the flood")
+    attack.come(2000, b"CP\x01")
+    assert len(os.listdir(f"/proc/{job.pid}/fd")) < fds + 300
+    if not world.has_sanitizer():
+        assert memory_kb(job) - before < 8192
+    attack.go()
+    wait_until(lambda: len(os.listdir(f"/proc/{job.pid}/fd")) == fds, "the end of the flood")
+    two.start(1, "say", "n1")
+    world.events.wait("n1")
+    two.jobs[0].send(signal.SIGTERM)
+    assert two.finish() in (0, 42)

@@ -535,25 +535,75 @@ Test(peers, silent_stranger_is_closed_after_its_deadline)
     end(&w);
 }
 
-/* More strangers than allowed wait in the kernel's queue, and a member behind them gets its turn.
- */
+static bool any_is_closed(const int *fds, int n, int *ret_closed)
+{
+    *ret_closed = 0;
+    for (int i = 0; i < n; i++)
+        *ret_closed += raw_is_closed(fds[i]);
+    return *ret_closed > 0;
+}
+
+/* Of more strangers than allowed the oldest are put out, and a member behind them does not wait for
+ * their deadline. */
 Test(peers, strangers_are_limited)
 {
+    enum { ALLOWED = 3, COME = 20 };
     struct world w;
-    struct peers_options limits = {.hello_wait_ns = 100 * NS_PER_MS, .strangers_max = 3};
+    struct peers_options limits = {.guests_max = ALLOWED};
     begin(&w, &limits);
-    int fds[6];
+    int fds[COME], closed;
     int before = count_fds();
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+    int64_t start = clock_now_ns();
+    for (size_t i = 0; i < COME; i++)
         fds[i] = raw_connect(&w);
-    for (int i = 0; i < 3; i++)
-        event_base_loop(w.base, EVLOOP_NONBLOCK);
-    cr_assert_leq(count_fds() - before - (int)ARRAY_LEN(fds), 3);
+    run_until(&w, any_is_closed(fds, COME, &closed) && closed == COME - ALLOWED);
+    cr_assert_eq(count_fds() - before - COME, ALLOWED);
+    cr_assert_not(raw_is_closed(fds[COME - 1]));
     join(&w);
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
-        run_until(&w, raw_is_closed(fds[i]));
+    cr_assert_lt(clock_now_ns() - start, 5 * NS_PER_S);
+    for (size_t i = 0; i < COME; i++)
         close(fds[i]);
+    end(&w);
+}
+
+/* Whoever says HELLO, is refused, and does not go is no better than a stranger. */
+Test(peers, closing_connections_are_limited)
+{
+    enum { ALLOWED = 3, COME = 10 };
+    struct world w;
+    struct peers_options limits = {.guests_max = ALLOWED};
+    begin(&w, &limits);
+    int fds[COME];
+    int before = count_fds();
+    struct peermsg msg = hello(2);
+    for (int i = 0; i < COME; i++) {
+        fds[i] = raw_connect(&w);
+        raw_send_msg(fds[i], &msg);
+        run_until(&w, w.chief.messages == i + 1);
+        peers_close(w.chief.peers, PEERS_FIRST + i);
     }
+    cr_assert_eq(count_fds() - before - COME, ALLOWED);
+    join(&w);
+    cr_assert_eq(w.chief.downs, 0);
+    for (int i = 0; i < COME; i++)
+        close(fds[i]);
+    end(&w);
+}
+
+Test(peers, second_hello_ends_the_connection)
+{
+    struct world w;
+    begin(&w, NULL);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    run_until(&w, w.chief.messages == 1);
+    msg.hello.node_rank = 1;
+    raw_send_msg(fd, &msg);
+    run_until(&w, w.chief.downs == 1);
+    cr_assert_eq(w.chief.messages, 1);
+    cr_assert(strstr(w.chief.why, "said HELLO a second time"), "%s", w.chief.why);
+    close(fd);
     end(&w);
 }
 
@@ -959,6 +1009,35 @@ Test(peers, out_of_descriptors)
     cr_assert_eq(w.chief.messages, 0);
     cr_assert_lt(passes, 60, "the loop spun: %d passes", passes);
     run_until(&w, w.chief.messages == 1);
+    close(fd);
+    run_until(&w, w.chief.downs == 1);
+    end(&w);
+}
+
+/* Before a node waits for a descriptor, strangers give theirs. */
+Test(peers, strangers_give_their_descriptors)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    if (preload && strstr(preload, "vgpreload"))
+        cr_skip_test("valgrind plays this limit: it accepts, and closes what it has accepted");
+    struct world w;
+    struct peers_options limits = {.accept_retry_ns = 20 * NS_PER_MS};
+    begin(&w, &limits);
+    int stranger = raw_connect(&w);
+    run_dry(&w);
+    struct rlimit old, low;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    int fd = raw_connect(&w);
+    struct peermsg msg = hello(2);
+    raw_send_msg(fd, &msg);
+    int spare = dup(fd);
+    close(spare);
+    low = (struct rlimit){.rlim_cur = (rlim_t)spare, .rlim_max = old.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    run_until(&w, w.chief.messages == 1);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    cr_assert(raw_is_closed(stranger));
+    close(stranger);
     close(fd);
     run_until(&w, w.chief.downs == 1);
     end(&w);
