@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LIMIT_LINES = 10, LIMIT_S = 10 };
+
 static struct {
     struct log_options options;
     unsigned long dropped;
@@ -33,15 +35,20 @@ enum log_level log_level(void)
     return the_log.options.level;
 }
 
-/* Adds s as the inside of a JSON string, as much of it as fits; an escape is never cut in half. The
- * text holds no control characters any more; bytes above 0x7f are passed on as they came. */
+/* Adds s as the inside of a JSON string, as much of it as fits; neither an escape nor a character
+ * is cut. The text holds no control characters any more, but a name may be any bytes: those that
+ * are not UTF-8 become U+FFFD. */
 static void add_json_text(char *dst, size_t size, const char *s)
 {
-    for (; *s; s++) {
-        bool is_escaped = *s == '"' || *s == '\\';
-        if (strlen(dst) + 1 + is_escaped >= size)
+    static const char replacement[] = "\xef\xbf\xbd";
+    for (unsigned len; *s; s += len > 0 ? len : 1) {
+        len = str_utf8_len(s);
+        const char *escape = *s == '"' || *s == '\\' ? "\\" : "";
+        const char *put = len > 0 ? s : replacement;
+        int n = len > 0 ? (int)len : (int)strlen(replacement);
+        if (strlen(dst) + strlen(escape) + (size_t)n >= size)
             return;
-        str_addf(dst, size, is_escaped ? "\\%c" : "%c", *s);
+        str_addf(dst, size, "%s%.*s", escape, n, put);
     }
 }
 
@@ -128,4 +135,24 @@ void log_line(enum log_level level, const char *topic, const char *fmt, ...)
     if (!emit(line))
         the_log.dropped++;
     errno = saved;
+}
+
+void log_limit_end(struct log_limit *limit, const char *topic)
+{
+    if (limit->dropped > 0)
+        log_warn(topic, "%u more lines like the last ones were not written", limit->dropped);
+    *limit = (struct log_limit){0};
+}
+
+bool log_limit_ok(struct log_limit *limit, const char *topic)
+{
+    int64_t now = clock_now_ns();
+    if (limit->lines > 0 && now - limit->since >= LIMIT_S * NS_PER_S)
+        log_limit_end(limit, topic);
+    if (limit->lines == 0)
+        limit->since = now;
+    bool ok = limit->lines < LIMIT_LINES;
+    limit->lines += ok;
+    limit->dropped += !ok;
+    return ok;
 }

@@ -12,6 +12,8 @@
 
 #include "base/err.h"
 
+#include <stdint.h>
+
 enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG__COUNT };
 enum log_format { LOG_TEXT, LOG_JSON };
 
@@ -28,6 +30,17 @@ enum log_level log_level(void);
 /* "pchrun[2] 12:03:04.123 notice: SIGTERM, 25 s left". `topic` is one word, or NULL; control
  * characters in the text are replaced. */
 void log_line(enum log_level level, const char *topic, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* For lines that outsiders can provoke: a few of them within some seconds. All zero at first. */
+struct log_limit {
+    int64_t since; /* CLOCK_MONOTONIC, of the first of the lines */
+    unsigned lines, dropped;
+};
+
+/* May one more be written now? If so, how many were not is said before it, under that topic. */
+bool log_limit_ok(struct log_limit *limit, const char *topic);
+/* Says how many were not written, if that is still to be said. */
+void log_limit_end(struct log_limit *limit, const char *topic);
 
 #define log_error(topic, ...)  log_line(LOG_ERROR, topic, __VA_ARGS__)
 #define log_warn(topic, ...)   log_line(LOG_WARN, topic, __VA_ARGS__)

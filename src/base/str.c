@@ -59,6 +59,23 @@ char *str_printable(char *s)
     return s;
 }
 
+unsigned str_utf8_len(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (s[0] < 0x80)
+        return 1;
+    unsigned len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (unsigned i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return len;
+}
+
 bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
 {
     if (!((*s >= '0' && *s <= '9') || (*s == '-' && s[1] >= '0' && s[1] <= '9')))

@@ -23,6 +23,9 @@ bool str_is(const char *a, const char *b);
 bool str_starts(const char *s, const char *prefix);
 /* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */
 char *str_printable(char *s);
+/* How long the UTF-8 sequence at `text` is; 0: it is none (too short, overlong, a surrogate, or
+ * beyond U+10FFFF). Stops at the NUL by itself, which continues nothing. */
+unsigned str_utf8_len(const char *text);
 
 /* A whole decimal number within [min, max], nothing before or behind it. */
 MUST_CHECK bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret);

@@ -3,6 +3,8 @@
  */
 #include "json/writer.h"
 
+#include "base/str.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,28 +41,10 @@ static void new_line(struct writer *w)
         put(w, "  ", 2);
 }
 
-/* How long the UTF-8 sequence at `s` is; 0: it is none (too short, overlong, a surrogate, or beyond
- * U+10FFFF). Stops at the NUL by itself, which continues nothing. */
-static unsigned utf8_len(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    unsigned len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (unsigned i = 1; i < len; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return len;
-}
-
 bool writer_is_utf8(const char *text)
 {
     unsigned len = 1;
-    while (*text && (len = utf8_len((const unsigned char *)text)) > 0)
+    while (*text && (len = str_utf8_len(text)) > 0)
         text += len;
     return len > 0;
 }
@@ -91,7 +75,7 @@ static void put_string(struct writer *w, const char *text)
 {
     put(w, "\"", 1);
     while (*text) {
-        unsigned len = utf8_len((const unsigned char *)text);
+        unsigned len = str_utf8_len(text);
         put_char(w, text, len);
         text += len > 0 ? len : 1;
     }

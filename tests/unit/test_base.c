@@ -343,6 +343,58 @@ Test(log, json)
     close(fd);
 }
 
+/* A file's name may be any bytes; a machine that reads the log wants JSON. */
+Test(log, json_of_any_bytes)
+{
+    int fd = capture_stderr();
+    char line[8192], text[4096] = "";
+    log_init(&(struct log_options){.level = LOG_INFO, .format = LOG_JSON, .node_rank = -1});
+    log_info(NULL, "%s", "a\xff\xc3\xa9\xe2\x82z\xf0\x9f\x98\x80\xed\xa0\x80");
+    read_line(fd, line, sizeof line);
+    cr_expect_str_eq(strstr(line, "\"text\""),
+                     "\"text\":\"a\uFFFD\u00e9\uFFFD\uFFFDz\U0001F600\uFFFD\uFFFD\uFFFD\"}");
+    for (int i = 0; i < 700; i++)
+        str_addf(text, sizeof text, "\xff\u20ac");
+    log_info("t", "%s", text);
+    read_line(fd, line, sizeof line);
+    release_stderr();
+    size_t n = strlen(line);
+    cr_expect_lt(n, PIPE_BUF);
+    cr_expect_str_eq(line + n - 2, "\"}");
+    for (const char *p = line; *p; p += str_utf8_len(p))
+        cr_assert_gt(str_utf8_len(p), 0, "a character was cut at %td of %zu", p - line, n);
+    close(fd);
+}
+
+/* What outsiders provoke does not fill the log, and is counted. */
+Test(log, limit)
+{
+    int fd = capture_stderr();
+    char line[4096];
+    struct log_limit limit = {0};
+    log_init(&(struct log_options){.level = LOG_INFO, .node_rank = -1});
+    int written = 0;
+    for (int i = 0; i < 1000; i++)
+        written += log_limit_ok(&limit, "t");
+    cr_expect_eq(written, 10);
+    read_line(fd, line, sizeof line);
+    cr_expect_str_empty(line);
+    limit.since -= 11 * NS_PER_S;
+    cr_expect(log_limit_ok(&limit, "t"));
+    read_line(fd, line, sizeof line);
+    cr_expect(strstr(line, "t: 990 more lines"), "%s", line);
+    log_limit_end(&limit, "t");
+    read_line(fd, line, sizeof line);
+    cr_expect_str_empty(line);
+    for (int i = 0; i < 12; i++)
+        log_limit_ok(&limit, "t");
+    log_limit_end(&limit, "t");
+    read_line(fd, line, sizeof line);
+    release_stderr();
+    cr_expect(strstr(line, "t: 2 more lines"), "%s", line);
+    close(fd);
+}
+
 /* A reader that stands still must not stop us: lines are dropped, counted, and the count is told.
  */
 Test(log, full_pipe)
