@@ -44,7 +44,7 @@ static void back_off(struct listener *listener, int error)
     err_set(&why, ERR_SYSTEM, error, "cannot accept connections");
     int64_t ns = listener->options.retry_ns;
     if (!listener->is_reported)
-        log_warn("peers", "%s; trying again every %s", why.text,
+        log_warn(listener->options.topic, "%s; trying again every %s", why.text,
                  str_duration(ns, text, sizeof text));
     listener->is_reported = true;
     listener->is_short = true;
@@ -130,19 +130,25 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
     return err_set(err, ERR_SYSTEM, error, "cannot listen on %s", at);
 }
 
+/* Takes the socket, unless there is no memory: then false. */
+static bool watch(struct listener *listener, int *fd)
+{
+    struct event *event =
+        event_new(listener->options.base, *fd, EV_READ | EV_PERSIST, on_readable, listener);
+    if (!event)
+        return false;
+    listener->readable[listener->n] = event;
+    listener->fds[listener->n++] = fd_take(fd);
+    return true;
+}
+
 /* Adds one socket. Returns 0 or an errno. */
 static int add(struct listener *listener, const union netaddr *where)
 {
     FD_CLEANUP int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || !set_up(fd, where))
         return errno;
-    struct event *event =
-        event_new(listener->options.base, fd, EV_READ | EV_PERSIST, on_readable, listener);
-    if (!event)
-        return ENOMEM;
-    listener->readable[listener->n] = event;
-    listener->fds[listener->n++] = fd_take(&fd);
-    return 0;
+    return watch(listener, &fd) ? 0 : ENOMEM;
 }
 
 /* Every address that there is: "localhost" has an IPv6 one also where that is switched off. */
@@ -157,20 +163,42 @@ static bool add_all(struct listener *listener, const struct netaddr_list *where,
     return true;
 }
 
+static struct listener *make(const struct listener_options *options)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
+        return NULL;
+    listener->options = *options;
+    listener->retry = evtimer_new(options->base, on_retry, listener);
+    if (listener->retry)
+        return listener;
+    free(listener);
+    return NULL;
+}
+
 struct listener *listener_new(const struct listener_options *options,
                               const struct netaddr_list *where, struct err *err)
 {
-    struct listener *listener = calloc(1, sizeof *listener);
-    if (listener) {
-        listener->options = *options;
-        listener->retry = evtimer_new(options->base, on_retry, listener);
-    }
-    if (!listener || !listener->retry) {
+    struct listener *listener = make(options);
+    if (!listener) {
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot listen");
-        free(listener);
         return NULL;
     }
     if (!add_all(listener, where, err)) {
+        listener_free(listener);
+        return NULL;
+    }
+    update(listener);
+    return listener;
+}
+
+struct listener *listener_adopt(const struct listener_options *options, int fd)
+{
+    FD_CLEANUP int taken = fd;
+    struct listener *listener = make(options);
+    if (!listener)
+        return NULL;
+    if (!watch(listener, &taken)) {
         listener_free(listener);
         return NULL;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * listener: the sockets that peers connect to.
+ * listener: the sockets that peers, or processes, connect to.
  *
- * Listens on every address of a list, accepts a few connections per wake-up, and waits a moment
- * when descriptors or memory have run out instead of spinning. Owns its sockets: listener_free().
- * Main thread.
+ * Listens on every address of a list, or on a socket that it is given, accepts a few connections
+ * per wake-up, and waits a moment when descriptors or memory have run out instead of spinning. Owns
+ * its sockets: listener_free(). Main thread.
  */
 #ifndef PCHRUN_LINK_LISTENER_H
 #define PCHRUN_LINK_LISTENER_H
@@ -23,7 +23,8 @@ typedef bool listener_short_fn(void *arg);
 
 struct listener_options {
     struct event_base *base;
-    int64_t retry_ns; /* how long to wait when accept() finds no descriptor */
+    const char *topic; /* of log lines */
+    int64_t retry_ns;  /* how long to wait when accept() finds no descriptor */
     listener_accept_fn *on_accept;
     listener_short_fn *on_short;
     void *arg;
@@ -33,6 +34,9 @@ struct listener_options {
  * error says which and why, and who holds a port that is in use. */
 MUST_CHECK struct listener *listener_new(const struct listener_options *options,
                                          const struct netaddr_list *where, struct err *err);
+/* Takes a socket that listens already, whatever its kind; `peer` tells nothing then. NULL: memory
+ * is short, and the socket is closed. */
+MUST_CHECK struct listener *listener_adopt(const struct listener_options *options, int fd);
 void listener_free(struct listener *listener);
 /* The port of the first socket. */
 int listener_port(const struct listener *listener);

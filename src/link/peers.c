@@ -300,6 +300,7 @@ bool peers_listen(struct peers *peers, const struct address *where, struct err *
         return err_wrap(err, "cannot listen");
     struct listener_options options = {
         .base = peers->options.base,
+        .topic = "peers",
         .retry_ns = peers->options.accept_retry_ns,
         .on_accept = on_accept,
         .on_short = on_short,

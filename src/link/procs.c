@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "link/listener.h"
 #include "link/procpage.h"
 #include "link/procscratch.h"
 #include "link/rundir.h"
@@ -24,12 +25,14 @@
 #include <unistd.h>
 
 enum {
-    LOBBY_MAX = 64,       /* connected, but not attached yet */
-    AT_ONCE = 16,         /* packets, or connections, before others have their turn */
-    OUT_MAX = 64 * 1024,  /* bytes that wait for one process to read */
-    ATTACH_WAIT_S = 10,   /* from connecting to ATTACH */
-    ACCEPT_BACK_OFF_S = 1 /* when descriptors have run out */
+    LOBBY_MAX = 320,     /* connected, but not attached yet: more than all that may attach */
+    AT_ONCE = 16,        /* packets, or connections, before others have their turn */
+    OUT_MAX = 64 * 1024, /* bytes that wait for one process to read */
+    ATTACH_WAIT_S = 10,  /* from connecting to ATTACH */
 };
+
+/* To attach, where descriptors have run out. */
+#define LOBBY_CHANCE_NS (100 * NS_PER_MS)
 
 struct conn {
     struct procs *procs;
@@ -38,6 +41,7 @@ struct conn {
     int place; /* in the lobby */
     int pid;
     unsigned serial; /* never used twice */
+    int64_t since;   /* connected */
     bool is_closed;
     bool is_cut;      /* shut down; its end is about to be read */
     bool has_scratch; /* was told a scratch directory */
@@ -51,11 +55,11 @@ struct procs {
     struct procs_calls calls;
     struct rundir dir;
     struct sockaddr_un addr;
-    int listen;
-    struct event *on_accept, *on_accept_again;
+    struct listener *listener;
     struct conn *slots[PROCS_MAX];
     struct conn *lobby[LOBBY_MAX];
-    struct conn *busy; /* whose packets are being handled */
+    struct conn *busy;      /* whose packets are being handled */
+    struct log_limit limit; /* of lines about processes */
     unsigned serial;
     uint64_t gate;
     struct procpage_notice notice;
@@ -106,6 +110,13 @@ static void scratch_answer(struct conn *conn)
 
 /* Connections */
 
+/* Any process of this user can connect again and again. */
+#define log_about(procs, ...)                       \
+    do {                                            \
+        if (log_limit_ok(&(procs)->limit, "procs")) \
+            log_warn("procs", __VA_ARGS__);         \
+    } while (0)
+
 static void free_event(struct event **event)
 {
     if (*event)
@@ -113,16 +124,11 @@ static void free_event(struct event **event)
     *event = NULL;
 }
 
-/* Accepting stops while the lobby is full, and goes on here. */
 static void leave_lobby(struct conn *conn)
 {
-    struct procs *procs = conn->procs;
-    if (conn->place < 0)
-        return;
-    procs->lobby[conn->place] = NULL;
+    if (conn->place >= 0)
+        conn->procs->lobby[conn->place] = NULL;
     conn->place = -1;
-    if (procs->on_accept)
-        event_add(procs->on_accept, NULL);
 }
 
 /* Everything but the memory, which goes when no call of this connection is under way. */
@@ -167,7 +173,7 @@ static bool send_frame(int fd, const uint8_t *data, size_t size)
 /* Its next read finds the end of the connection, which reports it as gone from within the loop. */
 static void cut_off(struct conn *conn, const char *why)
 {
-    log_warn("procs", "process %d is cut off: %s", conn->pid, why);
+    log_about(conn->procs, "process %d is cut off: %s", conn->pid, why);
     conn->is_cut = true;
     shutdown(conn->fd, SHUT_RDWR);
 }
@@ -253,7 +259,7 @@ void procs_close(struct procs *procs, int slot)
 }
 
 /* Before a connection has a slot. A fresh socket has room for it. */
-static void refuse(int fd, const char *why)
+static void refuse(struct procs *procs, int fd, const char *why)
 {
     uint8_t frame[FRAME_MAX];
     struct procmsg msg = {.type = PROCMSG_REFUSED};
@@ -261,7 +267,7 @@ static void refuse(int fd, const char *why)
     size_t size = procmsg_encode(&msg, frame, sizeof frame);
     if (!send_frame(fd, frame, size))
         log_debug("procs", "cannot tell a process that it is refused: %s", strerror(errno));
-    log_warn("procs", "a process is refused: %s", why);
+    log_about(procs, "a process is refused: %s", why);
 }
 
 static int free_place(struct conn *const *places, int n)
@@ -280,7 +286,7 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
     if (slot < 0)
         err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", PROCS_MAX);
     if (slot < 0 || !procpage_make(&conn->page, procs->gate, msg->step, &err)) {
-        refuse(conn->fd, err.text);
+        refuse(procs, conn->fd, err.text);
         conn_close(conn);
         return;
     }
@@ -351,10 +357,10 @@ static bool read_packet(struct conn *conn)
         if (take_message(conn, &msg, &err))
             return true;
     }
-    log_warn("procs", "process %d is cut off, since it breaks the protocol: %s", conn->pid,
-             err.text);
+    log_about(conn->procs, "process %d is cut off, since it breaks the protocol: %s", conn->pid,
+              err.text);
     if (conn->slot < 0)
-        refuse(conn->fd,
+        refuse(conn->procs, conn->fd,
                "this is not the protocol of this pchrun; use the libpch that came with it");
     conn_gone(conn);
     return false;
@@ -375,8 +381,8 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
-    log_warn("procs", "process %d connected, but did not attach within %d s", conn->pid,
-             ATTACH_WAIT_S);
+    log_about(conn->procs, "process %d connected, but did not attach within %d s", conn->pid,
+              ATTACH_WAIT_S);
     conn_close(conn);
 }
 
@@ -407,6 +413,7 @@ static bool conn_new(struct procs *procs, int fd, int place, int pid)
                           .place = place,
                           .pid = pid,
                           .serial = ++procs->serial,
+                          .since = clock_now_ns(),
                           .page = PROCPAGE_NONE};
     buf_init(&conn->out, OUT_MAX);
     procs->lobby[place] = conn;
@@ -422,42 +429,40 @@ static bool conn_new(struct procs *procs, int fd, int place, int pid)
     return true;
 }
 
-/* False: not now. */
-static bool accept_one(struct procs *procs)
+/* libpch says ATTACH at once, so who floods us puts out its own. False: even the oldest has been
+ * there for a shorter time than that. */
+static bool put_out_oldest(struct procs *procs, int64_t age_ns)
 {
-    int pid = 0, place = free_place(procs->lobby, LOBBY_MAX);
-    if (place < 0) {
-        event_del(procs->on_accept); /* leave_lobby() */
+    struct conn *oldest = NULL;
+    for (int i = 0; i < LOBBY_MAX; i++)
+        if (procs->lobby[i] && (!oldest || procs->lobby[i]->serial < oldest->serial))
+            oldest = procs->lobby[i];
+    if (!oldest || clock_now_ns() - oldest->since < age_ns)
         return false;
-    }
-    FD_CLEANUP int fd = accept4(procs->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-        if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
-            return errno == EINTR || errno == ECONNABORTED;
-        log_warn("procs", "cannot accept a process (%s); trying again in %d s", strerror(errno),
-                 ACCEPT_BACK_OFF_S);
-        struct timeval again = {.tv_sec = ACCEPT_BACK_OFF_S};
-        event_del(procs->on_accept);
-        event_add(procs->on_accept_again, &again);
-        return false;
-    }
-    if (!is_welcome(fd, &pid))
-        refuse(fd, "it belongs to another user");
-    else if (!conn_new(procs, fd_take(&fd), place, pid))
-        log_warn("procs", "no memory for process %d", pid);
+    log_about(procs, "process %d connected, but did not attach before too many others came",
+              oldest->pid);
+    conn_close(oldest);
     return true;
 }
 
-static void on_accept(evutil_socket_t fd, short what, void *arg)
-{
-    for (int i = 0; i < AT_ONCE && accept_one(arg); i++)
-        ;
-}
-
-static void on_accept_again(evutil_socket_t fd, short what, void *arg)
+static void on_accept(void *arg, int fd, const union netaddr *peer)
 {
     struct procs *procs = arg;
-    event_add(procs->on_accept, NULL);
+    int pid = 0, place = free_place(procs->lobby, LOBBY_MAX);
+    if (!is_welcome(fd, &pid)) {
+        refuse(procs, fd, "it belongs to another user");
+        close(fd);
+        return;
+    }
+    if (place < 0 && put_out_oldest(procs, 0))
+        place = free_place(procs->lobby, LOBBY_MAX);
+    if (!conn_new(procs, fd, place, pid))
+        log_about(procs, "no memory for process %d", pid);
+}
+
+static bool on_short(void *arg)
+{
+    return put_out_oldest(arg, LOBBY_CHANCE_NS);
 }
 
 /* Begin and end */
@@ -470,14 +475,18 @@ static void found_stale(void *ctx, const char *name)
     sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
 }
 
-static bool listen_events(struct procs *procs, struct err *err)
+static bool start_listening(struct procs *procs, int fd, struct err *err)
 {
-    procs->on_accept =
-        event_new(procs->base, procs->listen, EV_READ | EV_PERSIST, on_accept, procs);
-    procs->on_accept_again = evtimer_new(procs->base, on_accept_again, procs);
-    if (!procs->on_accept || !procs->on_accept_again || event_add(procs->on_accept, NULL) != 0)
-        return err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
-    return true;
+    struct listener_options options = {
+        .base = procs->base,
+        .topic = "procs",
+        .retry_ns = NS_PER_S,
+        .on_accept = on_accept,
+        .on_short = on_short,
+        .arg = procs,
+    };
+    procs->listener = listener_adopt(&options, fd);
+    return procs->listener || err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
 }
 
 struct procs *procs_new(struct event_base *base, const struct procs_options *options,
@@ -492,15 +501,15 @@ struct procs *procs_new(struct event_base *base, const struct procs_options *opt
     procs->calls = *calls;
     procs->gate = GATE_OPEN;
     procs->notice = (struct procpage_notice){procs->notice_text, CLOCK_NEVER};
-    procs->listen = -1;
-    if (!rundir_make(options->run_dir, &procs->dir, &procs->listen, err)) {
+    FD_CLEANUP int fd = -1;
+    if (!rundir_make(options->run_dir, &procs->dir, &fd, err)) {
         free(procs);
         return NULL;
     }
     rundir_socket(&procs->dir, &procs->addr);
     const char *scratch = options->scratch_dir ? options->scratch_dir : procs->dir.path;
     if (!procscratch_init(&procs->scratch, scratch, options->node_rank, err) ||
-        !listen_events(procs, err)) {
+        !start_listening(procs, fd_take(&fd), err)) {
         procs_free(procs);
         return NULL;
     }
@@ -518,9 +527,8 @@ void procs_free(struct procs *procs)
 {
     if (!procs)
         return;
-    free_event(&procs->on_accept);
-    free_event(&procs->on_accept_again);
-    fd_close(&procs->listen);
+    log_limit_end(&procs->limit, "procs");
+    listener_free(procs->listener);
     for (int i = 0; i < PROCS_MAX; i++)
         if (procs->slots[i])
             conn_close(procs->slots[i]);
