@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LIMIT_LINES = 10, LIMIT_S = 10 };
+#define LIMIT_NS (10 * NS_PER_S)
 
 static struct {
     struct log_options options;
@@ -144,14 +144,17 @@ void log_limit_end(struct log_limit *limit, const char *topic)
     *limit = (struct log_limit){0};
 }
 
-bool log_limit_ok(struct log_limit *limit, const char *topic)
+bool log_limit_ok(struct log_limit *limit, const char *topic, unsigned max)
 {
     int64_t now = clock_now_ns();
-    if (limit->lines > 0 && now - limit->since >= LIMIT_S * NS_PER_S)
+    if (limit->lines > 0 && now - limit->since >= LIMIT_NS) {
+        bool is_flood = limit->dropped > 0;
         log_limit_end(limit, topic);
+        limit->is_flood = is_flood;
+    }
     if (limit->lines == 0)
         limit->since = now;
-    bool ok = limit->lines < LIMIT_LINES;
+    bool ok = limit->lines < (limit->is_flood ? LOG_LIMIT_FEW : max);
     limit->lines += ok;
     limit->dropped += !ok;
     return ok;

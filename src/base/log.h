@@ -31,14 +31,19 @@ enum log_level log_level(void);
  * characters in the text are replaced. */
 void log_line(enum log_level level, const char *topic, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* For lines that outsiders can provoke: a few of them within some seconds. All zero at first. */
+/* For lines that outsiders can provoke: so many within 10 seconds, and only a few in the next 10
+ * seconds while they do not cease. All zero at first. */
 struct log_limit {
     int64_t since; /* CLOCK_MONOTONIC, of the first of the lines */
     unsigned lines, dropped;
+    bool is_flood; /* some were dropped in the last 10 seconds */
 };
 
-/* May one more be written now? If so, how many were not is said before it, under that topic. */
-bool log_limit_ok(struct log_limit *limit, const char *topic);
+#define LOG_LIMIT_FEW 10
+
+/* May one more of `max` be written now? If so, how many were not is said before it, under that
+ * topic. */
+bool log_limit_ok(struct log_limit *limit, const char *topic, unsigned max);
 /* Says how many were not written, if that is still to be said. */
 void log_limit_end(struct log_limit *limit, const char *topic);
 

@@ -111,10 +111,10 @@ static void scratch_answer(struct conn *conn)
 /* Connections */
 
 /* Any process of this user can connect again and again. */
-#define log_about(procs, ...)                       \
-    do {                                            \
-        if (log_limit_ok(&(procs)->limit, "procs")) \
-            log_warn("procs", __VA_ARGS__);         \
+#define log_about(procs, ...)                                      \
+    do {                                                           \
+        if (log_limit_ok(&(procs)->limit, "procs", LOG_LIMIT_FEW)) \
+            log_warn("procs", __VA_ARGS__);                        \
     } while (0)
 
 static void free_event(struct event **event)

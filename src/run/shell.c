@@ -34,6 +34,11 @@
 /* A program has come to its main() by then, undisturbed by what we do beside it. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
 
+enum {
+    LIMITED_TOPICS = 3,
+    LINES_MAX = 3 * CORE_SLOTS_MAX /* of each topic within some seconds */
+};
+
 struct shell {
     const struct config *config;
     struct core_params params;
@@ -52,6 +57,7 @@ struct shell {
     bool is_untidy;        /* the commands were started, and it has not been done yet */
     struct watch end_wait; /* for sweepers */
     bool has_waited;
+    struct log_limit limits[LIMITED_TOPICS];
     struct shell_end end;
 };
 
@@ -152,8 +158,24 @@ static void act_committed(struct shell *shell, const struct action *action)
     attach_committed(&shell->attach);
 }
 
+/* What comes and goes can do so again and again; a job of many ranks has the right to many lines.
+ */
+static const char *const limited_topics[LIMITED_TOPICS] = {"attach", "join", "peers"};
+
+static struct log_limit *limit_of(struct shell *shell, const struct action *action)
+{
+    bool is_limited = action->log.level == LOG_INFO || action->log.level == LOG_WARN;
+    for (size_t i = 0; is_limited && i < LIMITED_TOPICS; i++)
+        if (str_is(action->log.topic, limited_topics[i]))
+            return &shell->limits[i];
+    return NULL;
+}
+
 static void act_log(struct shell *shell, const struct action *action)
 {
+    struct log_limit *limit = limit_of(shell, action);
+    if (limit && !log_limit_ok(limit, action->log.topic, LINES_MAX))
+        return;
     log_line((enum log_level)action->log.level, action->log.topic, "%s", action->log.text);
 }
 
@@ -199,6 +221,8 @@ static void act_exit(struct shell *shell, const struct action *action)
         shell->end.signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
+    for (int i = 0; i < LIMITED_TOPICS; i++)
+        log_limit_end(&shell->limits[i], limited_topics[i]);
     keep_end(shell, action);
     loop_close_core(&shell->loop);
     cluster_finish(&shell->cluster);

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -181,3 +182,93 @@ def test_a_flood_leaves_no_room_for_itself(world, nodes, flood):
     world.events.wait("n1")
     two.jobs[0].send(signal.SIGTERM)
     assert two.finish() in (0, 42)
+
+
+@pytest.fixture
+def held(world):
+    """A pchrun over a waiting actor that takes USR1 for its end, and the path of its socket."""
+    def start(*options, verbs=("until", "USR1", "exit", "5"), **more):
+        job = world.act("record", "USR1", "record", "TERM", "say", "ready", *verbs,
+                        options=options, **more)
+        actor = world.events.wait("ready", count=len(world.jobs))["pid"]
+        entries = Path(f"/proc/{actor}/environ").read_bytes().split(b"\0")
+        job.socket = [e for e in entries if e.startswith(b"PCH_SOCKET=")][0][11:].decode()
+        return job
+    return start
+
+
+def end(job):
+    job.send(signal.SIGUSR1)
+    assert job.finish() == 5
+
+
+@pytest.mark.parametrize("says", [b"", frame(ATTACH)[:4]], ids=["silent", "garbage"])
+def test_a_flood_on_the_processes_socket(world, held, flood, says):
+    """A library that connects in each of its workers, and again when it is refused. A process
+    attaches all the same; memory, descriptors and the log stay small."""
+    job = held()
+    before = memory_kb(job)
+    attack = flood(socket.AF_UNIX, socket.SOCK_SEQPACKET, job.socket)
+    attack.come(3000, says)
+    begin = time.monotonic()
+    with connect(job.socket) as client:
+        client.send(attach_frame())
+        assert receive(client)[0] == WELCOME
+    assert time.monotonic() - begin < 5
+    if not world.has_sanitizer():
+        assert memory_kb(job) - before < 8192
+    assert len(os.listdir(f"/proc/{job.pid}/fd")) < 400
+    attack.go()
+    end(job)
+    assert len(job.err_lines) < 40
+    assert "more lines like the last ones were not written" in job.err
+
+
+def test_who_attaches_and_goes_again_and_again(held):
+    """Each time is news, a thousand times is not."""
+    job = held("-n", "1", "--procs-per-node", "1")
+    for _ in range(1500):
+        with connect(job.socket) as client:
+            client.send(attach_frame())
+            assert receive(client)[0] == WELCOME
+    job.send(signal.SIGTERM)
+    job.send(signal.SIGUSR1)
+    job.finish()
+    assert len(job.err_lines) < 850
+    assert "attach: " in job.err and "more lines like the last ones were not written" in job.err
+
+
+# --- strangers on the socket of the processes -----------------------------------------------------
+
+STRANGER = 65534
+
+
+def as_stranger(world, *argv):
+    return world.start("setpriv", "--reuid", str(STRANGER), "--clear-groups", *argv)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("is_open", [False, True], ids=["as it is", "opened by mistake"])
+def test_another_user_on_the_processes_socket(world, held, is_open):
+    """Who may talk to pchrun can end the job. The directory keeps others out; where somebody has
+    opened it, they are known by their uid, and refused."""
+    base = Path(f"/tmp/pchrun-{world.mark}")
+    base.mkdir(mode=0o755)
+    try:
+        job = held("--run-dir", base)
+        if is_open:
+            os.chmod(os.path.dirname(job.socket), 0o755)
+            os.chmod(job.socket, 0o777)
+        code = ("import socket, sys\n"
+                "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+                "s.settimeout(10)\n"
+                "s.connect(sys.argv[1])\n"
+                "data = s.recv(9000)\n"
+                "sys.exit(9 if b'another user' in data and not s.recv(9000) else 1)\n")
+        stranger = as_stranger(world, "/usr/bin/python3", "-I", "-c", code, job.socket)
+        assert stranger.finish() == (9 if is_open else 1)
+        assert is_open or "PermissionError" in stranger.err
+        assert ("refused: it belongs to another user" in job.err) == is_open
+        end(job)
+    finally:
+        shutil.rmtree(base)

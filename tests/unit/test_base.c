@@ -375,23 +375,43 @@ Test(log, limit)
     log_init(&(struct log_options){.level = LOG_INFO, .node_rank = -1});
     int written = 0;
     for (int i = 0; i < 1000; i++)
-        written += log_limit_ok(&limit, "t");
+        written += log_limit_ok(&limit, "t", LOG_LIMIT_FEW);
     cr_expect_eq(written, 10);
     read_line(fd, line, sizeof line);
     cr_expect_str_empty(line);
     limit.since -= 11 * NS_PER_S;
-    cr_expect(log_limit_ok(&limit, "t"));
+    cr_expect(log_limit_ok(&limit, "t", LOG_LIMIT_FEW));
     read_line(fd, line, sizeof line);
     cr_expect(strstr(line, "t: 990 more lines"), "%s", line);
     log_limit_end(&limit, "t");
     read_line(fd, line, sizeof line);
     cr_expect_str_empty(line);
     for (int i = 0; i < 12; i++)
-        log_limit_ok(&limit, "t");
+        log_limit_ok(&limit, "t", LOG_LIMIT_FEW);
     log_limit_end(&limit, "t");
     read_line(fd, line, sizeof line);
     release_stderr();
     cr_expect(strstr(line, "t: 2 more lines"), "%s", line);
+    close(fd);
+}
+
+/* Many at once are all written; many again and again are not. */
+Test(log, limit_of_a_burst)
+{
+    int fd = capture_stderr();
+    struct log_limit limit = {0};
+    int written[3] = {0};
+    for (int pass = 0; pass < 3; pass++) {
+        for (int i = 0; i < (pass < 2 ? 150 : 5); i++)
+            written[pass] += log_limit_ok(&limit, "t", 100);
+        limit.since -= 11 * NS_PER_S;
+    }
+    for (int i = 0; i < 50; i++)
+        written[2] += log_limit_ok(&limit, "t", 100);
+    release_stderr();
+    cr_expect_eq(written[0], 100);
+    cr_expect_eq(written[1], LOG_LIMIT_FEW);
+    cr_expect_eq(written[2], 5 + 50);
     close(fd);
 }
 
