@@ -23,18 +23,16 @@ struct listener {
     int fds[NETADDR_LIST_MAX];
     struct event *readable[NETADDR_LIST_MAX];
     struct event *retry;
-    bool is_short;    /* of descriptors or memory: until `retry` */
     bool is_reported; /* since the last connection that could be accepted */
 };
 
-static void update(struct listener *listener)
+/* False: no memory to wait for one of them. */
+static bool listen_on(struct listener *listener)
 {
-    for (size_t i = 0; i < listener->n; i++) {
-        if (listener->is_short)
-            event_del(listener->readable[i]);
-        else
-            event_add(listener->readable[i], NULL);
-    }
+    bool ok = true;
+    for (size_t i = 0; i < listener->n; i++)
+        ok &= event_add(listener->readable[i], NULL) == 0;
+    return ok;
 }
 
 static void back_off(struct listener *listener, int error)
@@ -47,17 +45,19 @@ static void back_off(struct listener *listener, int error)
         log_warn(listener->options.topic, "%s; trying again every %s", why.text,
                  str_duration(ns, text, sizeof text));
     listener->is_reported = true;
-    listener->is_short = true;
     struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
-    evtimer_add(listener->retry, &tv);
-    update(listener);
+    /* No memory for the timer: at once is better than never. */
+    if (evtimer_add(listener->retry, &tv) != 0)
+        event_active(listener->retry, EV_TIMEOUT, 0);
+    for (size_t i = 0; i < listener->n; i++)
+        event_del(listener->readable[i]);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
     struct listener *listener = arg;
-    listener->is_short = false;
-    update(listener);
+    if (!listen_on(listener))
+        back_off(listener, ENOMEM);
 }
 
 static bool is_shortage(int error)
@@ -184,12 +184,12 @@ struct listener *listener_new(const struct listener_options *options,
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot listen");
         return NULL;
     }
-    if (!add_all(listener, where, err)) {
-        listener_free(listener);
-        return NULL;
-    }
-    update(listener);
-    return listener;
+    bool ok = add_all(listener, where, err) &&
+              (listen_on(listener) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot listen"));
+    if (ok)
+        return listener;
+    listener_free(listener);
+    return NULL;
 }
 
 struct listener *listener_adopt(const struct listener_options *options, int fd)
@@ -198,12 +198,10 @@ struct listener *listener_adopt(const struct listener_options *options, int fd)
     struct listener *listener = make(options);
     if (!listener)
         return NULL;
-    if (!watch(listener, &taken)) {
-        listener_free(listener);
-        return NULL;
-    }
-    update(listener);
-    return listener;
+    if (watch(listener, &taken) && listen_on(listener))
+        return listener;
+    listener_free(listener);
+    return NULL;
 }
 
 void listener_free(struct listener *listener)

@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import socket
+import struct
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
 from harness import DEADLINE, status_of, wait_until
-from nodes import Nodes
+from nodes import Nodes, Proxy, free_port
 
 # Long enough for a campaign, in the suite "long" only.
 LONG = int(os.environ.get("TEST_LONG_MINUTES", "0"))
@@ -40,7 +41,8 @@ def refused_runs(world, shim, kind, command, lasting):
         shutil.rmtree(world.root / "checkpoints", ignore_errors=True)
         env = world.shim(shim, SHIM_REFUSE=f"{kind}:{n}{'+' if lasting else ''}", SHIM_REFUSED=mark)
         job = world.launch("--report", report, "--checkpoint-dir", world.root / "checkpoints",
-                           *command, env=env)
+                           "--stop-term-wait", "300ms", "--stop-kill-wait", "300ms", *command,
+                           env=env)
         job.finish()
         if not mark.exists():
             assert n > 4, "nothing was refused"
@@ -272,3 +274,123 @@ def test_another_user_on_the_processes_socket(world, held, is_open):
         end(job)
     finally:
         shutil.rmtree(base)
+
+
+# --- between nodes --------------------------------------------------------------------------------
+
+PEER_MAGIC = 0x5043
+HELLO, PEER_WELCOME, PEER_REFUSED, STATUS, ORDER, BYE = range(1, 7)
+
+
+class Recorder(Proxy):
+    """A proxy that keeps what each connection said: sent[i] to node 0, got[i] from it."""
+
+    def __init__(self, *args):
+        self.talks = []  # (near, [to node 0], [from node 0])
+        super().__init__(*args)
+
+    def _relay(self, end):
+        try:
+            data = end.recv(65536, socket.MSG_PEEK)
+        except OSError:
+            data = b""
+        for near, there, back in self.talks:
+            if end is near:
+                there.append(data)
+            elif end is self.other.get(near):
+                back.append(data)
+        super()._relay(end)
+
+    def _accept(self):
+        before = set(self.other)
+        super()._accept()
+        for near in set(self.other) - before:
+            if near.getsockname()[1] == self.listener.getsockname()[1]:
+                self.talks.append((near, [], []))
+
+
+def frames_of(data):
+    """The whole frames in a stream: (type, bytes)."""
+    found = []
+    while len(data) >= 8:
+        magic, _, kind, size = struct.unpack_from("<HBBI", data)
+        assert magic == PEER_MAGIC
+        if len(data) < 8 + size:
+            break
+        found.append((kind, data[:8 + size]))
+        data = data[8 + size:]
+    return found
+
+
+def shout(port, data):
+    """Says that to node 0, and returns all that it answers until it closes, or for a second."""
+    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+        sock.settimeout(1)
+        answer = b""
+        try:
+            sock.sendall(data)
+            while part := sock.recv(65536):
+                answer += part
+        except OSError:
+            pass
+        return answer
+
+
+@pytest.fixture
+def recorded(world, nodes):
+    """Two nodes that run, with what they said to each other."""
+    two = nodes(2)
+    far_port = free_port()
+    recorder = Recorder(("127.0.0.1", far_port), ("127.0.0.1", two.port))
+    two.start(0, "say", "n0", "hold", world.hold("end"))
+    two.jobs[1] = world.launch(
+        "--cluster-nodes", f"127.0.0.1:{far_port},127.0.0.2:{two.port}", "--node-rank", 1,
+        *two.options, "--report", world.root / "report.1.json", "--", world.actor, "say", "n1",
+        "hold", world.hold("end"))
+    world.events.wait("n0")
+    world.events.wait("n1")
+    _, there, back = recorder.talks[-1]
+    wait_until(lambda: len(frames_of(b"".join(there))) > 4 and len(frames_of(b"".join(back))) > 3,
+               "some heartbeats")
+    yield two, frames_of(b"".join(there)), frames_of(b"".join(back))
+    recorder.close()
+
+
+def test_a_recorded_node_is_played_back(world, recorded):
+    """Bytes of an earlier connection are sent again, by a network that does so or by somebody who
+    listens (without a key there is nothing to keep him from it). What is old is known by its number;
+    the node that is pushed aside comes back."""
+    two, there, _ = recorded
+    assert there[0][0] == HELLO
+    everything = b"".join(data for _, data in there)
+    for n in range(1, 4):
+        shout(two.port, everything)
+        two.say(0, "is back", 2 * n)
+    for job in two.jobs.values():
+        assert job.process.poll() is None
+    world.go_on("end")
+    assert two.finish() == 0
+    assert two.agreed()["outcome"] == "completed"
+
+
+def test_messages_that_make_no_sense_now(world, recorded):
+    """STATUS before HELLO, orders from a member, an answer to a question that nobody asked: the
+    connection ends, and nothing else."""
+    two, there, back = recorded
+    hello = there[0][1]
+    status = next(data for kind, data in there if kind == STATUS)
+    for kind, data in back:
+        assert kind in (PEER_WELCOME, ORDER)
+        assert shout(two.port, data) == b""
+        assert frames_of(shout(two.port, data + hello)) == []
+    assert shout(two.port, status) == b""
+    cut = bytearray(hello)
+    cut[4:8] = struct.pack("<I", len(hello) - 9)  # one byte less than it needs
+    for bad in (hello[:4] + b"\xff\xff\xff\xff" + hello[8:], bytes(cut[:-1]),
+                hello[:3] + b"\x77" + hello[4:], hello[:-1]):
+        assert frames_of(shout(two.port, bad)) == []
+    refused = frames_of(shout(two.port, hello[:2] + b"\x63" + hello[3:]))
+    assert [kind for kind, _ in refused] == [PEER_REFUSED]
+    assert "is back" not in two.jobs[0].err
+    world.go_on("end")
+    assert two.finish() == 0
