@@ -101,7 +101,13 @@ static bool keep_text(char **field, char *copy, struct err *err)
 static bool parse_text(const struct option *option, const char *text, const char *folder,
                        void *field, struct err *err)
 {
-    return check_text(text, option->min, option->max, err) && keep_text(field, strdup(text), err);
+    if (!check_text(text, option->min, option->max, err))
+        return false;
+    /* It goes into JSON files, and is compared with those of other nodes; only paths are bytes. */
+    for (const char *p = text; *p; p += str_utf8_len(p))
+        if (str_utf8_len(p) == 0)
+            return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not UTF-8", text);
+    return keep_text(field, strdup(text), err);
 }
 
 /* NULL with errno set. */

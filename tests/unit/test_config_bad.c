@@ -280,6 +280,7 @@ static const struct bad flags[] = {
      "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
     {"--",
      "no command is given; write pchrun [options] -- command [argument ...], or see pchrun --help"},
+    {"--job a\xff x", "--job: \"a\xff\" is not UTF-8"},
     {"--grce 1s x", "unknown flag --grce; the nearest is --grace"},
     {"--grac=1s x", "unknown flag --grac; the nearest is --grace"},
     {"--gracex 1s x", "unknown flag --gracex; the nearest is --grace"},
