@@ -407,6 +407,8 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
         record->committing = 0;
         if (err) /* what is on disk still ends with the commit before it */
             record->history.ncommits--;
+        else
+            record->committed = tag, record->committed_at = clock_now_ns();
         answer(record, EV_COMMITTED, tag, err);
     }
     say_if_idle(record);

@@ -36,7 +36,9 @@ struct record {
     struct statefile commit_file, ranks_file;
     struct watch commit_deadline, ranks_deadline;
     uint64_t committing, preparing; /* the core waits for them, 0: no */
-    struct err failure;             /* of the note that the attempt has begun; ERR_NONE: none */
+    uint64_t committed;   /* by this pchrun: on disk, whoever still wants to know; 0: none */
+    int64_t committed_at; /* CLOCK_MONOTONIC */
+    struct err failure;   /* of the note that the attempt has begun; ERR_NONE: none */
     void (*on_idle)(void *ctx);
     void *ctx;
 };

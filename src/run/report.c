@@ -131,6 +131,11 @@ static void compose(const struct report *report, struct writer *w)
 {
     struct core_report r;
     core_report(report->core, &r);
+    /* One that was being written when the end was decided: the next attempt resumes from it. */
+    if (report->record->committed > r.commit_step) {
+        r.commit_step = report->record->committed;
+        r.commit_at = report->record->committed_at;
+    }
     bool is_known = r.outcome != OUTCOME_UNKNOWN;
     writer_object(w, NULL);
     writer_text(w, "schema", "pchrun.report");

@@ -58,6 +58,7 @@ struct shell {
     struct watch end_wait; /* for sweepers */
     bool has_waited;
     struct log_limit limits[LIMITED_TOPICS];
+    uint64_t reported_commit;
     struct shell_end end;
 };
 
@@ -299,6 +300,10 @@ static void on_tidying(void *ctx)
 static void on_settled(void *ctx)
 {
     struct shell *shell = ctx;
+    /* Also of what was written after the end, of which the core does not hear any more. */
+    if (shell->record.committed > shell->reported_commit)
+        report_touch(&shell->report);
+    shell->reported_commit = shell->record.committed;
     report_flush(&shell->report);
     stop_if_done(shell);
 }
