@@ -2,22 +2,25 @@
 """Everything is refused, set wrong, cut off or lied about, by attackers and by bad luck. Whatever
 comes, the outcome is one of the documented ones, what is written is true, and nothing is left."""
 
+import collections
 import errno
 import json
 import os
+import random
 import re
 import resource
 import shutil
 import signal
 import socket
 import struct
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
-from harness import DEADLINE, status_of, wait_until
+from harness import DEADLINE, MARK, kill_quietly, status_of, wait_until
 from nodes import Nodes, Proxy, free_port
 
 # Long enough for a campaign, in the suite "long" only.
@@ -394,3 +397,205 @@ def test_messages_that_make_no_sense_now(world, recorded):
     assert "is back" not in two.jobs[0].err
     world.go_on("end")
     assert two.finish() == 0
+
+
+# --- a hostile environment ------------------------------------------------------------------------
+
+def run_bare(world, argv, env, **options):
+    """Not with the test's environment, but with this and nothing else."""
+    done = subprocess.run([str(a) for a in argv], env={MARK: world.mark, **env}, timeout=DEADLINE,
+                          capture_output=True, **options)
+    assert b"runtime error" not in done.stderr and b"Sanitizer" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("env", [{}, {"PATH": ""}, {"TMPDIR": "/no/such/folder"}, {"TMPDIR": ""},
+                                 {"XDG_RUNTIME_DIR": "/proc", "TMPDIR": "/sys"},
+                                 {"HOME": "relative", "LANG": "no_NO.SUCH"}],
+                         ids=lambda env: ",".join(env) or "nothing")
+def test_an_environment_that_lacks_everything(world, env):
+    """Started by a daemon, by a container's init, by a script that has unset too much."""
+    done = run_bare(world, [world.pchrun, "-n", "1", "--", "/bin/sh", "-c",
+                            'test -S "$PCH_SOCKET" && exit 4'], env)
+    assert done.returncode == 4, done.stderr
+
+
+def test_what_is_set_for_somebody_else(world):
+    """pchrun inside of pchrun, in a shell that was started by it: the inner program is the inner
+    one's, and nothing of what the outer one has set for its own misleads it."""
+    inner = [world.pchrun, "-n", "2", "--", "/bin/sh", "-c",
+             'echo "$PCH_SOCKET" "$PCH_RANK$PCH_WORLD_SIZE$RANK" "$PCH_RESUME_STEP$PCH_RESUME_PATH"']
+    outside = {"PCH_SOCKET": "/evil", "PCH_RANK": "77", "PCH_RESUME_STEP": "99",
+               "PCH_RESUME_PATH": "/evil", "PCH_WORLD_SIZE": "x", "RANK": "5"}
+    done = run_bare(world, [world.pchrun, "-n", "1", "--", *inner], outside)
+    assert done.returncode == 0, done.stderr
+    lines = sorted(line.split(" ")[1:] for line in done.stdout.decode().splitlines())
+    assert lines == [["020", "0"], ["121", "0"]]
+    assert b"/evil" not in done.stdout
+
+
+def test_pchrun_in_pchrun_is_preempted(world):
+    """The notice reaches the innermost, and each says what is true of its own."""
+    job = world.launch("--grace", "20s", "--", world.pchrun, "--grace", "10s", "--", world.actor,
+                       "record", "TERM", "say", "ready", "until", "TERM", "exit", "0")
+    world.events.wait("ready")
+    os.kill(job.pid, signal.SIGTERM)
+    assert job.finish() == 42
+    assert world.events.signals() == ["TERM"]
+    assert job.err.count(" end: ") == 2
+
+
+def test_a_megabyte_of_arguments_and_environment(world):
+    """A shell that has expanded *; a launcher that puts its configuration there."""
+    words = ["x" * 100_000] * 5
+    env = {f"LONG_{i}": "y" * 100_000 for i in range(5)}
+    report = world.root / "report"
+    job = world.launch("-vv", "--report", report, "--", "sh", "-c", "exit $(($# + 1))", "sh", *words,
+                       env=env)
+    assert job.finish() == 6
+    assert json.loads(report.read_text())["exit_code"] == 6
+    assert max(len(line) for line in job.err_lines) <= 4096
+
+
+def test_any_bytes_in_the_log_and_the_report(world):
+    """A command whose name is no text. What machines read stays JSON, and what people read does not
+    obey it."""
+    report = world.root / "report"
+    name = b"\xff\xc3\n\x1b[2J\"\\" + "\u00e9".encode() + b"\xe2\x82"
+    job = world.launch("--log-format", "json", "-vv", "--report", report, "--",
+                       os.fsdecode(b"/no/" + name), os.fsdecode(name))
+    assert job.finish() == 127
+    assert [json.loads(line) for line in job.err_path.read_bytes().splitlines()]
+    assert "/no/\ufffd\ufffd\n" in json.loads(report.read_bytes())["why"]
+    assert b"\x1b" not in job.err_path.read_bytes()
+
+
+# --- a clock that is set --------------------------------------------------------------------------
+
+def test_the_clock_is_set_in_mid_job(world, training):
+    """NTP finds that the host was years off, or an operator thinks so. Deadlines, rounds and the
+    ages of files depend on no clock that can be set: only what people read does."""
+    clock = world.root / "clock"
+    job = training("--grace", "5s", n=2, env=world.shim("clock", SHIM_CLOCK=clock))
+    job.open()
+    job.train(3)
+    for jump in (400_000_000, -900_000_000, 0):
+        clock.write_text(str(jump))
+        begin = time.monotonic()
+        for client in job.clients:
+            client.train(client.step + 3)
+        assert time.monotonic() - begin < 5
+    clock.write_text("-1500000000")
+    step = job.preempt()
+    clock.write_text("1500000000")
+    code, outcome, committed = job.result()
+    assert (code, outcome, committed) == (42, "preempted", step)
+    again = training(n=2, env=world.shim("clock", SHIM_CLOCK=clock))
+    again.open(resume=step)
+    again.done()
+    assert again.result()[0] == 0
+
+
+def test_the_clock_is_set_during_the_grace(world):
+    """A deadline on the wrong clock comes at once, or never."""
+    clock = world.root / "clock"
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", "say", "asked", "pause",
+                    options=["--grace", "1500ms", "--stop-term-wait", "300ms", "--log-format", "json"],
+                    env=world.shim("clock", SHIM_CLOCK=clock))
+    world.events.wait("ready")
+    begin = time.monotonic()
+    job.send(signal.SIGTERM)
+    world.events.wait("asked")
+    clock.write_text("-1000000000")
+    assert job.finish() == 42
+    assert time.monotonic() - begin > 1
+    years = {json.loads(line)["at"][:4] for line in job.err_lines}
+    assert len(years) == 2, "the clock was not set"
+
+
+# --- processes that do harm, and die at any moment ------------------------------------------------
+
+# What a job may come to whose processes are killed: nothing else, and never a made-up success.
+KILLED = 128 + signal.SIGKILL
+LEGAL = {0: {"completed"}, 42: {"preempted", "preempted_unsaved"}, KILLED: {"failed"},
+         125: {"failed"}}
+
+
+def check_end(job, report, checkpoints, killed):
+    """One of the legal ends; what the report says of the commit is on record."""
+    code = job.process.returncode
+    assert report["state"] == "done" and report["exit_code"] == code, report
+    assert code in LEGAL and report["outcome"] in LEGAL[code], (code, report["outcome"], job.err)
+    assert code != 0 or not killed, "a killed rank is no success"
+    record = checkpoints / ".pchrun/commit.json"
+    commits = json.loads(record.read_text())["commits"] if record.exists() else []
+    on_record = max([c["step"] for c in commits], default=None)
+    assert (report["commit"] and report["commit"]["step"]) == on_record, (report, commits)
+    return code, report["outcome"], on_record
+
+
+def spree(world, n, *before, ranks=3, options=()):
+    """A job of ranks that train and save by themselves, as fast as they can; and their pids."""
+    checkpoints, report = world.root / f"checkpoints{n}", world.root / f"report{n}"
+    checkpoints.mkdir()
+    script = world.file("script", "\n".join(["open", *before, "spree 300 0 5 /x", ""]))
+    job = world.launch("-n", ranks, "--checkpoint-dir", checkpoints, "--report", report,
+                       "--grace", "3s", "--stop-exit-wait", "300ms", "--stop-term-wait", "300ms",
+                       *options, "--", "sh", "-c",
+                       f'echo $$ >>{checkpoints}/pids; exec {world.helpers}/pchclient <{script}')
+    pids = checkpoints / "pids"
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == ranks, "the ranks")
+    return job, checkpoints, report, [int(pid) for pid in pids.read_text().split()]
+
+
+def kill_one(world, n, delay, notice):
+    """One rank is killed after `delay` seconds; with a notice there is one under way."""
+    job, checkpoints, report, pids = spree(world, n)
+    time.sleep(delay)  # the moment is what is tried
+    if notice:
+        os.kill(job.pid, signal.SIGTERM)
+        time.sleep(delay / 7)
+    victim = pids[n % len(pids)]
+    kill_quietly(victim)
+    job.finish()
+    world.jobs.remove(job)
+    return check_end(job, json.loads(report.read_text()), checkpoints,
+                     f"process {victim} was killed" in job.err)
+
+
+def kill_many(world, runs):
+    ends = collections.Counter()
+    dice = random.Random(str(runs))
+    for n in runs:
+        code, outcome, committed = kill_one(world, n, dice.uniform(0, 0.06), n % 2)
+        ends[code, outcome, committed is not None] += 1
+    return ends
+
+
+def test_a_rank_is_killed_at_any_moment(world):
+    """At its start, between two steps, at the gate, while it tells of its save: whatever it was
+    about, the others are not left waiting, and nobody makes up a success or a commit."""
+    ends = kill_many(world, range(40))
+    assert len({code for code, _, _ in ends}) > 1, ends
+
+
+@pytest.mark.skipif(not LONG, reason="a campaign: TEST_LONG_MINUTES")
+def test_ranks_are_killed_for_long(world):
+    end_at = time.monotonic() + 60 * LONG
+    n = 0
+    while time.monotonic() < end_at:
+        kill_many(world, range(n, n + 50))
+        n += 50
+
+
+@pytest.mark.parametrize("who", ["thread", "fork"])
+@pytest.mark.parametrize("notice", [False, True], ids=["", "notice"])
+def test_nonsense_in_the_page_at_full_speed(world, who, notice):
+    """A thread with a wild pointer, or a fork that has kept the page, writes into it all the time:
+    also between two looks of one round."""
+    job, checkpoints, report, pids = spree(world, 0, f"havoc {who}", ranks=2)
+    if notice:
+        time.sleep(0.05)  # into the middle
+        os.kill(job.pid, signal.SIGTERM)
+    job.finish()
+    check_end(job, json.loads(report.read_text()), checkpoints, False)

@@ -9,10 +9,12 @@
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   phase N · notice · error CODE TEXT · scratch · done · close
  *   train FROM TO MS [PATH]   a loop of steps that each take MS milliseconds
- *   storm N                   every call N times, from four threads, beside N steps and saves
+ *   spree TO MS EVERY PATH    trains to that step and saves every so many steps by itself; says
+ * done storm N                   every call N times, from four threads, beside N steps and saves
  *   fork                      what a fork finds; it lives until `reap`
  *   reap                      ends the fork
  *   raise                     SIGTERM to itself
+ *   havoc thread|fork         from now on somebody writes nonsense into its page, at full speed
  *   scribble                  writes over all that it can reach of the shared memory
  *   closefds                  closes every descriptor but the standard streams
  *   exit CODE, _exit CODE
@@ -190,6 +192,24 @@ static void do_train(char *words)
     printf("train %llu %s\n", step, action_name(action));
 }
 
+static void do_spree(const char *words)
+{
+    unsigned long long to, ms, every, step = P(resume_step)(job);
+    char path[4096] = "";
+    if (sscanf(words, "%llu %llu %llu %4095s", &to, &ms, &every, path) < 4)
+        exit(2);
+    enum pch_action action = PCH_CONTINUE;
+    while (step < to && action != PCH_EXIT) {
+        nanosleep(&(struct timespec){0, (long)ms * 1000000}, NULL);
+        action = P(step)(job, ++step);
+        if (action == PCH_SAVE || (action == PCH_CONTINUE && step % every == 0))
+            action = P(saved)(job, step, path);
+    }
+    if (action != PCH_EXIT)
+        P(done)(job);
+    printf("spree %llu %s\n", step, action_name(action));
+}
+
 static int term_is_default(void)
 {
     struct sigaction now;
@@ -315,6 +335,35 @@ static void do_scribble(void)
            rc == 0 ? "allowed" : strerror(why));
 }
 
+static void *scribble_for_ever(void *page)
+{
+    uint64_t x = 88172645463325252u;
+    for (;;) {
+        /* Sometimes near the truth, mostly far from it. */
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        uint64_t nonsense[2] = {x & 1 ? x % 1000 : x, x};
+        memcpy((void *)page, nonsense, sizeof nonsense);
+        memcpy((unsigned char *)page + 64, nonsense, sizeof nonsense);
+    }
+    return NULL;
+}
+
+static void do_havoc(const char *who)
+{
+    unsigned char *own = NULL;
+    pthread_t thread;
+    int n = find_pages("pch-process", &own);
+    if (n != 1 || (!strcmp(who, "thread") && pthread_create(&thread, NULL, scribble_for_ever, own)))
+        exit(2);
+    if (!strcmp(who, "fork")) {
+        if (madvise(own, 4096, MADV_DOFORK) != 0) /* libpch does not let forks have it */
+            exit(2);
+        if (fork() == 0)
+            scribble_for_ever(own);
+    }
+    printf("havoc\n");
+}
+
 static void do_notice(void)
 {
     char text[300];
@@ -375,6 +424,10 @@ static void do_command(const char *name, char *rest)
         do_open(rest);
     } else if (!strcmp(name, "train")) {
         do_train(rest);
+    } else if (!strcmp(name, "spree")) {
+        do_spree(rest);
+    } else if (!strcmp(name, "havoc")) {
+        do_havoc(rest);
     } else if (!strcmp(name, "notice")) {
         do_notice();
     } else if (!strcmp(name, "scratch")) {
