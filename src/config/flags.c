@@ -113,8 +113,8 @@ static bool long_flag(struct scan *scan, const char *arg, struct err *err)
 static bool unknown_letter(char letter, struct err *err)
 {
     char all[64] = "";
-    for (char c = '!'; c <= '~'; c++)
-        if (option_by_letter(c) || special_by_letter(c))
+    for (int c = '!'; c <= '~'; c++)
+        if (option_by_letter((char)c) || special_by_letter((char)c))
             str_addf(all, sizeof all, " -%c", c);
     return err_set(err, ERR_USAGE, 0, "unknown flag -%c; the short ones are%s", letter, all);
 }

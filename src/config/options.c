@@ -561,6 +561,6 @@ char *option_variable(const char *key, char text[OPTION_NAME_MAX])
 {
     snprintf(text, OPTION_NAME_MAX, "PCHRUN_%s", key);
     for (char *p = text; *p; p++)
-        *p = *p == '.' || *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+        *p = (char)(*p == '.' || *p == '-' ? '_' : toupper((unsigned char)*p));
     return text;
 }

@@ -146,7 +146,9 @@ static bool scan_unicode(struct scan *s)
 
 static bool scan_escape(struct scan *s)
 {
-    char c = s->at + 1 < s->end ? s->at[1] : '\0';
+    char c = '\0';
+    if (s->at + 1 < s->end)
+        c = s->at[1];
     if (c == 'u')
         return scan_unicode(s);
     if (!c || !strchr("\"\\/bfnrt", c))

@@ -386,7 +386,7 @@ enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path)
     NOT_CANCELLED;
     struct live *live = job ? job_live(job) : &nobody;
     struct procmsg msg;
-    if (!job_can_talk(live))
+    if (!job || !job_can_talk(live))
         return job_state(live) == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
     uint32_t tag = live->is_serving ? live->served_tag : 0;
     bool is_described = describe_save(job, &msg, step, tag, path);
@@ -479,7 +479,7 @@ const char *pch_scratch_dir(pch_t *job)
 void pch_phase(pch_t *job, enum pch_phase phase)
 {
     struct live *live = job ? job_live(job) : &nobody;
-    if (job_state(live) == LIVE_OFF || (unsigned)phase > PCH_IN_SAVE)
+    if (!job || job_state(live) == LIVE_OFF || (unsigned)phase > PCH_IN_SAVE)
         return;
     pthread_mutex_lock(&job->lock);
     if (job_state(live) != LIVE_OFF && live->process)
@@ -504,7 +504,7 @@ size_t pch_notice(pch_t *job, char *text, size_t size)
     char now[sizeof live->supervisor->notice_text] = "";
     if (size > 0)
         text[0] = '\0';
-    if (job_state(live) == LIVE_OFF)
+    if (!job || job_state(live) == LIVE_OFF)
         return 0;
     pthread_mutex_lock(&job->lock);
     int left = job_can_talk(live) ? TRIES : 0;

@@ -71,13 +71,13 @@ int peers_port(const struct peers *peers);
 void peers_connect(struct peers *peers, const struct address *where);
 /* Sends, or queues. A connection that is not there any more is no error: its on_down is on its way.
  * One whose queue is full is given up. */
-void peers_send(struct peers *peers, int conn, const struct peermsg *msg);
+void peers_send(struct peers *peers, int id, const struct peermsg *msg);
 /* The address at the other end, for people; NULL: there is no such connection. It lives as long as
  * that. */
-const char *peers_name(const struct peers *peers, int conn);
+const char *peers_name(const struct peers *peers, int id);
 /* Closes when what was sent is out, and the other side has had the time to read it. The number is
  * free at once. */
-void peers_close(struct peers *peers, int conn);
+void peers_close(struct peers *peers, int id);
 /* Stops listening, closes all connections as by peers_close(), and says on_finished when the last
  * one is closed, after close_wait_ns at the latest. */
 void peers_finish(struct peers *peers);

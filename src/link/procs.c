@@ -353,6 +353,7 @@ static bool read_packet(struct conn *conn)
         return false;
     }
     if (decode(data, (size_t)n, &msg, &err)) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): err_set never returns true */
         log_debug("procs", "process %d: %s", conn->pid, procmsg_name(msg.type));
         if (take_message(conn, &msg, &err))
             return true;
@@ -371,6 +372,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
     struct conn *conn = arg;
     struct procs *procs = conn->procs;
     procs->busy = conn;
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): while it is busy, nobody frees it */
     for (int i = 0; i < AT_ONCE && !conn->is_closed && read_packet(conn); i++)
         ;
     procs->busy = NULL;

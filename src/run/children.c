@@ -16,8 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* How long exec may take. A dead file system holds it for ever; a slow one does not for so long. */
 #define EXEC_WAIT_NS (120 * NS_PER_S)
 

@@ -159,7 +159,7 @@ static void die_when_saved(struct world *w, int node, uint64_t step)
 
 static void on_written(struct world *w, const struct happening *h, enum event_type type)
 {
-    struct err err;
+    struct err err = {0};
     if (h->arg2)
         err_set(&err, ERR_SYSTEM, 28, "cannot write the record");
     world_event(
