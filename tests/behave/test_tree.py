@@ -91,6 +91,7 @@ def test_line_14_our_death_before_the_death_signal_is_set(world, gate, old_kerne
     job.finish()
     world.go(gate)
     wait_until(lambda: not is_alive(child), "the child's end")
+    wait_until(lambda: not marked(world.mark), "the end of all that pchrun had forked")
     assert not world.events.all("started")
 
 
@@ -103,6 +104,7 @@ def test_line_14_our_death_after_the_death_signal_is_set(world):
     os.kill(job.pid, KILL)
     job.finish()
     wait_until(lambda: not is_alive(child), "the child's end")
+    wait_until(lambda: not marked(world.mark), "the end of all that pchrun had forked")
     assert not world.events.all("started")
 
 
