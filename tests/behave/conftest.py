@@ -2,8 +2,10 @@
 """Fixtures of the process tests; see harness.py.
 
 Environment: PCHRUN_BIN, the pchrun to test; PCHRUN_HELPERS, the folder with mirror, actor, pchclient
-and the shims; CHARLM, the example. After every test the fixture `clean` asserts that no process of the test is left, that
-nothing is left in TMPDIR, and that no sanitizer has reported anything.
+and the shims; CHARLM, the example; BEHAVE_MEMCHECK, if it is set: pchrun and pchclient run in
+valgrind. After every test the fixture `world` asserts that no process of the test is left, that
+nothing is left in TMPDIR, that no sanitizer has reported anything, and that no pchrun, nor the test,
+has left a descriptor open.
 """
 
 import os
@@ -15,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import (MARK, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
+from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
                      children_of, describe, kill_quietly, marked, reap_adopted,
                      start_from_defaults, wait_until)
 from training import Training
@@ -26,6 +28,7 @@ start_from_defaults()
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "killed: pchrun is killed, so its files may stay")
+    config.addinivalue_line("markers", "memcheck: also run in valgrind (BEHAVE_MEMCHECK)")
     for name in ("PCHRUN_BIN", "PCHRUN_HELPERS", "CHARLM"):
         if name not in os.environ:
             raise pytest.UsageError(f"{name} is not set: run the tests with `meson test`")
@@ -47,9 +50,14 @@ class World:
         self.helpers = Path(os.environ["PCHRUN_HELPERS"])
         self.actor = str(self.helpers / "actor")
         self.mirror = str(self.helpers / "mirror")
+        self.pchclient = str(self.helpers / "pchclient")
         self.cwd = self._folder("cwd")
         self.tmp = self._folder("tmp")
         self.sanitizer = self._folder("sanitizer")
+        self.fds = self._folder("fds")
+        if os.environ.get("BEHAVE_MEMCHECK"):
+            self.pchrun = self._memcheck(self.pchrun)
+            self.pchclient = self._memcheck(self.pchclient)
         self.events = Events(root / "events")
         self.jobs = []
         self.terminals = []
@@ -65,6 +73,14 @@ class World:
         path = self.root / name
         path.mkdir()
         return path
+
+    def _memcheck(self, program):
+        """A script of the program's name, by which shims and tests go, that runs it in valgrind."""
+        folder = self.root / "memcheck"
+        folder.mkdir(exist_ok=True)
+        return str(self.file(f"memcheck/{os.path.basename(program)}", "#!/bin/sh\n"
+                             f"exec /usr/bin/valgrind {MEMCHECK_OPTIONS} "
+                             f"--log-file='{self.sanitizer}/memcheck.%p' '{program}' \"$@\"\n", 0o755))
 
     def file(self, name, text="", mode=0o600):
         path = self.root / name
@@ -85,8 +101,9 @@ class World:
         options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("cwd", self.cwd)
         options.setdefault("process_group", 0)
-        process = subprocess.Popen([str(a) for a in argv], env={**self.env, **(env or {})},
-                                   **options)
+        argv = [str(a) for a in argv]
+        env = {**self.env, **(env or {})}
+        process = subprocess.Popen(argv, env=env | self.count_fds(argv, env), **options)
         if out:
             options["stdout"].close()
         if err:
@@ -104,11 +121,25 @@ class World:
 
     def terminal(self, *argv, env=None):
         """Starts a program as the leader of a session on a pseudo-terminal."""
-        terminal = Terminal([str(a) for a in argv], {**self.env, **(env or {})}, self.cwd,
-                            self.mark)
+        argv = [str(a) for a in argv]
+        env = {**self.env, **(env or {})}
+        terminal = Terminal(argv, env | self.count_fds(argv, env), self.cwd, self.mark)
         self.jobs.append(terminal.job)
         self.terminals.append(terminal)
         return terminal
+
+    def count_fds(self, argv, env):
+        """The environment in which pchrun writes down what it leaves open at its end (shim_fds)."""
+        if self.pchrun not in argv:
+            return {}
+        others = env.get("LD_PRELOAD")
+        return {"LD_PRELOAD": ":".join(filter(None, [others, f"{self.helpers}/shim_fds.so"])),
+                "FDS_OF": os.path.basename(self.pchrun), "FDS_LOG": str(self.fds),
+                **({"FDS_OTHERS": others} if others else {})}
+
+    def fds_left(self):
+        """What programs have left open, as {"fds.PID": text}; an empty text is as it should be."""
+        return {path.name: path.read_text() for path in self.fds.iterdir()}
 
     def shim(self, *names, **variables):
         """The environment that preloads shims for pchrun."""
@@ -153,15 +184,28 @@ class World:
         reap_adopted()
 
 
+def open_fds():
+    """The descriptors of the tests themselves: a set of (number, target)."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.add((int(name), os.readlink(f"/proc/self/fd/{name}")))
+        except FileNotFoundError:  # the one that listed them
+            pass
+    return found
+
+
 def sanitizer_reports(world):
     """gcc's UBSan writes to standard error, whatever its log_path says."""
     files = [path.read_text(errors="replace") for path in world.sanitizer.iterdir()]
+    files = [text for text in files if not MEMCHECK_WARNINGS.fullmatch(text)]
     return files + [job.err for job in world.jobs if "runtime error:" in job.err]
 
 
 @pytest.fixture
 def world(request, tmp_path):
     world = World(tmp_path)
+    own = open_fds()
     yield world
     left = [describe(pid) for pid in marked(world.mark)]
     running = [job.process.args for job in world.jobs if job.process.poll() is None]
@@ -176,6 +220,10 @@ def world(request, tmp_path):
         assert not files, f"files are left in TMPDIR: {files}"
     reports = sanitizer_reports(world)
     assert not reports, "\n".join(reports)
+    open_at_end = {name: text for name, text in world.fds_left().items() if text}
+    assert not open_at_end, f"pchrun has left descriptors open: {open_at_end}"
+    own = open_fds() - own
+    assert not own, f"the test has left descriptors open: {own}"
 
 
 @pytest.fixture

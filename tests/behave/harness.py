@@ -27,6 +27,12 @@ DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "15"))
 # The shims are loaded before the sanitizer, which would refuse that.
 SANITIZER_OPTIONS = "verify_asan_link_order=0:handle_sigill=1:log_path="
 
+# A fork that has not execed owns what it has copied of its parent's memory; it is silent.
+MEMCHECK_OPTIONS = ("-q --vgdb=no --leak-check=full --show-leak-kinds=definite,indirect,possible "
+                    "--child-silent-after-fork=yes --num-callers=25")
+# Of itself it says what system calls it does not know ("--PID-- ..."); a report is "==PID== ...".
+MEMCHECK_WARNINGS = re.compile(r"(--\d+-- .*\n)*")
+
 # What Linux 5.4 has not, or a container may forbid.
 OLD_KERNEL = "pidfd_open,pidfd_send_signal,close_range,futex_waitv"
 

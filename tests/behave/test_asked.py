@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.memcheck
+
 LAUNCHER = Path(__file__).with_name("launcher.py")
 PREEMPTED = 42
 TERM, USR1 = signal.SIGTERM, signal.SIGUSR1

@@ -170,6 +170,21 @@ def test_a_rank_that_closes_all_descriptors(training, start):
     expect_disbelieved(job, 1, 4)
 
 
+def test_closed_it_has_left_nothing_open(training):
+    """A library that costs its host a descriptor costs a long run all of them."""
+    job = training(n=2)
+    job.open()
+    job.train(2)
+    pid = job.pid(1)
+    assert len(os.listdir(f"/proc/{pid}/fd")) > 3
+    job.clients[1].ask("close", "close supervised=0 .*")
+    assert set(os.listdir(f"/proc/{pid}/fd")) == {"0", "1", "2"}
+    job.clients[0].ask("close", "close supervised=0 .*")
+    for client in job.clients:
+        client.end_input()
+    assert job.job.finish() == 0
+
+
 def test_a_rank_that_ends_without_running_its_exit_handlers(training):
     job = training()
     job.open()

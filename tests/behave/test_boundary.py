@@ -147,6 +147,15 @@ def expect_refused(client):
     assert receive(client)[0] is None
 
 
+def expect_welcome(client):
+    """An ATTACH is answered with the two pages."""
+    client.send(attach_frame())
+    kind, _, fds = receive(client)
+    assert (kind, len(fds)) == (WELCOME, 2)
+    for fd in fds:
+        os.close(fd)
+
+
 def test_line_37_the_socket_is_private(held):
     """Whoever can connect can end the job."""
     job = held(preexec_fn=lambda: os.umask(0))
@@ -215,8 +224,7 @@ def test_line_37_a_process_that_hangs_up(held, data):
     with connect(str(job.socket)) as client:
         client.send(data)
     with connect(str(job.socket)) as client:
-        client.send(attach_frame())
-        assert receive(client)[0] == WELCOME
+        expect_welcome(client)
     end(job)
 
 
@@ -237,8 +245,7 @@ def test_line_37_more_connections_than_descriptors(world, held):
     for client in clients:
         client.close()
     with connect(str(job.socket)) as client:
-        client.send(attach_frame())
-        assert receive(client)[0] == WELCOME
+        expect_welcome(client)
     end(job)
 
 

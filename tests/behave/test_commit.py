@@ -36,6 +36,7 @@ def test_the_next_start_resumes_at_the_commit(training):
     assert job.report()["steps"]["resumed"] == resume
 
 
+@pytest.mark.memcheck
 def test_a_rank_that_saves_for_all(training):
     """The others name no path, and are given its."""
     job = training(n=3)
@@ -55,6 +56,7 @@ def test_a_rank_that_saves_for_all(training):
     assert job.result() == (0, "completed", 4)
 
 
+@pytest.mark.memcheck
 def test_a_script_resumes_by_its_environment(training, world):
     """Without libpch; at the first start there is no path at all."""
     script = 'echo "$PCH_RANK: $PCH_RESUME_STEP ${PCH_RESUME_PATH-none} $PCH_ATTEMPT"'
@@ -124,6 +126,7 @@ def test_another_job_does_not_take_the_record(training, world):
     assert not world.events.all() and '"one"' in other.err and '"two"' in other.err
 
 
+@pytest.mark.memcheck
 @pytest.mark.parametrize("harm", ["cut", "garbage", "empty"])
 def test_a_damaged_record_is_not_a_fresh_start(training, world, harm):
     """To begin at step 0 would lose what it stands for: said, and nothing is started."""

@@ -58,6 +58,24 @@ def test_mirror_sees_a_change_of_each_kind(world):
         assert plain[key] != changed[key], key
 
 
+def test_a_descriptor_left_open_is_seen(world):
+    """Of the program itself, without what it was started with; and pchrun's are counted."""
+    read_end, write_end = os.pipe()
+    shim = {"LD_PRELOAD": f"{world.helpers}/shim_fds.so", "FDS_OF": "python3",
+            "FDS_LOG": str(world.fds)}
+    job = world.start("/usr/bin/python3", "-c", "import os; os.open('/dev/zero', os.O_RDONLY)",
+                      env=shim, pass_fds=[read_end])
+    job.finish()
+    os.close(read_end)
+    os.close(write_end)
+    text = world.fds_left()[f"fds.{job.pid}"]
+    assert re.fullmatch(r"\d+ /dev/zero\n", text), text
+    (world.fds / f"fds.{job.pid}").unlink()
+    job = world.act("exit", "0")
+    job.finish()
+    assert world.fds_left() == {f"fds.{job.pid}": ""}
+
+
 def test_a_wait_has_a_deadline(world):
     with pytest.raises(Late):
         world.events.wait("never", deadline=0.05)

@@ -278,6 +278,7 @@ def test_a_command_that_is_not_there_ends_all(world, nodes):
     assert "none" in three.agreed()["why"]
 
 
+@pytest.mark.memcheck
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_notice_on_one_node_is_all_nodes_notice(nodes, rank):
     """The program does not attach: it is handed the signal, on every node."""
@@ -292,6 +293,7 @@ def test_a_notice_on_one_node_is_all_nodes_notice(nodes, rank):
 
 # --- agreed saves --------------------------------------------------------------------------------
 
+@pytest.mark.memcheck
 def test_all_ranks_save_one_step(world, nodes):
     """The promise: whatever their skew, all save at the same step; and resume from it, together."""
     three = nodes(3)
@@ -369,6 +371,7 @@ def far(nodes):
     proxy.close()
 
 
+@pytest.mark.memcheck
 def test_a_cut_connection_is_made_again(world, far):
     """A switch that is restarted, three times: the job goes on."""
     two, proxy = far
@@ -428,6 +431,7 @@ GARBAGE = {"nothing": b"", "text": b"GET / HTTP/1.1\r\nHost: n0\r\n\r\n", "zeros
            "ones": b"\xff" * 100000, "tls": bytes.fromhex("16030100510100004d0303") + b"x" * 70}
 
 
+@pytest.mark.memcheck
 def test_garbage_on_the_port(world, nodes):
     """A port scan, a health check: closed, said, and nothing else happens."""
     two = nodes(2)

@@ -29,7 +29,7 @@ class Run:
         script = (f'{before}\nprintf %s "$PCH_RESUME_PATH" >"$1.path.$PCH_LOCAL_RANK"\n'
                   'exec "$0" <"$1.in.$PCH_LOCAL_RANK" >"$1.out.$PCH_LOCAL_RANK"')
         self.job = world.launch("-n", count, *options, "--", "sh", "-c", script,
-                                world.helpers / "pchclient", self.prefix)
+                                world.pchclient, self.prefix)
 
     def lines(self, rank):
         data = self.outputs[rank].read_bytes() if self.outputs[rank].exists() else b""

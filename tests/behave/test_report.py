@@ -9,6 +9,8 @@ import pytest
 
 from harness import Watch, marked, wait_until
 
+pytestmark = pytest.mark.memcheck
+
 TOP = {"schema", "version", "job", "attempt", "generation", "node_rank", "nnodes", "state",
        "outcome", "exit_code"}
 

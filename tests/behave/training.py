@@ -105,7 +105,7 @@ class Training:
         count = [] if start is LAUNCHER else ["-n", n]
         self.job = world.start(
             *wrap, world.pchrun, "--checkpoint-dir", self.dir, "--report", self.report_path, *count,
-            *options, "--", "sh", "-c", start, world.helpers / "pchclient", self.folder, n, env=env)
+            *options, "--", "sh", "-c", start, world.pchclient, self.folder, n, env=env)
 
     def path(self, step, rank):
         return f"{self.dir}/step-{step}.rank-{rank}"
