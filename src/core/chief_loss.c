@@ -21,10 +21,10 @@ static int64_t loss_at(const struct chief *chief, const struct peer *peer)
     bool is_over = peer_is(peer, FACT_LOST) || peer_is(peer, FACT_GONE);
     if (!peer_is(peer, FACT_JOINED) || is_over || peer->at.conn == CONN_SELF)
         return CLOCK_NEVER;
-    int64_t silent = peer->last_heard + chief->params->heartbeat_timeout_ns;
+    int64_t unheard = peer->last_heard + chief->params->heartbeat_timeout_ns;
     if (peer->down_at == CLOCK_NEVER)
-        return silent;
-    return clock_min(silent, peer->down_at + chief->params->reconnect_ns);
+        return unheard;
+    return clock_min(unheard, peer->down_at + chief->params->reconnect_ns);
 }
 
 static void lose_silent(struct chief *chief, struct peer *peer)
