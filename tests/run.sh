@@ -3,11 +3,12 @@
 #
 # run: every test of pchrun, on a fresh Debian 12 as on a developer's machine.
 #
-# It installs what is missing, builds (with sanitizers; optimised, for the simulator and the model;
-# by clang), runs the suites of meson and the fuzzers, and checks what no suite can: that no sanitizer has written a
-# report, and that it would have; that no process is left; that the sources are formatted; that what
-# is installed is complete; that the documents are true. It goes on after a failure; its last line is
-# the sum, its exit status 0 only if nothing failed. It writes into build-* alone.
+# It installs what is missing, builds (with sanitizers; optimised; by clang; for aarch64; from the
+# release, as a stranger), runs the suites of meson and the fuzzers, some of them under valgrind and on what looks like
+# an old kernel, and checks what no suite can: that no sanitizer has written a report, and that it would
+# have; that no process is left; that the analysers have nothing to say; that what is installed is
+# complete; that the documents are true. Long parts are in tests/ci. It goes on after a failure; its
+# last line is the sum, its exit status 0 only if nothing failed. It writes into build-* alone.
 
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -18,22 +19,29 @@ packages=(
     gcc libc6-dev meson ninja-build pkg-config                             # to build
     libevent-dev libjansson-dev libssl-dev
     libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
-    clang-14 libclang-rt-14-dev clang-format mandoc spin                   # fuzz, house, model
+    clang-14 libclang-rt-14-dev mandoc spin                                # fuzz, house, model
+    clang-format clang-tidy-14 cppcheck                                    # analysis
+    valgrind                                                               # memcheck
+    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static           # aarch64
+    git ca-certificates                                                    # dist
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
 opt_suites=(sim model plain)
+# What is done beside the suites, in this order: functions part_… below and in tests/ci.
+parts=(fuzz clang old-kernel memcheck dist aarch64 analysis install)
 
 usage() {
     cat <<END
-usage: tests/run.sh [--long [MINUTES]] [--no-install] [--only SUITE]
+usage: tests/run.sh [--long [MINUTES]] [--no-install] [--only NAME]
 
 Builds pchrun and runs every test. The last line is the sum of all.
 
   --long [MINUTES]  also the suite "long"; tests that can go on for any time (simulator, fuzzers)
                     take MINUTES each (default 10; they read TEST_LONG_MINUTES)
   --no-install      install nothing; fail if a package is missing
-  --only SUITE      this suite alone: unit, behave, example, house, sim, model, fuzz, ...
+  --only NAME       this alone; a suite: unit, behave, example, house, sim, model, ...
+                    or one of the other parts: ${parts[*]}
   --help            this text
 
 As root on Debian 12 it installs with apt-get, if missing:
@@ -55,7 +63,7 @@ while (($#)); do
     --only)
         only=${2-}
         if [[ -z $only ]]; then
-            echo "tests/run.sh: --only needs the name of a suite" >&2
+            echo "tests/run.sh: --only needs the name of a suite or part" >&2
             exit 2
         fi
         shift
@@ -71,118 +79,21 @@ while (($#)); do
     esac
     shift
 done
+for file in tests/ci/*.sh; do
+    # shellcheck source=/dev/null # read by themselves
+    . "$file"
+done
 if [[ -n $long ]]; then
     export TEST_LONG_MINUTES=$long
 fi
 
-passed=0 failed=0 skipped=0
-output=$(mktemp -d)
-policy=
-clean_up() {
-    rm -rf "$output"
-    [[ -z $policy ]] || rm -f "$policy"
-}
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-# The last line, whatever happened before.
-finish() {
-    echo "$passed passed, $failed failed, $skipped skipped"
-    exit $((failed > 0))
+build_opt() {
+    build build-opt -Dbuildtype=release -Doptimization=2
 }
 
-begin() {
-    printf '[%4d s] %-16s ' "$SECONDS" "$1"
-}
-
-# check NAME COMMAND...: one check, counted as one test; shows the output of a failed one.
-check() {
-    local name=$1
-    shift
-    begin "$name"
-    if "$@" >"$output/check" 2>&1; then
-        echo ok
-        ((++passed))
-    else
-        echo FAILED
-        ((++failed))
-        tail -n 60 "$output/check" | sed 's/^/    /'
-        return 1
-    fi
-}
-
-skip() {
-    begin "$1"
-    echo "skipped: $2"
-    ((++skipped))
-}
-
-missing_packages() {
-    local name
-    for name in "${packages[@]}"; do
-        [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>&1) == installed ]] || echo "$name"
-    done
-}
-
-# Installs without starting any service: policy-rc.d forbids it where the machine has no such rule.
-install_packages() {
-    local missing
-    mapfile -t missing < <(missing_packages)
-    if ((${#missing[@]} == 0)); then
-        return 0
-    fi
-    echo "missing: ${missing[*]}"
-    if [[ -z $install || $EUID -ne 0 ]]; then
-        echo "install them with: apt-get install --no-install-recommends ${missing[*]}"
-        return 1
-    fi
-    if [[ ! -e /usr/sbin/policy-rc.d ]]; then
-        policy=/usr/sbin/policy-rc.d
-        printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
-    fi
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get -o Acquire::Retries=3 update &&
-        apt-get -o Acquire::Retries=3 install -y --no-install-recommends "${missing[@]}"
-}
-
-# build FOLDER MESON-OPTION...: made anew when the options differ from those it was made with.
-build() {
-    local folder=$1
-    shift
-    if [[ "$(cat "$folder/.options" 2>&1)" != "$*" ]]; then
-        rm -rf "$folder"
-        meson setup "$folder" --prefix=/usr --libdir=lib -Dtests=enabled -Dwerror=true "$@" || return 1
-        echo "$*" >"$folder/.options"
-    fi
-    ninja -C "$folder"
-}
-
-# A second compiler warns of other things.
+# A second compiler warns of other things, and makes other code of the same atomics.
 build_clang() {
     CC=clang-14 build build-clang
-}
-
-# run_suites FOLDER MESON-TEST-OPTION...: counts every case; a process left behind is a failure more.
-run_suites() {
-    local folder=$1 log=$1/meson-logs/testlog.json p f s
-    shift
-    rm -f "$log"
-    begin "${folder/build/tests}"
-    tests/house/nothing_left.py -- meson test -C "$folder" --no-rebuild \
-        ${long:+--timeout-multiplier $((2 * long + 2))} "$@" >"$output/suites" 2>&1
-    local status=$? left=0
-    if grep '^left behind:' "$output/suites" >"$output/left"; then
-        left=1 status=0 # it says nothing else that the log does not
-    fi
-    read -r p f s < <(tests/house/count.py "$log" "$status" 2>"$output/failures")
-    ((f += left))
-    if [[ ! -e $log ]]; then
-        tail -n 20 "$output/suites" >>"$output/failures"
-    fi
-    echo "$p passed, $f failed, $s skipped"
-    cat "$output/failures" "$output/left" | sed 's/^/    /'
-    ((passed += p, failed += f, skipped += s))
 }
 
 # A leak in a test that forks its cases does not fail the test, and who looks at how a process three
@@ -225,18 +136,6 @@ sys.exit("; ".join(f"suite {s} has no test" for s in sys.argv[1:] if s not in th
         unit behave example house "${opt_suites[@]}"
 }
 
-format_is_kept() {
-    find src include man tests contrib -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
-}
-
-# One check for each fuzzer: a few seconds, or the minutes of --long.
-run_fuzzers() {
-    local name
-    for name in $(tests/fuzz/run.py --list); do
-        check "fuzz-$name" tests/fuzz/run.py --seconds "$((long ? 60 * long : 5))" "$name"
-    done
-}
-
 manuals_are_clean() {
     local manuals
     mapfile -t manuals < <(find "$1" -path '*/man/man*' -type f)
@@ -261,44 +160,75 @@ is_installed() {
     return $missing
 }
 
-check packages install_packages || finish
-asan_tests=("${opt_suites[@]/#/--no-suite=}") opt_tests=("${opt_suites[@]/#/--suite=}")
-if [[ -n $only && " ${opt_suites[*]} " == *" $only "* ]]; then
-    asan_tests=() opt_tests=("--suite=$only")
-elif [[ $only == fuzz ]]; then
-    asan_tests=() opt_tests=()
-elif [[ -n $only ]]; then
-    asan_tests=("--suite=$only") opt_tests=()
-fi
-if [[ -z $long ]]; then
-    asan_tests+=(${asan_tests[0]+--no-suite=long}) opt_tests+=(${opt_tests[0]+--no-suite=long})
-fi
+# --- the parts ------------------------------------------------------------------------------------
 
-if ((${#asan_tests[@]})); then
+# Everything under ASan and UBSan, with what meson calls SUITES ("--suite=…").
+part_asan() {
     check build-asan build build-asan -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dc_args='-fno-omit-frame-pointer -fsanitize-undefined-trap-on-error' || finish
-    logs=$PWD/build-asan/sanitizer-logs
+        -Dc_args='-fno-omit-frame-pointer -fsanitize-undefined-trap-on-error' || return
+    local logs=$PWD/build-asan/sanitizer-logs
     rm -rf "$logs" && mkdir "$logs"
     sanitizer_options "$logs"
-    run_suites build-asan "${asan_tests[@]}"
+    run_suites tests-asan build-asan meson test -C build-asan "$@"
     check sanitizers sanitizer_logs_empty "$logs"
     check leak-canary canary leak LeakSanitizer
     check overflow-canary canary overflow 'AddressSanitizer: ILL'
     unset ASAN_OPTIONS
-fi
-if ((${#opt_tests[@]})); then
-    check build-opt build build-opt -Dbuildtype=release -Doptimization=2 || finish
-    run_suites build-opt "${opt_tests[@]}"
-fi
-if [[ -z $only || $only == fuzz ]]; then
-    run_fuzzers
-fi
-if [[ -z $only ]]; then
-    check build-clang build_clang
-    check suites suites_are_there
-    check format format_is_kept
+}
+
+part_opt() {
+    check build-opt build_opt || return
+    run_suites tests-opt build-opt meson test -C build-opt "$@"
+}
+
+# pchrun and libpch in valgrind, and the simulator.
+part_memcheck() {
+    check build-opt build_opt || return
+    run_suites memcheck build-opt meson test -C build-opt --suite memcheck
+}
+
+# No system call younger than Linux 4.18: tests/helpers/oldkernel.c. Most tests wait most of the time.
+part_old-kernel() {
+    check build-opt build_opt || return
+    run_suites old-kernel build-opt build-opt/tests/helpers/oldkernel \
+        meson test -C build-opt --num-processes 6 --suite unit --suite behave
+}
+
+# One check for each fuzzer: a few seconds, or the minutes of --long.
+part_fuzz() {
+    local name
+    for name in $(tests/fuzz/run.py --list); do
+        check "fuzz-$name" tests/fuzz/run.py --seconds "$((long ? 60 * long : 5))" "$name"
+    done
+}
+
+part_clang() {
+    check build-clang build_clang || return
+    run_suites tests-clang build-clang meson test -C build-clang --suite unit --suite symbols
+}
+
+part_install() {
+    check build-opt build_opt || return
     check install is_installed "$output/root"
     check manuals manuals_are_clean "$output/root"
     check documents tests/house/documents.py "$output/root/usr"
+}
+
+check packages install_packages || finish
+no_long=()
+[[ -n $long ]] || no_long=(--no-suite=long)
+if [[ -z $only ]]; then
+    part_asan "${no_long[@]}" "${opt_suites[@]/#/--no-suite=}"
+    part_opt "${no_long[@]}" "${opt_suites[@]/#/--suite=}"
+    check suites suites_are_there
+    for part in "${parts[@]}"; do
+        "part_$part"
+    done
+elif [[ " ${parts[*]} " == *" $only "* ]]; then
+    "part_$only"
+elif [[ " ${opt_suites[*]} " == *" $only "* ]]; then
+    part_opt "${no_long[@]}" "--suite=$only"
+else
+    part_asan "${no_long[@]}" "--suite=$only"
 fi
 finish

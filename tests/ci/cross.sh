@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# cross: pchrun for aarch64, built here, and as far as an emulated process can be believed run here.
+# The target's libraries come from Debian into build-sysroot: apt resolves and downloads them with a
+# state of its own, dpkg unpacks them, and nothing is installed. Sourced by tests/run.sh.
+#
+# Criterion cannot run under the emulator (it starts itself anew with memory at fixed addresses); the
+# simulator, and pchrun over processes that attach, can.
+
+cross_packages=(libc6-dev libevent-dev libjansson-dev libssl-dev libcriterion-dev)
+sysroot=$PWD/build-sysroot
+
+# apt, for arm64 alone, with the machine's sources but nothing else of its state.
+cross_apt() {
+    local state=$sysroot/.apt
+    mkdir -p "$state/lists/partial" "$state/archives/partial" && touch "$state/status" &&
+        apt-get -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o Dir::State="$state" \
+            -o Dir::State::status="$state/status" -o Dir::Cache="$state" -o APT::Sandbox::User= \
+            -o Acquire::Retries=3 "$@"
+}
+
+# .packages is written last: a sysroot without it is not whole.
+make_sysroot() {
+    if [[ "$(cat "$sysroot/.packages" 2>&1)" == "${cross_packages[*]}" ]]; then
+        return 0
+    fi
+    rm -rf "$sysroot"
+    # Debian's own list: other sources of the machine need not know the architecture.
+    mkdir -p "$sysroot/.apt" && cat >"$sysroot/.apt/sources.list" <<END || return 1
+deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main
+END
+    local debian=(-o Dir::Etc::sourcelist="$sysroot/.apt/sources.list" -o Dir::Etc::sourceparts=/none)
+    cross_apt "${debian[@]}" update &&
+        cross_apt "${debian[@]}" install -y --no-install-recommends --download-only \
+            "${cross_packages[@]}" || return 1
+    local archive
+    for archive in "$sysroot"/.apt/archives/*.deb; do
+        dpkg -x "$archive" "$sysroot" || return 1
+    done
+    rm -rf "$sysroot/.apt"
+    echo "${cross_packages[*]}" >"$sysroot/.packages"
+}
+
+build_aarch64() {
+    # Constants of a second file: where this tree is, a cross file cannot know.
+    printf "[constants]\nsysroot = '%s'\n" "$sysroot" >build-sysroot/constants.ini &&
+        build build-aarch64 -Dbuildtype=release -Doptimization=2 \
+            --cross-file build-sysroot/constants.ini --cross-file tests/ci/aarch64.ini
+}
+
+emulated() {
+    qemu-aarch64-static -L "$sysroot" "$@"
+}
+
+# Every promise, on the other architecture's atomics and alignment.
+aarch64_simulator() {
+    emulated build-aarch64/tests/sim/pchrun-sim --seeds 5000
+}
+
+# A whole run: the exit code of a command, and a process that attaches, trains and says so.
+aarch64_runs() {
+    local status=0 said
+    emulated build-aarch64/src/pchrun -- sh -c 'exit 7' || status=$?
+    if ((status != 7)); then
+        echo "the exit status is $status, not 7"
+        return 1
+    fi
+    said=$(printf 'open\nstep 1\nstep 2\ndone\nclose\n' | timeout 60 \
+        qemu-aarch64-static -L "$sysroot" build-aarch64/src/pchrun -- \
+        qemu-aarch64-static -L "$sysroot" build-aarch64/tests/helpers/pchclient-static) || return 1
+    echo "$said"
+    [[ $said == 'open supervised=1 '*$'\nstep 1 continue\nstep 2 continue\ndone\nclose '* ]]
+}
+
+part_aarch64() {
+    if [[ -z $install && ! -e $sysroot/.packages ]]; then
+        skip aarch64 "nothing may be installed or downloaded (--no-install)"
+        return
+    fi
+    check sysroot make_sysroot && check build-aarch64 build_aarch64 || return
+    run_suites aarch64-symbols build-aarch64 meson test -C build-aarch64 --suite symbols
+    check aarch64-sim aarch64_simulator
+    check aarch64-runs aarch64_runs
+}

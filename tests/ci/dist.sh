@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# dist: what a stranger does: unpack the release (meson dist of the last commit), build it, and test
+# it, as an ordinary user with a home of their own. So it shows, too, that nothing but the tests that
+# say so needs root. Sourced by tests/run.sh.
+
+# A user who owns nothing here. No name is needed, and no entry in passwd.
+stranger=64999
+
+make_dist() {
+    # A developer's tree may hold what is not committed; the release holds what is.
+    meson dist -C build-opt --no-tests --allow-dirty --formats gztar &&
+        tar -xzf build-opt/meson-dist/pchrun-*.tar.gz --strip-components=1 -C "$1"
+}
+
+build_dist() {
+    "${as_stranger[@]}" meson setup build -Dtests=enabled -Dwerror=true &&
+        "${as_stranger[@]}" ninja -C build
+}
+
+part_dist() {
+    if [[ ! -e .git ]]; then
+        skip dist "not a clone: what a release holds is taken from git"
+        return
+    fi
+    check build-opt build_opt || return
+    home=$(mktemp -d /tmp/d.XXXXXX) # short: it is the beginning of sockets' paths
+    local as_stranger=(env -i -C "$home/pchrun" PATH="$PATH" LC_ALL="$LC_ALL" HOME="$home"
+        TMPDIR="$home")
+    # An ordinary user is one already.
+    ((EUID != 0)) || as_stranger+=(setpriv --reuid="$stranger" --regid="$stranger" --clear-groups)
+    mkdir "$home/pchrun"
+    check dist make_dist "$home/pchrun" || return
+    ((EUID != 0)) || chown -R "$stranger:$stranger" "$home"
+    check build-dist build_dist || return
+    run_suites tests-dist "$home/pchrun/build" "${as_stranger[@]}" meson test -C build \
+        --num-processes 6 --suite unit --suite behave --suite example
+}

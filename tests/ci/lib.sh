@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# lib: what the parts of tests/run.sh share: counted checks, packages, builds, suites of meson.
+# Sourced, never run. It owns the three counters and the folder $output.
+
+passed=0 failed=0 skipped=0
+output=$(mktemp -d)
+policy=
+home= # of the stranger of dist.sh
+clean_up() {
+    rm -rf "$output" ${home:+"$home"}
+    [[ -z $policy ]] || rm -f "$policy"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The last line, whatever happened before.
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    exit $((failed > 0))
+}
+
+begin() {
+    printf '[%4d s] %-18s ' "$SECONDS" "$1"
+}
+
+# check NAME COMMAND...: one check, counted as one test; shows the output of a failed one.
+check() {
+    local name=$1
+    shift
+    begin "$name"
+    if "$@" >"$output/check" 2>&1; then
+        echo ok
+        ((++passed))
+    else
+        echo FAILED
+        ((++failed))
+        tail -n 60 "$output/check" | sed 's/^/    /'
+        return 1
+    fi
+}
+
+skip() {
+    begin "$1"
+    echo "skipped: $2"
+    ((++skipped))
+}
+
+missing_packages() {
+    local name
+    for name in "${packages[@]}"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>&1) == installed ]] || echo "$name"
+    done
+}
+
+# Installs without starting any service: policy-rc.d forbids it where the machine has no such rule.
+install_packages() {
+    local missing
+    mapfile -t missing < <(missing_packages)
+    if ((${#missing[@]} == 0)); then
+        return 0
+    fi
+    echo "missing: ${missing[*]}"
+    if [[ -z $install || $EUID -ne 0 ]]; then
+        echo "install them with: apt-get install --no-install-recommends ${missing[*]}"
+        return 1
+    fi
+    if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+        policy=/usr/sbin/policy-rc.d
+        printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -o Acquire::Retries=3 update &&
+        apt-get -o Acquire::Retries=3 install -y --no-install-recommends "${missing[@]}"
+}
+
+# build FOLDER MESON-OPTION...: made anew when the options differ from those it was made with.
+build() {
+    local folder=$1
+    shift
+    if [[ "$(cat "$folder/.options" 2>&1)" != "$*" ]]; then
+        rm -rf "$folder"
+        meson setup "$folder" --prefix=/usr --libdir=lib -Dtests=enabled -Dwerror=true "$@" || return 1
+        echo "$*" >"$folder/.options"
+    fi
+    ninja -C "$folder"
+}
+
+# run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, however it is wrapped, with the
+# logs' base name NAME. Counts every case; a process left behind is a failure more.
+run_suites() {
+    local name=$1 log=$2/meson-logs/$1.json p f s status left=0
+    shift 2
+    rm -f "$log"
+    begin "$name"
+    tests/house/nothing_left.py -- "$@" --logbase "$name" --no-rebuild \
+        ${long:+--timeout-multiplier $((2 * long + 2))} >"$output/suites" 2>&1
+    status=$?
+    if grep '^left behind:' "$output/suites" >"$output/left"; then
+        left=1 status=0 # it says nothing else that the log does not
+    fi
+    read -r p f s < <(tests/house/count.py "$log" "$status" 2>"$output/failures")
+    ((f += left))
+    if [[ ! -e $log ]]; then
+        tail -n 20 "$output/suites" >>"$output/failures"
+    fi
+    echo "$p passed, $f failed, $s skipped"
+    cat "$output/failures" "$output/left" | sed 's/^/    /'
+    ((passed += p, failed += f, skipped += s))
+}
