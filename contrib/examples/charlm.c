@@ -153,8 +153,8 @@ static void read_text(void)
 static void start(void)
 {
     struct pch_options attach = PCH_OPTIONS_INIT;
-    attach.rank = opt.rank;
-    attach.world_size = opt.world;
+    attach.rank = (int)opt.rank;
+    attach.world_size = (int)opt.world;
     attach.last_step = opt.steps;
     job = pch_open(&attach);
 

@@ -70,6 +70,7 @@
     F(SSL_SESSION_set_protocol_version)
 
 struct tlslib {
+/* A field cannot stand in parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define TLSLIB_FIELD(name) __typeof__(&name) name;
     TLSLIB_FUNCTIONS(TLSLIB_FIELD)
 #undef TLSLIB_FIELD
