@@ -26,13 +26,19 @@ make_sysroot() {
         return 0
     fi
     rm -rf "$sysroot"
-    # Debian's own list: other sources of the machine need not know the architecture.
+    # Where the machine has Debian's packages from; its other sources need not know the architecture.
+    local debian
+    debian=$(apt-cache policy libc6 | awk '$3 == "bookworm/main" { print $2; exit }')
+    if [[ -z $debian ]]; then
+        echo "apt knows no source of Debian 12 (apt-cache policy libc6)"
+        return 1
+    fi
     mkdir -p "$sysroot/.apt" && cat >"$sysroot/.apt/sources.list" <<END || return 1
-deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main
+deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $debian bookworm main
 END
-    local debian=(-o Dir::Etc::sourcelist="$sysroot/.apt/sources.list" -o Dir::Etc::sourceparts=/none)
-    cross_apt "${debian[@]}" update &&
-        cross_apt "${debian[@]}" install -y --no-install-recommends --download-only \
+    local only=(-o Dir::Etc::sourcelist="$sysroot/.apt/sources.list" -o Dir::Etc::sourceparts=/none)
+    cross_apt "${only[@]}" update &&
+        cross_apt "${only[@]}" install -y --no-install-recommends --download-only \
             "${cross_packages[@]}" || return 1
     local archive
     for archive in "$sysroot"/.apt/archives/*.deb; do
