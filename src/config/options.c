@@ -105,7 +105,10 @@ const struct option options[] = {
         .help = "where to keep the report of what happened",
         .manual = "The file that tells, at every change of state, what this node knows about the "
                   "job.\n.Li {state_dir}\nand\n.Li {node_rank}\nstand for their values.\n"
-                  "Without a state directory, a report that lies in it is not written.",
+                  "Without a state directory, a report that lies in it is not written.\n"
+                  "The directory of any other must be there, and what is at its path may be a "
+                  "regular file,\nor a symbolic link, which stays and whose target is "
+                  "replaced;\nelse nothing is started.",
     },
     {
         .key = "run_dir",

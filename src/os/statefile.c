@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,62 @@
 
 enum {
     TEMP_DIGITS = 8, /* in the name of a temporary file */
-    TEMP_OLD_S = 60
+    TEMP_OLD_S = 60,
+    LINKS_MAX = 40 /* as many as the kernel follows */
 };
+
+/* --- where it is --- */
+
+/* What the link at `path` points to takes its place. */
+static bool follow(char path[PATH_MAX], struct err *err)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot read the symbolic link '%s'", path);
+    target[n] = '\0';
+    if (target[0] == '/')
+        path[0] = '\0';
+    else
+        strrchr(path, '/')[1] = '\0';
+    return str_addf(path, PATH_MAX, "%s", target) ||
+           err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot follow a symbolic link to '%s'", target);
+}
+
+static bool check_folder_of(const char *path, struct err *err)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+    str_copy(dir, sizeof dir, path);
+    strrchr(dir, '/')[1] = '\0';
+    if (stat(dir, &st) == 0)
+        return true;
+    return err_set(err, ERR_USAGE, errno, "the directory '%s' must be there already", dir);
+}
+
+bool statefile_resolve(const char *path, char **ret, struct err *err)
+{
+    char now[PATH_MAX];
+    struct stat st;
+    *ret = NULL;
+    if (!str_copy(now, sizeof now, path) || now[0] != '/')
+        return err_set(err, ERR_USAGE, ENAMETOOLONG, "cannot use the path '%s'", path);
+    for (int left = LINKS_MAX; lstat(now, &st) == 0 && S_ISLNK(st.st_mode); left--) {
+        if (left == 0)
+            return err_set(err, ERR_USAGE, ELOOP, "cannot follow the symbolic link '%s'", path);
+        if (!follow(now, err))
+            return false;
+    }
+    bool is_there = lstat(now, &st) == 0;
+    if (is_there && !S_ISREG(st.st_mode))
+        return err_set(err, ERR_USAGE, 0, "'%s' is not a regular file, so it is not replaced", now);
+    if (!is_there && !check_folder_of(now, err))
+        return false;
+    *ret = strdup(now);
+    return *ret || err_set(err, ERR_SYSTEM, ENOMEM, "cannot use the path '%s'", path);
+}
+
+/* --- the writer --- */
 
 /* From here to writer_run(): in the child. We have one thread, so it may do what it likes, but for
  * the event loop, which it shares with us; all descriptors but the pipe are closed first. */
@@ -86,11 +141,22 @@ static void writer_sweep(const struct statefile *file, int dir_fd)
         closedir(stream);
 }
 
+/* To rename something over a device or a pipe would destroy it for all its users; over a directory
+ * nothing can be renamed. */
+static bool writer_may_replace(const char *path, struct err *err)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ||
+           S_ISDIR(st.st_mode) ||
+           err_set(err, ERR_SYSTEM, 0, "'%s' is not a regular file, so it is not replaced", path);
+}
+
 static bool writer_replace(const struct statefile *file, const void *data, size_t len,
                            struct err *err)
 {
     FD_CLEANUP int dir = -1;
-    if ((file->check && !file->check(file->ctx, err)) || !writer_open_dir(file->path, &dir, err))
+    if ((file->check && !file->check(file->ctx, err)) || !writer_open_dir(file->path, &dir, err) ||
+        !writer_may_replace(file->path, err))
         return false;
     bool is_done = writer_fill(file->temp, data, len, err) &&
                    (rename(file->temp, file->path) == 0 ||

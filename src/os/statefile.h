@@ -41,6 +41,11 @@ struct statefile {
     uint64_t next_tag;
 };
 
+/* Where a file that the user has named, by an absolute path, is to be replaced: what symbolic links
+ * lead to, so that they stay. *ret is freed by the caller. False: something else than a regular
+ * file is there, or nothing, and its directory is missing, too. May block. */
+MUST_CHECK bool statefile_resolve(const char *path, char **ret, struct err *err);
+
 /* `path` is absolute; its directory is made if only that is missing. */
 MUST_CHECK bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
                                struct err *err);

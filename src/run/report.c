@@ -193,9 +193,14 @@ bool report_init(struct report *report, const char *path, const struct core_para
     *report = (struct report){.is_wanted = path != NULL,
                               .params = params,
                               .deadline = {.fn = on_deadline, .ctx = report}};
+    char *target;
     if (!path)
         return true;
-    if (!statefile_init(&report->file, path, reap, err))
+    if (!statefile_resolve(path, &target, err))
+        return err_wrap(err, "no report can be kept at '%s' (report)", path);
+    bool ok = statefile_init(&report->file, target, reap, err);
+    free(target);
+    if (!ok)
         return false;
     statefile_on_written(&report->file, on_written, report);
     return true;

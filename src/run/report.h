@@ -23,7 +23,8 @@ struct report {
     void *ctx;
 };
 
-/* `path` NULL: no report is wanted. `params` must live as long. */
+/* `path` NULL: no report is wanted. `params` must live as long. False: there cannot be one at that
+ * path; whether it can be written shows later. May block. */
 MUST_CHECK bool report_init(struct report *report, const char *path,
                             const struct core_params *params, struct reap *reap, struct err *err);
 MUST_CHECK bool report_open(struct report *report, const struct core *core, struct event_base *base,

@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import stat
 
 import pytest
 
@@ -118,15 +119,74 @@ def test_line_40_exec_errors_are_in_the_report(world, reports):
     assert last["exit_code"] == 127 and last["outcome"] == "not_started"
 
 
-@pytest.mark.parametrize("place", ["missing", "read-only", "full"])
-def test_line_36_a_report_that_cannot_be_written(world, place):
+def test_line_36_a_report_that_cannot_be_written(world):
     """It is said, and the job runs: losing a report is no reason to lose the training."""
-    path = {"missing": "/no/such/folder/report.json", "read-only": "/proc/report.json",
-            "full": "/dev/full/report.json"}[place]
-    job = world.act("say", "started", "exit", "5", options=["--report", path])
+    job = world.act("say", "started", "exit", "5", options=["--report", "/proc/report.json"])
     assert job.finish() == 5
     assert world.events.all("started")
     assert "report" in job.err
+
+
+def refused(world, path, text):
+    """Nothing is started, and the end names the path and what is wrong with it."""
+    job = world.act("say", "started", options=["--report", path])
+    assert job.finish() == 125
+    assert not world.events.all("started")
+    assert str(path) in job.err and text in job.err, job.err
+
+
+@pytest.mark.parametrize("path", ["folder/report.json", "file/report.json"])
+def test_a_folder_that_is_missing_is_not_made(world, path):
+    """It is a slip of the pen more often than not, and is found before the training."""
+    world.file("file")
+    refused(world, world.root / path, "directory")
+    assert not (world.root / "folder").exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "socket"])
+@pytest.mark.parametrize("way", ["plain", "link"])
+def test_what_is_no_regular_file_is_not_replaced(world, kind, way):
+    """--report /dev/null by root must leave the device as it is."""
+    target = world.root / "target"
+    try:
+        if kind == "folder":
+            target.mkdir()
+        else:
+            mode = {"fifo": stat.S_IFIFO, "device": stat.S_IFCHR, "socket": stat.S_IFSOCK}[kind]
+            os.mknod(target, mode | 0o600, os.makedev(1, 3) if kind == "device" else 0)
+    except PermissionError:
+        pytest.skip("this user may not make devices")
+    before = os.lstat(target)
+    path = target
+    if way == "link":
+        path = world.root / "link"
+        path.symlink_to("target")
+    refused(world, path, "not a regular file")
+    after = os.lstat(target)
+    assert (after.st_ino, after.st_mode, after.st_rdev) == (
+        before.st_ino, before.st_mode, before.st_rdev)
+
+
+@pytest.mark.parametrize("has_target", [True, False], ids=["there", "dangling"])
+def test_behind_a_link_the_target_is_replaced(world, has_target):
+    """The link stays one."""
+    (world.root / "far").mkdir()
+    target = world.root / "far" / "report.json"
+    if has_target:
+        target.write_text("old")
+    near = world.root / "near.json"
+    near.symlink_to("far/report.json")
+    first = world.root / "first.json"
+    first.symlink_to(near)
+    assert world.act("exit", "0", options=["--report", first]).finish() == 0
+    assert first.is_symlink() and near.is_symlink() and not target.is_symlink()
+    assert json.loads(target.read_text())["outcome"] == "completed"
+
+
+def test_a_circle_of_links_is_refused(world):
+    link = world.root / "link"
+    link.symlink_to("link")
+    refused(world, link, "symbolic link")
 
 
 def test_the_reports_name(world):

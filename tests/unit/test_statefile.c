@@ -187,6 +187,20 @@ Test(statefile, says_which_directory_is_missing)
     statefile_free(&deep);
 }
 
+/* Whoever makes one of it meanwhile keeps it. */
+Test(statefile, replaces_nothing_but_regular_files)
+{
+    char state[128];
+    struct stat st;
+    state_dir(state, sizeof state);
+    cr_assert_eq(mkdir(state, 0700), 0);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    put(1, "one");
+    settle();
+    cr_assert(told.failed && strstr(told.err.text, "not a regular file"), "%s", told.err.text);
+    cr_assert(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+}
+
 /* Two files in one directory that is not there yet: whoever comes second finds it made. */
 Test(statefile, writers_may_make_one_directory_together)
 {
