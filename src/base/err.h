@@ -25,6 +25,7 @@ enum err_code {
     ERR_NOT_EXEC,  /* the command exists and cannot be executed */
     ERR_PROTOCOL,  /* a peer or a process sent what it must not */
     ERR_TAKEN,     /* what is asked for belongs to somebody else already */
+    ERR_REPLACED,  /* we do: a later attempt has taken over the job */
     ERR_PEER,      /* a peer refused us, or is missing */
     ERR__COUNT
 };

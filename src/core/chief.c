@@ -242,8 +242,9 @@ static void end_by_fault(struct chief *chief, const struct peer *first)
                             .code = s->fault_code,
                             .manner = MANNER_STOP,
                             .why = why};
-    /* A notice once given holds: what fails after it was preempted. */
-    if (chief->notice.is_live && s->fault != FAULT_START)
+    /* A notice once given holds: what fails after it was preempted. But who was replaced is not to
+     * be started again. */
+    if (chief->notice.is_live && s->fault != FAULT_START && s->fault != FAULT_REPLACED)
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
     chief_end(chief, &end);
 }

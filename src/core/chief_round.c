@@ -5,6 +5,7 @@
 #include "core/chief_parts.h"
 
 #include "base/clock.h"
+#include "core/verdict.h"
 
 #include <stdio.h>
 
@@ -323,6 +324,13 @@ void chief_committed(struct chief *chief, const struct err *bad)
         chief->has_committed = true;
         chief->is_changed = true;
         chief_note_all(chief);
+    }
+    if (bad && bad->code == ERR_REPLACED) {
+        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_FAILED,
+                                             .code = EXIT_OWN_ERROR,
+                                             .manner = MANNER_STOP,
+                                             .why = bad->text});
+        return;
     }
     if (what == COMMIT_OWN) {
         close_own(chief, chief->writing_step);

@@ -192,8 +192,8 @@ bool history_check(const struct history *history, const char *path, struct err *
     char who[128] = "";
     if (owner.pid)
         str_addf(who, sizeof who, " (process %" PRId64 " on %s)", owner.pid, owner.host);
-    return err_set(err, ERR_TAKEN, 0,
+    return err_set(err, ERR_REPLACED, 0,
                    "attempt %" PRId64 "%s has taken over the job; this one, attempt %" PRId64
-                   ", records nothing any more",
+                   ", records nothing any more, and ends",
                    attempt, who, history->attempt);
 }

@@ -23,7 +23,7 @@ struct history_commit {
     int64_t attempt;
 };
 
-/* Who writes commit.json. */
+/* Who writes a file. */
 struct history_owner {
     char host[64];
     int64_t pid;

@@ -285,6 +285,15 @@ static void begin(struct writer *w, const struct record *record)
     writer_text(w, "job", record->history.job);
 }
 
+static void write_owner(struct writer *w, const struct record *record)
+{
+    writer_object(w, "owner");
+    writer_text(w, "host", record->history.owner.host);
+    writer_int(w, "pid", record->history.owner.pid);
+    writer_text(w, "id", record->history.owner.id);
+    writer_end(w);
+}
+
 /* Starts to write what was composed. False: it failed at once. */
 static bool write_out(struct statefile *file, struct watch *deadline, struct writer *w,
                       uint64_t tag, struct err *err)
@@ -327,6 +336,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ov
     begin(&w, record);
     writer_int(&w, "node_rank", record->node_rank);
     writer_int(&w, "attempt", record->history.attempt);
+    write_owner(&w, record);
     saves_write(&record->saves, &w, step);
     if (!write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
         on_ranks_written(record, step, &err);
@@ -352,11 +362,7 @@ static void write_commits(struct record *record, uint64_t tag, int64_t without)
     begin(&w, record);
     writer_int(&w, "attempt", record->history.attempt);
     writer_int(&w, "attempts_without_commit", without);
-    writer_object(&w, "owner");
-    writer_text(&w, "host", record->history.owner.host);
-    writer_int(&w, "pid", record->history.owner.pid);
-    writer_text(&w, "id", record->history.owner.id);
-    writer_end(&w);
+    write_owner(&w, record);
     writer_list(&w, "commits");
     for (int i = 0; i < record->history.ncommits; i++) {
         const struct history_commit *commit = &record->history.commits[i];

@@ -73,7 +73,8 @@ enum peer_fault_kind {
     FAULT_SIGNAL,
     FAULT_START,
     FAULT_RANKS,
-    FAULT_SILENT, /* it ended with success, but never said that it was done */
+    FAULT_SILENT,   /* it ended with success, but never said that it was done */
+    FAULT_REPLACED, /* no process failed: the node's record belongs to a later attempt */
 };
 
 /* Where a node stands. The counts speak of the round in the stamp. */

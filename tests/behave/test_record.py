@@ -496,29 +496,34 @@ def test_a_dead_holder_holds_nothing(records):
 
 
 @pytest.mark.parametrize("has_locks", [False, True], ids=["no locks", "removed lock"])
-def test_the_record_refuses_who_was_replaced(world, records, has_locks):
+@pytest.mark.parametrize("has_saved", [False, True], ids=["commit", "save"])
+def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_saved):
     """Where nothing can be locked: the old one's commit, which lands later, must not take back what
-    the new one has recorded. The same where somebody has removed the lock's file."""
+    the new one has recorded, and whoever hears of it ends: what it trains is lost, and it saves
+    where the new one has its files. The same where somebody has removed the lock's file."""
     if not has_locks:
         world.env.update(world.shim("enosys", SHIM_NO_LOCKS=records.dir))
-    old = records.run(count=1)
+    old = records.run(*IMPATIENT, count=1)
     old.begin()
     old.all("saved 10 /a")
     assert ("cannot be locked: Function not implemented" in old.job.err) == (not has_locks)
     (records.state / "commit.lock").unlink()
     new = records.run(count=1)
     assert b"resume=10 path=/a" in new.begin()[0]
-    old.all("saved 15 /old")
-    assert "step 15 was not committed" in old.job.err
-    assert f"attempt 2 (process {new.job.pid} on " in old.job.err
-    assert "has taken over" in old.job.err
-    assert records.commit()["attempt"] == 2 and records.steps() == [10]
-    new.all("saved 20 /b")
-    old.all("saved 30 /old")
-    assert records.steps() == [10, 20]
-    assert [save["step"] for save in records.saves()] == [10, 20], "its own ranks' are refused, too"
-    assert old.complete() == 0 and new.complete() == 0
-    assert records.steps() == [10, 20]
+    if has_saved:
+        new.all("saved 20 /b")
+    old.say(0, "saved 15 /old")
+    assert old.job.finish() == 125
+    old.end()
+    last = old.job.err_lines[-1]
+    assert " end: failed, exit code 125: " in last
+    assert f"attempt 2 (process {new.job.pid} on " in last and "has taken over the job" in last
+    steps = [10, 20] if has_saved else [10]
+    assert records.commit()["attempt"] == 2 and records.steps() == steps
+    assert [save["step"] for save in records.saves()] == (steps if has_saved else [10, 15])
+    assert new.all("saved 30 /b") and new.complete() == 0
+    assert records.steps() == [*steps, 30]
+    assert [save["step"] for save in records.saves()] == [*steps, 30]
 
 
 # --- damage ---------------------------------------------------------------------------------------

@@ -196,7 +196,8 @@ static void check_alone(struct world *w)
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + sweep_limit(w, 0))
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
-    if (has_ended_well && !host->had_notice && host->outcome != OUTCOME_COMPLETED)
+    if (has_ended_well && !host->had_notice && !w->s.is_replaced &&
+        host->outcome != OUTCOME_COMPLETED)
         fail(w, "every command had ended with success before the notice, and the outcome is %s",
              verdict_name(host->outcome));
     if (any_is(w, ended_in_silence) && host->outcome == OUTCOME_COMPLETED)
@@ -220,6 +221,34 @@ void check_gate(struct world *w, const struct proc *p, uint64_t word)
         fail(w, "node %d: the gate of round %u still stands", p->node, p->served_tag);
 }
 
+static bool is_alive_on(const struct world *w, int node)
+{
+    for (int i = 0; i < w->s.nprocs; i++)
+        if (proc_is_alive(&w->procs[node * w->s.nprocs + i]))
+            return true;
+    return false;
+}
+
+/* It learns that a later attempt has taken over, and has not said that its training is over. */
+void check_replaced(struct world *w, int node)
+{
+    if (!w->end_at && is_alive_on(w, node))
+        w->hosts[node].knows_replaced = true;
+}
+
+/* Whoever goes on, and calls it a success, has overwritten what the later attempt resumes from. */
+static void check_no_success(struct world *w, int node)
+{
+    const struct host *host = &w->hosts[node];
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].knows_replaced && host->outcome == OUTCOME_COMPLETED)
+            fail(w, "node %d says completed, and node %d knew that the job was taken over", node,
+                 i);
+    if (w->s.nnodes == 1 && host->knows_replaced && host->outcome != OUTCOME_FAILED)
+        fail(w, "the only node knew that the job was taken over, and says %s",
+             verdict_name(host->outcome));
+}
+
 /* Promises 5 and 6, at the exit of one supervisor. */
 void check_exit(struct world *w, int node)
 {
@@ -233,6 +262,7 @@ void check_exit(struct world *w, int node)
         fail(w, "node %d exits and leaves something behind", node);
     if (w->s.nnodes == 1)
         check_alone(w);
+    check_no_success(w, node);
     switch (host->outcome) {
     case OUTCOME_COMPLETED:
         if (!all_did(w, has_ended_well))

@@ -141,6 +141,12 @@ MUTANTS = [
     ("claim-not-refused", "src/core/chief.c", "    chief_refuse_claim(chief, peer);\n", ""),
     ("claim-not-told-the-end", "src/core/chief.c",
      "        chief_tell_claim(chief, &chief->peers[i]);\n", ""),
+    ("commit-of-who-was-replaced-only-fails", "src/core/chief_round.c",
+     "if (bad && bad->code == ERR_REPLACED) {", "if (0) {"),
+    ("save-of-who-was-replaced-only-fails", "src/core/node_procs.c",
+     "    judge_record(node, event->written.err);\n", ""),
+    ("who-was-replaced-is-preempted", "src/core/chief.c",
+     " && s->fault != FAULT_REPLACED)", ")"),
     ("no-deadline", "src/core/chief_notice.c",
      "    } else if (chief->out->now >= chief_abort_at(chief)) {", "    } else if (0) {"),
 ]

@@ -96,6 +96,7 @@ static void draw_world(struct schedule *s, struct rng *r)
     s->reorder = is_wild ? (unsigned)rng_below(r, 300) : 0;
     s->slow_disk = rng_chance(r, 100) ? 300 : 0;
     s->bad_disk = rng_chance(r, 80) ? 300 : 0;
+    s->is_replaced = s->bad_disk && rng_chance(r, 400);
 }
 
 static void draw_leftovers(struct schedule *s, struct rng *r)

@@ -79,6 +79,7 @@ struct schedule {
         is_silent[MAX_ALL], is_mute[MAX_ALL]; /* mute: ends without pch_done and pch_close */
     int64_t delay_max;                        /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
+    bool is_replaced; /* the disk is bad because a later attempt has taken over */
     int64_t grace;
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
@@ -152,6 +153,7 @@ struct host {
     bool has_failed, had_notice; /* one with a failure; a notice had been given by then */
     uint64_t committed;          /* as told by ACT_COMMITTED */
     uint64_t prepared[8], over;  /* what its record holds, newest last */
+    bool knows_replaced;         /* that it was, while its processes trained */
     /* its line to the chief */
     int conn;   /* number at the chief, 0: none */
     bool is_up; /* as the member sees it */
@@ -263,6 +265,7 @@ void check_commit(struct world *world, uint64_t step);
 void check_committed(struct world *world, int node, uint64_t step);
 void check_signal(struct world *world, int node, enum signal_target target);
 void check_leftover(struct world *world, int node);
+void check_replaced(struct world *world, int node);
 /* A process looks at a gate that it has served. */
 void check_gate(struct world *world, const struct proc *p, uint64_t word);
 void check_exit(struct world *world, int node);

@@ -160,8 +160,10 @@ static void die_when_saved(struct world *w, int node, uint64_t step)
 static void on_written(struct world *w, const struct happening *h, enum event_type type)
 {
     struct err err = {0};
+    if (h->arg2 && w->s.is_replaced)
+        check_replaced(w, h->node);
     if (h->arg2)
-        err_set(&err, ERR_SYSTEM, 28, "cannot write the record");
+        err_set(&err, w->s.is_replaced ? ERR_REPLACED : ERR_SYSTEM, 28, "cannot write the record");
     world_event(
         w, h->node,
         (struct event){.type = type, .written = {.step = h->arg, .err = h->arg2 ? &err : NULL}});

@@ -166,7 +166,7 @@ static void any_status(struct peer_status *s)
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
     UP_TO(s->knows_notice, 1), UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source),
         ANY_TEXT(s->notice_text);
-    UP_TO(s->fault, FAULT_SILENT), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
+    UP_TO(s->fault, FAULT_REPLACED), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
     UP_TO(s->fault_ago_ns, INT64_MAX), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
 }
 
@@ -424,7 +424,7 @@ Test(peermsg, ranges)
 {
     cr_assert(STATUS(.life = LIFE_GONE) && !STATUS(.life = LIFE_GONE + 1));
     cr_assert(STATUS(.vote = VOTE_NACK) && !STATUS(.vote = VOTE_NACK + 1));
-    cr_assert(STATUS(.fault = FAULT_SILENT) && !STATUS(.fault = FAULT_SILENT + 1));
+    cr_assert(STATUS(.fault = FAULT_REPLACED) && !STATUS(.fault = FAULT_REPLACED + 1));
     cr_assert(STATUS(.notice_hurry = 2) && !STATUS(.notice_hurry = 3));
     cr_assert(STATUS(.closed = 1) && !STATUS(.closed = 2) && !STATUS(.wants_reply = 2));
     cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.has_notice = 2));
