@@ -10,6 +10,9 @@
 #include <limits.h>
 #include <string.h>
 
+/* One file alone is missed by the others. */
+#define FROM_SCRATCH "to start from scratch, move the state directory away"
+
 uint64_t history_last_step(const struct history *history)
 {
     return history->ncommits ? history->commits[history->ncommits - 1].step : 0;
@@ -48,15 +51,13 @@ static struct json *read_file(const struct history *history, const char *path, s
         root = NULL;
     }
     if (!root)
-        err_wrap(err, "cannot read the record of earlier attempts (to start from scratch, move it "
-                      "away)");
+        err_wrap(err, "cannot read the record of earlier attempts (" FROM_SCRATCH ")");
     return root;
 }
 
 static bool not_a_record(const char *path, const struct json *at, const char *what, struct err *err)
 {
-    return err_set(err, ERR_USAGE, 0,
-                   "%s:%u:%u: %s; it is damaged (to start from scratch, move it away)", path,
+    return err_set(err, ERR_USAGE, 0, "%s:%u:%u: %s; it is damaged (" FROM_SCRATCH ")", path,
                    json_line(at), json_column(at), what);
 }
 
@@ -95,6 +96,7 @@ static bool read_commits(struct history *history, const char *path, const struct
         if (!read_commit(history, item))
             return not_a_record(path, item, "not a commit, or not a later one", err);
     history->attempt = attempt + 1;
+    history->is_there = true;
     return true;
 }
 
@@ -128,11 +130,11 @@ bool history_read_ranks(const struct history *history, const char *path, struct 
                   ? saves_read(saves, path, root, err)
                   : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
     json_free(root);
-    if (ok)
-        saves_forget_newer(saves, committed_by(history, attempt));
-    else
-        err_wrap(err, "damaged record of earlier attempts (to start from scratch, move it away)");
-    return ok;
+    if (!ok)
+        return err_wrap(err, "damaged record of earlier attempts (" FROM_SCRATCH ")");
+    saves->attempt = attempt;
+    saves_forget_newer(saves, committed_by(history, attempt));
+    return true;
 }
 
 /* --- whose it is --- */

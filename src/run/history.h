@@ -34,6 +34,7 @@ struct history {
     const char *job;
     struct history_commit commits[HISTORY_COMMITS_MAX + 1]; /* newest last */
     int ncommits;
+    bool is_there;                   /* commit.json */
     int64_t attempt;                 /* this one, from 1 */
     int64_t attempts_without_commit; /* before this one */
     struct history_owner owner;      /* of this one: us */

@@ -18,6 +18,9 @@
 
 #define WRITE_WAIT_NS (10 * NS_PER_S)
 
+#define DIRECTORY_AWAY(record) \
+    ((record)->is_shared ? "the directory away" : "every node's directory away")
+
 uint64_t record_resume_step(const struct record *record)
 {
     return history_last_step(&record->history);
@@ -48,6 +51,31 @@ static bool check_ranks(void *ctx, struct err *err)
     return history_check(&record->history, record->ranks_file.path, err);
 }
 
+/* -1: it is no node's file of ranks. */
+static int node_of_file(const char *name)
+{
+    int node, end = 0;
+    bool is_one = sscanf(name, "ranks.%d.json%n", &node, &end) == 1 && end > 0 && !name[end];
+    return is_one && node >= 0 ? node : -1;
+}
+
+/* Before anything is started commit.json is written, so that it has been lost if there are files of
+ * ranks without it. */
+static bool check_first(const struct record *record, struct err *err)
+{
+    int node = -1;
+    DIR *stream = record->node_rank > 0 || record->history.is_there ? NULL : opendir(record->dir);
+    for (struct dirent *entry; stream && node < 0 && (entry = readdir(stream));)
+        node = node_of_file(entry->d_name);
+    if (stream)
+        closedir(stream);
+    return node < 0 ||
+           err_set(err, ERR_USAGE, 0,
+                   "there is %s/ranks.%d.json, and commit.json is missing, which tells what of it "
+                   "was committed; put it back, or, to start from scratch, move %s",
+                   record->dir, node, DIRECTORY_AWAY(record));
+}
+
 bool record_init(struct record *record, const struct config *config, const char *dir,
                  struct reap *reap, struct err *err)
 {
@@ -69,7 +97,7 @@ bool record_init(struct record *record, const struct config *config, const char 
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
     if (!history_read_commits(&record->history, path, err) ||
         !history_read_ranks(&record->history, ranks, &record->saves, err) ||
-        !statefile_init(&record->commit_file, path, reap, err) ||
+        !check_first(record, err) || !statefile_init(&record->commit_file, path, reap, err) ||
         !statefile_init(&record->ranks_file, ranks, reap, err))
         return false;
     statefile_check(&record->commit_file, check_commits);
@@ -155,9 +183,8 @@ static void look_into_all(struct record *record)
     struct dirent *entry;
     record->has_read_all = true;
     while (stream && (entry = readdir(stream))) {
-        int node, end = 0;
-        if (sscanf(entry->d_name, "ranks.%d.json%n", &node, &end) == 1 && end > 0 &&
-            !entry->d_name[end] && ranks_path(record, node, path, sizeof path))
+        int node = node_of_file(entry->d_name);
+        if (node >= 0 && ranks_path(record, node, path, sizeof path))
             look_into(record, path);
     }
     if (stream)
@@ -206,7 +233,7 @@ static bool lost(const struct record *record, const char *who, struct err *err)
                    record->is_shared ? ", nor does another node's file there"
                                      : " (checkpoint.shared is off, so this node has a disk of its "
                                        "own)",
-                   record->is_shared ? "the directory away" : "every node's directory away");
+                   DIRECTORY_AWAY(record));
 }
 
 static bool check_node(struct record *record, struct err *err)
@@ -224,12 +251,29 @@ static bool check_node(struct record *record, struct err *err)
     return (step && missing < 0) || lost(record, who, err);
 }
 
+/* Node 0 has counted this attempt without knowing of the one that wrote our file: what it says
+ * would be taken for its own, or what we write for an older attempt's. */
+static bool check_count(const struct record *record, struct err *err)
+{
+    return record->saves.attempt < record->history.attempt ||
+           err_set(err, ERR_USAGE, 0,
+                   "%s was written by attempt %" PRId64
+                   ", and node 0 counts this one as attempt %" PRId64
+                   ": its commit.json is lost; put it back, or, to start from scratch, move %s",
+                   record->ranks_file.path, record->saves.attempt, record->history.attempt,
+                   DIRECTORY_AWAY(record));
+}
+
 bool record_check_rank(struct record *record, int rank, struct err *err)
 {
     char who[64];
     bool is_known;
     const struct saves_step *own = saves_find(&record->saves, record->resume_step);
-    if (!record->dir || record->resume_step == 0)
+    if (!record->dir)
+        return true;
+    if (!check_count(record, err))
+        return false;
+    if (record->resume_step == 0)
         return true;
     if (!own || rank == RECORD_ANY_RANK)
         return check_node(record, err);

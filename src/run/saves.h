@@ -30,6 +30,7 @@ struct saves_step {
 struct saves {
     struct saves_step steps[SAVES_STEPS]; /* oldest first */
     int n;
+    int64_t attempt;    /* that wrote the file that they were read from, 0: none */
     uint64_t committed; /* the last step that was; a restart needs it and what comes after it */
 };
 

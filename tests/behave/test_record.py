@@ -215,6 +215,38 @@ def test_a_node_without_its_file_does_not_start_from_scratch(records, what):
     assert records.steps() == [10]
 
 
+@pytest.mark.parametrize("node", [0, 1], ids=["its own", "another node's"])
+def test_saves_without_the_record_of_commits(world, records, node):
+    """Which of them were committed is lost; to train over them from step 0 is not for us to decide.
+    """
+    commit_on_two(records)
+    (records.state / "commit.json").unlink()
+    (records.state / f"ranks.{1 - node}.json").unlink()
+    refused(world, records.state / f"ranks.{node}.json", "commit.json is missing",
+            "move the directory away", options=["--checkpoint-dir", records.dir])
+    assert not (records.state / "commit.json").exists()
+
+
+def test_a_member_with_saves_of_attempts_that_node_0_knows_nothing_of(records):
+    """Its disk was replaced, and the others have theirs of their own."""
+    commit_on_two(records)
+    (records.state / "commit.json").unlink()
+    (records.state / "ranks.0.json").unlink()
+    (records.state / "ranks.1.json").rename(records.dir / "ranks.1.json")
+    away = ["--no-checkpoint-shared", "--state-dir", records.dir]
+    port = free_port()
+    runs = []
+    for rank in (0, 1):
+        runs.append(records.run("--cluster-nodes", f"127.0.0.1:{port},127.0.0.2", "--node-rank",
+                                rank, *IMPATIENT, *(away if rank else away[:1]), count=1))
+    assert [run.job.finish() for run in runs] == [125, 125]
+    for run in runs:
+        run.end()
+    assert "ranks.1.json was written by attempt 1" in runs[1].job.err
+    assert "node 0 counts this one as attempt 1" in runs[0].job.err
+    assert not any(run.lines(0) for run in runs)
+
+
 def test_a_rank_of_a_launcher_whose_save_is_lost(records):
     """Which rank it is comes out when it attaches; it does not train either."""
     commit_on_two(records)
@@ -547,7 +579,7 @@ def test_a_damaged_record_stops_the_start(world, records, name, data):
     job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
     assert job.finish() == 125
     assert len(job.err_lines) == 1 and str(records.state / name) in job.err
-    assert "move it away" in job.err
+    assert "move the state directory away" in job.err
     assert not world.events.all("started")
     assert (records.state / name).read_bytes() == data
     assert {path.name for path in records.state.iterdir()} <= {name, "commit.lock"}
