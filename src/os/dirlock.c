@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -111,11 +113,15 @@ static enum dirlock_result take(const struct dirlock_request *request, int line,
     }
 }
 
-static _Noreturn void holder_run(const struct dirlock_request *request, int line)
+/* Who waits for the lock does not read the line: it is to die with our parent, not to take the lock
+ * for a dead one. */
+static _Noreturn void holder_run(const struct dirlock_request *request, int line, pid_t parent)
 {
     struct err err = {0};
     char byte;
     enum dirlock_result result = DIRLOCK_OK;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(1);
     helper_detach(line);
     if (!check_dir(request, &err))
         result = DIRLOCK_FAILED;
@@ -138,9 +144,9 @@ static bool start_holder(struct dirlock *lock, const struct dirlock_request *req
         return err_set(err, ERR_SYSTEM, errno, "cannot look after '%s': no socket", request->dir);
     FD_CLEANUP int ours = ends[0];
     FD_CLEANUP int theirs = ends[1];
-    pid_t pid = fork();
+    pid_t us = getpid(), pid = fork();
     if (pid == 0)
-        holder_run(request, theirs);
+        holder_run(request, theirs, us);
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot look after '%s': no process to do it",
                        request->dir);

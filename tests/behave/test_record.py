@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import Watch, wait_until
+from harness import Watch, children_of, is_alive, wait_until
 from nodes import free_port
 
 IMPATIENT = ["--stop-term-wait", "200ms", "--stop-exit-wait", "200ms"]
@@ -511,6 +511,21 @@ def test_a_signal_ends_the_wait(world, records, number, code):
     assert job.finish() == code
     assert "nothing was started" in job.err_lines[-1]
     assert not world.events.all("started")
+    assert old.complete() == 0
+
+
+@pytest.mark.killed
+def test_who_is_killed_while_it_waits_waits_no_more(world, records):
+    """It would take the lock from those who come later, for nobody."""
+    old = records.run(count=1)
+    old.begin()
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
+    wait_until(lambda: "waiting for its end" in job.err, "it to wait")
+    helpers = children_of(job.pid)
+    assert helpers
+    os.kill(job.pid, signal.SIGKILL)
+    assert job.finish() == -signal.SIGKILL
+    wait_until(lambda: not any(is_alive(pid) for pid in helpers), "the end of its helpers", 3)
     assert old.complete() == 0
 
 
