@@ -145,11 +145,13 @@ char *str_duration(int64_t ns, char *text, size_t size)
     return text;
 }
 
+/* So much of a name is compared; the names that there are are shorter. */
+enum { DISTANCE_MAX = 64 };
+
 unsigned str_distance(const char *a, const char *b)
 {
-    enum { MAX = 64 };
-    size_t na = strnlen(a, MAX), nb = strnlen(b, MAX);
-    unsigned row[MAX + 1];
+    size_t na = strnlen(a, DISTANCE_MAX), nb = strnlen(b, DISTANCE_MAX);
+    unsigned row[DISTANCE_MAX + 1];
     for (size_t j = 0; j <= nb; j++)
         row[j] = (unsigned)j;
     for (size_t i = 1; i <= na; i++) {
@@ -170,5 +172,5 @@ unsigned str_distance(const char *a, const char *b)
 
 unsigned str_near(const char *typed)
 {
-    return 1 + (unsigned)strlen(typed) / 4;
+    return 1 + (unsigned)strnlen(typed, DISTANCE_MAX) / 4;
 }

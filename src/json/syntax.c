@@ -231,7 +231,8 @@ static bool scan_number(struct scan *s)
     else
         (void)!strtoll(text, NULL, 10);
     if (errno == ERANGE)
-        return fault_at(s, start, "the number %.24s... does not fit into 64 bits", text);
+        return fault_at(s, start, "the number %.24s%s does not fit into 64 bits", text,
+                        len > 24 ? "..." : "");
     return true;
 }
 

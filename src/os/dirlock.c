@@ -5,11 +5,13 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "os/helper.h"
 #include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -31,6 +33,17 @@ struct answer {
 
 /* --- in the child --- */
 
+/* Is the directory there that it is to lie in? */
+static bool has_folder(const char *path)
+{
+    struct stat st;
+    char folder[PATH_MAX];
+    if (!str_copy(folder, sizeof folder, path) || !strrchr(folder, '/'))
+        return false;
+    strrchr(folder, '/')[1] = '\0';
+    return stat(folder, &st) == 0;
+}
+
 static bool make_dir(const char *path, struct err *err)
 {
     struct stat st;
@@ -43,6 +56,9 @@ static bool make_dir(const char *path, struct err *err)
         return true;
     if (errno != ENOENT)
         return err_set(err, ERR_SYSTEM, errno, "cannot make the directory '%s'", path);
+    if (has_folder(path)) /* as in /proc */
+        return err_set(err, ERR_SYSTEM, 0,
+                       "cannot make the directory '%s': its file system makes none there", path);
     return err_set(err, ERR_SYSTEM, 0,
                    "cannot make the directory '%s': the one above it is missing; is its file "
                    "system mounted?",

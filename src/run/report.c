@@ -83,7 +83,9 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
     writer_object(w, "steps");
     writer_int(w, "resumed", (int64_t)r->resumed_step);
     writer_int(w, "last", (int64_t)r->last_step);
-    writer_int(w, "lost", r->last_step > kept ? (int64_t)(r->last_step - kept) : 0);
+    /* Who has come to the end needs no step again. */
+    bool is_lost = r->last_step > kept && r->outcome != OUTCOME_COMPLETED;
+    writer_int(w, "lost", is_lost ? (int64_t)(r->last_step - kept) : 0);
     writer_end(w);
 }
 

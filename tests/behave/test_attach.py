@@ -28,6 +28,7 @@ def test_ranks_attach_train_and_end(training, start, n):
     job.train(20)
     job.done()
     assert job.result() == (0, "completed", None)
+    assert job.report()["steps"] == {"resumed": 0, "last": 20, "lost": 0}, "none is needed again"
 
 
 @pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHILD, 3), (LAUNCHER, 3)],

@@ -430,6 +430,7 @@ def test_a_directory_that_cannot_be_made(world, records):
     inner = records.dir / "run7"
     refused(world, inner, "missing", "mounted", options=["--checkpoint-dir", inner])
     refused(world, inner, "mounted", options=["--state-dir", inner])
+    refused(world, "/proc/.pchrun", "makes none there", options=["--checkpoint-dir", "/proc"])
     records.dir.write_text("a file")
     refused(world, records.dir, "Not a directory", options=["--checkpoint-dir", records.dir])
     records.dir.unlink()

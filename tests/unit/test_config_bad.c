@@ -149,6 +149,13 @@ static const struct bad keys[] = {
     {"{\"cluster\": {\"per_node\": 1}}",
      "c.json:1:14: unknown key \"cluster.per_node\"; the nearest is \"procs.per_node\""},
     {"{\"port\": 1}", "c.json:1:2: unknown key \"port\"; the nearest is \"cluster.port\""},
+    {"{\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+     "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+     "kkk"
+     "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\": 1}",
+     "c.json:1:2: unknown key "
+     "\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+     "kkkkkkkkkkkk\"; pchrun --print-config shows all that there are"},
     {"{\"cluster.port\": 1}",
      "c.json:1:2: unknown key \"cluster.port\"; write it as an object in an object"},
     {"{\"config\": 1}",

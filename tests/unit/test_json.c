@@ -131,8 +131,10 @@ static const struct {
     {BYTES("[NaN]"), "t:1:2: 'NaN' is no value: a string stands in \"double quotes\"; words are "
                      "true, false and null alone"},
     {BYTES("[99999999999999999999]"),
-     "t:1:2: the number 99999999999999999999... does not fit into 64 bits"},
-    {BYTES("[1e999]"), "t:1:2: the number 1e999... does not fit into 64 bits"},
+     "t:1:2: the number 99999999999999999999 does not fit into 64 bits"},
+    {BYTES("[1e999]"), "t:1:2: the number 1e999 does not fit into 64 bits"},
+    {BYTES("[1234567890123456789012345]"),
+     "t:1:2: the number 123456789012345678901234... does not fit into 64 bits"},
     {BYTES("[\"a\0b\"]"), "t:1:4: a NUL byte; this is no text"},
     {BYTES("[\"a\\u0000\"]"), "t:1:4: \\u0000, a NUL, is not allowed in a string"},
     {BYTES("[\"\\ud800x\"]"), "t:1:3: \\ud800 is half of a character; the other half is missing"},
