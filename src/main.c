@@ -34,11 +34,12 @@ static void begin_log(const struct config *config)
 /* The log is begun twice: which node this is may have to be found out. */
 static struct shell_end run(struct config *config, unsigned closed)
 {
+    struct shell_end end;
     struct err err;
     begin_log(config);
     if (!cluster_settle_rank(config, &err)) {
-        log_error("start", "%s", err.text);
-        return (struct shell_end){.code = EXIT_CANNOT_RUN};
+        shell_end_unstarted(&end, &err);
+        return end;
     }
     begin_log(config);
     return shell_run(config, closed);
@@ -51,7 +52,7 @@ static struct shell_end load_and_run(char **argv)
     struct err err;
     unsigned closed;
     if (!fd_fill_standard(&closed, &err)) {
-        log_error("start", "%s", err.text);
+        shell_end_unstarted(&end, &err);
         return end;
     }
     switch (config_load(argv, environ, stdout, &config, &err)) {

@@ -256,6 +256,13 @@ void shell_begin(void)
     signals_begin();
 }
 
+void shell_end_unstarted(struct shell_end *end, const struct err *err)
+{
+    *end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
+    snprintf(end->text, sizeof end->text, "%s, exit code %d: %s", verdict_name(OUTCOME_NOT_STARTED),
+             end->code, err->text);
+}
+
 int shell_finish(const struct shell_end *end)
 {
     if (end->text[0])
@@ -406,8 +413,8 @@ static void give_up(struct shell *shell, const struct err *err)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
     shell->end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
-    snprintf(shell->end.text, sizeof shell->end.text, "exit code %d: %s", EXIT_OWN_ERROR,
-             err->text);
+    snprintf(shell->end.text, sizeof shell->end.text, "%s, exit code %d: %s",
+             verdict_name(OUTCOME_FAILED), EXIT_OWN_ERROR, err->text);
     children_signal(&shell->children, &kill);
 }
 
@@ -416,14 +423,16 @@ static void fail(struct shell *shell, const struct err *err)
 {
     int number = shell->takeover.signal;
     if (!number) {
-        log_error("start", "%s", err->text);
-    } else if (shell->params.signals[number].rule == SIGNAL_PREEMPT) {
-        log_notice("end", "preempted: %s; nothing was started", err->text);
-        shell->end.code = shell->params.exit.preempted;
-    } else {
-        log_notice("end", "%s; nothing was started", err->text);
-        shell->end = (struct shell_end){.code = EXIT_BY_SIGNAL + number, .signal = number};
+        shell_end_unstarted(&shell->end, err);
+        return;
     }
+    bool is_preempted = shell->params.signals[number].rule == SIGNAL_PREEMPT;
+    shell->end.level = LOG_NOTICE;
+    shell->end.code = is_preempted ? shell->params.exit.preempted : EXIT_BY_SIGNAL + number;
+    shell->end.signal = is_preempted ? 0 : number;
+    snprintf(shell->end.text, sizeof shell->end.text, "%s, exit code %d: %s; nothing was started",
+             verdict_name(is_preempted ? OUTCOME_PREEMPTED : OUTCOME_FAILED), shell->end.code,
+             err->text);
 }
 
 struct shell_end shell_run(const struct config *config, unsigned closed)

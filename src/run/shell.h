@@ -23,6 +23,9 @@ struct shell_end {
  * started. Whatever fails is logged, and is in the code. */
 struct shell_end shell_run(const struct config *config, unsigned closed);
 
+/* The end of a run that has not begun: 125, and why. */
+void shell_end_unstarted(struct shell_end *end, const struct err *err);
+
 /* Last thing in main: says how it ended, dies of the signal if there is one and it can be, else
  * returns the code. */
 int shell_finish(const struct shell_end *end);

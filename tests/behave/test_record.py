@@ -420,6 +420,7 @@ def refused(world, *words, options=(), env=None):
     job = world.act("say", "started", options=options, env=env)
     assert job.finish() == 125
     assert len(job.err_lines) == 1, job.err
+    assert " end: not_started, exit code 125: " in job.err
     for word in words:
         assert str(word) in job.err, job.err
     assert not world.events.all("started")
@@ -510,6 +511,8 @@ def test_a_signal_ends_the_wait(world, records, number, code):
     wait_until(lambda: "waiting for its end" in job.err, "it to wait")
     os.kill(job.pid, number)
     assert job.finish() == code
+    outcome = "preempted, exit code 42" if code == 42 else "failed, exit code 130"
+    assert f" end: {outcome}: " in job.err_lines[-1]
     assert "nothing was started" in job.err_lines[-1]
     assert not world.events.all("started")
     assert old.complete() == 0
