@@ -113,6 +113,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     str_copy(roster, sizeof roster, peer->status.roster);
     chief->checkpoints += s->checkpoint_asked - peer->status.checkpoint_asked;
     chief->own_failed = s->own_failed > chief->own_failed ? s->own_failed : chief->own_failed;
+    chief_note_uncommitted(chief, s->own_failed);
     peer->seq = msg->stamp.seq;
     peer->stamp = msg->stamp;
     peer->status = *s;
@@ -261,13 +262,35 @@ static void decide_leave(struct chief *chief)
     chief->is_changed = true;
 }
 
+uint64_t chief_uncommitted(const struct chief *chief)
+{
+    return chief->uncommitted > chief->order.commit_step ? chief->uncommitted : 0;
+}
+
+/* A success, but not of all saves: who takes a checkpoint from here is told which one counts. */
+static const char *say_success(const struct chief *chief, char *text, size_t size)
+{
+    str_copy(text, size, "every process has ended with success");
+    if (!chief_uncommitted(chief))
+        return text;
+    if (chief->order.commit_step)
+        str_addf(text, size, "; the last commit is of step %llu: later saves",
+                 (unsigned long long)chief->order.commit_step);
+    else
+        str_addf(text, size, "; nothing is committed: saves");
+    str_addf(text, size, " up to step %llu were not committed",
+             (unsigned long long)chief->uncommitted);
+    return text;
+}
+
 static void decide_finished(struct chief *chief)
 {
+    char text[160];
     if (!all_are(chief, FACT_FINISHED) || chief->writing != COMMIT_NOTHING)
         return;
     struct chief_end end = {.outcome = OUTCOME_COMPLETED,
                             .manner = MANNER_STOP,
-                            .why = "every process has ended with success"};
+                            .why = say_success(chief, text, sizeof text)};
     if (chief->notice.is_live && !chief->is_trained && !all_are(chief, FACT_DONE)) {
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
         end.why = "the processes ended after the notice without having said that they were done";

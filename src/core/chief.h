@@ -24,6 +24,8 @@ void chief_message(struct chief *chief, int conn, const struct peermsg *msg, con
 /* Takes every decision that the facts allow by now, and sends the order if it has changed. */
 void chief_decide(struct chief *chief);
 int64_t chief_wake_at(const struct chief *chief);
+/* A step above the last commit whose save failed, or could not be recorded; 0: there is none. */
+uint64_t chief_uncommitted(const struct chief *chief);
 void chief_forgive(struct chief *chief);
 
 #endif

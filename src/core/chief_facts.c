@@ -92,6 +92,11 @@ void chief_note_all(struct chief *chief)
     }
 }
 
+void chief_note_uncommitted(struct chief *chief, uint64_t step)
+{
+    chief->uncommitted = step > chief->uncommitted ? step : chief->uncommitted;
+}
+
 void chief_reset(struct chief *chief, struct peer *peer)
 {
     chief->checkpoints -= peer->status.checkpoint_asked;

@@ -32,6 +32,8 @@ struct peer *chief_first(const struct chief *chief, enum fact fact);
 void chief_note(struct chief *chief, struct peer *peer);
 /* The round or the commit has changed: works out anew what depends on them. */
 void chief_note_all(struct chief *chief);
+/* A save of this step will never be committed. */
+void chief_note_uncommitted(struct chief *chief, uint64_t step);
 /* Forgets what its predecessor told. */
 void chief_reset(struct chief *chief, struct peer *peer);
 /* NULL: the connection is nobody's. */

@@ -319,6 +319,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
     if (bad) {
         out_log(chief->out, LOG_ERROR, "commit", "step %llu was not committed: %s",
                 ull(chief->writing_step), bad->text);
+        chief_note_uncommitted(chief, chief->writing_step);
     } else {
         chief->order.commit_step = chief->writing_step;
         chief->has_committed = true;

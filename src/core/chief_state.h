@@ -103,8 +103,9 @@ struct chief {
     int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
     enum chief_writing writing;
     uint64_t writing_step;
-    uint64_t own_failed; /* the newest own save that failed on a node */
-    bool has_committed;  /* in this attempt */
+    uint64_t own_failed;  /* the newest own save that failed on a node */
+    uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
+    bool has_committed;   /* in this attempt */
     struct stride stride;
     /* the end */
     int64_t end_deadline, leave_deadline;

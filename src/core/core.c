@@ -184,6 +184,7 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->generation = node->uplink.generation;
     ret->commit_step = node->commit_step;
     ret->commit_at = node->commit_at;
+    ret->uncommitted_step = core->is_chief ? chief_uncommitted(&core->chief) : 0;
     ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_highest(&node->ranks);
     str_copy(ret->why, sizeof ret->why, node->why);

@@ -50,7 +50,8 @@ struct core_report {
         int64_t opened_at, decided_at, saved_at, committed_at; /* CLOCK_MONOTONIC, 0: not yet */
     } round;
     uint64_t commit_step;
-    int64_t commit_at;                /* CLOCK_MONOTONIC, 0: not in this attempt */
+    uint64_t uncommitted_step; /* on node 0: above it, and its save came to nothing; 0: none */
+    int64_t commit_at;         /* CLOCK_MONOTONIC, 0: not in this attempt */
     uint64_t resumed_step, last_step; /* last: the highest known on this node */
     struct {
         bool is_known, is_signal;

@@ -203,7 +203,7 @@ static void keep_end(struct shell *shell, const struct action *action)
     struct core_report report;
     core_report(shell->loop.core, &report);
     bool is_alone = shell->params.nnodes == 1, is_chief = shell->params.node_rank == 0;
-    if (action->exit.outcome == OUTCOME_COMPLETED)
+    if (action->exit.outcome == OUTCOME_COMPLETED && !report.uncommitted_step)
         shell->end.level = is_alone ? LOG_DEBUG : LOG_INFO;
     else
         shell->end.level = is_chief || report.first_cause.is_known ? LOG_NOTICE : LOG_INFO;

@@ -283,6 +283,27 @@ def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training,
     assert job.result() == (0, "completed", 5)
 
 
+@pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
+@pytest.mark.parametrize("first", [5, None], ids=["one before", "none before"])
+def test_a_success_whose_last_saves_were_not_committed(training, name, first):
+    """The end says so, aloud: whoever takes the checkpoints from here is to know which one counts."""
+    job = training()
+    job.open()
+    job.train(5)
+    if first:
+        job.saved(5, "continue")
+    (job.dir / ".pchrun" / name).unlink(missing_ok=True)
+    (job.dir / ".pchrun" / name).mkdir()
+    for step in (6, 7):
+        job.train(step)
+        job.saved(step, "continue")
+    job.done()
+    assert job.result()[:2] == (0, "completed")
+    last = job.job.err_lines[-1]
+    assert " end: completed, exit code 0: " in last and "up to step 7 were not committed" in last
+    assert ("the last commit is of step 5" if first else "nothing is committed") in last
+
+
 def test_saves_in_quick_succession(training):
     """Faster than records can be written. Not each of them is committed, but where those that are lie
     is not forgotten for all that came after."""
