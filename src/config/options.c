@@ -498,7 +498,10 @@ const struct option options[] = {
         .min = 0,
         .max = 1000000,
         .help = "how many attempts are too many, 0: no limit",
-        .manual = "How many attempts in a row without a new commit are too many; 0: no limit.",
+        .manual =
+            "How many attempts in a row without a new commit are too many; 0: no limit.\n"
+            "One that is preempted before any process has attached is judged so only where an "
+            "earlier one\nhas committed: of a program without libpch nothing is known.",
     },
     {
         .key = "exit.reraise",

@@ -74,13 +74,22 @@ static void close_for_end(struct chief *chief, const struct chief_end *end)
         chief_close_round(chief, PHASE_ABORTED, end->why);
 }
 
+/* An end before anybody attached tells nothing of a program that never does. One that does has
+ * committed before. */
+static bool may_be_stuck(const struct chief *chief, enum outcome outcome)
+{
+    const struct core_params *p = chief->params;
+    return verdict_is_restart(outcome) || (outcome == OUTCOME_PREEMPTED_UNKNOWN &&
+                                           p->save_mode == SAVE_ATTACH && p->resume_step > 0);
+}
+
 void chief_end(struct chief *chief, const struct chief_end *end)
 {
     const struct core_params *p = chief->params;
     if (chief->order.end != END_NONE)
         return;
     enum outcome outcome = end->outcome;
-    bool is_stuck = verdict_is_restart(outcome) && !chief->has_committed &&
+    bool is_stuck = may_be_stuck(chief, outcome) && !chief->has_committed &&
                     p->no_progress_limit > 0 &&
                     p->attempts_without_commit + 1 >= p->no_progress_limit;
     chief->order.leave = true;
@@ -120,10 +129,10 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
 void chief_leave_unsaved(struct chief *chief)
 {
     bool is_attached = any_is(chief, FACT_ATTACHED);
-    chief_end(chief, &(struct chief_end){
-                         .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
-                         .manner = MANNER_FORWARD,
-                         .why = is_attached
-                                    ? "nothing to save: no step was finished in this attempt"
-                                    : "the program does not attach: cannot know whether it saved"});
+    chief_end(chief,
+              &(struct chief_end){
+                  .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
+                  .manner = MANNER_FORWARD,
+                  .why = is_attached ? "nothing to save: no step was finished in this attempt"
+                                     : "no process had attached: cannot know whether it saved"});
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import is_blocked, marked, wait_until
+from harness import commands_of, is_blocked, marked, wait_until
 
 PREEMPTED, NO_PROGRESS, OWN_ERROR = 42, 43, 125
 
@@ -423,6 +423,23 @@ def test_attempts_without_a_limit(training):
     """0 switches it off."""
     for _ in range(4):
         assert preempted_unsaved(training, "--exit-no-progress-after", "0")[0] == PREEMPTED
+
+
+def test_attempts_that_end_before_they_attach(training, world):
+    """Where an earlier one has committed, the program attaches: it is preempted again and again while
+    it starts, and somebody must look."""
+    job = training()
+    job.open()
+    job.train(3)
+    job.saved(3, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 3)
+    for code in (PREEMPTED, PREEMPTED, NO_PROGRESS):
+        job = training()
+        wait_until(lambda: commands_of(job.job.pid), "its start")
+        job.notice()
+        assert job.job.finish() == code
+        assert "no process had attached: cannot know whether it saved" in job.job.err_lines[-1]
 
 
 def test_a_program_that_does_not_attach_is_not_counted(training, world):

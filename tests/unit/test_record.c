@@ -198,7 +198,8 @@ static void expect_refused(const char *name, const char *text, const char *why)
     put(name, text);
     record_free(&record);
     cr_expect(!record_init(&record, &config, dir, &reap, &err), "%s was taken: %s", name, text);
-    cr_expect(strstr(err.text, dir) && strstr(err.text, why) && strstr(err.text, "move the state directory away"),
+    cr_expect(strstr(err.text, dir) && strstr(err.text, why) &&
+                  strstr(err.text, "move the state directory away"),
               "%s: '%s'", text, err.text);
     cr_expect(!strchr(err.text, '\n'));
 }
