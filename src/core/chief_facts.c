@@ -4,7 +4,12 @@
  */
 #include "core/chief_parts.h"
 
+#include "base/str.h"
+
 #include <string.h>
+
+/* So many nodes are named; the rest most often waits for the same. */
+enum { TOLD_MAX = 4 };
 
 /* --- facts --- */
 
@@ -32,6 +37,52 @@ struct peer *chief_first(const struct chief *chief, enum fact fact)
         if (peer_is(&chief->peers[i], fact))
             return &chief->peers[i];
     return NULL;
+}
+
+void chief_list_without(const struct chief *chief, enum fact fact, char *text, size_t size)
+{
+    int n = chief->params->nnodes;
+    text[0] = '\0';
+    for (int i = 0, last; i < n; i = last + 1) {
+        last = i;
+        if (peer_is(&chief->peers[i], fact))
+            continue;
+        while (last + 1 < n && !peer_is(&chief->peers[last + 1], fact))
+            last++;
+        if (strlen(text) + 24 > size) {
+            str_addf(text, size, ", ...");
+            break;
+        }
+        str_addf(text, size, last > i ? "%s%d-%d" : "%s%d", text[0] ? ", " : "", i, last);
+    }
+}
+
+/* " (3 of 8 ranks)" */
+static void add_ranks(const struct peer_status *s, int n, char *text, size_t size)
+{
+    if (s->expected == PEERMSG_UNKNOWN)
+        str_addf(text, size, " (%d rank%s)", n, n == 1 ? "" : "s");
+    else if (n < s->expected)
+        str_addf(text, size, " (%d of %d rank%s)", n, s->expected, s->expected == 1 ? "" : "s");
+}
+
+void chief_tell_without(const struct chief *chief, enum fact fact, char *text, size_t size)
+{
+    int told = 0;
+    text[0] = '\0';
+    for (int i = 0; i < chief->params->nnodes && told <= TOLD_MAX; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer_is(peer, fact) || ++told > TOLD_MAX)
+            continue;
+        str_addf(text, size, "%snode %d", told > 1 ? ", " : "", i);
+        if (fact == FACT_COMPLETE)
+            add_ranks(&peer->status, peer->status.attached, text, size);
+        else if (fact == FACT_SAVED)
+            add_ranks(&peer->status, peer->stamp.round == chief->round ? peer->status.saved : 0,
+                      text, size);
+    }
+    if (told > TOLD_MAX)
+        str_addf(text, size, ", ...");
 }
 
 static void note_round(struct chief *chief, struct peer *peer)

@@ -97,25 +97,6 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
 
 /* --- the start --- */
 
-/* "3, 5-7 of 8": those that have not joined, as far as they fit. */
-static void list_missing(const struct chief *chief, char *text, size_t size)
-{
-    int n = chief->params->nnodes;
-    text[0] = '\0';
-    for (int i = 0, last; i < n; i = last + 1) {
-        last = i;
-        if (peer_is(&chief->peers[i], FACT_JOINED))
-            continue;
-        while (last + 1 < n && !peer_is(&chief->peers[last + 1], FACT_JOINED))
-            last++;
-        if (strlen(text) + 24 > size) {
-            str_addf(text, size, ", ...");
-            break;
-        }
-        str_addf(text, size, last > i ? "%s%d-%d" : "%s%d", text[0] ? ", " : "", i, last);
-    }
-}
-
 /* Whoever looks at the log of a job that does not begin learns what it waits for. */
 static void say_who_is_missing(struct chief *chief)
 {
@@ -124,7 +105,7 @@ static void say_who_is_missing(struct chief *chief)
     int64_t until = chief->started_at + p->join_timeout_ns - chief->out->now;
     int64_t unit = until > 180 * NS_PER_S ? 60 * NS_PER_S : NS_PER_S; /* no need to be exact */
     int n = p->nnodes - chief->count[FACT_JOINED];
-    list_missing(chief, missing, sizeof missing);
+    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
     out_log(chief->out, LOG_NOTICE, "join",
             "still waiting for node%s %s of %d (cluster.join_timeout in %s)%s%s", n == 1 ? "" : "s",
             missing, p->nnodes, str_duration(until / unit * unit, left, sizeof left),
@@ -147,7 +128,7 @@ static void start(struct chief *chief)
 static void end_unjoined(struct chief *chief)
 {
     char missing[64], text[320];
-    list_missing(chief, missing, sizeof missing);
+    chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
     int n = chief->params->nnodes;
     snprintf(text, sizeof text, "%d of %d nodes did not join: %s", n - chief->count[FACT_JOINED], n,
              missing);

@@ -2,8 +2,11 @@
  * What the chief makes of notices, and of requests for a checkpoint. See chief_parts.h.
  */
 #include "base/clock.h"
+#include "base/str.h"
 #include "core/chief_parts.h"
 #include "core/grace.h"
+
+#include <stdio.h>
 
 /* --- notices --- */
 
@@ -48,6 +51,31 @@ static void end_unsaved(struct chief *chief, const char *why)
                          .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
 }
 
+/* The time is up. Whom it was waited for is what somebody has to know. */
+static void end_late(struct chief *chief)
+{
+    static const struct {
+        enum fact fact;
+        const char *text;
+    } waits[] = {
+        {FACT_COMPLETE, "not every rank had attached in time"},
+        {FACT_LIVE, "the save was not committed in time: a rank had ended"},
+        {FACT_VOTED, "the save was not committed in time: no word of the steps"},
+        {FACT_SAVED, "the save was not committed in time: not all ranks saved"},
+    };
+    bool is_open = chief->order.phase == PHASE_PROPOSED || chief_is_deciding(chief);
+    char text[256] = "the save was not committed in time", who[128];
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        bool is_of_round = waits[i].fact == FACT_VOTED || waits[i].fact == FACT_SAVED;
+        if (all_are(chief, waits[i].fact) || is_of_round != is_open)
+            continue;
+        chief_tell_without(chief, waits[i].fact, who, sizeof who);
+        snprintf(text, sizeof text, "%s: %s", waits[i].text, who);
+        break;
+    }
+    end_unsaved(chief, text);
+}
+
 void chief_decide_notice(struct chief *chief)
 {
     const struct core_params *p = chief->params;
@@ -62,8 +90,7 @@ void chief_decide_notice(struct chief *chief)
     } else if (chief->notice.hurry >= (uint32_t)HURRY_STOP) {
         end_unsaved(chief, "told to stop before the save was committed");
     } else if (chief->out->now >= chief_abort_at(chief)) {
-        end_unsaved(chief, all_are(chief, FACT_COMPLETE) ? "the save was not committed in time"
-                                                         : "not every rank had attached in time");
+        end_late(chief);
     } else if (chief->order.phase == PHASE_PROPOSED) {
         chief->wants_to_end = true;
     } else if (chief_can_open(chief)) {

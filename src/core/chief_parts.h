@@ -28,6 +28,11 @@ void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool
 int chief_rank_of(const struct chief *chief, const struct peer *peer);
 /* NULL: it holds of none. */
 struct peer *chief_first(const struct chief *chief, enum fact fact);
+/* "3, 5-7": those of which it does not hold, as far as they fit. */
+void chief_list_without(const struct chief *chief, enum fact fact, char *text, size_t size);
+/* "node 1 (3 of 8 ranks), node 2, ...": the first of them, and how many of its ranks have attached
+ * or saved where the fact is FACT_COMPLETE or FACT_SAVED. */
+void chief_tell_without(const struct chief *chief, enum fact fact, char *text, size_t size);
 /* Works out a peer's facts from its newest STATUS, and counts them. */
 void chief_note(struct chief *chief, struct peer *peer);
 /* The round or the commit has changed: works out anew what depends on them. */

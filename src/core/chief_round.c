@@ -188,7 +188,7 @@ static void settle_ended(struct chief *chief)
 
 static void decide_decided(struct chief *chief)
 {
-    char text[160];
+    char text[192], who[128];
     uint64_t step;
     if (chief->writing != COMMIT_NOTHING)
         return;
@@ -204,7 +204,9 @@ static void decide_decided(struct chief *chief)
     } else if (any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED)) {
         settle_ended(chief);
     } else if (chief_round_wake_at(chief) <= chief->out->now) {
-        chief_give_up(chief, PHASE_FAILED, "not every rank saved in time");
+        chief_tell_without(chief, FACT_SAVED, who, sizeof who);
+        snprintf(text, sizeof text, "not every rank saved in time: %s", who);
+        chief_give_up(chief, PHASE_FAILED, text);
     }
 }
 

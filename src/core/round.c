@@ -267,6 +267,22 @@ static void decide(struct round *round, const struct peer_order *order)
     lift_if_served(round);
 }
 
+/* Of a node with many ranks somebody has to know whose stack to look at. */
+static void say_unsaved(const struct round *round)
+{
+    char list[96] = "";
+    int n = 0;
+    for (int i = 0; i < round->ranks->n && strlen(list) + 20 < sizeof list; i++) {
+        const struct member *m = &round->ranks->members[i];
+        if (!m->is_ended && m->saved_round != round->id && m->failed_round != round->id)
+            str_addf(list, sizeof list, "%s%d", n++ ? ", " : "", m->rank);
+    }
+    if (n > 0)
+        out_log(round->out, LOG_NOTICE, "save", "rank%s %s%s had not saved step %llu by then",
+                n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...",
+                (unsigned long long)round->save_step);
+}
+
 static void close_round(struct round *round, const struct peer_stamp *stamp,
                         const struct peer_order *order)
 {
@@ -277,8 +293,10 @@ static void close_round(struct round *round, const struct peer_stamp *stamp,
     round->closed_at = round->out->now;
     /* Others may have saved in a round that failed, so ours serve it, too, even if the decision
      * itself was lost on its way. */
-    if (order->phase == PHASE_FAILED && is_ours)
+    if (order->phase == PHASE_FAILED && is_ours) {
         decide(round, order);
+        say_unsaved(round);
+    }
     round->phase = order->phase;
     if (order->phase == PHASE_ABORTED && !round->decided_at)
         lift_gate(round);

@@ -80,7 +80,8 @@ def test_a_rank_that_never_attaches(training):
     job.notice()
     job.job.finish()
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
-    assert job.report()["why"] == "not every rank had attached in time"
+    assert job.report()["why"] == (
+        "not every rank had attached in time: node 0 (1 of 2 ranks)")
     assert job.report()["steps"]["lost"] == 3
 
 
@@ -500,7 +501,10 @@ def test_the_save_takes_too_long(training):
     code = job.job.finish()
     assert time.monotonic() - begin < 2
     assert (code, job.report()["outcome"]) == (PREEMPTED, "preempted_unsaved")
-    assert job.report()["commit"] is None and "in time" in job.report()["why"]
+    assert job.report()["commit"] is None
+    assert job.report()["why"] == (
+        "the save was not committed in time: not all ranks saved: node 0 (1 of 2 ranks)")
+    assert f" save: rank 1 had not saved step {step} by then" in job.job.err
 
 
 # --- ranks that do not fit ------------------------------------------------------------------------
