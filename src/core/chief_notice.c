@@ -40,6 +40,7 @@ void chief_gather_notices(struct chief *chief)
     if (is_live && !chief->notice.is_live)
         chief->notice.at = chief->out->now;
     chief->notice.is_live = is_live;
+    chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;
     chief->notice.node = node;
     chief->notice.deadline = deadline;
     chief->notice.hurry = hurry;
@@ -76,6 +77,31 @@ static void end_late(struct chief *chief)
     end_unsaved(chief, text);
 }
 
+static bool any_trains(const struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].status.live > 0)
+            return true;
+    return false;
+}
+
+/* Some ranks have ended, others train: no step will be saved by all. Whoever gave the notice does
+ * not have to wait for the deadline to learn that. */
+static void say_if_hopeless(struct chief *chief)
+{
+    char who[128];
+    if (chief->notice.is_hopeless || chief_is_deciding(chief) || !all_are(chief, FACT_KNOWS) ||
+        !all_are(chief, FACT_COMPLETE) || all_are(chief, FACT_LIVE) || !any_trains(chief))
+        return;
+    chief->notice.is_hopeless = true;
+    chief_tell_without(chief, FACT_LIVE, who, sizeof who);
+    out_log(
+        chief->out, LOG_WARN, "notice",
+        "no save can be agreed on, since a rank has ended on %s; the job goes on until it ends, "
+        "or until the deadline",
+        who);
+}
+
 void chief_decide_notice(struct chief *chief)
 {
     const struct core_params *p = chief->params;
@@ -98,6 +124,8 @@ void chief_decide_notice(struct chief *chief)
     } else if (all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
                !chief_is_deciding(chief)) {
         chief_leave_unsaved(chief);
+    } else {
+        say_if_hopeless(chief);
     }
 }
 

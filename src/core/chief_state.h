@@ -91,6 +91,7 @@ struct chief {
     char refusal[160];              /* the last one, "": none */
     struct {
         bool is_live;
+        bool is_hopeless; /* it was said that no save can follow */
         int node;
         int64_t at, deadline;
         uint32_t hurry;

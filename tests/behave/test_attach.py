@@ -72,6 +72,20 @@ def test_a_notice_waits_for_ranks_that_are_still_starting(training):
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
+def test_a_notice_that_no_save_can_follow(training):
+    """A rank has trained to its end, another goes on. It is said at once, and once."""
+    job = training("--grace", "20s", n=2)
+    job.open()
+    job.train(10)
+    job.clients[0].ask("done", "done")
+    job.notice()
+    job.said("notice: no save can be agreed on, since a rank has ended on node 0;")
+    job.clients[1].train(12)
+    job.clients[1].ask("done", "done")
+    assert job.result() == (0, "completed", None)
+    assert job.job.err.count("no save can be agreed on") == 1
+
+
 def test_a_rank_that_never_attaches(training):
     """The round's deadline is before the platform's; nothing is committed."""
     job = training("--grace", "1s", n=2)
