@@ -206,7 +206,15 @@ static const char *path_elsewhere(struct record *record, int rank, bool is_known
     /* It had a part in the save, and its file is lost: another's path would be another's save. */
     if (!path && !is_known && !is_there && step && rank < step->world)
         return NULL;
-    return path ? path : saves_any_path(step);
+    if (path || is_known || is_there)
+        return path ? path : saves_any_path(step);
+    path = saves_common_path(step);
+    if (!path && saves_any_path(step))
+        log_warn("record",
+                 "rank %d had no part in the save of step %" PRIu64
+                 ", whose ranks saved each its own; it is given no path",
+                 rank, record->resume_step);
+    return path;
 }
 
 const char *record_path(struct record *record, int rank, uint64_t step)

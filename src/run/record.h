@@ -77,8 +77,9 @@ void record_committed(struct record *record, uint64_t step);
 /* A rank says that its save at `step` is durable; `path` "": it named none. */
 void record_saved(struct record *record, int rank, uint64_t step, const char *path);
 /* Where the rank finds its save at this step: its own path, else that of the rank that saved for
- * all; NULL: none is known. It lives until the next call. Other nodes' files are read at the first
- * call that needs them, and only for the step to resume from. */
+ * all; for a rank that had no part in it only if no other path was named. NULL: none is known. It
+ * lives until the next call. Other nodes' files are read at the first call that needs them, and
+ * only for the step to resume from. */
 const char *record_path(struct record *record, int rank, uint64_t step);
 /* Where this node's ranks said that it is, for the report; NULL: none named a path. Reads no file.
  */

@@ -145,6 +145,18 @@ const char *saves_path(const struct saves_step *step, int rank, bool *ret_known)
     return NULL;
 }
 
+const char *saves_common_path(const struct saves_step *step)
+{
+    const char *path = NULL;
+    for (int i = 0; step && i < step->nranks; i++) {
+        const char *other = step->ranks[i].path;
+        if (path && other && strcmp(path, other) != 0)
+            return NULL;
+        path = other ? other : path;
+    }
+    return path;
+}
+
 const char *saves_any_path(const struct saves_step *step)
 {
     const struct saves_rank *lowest = NULL;

@@ -54,6 +54,9 @@ const char *saves_path(const struct saves_step *step, int rank, bool *ret_known)
 /* The lowest rank below the world's size of which it is not said that it saved the step; -1: none
  * is missing. */
 int saves_missing(const struct saves_step *step);
+/* The one that all who named a path named; NULL: nobody did, or they differ, so that none of them
+ * is the whole save. */
+const char *saves_common_path(const struct saves_step *step);
 /* The path of the lowest rank that named one. */
 const char *saves_any_path(const struct saves_step *step);
 

@@ -284,6 +284,28 @@ def test_a_rank_that_is_new_finds_the_save_for_all(records):
     assert run.complete() == 0
 
 
+@pytest.mark.parametrize("count,lines,path", [
+    (1, ["saved 10 /ckpt/0"], b"/ckpt/0"),
+    (2, ["saved 10 /ckpt/0", "saved 10 /ckpt/1"], b"-"),
+    (2, ["saved 10 /ckpt", "saved 10 /ckpt"], b"/ckpt"),
+], ids=["one rank", "each its own", "one name"])
+def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, path):
+    """Of several paths none is the whole; without one the program sees that it cannot resume."""
+    run = records.run(count=count)
+    run.begin()
+    run.all(*lines)
+    assert run.complete() == 0
+    run = records.run(count=3)
+    told = run.begin()
+    assert told[2].endswith(b" resume=10 path=" + path)
+    assert run.resume_path(2) == (b"" if path == b"-" else path)
+    is_told = "rank 2 had no part in the save of step 10" in run.job.err
+    assert is_told == (path == b"-")
+    for rank in range(count):
+        assert told[rank].endswith(lines[rank].partition("saved 10 ")[2].encode())
+    assert run.complete() == 0
+
+
 @pytest.mark.parametrize("path", [b"/latin-\xfc", b"/\xff\xfe", b"/gr\xc3\xbc n \\\"x\"", b"/\x01\x7f"],
                          ids=["latin-1", "no text", "utf-8", "control"])
 def test_a_path_is_any_bytes(records, path):
