@@ -252,11 +252,28 @@ static void end_by_fault(struct chief *chief, const struct peer *first)
 
 /* --- all decisions --- */
 
+/* A job that is preempted before the start is to be started again, which nodes that have not come
+ * yet cannot know: they would try to join until that is an error. So they are waited for, as long
+ * as the notice lets us. CLOCK_NEVER: nobody is waited for. */
+static int64_t tells_until(const struct chief *chief)
+{
+    if (chief->order.end != END_STOP || chief->order.start || !chief->notice.is_live ||
+        chief->notice.hurry >= (uint32_t)HURRY_STOP)
+        return CLOCK_NEVER;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (!peer_is(&chief->peers[i], FACT_GONE) && !peer_is(&chief->peers[i], FACT_LOST))
+            return chief_abort_at(chief);
+    return CLOCK_NEVER;
+}
+
 static void decide_leave(struct chief *chief)
 {
+    int64_t until = tells_until(chief);
     if (chief->order.end != END_STOP)
         return;
     if (any_is(chief, FACT_THERE) && chief->out->now < chief->leave_deadline)
+        return;
+    if (until != CLOCK_NEVER && chief->out->now < until)
         return;
     chief->order.end = END_LEAVE;
     chief->is_changed = true;
@@ -339,6 +356,8 @@ int64_t chief_wake_at(const struct chief *chief)
     int64_t wake = chief->next_loss_at;
     if (chief->order.end == END_LEAVE)
         return CLOCK_NEVER;
+    if (chief->order.end == END_STOP && tells_until(chief) > chief->out->now)
+        wake = clock_min(wake, tells_until(chief));
     if (chief->order.end == END_STOP)
         return clock_min(wake, chief->leave_deadline);
     if (!chief->order.start)

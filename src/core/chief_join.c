@@ -140,6 +140,24 @@ static void end_unjoined(struct chief *chief)
                                          .why = text});
 }
 
+static void end_preempted(struct chief *chief)
+{
+    char missing[96];
+    int n = chief->params->nnodes - chief->count[FACT_JOINED];
+    if (n > 0) {
+        chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
+        out_log(chief->out, LOG_NOTICE, "join",
+                "node%s %s %s told of the notice when %s; waiting for that, until shortly before "
+                "the deadline",
+                n == 1 ? "" : "s", missing, n == 1 ? "is" : "are",
+                n == 1 ? "it joins" : "they join");
+    }
+    chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED,
+                                         .manner = MANNER_STOP,
+                                         .why = "the notice came before the start: nothing was "
+                                                "started"});
+}
+
 int64_t chief_join_wake_at(const struct chief *chief)
 {
     return clock_min(chief->started_at + chief->params->join_timeout_ns, chief->next_word_at);
@@ -155,10 +173,7 @@ void chief_decide_join(struct chief *chief)
                                              .manner = MANNER_STOP,
                                              .why = peer->status.fault_text});
     } else if (chief->notice.is_live) {
-        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED,
-                                             .manner = MANNER_STOP,
-                                             .why = "the notice came before the start: nothing was "
-                                                    "started"});
+        end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED)) {
         start(chief);
     } else if (chief->out->now >= chief->started_at + p->join_timeout_ns) {

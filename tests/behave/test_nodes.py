@@ -161,6 +161,35 @@ def test_a_node_is_started_anew(nodes):
     assert not three.world.events.all("anew")
 
 
+def test_node_0_is_preempted_before_the_others_come(nodes):
+    """They would try to join until that is an error, and not be started again."""
+    three = nodes(3, "--grace", "20s")
+    three.start(0, "exit", "0")
+    three.say(0, "join: waiting for")
+    three.jobs[0].send(signal.SIGTERM)
+    three.say(0, "nodes 1-2 are told of the notice when they join")
+    three.start(1, "exit", "0")
+    three.start(2, "exit", "0")
+    assert three.finish() == PREEMPTED
+    assert three.agreed("outcome", "why") == {
+        "outcome": "preempted", "why": "the notice came before the start: nothing was started"}
+
+
+@pytest.mark.parametrize("grace,notices", [("2s", 1), ("60s", 3)], ids=["deadline", "in a hurry"])
+def test_node_0_does_not_wait_for_them_for_ever(nodes, grace, notices):
+    begin = time.monotonic()
+    two = nodes(2, "--grace", grace)
+    two.start(0, "exit", "0")
+    two.say(0, "join: waiting for")
+    two.jobs[0].send(signal.SIGTERM)
+    two.say(0, "node 1 is told of the notice when it joins")
+    for _ in range(1, notices):
+        time.sleep(1.1)  # what comes sooner is the same notice
+        two.jobs[0].send(signal.SIGTERM)
+    assert two.finish() == PREEMPTED
+    assert time.monotonic() - begin < (2 if notices == 1 else 15)
+
+
 @pytest.mark.killed
 def test_a_node_is_started_anew_before_the_start(nodes):
     """Nothing is lost yet: the new one takes the place."""
@@ -177,7 +206,7 @@ def test_a_node_is_started_anew_before_the_start(nodes):
 
 def test_who_is_missing_is_said_again(nodes):
     """Ten minutes of silence are no way to find out which of a thousand hosts hangs."""
-    five = nodes(5, "--cluster-join-timeout", "1h")
+    five = nodes(5, "--cluster-join-timeout", "1h", "--grace", "1s")
     for rank in (0, 2):
         five.start(rank)
     five.say(0, "still waiting for nodes 1, 3-4 of 5 (cluster.join_timeout in 59m")
@@ -224,8 +253,9 @@ def test_the_port_is_in_use(nodes):
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_notice_before_the_join(world, nodes, rank):
-    """Nothing was started, so there is nothing to save: all leave, ready to start again."""
-    three = nodes(3)
+    """Nothing was started, so there is nothing to save: all leave, ready to start again, when there is
+    no time left to tell those who have not come."""
+    three = nodes(3, "--grace", "2s")
     for each in (0, 1):
         three.start(each, "say", "started")
     three.say(1, "joined as node 1 of 3")

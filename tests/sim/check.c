@@ -221,6 +221,16 @@ void check_gate(struct world *w, const struct proc *p, uint64_t word)
         fail(w, "node %d: the gate of round %u still stands", p->node, p->served_tag);
 }
 
+/* Preempted before the start, node 0 stays to tell those who come, while there is time: whoever
+ * finds nobody ends with an error, and is not started again. */
+void check_begin(struct world *w, int node)
+{
+    const struct host *chief = &w->hosts[0];
+    if (chief->has_exited && chief->outcome == OUTCOME_PREEMPTED && !w->s.has_loss &&
+        !w->s.has_third_term && chief->exit_at < w->first_notice_at + w->s.grace / 2)
+        fail(w, "node 0 has left before node %d, which could have been told of the notice", node);
+}
+
 static bool is_alive_on(const struct world *w, int node)
 {
     for (int i = 0; i < w->s.nprocs; i++)

@@ -147,6 +147,8 @@ MUTANTS = [
      "    judge_record(node, event->written.err);\n", ""),
     ("who-was-replaced-is-preempted", "src/core/chief.c",
      " && s->fault != FAULT_REPLACED)", ")"),
+    ("late-nodes-not-told-of-notice", "src/core/chief.c",
+     "            return chief_abort_at(chief);\n    return CLOCK_NEVER;", "            break;\n    return CLOCK_NEVER;"),
     ("no-deadline", "src/core/chief_notice.c",
      "    } else if (chief->out->now >= chief_abort_at(chief)) {", "    } else if (0) {"),
 ]

@@ -242,6 +242,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_world(s, &r);
     draw_faults(s, &r);
     draw_leftovers(s, &r);
+    s->has_third_term = has_third_term(s);
     s->is_benign = is_benign(s);
     s->is_calm = is_calm(s);
     s->is_plain_restart =
@@ -254,6 +255,9 @@ void schedule_draw(struct schedule *s, uint64_t seed)
         s->has_loss = true;
     if (s->drop)
         s->has_loss = true;
+    bool has_late = !s->is_calm && rng_chance(&r, 60);
+    for (int i = 1; has_late && i < s->nnodes; i++)
+        s->begins_at[i] = rng_chance(&r, 500) ? rng_time(&r, 10 * MS, 8 * S) : 0;
 }
 
 void schedule_print(const struct schedule *s, FILE *out)

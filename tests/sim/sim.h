@@ -77,6 +77,7 @@ struct schedule {
     uint64_t cut_at[MAX_ALL];     /* its connection breaks at this step, 0: not */
     bool fails_to_save[MAX_ALL], reattaches[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL],
         is_silent[MAX_ALL], is_mute[MAX_ALL]; /* mute: ends without pch_done and pch_close */
+    int64_t begins_at[MAX_NODES];             /* its supervisor is started, after node 0's */
     int64_t delay_max;                        /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
@@ -85,9 +86,10 @@ struct schedule {
     bool leaves_leftovers; /* stop.leftovers=leave */
     int nfaults;
     struct fault faults[MAX_FAULTS];
-    bool is_benign; /* a notice must end in a commit */
-    bool is_calm;   /* nothing but one node's death after its saves, and time to commit them */
-    bool has_loss;  /* something was done that may look like a lost node */
+    bool is_benign;      /* a notice must end in a commit */
+    bool has_third_term; /* a node is told to hurry */
+    bool is_calm;        /* nothing but one node's death after its saves, and time to commit them */
+    bool has_loss;       /* something was done that may look like a lost node */
     bool is_plain_restart; /* nothing but DO_RESTART was: all must end alike */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
@@ -138,6 +140,7 @@ struct proc {
 struct host {
     struct core *core;
     bool is_alive, has_exited;
+    bool is_to_come; /* begins later */
     enum outcome outcome;
     int code;
     int64_t exit_at, died_at; /* 0: not */
@@ -214,6 +217,7 @@ enum what {
     H_TO_PROC,
     H_PROC_GONE,
     H_FAULT,
+    H_BEGIN, /* the supervisor of a node is started */
     H_EXTRA, /* the supervisor of DO_RESTART or DO_TWIN is started, as node `arg` */
 };
 struct happening {
@@ -265,6 +269,7 @@ void check_commit(struct world *world, uint64_t step);
 void check_committed(struct world *world, int node, uint64_t step);
 void check_signal(struct world *world, int node, enum signal_target target);
 void check_leftover(struct world *world, int node);
+void check_begin(struct world *world, int node);
 void check_replaced(struct world *world, int node);
 /* A process looks at a gate that it has served. */
 void check_gate(struct world *world, const struct proc *p, uint64_t word);

@@ -401,6 +401,15 @@ static void extra_starts(struct world *w, int node)
     world_event(w, extra, (struct event){.type = EV_START});
 }
 
+static void begin_host(struct world *w, int node)
+{
+    trace(w, "--- node %d: begins", node);
+    w->hosts[node].is_to_come = false;
+    w->hosts[node].is_alive = true;
+    check_begin(w, node);
+    world_event(w, node, (struct event){.type = EV_START});
+}
+
 static void happen(struct world *w, const struct happening *h)
 {
     switch (h->what) {
@@ -466,6 +475,9 @@ static void happen(struct world *w, const struct happening *h)
     case H_FAULT:
         on_fault(w, h);
         break;
+    case H_BEGIN:
+        begin_host(w, (int)h->arg);
+        break;
     case H_EXTRA:
         extra_starts(w, (int)h->arg);
         break;
@@ -477,7 +489,7 @@ static void happen(struct world *w, const struct happening *h)
 static bool waits_for_node(enum what what)
 {
     return what != H_PROC && what != H_WRITTEN && what != H_TO_PROC && what != H_FAULT &&
-           what != H_KILL_NODE && what != H_CONNECTED && what != H_EXTRA;
+           what != H_KILL_NODE && what != H_CONNECTED && what != H_EXTRA && what != H_BEGIN;
 }
 
 static int node_of(const struct happening *h)
@@ -504,9 +516,15 @@ static void set_up(struct world *w)
         struct core_params params;
         fill_params(&w->s, i, &params);
         make_host(w, i, &params);
+        w->hosts[i].is_to_come = w->s.begins_at[i] > 0;
+        w->hosts[i].is_alive = !w->hosts[i].is_to_come;
     }
     for (int i = 0; i < w->s.nnodes; i++)
-        world_event(w, i, (struct event){.type = EV_START});
+        if (w->hosts[i].is_alive)
+            world_event(w, i, (struct event){.type = EV_START});
+        else
+            world_at(w, (struct happening){
+                            .at = w->s.begins_at[i], .what = H_BEGIN, .arg = (uint64_t)i});
     for (int i = 0; i < w->s.nfaults; i++)
         world_at(w,
                  (struct happening){.at = w->s.faults[i].at, .what = H_FAULT, .arg = (uint64_t)i});
@@ -515,7 +533,7 @@ static void set_up(struct world *w)
 static bool all_have_exited(const struct world *w)
 {
     for (int i = 0; i < w->nhosts; i++)
-        if (w->hosts[i].is_alive && !w->hosts[i].has_exited)
+        if (w->hosts[i].is_to_come || (w->hosts[i].is_alive && !w->hosts[i].has_exited))
             return false;
     return true;
 }
