@@ -101,9 +101,10 @@ PCH_API size_t pch_notice(pch_t *job, char *text, size_t size);
 PCH_API void pch_error(pch_t *job, int code, const char *text);
 /* Trained to the end. */
 PCH_API void pch_done(pch_t *job);
-/* Detaches: from here on the process is on its own, and its exit code alone tells how it ended.
- * exit and the return from main do the same. A process that ends without any of them (_exit, a
- * signal, a lost connection) is never counted as a success. */
+/* Detaches: from here on the process is on its own, and the exit code of its command alone tells
+ * how it ended. exit and the return from main do the same, and tell the exit status. A process that
+ * ends without any of them (_exit, a signal, a lost connection), or with a status other than 0, is
+ * never counted as a success. */
 PCH_API void pch_close(pch_t *job);
 
 #ifdef __cplusplus

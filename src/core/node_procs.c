@@ -86,14 +86,34 @@ static void on_done(struct node *node, struct member *m, const struct procmsg *m
     round_ended(&node->round);
 }
 
+/* A failure may be hidden by what started it; an end before the last step may be meant so. */
+static void log_close(struct node *node, const struct member *m)
+{
+    bool is_told_to = node->grace.is_live || node->notice.is_live;
+    unsigned long long step = m->step;
+    if (node->state != NODE_RUNNING || m->is_done)
+        return;
+    if (m->status)
+        out_log(node->out, LOG_WARN, "attach",
+                "rank %d (process %d) has exited with %d at step %llu", m->rank, m->pid, m->status,
+                step);
+    else if (m->step > m->first_step && !is_told_to)
+        out_log(node->out, LOG_INFO, "attach",
+                "rank %d (process %d) has left at step %llu without pch_done", m->rank, m->pid,
+                step);
+}
+
 /* The connection is ended here: its place is free at once for a worker that comes after it. */
 static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
 {
     int slot = m->slot;
-    m->is_closed = true;
+    m->status = msg->number >= 0 && msg->number < 256 ? (int)msg->number : 255;
+    m->is_closed = m->status == 0;
     out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
     ranks_gone(&node->ranks, slot, msg->step);
+    log_close(node, m);
     round_ended(&node->round);
+    node_judge_silence(node);
 }
 
 void node_on_proc_message(struct node *node, const struct event *event)
@@ -136,19 +156,32 @@ static bool is_over(const struct node *node, const struct member *m)
     return child ? child->state == CHILD_ENDED : node_commands_have_ended(node);
 }
 
+static void record_silence(struct node *node, const struct member *m)
+{
+    struct node_fault fault = {.kind = FAULT_SILENT,
+                               .rank = m->rank,
+                               .pid = m->pid,
+                               .code = m->status ? m->status : EXIT_OWN_ERROR};
+    unsigned long long step = m->step;
+    if (m->status)
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d exited with %d at step %llu, and its command with 0", m->pid,
+                 m->status, step);
+    else
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d ended at step %llu without pch_done or pch_close, and its command "
+                 "with 0: it may not have trained to its end",
+                 m->pid, step);
+    node_record_fault(node, &fault);
+}
+
 void node_judge_silence(struct node *node)
 {
     for (int i = 0; i < node->ranks.n; i++) {
         const struct member *m = &node->ranks.members[i];
         if (!ranks_is_silent(m) || !is_over(node, m))
             continue;
-        struct node_fault fault = {
-            .kind = FAULT_SILENT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
-        snprintf(fault.text, sizeof fault.text,
-                 "process %d ended at step %llu without pch_done or pch_close, and its command "
-                 "with 0: it may not have trained to its end",
-                 m->pid, (unsigned long long)m->step);
-        node_record_fault(node, &fault);
+        record_silence(node, m);
     }
 }
 

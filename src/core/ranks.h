@@ -36,7 +36,8 @@ struct member {
     int pid, rank, local_rank;
     bool is_ended;  /* trained to the end, or its process is gone */
     bool is_done;   /* it said so itself */
-    bool is_closed; /* it took its leave */
+    bool is_closed; /* it took its leave, and not with a failure */
+    int status;     /* that it has exited with, as it said itself; 0: no failure */
     uint64_t step, first_step, last_step;
     /* the agreed rounds, by number, 0: none */
     uint32_t served_round; /* has begun its save in it */
@@ -75,7 +76,7 @@ MUST_CHECK struct member *ranks_attach(struct ranks *ranks, const struct core_pa
 struct member *ranks_of_slot(struct ranks *ranks, int slot);
 /* Its connection is closed, its page showed `step` last; it counts as ended from now on. */
 void ranks_gone(struct ranks *ranks, int slot, uint64_t step);
-/* Has it gone without a word, neither done nor closed? */
+/* Has it gone without a word of success: neither done nor closed, or with a failure? */
 bool ranks_is_silent(const struct member *member);
 void ranks_end(struct ranks *ranks, struct member *member);
 

@@ -54,6 +54,7 @@ struct pch {
     struct live *page; /* the wiped page, kept for the next pch_open; NULL: none yet */
     bool is_wiped;     /* the kernel wipes it; else only the atfork handler does */
     bool is_open;
+    bool is_exit_watched;
     pthread_mutex_t opening; /* held by pch_open and pch_close */
     pthread_mutex_t lock;
     pthread_cond_t turn; /* something came, or nobody reads the socket any more */

@@ -363,10 +363,10 @@ enum line_result line_attach(struct pch *job, const char *path, const struct pro
     return result;
 }
 
-void line_goodbye(struct pch *job, uint64_t step, int wait_ms)
+void line_goodbye(struct pch *job, uint64_t step, int status, int wait_ms)
 {
     uint8_t frame[FRAME_MAX];
-    struct procmsg msg = {.type = PROCMSG_CLOSE, .step = step};
+    struct procmsg msg = {.type = PROCMSG_CLOSE, .step = step, .number = status};
     size_t size = procmsg_encode(&msg, frame, sizeof frame);
     struct pollfd p = {.fd = job->fd, .events = POLLOUT};
     if (!job_can_talk(job_live(job)) || !line_is_ours(job))

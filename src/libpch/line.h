@@ -36,9 +36,10 @@ MUST_CHECK bool line_wait(struct pch *job, line_done_fn *done, const void *arg);
 void line_lost(struct pch *job, const char *how);
 /* Is it still there? If not it is lost. */
 void line_check(struct pch *job);
-/* Tells the supervisor that this process leaves, and on purpose. Takes no lock, since it is called
- * at the end of a program, whose other threads may hold one; waits for `wait_ms` at most. */
-void line_goodbye(struct pch *job, uint64_t step, int wait_ms);
+/* Tells the supervisor that this process leaves, and on purpose; `status` is what it exits with, 0
+ * if it goes on. Takes no lock, since it is called at the end of a program, whose other threads may
+ * hold one; waits for `wait_ms` at most. */
+void line_goodbye(struct pch *job, uint64_t step, int status, int wait_ms);
 /* One line on standard error, if that does not block. */
 void line_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Is the job's descriptor still its socket? A program may close descriptors that it does not know,

@@ -117,6 +117,26 @@ static void describe(struct procmsg *ret, const struct pch_options *options)
     ret->last_step = options->last_step;
 }
 
+/* What the program gave to exit or returned from main. Only asked for, not acted on: handlers that
+ * the program set earlier come later, and may still call us. */
+static int exit_status;
+
+static void note_status(int status, void *arg)
+{
+    exit_status = status & 0xff;
+}
+
+/* A C library that does not tell the status leaves it at 0: the exit code of the command has to do.
+ */
+static void watch_exit(struct pch *job)
+{
+#ifdef __GLIBC__
+    job->is_exit_watched = job->is_exit_watched || on_exit(note_status, NULL) == 0;
+#else
+    (void)note_status;
+#endif
+}
+
 static void attach(struct pch *job, const char *path, const struct pch_options *options)
 {
     struct err err = {0};
@@ -131,6 +151,7 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
         job->supervisor = live->supervisor;
         job->process = live->process;
         atomic_store(&live->state, LIVE_ON);
+        watch_exit(job);
         if (is_shielded)
             shield_raise(job);
         break;
@@ -184,20 +205,20 @@ static void free_paths(struct pch *job)
     }
 }
 
-static void say_goodbye(struct pch *job)
+static void say_goodbye(struct pch *job, int status)
 {
     struct live *live = job_live(job);
     if (job_can_talk(live) && live->process)
-        line_goodbye(job, atomic_load(&live->process->step), GOODBYE_WAIT_MS);
+        line_goodbye(job, atomic_load(&live->process->step), status, GOODBYE_WAIT_MS);
 }
 
-/* A program that returns from main, or calls exit, ends because it means to; one that is killed, or
- * calls _exit, gets here not at all. */
+/* A program that returns from main, or calls exit, ends as it means to, and says with which status;
+ * one that is killed, or calls _exit, gets here not at all. */
 static __attribute__((destructor)) void end_of_program(void)
 {
     if (is_fork(&the_job))
         return;
-    say_goodbye(&the_job);
+    say_goodbye(&the_job, exit_status);
     atomic_store(&job_live(&the_job)->state, LIVE_OFF);
 }
 
@@ -209,7 +230,7 @@ void pch_close(pch_t *job)
     pthread_mutex_lock(&job->opening);
     if (job->is_open) {
         shield_lower();
-        say_goodbye(job);
+        say_goodbye(job, 0);
         if (job_live(job) != &nobody)
             line_close(job);
         /* The page stays: a call that is under way finds LIVE_OFF there. */

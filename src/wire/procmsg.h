@@ -37,7 +37,8 @@ enum procmsg_type {
     PROCMSG_ERROR,   /* number: code, text: "this is why I die" */
     PROCMSG_DONE,    /* step: trained to the end */
     PROCMSG_SCRATCH, /* wants the path of its scratch directory */
-    PROCMSG_CLOSE,   /* step: it detaches, or ends as a program does that means to */
+    PROCMSG_CLOSE,   /* step, number: it detaches (0), or ends as a program does that means to, with
+                        this status */
     /* from the supervisor */
     PROCMSG_WELCOME = 65, /* rank, world_size (as resolved), number: attempt, generation, step:
                              resume step, path: resume path, tag: of the round that this rank

@@ -2,6 +2,7 @@
 """One node, and ranks that attach through libpch: who takes part, the notice, the save, the end."""
 
 import os
+import re
 import signal
 import time
 
@@ -238,6 +239,26 @@ def test_a_rank_that_says_goodbye(training, goodbye):
     job.clients[0].tell(goodbye)
     assert job.result() == (0, "completed", None)
     assert "has gone" not in job.job.err
+    early = re.search(r"attach: rank 0 \(process \d+\) has left at step 3 without pch_done$",
+                      job.job.err, re.M)
+    assert bool(early) == (goodbye != "done")
+
+
+@pytest.mark.parametrize("hide", [f"{CLIENT} || true", f"{CLIENT} | cat >/dev/null",
+                                  f"{CLIENT} & wait"], ids=["or", "pipe", "wait"])
+def test_a_command_that_hides_the_failure_of_its_rank(training, hide):
+    """The process has said what it exits with, whatever its command makes of it."""
+    job = training(n=2, start=f'if [ "$PCH_RANK" = 1 ]; then {hide}; '
+                              f'else {CLIENT}; fi; exit 0')
+    job.open()
+    job.train(5)
+    job.clients[0].ask("done", "done")
+    job.clients[1].tell("exit 3")
+    job.said(r"attach: rank 1 \(process \d+\) has exited with 3 at step 5$")
+    assert job.result() == (3, "failed", None)
+    cause = job.report()["first_cause"]
+    assert cause["rank"] == 1 and cause["code"] == 3
+    assert "exited with 3 at step 5, and its command with 0" in cause["text"]
 
 
 def test_a_save_at_a_step_that_no_training_reaches(training):

@@ -13,6 +13,7 @@
  * done storm N                   every call N times, from four threads, beside N steps and saves
  *   fork                      what a fork finds; it lives until `reap`
  *   reap                      ends the fork
+ *   forkexit CODE             a fork that ends by exit; prints its exit code
  *   raise                     SIGTERM to itself
  *   havoc thread|fork         from now on somebody writes nonsense into its page, at full speed
  *   scribble                  writes over all that it can reach of the shared memory
@@ -278,6 +279,17 @@ static void do_fork(void)
     close(fork_pipe[0]);
 }
 
+static void do_forkexit(int code)
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        exit(code);
+    waitpid(pid, &status, 0);
+    printf("forkexit %d\n", WEXITSTATUS(status));
+}
+
 static void do_clone(void)
 {
     int status = -1;
@@ -407,6 +419,8 @@ static int do_save_command(const char *name, const char *rest)
         printf("phase %llu\n", step);
     } else if (!strcmp(name, "storm")) {
         do_storm(step);
+    } else if (!strcmp(name, "forkexit")) {
+        do_forkexit((int)step);
     } else if (!strcmp(name, "_exit")) {
         _exit((int)step);
     } else if (!strcmp(name, "exit")) {

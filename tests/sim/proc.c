@@ -56,9 +56,9 @@ static void hang_up(struct world *w, struct proc *p, int64_t at)
 }
 
 /* pch_close, or the end of a program that ends as it means to. */
-static void say_goodbye(struct world *w, struct proc *p)
+static void say_goodbye(struct world *w, struct proc *p, int status)
 {
-    say(w, p, &(struct procmsg){.type = PROCMSG_CLOSE, .step = p->page_step});
+    say(w, p, &(struct procmsg){.type = PROCMSG_CLOSE, .step = p->page_step, .number = status});
     p->is_connected = false;
     p->is_going = true;
 }
@@ -127,8 +127,8 @@ void proc_die(struct world *w, struct proc *p, int status)
     p->state = PROC_DEAD;
     p->epoch++;
     p->ended_well = status == 0;
-    if (p->is_connected && status == 0 && !w->s.is_mute[p->index])
-        say_goodbye(w, p);
+    if (p->is_connected && status == 0 && (!w->s.is_mute[p->index] || w->s.is_hidden[p->index]))
+        say_goodbye(w, p, w->s.is_hidden[p->index]);
     else if (p->is_connected)
         hang_up(w, p, w->now + rng_time(&w->rng, 0, MS));
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 2 * MS),
@@ -259,7 +259,7 @@ static void reattach(struct world *w, struct proc *p)
     if (w->s.is_mute[p->index])
         hang_up(w, p, w->now);
     else
-        say_goodbye(w, p);
+        say_goodbye(w, p, 0);
     p->said_at++;
     plan(w, p, PROC_BOOTING, rng_time(&w->rng, MS, 200 * MS));
 }

@@ -76,9 +76,10 @@ struct schedule {
     uint64_t ends_early[MAX_ALL]; /* leaves the training at this step, 0: not */
     uint64_t cut_at[MAX_ALL];     /* its connection breaks at this step, 0: not */
     bool fails_to_save[MAX_ALL], reattaches[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL],
-        is_silent[MAX_ALL], is_mute[MAX_ALL]; /* mute: ends without pch_done and pch_close */
-    int64_t begins_at[MAX_NODES];             /* its supervisor is started, after node 0's */
-    int64_t delay_max;                        /* of a message between nodes */
+        is_silent[MAX_ALL], is_mute[MAX_ALL], /* mute: ends without pch_done and pch_close */
+        is_hidden[MAX_ALL]; /* mute, but says that it exits with a failure; its command does not */
+    int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
+    int64_t delay_max;            /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
     int64_t grace;

@@ -495,6 +495,62 @@ Test(core_walk, a_success_without_a_word_is_none)
     end(w);
 }
 
+/* Behind a shell that ends with `|| true`: the rank has said itself that it failed. */
+Test(core_walk, a_failure_that_the_command_hides_is_one)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    tree_empty(w);
+    says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5, .number = 3});
+    assert_said(w, "rank 0 (process 1000) has exited with 3 at step 5");
+    exited(w, 0, 0);
+    assert_acts(w, "0: WELCOME; 0: closed; gate leave; exit 3 failed");
+    assert_said(w, "rank 0, process 1000 exited with 3 at step 5, and its command with 0");
+    end(w);
+}
+
+/* The same, read after the end of the command; and a number that no program exits with. */
+Test(core_walk, a_failure_that_is_told_late)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "0: WELCOME");
+    says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5, .number = INT64_MIN});
+    assert_acts(w, "0: closed; gate leave; exit 255 failed");
+    end(w);
+}
+
+Test(core_walk, a_command_that_fails_is_the_one_that_counts)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5, .number = 3});
+    tree_empty(w);
+    exited(w, 0, 7 << 8);
+    assert_acts(w, "0: WELCOME; 0: closed; gate leave; exit 7 failed");
+    end(w);
+}
+
+Test(core_walk, who_leaves_early_is_told_of)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5});
+    assert_said(w, "attach: rank 0 (process 1000) has left at step 5 without pch_done");
+    attaches(w, 0, 0, 1);
+    w->log[0] = '\0';
+    says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 9});
+    says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 9});
+    cr_assert_str_eq(w->log, "");
+    w->acts[0] = '\0';
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "gate leave; exit 0 completed");
+    end(w);
+}
+
 /* Its end is read a moment after that of its command, or of the shell that started it. */
 Test(core_walk, the_word_of_who_is_still_attached_is_waited_for)
 {

@@ -484,6 +484,51 @@ Test(libpch, close_detaches_and_a_later_open_attaches_anew)
     end_well(c);
 }
 
+static void expect_status(struct client *c, int status)
+{
+    client_say(c, "step 4");
+    client_expect(c, "step 4 continue");
+    client_say(c, "exit %d", status);
+    cr_expect_eq(WEXITSTATUS(client_end(c)), status & 0xff);
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    cr_expect_eq(call->msg.step, 4);
+    cr_expect_eq(call->msg.number, status & 0xff, "%lld", (long long)call->msg.number);
+    cr_expect(world_is_quiet(&world));
+}
+
+/* Its command may hide it. */
+Test(libpch, the_end_tells_the_exit_status)
+{
+    expect_status(attached(), 3);
+    expect_status(attached(), 256 + 7);
+    expect_status(attached(), 0);
+}
+
+static void expect_status_of(const char *program)
+{
+    struct client *c = client_start(&world, (const char *const[]){program, NULL}, NULL);
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    expect_status(c, 9);
+}
+
+Test(libpch, the_end_tells_the_exit_status_of_every_build)
+{
+    expect_status_of(PCHCLIENT_DL);
+#ifdef PCHCLIENT_STATIC
+    expect_status_of(PCHCLIENT_STATIC);
+#endif
+}
+
+Test(libpch, the_end_of_a_fork_tells_nothing)
+{
+    struct client *c = attached();
+    client_say(c, "forkexit 5");
+    client_expect(c, "forkexit 5");
+    end_well(c);
+}
+
 /* Whoever waits reads for all: no answer is lost, whichever thread finds it. */
 Test(libpch, every_thread_may_call)
 {
