@@ -426,7 +426,9 @@ const struct option options[] = {
         .help = "processes that outlive the command: kill or leave",
         .manual =
             "What becomes of processes of the job that outlive its commands:\n.Li kill\nstops "
-            "them,\n.Li leave\nlets them run.",
+            "them,\n.Li leave\nlets them run; but a rank among them that is attached and not done "
+            "is no "
+            "success.",
     },
     {
         .key = "exit.preempted",

@@ -158,10 +158,7 @@ void node_timers(struct node *node)
     if (node->state == NODE_DONE)
         return;
     round_timers(&node->round, node->params->commit_wait_ns);
-    if (node->settle_at && node->settle_at <= node->out->now) {
-        node->settle_at = 0;
-        node->is_dirty = true;
-    }
+    node_settle(node);
     enum uplink_event event = uplink_timers(&node->uplink);
     if (event == UPLINK_LOST || node_leave_unjoined_at(node) <= node->out->now)
         chief_lost(node);

@@ -17,13 +17,6 @@
  * lives elsewhere. */
 #define SETTLE_NS NS_PER_S
 
-int64_t node_settles_at(const struct node *node)
-{
-    bool settles = node_commands_have_ended(node) && node->ranks.nconnected > 0 &&
-                   node->out->now < node->settle_at;
-    return settles ? node->settle_at : CLOCK_NEVER;
-}
-
 /* --- their lives --- */
 
 void node_on_child_started(struct node *node, const struct event *event)
@@ -102,12 +95,22 @@ void node_on_child_exited(struct node *node, const struct event *event)
     node_check_gone(node);
 }
 
+void node_settle(struct node *node)
+{
+    if (node_settles_at(node) > node->out->now)
+        return;
+    node->settle_at = 0;
+    node->end_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
+}
+
 void node_on_tree_empty(struct node *node, const struct event *event)
 {
     node->is_tree_empty = true;
     node->is_dirty = true;
     if (node->state == NODE_RUNNING)
         ladder_stop(&node->ladder);
+    node_judge_silence(node);
     node_check_gone(node);
 }
 
@@ -168,6 +171,7 @@ void node_climb(struct node *node)
         out_log(node->out, LOG_ERROR, "stop", "processes that cannot be killed are left behind");
         node->has_given_up = true;
         node->is_dirty = true;
+        node_judge_silence(node);
     }
     node_check_gone(node);
 }

@@ -49,6 +49,23 @@ bool node_commands_have_ended(const struct node *node)
     return node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
 }
 
+int64_t node_settles_at(const struct node *node)
+{
+    bool settles = node_commands_have_ended(node) && node->ranks.nconnected > 0;
+    return settles && node->settle_at ? node->settle_at : CLOCK_NEVER;
+}
+
+bool node_is_settling(const struct node *node)
+{
+    return node_settles_at(node) != CLOCK_NEVER || node->end_wants_steps;
+}
+
+bool node_is_finished(const struct node *node)
+{
+    return node_commands_have_ended(node) && !node_is_settling(node) &&
+           (!node_has_work(node) || node->has_given_up);
+}
+
 static struct ladder_times times_of(const struct node *node)
 {
     const struct core_params *p = node->params;

@@ -19,6 +19,12 @@ void node_record_fault(struct node *node, const struct node_fault *fault);
 /* Is there anything on this node that the job's end waits for? */
 bool node_has_work(const struct node *node);
 bool node_commands_have_ended(const struct node *node);
+/* Until when the word of those who are still attached is waited for before the end is told;
+ * CLOCK_NEVER: it is not. */
+int64_t node_settles_at(const struct node *node);
+bool node_is_settling(const struct node *node);
+/* The commands have ended, their ends are settled, and nothing is left that would be waited for. */
+bool node_is_finished(const struct node *node);
 /* Ends what commands that have ended left behind, unless that is under way. */
 void node_sweep_if_last(struct node *node);
 /* The supervisor ends. */
@@ -54,8 +60,8 @@ void node_on_proc_message(struct node *node, const struct event *event);
 void node_on_proc_gone(struct node *node, const struct event *event);
 void node_on_steps(struct node *node, const struct event *event);
 void node_on_prepared(struct node *node, const struct event *event);
-/* A success is not believed of who was attached and went without a word: a fault. What ends with
- * another code tells of itself. */
+/* A success is not believed of who was attached and went without a word, nor of who is still
+ * attached when all is over, and not done: a fault. What ends with another code tells of itself. */
 void node_judge_silence(struct node *node);
 
 /* --- node_children.c: the commands --- */
@@ -64,8 +70,8 @@ void node_on_child_started(struct node *node, const struct event *event);
 void node_on_child_failed(struct node *node, const struct event *event);
 void node_on_child_exited(struct node *node, const struct event *event);
 void node_on_tree_empty(struct node *node, const struct event *event);
-/* Until when the end is not told since somebody is still attached; CLOCK_NEVER: it may be told. */
-int64_t node_settles_at(const struct node *node);
+/* The time for that may be over: then the steps of whoever is still attached are asked for. */
+void node_settle(struct node *node);
 /* Sends the signals whose time has come to what is to be ended. */
 void node_climb(struct node *node);
 int64_t node_climb_at(const struct node *node);

@@ -175,13 +175,26 @@ static void record_silence(struct node *node, const struct member *m)
     node_record_fault(node, &fault);
 }
 
+static void record_attached(struct node *node, const struct member *m)
+{
+    struct node_fault fault = {
+        .kind = FAULT_SILENT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
+    snprintf(fault.text, sizeof fault.text,
+             "process %d is still attached at step %llu and has not said that it is done, and its "
+             "command has ended with 0",
+             m->pid, (unsigned long long)m->step);
+    node_record_fault(node, &fault);
+}
+
 void node_judge_silence(struct node *node)
 {
+    bool is_finished = node_is_finished(node);
     for (int i = 0; i < node->ranks.n; i++) {
         const struct member *m = &node->ranks.members[i];
-        if (!ranks_is_silent(m) || !is_over(node, m))
-            continue;
-        record_silence(node, m);
+        if (ranks_is_silent(m) && is_over(node, m))
+            record_silence(node, m);
+        else if (m->slot >= 0 && !m->is_done && is_finished)
+            record_attached(node, m);
     }
 }
 
@@ -208,6 +221,11 @@ void node_on_steps(struct node *node, const struct event *event)
     round_steps_read(&node->round, ok ? NULL : &err);
     if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps)
         node->is_dirty = true;
+    if (node->end_wants_steps) {
+        node->end_wants_steps = false;
+        node->is_dirty = true;
+        node_judge_silence(node);
+    }
     node->notice_wants_steps = false;
     settle_doubt(node);
 }

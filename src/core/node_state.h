@@ -46,7 +46,8 @@ struct node {
     bool is_tree_empty;
     bool has_signalled_tree;
     bool has_given_up; /* the ladder ended and something is left */
-    int64_t settle_at; /* the word of whoever is still attached is waited for until then */
+    int64_t settle_at; /* the word of whoever is still attached is waited for until then; 0: not */
+    bool end_wants_steps; /* somebody still is; the end is told with the steps as they are now */
     struct ranks ranks;
     struct round round;
     struct grace grace;

@@ -16,10 +16,9 @@ static enum peer_life life_of(const struct node *node)
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
     /* An end that comes after a notice is not told before it, nor before all had their say. */
-    if (!node_commands_have_ended(node) || node->notice_wants_steps ||
-        node_settles_at(node) != CLOCK_NEVER)
+    if (!node_commands_have_ended(node) || node->notice_wants_steps || node_is_settling(node))
         return LIFE_RUNNING;
-    return node_has_work(node) && !node->has_given_up ? LIFE_ENDED : LIFE_FINISHED;
+    return node_is_finished(node) ? LIFE_FINISHED : LIFE_ENDED;
 }
 
 static void fill_notice(const struct node *node, struct peer_status *status)

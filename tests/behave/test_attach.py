@@ -218,6 +218,23 @@ def test_a_shell_that_hides_the_death_of_its_rank(training):
     expect_disbelieved(job, 0, 3)
 
 
+@pytest.mark.parametrize("is_done", [False, True], ids=["training", "done"])
+def test_a_rank_that_outlives_its_command(training, is_done):
+    """Left to live, as was asked for; but that its command ended with 0 says nothing of it."""
+    job = training("--stop-leftovers", "leave", start=f"{CLIENT} & sleep 1")
+    job.open()
+    job.train(3)
+    pid = job.pid(0)
+    if is_done:
+        job.clients[0].ask("done", "done")
+    code = job.job.finish()
+    assert code == (0 if is_done else OWN_ERROR)
+    cause = job.report()["first_cause"]
+    assert is_done or "still attached at step 3 and has not said that it is done" in cause["text"]
+    job.clients[0].tell("exit 0")
+    wait_until(lambda: not is_alive(pid), "the end of the rank")
+
+
 def test_a_launcher_that_starts_a_dead_rank_again(training):
     """The second process of the rank is the one that counts."""
     job = training(start=f"{CLIENT}; {CLIENT}")

@@ -116,7 +116,7 @@ static bool all_did(const struct world *w, bool (*did)(const struct proc *p))
 
 static bool has_ended_well(const struct proc *p)
 {
-    return p->state == PROC_DEAD && p->ended_well && p->is_done;
+    return p->state == PROC_DEAD && p->ended_well && (p->is_done || p->has_left);
 }
 
 static bool had_stepped_before_notice(const struct world *w)
@@ -180,6 +180,12 @@ static bool ended_in_silence(const struct world *w, const struct proc *p)
     return p->state == PROC_DEAD && p->ended_well && is_silent && !p->is_done;
 }
 
+/* Its word is waited for. */
+static bool may_stay_attached(const struct world *w, const struct proc *p)
+{
+    return w->s.stays_attached[p->index];
+}
+
 static bool any_is(const struct world *w, bool (*is)(const struct world *w, const struct proc *p))
 {
     for (int i = 0; i < w->nall; i++)
@@ -193,13 +199,16 @@ static void check_alone(struct world *w)
 {
     const struct host *host = &w->hosts[0];
     bool has_ended_well = host->ended_at && !host->has_failed && !any_is(w, ended_in_silence);
-    if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + sweep_limit(w, 0))
+    int64_t limit = sweep_limit(w, 0) + (any_is(w, may_stay_attached) ? S : 0);
+    if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
     if (has_ended_well && !host->had_notice && !w->s.is_replaced &&
         host->outcome != OUTCOME_COMPLETED)
         fail(w, "every command had ended with success before the notice, and the outcome is %s",
              verdict_name(host->outcome));
+    if (host->outcome == OUTCOME_FAILED && !host->has_failed && !any_is(w, ended_in_silence))
+        fail(w, "failed, and no process had");
     if (any_is(w, ended_in_silence) && host->outcome == OUTCOME_COMPLETED)
         fail(w, "completed, and a process had ended without a word");
     for (int i = 0; i < w->nall && host->had_notice; i++)
@@ -214,7 +223,8 @@ void check_gate(struct world *w, const struct proc *p, uint64_t word)
         return;
     for (int i = 0; i < w->s.nprocs; i++) {
         const struct proc *q = world_proc(w, p->node, i);
-        if (proc_is_alive(q) && (q->served_tag != p->served_tag || q->served_at + S > w->now))
+        bool is_there = proc_is_alive(q) || (q->is_connected && may_stay_attached(w, q));
+        if (is_there && (q->served_tag != p->served_tag || q->served_at + S > w->now))
             return;
     }
     if (w->now > w->hosts[p->node].paused_until + S)

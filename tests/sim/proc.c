@@ -129,7 +129,7 @@ void proc_die(struct world *w, struct proc *p, int status)
     p->ended_well = status == 0;
     if (p->is_connected && status == 0 && (!w->s.is_mute[p->index] || w->s.is_hidden[p->index]))
         say_goodbye(w, p, w->s.is_hidden[p->index]);
-    else if (p->is_connected)
+    else if (p->is_connected && (status != 0 || !w->s.stays_attached[p->index]))
         hang_up(w, p, w->now + rng_time(&w->rng, 0, MS));
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 2 * MS),
                                    .what = H_CHILD_EXITED,
@@ -141,7 +141,8 @@ void proc_die(struct world *w, struct proc *p, int status)
 
 static void finish(struct world *w, struct proc *p)
 {
-    p->is_done = !p->is_attached || !w->s.is_mute[p->index];
+    p->is_done = !p->is_attached || !(w->s.is_mute[p->index] || w->s.is_terse[p->index]);
+    p->has_left = !p->is_done && w->s.is_terse[p->index];
     if (p->is_attached && p->is_done)
         say(w, p, &(struct procmsg){.type = PROCMSG_DONE, .step = p->step});
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));

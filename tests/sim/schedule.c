@@ -83,6 +83,8 @@ static void draw_procs(struct schedule *s, struct rng *r)
         s->is_silent[i] = rng_chance(r, 50); /* never attaches */
         s->is_mute[i] = rng_chance(r, 150);
         s->is_hidden[i] = s->is_mute[i] && rng_chance(r, 300);
+        s->stays_attached[i] = s->is_mute[i] && !s->is_hidden[i] && rng_chance(r, 300);
+        s->is_terse[i] = !s->is_mute[i] && rng_chance(r, 150);
         s->cut_at[i] =
             rng_chance(r, 80) ? s->first_step + s->stride[i] * (1 + rng_below(r, 60)) : 0;
     }
@@ -211,8 +213,8 @@ static bool can_save(const struct schedule *s, int64_t save_time)
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         if (s->save_time[i] > save_time || s->ends_early[i] || s->cut_at[i] ||
-            s->fails_to_save[i] || s->is_silent[i] || s->is_mute[i] || s->reattaches[i] ||
-            s->is_unkillable[i] || s->is_stubborn[i])
+            s->fails_to_save[i] || s->is_silent[i] || s->is_mute[i] || s->is_terse[i] ||
+            s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
             return false;
     return true;
 }
@@ -278,14 +280,16 @@ void schedule_print(const struct schedule *s, FILE *out)
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         fprintf(out,
                 "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f "
-                "ms%s%s%s%s%s%s%s%s%s\n",
+                "ms%s%s%s%s%s%s%s%s%s%s%s\n",
                 i, (double)s->step_time[i] / MS, (unsigned long long)s->stride[i],
                 (double)s->save_time[i] / MS, (double)s->attach_at[i] / MS,
                 s->ends_early[i] ? ", ends early" : "",
                 s->fails_to_save[i] ? ", fails to save" : "", s->cut_at[i] ? ", is cut off" : "",
-                s->is_mute[i] ? ", mute" : "", s->is_hidden[i] ? ", its failure hidden" : "",
-                s->is_silent[i] ? ", silent" : "", s->is_stubborn[i] ? ", stubborn" : "",
-                s->reattaches[i] ? ", reattaches" : "", s->is_unkillable[i] ? ", unkillable" : "");
+                s->is_mute[i] ? ", mute" : "", s->is_terse[i] ? ", terse" : "",
+                s->stays_attached[i] ? ", stays attached" : "",
+                s->is_hidden[i] ? ", its failure hidden" : "", s->is_silent[i] ? ", silent" : "",
+                s->is_stubborn[i] ? ", stubborn" : "", s->reattaches[i] ? ", reattaches" : "",
+                s->is_unkillable[i] ? ", unkillable" : "");
     for (int i = 0; i < s->nnodes; i++)
         if (s->leftover[i])
             fprintf(out, "  node %d%s%s\n", i, leftovers[s->leftover[i]],

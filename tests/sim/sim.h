@@ -77,7 +77,9 @@ struct schedule {
     uint64_t cut_at[MAX_ALL];     /* its connection breaks at this step, 0: not */
     bool fails_to_save[MAX_ALL], reattaches[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL],
         is_silent[MAX_ALL], is_mute[MAX_ALL], /* mute: ends without pch_done and pch_close */
-        is_hidden[MAX_ALL]; /* mute, but says that it exits with a failure; its command does not */
+        is_hidden[MAX_ALL], /* mute, but says that it exits with a failure; its command does not */
+        stays_attached[MAX_ALL],  /* mute, and its command ends with 0 before it does */
+        is_terse[MAX_ALL];        /* ends by pch_close, without pch_done */
     int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
     int64_t delay_max;            /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
@@ -134,6 +136,7 @@ struct proc {
     uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
     int64_t first_step_at;    /* attached, 0: not yet */
     bool ended_well, is_done, was_told_exit;
+    bool has_left; /* trained to its end, but will not say so */
     bool is_cut;   /* its connection broke; it knows at its next step */
     bool is_going; /* its supervisor is about to learn that it has gone */
 };

@@ -564,6 +564,8 @@ Test(core_walk, the_word_of_who_is_still_attached_is_waited_for)
     end(w);
 }
 
+/* It may be in the middle of its training: that its command has ended with 0 is no success of its.
+ */
 Test(core_walk, who_stays_attached_lives_elsewhere)
 {
     struct walk *w = begin_alone(1);
@@ -572,7 +574,42 @@ Test(core_walk, who_stays_attached_lives_elsewhere)
     exited(w, 0, 0);
     assert_acts(w, "0: WELCOME");
     wake(w);
-    assert_acts(w, "gate leave; exit 0 completed");
+    assert_acts(w, "read");
+    steps[0] = 7;
+    steps_are_read(w);
+    assert_acts(w, "gate leave; exit 125 failed");
+    assert_said(w, "process 1000 is still attached at step 7 and has not said that it is done");
+    end(w);
+}
+
+Test(core_walk, who_stays_attached_and_is_done_is_left)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 7});
+    tree_empty(w);
+    exited(w, 0, 0);
+    wake(w);
+    steps_are_read(w);
+    assert_acts(w, "0: WELCOME; read; gate leave; exit 0 completed");
+    end(w);
+}
+
+/* Its end is under way: there is time for its word until then. */
+Test(core_walk, who_is_being_swept_may_still_be_done)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    exited(w, 0, 0);
+    wake(w);
+    assert_acts(w, "0: WELCOME; SIGTERM to tree");
+    wake(w);
+    assert_acts(w, "read");
+    steps_are_read(w);
+    assert_acts(w, "");
+    closes(w, 0);
+    tree_empty(w);
+    assert_acts(w, "0: closed; gate leave; exit 0 completed");
     end(w);
 }
 
