@@ -59,7 +59,8 @@ struct pch {
     pthread_mutex_t lock;
     pthread_cond_t turn; /* something came, or nobody reads the socket any more */
     /* Outside of the wiped page, since a fork has to close its copy. */
-    _Atomic int fd;     /* -1: none; changed under the lock */
+    _Atomic int fd;              /* -1: none; changed under the lock */
+    _Atomic unsigned connection; /* rises with the end of each; changed under the lock */
     uint64_t cookie;    /* the socket's, by which it is known again; 0: the kernel has none */
     int supervisor_pid; /* 0: not visible from here */
     /* under the lock */
@@ -69,7 +70,7 @@ struct pch {
         uint64_t step; /* of the save that is asked about */
         uint8_t action;
     } answer;
-    unsigned scratch_asked, scratch_answered; /* requests */
+    unsigned scratch_asked, scratch_answered; /* requests over this connection */
     char scratch[PROCMSG_PATH_MAX];           /* the last answer, "": none to be had */
     struct job_path *paths;
     int rank;

@@ -81,12 +81,19 @@ bool line_is_ours(const struct pch *job)
     return job->cookie == 0 || cookie_of(job->fd) == job->cookie;
 }
 
+/* The connection that this is about has not ended, here or there. Under the lock. */
+static bool is_up(const struct pch *job, unsigned connection)
+{
+    return job->connection == connection && job_can_talk(job_live(job));
+}
+
 /* 1: sent, 0: the socket is full, -1: nobody is there. */
-static int try_send(struct pch *job, const uint8_t *data, size_t size, int *ret_fd)
+static int try_send(struct pch *job, unsigned connection, const uint8_t *data, size_t size,
+                    int *ret_fd)
 {
     int result = -1;
     pthread_mutex_lock(&job->lock);
-    if (!job_can_talk(job_live(job))) {
+    if (!is_up(job, connection)) {
         /* nothing to say any more */
     } else if (!line_is_ours(job)) {
         line_lost(job, CLOSED_BY_PROGRAM);
@@ -103,16 +110,21 @@ static int try_send(struct pch *job, const uint8_t *data, size_t size, int *ret_
     return result;
 }
 
-bool line_send(struct pch *job, const struct procmsg *msg)
+static bool send_over(struct pch *job, unsigned connection, const struct procmsg *msg)
 {
     uint8_t frame[FRAME_MAX];
     size_t size = procmsg_encode(msg, frame, sizeof frame);
     int result, fd = -1;
-    while ((result = try_send(job, frame, size, &fd)) == 0) {
+    while ((result = try_send(job, connection, frame, size, &fd)) == 0) {
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         poll(&p, 1, LOOK_AGAIN_MS);
     }
     return result == 1;
+}
+
+bool line_send(struct pch *job, const struct procmsg *msg)
+{
+    return send_over(job, job->connection, msg);
 }
 
 static bool parse(const uint8_t *data, size_t n, struct procmsg *ret)
@@ -177,12 +189,14 @@ static void read_turn(struct pch *job)
     pthread_cond_broadcast(&job->turn);
 }
 
-bool line_wait(struct pch *job, line_done_fn *done, const void *arg)
+bool line_ask(struct pch *job, unsigned connection, const struct procmsg *msg, line_done_fn *done,
+              const void *arg)
 {
-    struct live *live = job_live(job);
-    bool ok;
+    bool ok = false;
+    if (!send_over(job, connection, msg))
+        return false;
     pthread_mutex_lock(&job->lock);
-    while (!(ok = done(job, arg)) && job_can_talk(live)) {
+    while (job->connection == connection && !(ok = done(job, arg)) && job_can_talk(job_live(job))) {
         if (job->has_reader)
             pthread_cond_wait(&job->turn, &job->lock);
         else
@@ -393,6 +407,8 @@ void line_close(struct pch *job)
         shutdown(job->fd, SHUT_RDWR);
     line_drop(job);
     unmap_pages(job_live(job));
+    job->connection++;
+    job->scratch_asked = job->scratch_answered = 0;
     pthread_cond_broadcast(&job->turn);
     pthread_mutex_unlock(&job->lock);
 }

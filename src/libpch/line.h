@@ -30,7 +30,11 @@ void line_close(struct pch *job);
 bool line_send(struct pch *job, const struct procmsg *msg);
 /* Has it come, what is waited for? Called under the lock. */
 typedef bool line_done_fn(struct pch *job, const void *arg);
-MUST_CHECK bool line_wait(struct pch *job, line_done_fn *done, const void *arg);
+/* Sends a question, and waits for what answers it. `connection` (job->connection) is the one that
+ * it belongs to: another thread may close the job meanwhile, and open it again. False: that one has
+ * ended. */
+MUST_CHECK bool line_ask(struct pch *job, unsigned connection, const struct procmsg *msg,
+                         line_done_fn *done, const void *arg);
 
 /* The supervisor is lost: says so, and from now on every pch_step says PCH_EXIT. */
 void line_lost(struct pch *job, const char *how);

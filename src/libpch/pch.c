@@ -271,7 +271,7 @@ static enum pch_action ask(struct pch *job, const struct procmsg *msg)
     job->answer.is_there = false;
     job->answer.step = msg->step;
     pthread_mutex_unlock(&job->lock);
-    if (!line_send(job, msg) || !line_wait(job, has_answer, NULL))
+    if (!line_ask(job, job->connection, msg, has_answer, NULL))
         return PCH_EXIT;
     if (job->answer.action == PROC_CONTINUE)
         return PCH_CONTINUE;
@@ -289,7 +289,7 @@ static bool gate_has_moved(struct pch *job, const void *arg)
 static bool wait_at_gate(struct pch *job, uint64_t step, uint64_t word)
 {
     struct procmsg msg = {.type = PROCMSG_WAITING, .step = step, .word = word};
-    return line_send(job, &msg) && line_wait(job, gate_has_moved, &word);
+    return line_ask(job, job->connection, &msg, gate_has_moved, &word);
 }
 
 static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
@@ -481,9 +481,10 @@ const char *pch_scratch_dir(pch_t *job)
         return NULL;
     /* Answers come in the order of the questions. */
     pthread_mutex_lock(&job->lock);
+    unsigned connection = job->connection;
     unsigned ticket = ++job->scratch_asked;
     pthread_mutex_unlock(&job->lock);
-    if (!line_send(job, &msg) || !line_wait(job, has_scratch, &ticket))
+    if (!line_ask(job, connection, &msg, has_scratch, &ticket))
         return NULL;
     pthread_mutex_lock(&job->lock);
     str_copy(path, sizeof path, job->scratch);

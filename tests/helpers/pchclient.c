@@ -9,8 +9,9 @@
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   phase N · notice · error CODE TEXT · scratch · done · close
  *   train FROM TO MS [PATH]   a loop of steps that each take MS milliseconds
- *   spree TO MS EVERY PATH    trains to that step and saves every so many steps by itself; says
- * done storm N                   every call N times, from four threads, beside N steps and saves
+ *   spree TO MS EVERY PATH    trains to that step, saves every so many by itself; says done
+ *   storm N                   every call N times, from four threads, beside N steps and saves
+ *   reopen N                  closes and opens, N times, while a thread wants scratch
  *   fork                      what a fork finds; it lives until `reap`
  *   reap                      ends the fork
  *   forkexit CODE             a fork that ends by exit; prints its exit code
@@ -172,6 +173,25 @@ static void do_storm(unsigned long long n)
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     printf("storm %llu bad=%d\n", n, bad);
+}
+
+static void *scratch_thread(void *arg)
+{
+    P(scratch_dir)(job);
+    return arg;
+}
+
+static void do_reopen(unsigned long long n)
+{
+    for (unsigned long long i = 0; i < n; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, scratch_thread, NULL) != 0)
+            exit(2);
+        P(close)(job);
+        P(open)(NULL);
+        pthread_join(thread, NULL);
+    }
+    printf("reopen %llu supervised=%d\n", n, P(supervised)(job));
 }
 
 static void do_train(char *words)
@@ -419,6 +439,8 @@ static int do_save_command(const char *name, const char *rest)
         printf("phase %llu\n", step);
     } else if (!strcmp(name, "storm")) {
         do_storm(step);
+    } else if (!strcmp(name, "reopen")) {
+        do_reopen(step);
     } else if (!strcmp(name, "forkexit")) {
         do_forkexit((int)step);
     } else if (!strcmp(name, "_exit")) {

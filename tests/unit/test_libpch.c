@@ -484,6 +484,18 @@ Test(libpch, close_detaches_and_a_later_open_attaches_anew)
     end_well(c);
 }
 
+/* A question that the end of its connection has left without an answer is nobody's any more. */
+Test(libpch, a_question_ends_with_its_connection)
+{
+    enum { N = 100 };
+    struct client *c = attached();
+    client_say(c, "reopen %d", N);
+    client_expect(c, "reopen %d supervised=1", N);
+    client_say(c, "scratch");
+    cr_expect(str_starts(client_line(c), "scratch /"));
+    cr_expect_eq(client_end(c), 0);
+}
+
 static void expect_status(struct client *c, int status)
 {
     client_say(c, "step 4");
