@@ -67,7 +67,7 @@ struct pch_options {
 
 /* Attaches to the supervisor named by PCH_SOCKET. Never NULL: without a supervisor (or when it
  * refuses, which is said on standard error) all calls on it are no-ops. Opening twice gives the
- * same. `options` may be NULL. */
+ * same. A fork is not attached, but may attach by calling it. `options` may be NULL. */
 PCH_API pch_t *pch_open(const struct pch_options *options);
 /* Is there a supervisor? */
 PCH_API int pch_supervised(const pch_t *job);

@@ -104,6 +104,32 @@ static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid,
     return true;
 }
 
+/* Have all that were here left as they came? A program may open the job only to see where it
+ * resumes, and then start its ranks. */
+static bool were_visitors(const struct ranks *ranks)
+{
+    for (int i = 0; i < ranks->n; i++) {
+        const struct member *m = &ranks->members[i];
+        if (m->slot >= 0 || !m->is_closed || m->is_done || m->step > m->first_step ||
+            m->served_round)
+            return false;
+    }
+    return ranks->n > 0 && !ranks->have_stepped;
+}
+
+/* What visitors said of the world does not bind those who train. */
+static void forget_visitors(struct ranks *ranks, const struct core_params *params,
+                            const struct procmsg *msg, struct procmsg *who)
+{
+    bool fits = who->world_size == ranks->world_size && who->local_world_size == ranks->expected;
+    if (fits || !were_visitors(ranks))
+        return;
+    ranks->n = ranks->nended = ranks->world_size = 0;
+    ranks->expected = params->expected_procs;
+    ranks->stride = stride_make(0, 1);
+    resolve(ranks, params, msg, who);
+}
+
 struct member *ranks_attach(struct ranks *ranks, const struct core_params *params,
                             const struct event *event, struct err *err)
 {
@@ -111,6 +137,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
     const struct procmsg *msg = event->proc.msg;
     struct procmsg who;
     resolve(ranks, params, msg, &who);
+    forget_visitors(ranks, params, msg, &who);
     if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0) {
         err_set(err, ERR_PROTOCOL, 0, "slot %d cannot be attached to", slot);
         return NULL;

@@ -5,8 +5,9 @@
  *
  * Forks: a fork is not attached. So all that makes a process attached lies in struct live, in
  * memory that the kernel fills with zeros in a fork, however that was made: every call finds
- * LIVE_OFF there and does nothing. Threads: `lock` guards what is marked so; the rest of struct
- * live belongs to the training thread. No lock is taken in a fork, where its holder may not exist.
+ * LIVE_OFF there and does nothing. A fork by fork(2) of the C library finds the job closed, and may
+ * open it. Threads: `lock` guards what is marked so; the rest of struct live belongs to the
+ * training thread. No lock is taken in another fork, where its holder may not exist.
  */
 #ifndef PCHRUN_LIBPCH_JOB_H
 #define PCHRUN_LIBPCH_JOB_H
@@ -32,12 +33,13 @@ struct live {
     const struct page_supervisor *supervisor; /* never changed while attached */
     struct page_process *process;
     /* the training thread's */
-    uint32_t served_tag;  /* of the round it served last; changed under the lock */
-    bool must_look;       /* the next pch_step does not take the short way */
-    bool is_serving;      /* the last pch_step said PCH_SAVE */
-    bool is_held;         /* the round it serves ends the run, and is not answered yet */
-    uint64_t served_step; /* changed under the lock */
-    _Atomic bool is_lost; /* the supervisor is gone */
+    uint32_t served_tag;   /* of the round it served last; changed under the lock */
+    bool must_look;        /* the next pch_step does not take the short way */
+    bool is_serving;       /* the last pch_step said PCH_SAVE */
+    bool is_held;          /* the round it serves ends the run, and is not answered yet */
+    uint64_t served_step;  /* changed under the lock */
+    _Atomic bool is_lost;  /* the supervisor is gone */
+    _Atomic bool has_said; /* of a fork: that it cannot attach */
 };
 
 /* Scratch directories that were told to the program, which may keep the pointers. */

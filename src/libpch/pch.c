@@ -49,16 +49,29 @@ static void cancel_back(const int *old)
 
 /* Opening and closing */
 
-/* In the child of a fork. Where the kernel has wiped the page this is half done; what it cannot do
- * is close the copy of the socket, which would keep the connection open after the parent. */
+/* In the child of a fork: the job is as if it had been closed, so that pch_open may attach the fork
+ * as a process of its own. Where the kernel has wiped the page a part of this is done; what it
+ * cannot do is close the copy of the socket, which would keep the connection open after the parent,
+ * and free the locks of threads that are not here. */
 static void on_fork_child(void)
 {
+    struct pch *job = &the_job;
     shield_lower();
-    line_drop(&the_job);
-    if (the_job.page)
-        memset(the_job.page, 0, sizeof *the_job.page);
+    line_drop(job);
+    memset(job->page, 0, sizeof *job->page);
+    atomic_store(&job->live, &nobody);
+    job->is_open = false;
+    job->paths = NULL; /* another thread may have been at it; the texts stay */
+    job->has_reader = false;
+    job->connection++;
+    job->scratch_asked = job->scratch_answered = 0;
+    pthread_mutex_init(&job->opening, NULL);
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_cond_init(&job->turn, NULL);
 }
 
+/* One that was made in another way, so that on_fork_child() was not called: of the locks nothing is
+ * known, so it stays without a supervisor. */
 static bool is_fork(const struct pch *job)
 {
     const struct live *live = job_live(job);
@@ -187,8 +200,12 @@ pch_t *pch_open(const struct pch_options *options)
 {
     NOT_CANCELLED;
     struct pch *job = &the_job;
-    if (is_fork(job))
+    if (is_fork(job)) {
+        if (!atomic_exchange(&job_live(job)->has_said, true))
+            line_say("cannot attach to pchrun: this is a copy of an attached process that fork(2) "
+                     "has not made; it trains unsupervised");
         return job;
+    }
     pthread_mutex_lock(&job->opening);
     if (!job->is_open)
         open_job(job, options);

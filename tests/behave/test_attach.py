@@ -163,6 +163,22 @@ def test_ranks_that_leave_without_a_word(training):
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
 
 
+def test_ranks_that_are_forked_after_a_look(training):
+    """The program opens the job to see where it resumes, closes it, and forks its ranks, who say that
+    there are two of them."""
+    job = training(start=LAUNCHER)
+    job.open()
+    job.clients[0].ask("close", "close supervised=0 .*")
+    for rank in range(2):
+        job.clients[0].tell(f"forkopen rank={rank} world=2 local_world=2")
+        job.clients[0].expect("open supervised=1 same=1 resume=0 path=-")
+        job.clients[0].expect("forked step 1 continue")
+        job.clients[0].expect("forkopen")
+    assert job.result() == (0, "completed", None)
+    job.said(r"attach: rank 1 of 2 is process \d+$")
+    job.said(r"attach: rank \d \(process \d+\) has left at step 1 without pch_done$", count=2)
+
+
 # --- ends without a word --------------------------------------------------------------------------
 
 def expect_disbelieved(job, rank, step):

@@ -12,6 +12,8 @@
  *   spree TO MS EVERY PATH    trains to that step, saves every so many by itself; says done
  *   storm N                   every call N times, from four threads, beside N steps and saves
  *   reopen N                  closes and opens, N times, while a thread wants scratch
+ *   forkopen [OPTIONS]        a fork that opens the job, trains one step and closes
+ *   cloneopen                 the same, not by fork(2)
  *   fork                      what a fork finds; it lives until `reap`
  *   reap                      ends the fork
  *   forkexit CODE             a fork that ends by exit; prints its exit code
@@ -284,13 +286,11 @@ static void do_fork(void)
         const char *step = action_name(P(step)(job, 999999));
         const char *saved = action_name(P(saved)(job, 999999, NULL));
         P(done)(job);
-        int same = P(open)(NULL) == job;
         const char *scratch = P(scratch_dir)(job);
         P(close)(job);
-        printf(
-            "fork supervised=%d step=%s saved=%s same=%d term=%s scratch=%s sockets=%d pages=%d\n",
-            supervised, step, saved, same, term_is_default() ? "default" : "ours",
-            scratch ? scratch : "-", count_sockets(), find_pages("pch-", &page));
+        printf("fork supervised=%d step=%s saved=%s term=%s scratch=%s sockets=%d pages=%d\n",
+               supervised, step, saved, term_is_default() ? "default" : "ours",
+               scratch ? scratch : "-", count_sockets(), find_pages("pch-", &page));
         fflush(stdout);
         if (read(fork_pipe[0], &c, 1) < 0)
             _exit(1);
@@ -308,6 +308,38 @@ static void do_forkexit(int code)
         exit(code);
     waitpid(pid, &status, 0);
     printf("forkexit %d\n", WEXITSTATUS(status));
+}
+
+static void open_and_step(char *words)
+{
+    do_open(words);
+    printf("forked step 1 %s\n", action_name(P(step)(job, 1)));
+    P(close)(job);
+    fflush(stdout);
+    _exit(0);
+}
+
+static void do_forkopen(char *words)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        open_and_step(words);
+    waitpid(pid, NULL, 0);
+    printf("forkopen\n");
+}
+
+static void do_cloneopen(void)
+{
+    char words[] = "";
+    fflush(stdout);
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        P(open)(NULL);
+        open_and_step(words);
+    }
+    waitpid(pid, NULL, 0);
+    printf("cloneopen\n");
 }
 
 static void do_clone(void)
@@ -487,6 +519,10 @@ static void do_command(const char *name, char *rest)
         do_closefds();
     } else if (!strcmp(name, "strangers")) {
         do_strangers();
+    } else if (!strcmp(name, "forkopen")) {
+        do_forkopen(rest);
+    } else if (!strcmp(name, "cloneopen")) {
+        do_cloneopen();
     } else if (!strcmp(name, "clone")) {
         do_clone();
     } else if (!do_save_command(name, rest)) {

@@ -17,7 +17,8 @@ static struct err err;
 
 static void set_up(int node_rank, int nnodes, int expected)
 {
-    params = (struct core_params){.node_rank = node_rank, .nnodes = nnodes};
+    params =
+        (struct core_params){.node_rank = node_rank, .nnodes = nnodes, .expected_procs = expected};
     memset(&ranks, 0, sizeof ranks);
     ranks_init(&ranks, expected);
 }
@@ -67,6 +68,37 @@ Test(core_ranks, the_first_says_how_many)
     cr_assert(ATTACH(0, .rank = 2, .local_rank = 2, .world_size = 3, .local_world_size = 3));
     cr_assert_eq(ranks.expected, 3);
     assert_refused(ATTACH(1, .rank = 1, .local_world_size = 4), ERR_PROTOCOL, "3 are expected");
+}
+
+/* A program may open the job to see where it resumes, and then start its ranks. */
+Test(core_ranks, who_left_as_it_came_binds_nobody)
+{
+    set_up(0, 1, RANKS_UNKNOWN);
+    struct member *visitor = ATTACH(0, .rank = 0, .world_size = 1, .first_step = 5, .stride = 3);
+    cr_assert(visitor);
+    visitor->is_closed = true;
+    ranks_gone(&ranks, 0, 5);
+    cr_assert(ATTACH(0, .rank = 1, .world_size = 2, .local_world_size = 2, .stride = 2));
+    cr_assert_eq(ranks.n, 1);
+    cr_assert_eq(ranks.nended, 0);
+    cr_assert_eq(ranks.stride.period, 2);
+    cr_assert(ATTACH(1, .rank = 0, .world_size = 2, .local_world_size = 2, .stride = 2));
+    cr_assert(ranks_are_complete(&ranks));
+}
+
+Test(core_ranks, who_trained_or_is_there_binds_the_others)
+{
+    for (int way = 0; way < 4; way++) {
+        set_up(0, 1, RANKS_UNKNOWN);
+        struct member *first = ATTACH(0, .rank = 0, .world_size = 1);
+        cr_assert(first);
+        first->is_closed = way != 1;
+        first->is_done = way == 2;
+        if (way != 0)
+            ranks_gone(&ranks, 0, way == 3);
+        assert_refused(ATTACH(1, .rank = 1, .world_size = 2, .local_world_size = 2), ERR_PROTOCOL,
+                       "world has 2 ranks; those before it said 1");
+    }
 }
 
 Test(core_ranks, what_does_not_fit_is_refused)

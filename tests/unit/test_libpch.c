@@ -589,7 +589,7 @@ Test(libpch, a_fork_is_not_attached)
 {
     struct client *c = attached();
     client_say(c, "fork");
-    client_expect(c, "fork supervised=0 step=continue saved=continue same=1 term=default "
+    client_expect(c, "fork supervised=0 step=continue saved=continue term=default "
                      "scratch=- sockets=0 pages=0");
     /* The parent is as it was, */
     client_say(c, "step 4");
@@ -603,6 +603,57 @@ Test(libpch, a_fork_is_not_attached)
     cr_assert_eq(kill(client_pid(c), SIGKILL), 0);
     world_expect(&world, CALL_GONE, 0);
     client_end(c);
+}
+
+/* It is a process of its own, beside its parent. */
+Test(libpch, a_fork_may_attach)
+{
+    struct client *c = attached();
+    client_say(c, "step 4");
+    client_expect(c, "step 4 continue");
+    client_say(c, "forkopen rank=1 world=2");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    cr_expect(call->pid != client_pid(c) && call->msg.rank == 1);
+    client_expect(c, "forked step 1 continue");
+    client_expect(c, "forkopen");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE)->msg.step, 1);
+    cr_expect_eq(step_of(0), 4);
+    client_say(c, "raise");
+    client_expect(c, "raise survived");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
+    end_well(c);
+}
+
+Test(libpch, a_fork_may_attach_after_its_parent_has_left)
+{
+    struct client *c = attached();
+    client_say(c, "close");
+    client_expect(c, "close supervised=0 step=continue term=default");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    client_say(c, "forkopen rank=0 world=1");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    client_expect(c, "forked step 1 continue");
+    client_expect(c, "forkopen");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    cr_expect_eq(client_end(c), 0);
+}
+
+/* Nothing is known of the locks in it. */
+Test(libpch, a_fork_that_cannot_attach_is_told_so_once)
+{
+    struct client *c = attached();
+    client_say(c, "cloneopen");
+    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_expect(c, "forked step 1 continue");
+    client_expect(c, "cloneopen");
+    cr_expect_str_eq(client_stderr(c),
+                     "pch: cannot attach to pchrun: this is a copy of an attached process that "
+                     "fork(2) has not made; it trains unsupervised\n");
+    cr_expect_eq(client_end(c), 0);
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    cr_expect(world_is_quiet(&world));
 }
 
 Test(libpch, grandchildren_attach_by_themselves)
