@@ -97,7 +97,8 @@ PCH_API void pch_save_failed(pch_t *job, uint64_t step, const char *why);
 PCH_API void pch_phase(pch_t *job, enum pch_phase phase);
 /* Copies the live notice's text, cut to `size`; returns its length, 0 if there is none. */
 PCH_API size_t pch_notice(pch_t *job, char *text, size_t size);
-/* "This is why I die": kept as the cause if the process fails. */
+/* "This is why I die": kept, and told as the cause if the process fails; its own exit code counts,
+ * and `code` where that is not known. Ends nothing. */
 PCH_API void pch_error(pch_t *job, int code, const char *text);
 /* Trained to the end. */
 PCH_API void pch_done(pch_t *job);

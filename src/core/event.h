@@ -27,6 +27,7 @@ enum event_type {
     EV_PROC_ATTACHED, /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
     EV_PROC_MESSAGE,  /* any other message of an attached process */
     EV_PROC_GONE,     /* its connection is closed */
+    EV_PROC_LOST,     /* answers ACT_PROC_SEND of a WELCOME: what it saved where is not known */
     EV_STEPS,         /* answers ACT_READ_STEPS */
     EV_PREPARED,      /* answers ACT_PREPARE */
     EV_COMMITTED,     /* answers ACT_COMMIT */
@@ -58,7 +59,7 @@ struct event {
         struct {
             int slot; /* 0 … CORE_SLOTS_MAX - 1 */
             int pid;
-            const struct procmsg *msg; /* NULL with EV_PROC_GONE */
+            const struct procmsg *msg; /* NULL with EV_PROC_GONE; the text says why with _LOST */
             uint64_t step;             /* with EV_PROC_GONE: what its page showed last */
         } proc;
         struct {

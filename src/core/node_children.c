@@ -75,6 +75,7 @@ static void record_end(struct node *node, int index)
                                .code = code};
     snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
              verdict_text_of_status(child->status, how, sizeof how));
+    node_add_reason(node, &fault);
     node_record_fault(node, &fault);
 }
 

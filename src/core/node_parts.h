@@ -58,8 +58,11 @@ void node_on_signal(struct node *node, const struct event *event);
 void node_on_proc_attached(struct node *node, const struct event *event);
 void node_on_proc_message(struct node *node, const struct event *event);
 void node_on_proc_gone(struct node *node, const struct event *event);
+void node_on_proc_lost(struct node *node, const struct event *event);
 void node_on_steps(struct node *node, const struct event *event);
 void node_on_prepared(struct node *node, const struct event *event);
+/* A command has failed, and one of its ranks has said why: that is told, too. */
+void node_add_reason(const struct node *node, struct node_fault *fault);
 /* A success is not believed of who was attached and went without a word, nor of who is still
  * attached when all is over, and not done: a fault. What ends with another code tells of itself. */
 void node_judge_silence(struct node *node);

@@ -69,18 +69,41 @@ void node_on_proc_attached(struct node *node, const struct event *event)
     node->is_dirty = true;
 }
 
-static void on_proc_error(struct node *node, const struct member *m, const struct procmsg *msg)
+/* Kept until it fails: it may yet be saving, or tell the others, and its exit code is to count. */
+static void on_proc_error(struct node *node, struct member *m, const struct procmsg *msg)
 {
-    out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, msg->text);
-    struct node_fault fault = {.kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid};
-    fault.code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
-    str_copy(fault.text, sizeof fault.text, msg->text);
+    str_copy(m->reason, sizeof m->reason, msg->text[0] ? msg->text : "no reason given");
+    m->reason_code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
+    m->reason_at = node->out->now;
+    out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, m->reason);
+}
+
+/* Without what it resumes from it does not train, and the others not without it. */
+void node_on_proc_lost(struct node *node, const struct event *event)
+{
+    const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    if (!m)
+        return;
+    struct node_fault fault = {
+        .kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
+    str_copy(fault.text, sizeof fault.text, event->proc.msg->text);
+    out_log(node->out, LOG_ERROR, "attach", "rank %d cannot resume: %s", m->rank, fault.text);
     node_record_fault(node, &fault);
+}
+
+static void add_reason(struct node_fault *fault, const struct member *m)
+{
+    char text[sizeof fault->text + sizeof m->reason + 2];
+    if (!m->reason[0])
+        return;
+    snprintf(text, sizeof text, "%s: %s", fault->text, m->reason);
+    str_fit(fault->text, sizeof fault->text, text);
 }
 
 static void on_done(struct node *node, struct member *m, const struct procmsg *msg)
 {
     m->is_done = true;
+    m->reason[0] = '\0';
     m->step = msg->step > m->step && msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
     ranks_end(&node->ranks, m);
     round_ended(&node->round);
@@ -149,6 +172,32 @@ static const struct child *child_of(const struct node *node, int pid)
     return NULL;
 }
 
+/* Of a launcher: the first of its ranks that said why it fails, and did not leave well after all.
+ */
+static const struct member *first_to_say(const struct node *node)
+{
+    const struct member *first = NULL;
+    for (int i = 0; i < node->ranks.n; i++) {
+        const struct member *m = &node->ranks.members[i];
+        if (m->reason[0] && !m->is_closed && !child_of(node, m->pid) &&
+            (!first || m->reason_at < first->reason_at))
+            first = m;
+    }
+    return first;
+}
+
+void node_add_reason(const struct node *node, struct node_fault *fault)
+{
+    const struct member *m = fault->rank < 0 ? first_to_say(node) : NULL;
+    for (int i = 0; i < node->ranks.n; i++)
+        if (fault->rank >= 0 && node->ranks.members[i].rank == fault->rank)
+            m = &node->ranks.members[i];
+    if (!m || !m->reason[0])
+        return;
+    fault->rank = m->rank;
+    add_reason(fault, m);
+}
+
 /* What is behind a shell or a launcher is over when all commands are. */
 static bool is_over(const struct node *node, const struct member *m)
 {
@@ -163,15 +212,21 @@ static void record_silence(struct node *node, const struct member *m)
                                .pid = m->pid,
                                .code = m->status ? m->status : EXIT_OWN_ERROR};
     unsigned long long step = m->step;
+    if (m->reason[0] && !m->status)
+        fault.code = m->reason_code;
     if (m->status)
         snprintf(fault.text, sizeof fault.text,
                  "process %d exited with %d at step %llu, and its command with 0", m->pid,
                  m->status, step);
+    else if (m->reason[0])
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d ended at step %llu, and its command with 0", m->pid, step);
     else
         snprintf(fault.text, sizeof fault.text,
                  "process %d ended at step %llu without pch_done or pch_close, and its command "
                  "with 0: it may not have trained to its end",
                  m->pid, step);
+    add_reason(&fault, m);
     node_record_fault(node, &fault);
 }
 
@@ -183,6 +238,7 @@ static void record_attached(struct node *node, const struct member *m)
              "process %d is still attached at step %llu and has not said that it is done, and its "
              "command has ended with 0",
              m->pid, (unsigned long long)m->step);
+    add_reason(&fault, m);
     node_record_fault(node, &fault);
 }
 

@@ -34,10 +34,13 @@ enum member_wait {
 struct member {
     int slot; /* -1: not connected */
     int pid, rank, local_rank;
-    bool is_ended;  /* trained to the end, or its process is gone */
-    bool is_done;   /* it said so itself */
-    bool is_closed; /* it took its leave, and not with a failure */
-    int status;     /* that it has exited with, as it said itself; 0: no failure */
+    bool is_ended;    /* trained to the end, or its process is gone */
+    bool is_done;     /* it said so itself */
+    bool is_closed;   /* it took its leave, and not with a failure */
+    int status;       /* that it has exited with, as it said itself; 0: no failure */
+    char reason[256]; /* why it will fail, as it said itself; "": it did not */
+    int reason_code;
+    int64_t reason_at;
     uint64_t step, first_step, last_step;
     /* the agreed rounds, by number, 0: none */
     uint32_t served_round; /* has begun its save in it */

@@ -401,10 +401,15 @@ static uint32_t tag_of(struct pch *job, uint64_t step)
     return tag;
 }
 
+static const char *reason_of(const char *text)
+{
+    return text && text[0] ? text : "no reason given";
+}
+
 static void send_failed(struct pch *job, uint64_t step, uint32_t tag, const char *why)
 {
     struct procmsg msg = {.type = PROCMSG_SAVE_FAILED, .step = step, .tag = tag};
-    str_copy(msg.text, sizeof msg.text, why);
+    str_copy(msg.text, sizeof msg.text, reason_of(why));
     line_send(job, &msg);
 }
 
@@ -561,7 +566,7 @@ void pch_error(pch_t *job, int code, const char *text)
 {
     NOT_CANCELLED;
     struct procmsg msg = {.type = PROCMSG_ERROR, .number = code};
-    str_copy(msg.text, sizeof msg.text, text);
+    str_copy(msg.text, sizeof msg.text, reason_of(text));
     if (pch_supervised(job))
         line_send(job, &msg);
 }

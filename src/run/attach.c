@@ -81,12 +81,11 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
 
 /* --- start and end --- */
 
-/* As if it had said itself why it fails. */
 static void on_lost(void *ctx)
 {
     struct attach *attach = ctx;
     loop_post(attach->loop,
-              &(struct event){.type = EV_PROC_MESSAGE,
+              &(struct event){.type = EV_PROC_LOST,
                               .proc = {.slot = attach->lost.slot, .msg = &attach->lost.msg}});
 }
 
@@ -147,7 +146,7 @@ void attach_read_steps(struct attach *attach)
 static void refuse_lost(struct attach *attach, int slot, const struct err *err)
 {
     attach->lost.slot = slot;
-    attach->lost.msg = (struct procmsg){.type = PROCMSG_ERROR, .number = EXIT_OWN_ERROR};
+    attach->lost.msg = (struct procmsg){.type = PROCMSG_REFUSED};
     str_fit(attach->lost.msg.text, sizeof attach->lost.msg.text, err->text);
     if (!str_is(attach->lost.msg.text, err->text)) /* else the core tells it in full */
         log_error("record", "%s", err->text);

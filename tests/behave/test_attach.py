@@ -277,6 +277,32 @@ def test_a_rank_that_says_goodbye(training, goodbye):
     assert bool(early) == (goodbye != "done")
 
 
+@pytest.mark.parametrize("start", [CHILD, GRANDCHILD, LAUNCHER],
+                         ids=["child", "grandchild", "launcher"])
+def test_a_rank_that_says_why_it_fails(training, start):
+    """That is the cause, and the exit code is the one of the process, or of what started it."""
+    job = training(n=2, start=start)
+    job.open()
+    job.train(5)
+    job.clients[1].ask("error 9 out of memory", "error 9")
+    job.said("process: rank 1 says why it fails: out of memory$")
+    job.train(6)
+    job.clients[0].ask("done", "done")
+    job.clients[1].tell("exit 4")
+    assert job.result() == (4, "failed", None)
+    cause = job.report()["first_cause"]
+    assert cause["rank"] == 1 and cause["text"].endswith(": out of memory")
+
+
+def test_a_rank_that_says_why_it_fails_and_does_not(training):
+    job = training()
+    job.open()
+    job.train(5)
+    job.clients[0].ask("error 9 out of memory", "error 9")
+    job.done()
+    assert job.result() == (0, "completed", None)
+
+
 @pytest.mark.parametrize("hide", [f"{CLIENT} || true", f"{CLIENT} | cat >/dev/null",
                                   f"{CLIENT} & wait"], ids=["or", "pipe", "wait"])
 def test_a_command_that_hides_the_failure_of_its_rank(training, hide):

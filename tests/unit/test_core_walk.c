@@ -533,6 +533,98 @@ Test(core_walk, a_command_that_fails_is_the_one_that_counts)
     end(w);
 }
 
+static void says_why(struct walk *w, int slot, int code, const char *why)
+{
+    struct procmsg msg = {.type = PROCMSG_ERROR, .number = code};
+    str_copy(msg.text, sizeof msg.text, why);
+    says(w, slot, msg);
+}
+
+/* Its exit code is its own, and comes when it is ready. */
+Test(core_walk, a_reason_is_kept_until_the_failure)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says_why(w, 0, 9, "bad loss");
+    assert_said(w, "process: rank 0 says why it fails: bad loss");
+    assert_acts(w, "0: WELCOME");
+    tree_empty(w);
+    exited(w, 0, 3 << 8);
+    assert_acts(w, "gate leave; exit 3 failed");
+    assert_said(w, "rank 0, process 1000 ended with exit code 3: bad loss");
+    end(w);
+}
+
+Test(core_walk, a_reason_is_forgotten_by_who_is_done)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says_why(w, 0, 9, "");
+    assert_said(w, "rank 0 says why it fails: no reason given");
+    says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 4});
+    closes(w, 0);
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "0: WELCOME; 0: closed; gate leave; exit 0 completed");
+    end(w);
+}
+
+Test(core_walk, a_reason_of_who_goes_without_a_word)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says_why(w, 0, 9, "bad loss");
+    gone(w, 0);
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "0: WELCOME; gate leave; exit 9 failed");
+    assert_said(w, "process 1000 ended at step 0, and its command with 0: bad loss");
+    end(w);
+}
+
+/* The launcher fails since its ranks do: the first that said why is the cause. */
+Test(core_walk, a_reason_below_a_launcher)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.expected_procs = PROCMSG_UNKNOWN;
+    struct walk *w = begin(&p);
+    started(w, 0);
+    for (int rank = 0; rank < 3; rank++)
+        says(w, rank + 10,
+             (struct procmsg){.type = PROCMSG_ATTACH,
+                              .rank = rank,
+                              .local_rank = rank,
+                              .world_size = 3,
+                              .local_world_size = 3,
+                              .stride = 1});
+    says_why(w, 10, 1, "over it");
+    closes(w, 10);
+    now += S;
+    says_why(w, 12, 1, "out of memory");
+    now += S;
+    says_why(w, 11, 1, "lost my peer");
+    w->acts[0] = '\0';
+    tree_empty(w);
+    exited(w, 0, 2 << 8);
+    assert_acts(w, "gate leave; exit 2 failed");
+    assert_said(w, "rank 2, process 1000 ended with exit code 2: out of memory");
+    end(w);
+}
+
+Test(core_walk, who_cannot_resume_fails_at_once)
+{
+    struct walk *w = begin_alone(1);
+    struct procmsg why = {.type = PROCMSG_REFUSED, .text = "its record is gone"};
+    attaches(w, 0, 0, 1);
+    feed(w, (struct event){.type = EV_PROC_LOST, .proc = {.slot = 0, .msg = &why}});
+    assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
+    assert_said(w, "rank 0 cannot resume: its record is gone");
+    tree_empty(w);
+    exited(w, 0, SIGTERM);
+    assert_acts(w, "exit 125 failed");
+    end(w);
+}
+
 Test(core_walk, who_leaves_early_is_told_of)
 {
     struct walk *w = begin_alone(1);

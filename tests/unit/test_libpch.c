@@ -446,6 +446,14 @@ Test(libpch, notice_error_phase_and_done)
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_ERROR);
     cr_expect_eq(call->msg.number, 17);
     cr_expect_str_eq(call->msg.text, "out of memory");
+    client_say(c, "error 0");
+    client_expect(c, "error 0");
+    cr_expect_str_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_ERROR)->msg.text,
+                     "no reason given");
+    client_say(c, "failed 3");
+    client_expect(c, "failed 3");
+    cr_expect_str_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVE_FAILED)->msg.text,
+                     "no reason given");
     client_say(c, "phase 2");
     client_expect(c, "phase 2");
     client_say(c, "step 6");
