@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_nodes: short walks of two nodes, as test_core_walk has them of one.
+ */
+#include "walk.h"
+
+#include "unit.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "wire/gate.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+Test(core_nodes, two_nodes_save_one_step_and_leave_together)
+{
+    begin_two();
+    steps[0] = 8;
+    signalled(&walks[1], SIGTERM);
+    assert_acts(&walks[1], "read");
+    steps_are_read(&walks[1]);
+    deliver();
+    assert_acts(&walks[0], "read; gate 9; read");
+    assert_acts(&walks[1], "gate 9; read");
+    steps_are_read(&walks[0]);
+    deliver();
+    assert_acts(&walks[0], "");
+    steps_are_read(&walks[1]);
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        assert_acts(&walks[i], "gate 9 decided last");
+        says(&walks[i], 0,
+             (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1, .wants_answer = true});
+        assert_acts(&walks[i], "gate open; prepare 9");
+    }
+    written(&walks[0], EV_PREPARED, 9);
+    deliver();
+    assert_acts(&walks[0], "");
+    written(&walks[1], EV_PREPARED, 9);
+    deliver();
+    assert_acts(&walks[0], "commit 9");
+    written(&walks[0], EV_COMMITTED, 9);
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        assert_acts(&walks[i], "committed 9; 0: leave, committed; gate leave");
+        gone(&walks[i], 0);
+        tree_empty(&walks[i]);
+        exited(&walks[i], 0, 0);
+    }
+    assert_acts(&walks[0], "");
+    deliver();
+    assert_acts(&walks[0], "exit 42 preempted");
+    assert_acts(&walks[1], "exit 42 preempted");
+    end_two();
+}
+
+static void saves_own(struct walk *w, uint64_t step)
+{
+    char expected[32];
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = step});
+    snprintf(expected, sizeof expected, "prepare %llu", (unsigned long long)step);
+    assert_acts(w, expected);
+    written(w, EV_PREPARED, step);
+}
+
+static void expect_own_commit(uint64_t step, const char *then)
+{
+    char text[64];
+    deliver();
+    snprintf(text, sizeof text, "commit %llu", (unsigned long long)step);
+    assert_acts(&walks[0], text);
+    written(&walks[0], EV_COMMITTED, step);
+    deliver();
+    snprintf(text, sizeof text, "committed %llu%s", (unsigned long long)step, then);
+    assert_acts(&walks[0], text);
+    snprintf(text, sizeof text, "committed %llu", (unsigned long long)step);
+    assert_acts(&walks[1], text);
+}
+
+/* One is always a save ahead: what both have is committed all the same. */
+Test(core_nodes, nodes_that_save_at_their_own_pace)
+{
+    begin_two();
+    saves_own(&walks[0], 10);
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 20});
+    deliver();
+    saves_own(&walks[1], 10);
+    expect_own_commit(10, "; prepare 20");
+    written(&walks[0], EV_PREPARED, 20);
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30});
+    deliver();
+    saves_own(&walks[1], 20);
+    expect_own_commit(20, "; prepare 30");
+    end_two();
+}
+
+/* What one of them has not saved is passed over at once, and keeps nobody waiting. */
+Test(core_nodes, nodes_that_save_at_different_steps)
+{
+    begin_two();
+    saves_own(&walks[0], 10);
+    saves_own(&walks[1], 15);
+    deliver();
+    assert_said(&walks[0], "step 10 is not committed: not every rank has saved it");
+    assert_acts(&walks[0], "");
+    saves_own(&walks[0], 15);
+    expect_own_commit(15, "");
+    end_two();
+}
+
+/* Nobody waits for a save that a rank which has ended did not make: on its node or on another. */
+Test(core_nodes, a_save_that_an_ended_rank_did_not_make)
+{
+    begin_two();
+    closes(&walks[1], 0);
+    deliver();
+    walks[1].acts[0] = '\0';
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    assert_acts(&walks[0], "prepare 10");
+    written(&walks[0], EV_PREPARED, 10);
+    assert_acts(&walks[0], "0: go on, not committed");
+    assert_said(&walks[0], "step 10 is not committed: a rank has ended without having saved it");
+    end_two();
+}
+
+Test(core_nodes, a_save_that_an_ended_neighbour_did_not_make)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    attaches(w, 1, 1, 2);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    assert_acts(w, "0: WELCOME; 1: WELCOME");
+    closes(w, 1);
+    assert_acts(w, "1: closed; 0: go on, not committed");
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 20, .wants_answer = true});
+    assert_acts(w, "0: go on, not committed");
+    walk_end(w);
+}
+
+/* The answer is known, so nobody waits for it. */
+Test(core_nodes, own_saves_up_to_the_commit)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    written(w, EV_PREPARED, 10);
+    written(w, EV_COMMITTED, 10);
+    assert_acts(w, "0: WELCOME; prepare 10; commit 10; committed 10; 0: go on, committed");
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    assert_acts(w, "0: go on, committed");
+    cr_assert_null(strstr(w->log, "gone back"));
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 7, .wants_answer = true});
+    assert_said(w, "rank 0 saves step 7, below the last commit at step 10");
+    assert_acts(w, "0: go on, committed");
+    walk_end(w);
+}
+
+Test(core_nodes, a_long_wait_for_a_commit_is_told)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    attaches(w, 1, 1, 2);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
+    now += 10 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_said(w, "rank 0 has waited 10 s in pch_saved for the commit of step 10; the save of "
+                   "rank 1 is missing");
+    walk_end(w);
+}
+
+/* What comes between two readings of the steps says nothing about the pace. */
+Test(core_nodes, the_save_step_is_near)
+{
+    unsigned long long step = 0;
+    begin_two();
+    for (uint64_t second = 1; second <= 4; second++) {
+        now += 980 * MS;
+        says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = second});
+        now += 20 * MS;
+        steps[0] = 60 * second;
+        feed(&walks[0], (struct event){.type = EV_TIMER});
+        steps_are_read(&walks[0]);
+    }
+    walks[0].acts[0] = '\0';
+    now += 30 * MS;
+    signalled(&walks[1], SIGTERM);
+    steps_are_read(&walks[1]);
+    deliver();
+    cr_assert_eq(sscanf(walks[0].acts, "read; gate %llu", &step), 1, "%s", walks[0].acts);
+    cr_assert(step > 240 && step <= 300, "%llu is more than a second away", step);
+    end_two();
+}
+
+Test(core_nodes, a_notice_on_a_node_that_has_finished_reaches_the_others)
+{
+    begin_two();
+    steps[0] = 8;
+    closes(&walks[1], 0);
+    tree_empty(&walks[1]);
+    exited(&walks[1], 0, 0);
+    signalled(&walks[1], SIGTERM);
+    steps_are_read(&walks[1]);
+    deliver();
+    struct core_report report;
+    core_report(walks[0].core, &report);
+    cr_assert(report.notice.is_live);
+    cr_assert_eq(report.notice.node_rank, 1);
+    end_two();
+}
+
+/* What cannot be so is said by a peer: nothing overflows (UBSan looks), and all waits end. */
+Test(core_nodes, absurd_numbers_of_a_peer)
+{
+    struct core_report report;
+    begin_two();
+    struct peermsg msg = {.type = PEERMSG_STATUS,
+                          .stamp = {.attempt = 1, .seq = UINT64_MAX},
+                          .status = {.life = LIFE_RUNNING,
+                                     .expected = 1,
+                                     .attached = 1,
+                                     .live = 1,
+                                     .stepped = 1,
+                                     .highest = UINT64_MAX,
+                                     .lowest = UINT64_MAX,
+                                     .own_step = UINT64_MAX,
+                                     .last_step = UINT64_MAX,
+                                     .saved_step = UINT64_MAX,
+                                     .rtt_ns = UINT64_MAX,
+                                     .has_notice = 1,
+                                     .notice_left_ns = INT64_MAX,
+                                     .fault_ago_ns = INT64_MAX}};
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &msg}});
+    steps_are_read(&walks[0]);
+    core_report(walks[0].core, &report);
+    cr_assert(report.notice.is_live);
+    cr_assert_leq(report.notice.deadline, now + 367 * 24 * 3600 * S);
+    msg.stamp.seq = 0;
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &msg}});
+    cr_assert_leq(core_wake_at(walks[0].core), now + 367 * 24 * 3600 * S);
+    end_two();
+}
+
+/* Told to start and to stop in one breath: the signals wait for whom they are meant. */
+Test(core_nodes, who_is_being_started_is_not_missed)
+{
+    struct core_params p = params_of(1, WALK_NODES, 1);
+    struct walk *w = walk_begin(&p);
+    feed(w, (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    struct peermsg msg = {.type = PEERMSG_WELCOME, .stamp = {.attempt = 1}};
+    struct event event = {.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_CHIEF, .msg = &msg}};
+    feed(w, event);
+    msg = (struct peermsg){.type = PEERMSG_ORDER,
+                           .stamp = {.attempt = 1, .seq = 2},
+                           .order = {.start = true, .end_left_ms = -1}};
+    feed(w, event);
+    assert_acts(w, "connect; read; start");
+    msg.stamp.seq = 3;
+    msg.order = (struct peer_order){.start = true,
+                                    .end = END_STOP,
+                                    .manner = MANNER_STOP,
+                                    .outcome = OUTCOME_PREEMPTED,
+                                    .exit_code = 42};
+    feed(w, event);
+    assert_acts(w, "gate leave");
+    started(w, 0);
+    assert_acts(w, "SIGKILL to tree");
+    lose_letters();
+    walk_end(w);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See walk.h.
+ */
+#include "walk.h"
+
+#include "unit.h"
+
+#include "base/log.h"
+#include "base/sigtext.h"
+#include "base/str.h"
+#include "core/verdict.h"
+#include "wire/gate.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+enum { QUEUE = 64 };
+
+struct walk walks[WALK_NODES];
+int64_t now;
+uint64_t steps[CORE_SLOTS_MAX];
+static struct letter {
+    int to;
+    struct peermsg msg;
+} queue[QUEUE];
+static int nqueue;
+
+/* --- what the core does, as text --- */
+
+static void note(struct walk *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static void note(struct walk *w, const char *fmt, ...)
+{
+    char text[128];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    cr_assert(str_addf(w->acts, sizeof w->acts, "%s%s", w->acts[0] ? "; " : "", text));
+}
+
+static void note_gate(struct walk *w, uint64_t word)
+{
+    unsigned long long step = gate_step(word);
+    if (gate_tag(word) == GATE_TAG_LEAVE)
+        note(w, "gate leave");
+    else if (step == GATE_OPEN)
+        note(w, "gate open");
+    else
+        note(w, "gate %llu%s%s", step, gate_is_decided(word) ? " decided" : "",
+             gate_ends_run(word) ? " last" : "");
+}
+
+static void note_message(struct walk *w, int slot, const struct procmsg *msg)
+{
+    if (msg->type == PROCMSG_ANSWER)
+        note(w, "%d: %s, %s", slot, msg->action == PROC_EXIT ? "leave" : "go on",
+             msg->committed ? "committed" : "not committed");
+    else
+        note(w, "%d: %s", slot, procmsg_name(msg->type));
+}
+
+static void note_log(struct walk *w, const struct action *a)
+{
+    if (a->log.level < w->quietest)
+        w->quietest = a->log.level;
+    cr_assert_str_neq(a->log.topic, "bug", "%s", a->log.text);
+    if (a->log.level <= LOG_INFO)
+        str_addf(w->log, sizeof w->log, "%s: %s\n", a->log.topic, a->log.text);
+}
+
+/* The shell says at last why it ended, alone only of what was no success. */
+static void note_exit(struct walk *w, const struct action *a)
+{
+    note(w, "exit %d %s", a->exit.code, verdict_name(a->exit.outcome));
+    if (a->exit.outcome != OUTCOME_COMPLETED)
+        str_addf(w->log, sizeof w->log, "end: %s\n", a->exit.text);
+}
+
+static void post(struct walk *w, const struct peermsg *msg)
+{
+    cr_assert(nqueue < QUEUE);
+    queue[nqueue++] = (struct letter){.to = w == &walks[0] ? 1 : 0, .msg = *msg};
+}
+
+static void perform(void *shell, const struct action *a)
+{
+    static const char *const targets[] = {
+        [TARGET_CHILDREN] = "children", [TARGET_RANKS] = "ranks", [TARGET_TREE] = "tree"};
+    static const char *const plain[ACT__COUNT] = {
+        [ACT_START] = "start", [ACT_READ_STEPS] = "read", [ACT_CONNECT] = "connect"};
+    static const char *const with_step[ACT__COUNT] = {
+        [ACT_PREPARE] = "prepare", [ACT_COMMIT] = "commit", [ACT_COMMITTED] = "committed"};
+    struct walk *w = shell;
+    if (plain[a->type])
+        note(w, "%s", plain[a->type]);
+    else if (with_step[a->type])
+        note(w, "%s %llu", with_step[a->type], (unsigned long long)a->step);
+    else if (a->type == ACT_SIGNAL)
+        note(w, "%s to %s", SIGTEXT(a->signal.number), targets[a->signal.target]);
+    else if (a->type == ACT_GATE)
+        note_gate(w, a->gate);
+    else if (a->type == ACT_PROC_SEND)
+        note_message(w, a->proc.slot, a->proc.msg);
+    else if (a->type == ACT_PROC_CLOSE)
+        note(w, "%d: closed", a->proc.slot);
+    else if (a->type == ACT_SEND)
+        post(w, a->peer.msg);
+    else if (a->type == ACT_EXIT)
+        note_exit(w, a);
+    else if (a->type == ACT_LOG)
+        note_log(w, a);
+}
+
+void assert_acts(struct walk *w, const char *expected)
+{
+    cr_assert_str_eq(w->acts, expected, "did \"%s\", not \"%s\"", w->acts, expected);
+    w->acts[0] = '\0';
+}
+
+void assert_said(const struct walk *w, const char *text)
+{
+    cr_assert_not_null(strstr(w->log, text), "\"%s\" is not in:\n%s", text, w->log);
+}
+
+/* --- events --- */
+
+void feed(struct walk *w, struct event event)
+{
+    event.now = now;
+    core_handle(w->core, &event);
+}
+
+struct core_params params_of(int node, int nnodes, int children)
+{
+    struct core_params p = {.node_rank = node,
+                            .nnodes = nnodes,
+                            .children = children,
+                            .expected_procs = children,
+                            .attempt = 1,
+                            .incarnation = 7 + (uint64_t)node,
+                            .job = "walk",
+                            .join_timeout_ns = 60 * S,
+                            .heartbeat_interval_ns = S,
+                            .heartbeat_timeout_ns = 15 * S,
+                            .reconnect_ns = 2 * S,
+                            .exit_wait_ns = 10 * S,
+                            .term_wait_ns = 10 * S,
+                            .kill_wait_ns = 5 * S,
+                            .commit_wait_ns = 30 * S,
+                            .exit = {42, 42, 42, 42, 43}};
+    p.signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, 25 * S};
+    p.signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
+    return p;
+}
+
+struct walk *walk_begin(const struct core_params *params)
+{
+    struct walk *w = &walks[params->node_rank];
+    *w = (struct walk){.quietest = LOG_DEBUG};
+    if (now == 0)
+        now = 100 * S;
+    w->core = core_new(params, perform, w);
+    feed(w, (struct event){.type = EV_START});
+    return w;
+}
+
+void started(struct walk *w, int index)
+{
+    feed(w,
+         (struct event){.type = EV_CHILD_STARTED, .child = {.index = index, .pid = 1000 + index}});
+}
+
+void exited(struct walk *w, int index, int status)
+{
+    feed(w, (struct event){.type = EV_CHILD_EXITED,
+                           .child = {.index = index, .pid = 1000 + index, .status = status}});
+}
+
+void tree_empty(struct walk *w)
+{
+    feed(w, (struct event){.type = EV_TREE_EMPTY});
+}
+
+void signalled(struct walk *w, int number)
+{
+    feed(w, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
+}
+
+/* A message of a process; an attaching one says its rank, if it is told one. */
+void says(struct walk *w, int slot, struct procmsg msg)
+{
+    enum event_type type = msg.type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE;
+    feed(w, (struct event){.type = type, .proc = {.slot = slot, .pid = 1000 + slot, .msg = &msg}});
+}
+
+void attaches(struct walk *w, int slot, int rank, int world_size)
+{
+    says(w, slot,
+         (struct procmsg){.type = PROCMSG_ATTACH,
+                          .rank = rank,
+                          .local_rank = PROCMSG_UNKNOWN,
+                          .world_size = world_size,
+                          .local_world_size = PROCMSG_UNKNOWN,
+                          .stride = 1});
+}
+
+void gone(struct walk *w, int slot)
+{
+    feed(w, (struct event){.type = EV_PROC_GONE, .proc = {.slot = slot, .step = steps[slot]}});
+}
+
+void closes(struct walk *w, int slot)
+{
+    says(w, slot, (struct procmsg){.type = PROCMSG_CLOSE, .step = steps[slot]});
+}
+
+void steps_are_read(struct walk *w)
+{
+    feed(w, (struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
+}
+
+void written(struct walk *w, enum event_type type, uint64_t step)
+{
+    feed(w, (struct event){.type = type, .written = {.step = step}});
+}
+
+/* Time passes up to what the core wants to be woken for. */
+void wake(struct walk *w)
+{
+    int64_t at = core_wake_at(w->core);
+    cr_assert_neq(at, CLOCK_NEVER, "it waits for nothing");
+    now = at > now ? at : now;
+    feed(w, (struct event){.type = EV_TIMER});
+}
+
+void walk_end(struct walk *w)
+{
+    core_free(w->core);
+    w->core = NULL;
+}
+
+struct walk *begin_alone(int children)
+{
+    struct core_params p = params_of(0, 1, children);
+    struct walk *w = walk_begin(&p);
+    assert_acts(w, "start");
+    for (int i = 0; i < children; i++)
+        started(w, i);
+    assert_acts(w, "");
+    return w;
+}
+
+/* --- two nodes --- */
+
+/* Delivers all that is in flight, and what follows from it. */
+void deliver(void)
+{
+    while (nqueue > 0) {
+        struct letter letter = queue[0];
+        nqueue--;
+        memmove(queue, queue + 1, (size_t)nqueue * sizeof queue[0]);
+        struct walk *to = &walks[letter.to];
+        feed(to, (struct event){.type = EV_PEER_MESSAGE,
+                                .peer = {.conn = letter.to == 0 ? CONN_FIRST : CONN_CHIEF,
+                                         .msg = &letter.msg}});
+    }
+}
+
+void begin_two(void)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        walk_begin(&p);
+    }
+    assert_acts(&walks[0], "read"); /* its heartbeat */
+    assert_acts(&walks[1], "connect");
+    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        cr_assert_not_null(strstr(walks[i].acts, "start"));
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+        steps_are_read(&walks[i]);
+        walks[i].acts[0] = '\0';
+    }
+    deliver();
+}
+
+void end_two(void)
+{
+    for (int i = 0; i < WALK_NODES; i++)
+        walk_end(&walks[i]);
+}
+
+void lose_letters(void)
+{
+    nqueue = 0;
+}

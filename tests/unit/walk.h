@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * walk: leads the core step by step: events in, and the actions that follow as text. For the tests
+ * of one node (test_core_walk) and of two (test_core_nodes). The nodes, the time and the steps that
+ * their processes show are global: each test runs in a process of its own.
+ */
+#ifndef PCHRUN_TESTS_WALK_H
+#define PCHRUN_TESTS_WALK_H
+
+#include "base/clock.h"
+#include "core/core.h"
+
+#define MS NS_PER_MS
+#define S  NS_PER_S
+
+enum { WALK_NODES = 2 };
+
+struct walk {
+    struct core *core;
+    char acts[2048]; /* since they were last looked at */
+    char log[4096];
+    int quietest; /* the most important level of a log line */
+};
+
+extern struct walk walks[WALK_NODES];
+extern int64_t now;
+extern uint64_t steps[CORE_SLOTS_MAX]; /* by slot; the same on both nodes */
+
+struct core_params params_of(int node, int nnodes, int children);
+struct walk *walk_begin(const struct core_params *params);
+void walk_end(struct walk *w);
+/* One node, whose commands have started. */
+struct walk *begin_alone(int children);
+/* Two nodes with a rank each, attached and known to the chief. */
+void begin_two(void);
+void end_two(void);
+/* Delivers all that is in flight between the two, and what follows from it. */
+void deliver(void);
+/* What is in flight never arrives. */
+void lose_letters(void);
+
+/* What was done since this was asked last, and that it was said at all. */
+void assert_acts(struct walk *w, const char *expected);
+void assert_said(const struct walk *w, const char *text);
+
+void feed(struct walk *w, struct event event);
+void started(struct walk *w, int index);
+void exited(struct walk *w, int index, int status);
+void tree_empty(struct walk *w);
+void signalled(struct walk *w, int number);
+/* A message of a process; an attaching one says its rank, if it is told one. */
+void says(struct walk *w, int slot, struct procmsg msg);
+void attaches(struct walk *w, int slot, int rank, int world_size);
+void closes(struct walk *w, int slot);
+void gone(struct walk *w, int slot);
+void steps_are_read(struct walk *w);
+void written(struct walk *w, enum event_type type, uint64_t step);
+/* Time passes up to what the core wants to be woken for. */
+void wake(struct walk *w);
+
+#endif
