@@ -26,8 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+JOB = "bench"
 PEERS = ["tini", "dumb-init", "catatonit"]
-BUILD = ["gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libevent-dev", "libjansson-dev"]
+BUILD = ["gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libevent-dev", "libjansson-dev",
+         "libssl-dev"]
 
 
 class Unmeasured(Exception):
@@ -144,10 +146,17 @@ def free_port():
         return sock.getsockname()[1]
 
 
-def chief_options(size, port, run_dir):
+def key_options(bench, folder):
+    """With a new key, so that the nodes speak TLS."""
+    key = Path(folder, "key")
+    subprocess.run([bench.pchrun, "--make-key", str(key)], stdout=subprocess.DEVNULL, check=True)
+    return ["--job", JOB, "--cluster-key-file", str(key)]
+
+
+def chief_options(size, port, run_dir, *more):
     """Node 0 of a job of so many nodes; no process attaches to it, so that nothing but the nodes is measured."""
     return ["--log-level", "error", "--nnodes", str(size), "--node-rank", "0", "--cluster-chief", "127.0.0.1",
-            "--cluster-port", str(port), "--procs-per-node", "0", "--run-dir", run_dir, "--", "sleep", "1000"]
+            "--cluster-port", str(port), "--procs-per-node", "0", "--run-dir", run_dir, *more, "--", "sleep", "1000"]
 
 
 @contextlib.contextmanager
@@ -160,41 +169,52 @@ def running(command, end=signal.SIGKILL, **more):
             process.send_signal(end)
 
 
-def swarm_pairs(bench, size, count):
-    """(pchrun, exchange) of each pair: nanoseconds for the join and for the agreement, and the orders."""
-    for _ in range(count):
-        took = [None, None]
-        for side in random.sample((0, 1), 2):
-            port = free_port()
-            with tempfile.TemporaryDirectory(prefix="bench.") as folder:
-                options = chief_options(size, port, folder)
-                servers = [bench.pchrun, *options], [bench.helper("exchange"), str(port), str(size - 1)]
-                with running(servers[side], stdout=subprocess.DEVNULL):
-                    took[side] = bench.lines([bench.helper("swarm"), "agree", str(port), *options])[0]
-        yield took
+def swarm_round(bench, size, sides):
+    """What each side has taken, nanoseconds for the join and for the agreement, and its orders."""
+    took = {}
+    for side in random.sample(sides, len(sides)):
+        port = free_port()
+        with tempfile.TemporaryDirectory(prefix="bench.") as folder:
+            keyed = key_options(bench, folder) if side.endswith("TLS") else []
+            options = chief_options(size, port, folder, *keyed)
+            server = [bench.pchrun, *options]
+            if side.startswith("bare"):
+                server = [bench.helper("exchange"), str(port), str(size - 1)]
+                server += [f"{folder}/key", JOB] if keyed else []
+            with running(server, stdout=subprocess.DEVNULL):
+                took[side] = bench.lines([bench.helper("swarm"), "agree", str(port), *options])[0]
+    return took
 
 
-def swarm_runs(bench, size):
-    """The pairs are measured once, and serve both figures."""
+def swarm_rounds(bench, size):
+    """All sides in each round. They are measured once, and serve all figures of the size; the bare TLS
+    is for the join alone."""
     if size not in bench.kept:
-        bench.kept[size] = list(swarm_pairs(bench, size, max(20, bench.rounds // (4 if size < 1000 else 20))))
+        sides = ["plain", "TLS", "bare"] + ["bare TLS"] * (size == 1024)
+        rounds = max(20, bench.rounds // (4 if size < 1000 else 20))
+        bench.kept[size] = [swarm_round(bench, size, sides) for _ in range(rounds)]
     return bench.kept[size]
+
+
+def swarm_pairs(bench, size, ours, theirs, column):
+    rounds = swarm_rounds(bench, size)
+    if len({took[2] for sides in rounds for took in sides.values()}) > 1:
+        raise Unmeasured("pchrun and the exchange have sent different numbers of orders")
+    return [(sides[ours][column], sides[theirs][column]) for sides in rounds]
 
 
 def agreement(bench):
     """a notice at one node → every node knows the decision, beside a bare exchange"""
-    for size in (8, 64, 1024):
-        runs = swarm_runs(bench, size)
-        if any(ours[2] != theirs[2] for ours, theirs in runs):
-            raise Unmeasured("pchrun and the exchange have sent different numbers of orders")
-        yield paired(f"agreement, {size} nodes", [(ours[1], theirs[1]) for ours, theirs in runs],
-                     "bare epoll", "≤ 1.2")
+    for side, target in (("plain", "≤ 1.2"), ("TLS", "≤ 1.6")):
+        for size in (8, 64, 1024):
+            name = f"agreement, {size} nodes" + (", TLS" if side == "TLS" else "")
+            yield paired(name, swarm_pairs(bench, size, side, "bare", 1), "bare epoll", target)
 
 
 def join(bench):
-    """the join of 1,023 nodes to node 0, beside a bare accept loop"""
-    yield paired("join, 1024 nodes", [(ours[0], theirs[0]) for ours, theirs in swarm_runs(bench, 1024)],
-                 "bare accept", "≤ 1.5")
+    """the join of 1,023 nodes to node 0, beside a bare accept loop, and beside one of TLS handshakes"""
+    yield paired("join, 1024 nodes", swarm_pairs(bench, 1024, "plain", "bare", 0), "bare accept", "≤ 1.5")
+    yield paired("join, 1024 nodes, TLS", swarm_pairs(bench, 1024, "TLS", "bare TLS", 0), "bare TLS", "≤ 1.5")
 
 
 # --- at rest ---
@@ -206,7 +226,7 @@ def status_of(process, field):
 
 
 @contextlib.contextmanager
-def at_rest(bench):
+def at_rest(bench, has_key):
     """A pchrun alone, the chief and the member of a job of two, and the chief of 1,024."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
@@ -215,9 +235,10 @@ def at_rest(bench):
             return stack.enter_context(running(command, cwd=folder, **more))
 
         port, crowd_port = free_port(), free_port()
+        keyed = key_options(bench, folder) if has_key else []
         pair = ["--log-level", "error", "--nnodes", "2", "--cluster-chief", "127.0.0.1", "--cluster-port", str(port),
-                "--run-dir", folder]
-        options = chief_options(1024, crowd_port, folder)
+                "--run-dir", folder, *keyed]
+        options = chief_options(1024, crowd_port, folder, *keyed)
         processes = {
             "single": begin(bench.pchrun, "--run-dir", folder, "--", "sleep", "1000"),
             "chief of 2": begin(bench.pchrun, *pair, "--node-rank", "0", "--", "sleep", "1000"),
@@ -232,27 +253,30 @@ def at_rest(bench):
         yield processes
 
 
-def at_rest_once(bench):
-    """Resident kB, and wake-ups per second, of each."""
-    if "rest" not in bench.kept:
+def at_rest_once(bench, has_key=False):
+    """Resident kB, those of them that are no file's, and wake-ups per second, of each."""
+    kept = "rest with TLS" if has_key else "rest"
+    if kept not in bench.kept:
         window = 20
-        with at_rest(bench) as processes:
+        with at_rest(bench, has_key) as processes:
             before = {name: status_of(process, "voluntary_ctxt_switches") for name, process in processes.items()}
             time.sleep(window)
-            bench.kept["rest"] = {
-                name: (status_of(process, "VmRSS"),
+            bench.kept[kept] = {
+                name: (status_of(process, "VmRSS"), status_of(process, "RssAnon"),
                        (status_of(process, "voluntary_ctxt_switches") - before[name]) / window)
                 for name, process in processes.items()}
-    return bench.kept["rest"]
+    return bench.kept[kept]
 
 
 def memory(bench):
-    """resident memory of an idle pchrun"""
-    rest = at_rest_once(bench)
-    for name, target in (("single", "≤ 2.0 MB"), ("member", "≤ 6.5 MB with TLS"),
-                         ("chief of 1024", "≤ 28 MB with TLS")):
-        yield Figure(f"resident, idle: {name}", f"{rest[name][0] / 1000:.2f} MB",
-                     f"tini {rest['tini'][0] / 1000:.2f} MB" if name == "single" else "", target=target)
+    """resident memory of an idle pchrun, with the pages of the libraries, which it shares with others"""
+    for name, has_key, target in (("single", False, "≤ 2.0 MB"), ("member", False, ""), ("member", True, "≤ 6.5 MB"),
+                                  ("chief of 1024", False, ""), ("chief of 1024", True, "≤ 28 MB")):
+        rest = at_rest_once(bench, has_key)
+        resident, anonymous = (size / 1000 for size in rest[name][:2])
+        yield Figure(f"resident, idle: {name}" + (", TLS" if has_key else ""),
+                     f"{resident:.2f} MB", f"tini {rest['tini'][0] / 1000:.2f} MB" if name == "single" else "",
+                     f"{anonymous:.2f} its own", target)
 
 
 def wakeups(bench):
@@ -261,8 +285,8 @@ def wakeups(bench):
     per_beat = "≤ 2 + 1 a heartbeat"
     for name, heard, target in (("single", 0, "0"), ("member", 0, "≤ 3"), ("chief of 2", 1, per_beat),
                                 ("chief of 1024", 1023, per_beat)):
-        yield Figure(f"wake-ups per second, idle: {name}", f"{rest[name][1]:.1f}",
-                     f"tini {rest['tini'][1]:.1f}" if name == "single" else f"{heard} heard" if heard else "", target=target)
+        yield Figure(f"wake-ups per second, idle: {name}", f"{rest[name][2]:.1f}",
+                     f"tini {rest['tini'][2]:.1f}" if name == "single" else f"{heard} heard" if heard else "", target=target)
 
 
 # --- a preemption ---

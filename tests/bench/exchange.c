@@ -2,10 +2,12 @@
  *
  * exchange: the least that node 0 has to do for what swarm measures: a bare epoll loop that
  * accepts, counts the frames that come, and sends frames made beforehand, of the kinds and sizes
- * that pchrun sends. It looks at nothing and decides nothing.
+ * that pchrun sends. It looks at nothing and decides nothing. With a key it does so through
+ * OpenSSL, as pchrun is to use it and with nothing in between.
  *
- *     bench-exchange PORT NODES
+ *     bench-exchange PORT NODES [KEY_FILE JOB]
  */
+#include "bench/baretls.h"
 #include "bench/bench.h"
 #include "wire/peermsg.h"
 
@@ -29,6 +31,7 @@ struct made {
 
 struct conn {
     int fd;
+    SSL *ssl; /* NULL: plain */
     bool has_said_hello;
     uint8_t in[FRAME_MAX];
     size_t used;
@@ -37,6 +40,7 @@ struct conn {
 static struct {
     struct made welcome, orders[STAGES];
     struct conn *conns;
+    SSL_CTX *tls; /* NULL: plain */
     int max, n, epoll, listener;
     enum stage stage;
     int heard; /* in this stage */
@@ -67,7 +71,9 @@ static void make_all(void)
 
 static void send_made(const struct conn *conn, const struct made *made)
 {
-    if (send(conn->fd, made->data, made->size, MSG_NOSIGNAL) != (ssize_t)made->size)
+    ssize_t n = conn->ssl ? SSL_write(conn->ssl, made->data, (int)made->size)
+                          : send(conn->fd, made->data, made->size, MSG_NOSIGNAL);
+    if (n != (ssize_t)made->size)
         bench_die("cannot send: %s", strerror(errno));
 }
 
@@ -91,23 +97,42 @@ static void on_frame(struct conn *conn)
         enter(exchange.stage + 1);
 }
 
+static void lose(struct conn *conn)
+{
+    if (conn->has_said_hello)
+        exit(0); /* swarm has what it wanted */
+    if (conn != exchange.conns)
+        bench_die("a node has gone before it said hello");
+    epoll_ctl(exchange.epoll, EPOLL_CTL_DEL, conn->fd, NULL); /* its first try */
+}
+
+static ssize_t receive_some(struct conn *conn)
+{
+    uint8_t *room = conn->in + conn->used;
+    size_t size = sizeof conn->in - conn->used;
+    return conn->ssl ? baretls_read(conn->ssl, room, size)
+                     : recv(conn->fd, room, size, MSG_DONTWAIT);
+}
+
 static void receive(struct conn *conn)
 {
-    ssize_t n = recv(conn->fd, conn->in + conn->used, sizeof conn->in - conn->used, MSG_DONTWAIT);
-    if (n <= 0 && conn->has_said_hello)
-        exit(0); /* swarm has what it wanted */
-    if (n <= 0) {
-        epoll_ctl(exchange.epoll, EPOLL_CTL_DEL, conn->fd, NULL); /* its first try */
-        return;
-    }
-    conn->used += (size_t)n;
-    struct frame frame;
-    size_t size;
-    while (frame_parse(FRAME_PEER, conn->in, conn->used, &frame, &size) == FRAME_OK) {
-        on_frame(conn);
-        conn->used -= size;
-        memmove(conn->in, conn->in + size, conn->used);
-    }
+    do {
+        ssize_t n = receive_some(conn);
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            lose(conn);
+            return;
+        }
+        conn->used += (size_t)n;
+        struct frame frame;
+        size_t size;
+        while (frame_parse(FRAME_PEER, conn->in, conn->used, &frame, &size) == FRAME_OK) {
+            on_frame(conn);
+            conn->used -= size;
+            memmove(conn->in, conn->in + size, conn->used);
+        }
+    } while (conn->ssl && SSL_pending(conn->ssl) > 0);
 }
 
 static void accept_one(void)
@@ -118,6 +143,7 @@ static void accept_one(void)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     struct conn *conn = &exchange.conns[exchange.n++];
     conn->fd = fd;
+    conn->ssl = exchange.tls ? baretls_accept(exchange.tls, fd) : NULL;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
     epoll_ctl(exchange.epoll, EPOLL_CTL_ADD, fd, &event);
 }
@@ -138,8 +164,10 @@ static void listen_at(uint16_t port)
 int main(int argc, char **argv)
 {
     struct rlimit files;
-    if (argc != 3)
-        bench_die("usage: exchange PORT NODES");
+    if (argc != 3 && argc != 5)
+        bench_die("usage: exchange PORT NODES [KEY_FILE JOB]");
+    if (argc == 5)
+        exchange.tls = baretls_new(argv[3], argv[4]);
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);

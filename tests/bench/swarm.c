@@ -5,16 +5,18 @@
  *
  *     bench-swarm agree|idle PORT OPTION ... -- COMMAND
  *
- * Options and command are those of pchrun on node 0. Each node has one rank, which has trained
- * HIGHEST steps and is below every proposal. "agree" prints one line: nanoseconds from the first
- * connection until all have been told to start; from a notice at one node until all have been told
- * what is decided; and how many orders came for that. "idle" prints a line, the number of nodes,
- * when all is quiet, and then sends each node's heartbeat every second, evenly, until it is killed.
+ * Options and command are those of pchrun on node 0; with a key among them the nodes speak TLS.
+ * Each node has one rank, which has trained HIGHEST steps and is below every proposal. "agree"
+ * prints one line: nanoseconds from the first connection until all have been told to start; from a
+ * notice at one node until all have been told what is decided; and how many orders came for that.
+ * "idle" prints a line, the number of nodes, when all is quiet, and then sends each node's
+ * heartbeat every second, evenly, until it is killed.
  */
 #include "base/fd.h"
+#include "base/keyfile.h"
 #include "bench/bench.h"
 #include "config/config.h"
-#include "link/stream.h"
+#include "link/tls.h"
 #include "wire/peermsg.h"
 
 #include <arpa/inet.h>
@@ -33,6 +35,7 @@ enum { HIGHEST = 100, EVENTS = 256, PATIENCE_MS = 60000, QUIET_MS = 30 };
 
 struct node {
     struct stream stream;
+    bool is_up; /* its handshake is done */
     uint8_t in[FRAME_MAX];
     size_t used;
     uint64_t seq, seen;
@@ -43,6 +46,7 @@ struct node {
 
 static struct {
     struct config config;
+    struct tls *tls; /* NULL: no key */
     struct sockaddr_in where;
     struct node *nodes;
     int n, epoll;
@@ -144,16 +148,23 @@ static void on_frame(struct node *node, const struct frame *frame)
         on_order(node, &msg);
 }
 
-static void receive(struct node *node)
+/* Then says hello. */
+static void shake_hands(struct node *node)
 {
     struct err err;
-    ssize_t n = node->stream.kind->read(&node->stream, node->in + node->used,
-                                        sizeof node->in - node->used, &err);
-    if (n == STREAM_WANT_READ || n == STREAM_WANT_WRITE)
+    ssize_t n = 1;
+    if (node->stream.kind->handshake)
+        n = node->stream.kind->handshake(&node->stream, &err);
+    if (n == STREAM_WANT_READ)
         return;
-    if (n <= 0)
-        bench_die("node 0 has closed");
-    node->used += (size_t)n;
+    if (n != 1)
+        bench_die("no handshake: %s", n == STREAM_FAILED ? err.text : "node 0 has no key");
+    node->is_up = true;
+    say_hello(node);
+}
+
+static void take_frames(struct node *node)
+{
     struct frame frame;
     size_t size;
     while (frame_parse(FRAME_PEER, node->in, node->used, &frame, &size) == FRAME_OK) {
@@ -161,6 +172,34 @@ static void receive(struct node *node)
         node->used -= size;
         memmove(node->in, node->in + size, node->used);
     }
+}
+
+static bool has_more(const struct node *node)
+{
+    return node->stream.kind->has_more && node->stream.kind->has_more(&node->stream);
+}
+
+static void receive(struct node *node)
+{
+    struct err err;
+    do {
+        ssize_t n = node->stream.kind->read(&node->stream, node->in + node->used,
+                                            sizeof node->in - node->used, &err);
+        if (n == STREAM_WANT_READ || n == STREAM_WANT_WRITE)
+            return;
+        if (n <= 0)
+            bench_die("node 0 has closed");
+        node->used += (size_t)n;
+        take_frames(node);
+    } while (has_more(node));
+}
+
+static void on_readable(struct node *node)
+{
+    if (node->is_up)
+        receive(node);
+    else
+        shake_hands(node);
 }
 
 /* --- all of them --- */
@@ -185,7 +224,7 @@ static int pump(int wait_ms)
     struct epoll_event events[EVENTS];
     int n = epoll_wait(swarm.epoll, events, EVENTS, wait_ms);
     for (int i = 0; i < n; i++)
-        receive(events[i].data.ptr);
+        on_readable(events[i].data.ptr);
     return n;
 }
 
@@ -228,10 +267,13 @@ static void connect_node(struct node *node)
         bench_die("cannot connect: %s", strerror(errno));
     if (!fd_set_nonblock(fd, &err))
         bench_die("%s", err.text);
-    node->stream = stream_open(&stream_plain, fd);
+    if (!swarm.tls)
+        node->stream = stream_open(&stream_plain, fd);
+    else if (!tls_stream(swarm.tls, fd, true, &node->stream))
+        bench_die("no memory for a stream");
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = node};
     epoll_ctl(swarm.epoll, EPOLL_CTL_ADD, fd, &event);
-    say_hello(node);
+    shake_hands(node);
 }
 
 static int64_t join(void)
@@ -288,6 +330,20 @@ static void beat(void)
     }
 }
 
+static void take_key(void)
+{
+    struct err err;
+    struct key key;
+    if (!swarm.config.cluster.key_file)
+        return;
+    if (!keyfile_read(swarm.config.cluster.key_file, &key, &err))
+        bench_die("%s", err.text);
+    swarm.tls = tls_new(&key, swarm.config.job, &err);
+    key_wipe(&key);
+    if (!swarm.tls)
+        bench_die("%s", err.text);
+}
+
 int main(int argc, char **argv)
 {
     extern char **environ;
@@ -297,6 +353,7 @@ int main(int argc, char **argv)
         bench_die("usage: swarm agree|idle PORT OPTION ... -- COMMAND");
     if (config_load(argv + 2, environ, stdout, &swarm.config, &err) != CONFIG_RUN)
         bench_die("%s", err.text);
+    take_key();
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
