@@ -187,10 +187,9 @@ def swarm_round(bench, size, sides):
 
 
 def swarm_rounds(bench, size):
-    """All sides in each round. They are measured once, and serve all figures of the size; the bare TLS
-    is for the join alone."""
+    """All sides in each round. They are measured once, and serve all figures of the size."""
     if size not in bench.kept:
-        sides = ["plain", "TLS", "bare"] + ["bare TLS"] * (size == 1024)
+        sides = ["plain", "TLS", "bare", "bare TLS"]
         rounds = max(20, bench.rounds // (4 if size < 1000 else 20))
         bench.kept[size] = [swarm_round(bench, size, sides) for _ in range(rounds)]
     return bench.kept[size]
@@ -204,11 +203,13 @@ def swarm_pairs(bench, size, ours, theirs, column):
 
 
 def agreement(bench):
-    """a notice at one node → every node knows the decision, beside a bare exchange"""
-    for side, target in (("plain", "≤ 1.2"), ("TLS", "≤ 1.6")):
+    """a notice at one node → every node knows the decision, beside a bare exchange, plain and with TLS"""
+    for ours, theirs, peer, target in (("plain", "bare", "bare epoll", "≤ 1.2"),
+                                       ("TLS", "bare", "bare epoll", "≤ 1.6"),
+                                       ("TLS", "bare TLS", "bare TLS", "")):
         for size in (8, 64, 1024):
-            name = f"agreement, {size} nodes" + (", TLS" if side == "TLS" else "")
-            yield paired(name, swarm_pairs(bench, size, side, "bare", 1), "bare epoll", target)
+            name = f"agreement, {size} nodes" + (", TLS" if ours == "TLS" else "")
+            yield paired(name, swarm_pairs(bench, size, ours, theirs, 1), peer, target)
 
 
 def join(bench):
@@ -270,8 +271,9 @@ def at_rest_once(bench, has_key=False):
 
 def memory(bench):
     """resident memory of an idle pchrun, with the pages of the libraries, which it shares with others"""
-    for name, has_key, target in (("single", False, "≤ 2.0 MB"), ("member", False, ""), ("member", True, "≤ 6.5 MB"),
-                                  ("chief of 1024", False, ""), ("chief of 1024", True, "≤ 28 MB")):
+    for name, has_key, target in (("single", False, "≤ 2.0 MB"), ("member", False, ""),
+                                  ("member", True, "≤ 6.5 MB"), ("chief of 1024", False, ""),
+                                  ("chief of 1024", True, "≤ 28 MB")):
         rest = at_rest_once(bench, has_key)
         resident, anonymous = (size / 1000 for size in rest[name][:2])
         yield Figure(f"resident, idle: {name}" + (", TLS" if has_key else ""),
@@ -286,7 +288,8 @@ def wakeups(bench):
     for name, heard, target in (("single", 0, "0"), ("member", 0, "≤ 3"), ("chief of 2", 1, per_beat),
                                 ("chief of 1024", 1023, per_beat)):
         yield Figure(f"wake-ups per second, idle: {name}", f"{rest[name][2]:.1f}",
-                     f"tini {rest['tini'][2]:.1f}" if name == "single" else f"{heard} heard" if heard else "", target=target)
+                     f"tini {rest['tini'][2]:.1f}" if name == "single" else f"{heard} heard" if heard else "",
+                     target=target)
 
 
 # --- a preemption ---
