@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What pchrun needs of the system that it runs on: pchrun_symbols.sh PCHRUN [LIBRARY_LINKED_IN...]. No
-# symbol of the C library newer than 2.34, but what an archive brings that was built for a newer one; and
-# no library but these, since each that is loaded delays every start.
+# symbol of the C library newer than 2.34; and no library but these, since each that is loaded delays
+# every start.
 set -eu
 
 pchrun=$1
@@ -23,9 +23,6 @@ needed=$(objdump -p "$pchrun" | awk '$1 == "NEEDED" { print $2 }' | grep -vE "$m
 
 symbols=$(objdump -T "$pchrun" | grep GLIBC_ || true)
 [ -n "$symbols" ] || fail "no symbol of the C library: is this a dynamic program?"
-case " $* " in
-*" libevent_core "*) symbols=$(echo "$symbols" | grep -vE ' arc4random(_buf)?$') ;;
-esac
 for version in $(echo "$symbols" | grep -o 'GLIBC_2\.[0-9]*' | sort -u | awk -F. '$2 > 34'); do
     fail "needs $version: $(echo "$symbols" | grep "$version")"
 done
