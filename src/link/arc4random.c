@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * arc4random: libevent's archive, as a distribution with glibc 2.36 or later builds it, takes its
- * random numbers from that glibc. Linked into pchrun it would keep it from all older systems, for two
- * functions that we never come to (they serve libevent's own name server and hash seeds). So we have
- * them ourselves; only in a build with that archive. They cannot fail: a kernel that has no random
- * numbers ends the program.
+ * random numbers from that glibc. Linked into pchrun it would keep it from all older systems, for
+ * two functions that we never come to (they serve its own resolver). So we have them ourselves;
+ * only in a build with that archive. They cannot fail: a kernel that has no random numbers ends the
+ * program.
  */
 #include <errno.h>
 #include <stddef.h>
