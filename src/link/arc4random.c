@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 uint32_t arc4random(void);
@@ -21,7 +20,7 @@ void arc4random_buf(void *data, size_t size)
     while (size > 0) {
         ssize_t n = getrandom(to, size, 0);
         if (n < 0 && errno != EINTR)
-            abort();
+            __builtin_trap();
         if (n > 0) {
             to += n;
             size -= (size_t)n;

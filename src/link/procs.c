@@ -376,6 +376,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
     for (int i = 0; i < AT_ONCE && !conn->is_closed && read_packet(conn); i++)
         ;
     procs->busy = NULL;
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the same */
     if (conn->is_closed)
         free(conn);
 }

@@ -75,8 +75,10 @@ void helper_detach(int keep)
 
 void helpers_free(struct helpers *helpers)
 {
-    while (helpers->first) {
-        reap_forget(helpers->reap, &helpers->first->watch);
-        drop(helpers->first);
+    struct helper *next;
+    for (struct helper *helper = helpers->first; helper; helper = next) {
+        next = helper->next;
+        reap_forget(helpers->reap, &helper->watch);
+        drop(helper);
     }
 }
