@@ -12,6 +12,10 @@
 #include <string.h>
 
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
+/* At the end of the training, for what is saved and not recorded yet. */
+#define DRAIN_NS (60 * NS_PER_S)
+
+_Static_assert(FACT__COUNT <= 32, "facts are bits");
 
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
                 struct out *out)
@@ -300,11 +304,33 @@ static const char *say_success(const struct chief *chief, char *text, size_t siz
     return text;
 }
 
+static void note_undrained(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_OWN_MORE))
+            chief_note_uncommitted(chief, chief->peers[i].status.own_step);
+}
+
+/* Until when the end waits for own saves that every rank may have made; CLOCK_NEVER: for none. */
+static int64_t drains_until(const struct chief *chief)
+{
+    bool drains = all_are(chief, FACT_FINISHED) && any_is(chief, FACT_OWN_MORE) &&
+                  chief->order.end == END_NONE;
+    return drains ? chief->finished_at + DRAIN_NS : CLOCK_NEVER;
+}
+
 static void decide_finished(struct chief *chief)
 {
     char text[160];
     if (!all_are(chief, FACT_FINISHED) || chief->writing != COMMIT_NOTHING)
         return;
+    if (!chief->finished_at)
+        chief->finished_at = chief->out->now;
+    int64_t until = drains_until(chief);
+    if (until != CLOCK_NEVER && chief->out->now < until)
+        return;
+    if (until != CLOCK_NEVER)
+        note_undrained(chief);
     struct chief_end end = {.outcome = OUTCOME_COMPLETED,
                             .manner = MANNER_STOP,
                             .why = say_success(chief, text, sizeof text)};
@@ -364,6 +390,8 @@ int64_t chief_wake_at(const struct chief *chief)
         wake = clock_min(wake, chief_join_wake_at(chief));
     if (chief->writing != COMMIT_ROUND)
         wake = clock_min(wake, chief_abort_at(chief));
+    if (drains_until(chief) > chief->out->now)
+        wake = clock_min(wake, drains_until(chief));
     const struct peer *fault = first_fault(chief);
     if (fault && fault_due_at(chief, fault) > chief->out->now)
         wake = clock_min(wake, fault_due_at(chief, fault));

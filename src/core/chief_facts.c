@@ -109,9 +109,9 @@ static void note_round(struct chief *chief, struct peer *peer)
 static void note_own(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
-    chief_set_fact(chief, peer, FACT_OWN,
-                   s->expected == 0 || (s->own_step > chief->order.commit_step &&
-                                        s->own_step > chief->order.own_closed));
+    bool is_open = s->own_step > chief->order.commit_step && s->own_step > chief->order.own_closed;
+    chief_set_fact(chief, peer, FACT_OWN, s->expected == 0 || is_open);
+    chief_set_fact(chief, peer, FACT_OWN_MORE, s->own_more || (s->expected > 0 && is_open));
 }
 
 void chief_note(struct chief *chief, struct peer *peer)
@@ -119,6 +119,7 @@ void chief_note(struct chief *chief, struct peer *peer)
     const struct peer_status *s = &peer->status;
     bool has = peer->seq > 0; /* a STATUS has come at all */
     bool is_known = has && s->expected != PEERMSG_UNKNOWN;
+    chief_set_fact(chief, peer, FACT_HEARD, has);
     chief_set_fact(chief, peer, FACT_COMPLETE, is_known && s->attached == s->expected);
     chief_set_fact(chief, peer, FACT_LIVE, is_known && s->live == s->expected);
     chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);

@@ -174,7 +174,7 @@ void chief_decide_join(struct chief *chief)
                                              .why = peer->status.fault_text});
     } else if (chief->notice.is_live) {
         end_preempted(chief);
-    } else if (all_are(chief, FACT_JOINED)) {
+    } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
         start(chief);
     } else if (chief->out->now >= chief->started_at + p->join_timeout_ns) {
         end_unjoined(chief);

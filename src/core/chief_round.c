@@ -237,7 +237,8 @@ static bool lacks_own(const struct chief *chief)
     if (all_are(chief, FACT_LIVE) || all_are(chief, FACT_OWN))
         return false;
     for (int i = 0; i < chief->params->nnodes; i++)
-        if (!peer_is(&chief->peers[i], FACT_LIVE) && !peer_is(&chief->peers[i], FACT_OWN))
+        if (!peer_is(&chief->peers[i], FACT_LIVE) && !peer_is(&chief->peers[i], FACT_OWN) &&
+            !peer_is(&chief->peers[i], FACT_OWN_MORE))
             return true;
     return false;
 }
@@ -252,6 +253,7 @@ static void close_lonely_own(struct chief *chief)
         return;
     out_log(chief->out, LOG_WARN, "commit",
             "step %llu is not committed: a rank has ended without having saved it", ull(highest));
+    chief_note_uncommitted(chief, highest);
     close_own(chief, highest);
 }
 

@@ -38,10 +38,12 @@ enum fact {
     FACT_FINISHED,   /* and nothing of them is left */
     FACT_KNOWS,      /* of the notice, and has read its steps since */
     FACT_FAULT,
-    FACT_GONE,   /* nothing is left on it */
-    FACT_THERE,  /* has joined, and is neither gone nor lost */
-    FACT_LISTED, /* has told which ranks are its own */
-    FACT_OWN,    /* its ranks have saved by themselves what is newer than the commit */
+    FACT_GONE,     /* nothing is left on it */
+    FACT_THERE,    /* has joined, and is neither gone nor lost */
+    FACT_LISTED,   /* has told which ranks are its own */
+    FACT_HEARD,    /* has told how it stands */
+    FACT_OWN_MORE, /* has own saves that are not over: offered, or still to be */
+    FACT_OWN,      /* its ranks have saved by themselves what is newer than the commit */
     FACT__COUNT
 };
 
@@ -107,6 +109,7 @@ struct chief {
     uint64_t own_failed;  /* the newest own save that failed on a node */
     uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
     bool has_committed;   /* in this attempt */
+    int64_t finished_at;  /* all commands, with success; 0: not yet */
     struct stride stride;
     /* the end */
     int64_t end_deadline, leave_deadline;

@@ -559,6 +559,14 @@ void round_ended(struct round *round)
     release_from_ended(round);
 }
 
+/* The job does not end before they are offered, too. */
+static bool has_more_own(const struct round *round)
+{
+    uint64_t over = own_over(round);
+    uint64_t offered = round->prepared_own > over ? round->prepared_own : over;
+    return round->writing == WRITING_OWN || ranks_own_step(round->ranks, offered) > 0;
+}
+
 void round_status(const struct round *round, struct peer_status *status)
 {
     const struct ranks *ranks = round->ranks;
@@ -579,6 +587,7 @@ void round_status(const struct round *round, struct peer_status *status)
             status->all_wait = false;
     }
     status->own_step = round->prepared_own;
+    status->own_more = has_more_own(round);
     status->own_failed = round->failed_own;
     str_copy(status->save_error, sizeof status->save_error, round->save_error);
 }

@@ -93,10 +93,11 @@ struct peer_status {
     uint16_t live;    /* ranks that are attached and have not ended: only they can save */
     uint16_t done;    /* ranks that said they have trained to the end */
     uint8_t all_wait; /* every saver waits in pch_saved, so it may be told to leave or to go on */
+    uint8_t own_more; /* own saves are still to be recorded, before or after `own_step` */
     uint64_t saved_step;      /* of those who saved */
     uint64_t highest, lowest; /* finished steps of its ranks */
-    uint64_t own_step;        /* newest step that all its ranks saved by themselves, 0: none */
-    uint64_t own_failed;      /* newest such step that it cannot have a part in, 0: none */
+    uint64_t own_step;   /* oldest step above own_closed that all its ranks saved by themselves */
+    uint64_t own_failed; /* newest such step that it cannot have a part in, 0: none */
     uint64_t first_step, stride,
         last_step;             /* boundaries common to its ranks; last_step 0: unknown */
     uint32_t world_size;       /* as its ranks say, 0: nobody said */

@@ -325,6 +325,19 @@ def test_saves_in_quick_succession(training):
     assert job.result() == (0, "completed", step)
 
 
+def test_the_last_save_of_a_program_that_ends_at_once(training):
+    """Its record takes longer than the end of the program."""
+    job = training(n=2)
+    job.open()
+    job.train(3)
+    for client in job.clients:
+        for step in range(4, 24):
+            client.tell(f"step {step}")
+            client.tell(f"durable {step} {job.path(step, client.rank)}")
+        client.tell("done")
+    assert job.result() == (0, "completed", 23)
+
+
 # --- killed at any instant ------------------------------------------------------------------------
 
 def resume_of(client):

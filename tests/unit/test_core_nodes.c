@@ -13,6 +13,47 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* It comes to the chief with the first STATUS, behind the HELLO of the last node. */
+Test(core_nodes, a_notice_before_the_join_of_the_last_node)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        walk_begin(&p);
+    }
+    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    signalled(&walks[1], SIGTERM);
+    steps_are_read(&walks[1]);
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++)
+        cr_assert_null(strstr(walks[i].acts, "start"), "node %d did \"%s\"", i, walks[i].acts);
+    assert_said(&walks[0], "preempted: the notice came before the start");
+    end_two();
+}
+
+/* Its ranks are gone, and their last save is still being recorded: the others' is not lonely. */
+Test(core_nodes, the_last_own_save_is_waited_for)
+{
+    begin_two();
+    for (int i = 0; i < WALK_NODES; i++) {
+        says(&walks[i], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
+        assert_acts(&walks[i], "prepare 10");
+        closes(&walks[i], 0);
+        tree_empty(&walks[i]);
+        exited(&walks[i], 0, 0);
+        walks[i].acts[0] = '\0';
+    }
+    written(&walks[0], EV_PREPARED, 10);
+    deliver();
+    assert_acts(&walks[0], "");
+    written(&walks[1], EV_PREPARED, 10);
+    deliver();
+    assert_acts(&walks[0], "commit 10");
+    written(&walks[0], EV_COMMITTED, 10);
+    deliver();
+    assert_acts(&walks[0], "committed 10; gate leave; exit 0 completed");
+    end_two();
+}
+
 Test(core_nodes, two_nodes_save_one_step_and_leave_together)
 {
     begin_two();

@@ -159,7 +159,8 @@ static void any_status(struct peer_status *s)
     ANY(s->seen), UP_TO(s->wants_reply, 1), UP_TO(s->life, LIFE_GONE), UP_TO(s->vote, VOTE_NACK);
     UP_TO(s->closed, 1), ANY(s->expected), ANY(s->attached), ANY(s->saved), ANY(s->ended);
     ANY(s->failed), ANY(s->served), UP_TO(s->mismatch, 1), UP_TO(s->prepared, 1),
-        UP_TO(s->stepped, 1), ANY(s->live), ANY(s->done), UP_TO(s->all_wait, 1);
+        UP_TO(s->stepped, 1), ANY(s->live), ANY(s->done), UP_TO(s->all_wait, 1),
+        UP_TO(s->own_more, 1);
     ANY(s->saved_step), ANY(s->highest), ANY(s->lowest), ANY(s->own_step), ANY(s->own_failed),
         ANY(s->first_step);
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
@@ -428,7 +429,8 @@ Test(peermsg, ranges)
     cr_assert(STATUS(.fault = FAULT_REPLACED) && !STATUS(.fault = FAULT_REPLACED + 1));
     cr_assert(STATUS(.notice_hurry = 2) && !STATUS(.notice_hurry = 3));
     cr_assert(STATUS(.closed = 1) && !STATUS(.closed = 2) && !STATUS(.wants_reply = 2));
-    cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.has_notice = 2));
+    cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.own_more = 2) &&
+              !STATUS(.has_notice = 2));
     cr_assert(!STATUS(.prepared = 2) && !STATUS(.knows_notice = 2) && !STATUS(.stepped = 2) &&
               !STATUS(.fault_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
@@ -530,12 +532,12 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104cb0000000100000002000000030000000400000005000000000000000600000000000000"
-        "010301010700080009000a000b000c000101001d001e00010d000000000000000e00000000000000"
-        "0f000000000000001000000000000000290000000000000011000000000000001200000000000000"
-        "1300000000000000140000000300302d3317000000000000001800000001e7ffffffffffffff0102"
-        "00000007005349475445524d0400736f6f6e021a0000001b000000e4ffffff1d0000000000000004"
-        "0064696564040066756c6c",
+        "43500104cc0000000100000002000000030000000400000005000000000000000600000000000000"
+        "010301010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000"
+        "000f0000000000000010000000000000002900000000000000110000000000000012000000000000"
+        "001300000000000000140000000300302d3317000000000000001800000001e7ffffffffffffff01"
+        "0200000007005349475445524d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000"
+        "040064696564040066756c6c",
     [PEERMSG_ORDER] =
         "435001055a0000000100000002000000030000000400000005000000000000000100020101060000"
         "0000000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000"
