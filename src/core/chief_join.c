@@ -46,7 +46,7 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
                      "the same pchrun everywhere",
                      caller->from[0] ? caller->from : "a supervisor", PEERMSG_VERSION);
     else if (!str_is(h->job, p->job))
-        chief_refuse(chief, conn, "node %u (%s) belongs to job \"%s\"; this is \"%s\"",
+        chief_refuse(chief, conn, "node %u (%s) belongs to job \"%s\"; node 0 to \"%s\"",
                      h->node_rank, who, h->job, p->job);
     else if (h->nnodes != (uint32_t)p->nnodes)
         chief_refuse(chief, conn, "node %u (%s) says the job has %u nodes; node 0 says %d",
@@ -127,11 +127,12 @@ static void start(struct chief *chief)
 
 static void end_unjoined(struct chief *chief)
 {
-    char missing[64], text[320];
+    char missing[64], took[32], text[320];
     chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
-    int n = chief->params->nnodes;
-    snprintf(text, sizeof text, "%d of %d nodes did not join: %s", n - chief->count[FACT_JOINED], n,
-             missing);
+    int n = chief->params->nnodes, without = n - chief->count[FACT_JOINED];
+    str_duration(chief->params->join_timeout_ns, took, sizeof took);
+    snprintf(text, sizeof text, "%d of %d nodes did not join within %s: node%s %s", without, n,
+             took, without == 1 ? "" : "s", missing);
     if (chief->refusal[0])
         str_addf(text, sizeof text, "; last refused: %s", chief->refusal);
     chief_end(chief, &(struct chief_end){.outcome = OUTCOME_NOT_STARTED,

@@ -152,15 +152,28 @@ static int64_t lost_at(const struct uplink *u)
     return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
 }
 
+/* There is a connection, and nothing comes. */
+static void say_silence(struct uplink *u)
+{
+    char text[64];
+    const struct core_params *p = u->out->params;
+    if (u->was_welcome)
+        snprintf(u->why, sizeof u->why, "nothing was heard of the chief for %s",
+                 str_duration(p->heartbeat_timeout_ns, text, sizeof text));
+    else
+        snprintf(
+            u->why, sizeof u->why,
+            "node 0's address was reached, but nothing there let this node in within %s; is it "
+            "the pchrun of this job that listens there?",
+            str_duration(p->join_timeout_ns, text, sizeof text));
+}
+
 enum uplink_event uplink_timers(struct uplink *u)
 {
     int64_t now = u->out->now;
     if (lost_at(u) <= now) {
-        if (u->conn != CONN_NONE) {
-            char text[64];
-            str_duration(u->out->params->heartbeat_timeout_ns, text, sizeof text);
-            snprintf(u->why, sizeof u->why, "nothing was heard of the chief for %s", text);
-        }
+        if (u->conn != CONN_NONE)
+            say_silence(u);
         return give_up(u, UPLINK_LOST);
     }
     if (u->retry_at <= now) {

@@ -75,7 +75,7 @@ def test_a_node_that_never_comes_is_named(world, nodes):
         three.start(rank, "say", "started")
     assert three.finish() == OWN_ERROR
     for rank in (0, 2):
-        assert "1 of 3 nodes did not join: 1" in three.jobs[rank].err
+        assert "1 of 3 nodes did not join within 1s: node 1" in three.jobs[rank].err
     assert three.agreed()["outcome"] == "not_started"
     assert not world.events.all("started")
 
@@ -89,9 +89,18 @@ def test_node_0_never_comes(world, nodes):
     assert not world.events.all("started")
 
 
+def test_something_else_listens_where_node_0_should(nodes):
+    """It takes the connection and says nothing; that is no chief that fell silent."""
+    two = nodes(2, "--cluster-join-timeout", "300ms")
+    with socket.create_server(("127.0.0.1", two.port)):
+        job = two.launch(1, "true")
+        assert job.finish() == OWN_ERROR
+    assert "nothing there let this node in within" in job.err and "heard" not in job.err
+
+
 @pytest.mark.parametrize("option,value,words", [
     ("--exit-preempted", "99", ["exit.preempted=99", "exit.preempted=42"]),
-    ("--job", "other", ['job "other"', 'this is "pchrun"']),
+    ("--job", "other", ['job "other"', 'node 0 to "pchrun"']),
     ("--cluster-heartbeat-interval", "300ms", ["cluster.heartbeat_interval=300ms",
                                                "cluster.heartbeat_interval=200ms"]),
 ], ids=["setting", "job", "time"])
