@@ -78,6 +78,10 @@ static bool format_duration(const struct option *option, const void *field, char
 static bool check_text(const char *text, int64_t min, int64_t max, struct err *err)
 {
     size_t len = strlen(text);
+    if (len == 0 && min > 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "the value is empty; allowed are %" PRId64 " to %" PRId64 " bytes", min,
+                       max);
     if (len < (size_t)min || len > (size_t)max)
         return err_set(err, ERR_USAGE, 0,
                        "\"%.80s\" has %zu bytes; allowed are %" PRId64 " to %" PRId64, text, len,

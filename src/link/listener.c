@@ -124,8 +124,8 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
                        at, holder_of(where, who, sizeof who));
     if (error == EADDRNOTAVAIL)
         return err_set(err, ERR_SYSTEM, 0,
-                       "cannot listen on %s: this machine does not have that address; set "
-                       "cluster.bind, or check the node rank",
+                       "cannot listen on %s: this machine does not have that address; "
+                       "check cluster.bind, or the node rank",
                        at);
     return err_set(err, ERR_SYSTEM, error, "cannot listen on %s", at);
 }

@@ -35,11 +35,15 @@ static struct json *read_file(const struct history *history, const char *path, s
         return NULL;
     }
     const char *job = root ? json_text(json_find(root, "job")) : NULL;
-    if (root && (!job || !str_is(job, history->job))) {
+    if (root && !job) {
+        err_set(err, ERR_USAGE, 0, "%s names no job; it is damaged", path);
+        json_free(root);
+        root = NULL;
+    } else if (root && !str_is(job, history->job)) {
         err_set(err, ERR_USAGE, 0,
                 "%s belongs to job \"%s\"; this is \"%s\" (give each job a checkpoint.dir or "
                 "state_dir of its own)",
-                path, job ? job : "?", history->job);
+                path, job, history->job);
         json_free(root);
         root = NULL;
     }

@@ -626,6 +626,15 @@ def test_a_damaged_record_stops_the_start(world, records, name, data):
     assert {path.name for path in records.state.iterdir()} <= {name, "commit.lock"}
 
 
+def test_a_record_without_a_name_is_no_other_job_s(world, records):
+    """The advice for that, a directory for each job, would not help."""
+    records.state.mkdir(parents=True)
+    (records.state / "commit.json").write_bytes(b"{}")
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
+    assert job.finish() == 125
+    assert "names no job; it is damaged" in job.err
+
+
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 def test_a_directory_in_place_of_the_file(world, records, name):
     (records.state / name).mkdir(parents=True)

@@ -230,7 +230,7 @@ static const struct bad ranges[] = {
      "c.json:1:11: exit.preempted: 256 is out of range (1 to 255)"},
     {"{\"save\": {\"mode\": \"magic\"}}",
      "c.json:1:11: save.mode: \"magic\" is not one of attach, signal, forward"},
-    {"{\"job\": \"\"}", "c.json:1:2: job: \"\" has 0 bytes; allowed are 1 to 63"},
+    {"{\"job\": \"\"}", "c.json:1:2: job: the value is empty; allowed are 1 to 63 bytes"},
     {"{\"job\": \"0123456789012345678901234567890123456789012345678901234567890123\"}",
      "c.json:1:2: job: \"0123456789012345678901234567890123456789012345678901234567890123\" has 64 "
      "bytes; allowed are 1 to 63"},
@@ -321,7 +321,7 @@ static const struct bad flags[] = {
     {"--log-level loud x",
      "--log-level: \"loud\" is not one of error, warning, notice, info, debug"},
     {"--cluster-nodes 127.0.0.1,,127.0.0.2 x",
-     "--cluster-nodes: item 2: \"\" has 0 bytes; allowed are 1 to 300"},
+     "--cluster-nodes: item 2: the value is empty; allowed are 1 to 300 bytes"},
     {"--signals TERM x", "--signals: \"TERM\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
     {"--signals= x", "--signals: \"\" is no rule; write NAME=DO or NAME=preempt:GRACE"},
     {"--signals TERM=preempt:1 x", "--signals: TERM: its grace: \"1\" is not a duration; write a "
