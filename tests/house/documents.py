@@ -6,7 +6,8 @@ usage: documents.py USR     the usr folder of an installation, as `meson install
 
 README's length and the order of its parts; its C compiles against the installed pch.h; its JSON is
 taken by the installed pchrun; the files that the pages name are there; the settings and flags that
-they name exist, by the schema that pchrun prints. Prints what is not so; exit status 1 then.
+they name exist, by the schema that pchrun prints; the two tables of exit codes have the same rows, with
+the codes that are the defaults. Prints what is not so; exit status 1 then.
 """
 
 import json
@@ -93,6 +94,23 @@ def settings_exist(name, text, known, flags):
             yield f"{name} names the flag --{flag}, which there is not"
 
 
+def exit_codes(readme, manual, schema):
+    """README has the setting in brackets, pchrun(1) in a column."""
+    tables = {
+        "README.md": re.findall(r"^\| (\d+)(?:, \d+)? \|(?:.*`(exit\.\w+)`)?", readme, re.M),
+        "pchrun(1)": re.findall(r'^\.It (\d+) Ta (?:Cm (\S+)|"") Ta', manual, re.M),
+    }
+    group = schema["properties"]["exit"]["properties"]
+    known = {f"exit.{name}": str(value["default"]) for name, value in group.items()}
+    for name, rows in tables.items():
+        for code, setting in rows:
+            if setting and known.get(setting) != code:
+                yield f"{name} says that {setting} is {code}; its default is {known.get(setting)}"
+    ours, theirs = (set(rows) for rows in tables.values())
+    for code, setting in sorted(ours ^ theirs - {("127", "")}):
+        yield f"the exit code {code} {setting} is in only one of README.md and pchrun(1)"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__.split("\n\n")[1])
@@ -104,7 +122,9 @@ def main():
     readme = texts["README.md"]
     faults = [*readme_shape(readme), *readme_code(readme, usr / "include"), *readme_config(readme, pchrun)]
     schema = subprocess.run([pchrun, "--print-schema"], text=True, capture_output=True, check=True)
-    known = set(settings(json.loads(schema.stdout)))
+    schema = json.loads(schema.stdout)
+    known = set(settings(schema))
+    faults += exit_codes(readme, texts["man/pchrun.1"], schema)
     helped = subprocess.run([pchrun, "--help"], text=True, capture_output=True, check=True)
     flags = set(re.findall(r"--(?:\[no-\])?([a-z][a-z-]+)", helped.stdout))
     for name, text in texts.items():

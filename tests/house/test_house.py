@@ -98,3 +98,17 @@ def test_documents_faults_are_found():
     assert not list(documents.places_exist("x", "see src/base/err.h."))
     said = "`exit.preemted`, exit.preempted, `--no-such`, `--grace`"
     assert len(list(documents.settings_exist("x", said, {"exit.preempted"}, {"grace"}))) == 2
+
+
+def test_exit_codes_that_differ_are_found():
+    readme = (documents.ROOT / "README.md").read_text()
+    manual = (documents.ROOT / "man/pchrun.1").read_text()
+    defaults = {"preempted": 42, "preempted_unsaved": 42, "node_lost": 42, "hang": 42, "no_progress": 43}
+
+    def faults(readme, manual, **other):
+        codes = {name: {"default": code} for name, code in {**defaults, **other}.items()}
+        return list(documents.exit_codes(readme, manual, {"properties": {"exit": {"properties": codes}}}))
+    assert not faults(readme, manual)
+    assert len(faults(readme, manual, no_progress=44)) == 2
+    assert len(faults(readme.replace("| 125 |", "| 124 |"), manual)) == 2
+    assert len(faults(readme, manual.replace(".It 43 ", ".It 44 "))) == 3
