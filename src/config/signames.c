@@ -22,6 +22,7 @@ static const struct row {
     {SIGUSR1, "USR1", NULL},
     {SIGUSR2, "USR2", NULL},
     {SIGALRM, "ALRM", NULL},
+    {SIGSTKFLT, "STKFLT", NULL},
     {SIGTERM, "TERM", NULL},
     {SIGVTALRM, "VTALRM", NULL},
     {SIGPROF, "PROF", NULL},
