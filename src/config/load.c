@@ -30,7 +30,7 @@ static bool set_defaults(struct config *config, struct err *err)
     return true;
 }
 
-/* The weakest source first. A preset's values would come before the file's. */
+/* The weakest source first. */
 static bool apply_sources(const struct flags *flags, char **env, struct config *config,
                           struct err *err)
 {

@@ -37,6 +37,13 @@ static void print_range(const struct option *option, FILE *out)
         fprintf(out, "%s, %s to %s", value_wanted(option),
                 str_duration(option->min, min, sizeof min),
                 str_duration(option->max, max, sizeof max));
+    else if (option->type == OPTION_CHOICE)
+        for (int i = 0; option->choices[i]; i++)
+            fprintf(out, "%s%s",
+                    i == 0                   ? ""
+                    : option->choices[i + 1] ? ", "
+                                             : " or ",
+                    option->choices[i]);
     else
         fprintf(out, "%s", value_wanted(option));
     if (option->is_nullable)
@@ -56,10 +63,12 @@ static void print_facts(const struct option *option, FILE *out)
         fprintf(out, "Default: none.\n");
     else
         fprintf(out, "Default:\n.Li %s .\n", option->fallback);
+    if (option->letter || option->also)
+        fprintf(out, "Also\n");
     if (option->letter)
-        fprintf(out, "Also\n.Fl %c .\n", option->letter);
+        fprintf(out, ".Fl %c %s\n", option->letter, option->also ? "," : ".");
     if (option->also)
-        fprintf(out, "Also\n.Fl -%s\nand\n.Ev %s .\n", option->also,
+        fprintf(out, ".Fl -%s\nand\n.Ev %s .\n", option->also,
                 option_variable(option->also, variable));
     if (option->is_binding)
         fprintf(out, "Must be the same on all nodes.\n");

@@ -218,8 +218,8 @@ const struct option options[] = {
             ".Nm pchrun Fl -make-key\nwrites it.\nConnections between nodes are then encrypted, "
             "and only those who have the key can make one.\nIt belongs to this user or root, and "
             "others can neither read nor replace it; the group may read it, and symbolic links are "
-            "followed.\nIt needs OpenSSL 3, which is not loaded otherwise; its configuration file "
-            "is "
+            "followed.\nIt needs OpenSSL 3, which is not loaded otherwise, and whose configuration "
+            "file is "
             "not read.",
     },
     {
@@ -427,8 +427,7 @@ const struct option options[] = {
         .manual =
             "What becomes of processes of the job that outlive its commands:\n.Li kill\nstops "
             "them,\n.Li leave\nlets them run; but a rank among them that is attached and not done "
-            "is no "
-            "success.",
+            "is no success.",
     },
     {
         .key = "exit.preempted",
@@ -475,8 +474,8 @@ const struct option options[] = {
         .min = 1,
         .max = 255,
         .metavar = "CODE",
-        .help = "the job was found to hang",
-        .manual = "After the job was found to hang.",
+        .help = "the job was found to hang (nothing looks for that yet)",
+        .manual = "After the job was found to hang.\nThis version does not look for hangs.",
     },
     {
         .key = "exit.no_progress",
@@ -531,7 +530,9 @@ const struct option options[] = {
         .fallback = "text",
         .choices = format_names,
         .help = "lines for people (text), or JSON objects (json)",
-        .manual = "Lines for people, or one JSON object a line.",
+        .manual =
+            "Lines for people, or one JSON object a line, with\n.Li at , level , topic\nand\n.Li "
+            "text .",
     },
 };
 const size_t options_count = ARRAY_LEN(options);

@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "config/options.h"
 
-/* Weakest first. Presets will stand between default and file. */
+/* Weakest first. */
 enum origin_from { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
 
 struct config_origin {

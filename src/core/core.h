@@ -5,8 +5,9 @@
  * It does no I/O, reads no clock, starts no thread, and allocates only in core_new(). The same code
  * runs in pchrun (src/run drives it) and in the simulator (tests/sim). Inside it: node (the life of
  * this supervisor), round (this node's part in an agreed save), chief (on node 0: the join, the
- * agreement, the end), grace (notices and deadlines), ranks (who has attached), ladder (how to stop
- * processes), verdict (outcome and exit code). One thread.
+ * agreement, the end), uplink (the line to it), grace (notices and deadlines), ranks (who has
+ * attached), stride (where they all can stop), ladder (how to stop processes), verdict (outcome and
+ * exit code). One thread.
  */
 #ifndef PCHRUN_CORE_CORE_H
 #define PCHRUN_CORE_CORE_H

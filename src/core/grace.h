@@ -2,7 +2,7 @@
  *
  * grace: the notices given to one node, and the time they leave. Pure.
  *
- * A notice holds until it is withdrawn by its source. The earliest deadline wins; a later notice
+ * A notice holds to the end. The earliest deadline wins; a later notice
  * with an earlier deadline moves it forward. A repeated signal within a second is the same one
  * (schedulers send twice); later repeats hurry: the second saves without training further, the
  * third stops.

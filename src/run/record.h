@@ -5,7 +5,7 @@
  *   commit.json          node 0's: the commits, the attempt, how many attempts brought none
  *   ranks.<node>.json    each node's: what its ranks saved at which step, and where
  *
- * A node's file is on disk before it says SAVED, and commit.json before anybody is told of a
+ * A node's file is on disk before it says that it is prepared, and commit.json before anybody is told of a
  * commit; each is replaced as a whole. So a crash at any instant leaves the last commit, and a
  * restart finds for it what every rank saved. A ranks file notes the attempt that wrote it last:
  * what is in it beyond the last commit up to that attempt was never committed, whatever a later
