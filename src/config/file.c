@@ -116,11 +116,18 @@ static bool apply_root(const struct file *file, const struct json *root, struct 
     return true;
 }
 
+/* What is wrong inside of the file begins with the place there, as editors like it. */
+static bool say_which_file(const char *path, struct err *err)
+{
+    bool has_place = strncmp(err->text, path, strlen(path)) == 0;
+    return has_place ? false : err_wrap(err, "the configuration file (-c, PCHRUN_CONFIG)");
+}
+
 bool file_apply(const char *path, struct config *config, struct err *err)
 {
     struct json *root = json_read_file(path, CONFIG_FILE_MAX, err);
     if (!root)
-        return false;
+        return say_which_file(path, err);
     struct file file = {.path = path, .folder = folder_of(path), .config = config};
     bool ok = file.folder
                   ? apply_root(&file, root, err)

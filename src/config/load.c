@@ -35,9 +35,9 @@ static bool apply_sources(const struct flags *flags, char **env, struct config *
                           struct err *err)
 {
     const char *file = flags->config_file ? flags->config_file : env_config_file(env);
-    if (!flags->config_file && file && !*file)
-        return err_set(err, ERR_USAGE, 0,
-                       "PCHRUN_CONFIG: the value is empty; name a file, or leave the variable out");
+    if (file && !*file)
+        return err_set(err, ERR_USAGE, 0, "%s: the value is empty; name a file, or leave it out",
+                       flags->config_file ? "-c" : "PCHRUN_CONFIG");
     if (file && !file_apply(file, config, err))
         return false;
     if (!env_apply(env, config, err) || !flags_apply(flags, config, err))

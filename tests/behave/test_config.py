@@ -24,7 +24,7 @@ def refused(world, *words, args=None, env=None, text=None, raw=None):
 
 def test_a_missing_file(world):
     """The path and the reason, as the user wrote it."""
-    refused(world, "/no/such/file.json", "No such file", args=["-c", "/no/such/file.json"])
+    refused(world, "configuration file", "/no/such/file.json", "No such file", args=["-c", "/no/such/file.json"])
 
 
 def test_a_missing_file_named_by_the_environment(world):

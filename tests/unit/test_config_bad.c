@@ -89,10 +89,17 @@ static void expect_bad_files(const struct bad *rows, size_t n)
 
 Test(config_bad, files_that_cannot_be_read)
 {
-    expect_bad("-c none.json x", "", "cannot open none.json: No such file or directory");
-    expect_bad("x", "PCHRUN_CONFIG=none.json", "cannot open none.json: No such file or directory");
-    expect_bad("-c . x", "", "cannot read .: Is a directory");
-    expect_bad("-c /dev/null x", "", "cannot read /dev/null: it is not a regular file");
+    expect_bad("-c none.json x", "",
+               "the configuration file (-c, PCHRUN_CONFIG): cannot open none.json: No such file or "
+               "directory");
+    expect_bad("x", "PCHRUN_CONFIG=none.json",
+               "the configuration file (-c, PCHRUN_CONFIG): cannot open none.json: No such file or "
+               "directory");
+    expect_bad("-c . x", "",
+               "the configuration file (-c, PCHRUN_CONFIG): cannot read .: Is a directory");
+    expect_bad("-c /dev/null x", "",
+               "the configuration file (-c, PCHRUN_CONFIG): cannot read /dev/null: it is not a "
+               "regular file");
 }
 
 Test(config_bad, a_file_without_permission)
@@ -101,7 +108,8 @@ Test(config_bad, a_file_without_permission)
     cr_assert(chmod("c.json", 0) == 0);
     uid_t me = geteuid();
     cr_assert(me != 0 || (chmod(folder, 0755) == 0 && seteuid(65534) == 0));
-    expect_bad("-c c.json x", "", "cannot open c.json: Permission denied");
+    expect_bad("-c c.json x", "",
+               "the configuration file (-c, PCHRUN_CONFIG): cannot open c.json: Permission denied");
     cr_assert(seteuid(me) == 0);
 }
 
@@ -110,7 +118,9 @@ Test(config_bad, a_file_over_the_limit_and_one_at_it)
     write_file("{");
     int fd = open("c.json", O_WRONLY | O_TRUNC);
     cr_assert(fd >= 0 && ftruncate(fd, CONFIG_FILE_MAX + 1) == 0);
-    expect_bad("-c c.json x", "", "cannot read c.json: it has 1048577 bytes, the limit is 1048576");
+    expect_bad("-c c.json x", "",
+               "the configuration file (-c, PCHRUN_CONFIG): cannot read c.json: it has 1048577 "
+               "bytes, the limit is 1048576");
     char *text = malloc(CONFIG_FILE_MAX);
     memset(text, ' ', CONFIG_FILE_MAX);
     memcpy(text, "{\"jop\":", 7);
@@ -268,8 +278,8 @@ Test(config_bad, empty_values)
     }
     expect_bad("x", "PCHRUN_CHECKPOINT_DIR=",
                "PCHRUN_CHECKPOINT_DIR: the value is empty; if none is meant, write null");
-    expect_bad("x", "PCHRUN_CONFIG=",
-               "PCHRUN_CONFIG: the value is empty; name a file, or leave the variable out");
+    expect_bad("x",
+               "PCHRUN_CONFIG=", "PCHRUN_CONFIG: the value is empty; name a file, or leave it out");
     write_file("{\"checkpoint\": {\"dir\": \"\"}}");
     expect_bad("-c c.json x", "",
                "c.json:1:17: checkpoint.dir: the value is empty; if none is meant, write null");
@@ -327,6 +337,8 @@ static const struct bad flags[] = {
     {"--signals TERM=preempt:1 x", "--signals: TERM: its grace: \"1\" is not a duration; write a "
                                    "number and its unit (ms, s, m, h or d), as in \"25s\""},
     {"--signals usr3=preempt x", "--signals: \"usr3\" is no signal; the nearest is USR1"},
+    {"--config= x", "-c: the value is empty; name a file, or leave it out"},
+    {"--make-key=", "--make-key: the value is empty; name a file"},
     {"--print-options=html", "--print-options: \"html\" is not mdoc"},
     {"-c a.json -c b.json x", "-c is there twice (a.json and b.json); one file only"},
 };
