@@ -5,13 +5,13 @@
  *   commit.json          node 0's: the commits, the attempt, how many attempts brought none
  *   ranks.<node>.json    each node's: what its ranks saved at which step, and where
  *
- * A node's file is on disk before it says that it is prepared, and commit.json before anybody is told of a
- * commit; each is replaced as a whole. So a crash at any instant leaves the last commit, and a
- * restart finds for it what every rank saved. A ranks file notes the attempt that wrote it last:
- * what is in it beyond the last commit up to that attempt was never committed, whatever a later
- * attempt has made of the same step. A start counts as an attempt and takes the record over: what
- * an older one, which a scheduler may not have ended yet, would write from then on is refused (see
- * history.h). Writing never blocks us: it has a deadline, after which it has failed. Without a
+ * A node's file is on disk before it says that it is prepared, and commit.json before anybody is
+ * told of a commit; each is replaced as a whole. So a crash at any instant leaves the last commit,
+ * and a restart finds for it what every rank saved. A ranks file notes the attempt that wrote it
+ * last: what is in it beyond the last commit up to that attempt was never committed, whatever a
+ * later attempt has made of the same step. A start counts as an attempt and takes the record over:
+ * what an older one, which a scheduler may not have ended yet, would write from then on is refused
+ * (see history.h). Writing never blocks us: it has a deadline, after which it has failed. Without a
  * state directory there is no record, and nothing that could fail. Owns its memory: record_free().
  * Main thread.
  */
