@@ -67,7 +67,7 @@ static bool take_special(struct flags *flags, enum special special, const char *
             return err_set(err, ERR_USAGE, 0, "--print-options: \"%.40s\" is not mdoc", value);
         break;
     case SPECIAL_MAKE_KEY:
-        if (!*value)
+        if (!value || !*value)
             return err_set(err, ERR_USAGE, 0, "--make-key: the value is empty; name a file");
         flags->key_file = value;
         break;

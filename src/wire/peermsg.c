@@ -189,8 +189,8 @@ size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap)
 static bool is_status_in_range(const struct peer_status *s)
 {
     return s->wants_reply <= 1 && s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->closed <= 1 &&
-           s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 && s->own_more <= 1 &&
-           s->has_notice <= 1 && s->knows_notice <= 1 && s->notice_hurry <= 2 &&
+           s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 &&
+           s->own_more <= 1 && s->has_notice <= 1 && s->knows_notice <= 1 && s->notice_hurry <= 2 &&
            s->fault <= FAULT_REPLACED && s->fault_ago_ns >= 0;
 }
 

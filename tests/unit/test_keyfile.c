@@ -39,6 +39,7 @@ TestSuite(keyfile, .init = begin, .fini = end);
 
 static void put(const char *text, mode_t mode)
 {
+    unlink("key"); /* one that may not be written is replaced, not opened */
     FD_CLEANUP int fd = open("key", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     cr_assert(fd >= 0 && fd_write_all(fd, text, strlen(text)) && fchmod(fd, mode) == 0);
 }
