@@ -29,15 +29,6 @@ void key_wipe(struct key *key)
 
 /* ---- reading ---- */
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool keyfile_parse(const char *text, size_t len, struct key *ret)
 {
     if (len == TEXT_MAX && text[len - 1] == '\n')
@@ -45,7 +36,8 @@ bool keyfile_parse(const char *text, size_t len, struct key *ret)
     if (len != PREFIX_LEN + DIGITS || memcmp(text, PREFIX, PREFIX_LEN) != 0)
         return false;
     for (size_t i = 0; i < sizeof ret->bytes; i++) {
-        int high = digit(text[PREFIX_LEN + 2 * i]), low = digit(text[PREFIX_LEN + 2 * i + 1]);
+        const char *at = text + PREFIX_LEN + 2 * i;
+        int high = str_hex_digit(at[0]), low = str_hex_digit(at[1]);
         if (high < 0 || low < 0) {
             key_wipe(ret);
             return false;

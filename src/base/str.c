@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,13 +60,13 @@ char *str_printable(char *s)
     return s;
 }
 
-unsigned str_utf8_len(const char *text)
+unsigned str_utf8_len_within(const char *text, size_t left)
 {
     const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80)
         return 1;
     unsigned len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
+    if (s[0] < 0xc2 || s[0] > 0xf4 || len > left)
         return 0;
     for (unsigned i = 1; i < len; i++)
         if ((s[i] & 0xc0) != 0x80)
@@ -74,6 +75,20 @@ unsigned str_utf8_len(const char *text)
         (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
         return 0;
     return len;
+}
+
+unsigned str_utf8_len(const char *text)
+{
+    return str_utf8_len_within(text, SIZE_MAX);
+}
+
+int str_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret)

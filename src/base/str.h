@@ -26,6 +26,10 @@ char *str_printable(char *s);
 /* How long the UTF-8 sequence at `text` is; 0: it is none (too short, overlong, a surrogate, or
  * beyond U+10FFFF). Stops at the NUL by itself, which continues nothing. */
 unsigned str_utf8_len(const char *text);
+/* The same in bytes that need not end with a NUL; `left` of them are there, at least 1. */
+unsigned str_utf8_len_within(const char *text, size_t left);
+/* What a hexadecimal digit is worth, -1: it is none. */
+int str_hex_digit(char c);
 
 /* A whole decimal number within [min, max], nothing before or behind it. */
 MUST_CHECK bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret);

@@ -29,7 +29,7 @@ struct json {
 /* The second walk: where it is in the text, and the next free node. */
 struct walk {
     const char *at, *end;
-    unsigned line, column;
+    struct syntax_place place;
     struct json *node;
 };
 
@@ -43,15 +43,9 @@ static size_t count_values(json_t *value)
     return n;
 }
 
-/* Columns count characters: the inner bytes of a UTF-8 sequence do not move them. */
 static void step(struct walk *walk)
 {
-    if (*walk->at == '\n') {
-        walk->line++;
-        walk->column = 1;
-    } else if (((unsigned char)*walk->at & 0xc0) != 0x80) {
-        walk->column++;
-    }
+    syntax_pass(*walk->at, &walk->place);
     walk->at++;
 }
 
@@ -91,7 +85,8 @@ static struct json *place(struct walk *walk, json_t *value, const char *key)
 {
     struct json *node = walk->node++;
     skip_between(walk);
-    *node = (struct json){.value = value, .key = key, .line = walk->line, .column = walk->column};
+    *node = (struct json){
+        .value = value, .key = key, .line = walk->place.line, .column = walk->place.column};
     if (key) {
         skip_string(walk);
         skip_between(walk);
@@ -146,7 +141,7 @@ struct json *json_read(const char *name, const void *data, size_t len, struct er
         return NULL;
     }
     struct walk walk = {
-        .at = data, .end = (const char *)data + len, .line = 1, .column = 1, .node = nodes};
+        .at = data, .end = (const char *)data + len, .place = {1, 1}, .node = nodes};
     return place(&walk, value, NULL);
 }
 

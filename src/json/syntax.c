@@ -18,26 +18,26 @@ struct scan {
     struct err *err;
 };
 
-struct place {
-    unsigned line, column;
-};
-
-/* Columns count characters: the inner bytes of a UTF-8 sequence do not move them. */
-static struct place place_of(const struct scan *s, const char *at)
+void syntax_pass(char c, struct syntax_place *place)
 {
-    struct place place = {1, 1};
-    for (const char *p = s->data; p < at; p++) {
-        place.column += ((unsigned char)*p & 0xc0) != 0x80;
-        if (*p == '\n')
-            place = (struct place){place.line + 1, 1};
-    }
+    if (c == '\n')
+        *place = (struct syntax_place){place->line + 1, 1};
+    else
+        place->column += ((unsigned char)c & 0xc0) != 0x80;
+}
+
+static struct syntax_place place_of(const struct scan *s, const char *at)
+{
+    struct syntax_place place = {1, 1};
+    for (const char *p = s->data; p < at; p++)
+        syntax_pass(*p, &place);
     return place;
 }
 
 PRINTF_LIKE(3, 4)
 static bool fault_at(const struct scan *s, const char *at, const char *fmt, ...)
 {
-    struct place place = place_of(s, at);
+    struct syntax_place place = place_of(s, at);
     char text[300];
     va_list ap;
     va_start(ap, fmt);
@@ -96,29 +96,15 @@ static bool wanted(const struct scan *s, const char *what)
 
 /* --- strings --- */
 
-/* The length of the UTF-8 sequence at p, 0: it is none. */
-static int utf8_len(const unsigned char *p, size_t left)
-{
-    int n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (n == 0 || p[0] > 0xf4 || (size_t)n > left)
-        return 0;
-    for (int i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-    bool is_no_character = (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf4 && p[1] > 0x8f);
-    return is_overlong || is_no_character ? 0 : n;
-}
-
 /* The four digits behind "\u"; -1: they are none. */
 static int hex4(const struct scan *s)
 {
     int v = 0;
     for (int i = 2; i < 6; i++) {
-        if (s->at + i >= s->end || !isxdigit((unsigned char)s->at[i]))
+        int digit = s->at + i < s->end ? str_hex_digit(s->at[i]) : -1;
+        if (digit < 0)
             return -1;
-        int c = tolower((unsigned char)s->at[i]);
-        v = 16 * v + (isdigit(c) ? c - '0' : c - 'a' + 10);
+        v = 16 * v + digit;
     }
     return v;
 }
@@ -162,7 +148,7 @@ static bool scan_string(struct scan *s)
     const char *start = s->at++;
     while (s->at < s->end && *s->at != '"') {
         unsigned char c = (unsigned char)*s->at;
-        int n = utf8_len((const unsigned char *)s->at, (size_t)(s->end - s->at));
+        unsigned n = str_utf8_len_within(s->at, (size_t)(s->end - s->at));
         if (c == '\n' || c == '\r')
             return fault_at(s, start, "the string that begins here is not closed in its line");
         if (c < 0x20)

@@ -16,6 +16,13 @@
 /* How deep lists and objects may lie in each other. */
 #define SYNTAX_DEPTH_MAX 100
 
+struct syntax_place {
+    unsigned line, column; /* from 1 */
+};
+/* Moves behind that byte. Columns count characters: the inner bytes of a UTF-8 sequence do not move
+ * them. */
+void syntax_pass(char c, struct syntax_place *place);
+
 /* False: *err is "name:line:column: …". Of keys that are there twice it knows nothing. */
 MUST_CHECK bool syntax_check(const char *name, const char *data, size_t len, struct err *err);
 /* The key that ends behind `end` bytes of a text that has passed, as an error: it is there twice.
