@@ -195,6 +195,13 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
+/* The last line, when the code is known. */
+static void word_end(struct shell_end *end, enum outcome outcome, const char *why)
+{
+    snprintf(end->text, sizeof end->text, "%s, exit code %d: %s", verdict_name(outcome), end->code,
+             why);
+}
+
 /* Of several nodes the chief says it loudly, and the one on which it failed: the reader has to look
  * there. A wrapper of one program that succeeds says nothing. It is said when nothing else is left
  * to be said. */
@@ -207,8 +214,7 @@ static void keep_end(struct shell *shell, const struct action *action)
         shell->end.level = is_alone ? LOG_DEBUG : LOG_INFO;
     else
         shell->end.level = is_chief || report.first_cause.is_known ? LOG_NOTICE : LOG_INFO;
-    snprintf(shell->end.text, sizeof shell->end.text, "%s, exit code %d: %s",
-             verdict_name(action->exit.outcome), action->exit.code, action->exit.text);
+    word_end(&shell->end, action->exit.outcome, action->exit.text);
 }
 
 static void act_exit(struct shell *shell, const struct action *action)
@@ -259,8 +265,7 @@ void shell_begin(void)
 void shell_end_unstarted(struct shell_end *end, const struct err *err)
 {
     *end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
-    snprintf(end->text, sizeof end->text, "%s, exit code %d: %s", verdict_name(OUTCOME_NOT_STARTED),
-             end->code, err->text);
+    word_end(end, OUTCOME_NOT_STARTED, err->text);
 }
 
 int shell_finish(const struct shell_end *end)
@@ -413,8 +418,7 @@ static void give_up(struct shell *shell, const struct err *err)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
     shell->end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
-    snprintf(shell->end.text, sizeof shell->end.text, "%s, exit code %d: %s",
-             verdict_name(OUTCOME_FAILED), EXIT_OWN_ERROR, err->text);
+    word_end(&shell->end, OUTCOME_FAILED, err->text);
     children_signal(&shell->children, &kill);
 }
 
@@ -430,9 +434,8 @@ static void fail(struct shell *shell, const struct err *err)
     shell->end.level = LOG_NOTICE;
     shell->end.code = is_preempted ? shell->params.exit.preempted : EXIT_BY_SIGNAL + number;
     shell->end.signal = is_preempted ? 0 : number;
-    snprintf(shell->end.text, sizeof shell->end.text, "%s, exit code %d: %s; nothing was started",
-             verdict_name(is_preempted ? OUTCOME_PREEMPTED : OUTCOME_FAILED), shell->end.code,
-             err->text);
+    word_end(&shell->end, is_preempted ? OUTCOME_PREEMPTED : OUTCOME_FAILED, err->text);
+    str_addf(shell->end.text, sizeof shell->end.text, "; nothing was started");
 }
 
 struct shell_end shell_run(const struct config *config, unsigned closed)
