@@ -17,9 +17,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CONFIG_FILE_MAX  (1024 * 1024)
-#define CONFIG_NODES_MAX 4096
-#define CONFIG_PROCS_MAX 256
+#define CONFIG_FILE_MAX        (1024 * 1024)
+#define CONFIG_NODES_MAX       4096
+#define CONFIG_PROCS_MAX       256
+#define CONFIG_NOTICES_MAX     16
+#define CONFIG_NOTICE_NAME_MAX 31 /* bytes */
 
 enum config_rule { CONFIG_FORWARD, CONFIG_PREEMPT, CONFIG_CHECKPOINT, CONFIG_IGNORE };
 enum config_save { CONFIG_SAVE_ATTACH, CONFIG_SAVE_SIGNAL, CONFIG_SAVE_FORWARD };
@@ -30,6 +32,27 @@ struct config_signal {
     int number;
     enum config_rule rule;
     int64_t grace_ns; /* -1: the general grace */
+};
+
+/* notices: who tells that this node will be taken away */
+enum config_notice_kind {
+    CONFIG_NOTICE_AUTO, /* those of the platform */
+    CONFIG_NOTICE_GCE,
+    CONFIG_NOTICE_AWS,
+    CONFIG_NOTICE_AZURE,
+    CONFIG_NOTICE_SLURM,
+    CONFIG_NOTICE_FILE, /* with a path */
+    CONFIG_NOTICE_KUBERNETES,
+    CONFIG_NOTICE_COMMAND, /* with a program and its arguments */
+    CONFIG_NOTICE_POLL,
+    CONFIG_NOTICE__COUNT
+};
+
+struct config_notice {
+    enum config_notice_kind kind;
+    char *name;  /* what people see; no other source has it */
+    char **args; /* ends with NULL: the absolute path; or the program and its arguments */
+    int64_t interval_ns, timeout_ns; /* with CONFIG_NOTICE_POLL */
 };
 
 struct config {
@@ -62,6 +85,8 @@ struct config {
     struct config_signal *signals;
     size_t nsignals; /* those given, by number, each once; all others are forwarded */
     int64_t grace_ns;
+    struct config_notice *notices;
+    size_t nnotices;
     struct {
         enum config_save mode;
         int signal;

@@ -5,19 +5,19 @@
 
 #include "base/str.h"
 
-bool duration_parse(const char *text, const struct option *option, int64_t *ret, struct err *err)
+bool duration_parse(const char *text, int64_t min, int64_t max, int64_t *ret, struct err *err)
 {
-    char min[32], max[32];
+    char least[32], most[32];
     int64_t value;
     if (!str_to_duration(text, &value))
         return err_set(err, ERR_USAGE, 0,
                        "\"%.80s\" is not a duration; write a number and its unit (ms, s, m, h or "
                        "d), as in \"25s\"",
                        text);
-    if (value < option->min || value > option->max)
+    if (value < min || value > max)
         return err_set(err, ERR_USAGE, 0, "\"%.80s\" is out of range (%s to %s)", text,
-                       str_duration(option->min, min, sizeof min),
-                       str_duration(option->max, max, sizeof max));
+                       str_duration(min, least, sizeof least),
+                       str_duration(max, most, sizeof most));
     *ret = value;
     return true;
 }

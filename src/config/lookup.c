@@ -4,8 +4,34 @@
 #include "base/str.h"
 #include "config/options.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+bool option_is_in(const struct option *option, const struct option_group *group)
+{
+    size_t len = strlen(group->name);
+    if (len == 0)
+        return !strchr(option->key, '.');
+    return strncmp(option->key, group->name, len) == 0 && option->key[len] == '.';
+}
+
+char *option_flag(const char *key, char text[OPTION_NAME_MAX])
+{
+    str_copy(text, OPTION_NAME_MAX, key);
+    for (char *p = text; *p; p++)
+        if (*p == '.' || *p == '_')
+            *p = '-';
+    return text;
+}
+
+char *option_variable(const char *key, char text[OPTION_NAME_MAX])
+{
+    snprintf(text, OPTION_NAME_MAX, "PCHRUN_%s", key);
+    for (char *p = text; *p; p++)
+        *p = (char)(*p == '.' || *p == '-' ? '_' : toupper((unsigned char)*p));
+    return text;
+}
 
 const struct option *option_by_key(const char *key)
 {

@@ -11,10 +11,6 @@
 #include "base/str.h"
 #include "config/config.h"
 
-#include <ctype.h>
-#include <stdio.h>
-#include <string.h>
-
 #define FIELD(f) .offset = offsetof(struct config, f)
 #define HOUR     (3600 * NS_PER_S)
 #define DAY      (24 * HOUR)
@@ -93,6 +89,41 @@ const struct option options[] = {
             "or\n.Li USR1=preempt:240s\nas a flag.\n"
             "Flags, environment and file are merged signal by signal: naming one signal leaves the "
             "others as they are.",
+    },
+    {
+        .key = "notices",
+        .type = OPTION_NOTICES,
+        FIELD(notices),
+        .fallback = "auto",
+        .max = CONFIG_NOTICES_MAX,
+        .metavar = "SOURCE[:PATH],...",
+        .help = "who warns of the end: auto, none, gce, aws, azure, slurm, or file, kubernetes, "
+                "command and poll with a path",
+        .manual =
+            "Who tells that this node will be taken away, beside signals: a list of sources.\n"
+            ".Bl -tag -width kubernetes -compact\n"
+            ".It Li auto\nthose of the platform, if it is one that pchrun knows;\n"
+            ".It Li none\nnobody; it stands alone, and is the same as an empty list;\n"
+            ".It Li gce , aws , azure\nthe metadata service of that cloud;\n"
+            ".It Li slurm\nthe end of the job's time;\n"
+            ".It Li file\na file that appears or changes;\n"
+            ".It Li kubernetes\na file of annotations (downward API);\n"
+            ".It Li command\na program of yours that prints a line for each notice;\n"
+            ".It Li poll\none that is run again and again, and exits with 0 when the end has "
+            "come,\nand with 1 when it has not.\n.El\n"
+            "The last four are objects, and may have a\n.Li name ,\nwhich is what people "
+            "see:\n"
+            ".Bd -literal -compact\n{ \\(dqfile\\(dq: \\(dq/run/leave\\(dq, \\(dqname\\(dq: "
+            "\\(dqoperator\\(dq }\n{ \\(dqcommand\\(dq: [\\(dq./watch\\(dq, \\(dq--zone\\(dq, "
+            "\\(dqa\\(dq] }\n{ \\(dqpoll\\(dq: [\\(dq./is-it-over\\(dq], \\(dqinterval\\(dq: "
+            "\\(dq5s\\(dq }\n.Ed\n"
+            "A poll runs every second, unless its\n.Li interval\nsays otherwise;\none that "
+            "takes longer than its\n.Li timeout ,\n10 seconds, is ended and has said nothing.\n"
+            "As a flag they are written\n.Li file:/run/leave\nand\n.Li poll:./is-it-over .\n"
+            "A program whose name holds no slash is looked for in\n.Ev PATH ;\n"
+            "one that cannot be executed is an error at the start.\nWhat programs print is told "
+            "in\n"
+            ".Xr pchrun-protocol 7 .",
     },
     {
         .key = "report",
@@ -536,40 +567,3 @@ const struct option options[] = {
     },
 };
 const size_t options_count = ARRAY_LEN(options);
-
-const struct option_special option_specials[SPECIAL__COUNT] = {
-    [SPECIAL_CONFIG] = {"config", 'c', "FILE", "read this configuration file (also PCHRUN_CONFIG)"},
-    [SPECIAL_VERBOSE] = {"verbose", 'v', NULL, "say more; may be repeated"},
-    [SPECIAL_QUIET] = {"quiet", 'q', NULL, "say less; may be repeated"},
-    [SPECIAL_PRINT_CONFIG] = {"print-config", 0, NULL, "show every value and where it came from"},
-    [SPECIAL_PRINT_SCHEMA] = {"print-schema", 0, NULL, "show the JSON schema of the file"},
-    [SPECIAL_PRINT_OPTIONS] = {"print-options", 0, "FORMAT", "show the options as a manual: mdoc"},
-    [SPECIAL_MAKE_KEY] = {"make-key", 0, "FILE", "write a new key for cluster.key_file"},
-    [SPECIAL_VERSION] = {"version", 'V', NULL, "show the version"},
-    [SPECIAL_HELP] = {"help", 'h', NULL, "show this text"},
-};
-
-bool option_is_in(const struct option *option, const struct option_group *group)
-{
-    size_t len = strlen(group->name);
-    if (len == 0)
-        return !strchr(option->key, '.');
-    return strncmp(option->key, group->name, len) == 0 && option->key[len] == '.';
-}
-
-char *option_flag(const char *key, char text[OPTION_NAME_MAX])
-{
-    str_copy(text, OPTION_NAME_MAX, key);
-    for (char *p = text; *p; p++)
-        if (*p == '.' || *p == '_')
-            *p = '-';
-    return text;
-}
-
-char *option_variable(const char *key, char text[OPTION_NAME_MAX])
-{
-    snprintf(text, OPTION_NAME_MAX, "PCHRUN_%s", key);
-    for (char *p = text; *p; p++)
-        *p = (char)(*p == '.' || *p == '-' ? '_' : toupper((unsigned char)*p));
-    return text;
-}

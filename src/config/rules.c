@@ -54,7 +54,8 @@ static bool parse_rule(const struct option *option, const char *action, const ch
         return true;
     if (ret->rule != CONFIG_PREEMPT)
         return err_set(err, ERR_USAGE, 0, "a grace goes with preempt only, not with %s", action);
-    return duration_parse(grace, option, &ret->grace_ns, err) || err_wrap(err, "its grace");
+    return duration_parse(grace, option->min, option->max, &ret->grace_ns, err) ||
+           err_wrap(err, "its grace");
 }
 
 /* One "NAME=do:grace", which is cut into pieces. */

@@ -4,6 +4,7 @@
 #include "config/show.h"
 
 #include "base/str.h"
+#include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/rules.h"
@@ -130,6 +131,57 @@ static void schema_signals(struct writer *w)
     writer_bool(w, "additionalProperties", false);
 }
 
+/* {"file": PATH, "name": TEXT}, and for a program: [PROGRAM, ARGUMENT, ...] and the times. */
+static void schema_notice(struct writer *w, enum config_notice_kind kind)
+{
+    bool is_program = kind == CONFIG_NOTICE_COMMAND || kind == CONFIG_NOTICE_POLL;
+    writer_object(w, NULL);
+    writer_text(w, "type", "object");
+    writer_object(w, "properties");
+    writer_object(w, notice_kind_names[kind]);
+    writer_text(w, "type", is_program ? "array" : "string");
+    if (is_program) {
+        writer_object(w, "items");
+        writer_text(w, "type", "string");
+        writer_end(w);
+    }
+    writer_int(w, is_program ? "minItems" : "minLength", 1);
+    writer_end(w);
+    writer_object(w, "name");
+    writer_text(w, "type", "string");
+    writer_int(w, "minLength", 1);
+    writer_int(w, "maxLength", CONFIG_NOTICE_NAME_MAX);
+    writer_end(w);
+    for (int i = 0; kind == CONFIG_NOTICE_POLL && i < 2; i++) {
+        writer_object(w, i == 0 ? "interval" : "timeout");
+        writer_text(w, "type", "string");
+        schema_duration(w);
+        writer_end(w);
+    }
+    writer_end(w);
+    writer_list(w, "required");
+    writer_text(w, NULL, notice_kind_names[kind]);
+    writer_end(w);
+    writer_bool(w, "additionalProperties", false);
+    writer_end(w);
+}
+
+static void schema_notices(struct writer *w)
+{
+    writer_object(w, "items");
+    writer_list(w, "anyOf");
+    writer_object(w, NULL);
+    writer_text(w, "type", "string");
+    writer_text(w, "pattern",
+                "^(none|auto|gce|aws|azure|slurm|(file|kubernetes|command|poll):.+)$");
+    writer_end(w);
+    for (int kind = CONFIG_NOTICE_FILE; kind < CONFIG_NOTICE__COUNT; kind++)
+        schema_notice(w, (enum config_notice_kind)kind);
+    writer_end(w);
+    writer_end(w);
+    writer_int(w, "maxItems", CONFIG_NOTICES_MAX);
+}
+
 static void schema_limits(struct writer *w, const struct option *option)
 {
     char pattern[256];
@@ -162,6 +214,9 @@ static void schema_limits(struct writer *w, const struct option *option)
     case OPTION_SIGNALS:
         schema_signals(w);
         break;
+    case OPTION_NOTICES:
+        schema_notices(w);
+        break;
     default:
         break;
     }
@@ -171,7 +226,7 @@ static const char *const schema_types[OPTION_TYPE__COUNT] = {
     [OPTION_BOOL] = "boolean",   [OPTION_INT] = "integer",   [OPTION_DURATION] = "string",
     [OPTION_TEXT] = "string",    [OPTION_PATH] = "string",   [OPTION_TEMPLATE] = "string",
     [OPTION_CHOICE] = "string",  [OPTION_SIGNAL] = "string", [OPTION_LIST] = "array",
-    [OPTION_SIGNALS] = "object",
+    [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array",
 };
 
 static void schema_member(struct writer *w, const struct option *option,

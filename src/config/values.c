@@ -5,14 +5,15 @@
 
 #include "base/str.h"
 #include "config/duration.h"
+#include "config/noticelist.h"
 #include "config/rules.h"
 #include "config/signames.h"
+#include "config/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What a type can do. `parse` gets a text that is neither empty nor null where null is allowed. */
 struct type {
@@ -66,29 +67,12 @@ static bool format_int(const struct option *option, const void *field, char *tex
 static bool parse_duration(const struct option *option, const char *text, const char *folder,
                            void *field, struct err *err)
 {
-    return duration_parse(text, option, field, err);
+    return duration_parse(text, option->min, option->max, field, err);
 }
 
 static bool format_duration(const struct option *option, const void *field, char *text, size_t size)
 {
     str_duration(*(const int64_t *)field, text, size);
-    return true;
-}
-
-static bool check_text(const char *text, int64_t min, int64_t max, struct err *err)
-{
-    size_t len = strlen(text);
-    if (len == 0 && min > 0)
-        return err_set(err, ERR_USAGE, 0,
-                       "the value is empty; allowed are %" PRId64 " to %" PRId64 " bytes", min,
-                       max);
-    if (len < (size_t)min || len > (size_t)max)
-        return err_set(err, ERR_USAGE, 0,
-                       "\"%.80s\" has %zu bytes; allowed are %" PRId64 " to %" PRId64, text, len,
-                       min, max);
-    for (const char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return err_set(err, ERR_USAGE, 0, "\"%.80s\" holds a control character", text);
     return true;
 }
 
@@ -105,34 +89,16 @@ static bool keep_text(char **field, char *copy, struct err *err)
 static bool parse_text(const struct option *option, const char *text, const char *folder,
                        void *field, struct err *err)
 {
-    if (!check_text(text, option->min, option->max, err))
-        return false;
-    /* It goes into JSON files, and is compared with those of other nodes; only paths are bytes. */
-    for (const char *p = text; *p; p += str_utf8_len(p))
-        if (str_utf8_len(p) == 0)
-            return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not UTF-8", text);
-    return keep_text(field, strdup(text), err);
-}
-
-/* NULL with errno set. */
-static char *absolute_path(const char *folder, const char *path)
-{
-    if (path[0] == '/')
-        return strdup(path);
-    char *here = folder ? strdup(folder) : getcwd(NULL, 0);
-    char *whole = NULL;
-    if (here && asprintf(&whole, "%s%s%s", here, str_is(here, "/") ? "" : "/", path) < 0)
-        whole = NULL;
-    free(here);
-    return whole;
+    return text_check(text, option->min, option->max, err) && text_check_utf8(text, err) &&
+           keep_text(field, strdup(text), err);
 }
 
 static bool parse_path(const struct option *option, const char *text, const char *folder,
                        void *field, struct err *err)
 {
-    if (!check_text(text, option->min, option->max, err))
+    if (!text_check(text, option->min, option->max, err))
         return false;
-    if (!keep_text(field, absolute_path(folder, text), err))
+    if (!keep_text(field, text_absolute(folder, text), err))
         return err_wrap(err, "cannot make \"%.80s\" an absolute path", text);
     return true;
 }
@@ -198,7 +164,7 @@ static bool add_item(const struct option *option, const char *text, char ***list
     size_t n = list_len(*list);
     if (n >= (size_t)option->max)
         return err_set(err, ERR_USAGE, 0, "more than %" PRId64 " items", option->max);
-    if (!check_text(text, 1, 300, err))
+    if (!text_check(text, 1, 300, err))
         return err_wrap(err, "item %zu", n + 1);
     char **more = realloc(*list, (n + 2) * sizeof *more);
     if (!more)
@@ -259,6 +225,7 @@ static const struct type types[OPTION_TYPE__COUNT] = {
                        format_signal},
     [OPTION_LIST] = {"ITEM,...", "a list of strings", JSON_IS_LIST, parse_list, NULL},
     [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT, NULL, NULL},
+    [OPTION_NOTICES] = {"SOURCE,...", "a list of notice sources", JSON_IS_LIST, NULL, NULL},
 };
 
 /* An empty text is most often a shell's variable that is not set. To take it for null would run the
@@ -276,6 +243,8 @@ bool value_from_text(const struct option *option, const char *text, const char *
 {
     if (option->type == OPTION_SIGNALS)
         return rules_from_text(option, text, config, err);
+    if (option->type == OPTION_NOTICES)
+        return noticelist_from_text(text, folder, config, err);
     if (option->is_nullable && str_is(text, "null")) {
         value_clear(option, config);
         return true;
@@ -312,6 +281,8 @@ bool value_from_json(const struct option *option, const struct json *json, struc
                        json_kind_name(json));
     if (option->type == OPTION_SIGNALS)
         return rules_from_json(option, json, place, config, err);
+    if (option->type == OPTION_NOTICES)
+        return noticelist_from_json(json, place, config, err);
     if (option->type == OPTION_LIST)
         return list_from_json(option, json, place, value_field(option, config), err);
     return scalar_from_json(option, json, place->folder, config, err);
@@ -330,6 +301,8 @@ void value_clear(const struct option *option, struct config *config)
     void *field = value_field(option, config);
     if (option->type == OPTION_SIGNALS) {
         rules_clear(config);
+    } else if (option->type == OPTION_NOTICES) {
+        noticelist_clear(config);
     } else if (option->type == OPTION_LIST) {
         clear_list(field);
     } else if (types[option->type].format == format_text) {
@@ -374,6 +347,8 @@ void value_write(const struct option *option, const struct config *config, struc
         writer_null(writer, key);
     else if (option->type == OPTION_SIGNALS)
         rules_write(config, writer, key);
+    else if (option->type == OPTION_NOTICES)
+        noticelist_write(config, writer, key);
     else if (option->type == OPTION_LIST)
         write_list(*(char **const *)field, writer, key);
     else if (option->type == OPTION_BOOL)

@@ -13,9 +13,10 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* Sets the field; the word null makes it null, where that is allowed. A list or the signals are
- * added to what is there. Relative paths are relative to `folder`, which is absolute; NULL: the
- * current one. On failure the field is as it was, or for a list holds the items before the bad one.
+/* Sets the field; the word null makes it null, where that is allowed. A list, the signals and the
+ * notices are added to what is there. Relative paths are relative to `folder`, which is absolute;
+ * NULL: the current one. On failure the field is as it was, or for a list holds the items before
+ * the bad one.
  */
 MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
                                 struct config *config, struct err *err);
@@ -25,7 +26,8 @@ MUST_CHECK bool value_from_json(const struct option *option, const struct json *
 void value_clear(const struct option *option, struct config *config);
 bool value_is_null(const struct option *option, const struct config *config);
 
-/* Scalars as value_from_text() takes them; "" for null, lists and signals. Returns text. */
+/* Scalars as value_from_text() takes them; "" for null, lists, signals and notices. Returns text.
+ */
 char *value_format(const struct option *option, const struct config *config, char *text,
                    size_t size);
 void value_write(const struct option *option, const struct config *config, struct writer *writer,

@@ -118,6 +118,8 @@ Test(config, defaults)
     cr_expect(c->signals[0].number == SIGTERM && c->signals[0].rule == CONFIG_PREEMPT);
     cr_expect_eq(c->signals[0].grace_ns, -1);
     cr_expect_eq(c->grace_ns, 25 * NS_PER_S);
+    cr_assert_eq(c->nnotices, 1);
+    cr_expect_eq(c->notices[0].kind, CONFIG_NOTICE_AUTO);
     cr_expect(c->save.mode == CONFIG_SAVE_ATTACH && c->save.signal == SIGUSR1);
     cr_expect_eq(c->stop.exit_wait_ns, 10 * NS_PER_S);
     cr_expect_eq(c->stop.term_wait_ns, 10 * NS_PER_S);
@@ -397,7 +399,8 @@ Test(config, loudness_stops_at_the_ends)
 
 /* Everything that differs from the default in some way. */
 static const char everything[] =
-    "--job=r7 --grace 1.5h --signals TERM=forward,USR1=preempt:90s,INT=ignore --report=null "
+    "--job=r7 --grace 1.5h --notices slurm,file:f,poll:./p,poll:p --signals "
+    "TERM=forward,USR1=preempt:90s,INT=ignore --report=null "
     "--run-dir r --state-dir /s --cluster-nodes n0,n1:99,[fe80::1] --cluster-port 99 "
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "

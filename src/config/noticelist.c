@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See noticelist.h.
+ */
+#include "config/noticelist.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "config/duration.h"
+#include "config/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_LEN    4095
+#define ARGS_MAX    256
+#define INTERVAL_NS NS_PER_S
+#define TIMEOUT_NS  (10 * NS_PER_S)
+#define TIME_MIN_NS (100 * NS_PER_MS) /* a program started more often is no longer a poll */
+#define TIME_MAX_NS (3600 * NS_PER_S)
+
+const char *const notice_kind_names[] = {
+    [CONFIG_NOTICE_AUTO] = "auto",
+    [CONFIG_NOTICE_GCE] = "gce",
+    [CONFIG_NOTICE_AWS] = "aws",
+    [CONFIG_NOTICE_AZURE] = "azure",
+    [CONFIG_NOTICE_SLURM] = "slurm",
+    [CONFIG_NOTICE_FILE] = "file",
+    [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
+    [CONFIG_NOTICE_COMMAND] = "command",
+    [CONFIG_NOTICE_POLL] = "poll",
+    [CONFIG_NOTICE__COUNT] = NULL,
+};
+
+static bool is_word(enum config_notice_kind kind)
+{
+    return kind < CONFIG_NOTICE_FILE;
+}
+
+static bool is_program(enum config_notice_kind kind)
+{
+    return kind == CONFIG_NOTICE_COMMAND || kind == CONFIG_NOTICE_POLL;
+}
+
+static void free_notice(struct config_notice *notice)
+{
+    for (size_t i = 0; notice->args && notice->args[i]; i++)
+        free(notice->args[i]);
+    free(notice->args);
+    free(notice->name);
+    *notice = (struct config_notice){0};
+}
+
+/* CONFIG_NOTICE__COUNT: there is none of this name. */
+static enum config_notice_kind find_kind(const char *name)
+{
+    int kind = 0;
+    while (notice_kind_names[kind] && !str_is(notice_kind_names[kind], name))
+        kind++;
+    return (enum config_notice_kind)kind;
+}
+
+static bool unknown(const char *what, const char *name, struct err *err)
+{
+    const char *nearest = NULL;
+    unsigned least = str_near(name) + 1;
+    for (size_t i = 0; notice_kind_names[i]; i++) {
+        unsigned distance = str_distance(name, notice_kind_names[i]);
+        if (distance >= least)
+            continue;
+        least = distance;
+        nearest = notice_kind_names[i];
+    }
+    if (nearest)
+        return err_set(err, ERR_USAGE, 0, "%s \"%.40s\"; the nearest is \"%s\"", what, name,
+                       nearest);
+    return err_set(
+        err, ERR_USAGE, 0,
+        "%s \"%.40s\"; there are auto, gce, aws, azure, slurm, file, kubernetes, command "
+        "and poll",
+        what, name);
+}
+
+static bool is_taken(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->nnotices; i++)
+        if (str_is(config->notices[i].name, name))
+            return true;
+    return false;
+}
+
+/* Of a program, its file's name; of anything else, its kind: what people know it by. */
+static const char *usual_name(const struct config_notice *notice)
+{
+    if (!is_program(notice->kind))
+        return notice_kind_names[notice->kind];
+    const char *slash = strrchr(notice->args[0], '/');
+    const char *base = slash ? slash + 1 : notice->args[0];
+    return *base && text_check_utf8(base, NULL) ? base : notice_kind_names[notice->kind];
+}
+
+/* The usual name; of several that have the same, the later ones get a number. */
+static bool give_name(const struct config *config, struct config_notice *notice, struct err *err)
+{
+    const char *usual = usual_name(notice);
+    char name[CONFIG_NOTICE_NAME_MAX + 1];
+    int room = CONFIG_NOTICE_NAME_MAX - 3; /* for the number */
+    while (room > 0 && strlen(usual) > (size_t)room && (usual[room] & 0xc0) == 0x80)
+        room--; /* not within a character */
+    snprintf(name, sizeof name, "%.*s", room, usual);
+    for (int n = 2; is_taken(config, name); n++)
+        snprintf(name, sizeof name, "%.*s-%d", room, usual, n);
+    notice->name = strdup(name);
+    return notice->name || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+}
+
+static bool check_name(const struct config *config, const struct config_notice *notice,
+                       struct err *err)
+{
+    if (!is_taken(config, notice->name))
+        return true;
+    return err_set(err, ERR_USAGE, 0,
+                   "two sources are called \"%s\"; give one of them another name", notice->name);
+}
+
+/* Takes what *notice owns, even where it fails. */
+static bool add(struct config *config, struct config_notice *notice, struct err *err)
+{
+    bool ok = true;
+    if (config->nnotices >= CONFIG_NOTICES_MAX)
+        ok = err_set(err, ERR_USAGE, 0, "more than %d sources", CONFIG_NOTICES_MAX);
+    else if (is_word(notice->kind) && is_taken(config, notice_kind_names[notice->kind]))
+        ok = err_set(err, ERR_USAGE, 0, "%s is there twice", notice_kind_names[notice->kind]);
+    else if (notice->name)
+        ok = check_name(config, notice, err);
+    else
+        ok = give_name(config, notice, err);
+    struct config_notice *more =
+        ok ? realloc(config->notices, (config->nnotices + 1) * sizeof *more) : NULL;
+    if (more) {
+        config->notices = more;
+        more[config->nnotices++] = *notice;
+        return true;
+    }
+    free_notice(notice);
+    return ok ? err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it") : false;
+}
+
+static bool add_arg(struct config_notice *notice, char *copy, struct err *err)
+{
+    size_t n = 0;
+    while (notice->args && notice->args[n])
+        n++;
+    char **more = copy ? realloc(notice->args, (n + 2) * sizeof *more) : NULL;
+    if (!more) {
+        free(copy);
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+    }
+    notice->args = more;
+    more[n] = copy;
+    more[n + 1] = NULL;
+    return n < ARGS_MAX || err_set(err, ERR_USAGE, 0, "more than %d arguments", ARGS_MAX - 1);
+}
+
+/* A path, or a program: one without a slash is looked for in PATH, later. */
+static bool add_path(struct config_notice *notice, const char *path, const char *folder,
+                     struct err *err)
+{
+    if (!text_check(path, 1, PATH_LEN, err))
+        return err_wrap(err, "%s", notice_kind_names[notice->kind]);
+    bool is_bare = is_program(notice->kind) && !strchr(path, '/');
+    return add_arg(notice, is_bare ? strdup(path) : text_absolute(folder, path), err);
+}
+
+/* "gce", "file:/run/leave" */
+static bool add_from_text(const char *text, const char *folder, struct config *config,
+                          struct err *err)
+{
+    if (str_is(text, "none"))
+        return err_set(err, ERR_USAGE, 0, "none stands alone");
+    char name[CONFIG_NOTICE_NAME_MAX + 1];
+    const char *colon = strchr(text, ':');
+    snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
+    struct config_notice notice = {.kind = find_kind(name)};
+    if (notice.kind == CONFIG_NOTICE__COUNT)
+        return unknown("there is no notice source", name, err);
+    if (is_word(notice.kind) && colon)
+        return err_set(err, ERR_USAGE, 0, "%s takes no path", name);
+    if (!is_word(notice.kind) && !colon)
+        return err_set(err, ERR_USAGE, 0, "%s needs a path; write %s:PATH", name, name);
+    if (notice.kind == CONFIG_NOTICE_POLL) {
+        notice.interval_ns = INTERVAL_NS;
+        notice.timeout_ns = TIMEOUT_NS;
+    }
+    if (colon && !add_path(&notice, colon + 1, folder, err)) {
+        free_notice(&notice);
+        return false;
+    }
+    return add(config, &notice, err);
+}
+
+bool noticelist_from_text(const char *text, const char *folder, struct config *config,
+                          struct err *err)
+{
+    if (!*text) /* most often a variable of the shell that is not set */
+        return err_set(err, ERR_USAGE, 0, "the value is empty; if nobody is meant, write none");
+    if (str_is(text, "none") && config->nnotices == 0)
+        return true;
+    char *copy = strdup(text);
+    if (!copy)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+    char *rest = copy, *item;
+    bool ok = true;
+    while (ok && (item = strsep(&rest, ",")))
+        ok = add_from_text(item + strspn(item, " "), folder, config, err);
+    free(copy);
+    return ok;
+}
+
+static bool args_from_json(struct config_notice *notice, const struct json *json,
+                           struct place *place, struct err *err)
+{
+    const char *kind = notice_kind_names[notice->kind];
+    if (json_kind(json) != JSON_IS_LIST)
+        return err_set(err, ERR_USAGE, 0,
+                       "%s: a list is wanted, the program and its arguments, not %s", kind,
+                       json_kind_name(json));
+    for (const struct json *item = json_first(json); item; item = json_next(item)) {
+        const char *text = json_text(item);
+        place->at = item;
+        if (!text)
+            return err_set(err, ERR_USAGE, 0, "%s: a string is wanted, not %s", kind,
+                           json_kind_name(item));
+        if (!notice->args && !add_path(notice, text, place->folder, err))
+            return false;
+        if (item != json_first(json) && !add_arg(notice, strdup(text), err))
+            return err_wrap(err, "%s", kind);
+    }
+    return notice->args ||
+           err_set(err, ERR_USAGE, 0, "%s: the list is empty; name a program", kind);
+}
+
+static bool time_from_json(const struct json *json, int64_t *ret, struct err *err)
+{
+    const char *text = json_text(json);
+    if (!text)
+        return err_set(err, ERR_USAGE, 0, "%s: a string is wanted, not %s", json_key(json),
+                       json_kind_name(json));
+    return duration_parse(text, TIME_MIN_NS, TIME_MAX_NS, ret, err) ||
+           err_wrap(err, "%s", json_key(json));
+}
+
+static bool name_from_json(struct config_notice *notice, const struct json *json, struct err *err)
+{
+    const char *text = json_text(json);
+    if (!text)
+        return err_set(err, ERR_USAGE, 0, "name: a string is wanted, not %s", json_kind_name(json));
+    if (!text_check(text, 1, CONFIG_NOTICE_NAME_MAX, err))
+        return err_wrap(err, "name");
+    notice->name = strdup(text);
+    return notice->name || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
+}
+
+/* {"poll": […]}: the one key that says what it is. */
+static bool kind_from_json(struct config_notice *notice, const struct json *json,
+                           struct place *place, struct err *err)
+{
+    if (notice->kind != CONFIG_NOTICE__COUNT)
+        return err_set(err, ERR_USAGE, 0, "%s and %s are two sources; write two objects",
+                       notice_kind_names[notice->kind], json_key(json));
+    notice->kind = find_kind(json_key(json));
+    if (notice->kind == CONFIG_NOTICE__COUNT)
+        return unknown("unknown key", json_key(json), err);
+    if (is_word(notice->kind))
+        return err_set(err, ERR_USAGE, 0, "%s is no object; write \"%s\"", json_key(json),
+                       json_key(json));
+    if (is_program(notice->kind))
+        return args_from_json(notice, json, place, err);
+    const char *path = json_text(json);
+    if (!path)
+        return err_set(err, ERR_USAGE, 0, "%s: a path as a string is wanted, not %s",
+                       json_key(json), json_kind_name(json));
+    return add_path(notice, path, place->folder, err);
+}
+
+static bool member_from_json(struct config_notice *notice, const struct json *member,
+                             struct place *place, struct err *err)
+{
+    const char *key = json_key(member);
+    place->at = member;
+    if (str_is(key, "name"))
+        return name_from_json(notice, member, err);
+    if (str_is(key, "interval"))
+        return time_from_json(member, &notice->interval_ns, err);
+    if (str_is(key, "timeout"))
+        return time_from_json(member, &notice->timeout_ns, err);
+    return kind_from_json(notice, member, place, err);
+}
+
+/* The times, which may have stood before the kind. */
+static bool settle_times(struct config_notice *notice, struct err *err)
+{
+    bool is_poll = notice->kind == CONFIG_NOTICE_POLL;
+    if (!is_poll && (notice->interval_ns || notice->timeout_ns))
+        return err_set(err, ERR_USAGE, 0, "%s goes with poll only",
+                       notice->interval_ns ? "interval" : "timeout");
+    if (is_poll && !notice->interval_ns)
+        notice->interval_ns = INTERVAL_NS;
+    if (is_poll && !notice->timeout_ns)
+        notice->timeout_ns = TIMEOUT_NS;
+    return true;
+}
+
+static bool add_from_object(const struct json *json, struct place *place, struct config *config,
+                            struct err *err)
+{
+    struct config_notice notice = {.kind = CONFIG_NOTICE__COUNT};
+    bool ok = true;
+    for (const struct json *member = json_first(json); ok && member; member = json_next(member))
+        ok = member_from_json(&notice, member, place, err);
+    if (ok) {
+        place->at = json;
+        ok = notice.kind != CONFIG_NOTICE__COUNT
+                 ? settle_times(&notice, err)
+                 : err_set(err, ERR_USAGE, 0,
+                           "the key is missing that says what it is: file, kubernetes, command or "
+                           "poll");
+    }
+    if (ok)
+        return add(config, &notice, err);
+    free_notice(&notice);
+    return false;
+}
+
+bool noticelist_from_json(const struct json *json, struct place *place, struct config *config,
+                          struct err *err)
+{
+    for (const struct json *item = json_first(json); item; item = json_next(item)) {
+        const char *text = json_text(item);
+        place->at = item;
+        if (!text && json_kind(item) != JSON_IS_OBJECT)
+            return err_set(err, ERR_USAGE, 0, "a string or an object is wanted, not %s",
+                           json_kind_name(item));
+        if (text && str_is(text, "none") && !json_next(item) && item == json_first(json))
+            return true;
+        if (!(text ? add_from_text(text, place->folder, config, err)
+                   : add_from_object(item, place, config, err)))
+            return false;
+    }
+    return true;
+}
+
+void noticelist_clear(struct config *config)
+{
+    for (size_t i = 0; i < config->nnotices; i++)
+        free_notice(&config->notices[i]);
+    free(config->notices);
+    config->notices = NULL;
+    config->nnotices = 0;
+}
+
+static void write_notice(const struct config_notice *notice, struct writer *writer)
+{
+    const char *kind = notice_kind_names[notice->kind];
+    char time[32];
+    if (is_word(notice->kind)) {
+        writer_text(writer, NULL, kind);
+        return;
+    }
+    writer_object(writer, NULL);
+    if (is_program(notice->kind)) {
+        writer_list(writer, kind);
+        for (size_t i = 0; notice->args[i]; i++)
+            writer_text(writer, NULL, notice->args[i]);
+        writer_end(writer);
+    } else {
+        writer_text(writer, kind, notice->args[0]);
+    }
+    if (notice->kind == CONFIG_NOTICE_POLL) {
+        writer_text(writer, "interval", str_duration(notice->interval_ns, time, sizeof time));
+        writer_text(writer, "timeout", str_duration(notice->timeout_ns, time, sizeof time));
+    }
+    writer_text(writer, "name", notice->name);
+    writer_end(writer);
+}
+
+void noticelist_write(const struct config *config, struct writer *writer, const char *key)
+{
+    writer_list(writer, key);
+    for (size_t i = 0; i < config->nnotices; i++)
+        write_notice(&config->notices[i], writer);
+    writer_end(writer);
+}

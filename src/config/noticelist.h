@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * noticelist: the option "notices", who tells that this node will be taken away. Each source of the
+ * configuration begins a list of its own; see values.h. Relative paths, and programs with a slash
+ * in their name, are relative to the file's folder. Main thread.
+ */
+#ifndef PCHRUN_CONFIG_NOTICELIST_H
+#define PCHRUN_CONFIG_NOTICELIST_H
+
+#include "config/config.h"
+#include "config/place.h"
+#include "json/json.h"
+#include "json/writer.h"
+
+/* "auto" … "poll", by enum config_notice_kind; ends with NULL. */
+extern const char *const notice_kind_names[];
+
+/* "gce,file:/run/leave"; "none" is the empty list. */
+MUST_CHECK bool noticelist_from_text(const char *text, const char *folder, struct config *config,
+                                     struct err *err);
+MUST_CHECK bool noticelist_from_json(const struct json *json, struct place *place,
+                                     struct config *config, struct err *err);
+void noticelist_clear(struct config *config);
+void noticelist_write(const struct config *config, struct writer *writer, const char *key);
+
+#endif

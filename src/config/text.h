@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * text: what every text of the configuration is checked for, and paths made absolute. Owns nothing;
+ * errors are the user's (ERR_USAGE). Main thread.
+ */
+#ifndef PCHRUN_CONFIG_TEXT_H
+#define PCHRUN_CONFIG_TEXT_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+/* min to max bytes, and no control character. */
+MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
+MUST_CHECK bool text_check_utf8(const char *text, struct err *err);
+/* The path as seen from `folder`, which is absolute; NULL: the current one. The caller frees; NULL
+ * with errno set. */
+char *text_absolute(const char *folder, const char *path);
+
+#endif

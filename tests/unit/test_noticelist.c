@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The option "notices": what a list of sources may hold, what becomes of it, and every refusal by
+ * its exact words. Each test runs in a directory of its own, where its file is sub/c.json.
+ */
+#include "config/noticelist.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static void enter_folder(void)
+{
+    strcpy(folder, "/tmp/test_noticelist.XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0 && mkdir("sub", 0700) == 0);
+}
+
+static void leave_folder(void)
+{
+    unlink("sub/c.json");
+    cr_assert(rmdir("sub") == 0 && chdir("/") == 0 && rmdir(folder) == 0);
+}
+
+TestSuite(noticelist, .init = enter_folder, .fini = leave_folder);
+
+static struct config config;
+static struct err err;
+
+/* The value of "notices" in the file, and then of each flag; NULL: none. */
+static enum config_result load(const char *value, const char *flag, const char *again)
+{
+    char *argv[8] = {"pchrun"}, *env[] = {NULL}, *out;
+    int argc = 1;
+    size_t size;
+    FILE *file = fopen("sub/c.json", "w");
+    cr_assert(file && fprintf(file, "{\"notices\":\n%s}", value ? value : "[]") > 0);
+    cr_assert(fclose(file) == 0);
+    if (value) {
+        argv[argc++] = "-c";
+        argv[argc++] = "sub/c.json";
+    }
+    for (int i = 0; i < 2; i++)
+        if (i == 0 ? flag : again) {
+            argv[argc++] = "--notices";
+            argv[argc++] = (char *)(i == 0 ? flag : again);
+        }
+    argv[argc++] = "true";
+    argv[argc] = NULL;
+    FILE *stream = open_memstream(&out, &size);
+    enum config_result result = config_load(argv, env, stream, &config, &err);
+    fclose(stream);
+    free(out);
+    return result;
+}
+
+static void load_ok(const char *value, const char *flag, const char *again)
+{
+    cr_assert_eq(load(value, flag, again), CONFIG_RUN, "%s: %s", value ? value : flag, err.text);
+}
+
+/* Of the source number `at`; `arg` is the first one, "" for none. */
+static void expect_source(size_t at, enum config_notice_kind kind, const char *name,
+                          const char *arg)
+{
+    cr_assert_lt(at, config.nnotices);
+    const struct config_notice *notice = &config.notices[at];
+    cr_expect_eq(notice->kind, kind, "source %zu is of kind %d", at, notice->kind);
+    cr_expect_str_eq(notice->name, name);
+    cr_expect_str_eq(notice->args ? notice->args[0] : "", arg);
+}
+
+static const char *path(const char *name)
+{
+    static char text[128];
+    snprintf(text, sizeof text, "%s/%s", folder, name);
+    return text;
+}
+
+Test(noticelist, all_kinds_as_a_flag)
+{
+    load_ok(NULL, "auto,gce, aws,azure,slurm,file:f", "kubernetes:/k,command:./c,poll:p");
+    cr_assert_eq(config.nnotices, 9);
+    expect_source(0, CONFIG_NOTICE_AUTO, "auto", "");
+    expect_source(1, CONFIG_NOTICE_GCE, "gce", "");
+    expect_source(2, CONFIG_NOTICE_AWS, "aws", "");
+    expect_source(3, CONFIG_NOTICE_AZURE, "azure", "");
+    expect_source(4, CONFIG_NOTICE_SLURM, "slurm", "");
+    expect_source(5, CONFIG_NOTICE_FILE, "file", path("f"));
+    expect_source(6, CONFIG_NOTICE_KUBERNETES, "kubernetes", "/k");
+    expect_source(7, CONFIG_NOTICE_COMMAND, "c", path("./c"));
+    expect_source(8, CONFIG_NOTICE_POLL, "p", "p");
+    cr_expect_eq(config.notices[8].interval_ns, NS_PER_S);
+    cr_expect_eq(config.notices[8].timeout_ns, 10 * NS_PER_S);
+    config_free(&config);
+}
+
+Test(noticelist, all_kinds_in_the_file)
+{
+    load_ok("[\"slurm\", {\"file\": \"f\"}, {\"name\": \"pod\", \"kubernetes\": \"/k\"},"
+            " {\"command\": [\"./c\", \"-x\", \"\", \"a\\nb\"]}, \"file:g\","
+            " {\"interval\": \"100ms\", \"poll\": [\"p\"], \"timeout\": \"1h\"}]",
+            NULL, NULL);
+    cr_assert_eq(config.nnotices, 6);
+    expect_source(0, CONFIG_NOTICE_SLURM, "slurm", "");
+    expect_source(1, CONFIG_NOTICE_FILE, "file", path("sub/f"));
+    expect_source(2, CONFIG_NOTICE_KUBERNETES, "pod", "/k");
+    expect_source(3, CONFIG_NOTICE_COMMAND, "c", path("sub/./c"));
+    cr_expect_str_eq(config.notices[3].args[1], "-x");
+    cr_expect_str_eq(config.notices[3].args[2], "");
+    cr_expect_str_eq(config.notices[3].args[3], "a\nb");
+    cr_expect(!config.notices[3].args[4]);
+    expect_source(4, CONFIG_NOTICE_FILE, "file-2", path("sub/g"));
+    expect_source(5, CONFIG_NOTICE_POLL, "p", "p");
+    cr_expect_eq(config.notices[5].interval_ns, 100 * NS_PER_MS);
+    cr_expect_eq(config.notices[5].timeout_ns, 3600 * NS_PER_S);
+    config_free(&config);
+}
+
+Test(noticelist, nobody)
+{
+    static const char *const ways[][2] = {
+        {NULL, "none"}, {"[\"gce\"]", "none"}, {"[]", NULL}, {"[\"none\"]", NULL}};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        load_ok(ways[i][0], ways[i][1], NULL);
+        cr_expect_eq(config.nnotices, 0);
+        config_free(&config);
+    }
+}
+
+Test(noticelist, a_stronger_source_of_the_configuration_begins_anew)
+{
+    load_ok("[\"gce\", \"aws\"]", "slurm", "azure");
+    cr_assert_eq(config.nnotices, 2);
+    expect_source(0, CONFIG_NOTICE_SLURM, "slurm", "");
+    expect_source(1, CONFIG_NOTICE_AZURE, "azure", "");
+    config_free(&config);
+}
+
+/* Sources are told apart by their names; names are cut where a character ends. */
+Test(noticelist, names_differ)
+{
+    load_ok("[{\"command\": [\"/a/watch\"]}, {\"poll\": [\"/b/watch\"]},"
+            " {\"file\": \"/x\", \"name\": \"watch-3\"}, {\"command\": [\"watch\"]},"
+            " {\"command\": [\"/a/abcdefghijklmnopqrstuvwxyz\\u00e4\\u00e4\\u00e4\"]},"
+            " {\"command\": [\"/a/abcdefghijklmnopqrstuvwxyz\\u00e4\\u00e4\\u00e4\"]}]",
+            NULL, NULL);
+    expect_source(0, CONFIG_NOTICE_COMMAND, "watch", "/a/watch");
+    expect_source(1, CONFIG_NOTICE_POLL, "watch-2", "/b/watch");
+    expect_source(2, CONFIG_NOTICE_FILE, "watch-3", "/x");
+    expect_source(3, CONFIG_NOTICE_COMMAND, "watch-4", "watch");
+    cr_expect_str_eq(config.notices[4].name, "abcdefghijklmnopqrstuvwxyz\xc3\xa4");
+    cr_expect_str_eq(config.notices[5].name, "abcdefghijklmnopqrstuvwxyz\xc3\xa4-2");
+    config_free(&config);
+    load_ok(NULL, "command:/a/\xff", "poll:/a/");
+    expect_source(0, CONFIG_NOTICE_COMMAND, "command", "/a/\xff");
+    expect_source(1, CONFIG_NOTICE_POLL, "poll", "/a/");
+    config_free(&config);
+}
+
+struct bad {
+    const char *in, *want;
+};
+
+static void expect_bad(const char *value, const char *flag, const char *want)
+{
+    cr_expect_eq(load(value, flag, NULL), CONFIG_BAD, "%s is accepted", value ? value : flag);
+    cr_expect_str_eq(err.text, want, "%s:\n  %s\nnot\n  %s", value ? value : flag, err.text, want);
+    cr_expect_eq(err.code, ERR_USAGE);
+}
+
+static const struct bad flags[] = {
+    {"", "--notices: the value is empty; if nobody is meant, write none"},
+    {"gcs", "--notices: there is no notice source \"gcs\"; the nearest is \"gce\""},
+    {"kubernets:/k", "--notices: there is no notice source \"kubernets\"; the nearest is "
+                     "\"kubernetes\""},
+    {"openstack", "--notices: there is no notice source \"openstack\"; there are auto, gce, aws, "
+                  "azure, slurm, file, kubernetes, command and poll"},
+    {"gce,", "--notices: there is no notice source \"\"; there are auto, gce, aws, azure, slurm, "
+             "file, kubernetes, command and poll"},
+    {"gce,none", "--notices: none stands alone"},
+    {"none,gce", "--notices: none stands alone"},
+    {"gce,aws,gce", "--notices: gce is there twice"},
+    {"gce:/x", "--notices: gce takes no path"},
+    {"file", "--notices: file needs a path; write file:PATH"},
+    {"poll:", "--notices: poll: the value is empty; allowed are 1 to 4095 bytes"},
+    {"file:a\nb", "--notices: file: \"a?b\" holds a control character"},
+    {"poll:1,poll:2,poll:3,poll:4,poll:5,poll:6,poll:7,poll:8,poll:9,poll:10,poll:11,poll:12,"
+     "poll:13,poll:14,poll:15,poll:16,poll:17",
+     "--notices: more than 16 sources"},
+};
+
+Test(noticelist, bad_flags)
+{
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        expect_bad(NULL, flags[i].in, flags[i].want);
+}
+
+static const struct bad values[] = {
+    {"\"gce\"", "1:2: notices: a list of notice sources is wanted, not a string"},
+    {"[1]", "2:2: notices: a string or an object is wanted, not a number"},
+    {"[\"gcs\"]", "2:2: notices: there is no notice source \"gcs\"; the nearest is \"gce\""},
+    {"[\"gce\", \"none\"]", "2:9: notices: none stands alone"},
+    {"[{}]", "2:2: notices: the key is missing that says what it is: file, kubernetes, command or "
+             "poll"},
+    {"[{\"name\": \"a\"}]", "2:2: notices: the key is missing that says what it is: file, "
+                            "kubernetes, command or poll"},
+    {"[{\"fiel\": \"/x\"}]", "2:3: notices: unknown key \"fiel\"; the nearest is \"file\""},
+    {"[{\"gce\": \"/x\"}]", "2:3: notices: gce is no object; write \"gce\""},
+    {"[{\"file\": \"/x\", \"poll\": [\"p\"]}]",
+     "2:17: notices: file and poll are two sources; write two objects"},
+    {"[{\"file\": [\"/x\"]}]", "2:3: notices: file: a path as a string is wanted, not a list"},
+    {"[{\"file\": \"\"}]", "2:3: notices: file: the value is empty; allowed are 1 to 4095 bytes"},
+    {"[{\"command\": \"x\"}]",
+     "2:3: notices: command: a list is wanted, the program and its arguments, not a string"},
+    {"[{\"command\": []}]", "2:3: notices: command: the list is empty; name a program"},
+    {"[{\"command\": [\"\"]}]",
+     "2:15: notices: command: the value is empty; allowed are 1 to 4095 bytes"},
+    {"[{\"command\": [\"x\", 7]}]", "2:20: notices: command: a string is wanted, not a number"},
+    {"[{\"command\": [\"x\"], \"interval\": \"1s\"}]",
+     "2:2: notices: interval goes with poll only"},
+    {"[{\"timeout\": \"1s\", \"file\": \"/x\"}]", "2:2: notices: timeout goes with poll only"},
+    {"[{\"poll\": [\"x\"], \"interval\": 1}]",
+     "2:18: notices: interval: a string is wanted, not a number"},
+    {"[{\"poll\": [\"x\"], \"interval\": \"1\"}]",
+     "2:18: notices: interval: \"1\" is not a duration; write a number and its unit (ms, s, m, h "
+     "or d), as in \"25s\""},
+    {"[{\"poll\": [\"x\"], \"timeout\": \"2h\"}]",
+     "2:18: notices: timeout: \"2h\" is out of range (100ms to 1h)"},
+    {"[{\"file\": \"/x\", \"name\": \"\"}]",
+     "2:17: notices: name: the value is empty; allowed are 1 to 31 bytes"},
+    {"[{\"file\": \"/x\", \"name\": \"abcdefghijklmnopqrstuvwxyz012345\"}]",
+     "2:17: notices: name: \"abcdefghijklmnopqrstuvwxyz012345\" has 32 bytes; allowed are 1 to 31"},
+    {"[{\"file\": \"/x\", \"name\": 1}]", "2:17: notices: name: a string is wanted, not a number"},
+    {"[{\"file\": \"/x\", \"name\": \"a\"}, {\"poll\": [\"/y\"], \"name\": \"a\"}]",
+     "2:31: notices: two sources are called \"a\"; give one of them another name"},
+    {"[{\"file\": \"/x\"}, {\"poll\": [\"/y\"], \"name\": \"file\"}]",
+     "2:18: notices: two sources are called \"file\"; give one of them another name"},
+};
+
+Test(noticelist, bad_files)
+{
+    char want[300];
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        snprintf(want, sizeof want, "sub/c.json:%s", values[i].want);
+        expect_bad(values[i].in, NULL, want);
+    }
+}
