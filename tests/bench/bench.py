@@ -141,9 +141,12 @@ def step(bench):
 
 
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """Below those that pchrun refuses, since somebody else uses them by default, and those of connections."""
+    while True:
+        port = random.randrange(14000, 28000)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 def key_options(bench, folder):

@@ -86,14 +86,22 @@ static void enter(enum stage stage)
             send_made(&exchange.conns[i], &exchange.orders[stage]);
 }
 
+/* Frames in this stage, before the next begins: a hello and a first status of each; then a status
+ * of each, or one notice. */
+static int wanted(void)
+{
+    return exchange.stage == JOINING    ? 2 * exchange.max
+           : exchange.stage == TRAINING ? 1
+                                        : exchange.max;
+}
+
 static void on_frame(struct conn *conn)
 {
     if (!conn->has_said_hello) {
         conn->has_said_hello = true;
         send_made(conn, &exchange.welcome);
     }
-    int wanted = exchange.stage == TRAINING ? 1 : exchange.max; /* one notice, or all of them */
-    if (++exchange.heard == wanted && exchange.stage < DECIDED)
+    if (++exchange.heard == wanted() && exchange.stage < DECIDED)
         enter(exchange.stage + 1);
 }
 

@@ -35,7 +35,8 @@ enum { HIGHEST = 100, EVENTS = 256, PATIENCE_MS = 60000, QUIET_MS = 30 };
 
 struct node {
     struct stream stream;
-    bool is_up; /* its handshake is done */
+    bool is_up;       /* its handshake is done */
+    bool is_attached; /* its rank is */
     uint8_t in[FRAME_MAX];
     size_t used;
     uint64_t seq, seen;
@@ -131,10 +132,16 @@ static void on_order(struct node *node, const struct peermsg *msg)
     node->order = msg->order;
     node->status.stamp = msg->stamp;
     describe(node, &now);
-    bool is_running = node->seq > 0;
-    if (is_running && (now.vote != node->status.status.vote ||
-                       now.knows_notice != node->status.status.knows_notice))
+    if (node->is_attached && (now.vote != node->status.status.vote ||
+                              now.knows_notice != node->status.status.knows_notice))
         tell_status(node, &now);
+}
+
+/* Nobody starts before every node has said where it stands. */
+static void on_welcome(struct node *node, const struct peermsg *msg)
+{
+    node->status.stamp = msg->stamp;
+    tell_status(node, &(struct peer_status){.life = LIFE_WAITING, .expected = PEERMSG_UNKNOWN});
 }
 
 static void on_frame(struct node *node, const struct frame *frame)
@@ -144,7 +151,9 @@ static void on_frame(struct node *node, const struct frame *frame)
         bench_die("a frame that cannot be read");
     if (msg.type == PEERMSG_REFUSED)
         bench_die("refused: %s", msg.refused.why);
-    if (msg.type == PEERMSG_ORDER)
+    if (msg.type == PEERMSG_WELCOME)
+        on_welcome(node, &msg);
+    else if (msg.type == PEERMSG_ORDER)
         on_order(node, &msg);
 }
 
@@ -291,6 +300,7 @@ static void attach(void)
 {
     struct peer_status status;
     for (int i = 0; i < swarm.n; i++) {
+        swarm.nodes[i].is_attached = true;
         describe(&swarm.nodes[i], &status);
         tell_status(&swarm.nodes[i], &status);
         pump(0);
