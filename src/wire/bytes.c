@@ -3,16 +3,43 @@
  */
 #include "wire/bytes.h"
 
+#include <assert.h>
 #include <string.h>
 
-void bytes_put(struct bytes_out *out, uint64_t v, unsigned size)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "x86-64 and aarch64 are");
+
+/* One move each, where a copy of any size would be a loop or a call. */
+static void copy_number(void *to, const void *from, unsigned size)
+{
+    switch (size) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 2:
+        memcpy(to, from, 2);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    default:
+        assert(size == 8);
+        memcpy(to, from, 8);
+    }
+}
+
+void bytes_put_number(struct bytes_out *out, const void *number, unsigned size)
 {
     if (!out->ok || out->cap - out->len < size) {
         out->ok = false;
         return;
     }
-    for (unsigned i = 0; i < size; i++)
-        out->data[out->len++] = (uint8_t)(v >> (8 * i));
+    copy_number(out->data + out->len, number, size);
+    out->len += size;
+}
+
+void bytes_put(struct bytes_out *out, uint64_t v, unsigned size)
+{
+    bytes_put_number(out, &v, size);
 }
 
 void bytes_put_text(struct bytes_out *out, const char *text)
@@ -28,22 +55,28 @@ void bytes_put_text(struct bytes_out *out, const char *text)
     out->len += n;
 }
 
-static uint64_t run_out(struct bytes_in *in)
+static void run_out(struct bytes_in *in)
 {
     in->ok = false;
     in->at = in->len;
-    return 0;
+}
+
+void bytes_get_number(struct bytes_in *in, void *number, unsigned size)
+{
+    if (in->ok && in->len - in->at >= size) {
+        copy_number(number, in->data + in->at, size);
+        in->at += size;
+        return;
+    }
+    if (in->ok)
+        run_out(in);
+    memset(number, 0, size);
 }
 
 uint64_t bytes_get(struct bytes_in *in, unsigned size)
 {
-    if (!in->ok)
-        return 0;
-    if (in->len - in->at < size)
-        return run_out(in);
     uint64_t v = 0;
-    for (unsigned i = 0; i < size; i++)
-        v |= (uint64_t)in->data[in->at++] << (8 * i);
+    bytes_get_number(in, &v, size);
     return v;
 }
 

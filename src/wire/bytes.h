@@ -35,10 +35,13 @@ static inline struct bytes_in bytes_in(const void *data, size_t len)
     return (struct bytes_in){.data = data, .len = len, .ok = true};
 }
 
+/* Sizes are 1, 2, 4 and 8 bytes. */
 void bytes_put(struct bytes_out *out, uint64_t v, unsigned size);
+void bytes_put_number(struct bytes_out *out, const void *number, unsigned size);
 void bytes_put_text(struct bytes_out *out, const char *text); /* length (2), then the letters */
 
 uint64_t bytes_get(struct bytes_in *in, unsigned size);
+void bytes_get_number(struct bytes_in *in, void *number, unsigned size);
 /* A text that does not fit into `cap` with its NUL, or that holds a NUL, is an error. Where the
  * bytes run out, all of them count as read. */
 void bytes_get_text(struct bytes_in *in, char *text, size_t cap);

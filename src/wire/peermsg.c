@@ -17,17 +17,11 @@ struct pass {
 
 static void number(struct pass *pass, void *field, unsigned size)
 {
-    uint64_t v = 0;
-    if (pass->out) {
-        memcpy(&v, field, size); /* little-endian hosts only: see the assertion below */
-        bytes_put(pass->out, v, size);
-    } else {
-        v = bytes_get(pass->in, size);
-        memcpy(field, &v, size);
-    }
+    if (pass->out)
+        bytes_put_number(pass->out, field, size);
+    else
+        bytes_get_number(pass->in, field, size);
 }
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "x86-64 and aarch64 are");
 
 static void text(struct pass *pass, char *field, size_t cap)
 {
