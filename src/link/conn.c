@@ -213,14 +213,13 @@ static void take_frame(struct conn *conn, const struct frame *frame)
 }
 
 /* Somebody else's protocol: its first bytes tell people whose. */
-static void fail_as_foreign(struct conn *conn)
+static void fail_as_foreign(struct conn *conn, const uint8_t *data, size_t len)
 {
-    const uint8_t *data = buf_bytes(&conn->in);
     size_t n = 0;
     char hex[16] = "";
-    while (n < buf_len(&conn->in) && n < 40 && data[n] >= 0x20 && data[n] < 0x7f)
+    while (n < len && n < 40 && data[n] >= 0x20 && data[n] < 0x7f)
         n++;
-    for (size_t i = 0; i < buf_len(&conn->in) && i < 4; i++)
+    for (size_t i = 0; i < len && i < 4; i++)
         str_addf(hex, sizeof hex, " %02x", data[i]);
     if (n >= 4)
         fail(conn, "is not a pchrun: it began with \"%.*s\"", (int)n, (const char *)data);
@@ -228,58 +227,80 @@ static void fail_as_foreign(struct conn *conn)
         fail(conn, "is not a pchrun: it began with the bytes%s; a message begins with 43 50", hex);
 }
 
-/* Takes what is whole. A callback may close the connection: then the rest is nobody's. */
-static void take_frames(struct conn *conn)
+/* Takes what is whole, and returns how much that was. A callback may close the connection: then the
+ * rest is nobody's. */
+static size_t take_frames(struct conn *conn, const uint8_t *data, size_t len)
 {
+    size_t taken = 0;
     while (conn->state == CONN_OPEN) {
         struct frame frame;
         size_t size;
-        switch (frame_parse(FRAME_PEER, buf_bytes(&conn->in), buf_len(&conn->in), &frame, &size)) {
+        switch (frame_parse(FRAME_PEER, data + taken, len - taken, &frame, &size)) {
         case FRAME_OK:
             take_frame(conn, &frame);
-            buf_drop(&conn->in, size);
+            taken += size;
             break;
         case FRAME_MORE:
-            return;
+            return taken;
         case FRAME_BAD_MAGIC:
-            if (tls_is_record(buf_bytes(&conn->in), buf_len(&conn->in)))
+            if (tls_is_record(data + taken, len - taken))
                 refuse_unequal(conn, false);
             else
-                fail_as_foreign(conn);
+                fail_as_foreign(conn, data + taken, len - taken);
             break;
         case FRAME_TOO_LONG:
             fail(conn, "sent a message of %u bytes, more than %d", frame.len, FRAME_PAYLOAD_MAX);
             break;
         }
     }
+    return taken;
+}
+
+static void keep(struct conn *conn, const uint8_t *data, size_t len)
+{
+    if (conn->state == CONN_OPEN && !buf_add(&conn->in, data, len))
+        fail(conn, "no memory for its messages");
+}
+
+/* Most often these are whole messages, and nothing has to be kept. */
+static void take(struct conn *conn, const uint8_t *data, size_t len)
+{
+    if (buf_len(&conn->in) == 0) {
+        size_t taken = take_frames(conn, data, len);
+        if (taken < len)
+            keep(conn, data + taken, len - taken);
+        return;
+    }
+    keep(conn, data, len);
+    buf_drop(&conn->in, take_frames(conn, buf_bytes(&conn->in), buf_len(&conn->in)));
+}
+
+/* From the loop again, so that no peer keeps the others waiting. */
+static void receive_more_later(struct conn *conn)
+{
+    if (conn->stream.kind->has_more && conn->stream.kind->has_more(&conn->stream))
+        event_active(conn->readable, EV_READ, 1);
 }
 
 static void receive(struct conn *conn)
 {
-    uint8_t *room = buf_room(&conn->in, READ_BYTES);
-    if (!room) {
-        fail(conn, "no memory for its messages");
-        return;
-    }
+    uint8_t data[READ_BYTES];
     struct err err;
-    ssize_t n = conn->stream.kind->read(&conn->stream, room, READ_BYTES, &err);
-    if (n > 0) {
-        buf_added(&conn->in, (size_t)n);
-        take_frames(conn);
-    } else if (n == STREAM_END) {
+    ssize_t n = conn->stream.kind->read(&conn->stream, data, sizeof data, &err);
+    if (n > 0)
+        take(conn, data, (size_t)n);
+    else if (n == STREAM_END)
         fail(conn, "closed by the other side%s",
              buf_len(&conn->in) > 0 ? " in the middle of a message" : "");
-    } else if (n == STREAM_FAILED) {
+    else if (n == STREAM_FAILED)
         fail(conn, "%s", err.text);
-    }
     if (conn->state != CONN_OPEN)
         return;
     conn->reads_when_writable = n == STREAM_WANT_WRITE;
     if (n == STREAM_WANT_WRITE)
         event_add(conn->writable, NULL);
-    /* From the loop again, so that no peer keeps the others waiting. */
-    if (conn->stream.kind->has_more && conn->stream.kind->has_more(&conn->stream))
-        event_active(conn->readable, EV_READ, 1);
+    if (n > 0)
+        receive_more_later(conn);
 }
 
 /* We have closed: reads only to learn when the other side has. */
@@ -309,6 +330,7 @@ static void handshake(struct conn *conn)
     if (n <= 0)
         return;
     conn->state = CONN_OPEN;
+    receive_more_later(conn);
     if (conn->is_ours) {
         event_del(conn->deadline);
         conn->rules->on_up(conn);
