@@ -33,8 +33,9 @@ struct stream_kind {
      * with the same bytes. */
     ssize_t (*read)(struct stream *stream, void *data, size_t size, struct err *err);
     ssize_t (*write)(struct stream *stream, const void *data, size_t size, struct err *err);
-    /* Does it hold bytes that a read would get, though the descriptor may not be readable? The rest
-     * may be NULL: then it does not, and there is nothing to do. */
+    /* Does it hold bytes for a read, though the descriptor may not be readable? To be asked after a
+     * handshake or read that went well: what it holds may still wait for more, and then the read
+     * says so. The rest may be NULL: then it does not, and there is nothing to do. */
     bool (*has_more)(const struct stream *stream);
     /* Nothing more will be written; before the socket is shut down for that. */
     void (*end)(struct stream *stream);

@@ -273,11 +273,19 @@ static ssize_t become_plain(struct stream *stream)
     return STREAM_FOREIGN;
 }
 
+/* What is left in the queue would be taken for the next failure. To look costs less than to clear.
+ */
+static void forget_errors(const struct tlslib *lib)
+{
+    if (lib->ERR_peek_error() != 0)
+        lib->ERR_clear_error();
+}
+
 static ssize_t tls_handshake(struct stream *stream, struct err *err)
 {
     struct tls_session *session = stream->session;
     const struct tlslib *lib = session->tls->lib;
-    lib->ERR_clear_error();
+    forget_errors(lib);
     int n = lib->SSL_do_handshake(session->ssl);
     if (session->is_plain)
         return become_plain(stream);
@@ -301,7 +309,7 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
 static ssize_t tls_read(struct stream *stream, void *data, size_t size, struct err *err)
 {
     struct tls_session *session = stream->session;
-    session->tls->lib->ERR_clear_error();
+    forget_errors(session->tls->lib);
     int n = session->tls->lib->SSL_read(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
     return n > 0 ? n : result_of(session, n, err);
 }
@@ -309,7 +317,7 @@ static ssize_t tls_read(struct stream *stream, void *data, size_t size, struct e
 static ssize_t tls_write(struct stream *stream, const void *data, size_t size, struct err *err)
 {
     struct tls_session *session = stream->session;
-    session->tls->lib->ERR_clear_error();
+    forget_errors(session->tls->lib);
     int n = session->tls->lib->SSL_write(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
     if (n > 0)
         return n;
@@ -323,7 +331,7 @@ static ssize_t tls_write(struct stream *stream, const void *data, size_t size, s
 static bool tls_has_more(const struct stream *stream)
 {
     const struct tls_session *session = stream->session;
-    return session->tls->lib->SSL_pending(session->ssl) > 0;
+    return session->tls->lib->SSL_has_pending(session->ssl) == 1;
 }
 
 /* Says that no more will come; whether that gets through makes no difference. */
@@ -332,7 +340,7 @@ static void tls_end(struct stream *stream)
     struct tls_session *session = stream->session;
     if (!session->is_ready || session->is_broken)
         return;
-    session->tls->lib->ERR_clear_error();
+    forget_errors(session->tls->lib);
     (void)session->tls->lib->SSL_shutdown(session->ssl);
 }
 
@@ -407,6 +415,8 @@ static bool set_up_context(struct tls *tls)
                       SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                           SSL_MODE_RELEASE_BUFFERS,
                       NULL);
+    /* A record's header and what follows by one call of the system, not by one each. */
+    lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
     lib->SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
     lib->SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
     return lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL) == 1 &&

@@ -59,7 +59,7 @@
     F(SSL_version)                           \
     F(SSL_read)                              \
     F(SSL_write)                             \
-    F(SSL_pending)                           \
+    F(SSL_has_pending)                       \
     F(SSL_shutdown)                          \
     F(SSL_get_error)                         \
     F(SSL_CIPHER_find)                       \

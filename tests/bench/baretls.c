@@ -37,6 +37,7 @@ SSL_CTX *baretls_new(const char *key_file, const char *job)
         SSL_CTX_set1_groups_list(context, "X25519") != 1 ||
         SSL_CTX_set_num_tickets(context, 0) != 1)
         bench_die("OpenSSL cannot be set up");
+    SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
     return context;
 }

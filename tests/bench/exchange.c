@@ -140,7 +140,7 @@ static void receive(struct conn *conn)
             conn->used -= size;
             memmove(conn->in, conn->in + size, conn->used);
         }
-    } while (conn->ssl && SSL_pending(conn->ssl) > 0);
+    } while (conn->ssl && SSL_has_pending(conn->ssl));
 }
 
 static void accept_one(void)

@@ -77,6 +77,7 @@ Test(tls, secret_is_derived_as_the_manual_says)
 struct end {
     struct conn *conn;
     struct conn_rules rules;
+    bool greets; /* as soon as it may */
     int ups, messages, broken;
     uint64_t seq; /* of the last message; they come in order */
 };
@@ -87,10 +88,14 @@ struct world {
     int fds; /* open before it began */
 };
 
+static const struct peermsg hello = {.type = PEERMSG_HELLO, .stamp = {.attempt = 1}};
+
 static void on_up(struct conn *conn)
 {
     struct end *end = conn->owner;
     end->ups++;
+    if (end->greets)
+        conn_send(conn, &hello);
 }
 
 static void on_hello(struct conn *conn)
@@ -168,9 +173,8 @@ static void end(struct world *world)
 
 static void say_hello(struct world *world)
 {
-    struct peermsg msg = {.type = PEERMSG_HELLO, .stamp = {.attempt = 1}};
     run_until(world, world->ends[MEMBER].ups == 1);
-    conn_send(world->ends[MEMBER].conn, &msg);
+    conn_send(world->ends[MEMBER].conn, &hello);
     run_until(world, world->ends[CHIEF].messages == 1);
 }
 
@@ -200,6 +204,16 @@ Test(tls, much_is_sent_at_once)
     cr_assert_gt(buf_len(&w.ends[CHIEF].conn->out), 0, "this is not much");
     run_until(&w, w.ends[MEMBER].messages == MANY && w.ends[CHIEF].messages == 1 + MANY);
     end(&w);
+}
+
+/* It comes with the last bytes of the handshake, and nothing after it wakes the chief. */
+Test(tls, a_hello_that_is_said_at_once_is_heard)
+{
+    struct world world;
+    begin(&world, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
+    world.ends[MEMBER].greets = true;
+    run_until(&world, world.ends[CHIEF].messages == 1);
+    end(&world);
 }
 
 Test(tls, last_words_arrive)
@@ -474,6 +488,32 @@ Test(tls, data_is_whole_or_nothing)
     cr_assert_eq(send(wire.relay[CHIEF], record, (size_t)n - 1, 0), n - 1);
     shutdown(wire.relay[CHIEF], SHUT_WR);
     cr_assert_eq(wire.ends[CHIEF].kind->read(&wire.ends[CHIEF], heard, 100, &err), STREAM_END);
+    wire_end(&wire);
+    tls_free(tls[MEMBER]);
+    tls_free(tls[CHIEF]);
+}
+
+/* What is there of a record is no reason to read again and again. */
+Test(tls, a_part_of_a_record_waits_for_the_rest)
+{
+    struct tls *tls[ENDS] = {tls_of(&first_key, "run7"), tls_of(&first_key, "run7")};
+    struct wire wire;
+    char heard[100];
+    wire_begin(&wire, tls[MEMBER], tls[CHIEF]);
+    shake_hands(&wire);
+    struct stream *member = &wire.ends[MEMBER], *chief = &wire.ends[CHIEF];
+    uint8_t record[100];
+    struct err err;
+    cr_assert_eq(member->kind->write(member, "one", 3, &err), 3);
+    cr_assert_eq(member->kind->write(member, "two", 3, &err), 3);
+    ssize_t n = recv(wire.relay[MEMBER], record, sizeof record, 0);
+    cr_assert_eq(send(wire.relay[CHIEF], record, (size_t)n - 1, 0), n - 1);
+    cr_assert_eq(chief->kind->read(chief, heard, sizeof heard, &err), 3);
+    cr_assert_eq(chief->kind->read(chief, heard, sizeof heard, &err), STREAM_WANT_READ);
+    cr_assert_eq(send(wire.relay[CHIEF], record + n - 1, 1, 0), 1);
+    cr_assert_eq(chief->kind->read(chief, heard, sizeof heard, &err), 3);
+    cr_assert_arr_eq(heard, "two", 3);
+    cr_assert(!chief->kind->has_more(chief));
     wire_end(&wire);
     tls_free(tls[MEMBER]);
     tls_free(tls[CHIEF]);
