@@ -108,23 +108,23 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     if (msg->stamp.attempt != chief->params->attempt ||
         msg->stamp.generation != chief->params->generation || msg->stamp.seq <= peer->seq)
         return;
-    struct peer_status held = msg->status;
-    const struct peer_status *s = &held;
-    hold_within(&held);
-    note_rate(chief, peer, s->highest);
-    take_notice(chief, peer, s);
+    struct peer_status *s = &peer->status;
+    uint32_t asked = s->checkpoint_asked;
     char roster[sizeof s->roster];
-    str_copy(roster, sizeof roster, peer->status.roster);
-    chief->checkpoints += s->checkpoint_asked - peer->status.checkpoint_asked;
+    str_copy(roster, sizeof roster, s->roster);
+    note_rate(chief, peer, step_within(msg->status.highest));
+    *s = msg->status;
+    hold_within(s);
+    take_notice(chief, peer, s);
+    chief->checkpoints += s->checkpoint_asked - asked;
     chief->own_failed = s->own_failed > chief->own_failed ? s->own_failed : chief->own_failed;
     chief_note_uncommitted(chief, s->own_failed);
     peer->seq = msg->stamp.seq;
     peer->stamp = msg->stamp;
-    peer->status = *s;
     peer->status_at = peer->last_heard = chief->out->now;
     chief_refuse_claim(chief, peer);
     if (!s->roster[0]) /* told before: the chief's word for it is in the order */
-        str_copy(peer->status.roster, sizeof peer->status.roster, roster);
+        str_copy(s->roster, sizeof s->roster, roster);
     chief_note(chief, peer);
     if (s->wants_reply)
         chief_send_order(chief, peer->at.conn, msg->stamp.seq);

@@ -57,14 +57,15 @@ struct caller {
 };
 
 struct peer {
-    struct caller at;    /* who is this node */
-    struct caller claim; /* who says so, too; see chief_claim.c */
-    bool has_told_claim; /* it knows of the end */
-    /* Peers are found by their connections through chains. Each peer is also the anchor of one: of
-     * those whose connection's number falls on its place. */
+    /* First what every message and every order looks at, so that it lies together. Peers are found
+     * by their connections through chains. Each peer is also the anchor of one: of those whose
+     * connection's number falls on its place. */
     struct peer *anchored, *next;
     unsigned facts;
     uint64_t seq;
+    struct caller at;    /* who is this node */
+    struct caller claim; /* who says so, too; see chief_claim.c */
+    bool has_told_claim; /* it knows of the end */
     int64_t last_heard, down_at;
     struct peer_stamp stamp; /* of the newest STATUS */
     struct peer_status status;

@@ -74,7 +74,7 @@ struct event {
             int conn;
             const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */
             const char *why;           /* with EV_PEER_DOWN */
-            const char *from; /* with EV_PEER_MESSAGE: the address, for people; may be NULL */
+            const char *from;          /* with a HELLO: the address, for people; may be NULL */
         } peer;
     };
 };

@@ -54,14 +54,16 @@ struct conn {
     char name[NETADDR_TEXT_MAX];
     char why[256]; /* it ends, "": it does not */
     /* the owner's */
-    TAILQ_ENTRY(conn) link, guest_link;
-    void *owner;
+    LIST_ENTRY(conn) link;
     int id;
+    void *owner;
+    TAILQ_ENTRY(conn) guest_link, broken_link;
     bool is_told;  /* its end concerns somebody */
     bool is_guest; /* may be put out when others come */
     int64_t guest_since;
 };
 
+LIST_HEAD(conn_chain, conn);
 TAILQ_HEAD(conn_list, conn);
 
 /* Takes the descriptor of a connected socket; `peer` is who is there. Then conn_start(). NULL:

@@ -27,7 +27,7 @@
 /* Without descriptors there may be few guests: each gets this time to say HELLO. */
 #define GUEST_CHANCE_NS (100 * NS_PER_MS)
 
-enum { BUCKETS = 256 };
+enum { BUCKETS = 1024 }; /* with more nodes, chains; each step along one may miss the cache */
 
 struct peers {
     struct peers_options options;
@@ -35,7 +35,8 @@ struct peers {
     struct listener *listener;
     struct dial *dial;
     struct event *later;
-    struct conn_list buckets[BUCKETS], broken;
+    struct conn_chain buckets[BUCKETS]; /* empty when zeroed, so unused ones are never touched */
+    struct conn_list broken;
     struct conn_list guests; /* no node's: strangers, and those being closed; by age */
     int next_id;
     int conns, n_guests;
@@ -48,19 +49,13 @@ struct peers {
 
 /* ---- connections ---- */
 
-static struct conn_list *bucket_of(struct peers *peers, int id)
-{
-    return &peers->buckets[(unsigned)id % BUCKETS];
-}
-
 /* The one that has this number, not one that is being closed. */
 static struct conn *find(const struct peers *peers, int id)
 {
     struct conn *conn;
-    for (conn = TAILQ_FIRST(&peers->buckets[(unsigned)id % BUCKETS]); conn;
-         conn = TAILQ_NEXT(conn, link))
-        if (conn->id == id && conn->state <= CONN_OPEN)
-            return conn;
+    LIST_FOREACH(conn, &peers->buckets[(unsigned)id % BUCKETS], link)
+    if (conn->id == id && conn->state <= CONN_OPEN)
+        return conn;
     return NULL;
 }
 
@@ -113,8 +108,8 @@ static void on_conn_message(struct conn *conn, const struct peermsg *msg)
 static void on_conn_broken(struct conn *conn)
 {
     struct peers *peers = conn->owner;
-    TAILQ_REMOVE(bucket_of(peers, conn->id), conn, link);
-    TAILQ_INSERT_TAIL(&peers->broken, conn, link);
+    LIST_REMOVE(conn, link);
+    TAILQ_INSERT_TAIL(&peers->broken, conn, broken_link);
     remove_guest(peers, conn);
     event_active(peers->later, 0, 0);
 }
@@ -124,7 +119,7 @@ static void own(struct peers *peers, struct conn *conn, int id)
     conn->owner = peers;
     conn->id = id;
     peers->conns++;
-    TAILQ_INSERT_TAIL(bucket_of(peers, id), conn, link);
+    LIST_INSERT_HEAD(&peers->buckets[(unsigned)id % BUCKETS], conn, link);
 }
 
 static void disown(struct peers *peers, struct conn *conn)
@@ -214,7 +209,7 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
     }
     struct conn *conn;
     while ((conn = TAILQ_FIRST(&peers->broken))) {
-        TAILQ_REMOVE(&peers->broken, conn, link);
+        TAILQ_REMOVE(&peers->broken, conn, broken_link);
         bury(peers, conn);
     }
     if (!peers->is_finishing || peers->conns > 0)
@@ -258,8 +253,6 @@ struct peers *peers_new(const struct peers_options *options)
                                        .on_message = on_conn_message,
                                        .on_broken = on_conn_broken};
     peers->next_id = PEERS_FIRST;
-    for (size_t i = 0; i < BUCKETS; i++)
-        TAILQ_INIT(&peers->buckets[i]);
     TAILQ_INIT(&peers->broken);
     TAILQ_INIT(&peers->guests);
     peers->later = event_new(o->base, -1, 0, on_later, peers);
@@ -270,11 +263,16 @@ struct peers *peers_new(const struct peers_options *options)
     return peers;
 }
 
-static void free_all(struct conn_list *list)
+static void free_conns(struct peers *peers)
 {
     struct conn *conn;
-    while ((conn = TAILQ_FIRST(list))) {
-        TAILQ_REMOVE(list, conn, link);
+    for (size_t i = 0; i < BUCKETS; i++)
+        while ((conn = LIST_FIRST(&peers->buckets[i]))) {
+            LIST_REMOVE(conn, link);
+            conn_free(conn);
+        }
+    while ((conn = TAILQ_FIRST(&peers->broken))) {
+        TAILQ_REMOVE(&peers->broken, conn, broken_link);
         conn_free(conn);
     }
 }
@@ -285,9 +283,7 @@ void peers_free(struct peers *peers)
         return;
     dial_free(peers->dial);
     listener_free(peers->listener);
-    for (size_t i = 0; i < BUCKETS; i++)
-        free_all(&peers->buckets[i]);
-    free_all(&peers->broken);
+    free_conns(peers);
     event_free(peers->later);
     free(peers);
 }
@@ -359,9 +355,9 @@ void peers_close(struct peers *peers, int id)
     struct conn *conn = find(peers, id);
     if (conn)
         forget(conn);
-    for (conn = TAILQ_FIRST(&peers->broken); conn; conn = TAILQ_NEXT(conn, link))
-        if (conn->id == id)
-            conn->is_told = false;
+    TAILQ_FOREACH(conn, &peers->broken, broken_link)
+    if (conn->id == id)
+        conn->is_told = false;
     if (id == PEERS_CHIEF) {
         dial_free(peers->dial);
         peers->dial = NULL;
@@ -376,12 +372,12 @@ void peers_finish(struct peers *peers)
     peers->listener = NULL;
     struct conn *conn, *next;
     for (size_t i = 0; i < BUCKETS; i++)
-        for (conn = TAILQ_FIRST(&peers->buckets[i]); conn; conn = next) {
-            next = TAILQ_NEXT(conn, link);
+        for (conn = LIST_FIRST(&peers->buckets[i]); conn; conn = next) {
+            next = LIST_NEXT(conn, link);
             forget(conn);
         }
-    for (conn = TAILQ_FIRST(&peers->broken); conn; conn = TAILQ_NEXT(conn, link))
-        conn->is_told = false;
+    TAILQ_FOREACH(conn, &peers->broken, broken_link)
+    conn->is_told = false;
     peers->is_finishing = true;
     event_active(peers->later, 0, 0);
 }

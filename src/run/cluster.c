@@ -50,7 +50,8 @@ static void on_up(void *ctx, int conn)
 static void on_message(void *ctx, int conn, const struct peermsg *msg)
 {
     struct cluster *cluster = ctx;
-    const char *from = peers_name(cluster->peers, conn);
+    /* Who is there is asked once: the answer takes a search. */
+    const char *from = msg->type == PEERMSG_HELLO ? peers_name(cluster->peers, conn) : NULL;
     loop_post(cluster->loop, &(struct event){.type = EV_PEER_MESSAGE,
                                              .peer = {.conn = conn, .msg = msg, .from = from}});
 }

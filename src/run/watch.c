@@ -58,6 +58,7 @@ void watch_stop(struct event_base *base)
 static void on_event(evutil_socket_t fd, short what, void *arg)
 {
     struct watch *watch = arg;
+    watch->at = CLOCK_NEVER;
     watch->fn(watch->ctx);
 }
 
@@ -66,6 +67,7 @@ static bool begin(struct watch *watch, struct event_base *base, int fd, short wh
     struct event *event = event_new(base, fd, what, on_event, watch);
     if (event && (fd < 0 || event_add(event, NULL) == 0)) {
         watch->handle = event;
+        watch->at = CLOCK_NEVER;
         return true;
     }
     if (event)
@@ -85,8 +87,9 @@ bool watch_clock(struct watch *watch, struct event_base *base, struct err *err)
 
 void watch_at(struct watch *watch, int64_t at_ns)
 {
-    if (!watch->handle)
+    if (!watch->handle || at_ns == watch->at) /* as after most events */
         return;
+    watch->at = at_ns;
     if (at_ns == CLOCK_NEVER) {
         event_del(watch->handle);
         return;

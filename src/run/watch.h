@@ -20,6 +20,7 @@ struct watch {
     watch_fn *fn;
     void *ctx;
     void *handle; /* NULL: watches nothing */
+    int64_t at;   /* when a clock rings; CLOCK_NEVER: it does not */
 };
 
 MUST_CHECK struct event_base *watch_open(struct err *err);
