@@ -94,40 +94,47 @@ static void start_lingering(struct conn *conn)
     shutdown(conn->stream.fd, SHUT_WR);
 }
 
+/* How much of it is sent. Where that is nothing, an event that flushes the queue is pending, or
+ * nothing can be sent any more. */
+static size_t write_some(struct conn *conn, const uint8_t *data, size_t len)
+{
+    struct err err;
+    ssize_t n = conn->stream.kind->write(&conn->stream, data, len, &err);
+    conn->writes_when_readable = n == STREAM_WANT_READ;
+    if (n == STREAM_WANT_WRITE)
+        event_add(conn->writable, NULL);
+    else if (n < 0 && n != STREAM_WANT_READ)
+        stop_writing(conn, &err);
+    return n > 0 ? (size_t)n : 0;
+}
+
 static void flush(struct conn *conn)
 {
     while (buf_len(&conn->out) > 0) {
-        struct err err;
-        ssize_t n = conn->stream.kind->write(&conn->stream, buf_bytes(&conn->out),
-                                             buf_len(&conn->out), &err);
-        if (n == STREAM_WANT_WRITE)
-            event_add(conn->writable, NULL);
-        conn->writes_when_readable = n == STREAM_WANT_READ;
-        if (n == STREAM_WANT_WRITE || n == STREAM_WANT_READ)
+        size_t n = write_some(conn, buf_bytes(&conn->out), buf_len(&conn->out));
+        if (n == 0 && buf_len(&conn->out) > 0)
             return;
-        if (n < 0)
-            stop_writing(conn, &err);
-        else
-            buf_drop(&conn->out, (size_t)n);
+        buf_drop(&conn->out, n);
     }
     if (conn->state == CONN_FLUSHING)
         start_lingering(conn);
 }
 
+/* Most often a message is sent at once, and nothing has to be queued. */
 void conn_send(struct conn *conn, const struct peermsg *msg)
 {
     if (conn->state != CONN_OPEN || conn->why[0] != '\0')
         return;
     uint8_t frame[FRAME_MAX];
-    size_t size = peermsg_encode(msg, frame, sizeof frame);
+    size_t size = peermsg_encode(msg, frame, sizeof frame), sent = 0;
     assert(size > 0);
-    bool was_empty = buf_len(&conn->out) == 0;
-    if (!buf_add(&conn->out, frame, size)) {
-        fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
+    if (buf_len(&conn->out) == 0)
+        sent = write_some(conn, frame, size);
+    if (sent == size || conn->why[0] != '\0')
         return;
-    }
-    /* With more in the queue an event that flushes it is pending already. */
-    if (was_empty)
+    if (!buf_add(&conn->out, frame + sent, size - sent))
+        fail(conn, "does not read: %zu bytes are waiting for it", buf_len(&conn->out));
+    else if (sent > 0)
         flush(conn);
 }
 
