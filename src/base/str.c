@@ -160,6 +160,22 @@ char *str_duration(int64_t ns, char *text, size_t size)
     return text;
 }
 
+char *str_about(int64_t ns, char *text, size_t size)
+{
+    static const struct {
+        double seconds, from;
+        const char *name;
+    } about[] = {{86400, 2 * 86400, " days"}, {3600, 2 * 3600, " h"}, {60, 300, " min"}};
+    double seconds = (double)ns / 1e9;
+    for (size_t i = 0; i < ARRAY_LEN(about); i++)
+        if (seconds >= about[i].from) {
+            snprintf(text, size, "%.3g%s", seconds / about[i].seconds, about[i].name);
+            return text;
+        }
+    snprintf(text, size, seconds < 0.0005 ? "0 s" : "%.3g s", seconds);
+    return text;
+}
+
 /* So much of a name is compared; the names that there are are shorter. */
 enum { DISTANCE_MAX = 64 };
 

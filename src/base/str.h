@@ -41,6 +41,9 @@ bool str_is_whole(const char *s);
 /* "250ms", "25s", "10m": the largest unit that leaves a whole number. */
 char *str_duration(int64_t ns, char *text, size_t size);
 
+/* "25 s", "3.5 s", "40 min", "2.5 h", "7 days": for people. */
+char *str_about(int64_t ns, char *text, size_t size);
+
 /* How many letters must change to turn a into b (at most 64 letters are looked at). */
 unsigned str_distance(const char *a, const char *b);
 /* Up to which distance a name is near to what was typed: a slip in every four letters, and one. */

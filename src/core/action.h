@@ -61,6 +61,7 @@ struct action {
              * be committed any more, but all above that were prepared may be */
             int ranks;
             uint64_t over;
+            int64_t save_ns; /* with ACT_COMMIT: how long saves take, 0: not known */
         };
         struct {
             int conn;

@@ -29,6 +29,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->next_loss_at = chief->next_word_at = CLOCK_NEVER;
     chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
     chief->notice.deadline = CLOCK_NEVER;
+    chief->save_ns = params->save_ns;
     chief->stride = stride_make(0, 1);
     memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
     for (int i = 0; i < params->nnodes; i++) {
@@ -53,29 +54,42 @@ static void send_order_to_all(struct chief *chief)
 
 /* --- messages --- */
 
-/* Steps per time, smoothed, for guessing where a node stands by now. Not every STATUS comes with
- * steps that were read for it, so the time is that between two changes. */
-static void note_rate(struct chief *chief, struct peer *peer, uint64_t highest)
+/* A shorter time than that between two words of a node says little of its pace. */
+#define PACE_NS       NS_PER_S
+#define PACE_FIRST_NS (100 * NS_PER_MS)
+
+/* Steps per time, smoothed, for guessing where a node stands by now, and when it will be where. Not
+ * every STATUS comes with steps that were read for it, so the time is that between two changes.
+ * Only training counts: not attaching with the step of a checkpoint, not waiting for ranks that
+ * have not attached yet, not compiling the first step, not a save. */
+static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
 {
-    int64_t took = chief->out->now - peer->moved_at;
     if (highest == peer->status.highest)
         return;
+    bool is_training =
+        peer->status.stepped && highest > peer->status.highest && all_are(chief, FACT_COMPLETE);
+    int64_t took = chief->out->now - peer->paced_at;
     peer->moved_at = chief->out->now;
-    /* Only between steps that were trained: attaching with the step of a checkpoint is no pace. */
-    if (!peer->status.stepped || took < NS_PER_MS * 10 || highest < peer->status.highest)
-        return;
-    double rate = (double)(highest - peer->status.highest) / (double)took;
-    peer->rate = peer->rate > 0 ? (peer->rate + rate) / 2 : rate;
+    if (!peer->is_paced || !is_training) {
+        peer->is_paced = all_are(chief, FACT_COMPLETE);
+        peer->paced_at = chief->out->now;
+        peer->paced_step = highest;
+    } else if (took >= (peer->rate > 0 ? PACE_NS : PACE_FIRST_NS)) {
+        double rate = (double)(highest - peer->paced_step) / (double)took;
+        peer->rate = peer->rate > 0 ? (peer->rate + rate) / 2 : rate;
+        peer->paced_at = chief->out->now;
+        peer->paced_step = highest;
+    }
 }
 
 static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
 {
     int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
     /* The same notice told again: only the time on the wire differs, and never moves it back. */
-    bool is_same = peer->notice_deadline != CLOCK_NEVER && s->has_notice &&
-                   deadline < peer->notice_deadline + 2 * chief->params->heartbeat_timeout_ns;
-    if (is_same)
+    if (s->has_notice && s->notice_version == peer->notice_version)
         deadline = clock_min(deadline, peer->notice_deadline);
+    peer->notice_version = s->notice_version;
+    peer->notice_lead = s->notice_lead_ns;
     uint32_t hurry = s->has_notice ? s->notice_hurry : 0;
     chief->notice_changed =
         chief->notice_changed || deadline != peer->notice_deadline || hurry != peer->notice_hurry;
@@ -100,6 +114,7 @@ static void hold_within(struct peer_status *s)
     if (s->rtt_ns > (uint64_t)GRACE_MAX_NS)
         s->rtt_ns = 0;
     s->notice_left_ns = grace_clamp(s->notice_left_ns);
+    s->notice_lead_ns = grace_clamp(s->notice_lead_ns);
     s->fault_ago_ns = grace_clamp(s->fault_ago_ns);
 }
 
@@ -112,7 +127,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     uint32_t asked = s->checkpoint_asked;
     char roster[sizeof s->roster];
     str_copy(roster, sizeof roster, s->roster);
-    note_rate(chief, peer, step_within(msg->status.highest));
+    note_pace(chief, peer, step_within(msg->status.highest));
     *s = msg->status;
     hold_within(s);
     take_notice(chief, peer, s);
@@ -258,15 +273,15 @@ static void end_by_fault(struct chief *chief, const struct peer *first)
 
 /* A job that is preempted before the start is to be started again, which nodes that have not come
  * yet cannot know: they would try to join until that is an error. So they are waited for, as long
- * as the notice lets us. CLOCK_NEVER: nobody is waited for. */
+ * as the notice lets us, even if it is withdrawn meanwhile. CLOCK_NEVER: nobody is waited for. */
 static int64_t tells_until(const struct chief *chief)
 {
-    if (chief->order.end != END_STOP || chief->order.start || !chief->notice.is_live ||
+    if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
         chief->notice.hurry >= (uint32_t)HURRY_STOP)
         return CLOCK_NEVER;
     for (int i = 0; i < chief->params->nnodes; i++)
         if (!peer_is(&chief->peers[i], FACT_GONE) && !peer_is(&chief->peers[i], FACT_LOST))
-            return chief_abort_at(chief);
+            return chief->tell_until;
     return CLOCK_NEVER;
 }
 
@@ -377,19 +392,25 @@ void chief_decide(struct chief *chief)
         send_order_to_all(chief);
 }
 
+/* When decide_leave() is to be asked again. */
+static int64_t leaves_at(const struct chief *chief)
+{
+    int64_t now = chief->out->now, until = tells_until(chief);
+    int64_t wake = chief->leave_deadline > now ? chief->leave_deadline : CLOCK_NEVER;
+    return until > now ? clock_min(wake, until) : wake;
+}
+
 int64_t chief_wake_at(const struct chief *chief)
 {
     int64_t wake = chief->next_loss_at;
     if (chief->order.end == END_LEAVE)
         return CLOCK_NEVER;
-    if (chief->order.end == END_STOP && tells_until(chief) > chief->out->now)
-        wake = clock_min(wake, tells_until(chief));
     if (chief->order.end == END_STOP)
-        return clock_min(wake, chief->leave_deadline);
+        return clock_min(wake, leaves_at(chief));
     if (!chief->order.start)
         wake = clock_min(wake, chief_join_wake_at(chief));
     if (chief->writing != COMMIT_ROUND)
-        wake = clock_min(wake, chief_abort_at(chief));
+        wake = clock_min(wake, clock_min(chief_abort_at(chief), chief_plan_wake_at(chief)));
     if (drains_until(chief) > chief->out->now)
         wake = clock_min(wake, drains_until(chief));
     const struct peer *fault = first_fault(chief);

@@ -99,6 +99,7 @@ static void note_round(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_BAD,
                    is_round && (s->failed || s->mismatch || s->save_error[0]));
     chief_set_fact(chief, peer, FACT_SOME_ENDED, is_round && s->ended > 0);
+    chief_set_fact(chief, peer, FACT_SOME_BEGUN, is_round && s->served > s->ended);
     chief_set_fact(chief, peer, FACT_SERVED, is_round && s->served >= s->attached);
     chief_set_fact(chief, peer, FACT_SETTLED,
                    is_round && s->saved + s->ended + s->failed >= s->attached);
@@ -147,6 +148,15 @@ void chief_note_all(struct chief *chief)
 void chief_note_uncommitted(struct chief *chief, uint64_t step)
 {
     chief->uncommitted = step > chief->uncommitted ? step : chief->uncommitted;
+}
+
+uint64_t chief_highest_step(const struct chief *chief)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].status.highest > highest)
+            highest = chief->peers[i].status.highest;
+    return highest;
 }
 
 void chief_reset(struct chief *chief, struct peer *peer)

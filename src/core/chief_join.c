@@ -153,6 +153,8 @@ static void end_preempted(struct chief *chief)
                 n == 1 ? "" : "s", missing, n == 1 ? "is" : "are",
                 n == 1 ? "it joins" : "they join");
     }
+    chief->tell_until =
+        clock_min(chief_abort_at(chief), chief->started_at + chief->params->join_timeout_ns);
     chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED,
                                          .manner = MANNER_STOP,
                                          .why = "the notice came before the start: nothing was "

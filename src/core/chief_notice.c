@@ -10,20 +10,15 @@
 
 /* --- notices --- */
 
-int64_t chief_abort_at(const struct chief *chief)
-{
-    if (!chief->notice.is_live || chief->is_trained)
-        return CLOCK_NEVER;
-    return chief->notice.deadline - grace_margin(chief->notice.deadline - chief->notice.at);
-}
-
 void chief_gather_notices(struct chief *chief)
 {
     int64_t deadline = CLOCK_NEVER;
     int node = -1;
     uint32_t hurry = 0;
-    if (!chief->notice_changed)
+    if (!chief->notice_changed) {
+        chief_plan(chief);
         return;
+    }
     chief->notice_changed = false;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
@@ -39,17 +34,32 @@ void chief_gather_notices(struct chief *chief)
         chief->is_changed = true;
     if (is_live && !chief->notice.is_live)
         chief->notice.at = chief->out->now;
+    if (!is_live)
+        chief->notice.has_saved = false;
     chief->notice.is_live = is_live;
     chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;
     chief->notice.node = node;
     chief->notice.deadline = deadline;
+    chief->notice.lead = is_live ? chief->peers[node].notice_lead : 0;
     chief->notice.hurry = hurry;
+    chief->is_plan_old = true;
+    chief_plan(chief);
 }
 
 static void end_unsaved(struct chief *chief, const char *why)
 {
     chief_end(chief, &(struct chief_end){
                          .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
+}
+
+/* Of a program that does not attach. */
+static void ask(struct chief *chief)
+{
+    chief_end(chief,
+              &(struct chief_end){
+                  .outcome = OUTCOME_PREEMPTED_UNKNOWN,
+                  .manner = chief->params->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
+                  .why = "the program was asked by signal: cannot know whether it saved"});
 }
 
 /* The time is up. Whom it was waited for is what somebody has to know. */
@@ -102,27 +112,44 @@ static void say_if_hopeless(struct chief *chief)
         who);
 }
 
+/* Whoever has attached and finished no step has nothing to save. Who has not attached may do so, as
+ * long as there is time for more than being told. */
+static bool has_nothing_to_save(const struct chief *chief)
+{
+    bool is_due = any_is(chief, FACT_ATTACHED) || chief->out->now >= chief_ask_at(chief);
+    return is_due && all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
+           !chief_is_deciding(chief);
+}
+
+/* The first save comes at once, if the training is to go on after it: what comes then cannot be
+ * lost any more. The last one comes when it must. */
+static void open_round(struct chief *chief)
+{
+    bool is_spared = chief->out->now < chief->spared_until;
+    if (chief_is_final(chief))
+        chief_open_round(chief, true);
+    else if (!chief->notice.has_saved && is_spared)
+        chief->notice.has_saved = true;
+    else if (!chief->notice.has_saved)
+        chief_open_round(chief, false);
+}
+
 void chief_decide_notice(struct chief *chief)
 {
-    const struct core_params *p = chief->params;
     if (!chief->notice.is_live || chief->is_trained || chief->writing == COMMIT_ROUND)
         return;
-    if (p->save_mode != SAVE_ATTACH) {
-        chief_end(chief,
-                  &(struct chief_end){
-                      .outcome = OUTCOME_PREEMPTED_UNKNOWN,
-                      .manner = p->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
-                      .why = "the program was asked by signal: cannot know whether it saved"});
+    if (chief->params->save_mode != SAVE_ATTACH) {
+        if (chief->out->now >= chief_ask_at(chief))
+            ask(chief);
     } else if (chief->notice.hurry >= (uint32_t)HURRY_STOP) {
         end_unsaved(chief, "told to stop before the save was committed");
     } else if (chief->out->now >= chief_abort_at(chief)) {
         end_late(chief);
     } else if (chief->order.phase == PHASE_PROPOSED) {
-        chief->wants_to_end = true;
+        chief->wants_to_end = chief->wants_to_end || chief_is_final(chief);
     } else if (chief_can_open(chief)) {
-        chief_open_round(chief, true);
-    } else if (all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
-               !chief_is_deciding(chief)) {
+        open_round(chief);
+    } else if (has_nothing_to_save(chief)) {
         chief_leave_unsaved(chief);
     } else {
         say_if_hopeless(chief);
@@ -150,7 +177,8 @@ static void put_off_checkpoint(struct chief *chief, uint32_t asked)
 void chief_decide_checkpoint(struct chief *chief)
 {
     uint32_t asked = chief->checkpoints;
-    if (asked == chief->checkpoints_done || chief->notice.is_live)
+    bool is_last = chief->notice.is_live && (!chief->notice.has_saved || !chief_trains_on(chief));
+    if (asked == chief->checkpoints_done || is_last)
         return;
     if (!chief_can_open(chief)) {
         put_off_checkpoint(chief, asked);

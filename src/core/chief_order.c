@@ -30,8 +30,12 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
     msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
     msg.order.has_notice = chief->notice.is_live;
     msg.order.notice_node = chief->notice.node;
-    if (chief->notice.is_live)
+    if (chief->notice.is_live) {
+        const struct peer_status *told = &chief->peers[chief->notice.node].status;
         msg.order.notice_left_ns = chief->notice.deadline - chief->out->now;
+        str_copy(msg.order.notice_source, sizeof msg.order.notice_source, told->notice_source);
+        str_copy(msg.order.notice_text, sizeof msg.order.notice_text, told->notice_text);
+    }
     out_send(chief->out, conn, &msg);
 }
 
@@ -50,6 +54,8 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
     chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
     str_copy(chief->order.why, sizeof chief->order.why, why);
     chief->is_changed = true;
+    /* What failed once is tried again at the last moment, not at once. */
+    chief->notice.has_saved = chief->notice.is_live;
     if (phase == PHASE_COMMITTED)
         out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
                 (unsigned long long)chief->order.commit_step);
@@ -95,6 +101,9 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     chief->order.leave = true;
     close_for_end(chief, end);
     str_copy(chief->order.why, sizeof chief->order.why, end->why);
+    if (outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
+        str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
+                 (unsigned long long)chief->order.commit_step);
     if (is_stuck) {
         outcome = OUTCOME_NO_PROGRESS;
         snprintf(chief->order.why, sizeof chief->order.why,
@@ -105,11 +114,14 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     chief->order.manner = (uint8_t)end->manner;
     chief->order.outcome = (uint8_t)outcome;
     chief->order.exit_code = verdict_code(&p->exit, outcome, end->code);
-    chief->end_deadline = chief->notice.is_live ? chief->notice.deadline : CLOCK_NEVER;
+    chief->end_deadline = CLOCK_NEVER;
+    if (chief->notice.is_live) /* however far away it is, nobody needs longer than that */
+        chief->end_deadline =
+            clock_min(chief->notice.deadline, chief->out->now + chief->notice.lead);
     chief->leave_deadline =
         chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
-    if (chief->notice.is_live && chief->notice.deadline > chief->out->now)
-        chief->leave_deadline += chief->notice.deadline - chief->out->now;
+    if (chief->notice.is_live && chief->end_deadline > chief->out->now)
+        chief->leave_deadline += chief->end_deadline - chief->out->now;
     chief->is_changed = true;
 }
 

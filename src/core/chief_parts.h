@@ -39,6 +39,8 @@ void chief_note(struct chief *chief, struct peer *peer);
 void chief_note_all(struct chief *chief);
 /* A save of this step will never be committed. */
 void chief_note_uncommitted(struct chief *chief, uint64_t step);
+/* The highest that any of them has told. */
+uint64_t chief_highest_step(const struct chief *chief);
 /* Forgets what its predecessor told. */
 void chief_reset(struct chief *chief, struct peer *peer);
 /* NULL: the connection is nobody's. */
@@ -66,6 +68,29 @@ void chief_end(struct chief *chief, const struct chief_end *end);
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 /* Nobody has finished a step: there is nothing to save, and all leave. */
 void chief_leave_unsaved(struct chief *chief);
+
+/* --- chief_plan.c: the time that a notice leaves --- */
+
+/* A round is proposed, decided; its save is begun by somebody, and is committed. */
+void chief_note_proposed(struct chief *chief);
+void chief_note_decided(struct chief *chief);
+void chief_note_begun(struct chief *chief);
+void chief_note_saved(struct chief *chief);
+/* How long saves take, with that of the open round if it has ended; 0: not known. */
+int64_t chief_save_time(const struct chief *chief, bool is_round);
+/* No time is left for the round, only for ending what does not end by itself. */
+int64_t chief_abort_at(const struct chief *chief);
+/* Works out the times of a live notice, if those that are known are old. */
+void chief_plan(struct chief *chief);
+/* There is time to train on that is worth another save. */
+bool chief_trains_on(const struct chief *chief);
+/* A save that begins now is the last: there is no time for another. */
+bool chief_is_final(const struct chief *chief);
+/* A save that is not the last is committed, and the training goes on. */
+void chief_go_on(struct chief *chief);
+/* When a program that does not attach is told of the notice. */
+int64_t chief_ask_at(const struct chief *chief);
+int64_t chief_plan_wake_at(const struct chief *chief);
 
 /* --- chief_roster.c: the ranks that the nodes bring --- */
 
@@ -122,8 +147,6 @@ void chief_committed(struct chief *chief, const struct err *bad);
 
 /* --- chief_notice.c: notices, and checkpoints asked for --- */
 
-/* No time is left for the round, only for ending what does not end by itself. */
-int64_t chief_abort_at(const struct chief *chief);
 /* The job's notice is the soonest of the nodes'. */
 void chief_gather_notices(struct chief *chief);
 void chief_decide_notice(struct chief *chief);

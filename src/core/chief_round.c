@@ -32,15 +32,6 @@ static uint64_t last_step(const struct chief *chief)
     return last;
 }
 
-static uint64_t highest_known(const struct chief *chief)
-{
-    uint64_t highest = 0;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (chief->peers[i].status.highest > highest)
-            highest = chief->peers[i].status.highest;
-    return highest;
-}
-
 /* Where the fastest node will stand when the proposal has reached it, from its last word and its
  * pace. Guessing too low costs another ballot, too high costs steps; so the guess is held to what a
  * second brings. */
@@ -49,7 +40,10 @@ static uint64_t highest_expected(const struct chief *chief)
     uint64_t highest = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
-        int64_t ahead = chief->out->now - peer->moved_at + (int64_t)peer->status.rtt_ns;
+        /* A vote comes with the steps as they were then, others with older ones. */
+        bool has_voted = chief->order.phase == PHASE_PROPOSED && peer_is(peer, FACT_VOTED);
+        int64_t at = has_voted ? peer->status_at : peer->moved_at;
+        int64_t ahead = chief->out->now - at + (int64_t)peer->status.rtt_ns;
         double steps = peer->rate * (double)clock_min(ahead, NS_PER_S);
         uint64_t expected = peer->status.highest + (uint64_t)(steps > 0 ? steps : 0);
         if (expected > highest)
@@ -82,7 +76,7 @@ bool chief_can_open(const struct chief *chief)
                                          (!chief->was_decided || all_are(chief, FACT_SERVED)));
     return chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
            any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
-           is_over && !any_is(chief, FACT_LOST) && (!last || highest_known(chief) < last);
+           is_over && !any_is(chief, FACT_LOST) && (!last || chief_highest_step(chief) < last);
 }
 
 void chief_open_round(struct chief *chief, bool ends_run)
@@ -93,6 +87,7 @@ void chief_open_round(struct chief *chief, bool ends_run)
     chief->was_decided = false;
     chief->first_saved_at = CLOCK_NEVER;
     chief->order.why[0] = '\0';
+    chief_note_proposed(chief);
     propose(chief, highest_expected(chief));
 }
 
@@ -113,6 +108,9 @@ static void decide(struct chief *chief)
     chief->order.ends_run = chief->wants_to_end;
     chief->was_decided = true;
     chief->is_changed = true;
+    chief_note_decided(chief);
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->peers[i].is_paced = false;
     out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->round,
             ull(chief->order.save_step), chief->wants_to_end ? ", then leaves" : "");
 }
@@ -132,7 +130,7 @@ static void decide_proposed(struct chief *chief)
      * over. */
     if (!all_are(chief, FACT_VOTED))
         return;
-    if (chief->wants_to_end && !any_is(chief, FACT_STEPPED)) {
+    if (chief->notice.is_live && !any_is(chief, FACT_STEPPED)) {
         chief_leave_unsaved(chief); /* the votes came with the steps as they are now */
         return;
     }
@@ -140,7 +138,7 @@ static void decide_proposed(struct chief *chief)
         decide(chief);
         return;
     }
-    uint64_t highest = highest_known(chief);
+    uint64_t highest = chief_highest_step(chief);
     uint64_t last = last_step(chief);
     if (last && highest >= last)
         chief_close_round(chief, PHASE_ABORTED, "the training has reached its last step");
@@ -168,7 +166,9 @@ static void write_commit(struct chief *chief, enum chief_writing what, uint64_t 
 {
     chief->writing = what;
     chief->writing_step = step;
-    out_step(chief->out, ACT_COMMIT, step);
+    out_act(chief->out, &(struct action){.type = ACT_COMMIT,
+                                         .step = step,
+                                         .save_ns = chief_save_time(chief, what == COMMIT_ROUND)});
 }
 
 /* Some rank ended before the save step, and all others have saved or ended, too. */
@@ -194,6 +194,7 @@ static void decide_decided(struct chief *chief)
         return;
     if (any_is(chief, FACT_SOME_SAVED) && chief->first_saved_at == CLOCK_NEVER)
         chief->first_saved_at = chief->out->now;
+    chief_note_begun(chief);
     if (any_is(chief, FACT_BAD)) {
         chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
     } else if (all_are(chief, FACT_SAVED)) {
@@ -210,12 +211,12 @@ static void decide_decided(struct chief *chief)
     }
 }
 
-/* Without a notice there is no deadline but this: how long those who have saved wait for the
- * others. */
+/* The last save may take as long as the notice lets it, if that still holds. In any other, those
+ * who have saved wait so long for the rest. */
 int64_t chief_round_wake_at(const struct chief *chief)
 {
     if (chief->order.phase != PHASE_DECIDED || chief->first_saved_at == CLOCK_NEVER ||
-        chief->notice.is_live || chief->writing != COMMIT_NOTHING)
+        (chief->wants_to_end && chief->notice.is_live) || chief->writing != COMMIT_NOTHING)
         return CLOCK_NEVER;
     return chief->first_saved_at + chief->params->commit_wait_ns;
 }
@@ -303,11 +304,17 @@ void chief_decide_round(struct chief *chief)
 
 static void committed_round(struct chief *chief)
 {
-    bool leaves = chief->wants_to_end || (chief->notice.is_live && all_are(chief, FACT_WAITS));
+    chief_note_saved(chief);
+    chief->is_plan_old = true;
+    chief_plan(chief);
+    bool is_due = chief->notice.is_live && !chief->is_trained && !chief_trains_on(chief);
+    bool leaves = chief->wants_to_end || is_due;
     chief->wants_to_end = leaves;
     chief_close_round(chief, PHASE_COMMITTED, "");
-    if (!leaves)
+    if (!leaves) {
+        chief_go_on(chief);
         return;
+    }
     char why[64];
     snprintf(why, sizeof why, "saved %s at step %llu",
              chief->params->has_record ? "and committed" : "without a record (no checkpoint.dir)",
@@ -338,6 +345,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
         return;
     }
     if (what == COMMIT_OWN) {
+        chief->saves_itself = true;
         close_own(chief, chief->writing_step);
         if (!bad)
             out_log(chief->out, LOG_INFO, "commit", "step %llu is durable on every rank",

@@ -29,6 +29,7 @@ enum fact {
     FACT_SOME_SAVED,
     FACT_BAD,        /* a save failed, or its ranks saved at different steps */
     FACT_SOME_ENDED, /* a rank ended without having saved */
+    FACT_SOME_BEGUN, /* a rank has begun the save */
     FACT_SERVED,     /* every rank has begun the save, or ended */
     FACT_SETTLED,    /* every rank has saved, failed to, or ended */
     FACT_CLOSED,     /* has seen the end of the round */
@@ -71,8 +72,14 @@ struct peer {
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t notice_deadline;     /* CLOCK_NEVER: none */
+    int64_t notice_lead;
+    uint32_t notice_version;
     uint32_t notice_hurry;
     double rate; /* steps per nanosecond */
+    /* its pace is being taken, from this step and time on */
+    bool is_paced;
+    uint64_t paced_step;
+    int64_t paced_at;
     char lost_why[128];
 };
 
@@ -96,12 +103,21 @@ struct chief {
         bool is_live;
         bool is_hopeless; /* it was said that no save can follow */
         int node;
-        int64_t at, deadline;
+        int64_t at, deadline, lead;
         uint32_t hurry;
+        bool has_saved;   /* the first save for it was made, or could not be */
+        int64_t final_at; /* the last safe moment to begin the last save */
+        int64_t least_ns; /* with less than that before it, training on is not worth a save */
     } notice;
-    uint32_t checkpoints;      /* requests, summed over all nodes */
-    uint32_t checkpoints_told; /* of which it was said that they have to wait */
-    uint32_t checkpoints_done; /* that were served */
+    int64_t replan_at;             /* then its times are worked out anew */
+    bool is_plan_old;              /* at once */
+    bool saves_itself;             /* the program makes saves of its own, too */
+    int64_t save_ns, agreement_ns; /* how long they take; 0: not known */
+    int64_t proposed_at, begun_at; /* of this round; 0: not yet */
+    int64_t spared_until;          /* a first save was made a moment ago: a notice needs no other */
+    uint32_t checkpoints;          /* requests, summed over all nodes */
+    uint32_t checkpoints_told;     /* of which it was said that they have to wait */
+    uint32_t checkpoints_done;     /* that were served */
     /* the round */
     bool wants_to_end, was_decided;
     int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
@@ -114,6 +130,7 @@ struct chief {
     struct stride stride;
     /* the end */
     int64_t end_deadline, leave_deadline;
+    int64_t tell_until; /* who comes late is told of an end before the start; 0: it is not so */
 };
 
 #endif

@@ -154,10 +154,11 @@ static void report_notice(const struct core *core, struct core_report *ret)
     const struct grace *g = &node->grace;
     ret->notice.is_live = g->is_live || node->notice.is_live;
     ret->notice.node_rank = node->notice.is_live ? node->notice.node_rank : core->params.node_rank;
-    ret->notice.deadline = g->is_live ? g->deadline : node->notice.deadline;
-    ret->notice.at = g->at;
-    str_copy(ret->notice.source, sizeof ret->notice.source, g->is_live ? g->source : "peer");
-    str_copy(ret->notice.text, sizeof ret->notice.text, g->text);
+    ret->notice.deadline = g->is_live ? grace_deadline(g) : node->notice.deadline;
+    ret->notice.at = g->is_live ? g->at : 0;
+    str_copy(ret->notice.source, sizeof ret->notice.source,
+             g->is_live ? grace_first(g)->source : "peer");
+    str_copy(ret->notice.text, sizeof ret->notice.text, g->is_live ? grace_first(g)->text : "");
 }
 
 static void report_cause(const struct core *core, struct core_report *ret)

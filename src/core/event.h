@@ -7,6 +7,7 @@
 #define PCHRUN_CORE_EVENT_H
 
 #include "base/err.h"
+#include "wire/notice.h"
 #include "wire/peermsg.h"
 #include "wire/procmsg.h"
 
@@ -20,6 +21,7 @@ enum event_type {
     EV_START, /* the first event, once */
     EV_TIMER, /* core_wake_at() has come */
     EV_SIGNAL,
+    EV_NOTICE,        /* a notice source has said something */
     EV_CHILD_STARTED, /* answers ACT_START, once per child */
     EV_CHILD_FAILED,  /* the same: it could not be started */
     EV_CHILD_EXITED,
@@ -50,6 +52,7 @@ struct event {
             enum signal_from from;
             int sender_pid; /* for the log, 0: unknown */
         } signal;
+        const struct notice *notice;
         struct {
             int index; /* 0 … children - 1 */
             int pid;

@@ -7,33 +7,131 @@
 #include "base/sigtext.h"
 #include "base/str.h"
 
-static void open_notice(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
+#include <string.h>
+
+/* A source that counts down says something else each time, and means the same. */
+#define SAME_DEADLINE_NS NS_PER_S
+
+/* --- what follows from all of them --- */
+
+static bool ends_run(const struct grace_notice *n)
 {
-    *grace = (struct grace){
-        .is_live = true, .at = now, .deadline = now + grace_ns, .signal = signal, .last_at = now};
-    sigtext(signal, grace->source);
+    return n->type == NOTICE_TERMINATE;
+}
+
+static int earliest(const struct grace *grace)
+{
+    int first = -1;
+    for (int i = 0; i < grace->n; i++) {
+        const struct grace_notice *n = &grace->notices[i];
+        if (ends_run(n) && (first < 0 || n->deadline < grace->notices[first].deadline))
+            first = i;
+    }
+    return first;
+}
+
+/* Compares with what held before. */
+static enum grace_change conclude(struct grace *grace, int64_t before, int64_t now)
+{
+    bool was_live = grace->is_live;
+    grace->first = earliest(grace);
+    grace->is_live = grace->first >= 0;
+    int64_t deadline = grace_deadline(grace);
+    if (deadline == before)
+        return GRACE_SAME;
+    grace->version++;
+    if (!was_live)
+        grace->at = now;
+    if (!grace->is_live) {
+        grace->hurry = HURRY_NONE;
+        return GRACE_OVER;
+    }
+    if (!was_live)
+        return GRACE_NEW;
+    return deadline < before ? GRACE_SOONER : GRACE_LATER;
+}
+
+const struct grace_notice *grace_first(const struct grace *grace)
+{
+    return &grace->notices[grace->first];
+}
+
+int64_t grace_deadline(const struct grace *grace)
+{
+    return grace->is_live ? grace_first(grace)->deadline : CLOCK_NEVER;
+}
+
+/* --- the list --- */
+
+static struct grace_notice *find(struct grace *grace, const char *source, const char *id)
+{
+    for (int i = 0; i < grace->n; i++)
+        if (str_is(grace->notices[i].source, source) && str_is(grace->notices[i].id, id))
+            return &grace->notices[i];
+    return NULL;
+}
+
+static void take_out(struct grace *grace, struct grace_notice *n)
+{
+    grace->n--;
+    memmove(n, n + 1, (size_t)(&grace->notices[grace->n] - n) * sizeof *n);
+}
+
+/* The oldest advice, else the latest deadline: it is none that is acted upon soon. */
+static struct grace_notice *least(struct grace *grace)
+{
+    struct grace_notice *least = &grace->notices[0];
+    for (int i = 0; i < grace->n; i++) {
+        struct grace_notice *n = &grace->notices[i];
+        if (!ends_run(n))
+            return n;
+        if (n->deadline > least->deadline)
+            least = n;
+    }
+    return least;
+}
+
+/* NULL: all that are there matter more. */
+static struct grace_notice *add(struct grace *grace, const struct grace_notice *notice)
+{
+    if (grace->n == GRACE_NOTICES_MAX) {
+        struct grace_notice *out = least(grace);
+        if (ends_run(out) && out->deadline <= notice->deadline)
+            return NULL;
+        take_out(grace, out);
+    }
+    struct grace_notice *n = &grace->notices[grace->n++];
+    *n = *notice;
+    return n;
+}
+
+/* --- signals --- */
+
+static enum grace_change add_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns,
+                                    const char *text)
+{
+    struct grace_notice n = {.type = NOTICE_TERMINATE,
+                             .signal = signal,
+                             .at = now,
+                             .last_at = now,
+                             .deadline = now + grace_ns,
+                             .lead = grace_ns};
+    int64_t before = grace_deadline(grace);
+    sigtext(signal, n.source);
+    str_copy(n.text, sizeof n.text, text);
+    add(grace, &n);
+    return conclude(grace, before, now);
 }
 
 enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
 {
-    if (!grace->is_live) {
-        open_notice(grace, signal, now, grace_ns);
-        return GRACE_NEW;
-    }
-    bool is_repeat = signal == grace->signal;
-    if (is_repeat && now - grace->last_at <= GRACE_SAME_NS)
+    struct grace_notice *known = find(grace, SIGTEXT(signal), "");
+    if (!known)
+        return add_signal(grace, signal, now, grace_ns, "");
+    if (now - known->last_at <= GRACE_SAME_NS)
         return GRACE_SAME;
-    if (!is_repeat) {
-        if (now + grace_ns >= grace->deadline)
-            return GRACE_SAME;
-        grace->deadline = now + grace_ns;
-        grace->signal = signal;
-        grace->last_at = now;
-        sigtext(signal, grace->source);
-        return GRACE_SOONER;
-    }
-    grace->last_at = now;
-    if (grace->hurry == HURRY_STOP)
+    known->last_at = now;
+    if (known != grace_first(grace) || grace->hurry == HURRY_STOP)
         return GRACE_SAME;
     grace->hurry++;
     return GRACE_HURRIED;
@@ -43,10 +141,68 @@ enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int
 {
     if (grace->is_live)
         return GRACE_SAME;
-    open_notice(grace, signal, now, grace_ns);
-    str_copy(grace->text, sizeof grace->text, "sent to a training process");
-    return GRACE_NEW;
+    return add_signal(grace, signal, now, grace_ns, "sent to a training process");
 }
+
+/* --- sources --- */
+
+static enum grace_change cancel(struct grace *grace, const struct notice *notice, int64_t now)
+{
+    int64_t before = grace_deadline(grace);
+    for (int i = grace->n - 1; i >= 0; i--) {
+        struct grace_notice *n = &grace->notices[i];
+        if (!n->signal && str_is(n->source, notice->source) &&
+            (!notice->id[0] || str_is(n->id, notice->id)))
+            take_out(grace, n);
+    }
+    return conclude(grace, before, now);
+}
+
+/* A deadline that has passed says no more than that something happens now. */
+static int64_t deadline_of(const struct notice *notice, int64_t now, int64_t grace_ns)
+{
+    if (notice->type != NOTICE_TERMINATE)
+        return CLOCK_NEVER;
+    bool is_known = notice->left_ns != NOTICE_LEFT_UNKNOWN && notice->left_ns > 0;
+    return now + (is_known ? grace_clamp(notice->left_ns) : grace_ns);
+}
+
+static bool is_same_time(const struct grace_notice *known, const struct notice *notice,
+                         int64_t deadline)
+{
+    bool says_none = notice->left_ns == NOTICE_LEFT_UNKNOWN || notice->left_ns <= 0;
+    if (known->deadline == CLOCK_NEVER || deadline == CLOCK_NEVER)
+        return known->deadline == deadline;
+    int64_t differ = deadline - known->deadline;
+    return says_none || (differ < SAME_DEADLINE_NS && differ > -SAME_DEADLINE_NS);
+}
+
+enum grace_change grace_notice(struct grace *grace, const struct notice *notice, int64_t now,
+                               int64_t grace_ns)
+{
+    if (notice->type == NOTICE_CANCEL)
+        return cancel(grace, notice, now);
+    struct grace_notice n = {.type = notice->type,
+                             .at = now,
+                             .deadline = deadline_of(notice, now, grace_ns),
+                             .lead = grace_ns};
+    int64_t before = grace_deadline(grace);
+    str_copy(n.source, sizeof n.source, notice->source);
+    str_copy(n.id, sizeof n.id, notice->id);
+    str_copy(n.text, sizeof n.text, notice->text);
+    struct grace_notice *known = find(grace, n.source, n.id);
+    if (known && known->type == n.type && is_same_time(known, notice, n.deadline))
+        return GRACE_SAME;
+    if (known) {
+        n.at = known->at;
+        take_out(grace, known);
+    }
+    bool is_advice = add(grace, &n) && !ends_run(&n);
+    enum grace_change change = conclude(grace, before, now);
+    return change == GRACE_SAME && is_advice ? GRACE_ADVICE : change;
+}
+
+/* --- times --- */
 
 int64_t grace_clamp(int64_t left_ns)
 {
@@ -57,7 +213,7 @@ int64_t grace_clamp(int64_t left_ns)
 
 int64_t grace_margin(int64_t left_ns)
 {
-    int64_t margin = left_ns / 8;
+    int64_t margin = left_ns / 16;
     if (margin > 3 * NS_PER_S)
         margin = 3 * NS_PER_S;
     return margin > 0 ? margin : 0;

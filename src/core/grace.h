@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grace: the notices given to one node, and the time they leave. Pure.
+ * grace: the notices given to one node, and the time that they leave. Pure.
  *
- * A notice holds to the end. The earliest deadline wins; a later notice
- * with an earlier deadline moves it forward. A repeated signal within a second is the same one
- * (schedulers send twice); later repeats hurry: the second saves without training further, the
- * third stops.
+ * Signals and notice sources give notices; each is known by its source and its id, and holds until
+ * its source withdraws it. The one with the earliest deadline is what the node acts upon: another
+ * with an earlier deadline moves it forward, one that is withdrawn moves it back or calls it off. A
+ * signal is never withdrawn. A repeated signal within a second is the same one (schedulers send
+ * twice); later repeats hurry: the second saves without training further, the third stops.
+ *
+ * So many notices are kept; where there is no place, those give way that matter least.
  */
 #ifndef PCHRUN_CORE_GRACE_H
 #define PCHRUN_CORE_GRACE_H
+
+#include "wire/notice.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,23 +22,51 @@
 
 #define GRACE_MAX_NS (INT64_C(366) * 24 * 3600 * 1000000000)
 
+#define GRACE_NOTICES_MAX 16
+
 enum grace_hurry { HURRY_NONE, HURRY_SAVE, HURRY_STOP };
 
-struct grace {
-    bool is_live;
-    int64_t at, deadline; /* CLOCK_MONOTONIC */
-    int signal;           /* that gave the notice */
-    int64_t last_at;      /* the newest signal that counted */
-    enum grace_hurry hurry;
-    char source[32], text[96];
+struct grace_notice {
+    enum notice_type type; /* all but NOTICE_CANCEL */
+    char source[32], id[64], text[96];
+    int signal;       /* that gave it; 0: a source did */
+    int64_t last_at;  /* the newest of the signals that counted */
+    int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */
+    int64_t deadline; /* CLOCK_NEVER: it ends nothing */
+    int64_t lead;     /* so long before the deadline a program that does not attach is told */
 };
 
-enum grace_change { GRACE_SAME, GRACE_NEW, GRACE_SOONER, GRACE_HURRIED };
+struct grace {
+    struct grace_notice notices[GRACE_NOTICES_MAX];
+    int n;
+    uint32_t version; /* rises with every change of what follows */
+    bool is_live;     /* one of them ends the run; then the earliest such is `first` */
+    int first;
+    int64_t at; /* since when it has been so */
+    enum grace_hurry hurry;
+};
+
+enum grace_change {
+    GRACE_SAME,
+    GRACE_NEW,
+    GRACE_SOONER,
+    GRACE_LATER, /* withdrawn or put off, and another holds or the same does */
+    GRACE_OVER,  /* withdrawn, and none is left */
+    GRACE_HURRIED,
+    GRACE_ADVICE, /* a new notice that ends nothing: the last of `notices` */
+};
 
 /* A preempting signal has come; grace_ns from now on. */
 enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
 /* A process was sent SIGTERM by somebody: a notice if none is live, and nothing else. */
 enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int64_t grace_ns);
+/* A source has said something. grace_ns: what is left where it does not say, or says nonsense. */
+enum grace_change grace_notice(struct grace *grace, const struct notice *notice, int64_t now,
+                               int64_t grace_ns);
+/* The one that the node acts upon; only while is_live. */
+const struct grace_notice *grace_first(const struct grace *grace);
+/* CLOCK_NEVER: none is live. */
+int64_t grace_deadline(const struct grace *grace);
 /* A duration that a peer told, held to a year, so that nothing computed from it overflows. */
 int64_t grace_clamp(int64_t left_ns);
 /* How much of a grace period is kept back for ending what does not end by itself. */

@@ -159,6 +159,7 @@ void node_timers(struct node *node)
         return;
     round_timers(&node->round, node->params->commit_wait_ns);
     node_settle(node);
+    node_tell_pace(node);
     enum uplink_event event = uplink_timers(&node->uplink);
     if (event == UPLINK_LOST || node_leave_unjoined_at(node) <= node->out->now)
         chief_lost(node);
@@ -175,6 +176,7 @@ int64_t node_wake_at(const struct node *node)
     int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
     wake = clock_min(wake, node_leave_unjoined_at(node));
     wake = clock_min(wake, node_settles_at(node));
+    wake = clock_min(wake, node_tells_pace_at(node));
     wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));
     return clock_min(wake, leave_at(node));
 }
@@ -200,6 +202,7 @@ static const struct {
 } table[EV__COUNT] = {
     [EV_START] = {on_start, FROM(NODE_WAITING), "start"},
     [EV_SIGNAL] = {node_on_signal, ANY, "signal"},
+    [EV_NOTICE] = {node_on_notice, ANY, "notice"},
     [EV_CHILD_STARTED] = {node_on_child_started, ALIVE, "child started"},
     [EV_CHILD_FAILED] = {node_on_child_failed, ALIVE, "child failed to start"},
     [EV_CHILD_EXITED] = {node_on_child_exited, ALIVE, "child exited"},

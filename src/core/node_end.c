@@ -69,10 +69,10 @@ bool node_is_finished(const struct node *node)
 static struct ladder_times times_of(const struct node *node)
 {
     const struct core_params *p = node->params;
-    int64_t notice = node->grace.is_live ? node->grace.deadline : CLOCK_NEVER;
     return (struct ladder_times){
         .now = node->out->now,
-        .deadline = clock_min(node->end_deadline, clock_min(notice, node->notice.deadline)),
+        .deadline = clock_min(node->end_deadline,
+                              clock_min(grace_deadline(&node->grace), node->notice.deadline)),
         .exit_wait = p->exit_wait_ns,
         .term_wait = p->term_wait_ns,
         .kill_wait = p->kill_wait_ns};
@@ -132,7 +132,8 @@ void node_stop(struct node *node, const struct node_ending *ending)
     str_copy(node->why, sizeof node->why, ending->why);
     node->end_deadline = ending->deadline;
     struct ladder_times times = times_of(node);
-    int sig = node->grace.is_live ? node->grace.signal : SIGTERM;
+    int given = node->grace.is_live ? grace_first(&node->grace)->signal : 0;
+    int sig = given ? given : SIGTERM;
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;
     /* Everybody leaves long before it: it only guards against a chief that hangs. */

@@ -16,14 +16,21 @@
 static void log_notice_change(struct node *node, enum grace_change change)
 {
     const struct grace *g = &node->grace;
-    double left = (double)(g->deadline - node->out->now) / (double)NS_PER_S;
-    if (change == GRACE_NEW || change == GRACE_SOONER)
-        out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %.3g s left", g->source,
-                g->text[0] ? " " : "", g->text, left);
-    else if (change == GRACE_HURRIED && g->hurry == HURRY_SAVE)
-        out_log(node->out, LOG_NOTICE, "notice", "%s again: save now, train no further", g->source);
+    if (change == GRACE_OVER) {
+        out_log(node->out, LOG_NOTICE, "notice", "withdrawn: nothing threatens this node any more");
+        return;
+    }
+    const struct grace_notice *n = grace_first(g);
+    char left[32];
+    if (change == GRACE_HURRIED && g->hurry == HURRY_SAVE)
+        out_log(node->out, LOG_NOTICE, "notice", "%s again: save now, train no further", n->source);
     else if (change == GRACE_HURRIED)
-        out_log(node->out, LOG_NOTICE, "notice", "%s a third time: stop", g->source);
+        out_log(node->out, LOG_NOTICE, "notice", "%s a third time: stop", n->source);
+    else
+        out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %s left%s", n->source,
+                n->text[0] ? " " : "", n->text,
+                str_about(n->deadline - node->out->now, left, sizeof left),
+                change == GRACE_LATER ? " now" : "");
 }
 
 /* Whether there is anything to save depends on the steps: they are read before the notice is told,
@@ -43,7 +50,8 @@ void node_take_notice(struct node *node, enum grace_change change)
     if (change == GRACE_NEW)
         read_steps_for_notice(node);
     out_simple(node->out, ACT_STATE);
-    ladder_limit(&node->ladder, node->out->now, node->grace.deadline);
+    if (node->grace.is_live)
+        ladder_limit(&node->ladder, node->out->now, grace_deadline(&node->grace));
     if (node->grace.hurry == HURRY_STOP)
         ladder_hurry(&node->ladder, node->out->now);
 }
@@ -58,13 +66,35 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
     node->notice.deadline = deadline;
     if (!was_live && !order->has_notice)
         return;
+    if (order->has_notice)
+        ladder_limit(&node->ladder, node->out->now, deadline);
+    if (!was_live)
+        node->paced_at = node->out->now;
     if (!was_live && !node->grace.is_live)
         read_steps_for_notice(node);
-    char text[64] = "";
+    char text[192] = "";
     if (order->has_notice)
-        str_addf(text, sizeof text, "preemption notice on node %d", order->notice_node);
+        str_addf(text, sizeof text, "preemption notice on node %d: %s%s%s", order->notice_node,
+                 order->notice_source, order->notice_text[0] ? " " : "", order->notice_text);
     out_act(node->out, &(struct action){.type = ACT_NOTICE,
                                         .notice = {.text = text, .deadline_ns = deadline}});
+}
+
+int64_t node_tells_pace_at(const struct node *node)
+{
+    bool trains = node->state == NODE_RUNNING && node->nrunning > 0 && node->ranks.n > 0;
+    if (node->uplink.is_member || !node->notice.is_live || !trains)
+        return CLOCK_NEVER;
+    return node->paced_at + node->params->heartbeat_interval_ns;
+}
+
+void node_tell_pace(struct node *node)
+{
+    if (node_tells_pace_at(node) > node->out->now)
+        return;
+    node->paced_at = node->out->now;
+    node->plan_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
 }
 
 /* Before the join there may be nobody to tell of a notice; nothing was started, so we just leave.
@@ -75,9 +105,40 @@ int64_t node_leave_unjoined_at(const struct node *node)
     const struct grace *g = &node->grace;
     if (node->uplink.was_welcome || !g->is_live || node->state != NODE_WAITING)
         return CLOCK_NEVER;
-    int64_t latest = g->deadline - grace_margin(g->deadline - g->at);
+    int64_t deadline = grace_deadline(g);
+    int64_t latest = deadline - grace_margin(deadline - g->at);
     bool is_connected = node->uplink.conn != CONN_NONE;
     return is_connected ? latest : clock_min(latest, g->at + node->params->reconnect_ns);
+}
+
+/* --- sources --- */
+
+/* One that comes and goes does not keep the job saving. */
+static void take_advice(struct node *node)
+{
+    const struct grace_notice *n = &node->grace.notices[node->grace.n - 1];
+    bool saves = n->type == NOTICE_CHECKPOINT && node->state == NODE_RUNNING;
+    bool is_again = node->advised_at && node->out->now - node->advised_at < NODE_ADVICE_NS;
+    out_log(node->out, LOG_NOTICE, "notice", "%s %s%s", n->source,
+            n->text[0] ? n->text : notice_type_name(n->type),
+            !saves     ? ""
+            : is_again ? "; there was a save for such a notice a moment ago"
+                       : ": save and go on");
+    if (!saves || is_again)
+        return;
+    node->advised_at = node->out->now;
+    node->checkpoint_asked++;
+    node->is_dirty = true;
+}
+
+void node_on_notice(struct node *node, const struct event *event)
+{
+    enum grace_change change =
+        grace_notice(&node->grace, event->notice, node->out->now, node->params->grace_ns);
+    if (change == GRACE_ADVICE)
+        take_advice(node);
+    else
+        node_take_notice(node, change);
 }
 
 /* --- signals --- */

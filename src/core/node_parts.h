@@ -49,8 +49,13 @@ void node_stop_alone(struct node *node, enum outcome outcome, int code, const ch
 void node_take_notice(struct node *node, enum grace_change change);
 /* What the order says of the notice of the whole job. */
 void node_take_notice_of_job(struct node *node, const struct peer_order *order);
+/* While a notice is live the chief wants to know how fast the training is: a member tells it with
+ * its heartbeats, the chief's own node as often. */
+void node_tell_pace(struct node *node);
+int64_t node_tells_pace_at(const struct node *node);
 /* When a node that has a notice and no chief leaves by itself; CLOCK_NEVER: not. */
 int64_t node_leave_unjoined_at(const struct node *node);
+void node_on_notice(struct node *node, const struct event *event);
 void node_on_signal(struct node *node, const struct event *event);
 
 /* --- node_procs.c: what the training processes say --- */

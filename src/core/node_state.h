@@ -13,6 +13,9 @@
 #include "core/round.h"
 #include "core/uplink.h"
 
+/* A save that a notice asks for is not asked for again within it. */
+#define NODE_ADVICE_NS (60 * NS_PER_S)
+
 enum node_state {
     NODE_WAITING,  /* for the join */
     NODE_RUNNING,  /* its processes were started; it stays here when they have ended */
@@ -56,7 +59,10 @@ struct node {
     bool is_dirty;           /* STATUS is to be sent */
     bool has_roster;         /* the chief knows our ranks */
     bool notice_wants_steps; /* the notice is told with the steps as they are now */
+    int64_t paced_at;        /* the steps were read for the plan, 0: never */
+    bool plan_wants_steps;   /* they are being read for it */
     uint32_t checkpoint_asked;
+    int64_t advised_at;       /* when a notice asked for it last, 0: never */
     int64_t forwarded_at[65]; /* by signal number, 0: never */
     struct node_fault fault;
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */

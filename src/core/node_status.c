@@ -29,10 +29,13 @@ static void fill_notice(const struct node *node, struct peer_status *status)
     status->knows_notice = node->notice.is_live && !node->notice_wants_steps;
     if (!status->has_notice)
         return;
-    status->notice_left_ns = g->deadline - node->out->now;
+    const struct grace_notice *n = grace_first(g);
+    status->notice_left_ns = n->deadline - node->out->now;
+    status->notice_lead_ns = n->lead;
+    status->notice_version = g->version;
     status->notice_hurry = g->hurry;
-    str_copy(status->notice_source, sizeof status->notice_source, g->source);
-    str_copy(status->notice_text, sizeof status->notice_text, g->text);
+    str_copy(status->notice_source, sizeof status->notice_source, n->source);
+    str_copy(status->notice_text, sizeof status->notice_text, n->text);
 }
 
 static void fill_fault(const struct node *node, struct peer_status *status)

@@ -70,6 +70,9 @@ struct core_params {
     char settings[1024]; /* the binding ones, "name=value\n"… */
 
     struct signal_plan signals[65]; /* by signal number */
+    int64_t grace_ns;               /* of a notice that does not say how much time is left */
+    bool trains_on;  /* after the first save of a notice, until the last safe moment */
+    int64_t save_ns; /* how long a save took in earlier attempts, 0: not known */
     enum save_mode save_mode;
     int save_signal; /* with SAVE_SIGNAL */
 

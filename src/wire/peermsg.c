@@ -107,6 +107,8 @@ static void pass_status(struct pass *pass, struct peermsg *m)
     NUMBER(s->checkpoint_asked);
     NUMBER(s->has_notice);
     NUMBER(s->notice_left_ns);
+    NUMBER(s->notice_lead_ns);
+    NUMBER(s->notice_version);
     NUMBER(s->knows_notice);
     NUMBER(s->notice_hurry);
     TEXT(s->notice_source);
@@ -140,6 +142,8 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     NUMBER(o->has_notice);
     NUMBER(o->notice_node);
     NUMBER(o->notice_left_ns);
+    TEXT(o->notice_source);
+    TEXT(o->notice_text);
     TEXT(o->why);
 }
 

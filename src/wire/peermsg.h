@@ -106,9 +106,11 @@ struct peer_status {
     uint32_t checkpoint_asked; /* counts requests to save and go on */
     /* the node's live terminate notice */
     uint8_t has_notice;
-    int64_t notice_left_ns; /* until its deadline */
-    uint8_t knows_notice;   /* of the job's notice, and has read its steps since */
-    uint32_t notice_hurry;  /* 1: train no further, save now; 2: stop */
+    int64_t notice_left_ns;  /* until its deadline */
+    int64_t notice_lead_ns;  /* a program that does not attach is told so long before it */
+    uint32_t notice_version; /* rises when there is another, or its deadline is another */
+    uint8_t knows_notice;    /* of the job's notice, and has read its steps since */
+    uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
     char notice_source[32], notice_text[96];
     /* the first failure on this node */
     uint8_t fault;                             /* enum peer_fault_kind */
@@ -157,6 +159,7 @@ struct peer_order {
     uint8_t has_notice;  /* the job's live notice, for pch_notice() */
     int32_t notice_node;
     int64_t notice_left_ns;
+    char notice_source[32], notice_text[96];
     char why[320]; /* of the round's or the job's end */
 };
 

@@ -89,6 +89,8 @@ static bool is_held(const struct host *host, uint64_t step)
 
 void check_commit(struct world *w, uint64_t step)
 {
+    if (w->first_notice_at && !w->saved_for_notice_at)
+        w->saved_for_notice_at = w->now;
     for (int i = 0; i < w->s.nnodes; i++)
         if (w->hosts[i].is_started && !is_held(&w->hosts[i], step))
             fail(w, "step %llu is committed, and node %d no longer holds it", ull(step), i);
@@ -194,6 +196,14 @@ static bool any_is(const struct world *w, bool (*is)(const struct world *w, cons
     return false;
 }
 
+bool check_holds_notice(const struct host *host)
+{
+    for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
+        if (host->deadlines[i])
+            return true;
+    return false;
+}
+
 /* Alone, a node has nobody to wait for. */
 static void check_alone(struct world *w)
 {
@@ -212,7 +222,7 @@ static void check_alone(struct world *w)
         fail(w, "failed, and no process had");
     if (any_is(w, ended_in_silence) && host->outcome == OUTCOME_COMPLETED)
         fail(w, "completed, and a process had ended without a word");
-    for (int i = 0; i < w->nall && host->had_notice; i++)
+    for (int i = 0; i < w->nall && host->held_notice && check_holds_notice(host); i++)
         if (host->outcome == OUTCOME_COMPLETED && !w->procs[i].is_attached)
             fail(w, "completed after a notice, and process %d never said that it was done", i);
 }
@@ -238,7 +248,7 @@ void check_begin(struct world *w, int node)
 {
     const struct host *chief = &w->hosts[0];
     if (chief->has_exited && chief->outcome == OUTCOME_PREEMPTED && !w->s.has_loss &&
-        !w->s.has_third_term && chief->exit_at < w->first_notice_at + w->s.grace / 2)
+        !w->s.has_third_term && chief->exit_at < w->first_notice_at + w->s.least_grace / 2)
         fail(w, "node 0 has left before node %d, which could have been told of the notice", node);
 }
 
@@ -354,11 +364,26 @@ static bool any_is_done(const struct world *w)
     return false;
 }
 
+/* Whoever leaves for a notice leaves before any of them comes true. */
+static void check_in_time(struct world *w)
+{
+    int64_t earliest = CLOCK_NEVER;
+    for (int i = 0; i < w->s.nnodes; i++)
+        for (size_t k = 0; k < ARRAY_LEN(w->hosts[i].deadlines); k++)
+            if (w->hosts[i].deadlines[k])
+                earliest = clock_min(earliest, w->hosts[i].deadlines[k]);
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].exit_at - 4 * w->s.delay_max - standstill(w) > earliest)
+            fail(w, "node %d leaves %lld ms after a deadline", i,
+                 (long long)((w->hosts[i].exit_at - earliest) / NS_PER_MS));
+}
+
 /* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */
 static void check_benign(struct world *w)
 {
     if (any_is_done(w))
         return;
+    check_in_time(w);
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
         if (host->outcome == OUTCOME_PREEMPTED_UNSAVED || host->outcome == OUTCOME_NODE_LOST ||
@@ -366,6 +391,29 @@ static void check_benign(struct world *w)
             fail(w, "node %d: %s (%s), though nothing was in the way of the save", i,
                  verdict_name(host->outcome), host->why);
     }
+}
+
+/* The first save comes at once, and the last in time: between them the grace is trained through. */
+static void check_use(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    if (chief->outcome != OUTCOME_PREEMPTED || !had_stepped_before_notice(w) || any_is_done(w))
+        return;
+    if (chief->exit_at < w->first_notice_at + w->s.uses)
+        fail(w, "the notice left %lld s, and node 0 has left after %lld ms of it",
+             (long long)(w->s.uses / 9 * 10 / S),
+             (long long)((chief->exit_at - w->first_notice_at) / NS_PER_MS));
+    if (w->saved_for_notice_at > w->first_notice_at + 10 * S)
+        fail(w, "the first save was committed %lld ms after the notice",
+             (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
+}
+
+/* The training goes on as if there had been none. */
+static void check_withdrawn(struct world *w)
+{
+    if (had_stepped_before_notice(w) && w->hosts[0].outcome != OUTCOME_COMPLETED)
+        fail(w, "the notice was withdrawn, and node 0 says %s (%s)",
+             verdict_name(w->hosts[0].outcome), w->hosts[0].why);
 }
 
 /* A supervisor that is gone is noticed within the heartbeat's time-out, and all leave soon after.
@@ -377,7 +425,7 @@ static void check_losses(struct world *w)
         for (int k = 0; k < w->s.nnodes; k++) {
             int64_t since = w->hosts[i].died_at + standstill(w); /* somebody can notice */
             if (w->hosts[i].died_at && w->hosts[k].is_alive &&
-                w->hosts[k].exit_at > since + w->s.grace + limit)
+                w->hosts[k].exit_at > since + w->s.most_grace + limit)
                 fail(w, "node %d left %lld s after node %d had died", k,
                      (long long)((w->hosts[k].exit_at - w->hosts[i].died_at) / S), i);
         }
@@ -406,4 +454,8 @@ void check_end(struct world *w)
                  w->hosts[i].why, w->hosts[0].code, w->hosts[0].why);
     if (w->s.is_benign)
         check_benign(w);
+    if (w->s.is_withdrawn)
+        check_withdrawn(w);
+    if (w->s.uses)
+        check_use(w);
 }

@@ -46,9 +46,13 @@ static void draw_training(struct schedule *s, struct rng *r)
     /* Strides go into STRIDES: the training ends where all of them stop. */
     s->first_step = rng_chance(r, 300) ? STRIDES * rng_below(r, 20) : 0;
     s->last_step = s->first_step + STRIDES * (1 + rng_below(r, rng_chance(r, 250) ? 2 : 15));
+    if (rng_chance(r, 200)) /* longer than most notices leave */
+        s->last_step = s->first_step + STRIDES * (20 + rng_below(r, 60));
     s->declared_last = rng_chance(r, 300) ? s->last_step : 0;
     s->own_every = rng_chance(r, 250) ? STRIDES * (1 + rng_below(r, 3)) : 0;
     s->grace = rng_chance(r, 700) ? 25 * S : rng_time(r, S / 2, 5 * S);
+    s->trains_on = rng_chance(r, 600);
+    s->known_save = rng_chance(r, 400) ? rng_time(r, 5 * MS, rng_chance(r, 800) ? S : 10 * S) : 0;
 }
 
 static void draw_strides(struct schedule *s, struct rng *r)
@@ -64,7 +68,11 @@ static void draw_procs(struct schedule *s, struct rng *r)
 {
     bool reattach = rng_chance(r, 100);
     draw_strides(s, r);
-    int64_t base = rng_time(r, 2 * MS, 60 * MS);
+    int64_t base = rng_time(r, 2 * MS, rng_chance(r, 100) ? 800 * MS : 60 * MS);
+    if (base > 60 * MS) { /* over before the horizon */
+        s->last_step = s->first_step + STRIDES * (1 + rng_below(r, 6));
+        s->declared_last = s->declared_last ? s->last_step : 0;
+    }
     bool has_skew = rng_chance(r, 500), is_late = rng_chance(r, 150), is_odd = rng_chance(r, 250);
     for (int i = 0; i < s->nnodes * s->nprocs; i++) {
         s->step_time[i] = has_skew ? rng_time(r, base, 4 * base) : base;
@@ -137,12 +145,80 @@ static int64_t draw_moment(const struct schedule *s, struct rng *r)
     return rng_time(r, rng_chance(r, 50) ? 0 : 300 * MS, draw_end(s));
 }
 
+/* Longer than any notice leaves; returns when the training is well under way. */
+static int64_t train_for_long(struct schedule *s, struct rng *r)
+{
+    int64_t step = rng_time(r, 100 * MS, 200 * MS);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        s->step_time[i] = step;
+    s->trains_on = true;
+    s->last_step = s->first_step + STRIDES * (1 + (uint64_t)(160 * S / (STRIDES * step / 2)));
+    s->declared_last = s->declared_last ? s->last_step : 0;
+    return rng_time(r, 2 * S, 4 * S);
+}
+
+/* A notice is taken back, and there may be another that leaves more time; or one that leaves less
+ * comes after it. */
+static void draw_changes(struct schedule *s, int64_t at, struct rng *r)
+{
+    bool is_shortened = rng_chance(r, 200), is_put_off = !is_shortened && rng_chance(r, 500);
+    if (rng_chance(r, 500))
+        at = train_for_long(s, r);
+    add(s, DO_NOTICE, at, r);
+    s->faults[0].length = rng_time(r, 60 * S, 100 * S);
+    if (is_shortened) {
+        add(s, DO_NOTICE, at + rng_time(r, 0, 20 * S), r);
+        s->faults[1].length = rng_time(r, 20 * S, 30 * S);
+        s->faults[1].id = 1;
+    } else {
+        add(s, DO_CANCEL, at + rng_time(r, S, 20 * S), r);
+    }
+    if (is_put_off) {
+        add(s, DO_NOTICE, at + rng_time(r, 0, S), r);
+        s->faults[2].length = rng_time(r, 120 * S, 200 * S);
+        s->faults[2].id = 1;
+    }
+    for (int i = 1; i < s->nfaults; i++)
+        s->faults[i].node = s->faults[0].node;
+}
+
+/* A source tells one node, or that of every node at its own pace; says it again, with another
+ * deadline; takes it back; gives another. */
+static void draw_sources(struct schedule *s, int64_t at, struct rng *r)
+{
+    if (rng_chance(r, 150)) {
+        draw_changes(s, at, r);
+        return;
+    }
+    int64_t left = rng_chance(r, 200) ? 0 : rng_time(r, S, rng_chance(r, 500) ? 30 * S : 200 * S);
+    int n = rng_chance(r, 300) ? s->nnodes : 1, more = (int)rng_below(r, 4);
+    for (int i = 0; i < n; i++) {
+        add(s, DO_NOTICE, at + (i ? rng_time(r, 0, 500 * MS) : 0), r);
+        s->faults[s->nfaults - 1].length = left;
+        if (n > 1)
+            s->faults[s->nfaults - 1].node = i;
+    }
+    int node = s->faults[s->nfaults - 1].node;
+    for (int i = rng_chance(r, 500) ? more : 0; i > 0; i--) {
+        enum fault_kind kind = DO_NOTICE + (enum fault_kind)rng_below(r, DO__COUNT - DO_NOTICE);
+        add(s, kind, at + rng_time(r, 0, rng_chance(r, 500) ? 500 * MS : 20 * S), r);
+        struct fault *f = &s->faults[s->nfaults - 1];
+        f->id = rng_chance(r, 700) ? 0 : 1;
+        f->node = rng_chance(r, 800) ? node : f->node;
+        f->length = rng_time(r, -S, rng_chance(r, 500) ? 10 * S : 100 * S);
+    }
+}
+
 /* Most schedules have a notice; what else goes wrong clusters around it, where it hurts. */
 static void draw_faults(struct schedule *s, struct rng *r)
 {
     int64_t notice = draw_moment(s, r);
-    if (rng_chance(r, 850))
+    if (rng_chance(r, 350))
+        draw_sources(s, notice, r);
+    else if (rng_chance(r, 850))
         add(s, DO_TERM, notice, r);
+    if (s->nfaults > 1 && s->faults[1].kind >= DO_NOTICE && rng_chance(r, 500))
+        return;
     if (rng_chance(r, 250)) /* the scheduler tells every node, at its own pace */
         for (int i = 0; i < s->nnodes; i++) {
             add(s, DO_TERM, notice + rng_time(r, 0, 2 * S), r);
@@ -204,22 +280,52 @@ static bool has_third_term(const struct schedule *s)
     return false;
 }
 
+static void find_graces(struct schedule *s)
+{
+    s->least_grace = s->most_grace = s->grace;
+    for (int i = 0; i < s->nfaults; i++) {
+        const struct fault *f = &s->faults[i];
+        if (f->kind == DO_NOTICE && f->length > 0 && f->length < s->least_grace)
+            s->least_grace = f->length;
+        if (f->kind == DO_NOTICE && f->length > s->most_grace)
+            s->most_grace = f->length;
+    }
+}
+
+/* At the worst, from any step to the next at which all can stop. */
+static int64_t to_common_step(const struct schedule *s, int proc)
+{
+    bool is_mixed = false;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        is_mixed = is_mixed || s->stride[i] != s->stride[0];
+    return s->step_time[proc] * (is_mixed ? STRIDES / (int64_t)s->stride[proc] : 1);
+}
+
+/* Of its own, so often that several fall between an agreement and its step. */
+static bool saves_all_the_time(const struct schedule *s, int proc)
+{
+    int64_t between = (int64_t)(s->own_every / s->stride[proc]) * s->step_time[proc];
+    return s->own_every && s->trains_on && between < 2 * S;
+}
+
 /* There is time for the save, and every process makes it within `save_time`. */
 static bool can_save(const struct schedule *s, int64_t save_time)
 {
     if (!keeps_together(s) || has_third_term(s))
         return false;
-    if (!s->attaches || s->bad_disk || s->slow_disk || s->grace < 20 * S)
+    if (!s->attaches || s->bad_disk || s->slow_disk || s->least_grace < 20 * S)
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
-        if (s->save_time[i] > save_time || s->ends_early[i] || s->cut_at[i] ||
+        if (s->save_time[i] > save_time || saves_all_the_time(s, i) ||
+            to_common_step(s, i) > 2 * S || s->ends_early[i] || s->cut_at[i] ||
             s->fails_to_save[i] || s->is_silent[i] || s->is_mute[i] || s->is_terse[i] ||
             s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
             return false;
     return true;
 }
 
-#define SIGNALS (1U << DO_TERM | 1U << DO_CHECKPOINT)
+#define SIGNALS \
+    (1U << DO_TERM | 1U << DO_CHECKPOINT | 1U << DO_NOTICE | 1U << DO_CANCEL | 1U << DO_ADVICE)
 
 /* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
 static bool is_benign(const struct schedule *s)
@@ -235,6 +341,30 @@ static bool is_calm(const struct schedule *s)
            !has_fault(s, ~(SIGNALS | 1U << DO_KILL_SAVED));
 }
 
+/* One long notice, and nothing else: nine tenths of it belong to the training. */
+static int64_t uses(const struct schedule *s)
+{
+    int64_t step = 0;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        step = s->step_time[i] > step ? s->step_time[i] : step;
+    const struct fault *last = &s->faults[s->nfaults - 1];
+    bool is_one = s->nfaults == 1 && last->kind == DO_NOTICE;
+    bool is_put_off = s->nfaults == 3 && s->faults[1].kind == DO_CANCEL &&
+                      last->kind == DO_NOTICE && last->id == 1 && s->faults[0].length >= 60 * S;
+    if (!s->is_benign || !(is_one || is_put_off) || !s->trains_on || s->own_every ||
+        s->known_save > 2 * S || last->length < 100 * S || last->length < 60 * step)
+        return 0;
+    return last->length / 10 * 9;
+}
+
+static bool is_withdrawn(const struct schedule *s)
+{
+    const struct fault *notice = &s->faults[0], *cancel = &s->faults[1];
+    return s->is_benign && s->nfaults == 2 && notice->kind == DO_NOTICE &&
+           cancel->kind == DO_CANCEL && notice->node == cancel->node && notice->id == cancel->id &&
+           cancel->at > notice->at && notice->length >= 60 * S && s->trains_on && !s->own_every;
+}
+
 void schedule_draw(struct schedule *s, uint64_t seed)
 {
     struct rng r = {seed * UINT64_C(0x2545f4914f6cdd1d) + 1};
@@ -246,8 +376,11 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_faults(s, &r);
     draw_leftovers(s, &r);
     s->has_third_term = has_third_term(s);
+    find_graces(s);
     s->is_benign = is_benign(s);
     s->is_calm = is_calm(s);
+    s->uses = uses(s);
+    s->is_withdrawn = is_withdrawn(s);
     s->is_plain_restart =
         has_fault(s, 1U << DO_RESTART) && !has_fault(s, ~(SIGNALS | 1U << DO_RESTART)) && !s->drop;
     int breaks = 0;
@@ -266,9 +399,10 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 void schedule_print(const struct schedule *s, FILE *out)
 {
     static const char *const names[DO__COUNT] = {
-        "SIGTERM to",        "checkpoint asked of", "kill process",   "kill node",
-        "break line of",     "partition",           "pause",          "freeze all; drawn for",
-        "kill, once saved,", "start anew",          "start a twin of"};
+        "SIGTERM to",          "checkpoint asked of", "kill process",    "kill node",
+        "break line of",       "partition",           "pause",           "freeze all; drawn for",
+        "kill, once saved,",   "start anew",          "start a twin of", "notice on",
+        "notice withdrawn on", "advice for"};
     static const char *const leftovers[] = {"", ", a leftover that ends of SIGTERM",
                                             ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",

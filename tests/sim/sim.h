@@ -22,7 +22,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 12 };
+enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
+enum { NOTICE_OF_SIGNAL = 2 };      /* beside ids 0 and 1 */
 enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last is that of DO_RESTART and DO_TWIN */
 
 /* --- chance --- */
@@ -47,12 +48,16 @@ enum fault_kind {
     DO_KILL_SAVED, /* the host, as soon as the chief knows that its ranks have saved */
     DO_RESTART,    /* the supervisor is killed, and its scheduler starts it anew */
     DO_TWIN,       /* a second supervisor is started for a node that is there */
+    DO_NOTICE,     /* a source of a node: it will be ended in `length` (0: it does not say) */
+    DO_CANCEL,     /* and takes that back */
+    DO_ADVICE,     /* save and go on */
     DO__COUNT
 };
 struct fault {
     enum fault_kind kind;
     int64_t at, length;
     int node, proc;
+    int id; /* of DO_NOTICE, DO_CANCEL, DO_ADVICE */
 };
 
 /* What the commands of a node leave running. */
@@ -84,12 +89,16 @@ struct schedule {
     int64_t delay_max;            /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
-    int64_t grace;
+    int64_t grace, least_grace, most_grace; /* that notices leave */
+    bool trains_on;
+    int64_t known_save; /* from earlier attempts, right or wrong; 0: not known */
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign;      /* a notice must end in a commit */
+    bool is_withdrawn;   /* the only notice is, long before its deadline */
+    int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
     bool has_third_term; /* a node is told to hurry */
     bool is_calm;        /* nothing but one node's death after its saves, and time to commit them */
     bool has_loss;       /* something was done that may look like a lost node */
@@ -158,9 +167,11 @@ struct host {
     int nended;                  /* of its processes, as its supervisor knows */
     int64_t ended_at;            /* the last of them, 0: not yet */
     bool has_failed, had_notice; /* one with a failure; a notice had been given by then */
-    uint64_t committed;          /* as told by ACT_COMMITTED */
-    uint64_t prepared[8], over;  /* what its record holds, newest last */
-    bool knows_replaced;         /* that it was, while its processes trained */
+    bool held_notice;            /* and still held */
+    int64_t deadlines[3];       /* of the notices that hold on it: by id, and of signals; 0: none */
+    uint64_t committed;         /* as told by ACT_COMMITTED */
+    uint64_t prepared[8], over; /* what its record holds, newest last */
+    bool knows_replaced;        /* that it was, while its processes trained */
     /* its line to the chief */
     int conn;   /* number at the chief, 0: none */
     bool is_up; /* as the member sees it */
@@ -192,6 +203,7 @@ struct world {
     bool record_of_run; /* written in this attempt */
     uint64_t owed_step; /* the commit of it must come, 0: of none */
     int64_t first_notice_at;
+    int64_t saved_for_notice_at; /* the first commit since, 0: none */
     bool is_over;
     FILE *trace;
     char failure[400]; /* "": every promise held so far */
@@ -277,6 +289,7 @@ void check_begin(struct world *world, int node);
 void check_replaced(struct world *world, int node);
 /* A process looks at a gate that it has served. */
 void check_gate(struct world *world, const struct proc *p, uint64_t word);
+bool check_holds_notice(const struct host *host);
 void check_exit(struct world *world, int node);
 /* At the exit of the supervisor of DO_RESTART or DO_TWIN. */
 void check_extra(struct world *world);

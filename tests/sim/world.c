@@ -183,11 +183,39 @@ static void kill_node(struct world *w, int node)
     net_host_died(w, node);
 }
 
+/* A signal is given once; a source that speaks again of the same means what it says now. */
+static void hold(struct world *w, int node, int notice, int64_t left)
+{
+    int64_t *deadline = &w->hosts[node].deadlines[notice];
+    if (notice != NOTICE_OF_SIGNAL || !*deadline)
+        *deadline = w->now + left;
+}
+
 static void signal_node(struct world *w, int node, int number)
 {
     if (w->first_notice_at == 0 && number == SIGTERM)
         w->first_notice_at = w->now;
+    if (number == SIGTERM)
+        hold(w, node, NOTICE_OF_SIGNAL, w->s.grace);
     world_event(w, node, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
+}
+
+static void source_says(struct world *w, const struct fault *f)
+{
+    static const enum notice_type types[] = {[DO_NOTICE - DO_NOTICE] = NOTICE_TERMINATE,
+                                             [DO_CANCEL - DO_NOTICE] = NOTICE_CANCEL,
+                                             [DO_ADVICE - DO_NOTICE] = NOTICE_CHECKPOINT};
+    struct notice notice = {.type = types[f->kind - DO_NOTICE],
+                            .source = "cloud",
+                            .left_ns = f->length ? f->length : NOTICE_LEFT_UNKNOWN};
+    snprintf(notice.id, sizeof notice.id, "event %d", f->id);
+    if (w->first_notice_at == 0 && f->kind == DO_NOTICE)
+        w->first_notice_at = w->now;
+    if (f->kind == DO_NOTICE)
+        hold(w, f->node, f->id, f->length > 0 ? f->length : w->s.grace);
+    else
+        w->hosts[f->node].deadlines[f->id] = 0;
+    world_event(w, f->node, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
 static void pause_host(struct world *w, int node, int64_t until)
@@ -215,7 +243,7 @@ static void on_fault(struct world *w, const struct happening *h)
     struct host *host = &w->hosts[f->node];
     if (!host->is_alive || host->has_exited)
         return;
-    bool is_signal = f->kind == DO_TERM || f->kind == DO_CHECKPOINT;
+    bool is_signal = f->kind == DO_TERM || f->kind == DO_CHECKPOINT || f->kind >= DO_NOTICE;
     if (is_signal && w->now < host->paused_until) {
         struct happening later = *h;
         later.at = host->paused_until;
@@ -232,7 +260,10 @@ static void on_fault(struct world *w, const struct happening *h)
                                                  "all frozen",
                                                  "will be killed when its ranks have saved",
                                                  "killed, to be started anew",
-                                                 "gets a twin"};
+                                                 "gets a twin",
+                                                 "its source gives a notice",
+                                                 "its source withdraws the notice",
+                                                 "its source advises to save"};
     trace(w, "--- node %d: %s", f->kind == DO_KILL_PROC ? f->proc / w->s.nprocs : f->node,
           names[f->kind]);
     switch (f->kind) {
@@ -268,6 +299,11 @@ static void on_fault(struct world *w, const struct happening *h)
     case DO_TWIN:
         start_extra(w, f);
         break;
+    case DO_NOTICE:
+    case DO_CANCEL:
+    case DO_ADVICE:
+        source_says(w, f);
+        break;
     case DO__COUNT:
         break;
     }
@@ -282,6 +318,7 @@ static void note_end(struct world *w, int node)
             return;
     host->ended_at = w->now;
     host->had_notice = w->first_notice_at > 0;
+    host->held_notice = check_holds_notice(host);
 }
 
 static void note_gone(struct world *w, const struct happening *h)
@@ -367,6 +404,9 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
         p->signals[i].rule = SIGNAL_FORWARD;
     p->signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, s->grace};
     p->signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
+    p->grace_ns = s->grace;
+    p->trains_on = s->trains_on;
+    p->save_ns = s->known_save;
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;
     p->heartbeat_timeout_ns = 15 * S;

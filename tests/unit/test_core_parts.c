@@ -14,6 +14,7 @@
 #include "base/str.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 #define S NS_PER_S
 
@@ -217,8 +218,8 @@ Test(core_grace, a_repeat_within_a_second_is_the_same)
 {
     struct grace grace = {0};
     cr_assert_eq(grace_signal(&grace, SIGTERM, 10 * S, 25 * S), GRACE_NEW);
-    cr_assert(grace.is_live && grace.deadline == 35 * S && grace.at == 10 * S);
-    cr_assert_str_eq(grace.source, "SIGTERM");
+    cr_assert(grace.is_live && grace_deadline(&grace) == 35 * S && grace.at == 10 * S);
+    cr_assert_str_eq(grace_first(&grace)->source, "SIGTERM");
     cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, 25 * S), GRACE_SAME);
     cr_assert_eq(grace.hurry, HURRY_NONE);
     cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S + 1, 25 * S), GRACE_HURRIED);
@@ -227,7 +228,7 @@ Test(core_grace, a_repeat_within_a_second_is_the_same)
     cr_assert_eq(grace_signal(&grace, SIGTERM, 13 * S + 2, 25 * S), GRACE_HURRIED);
     cr_assert_eq(grace.hurry, HURRY_STOP);
     cr_assert_eq(grace_signal(&grace, SIGTERM, 20 * S, 25 * S), GRACE_SAME);
-    cr_assert_eq(grace.deadline, 35 * S, "a repeat moved the deadline");
+    cr_assert_eq(grace_deadline(&grace), 35 * S, "a repeat moved the deadline");
 }
 
 Test(core_grace, the_earlier_deadline_wins)
@@ -235,10 +236,10 @@ Test(core_grace, the_earlier_deadline_wins)
     struct grace grace = {0};
     cr_assert_eq(grace_signal(&grace, SIGUSR1, 10 * S, 240 * S), GRACE_NEW);
     cr_assert_eq(grace_signal(&grace, SIGTERM, 11 * S, 25 * S), GRACE_SOONER);
-    cr_assert_eq(grace.deadline, 36 * S);
-    cr_assert_str_eq(grace.source, "SIGTERM");
+    cr_assert_eq(grace_deadline(&grace), 36 * S);
+    cr_assert_str_eq(grace_first(&grace)->source, "SIGTERM");
     cr_assert_eq(grace_signal(&grace, SIGUSR1, 12 * S, 240 * S), GRACE_SAME);
-    cr_assert_eq(grace.deadline, 36 * S);
+    cr_assert_eq(grace_deadline(&grace), 36 * S);
     cr_assert_eq(grace.hurry, HURRY_NONE);
 }
 
@@ -246,15 +247,59 @@ Test(core_grace, of_a_shielded_process)
 {
     struct grace grace = {0};
     cr_assert_eq(grace_shield(&grace, SIGTERM, 10 * S, 25 * S), GRACE_NEW);
-    cr_assert_str_eq(grace.text, "sent to a training process");
+    cr_assert_str_eq(grace_first(&grace)->text, "sent to a training process");
     cr_assert_eq(grace_shield(&grace, SIGTERM, 20 * S, 25 * S), GRACE_SAME, "eight ranks say it");
     cr_assert_eq(grace.hurry, HURRY_NONE);
 }
 
+static enum grace_change source(struct grace *grace, enum notice_type type, const char *id,
+                                int64_t now, int64_t left)
+{
+    struct notice notice = {.type = type, .source = "cloud", .left_ns = left};
+    str_copy(notice.id, sizeof notice.id, id);
+    return grace_notice(grace, &notice, now, 25 * S);
+}
+
+Test(core_grace, notices_of_a_source)
+{
+    struct grace grace = {0};
+    cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 10 * S, 100 * S), GRACE_NEW);
+    cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 20 * S, 90 * S), GRACE_SAME,
+                 "it counts down");
+    cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 20 * S, NOTICE_LEFT_UNKNOWN), GRACE_SAME);
+    cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 20 * S, 50 * S), GRACE_SOONER);
+    cr_assert_eq(source(&grace, NOTICE_TERMINATE, "b", 20 * S, 60 * S), GRACE_SAME);
+    cr_assert_eq(grace_deadline(&grace), 70 * S);
+    cr_assert_eq(source(&grace, NOTICE_CANCEL, "a", 21 * S, 0), GRACE_LATER);
+    cr_assert_eq(grace_deadline(&grace), 80 * S);
+    cr_assert_eq(grace.at, 10 * S, "it has been threatened since");
+    cr_assert_eq(source(&grace, NOTICE_CANCEL, "a", 21 * S, 0), GRACE_SAME);
+    cr_assert_eq(grace_signal(&grace, SIGTERM, 22 * S, 25 * S), GRACE_SOONER);
+    cr_assert_eq(source(&grace, NOTICE_CANCEL, "", 23 * S, 0), GRACE_SAME, "a signal stays");
+    cr_assert_eq(grace_deadline(&grace), 47 * S);
+    cr_assert_eq(grace.n, 1);
+}
+
+Test(core_grace, of_many_notices_those_that_matter_are_kept)
+{
+    struct grace grace = {0};
+    char id[8];
+    for (int i = 0; i < 3 * GRACE_NOTICES_MAX; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        source(&grace, i % 3 ? NOTICE_TERMINATE : NOTICE_CHECKPOINT, id, 10 * S, (200 - i) * S);
+    }
+    cr_assert_eq(grace.n, GRACE_NOTICES_MAX);
+    cr_assert_eq(grace_deadline(&grace), (10 + 200 - 47) * S);
+    cr_assert_eq(source(&grace, NOTICE_TERMINATE, "late", 10 * S, 1000 * S), GRACE_SAME);
+    cr_assert_eq(source(&grace, NOTICE_CANCEL, "", 11 * S, 0), GRACE_OVER);
+    cr_assert_eq(grace.n, 0);
+    cr_assert(!grace.is_live);
+}
+
 Test(core_grace, margins_and_bounds)
 {
-    cr_assert_eq(grace_margin(8 * S), S);
-    cr_assert_eq(grace_margin(25 * S), 3 * S);
+    cr_assert_eq(grace_margin(16 * S), S);
+    cr_assert_eq(grace_margin(60 * S), 3 * S);
     cr_assert_eq(grace_margin(3600 * S), 3 * S);
     cr_assert_eq(grace_margin(-5 * S), 0);
     cr_assert_eq(grace_clamp(7 * S), 7 * S);

@@ -165,8 +165,8 @@ static void any_status(struct peer_status *s)
         ANY(s->first_step);
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
-    UP_TO(s->knows_notice, 1), UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source),
-        ANY_TEXT(s->notice_text);
+    ANY(s->notice_lead_ns), ANY(s->notice_version), UP_TO(s->knows_notice, 1),
+        UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source), ANY_TEXT(s->notice_text);
     UP_TO(s->fault, FAULT_REPLACED), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
     UP_TO(s->fault_ago_ns, INT64_MAX), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
 }
@@ -178,7 +178,7 @@ static void any_order(struct peer_order *o)
     UP_TO(o->save_step, GATE_STEP_MAX), ANY(o->commit_step), ANY(o->own_closed), ANY(o->echo);
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), ANY(o->notice_node), ANY(o->notice_left_ns);
-    ANY_TEXT(o->why);
+    ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
 }
 
 static struct peermsg any_peermsg(uint8_t type)
@@ -532,16 +532,16 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104cc0000000100000002000000030000000400000005000000000000000600000000000000"
-        "010301010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000"
-        "000f0000000000000010000000000000002900000000000000110000000000000012000000000000"
-        "001300000000000000140000000300302d3317000000000000001800000001e7ffffffffffffff01"
-        "0200000007005349475445524d0400736f6f6e021a0000001b000000e4ffffff1d00000000000000"
-        "040064696564040066756c6c",
+        "43500104d800000001000000020000000300000004000000050000000000000006000000000000000103"
+        "01010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f0000"
+        "000000000010000000000000002900000000000000110000000000000012000000000000001300000000"
+        "000000140000000300302d3317000000000000001800000001e7ffffffffffffffe1ffffffffffffff20"
+        "000000010200000007005349475445524d0400736f6f6e021a0000001b000000e4ffffff1d0000000000"
+        "0000040064696564040066756c6c",
     [PEERMSG_ORDER] =
-        "435001055a0000000100000002000000030000000400000005000000000000000100020101060000"
-        "0000000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000"
-        "010c0000000d000000000000000300776879",
+        "435001056700000001000000020000000300000004000000050000000000000001000201010600000000"
+        "000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000010c0000"
+        "000d000000000000000500636c6f75640400676f6e650300776879",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
 };
 
@@ -612,6 +612,8 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .checkpoint_asked = 24,
                                         .has_notice = 1,
                                         .notice_left_ns = -25,
+                                        .notice_lead_ns = -31,
+                                        .notice_version = 32,
                                         .knows_notice = 1,
                                         .notice_hurry = 2,
                                         .notice_source = "SIGTERM",
@@ -641,6 +643,8 @@ static struct peermsg sample_peermsg(uint8_t type)
                                       .has_notice = 1,
                                       .notice_node = 12,
                                       .notice_left_ns = 13,
+                                      .notice_source = "cloud",
+                                      .notice_text = "gone",
                                       .why = "why"};
     return m;
 }

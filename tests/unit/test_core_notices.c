@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_notices: what one node makes of notices: the two saves of a long grace, the one of a
+ * short one, deadlines that move, advice, withdrawal.
+ */
+#include "walk.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+#include "wire/gate.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+static void told(struct walk *w, enum notice_type type, const char *id, int64_t left)
+{
+    struct notice notice = {.type = type, .source = "cloud", .left_ns = left};
+    str_copy(notice.id, sizeof notice.id, id);
+    feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
+}
+
+static struct walk *begin(bool trains_on, int64_t save)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.grace_ns = 25 * S;
+    p.trains_on = trains_on;
+    p.save_ns = save;
+    struct walk *w = walk_begin(&p);
+    started(w, 0);
+    attaches(w, 0, 0, 1);
+    steps[0] = 4;
+    assert_acts(w, "start; 0: WELCOME");
+    return w;
+}
+
+/* From the proposal to the decision: nothing has moved meanwhile. */
+static void decide(struct walk *w)
+{
+    steps_are_read(w);
+    steps_are_read(w);
+}
+
+static void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
+{
+    steps[0] = step;
+    says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = step, .tag = tag});
+    now += takes;
+    says(w, 0,
+         (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag, .wants_answer = true});
+    written(w, EV_PREPARED, step);
+    written(w, EV_COMMITTED, step);
+}
+
+/* Until the next gate; returns at which step that is. */
+static uint64_t train(struct walk *w, int64_t until, int64_t step_time)
+{
+    w->acts[0] = '\0';
+    while (!strstr(w->acts, "gate")) {
+        int64_t before = now;
+        w->acts[0] = '\0';
+        wake(w);
+        cr_assert_leq(now, until, "there is no other save: %s", w->acts);
+        steps[0] += (uint64_t)((now - before) / step_time);
+        if (!strstr(w->acts, "gate"))
+            steps_are_read(w);
+    }
+    return strtoull(strstr(w->acts, "gate") + 5, NULL, 10);
+}
+
+static void leave(struct walk *w)
+{
+    w->acts[0] = '\0';
+    closes(w, 0);
+    tree_empty(w);
+    exited(w, 0, 0);
+}
+
+Test(core_notices, a_long_grace_has_two_saves)
+{
+    struct walk *w = begin(true, 0);
+    int64_t at = now;
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    assert_acts(w, "read; gate 5; read; gate 5 decided");
+    save(w, 5, 1, S / 2);
+    assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 0: go on, committed");
+    assert_said(w, "the training goes on for 95");
+    uint64_t last = train(w, at + 98 * S, 100 * MS);
+    cr_assert_geq(now, at + 95 * S, "it saves before the last moment");
+    steps[0] = last - 1;
+    steps_are_read(w);
+    assert_said(w, "every rank saves step 9");
+    w->acts[0] = '\0';
+    save(w, last, 2, S / 2);
+    cr_assert_not_null(strstr(w->acts, "0: leave, committed; gate leave"), "%s", w->acts);
+    leave(w);
+    assert_acts(w, "0: closed; exit 42 preempted");
+    walk_end(w);
+}
+
+Test(core_notices, a_short_grace_has_one)
+{
+    struct walk *w = begin(true, 10 * S);
+    told(w, NOTICE_TERMINATE, "", NOTICE_LEFT_UNKNOWN);
+    decide(w);
+    assert_acts(w, "read; gate 5; read; gate 5 decided last");
+    walk_end(w);
+}
+
+/* What was not known before shows that there is no time for another. */
+Test(core_notices, a_save_that_takes_long_is_the_last)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 25 * S);
+    decide(w);
+    assert_acts(w, "read; gate 5; read; gate 5 decided");
+    save(w, 5, 1, 10 * S);
+    assert_acts(
+        w, "gate open; prepare 5; read; commit 5; committed 5; 0: leave, committed; gate leave");
+    leave(w);
+    assert_acts(w, "0: closed; exit 42 preempted");
+    walk_end(w);
+}
+
+Test(core_notices, who_shall_not_train_on_saves_once)
+{
+    struct walk *w = begin(false, 0);
+    told(w, NOTICE_TERMINATE, "7", 3600 * S);
+    decide(w);
+    assert_acts(w, "read; gate 5; read; gate 5 decided last");
+    walk_end(w);
+}
+
+Test(core_notices, a_second_signal_ends_the_training)
+{
+    struct walk *w = begin(true, 0);
+    signalled(w, SIGTERM);
+    decide(w);
+    save(w, 5, 1, S / 10);
+    assert_said(w, "the training goes on");
+    w->acts[0] = '\0';
+    now += 2 * S;
+    steps[0] = 9;
+    signalled(w, SIGTERM);
+    assert_said(w, "SIGTERM again: save now, train no further");
+    steps_are_read(w);
+    cr_assert_not_null(strstr(w->acts, "gate"), "%s", w->acts);
+    w->acts[0] = '\0';
+    steps_are_read(w);
+    cr_assert_not_null(strstr(w->acts, "decided last"), "%s", w->acts);
+    walk_end(w);
+}
+
+Test(core_notices, a_sooner_deadline_moves_the_plan)
+{
+    struct walk *w = begin(true, S);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    save(w, 5, 1, S / 2);
+    w->acts[0] = '\0';
+    told(w, NOTICE_TERMINATE, "8", S);
+    assert_said(w, "cloud, 1 s left");
+    assert_acts(w, "gate 6; read");
+    steps_are_read(w);
+    assert_acts(w, "gate 6 decided last");
+    walk_end(w);
+}
+
+Test(core_notices, one_that_is_withdrawn_is_forgotten)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    save(w, 5, 1, S / 2);
+    told(w, NOTICE_CANCEL, "8", NOTICE_LEFT_UNKNOWN);
+    told(w, NOTICE_CANCEL, "7", NOTICE_LEFT_UNKNOWN);
+    assert_said(w, "withdrawn: nothing threatens this node any more");
+    w->acts[0] = '\0';
+    cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
+    closes(w, 0);
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "0: closed; gate leave; exit 0 completed");
+    walk_end(w);
+}
+
+Test(core_notices, advice_is_a_save_and_no_more)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_CHECKPOINT, "7", NOTICE_LEFT_UNKNOWN);
+    assert_said(w, "cloud checkpoint: save and go on");
+    assert_acts(w, "gate 1; read");
+    steps_are_read(w);
+    steps_are_read(w);
+    assert_acts(w, "gate 5; read; gate 5 decided");
+    save(w, 5, 1, S / 2);
+    assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 0: go on, committed");
+    told(w, NOTICE_CHECKPOINT, "7", NOTICE_LEFT_UNKNOWN);
+    told(w, NOTICE_CHECKPOINT, "8", NOTICE_LEFT_UNKNOWN);
+    assert_said(w, "there was a save for such a notice a moment ago");
+    told(w, NOTICE_LOG, "9", NOTICE_LEFT_UNKNOWN);
+    assert_acts(w, "");
+    walk_end(w);
+}
+
+/* Its deadline has passed by some clock, or is nonsense: it happens now. */
+Test(core_notices, a_deadline_that_has_passed_leaves_the_usual_grace)
+{
+    struct walk *w = begin(false, 0);
+    told(w, NOTICE_TERMINATE, "7", -50 * S);
+    assert_said(w, "cloud, 25 s left");
+    walk_end(w);
+}
+
+Test(core_notices, a_deadline_far_away_is_held_to_a_year)
+{
+    struct walk *w = begin(true, S);
+    told(w, NOTICE_TERMINATE, "7", INT64_MAX);
+    assert_said(w, "cloud, 366 days left");
+    decide(w);
+    assert_acts(w, "read; gate 5; read; gate 5 decided");
+    walk_end(w);
+}
+
+/* A program that does not attach is told when it has the usual grace, not hours before. */
+Test(core_notices, who_does_not_attach_is_told_in_time)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.grace_ns = 25 * S;
+    p.trains_on = true;
+    p.save_mode = SAVE_FORWARD;
+    struct walk *w = walk_begin(&p);
+    int64_t at = now;
+    started(w, 0);
+    told(w, NOTICE_TERMINATE, "7", 3600 * S);
+    steps_are_read(w);
+    assert_acts(w, "start; read");
+    wake(w);
+    assert_acts(w, "gate leave; SIGTERM to children");
+    cr_assert_eq(now, at + 3575 * S);
+    walk_end(w);
+}
