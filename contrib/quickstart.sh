@@ -141,7 +141,7 @@ start_nodes()
     pick_ports
     printf -v list '%s,' "${nodes[@]}"
     for i in "${!nodes[@]}"; do
-        "$pchrun" --job quickstart --cluster-nodes "${list%,}" --cluster-port "${ports[0]}" \
+        "$pchrun" --job quickstart --no-save-train-on --cluster-nodes "${list%,}" --cluster-port "${ports[0]}" \
             --cluster-key-file "$work/key" --node-rank "$i" --checkpoint-dir "$dir" -- \
             "$charlm" --dir "$dir" --port "${ports[1]}" --steps $steps --save-every 100 \
             --log-every 10 "$@" >"$work/$name.node-$i.log" 2>&1 </dev/null &

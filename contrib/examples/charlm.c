@@ -45,6 +45,7 @@ static enum pch_action save(void)
 {
     char path[PATH_SIZE], why[PATH_SIZE + 100];
     path_of(path, state.step);
+    usleep((useconds_t)opt.save_time_ms * 1000);
     has_failed = !checkpoint_write(&state, dir_fd, path);
     if (!has_failed) {
         fprintf(stderr, "charlm[%ld]: saved step %ld\n", opt.rank, state.step);

@@ -24,7 +24,7 @@
 struct options {
     long rank, world;
     const char *text, *dir, *root, *port;
-    long steps, save_every, resume, log_every, step_time_ms, skew_ms, join_timeout_s;
+    long steps, save_every, resume, log_every, step_time_ms, save_time_ms, skew_ms, join_timeout_s;
 };
 extern struct options opt;
 /* Fills opt, but for rank and world. Ends the program after --help (0) and on wrong options (2). */

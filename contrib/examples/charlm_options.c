@@ -35,6 +35,7 @@ static const struct row {
     {"join-timeout", "S", "seconds to wait for a rank", .number = &opt.join_timeout_s, .min = 1},
     {"log-every", "N", "steps to a line of progress", .number = &opt.log_every, .min = 1},
     {"step-time", "MS", "sleep in each step, as if it were work", .number = &opt.step_time_ms},
+    {"save-time", "MS", "the same in each save", .number = &opt.save_time_ms},
     {"skew", "MS", "rank r sleeps r times as long in addition", .number = &opt.skew_ms},
 };
 #define ROWS (sizeof rows / sizeof rows[0])

@@ -90,6 +90,7 @@ struct config {
     struct {
         enum config_save mode;
         int signal;
+        bool train_on;
     } save;
     struct {
         int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;

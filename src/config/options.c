@@ -416,6 +416,20 @@ const struct option options[] = {
         .manual = "The signal that asks a rank to save, where\n.Cm save.mode\nis\n.Li signal .",
     },
     {
+        .key = "save.train_on",
+        .type = OPTION_BOOL,
+        FIELD(save.train_on),
+        .fallback = "true",
+        .help = "after a notice save at once, train on, and save again in time",
+        .manual =
+            "What to do with the time that a preemption notice leaves.\nIf true, the job saves at "
+            "once, trains on, and saves again at the last safe moment before the deadline, unless "
+            "there is no time for two saves.\nThat moment follows from how long saves, steps and "
+            "agreements took.\nIf false, it saves once, and leaves.\nA second signal of the same "
+            "kind means that, too.\nThe command of a job that does not attach is asked\n"
+            ".Cm grace\nbefore the deadline of a notice that leaves more time, or at once.",
+    },
+    {
         .key = "stop.exit_wait",
         .type = OPTION_DURATION,
         FIELD(stop.exit_wait_ns),

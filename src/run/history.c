@@ -94,6 +94,9 @@ static bool read_commits(struct history *history, const char *path, const struct
     if (!read_count(root, "attempt", &attempt) ||
         !read_count(root, "attempts_without_commit", &history->attempts_without_commit))
         return not_a_record(path, root, "it does not count its attempts", err);
+    const struct json *save = json_find(root, "save_ns");
+    if (save && (!json_int(save, &history->save_ns) || history->save_ns < 0))
+        return not_a_record(path, save, "no time that a save can take", err);
     if (!list || json_kind(list) != JSON_IS_LIST)
         return not_a_record(path, root, "it has no list \"commits\"", err);
     for (const struct json *item = json_first(list); item; item = json_next(item))

@@ -37,6 +37,7 @@ struct history {
     bool is_there;                   /* commit.json */
     int64_t attempt;                 /* this one, from 1 */
     int64_t attempts_without_commit; /* before this one */
+    int64_t save_ns;                 /* how long saves take, 0: not known */
     struct history_owner owner;      /* of this one: us */
 };
 

@@ -41,6 +41,14 @@ static void fill_signals(struct core_params *params, const struct config *config
     }
 }
 
+static void fill_saving(struct core_params *params, const struct config *config)
+{
+    params->grace_ns = config->grace_ns;
+    params->trains_on = config->save.train_on;
+    params->save_mode = save_modes[config->save.mode];
+    params->save_signal = config->save.signal;
+}
+
 static int expected_procs(const struct config *config)
 {
     if (config->procs.per_node >= 0)
@@ -77,8 +85,6 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .expected_procs = expected_procs(config),
         .attempt = 1,
         .pid = getpid(),
-        .save_mode = save_modes[config->save.mode],
-        .save_signal = config->save.signal,
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
@@ -97,6 +103,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .no_progress_limit = config->exit.no_progress_limit,
     };
     fill_signals(params, config);
+    fill_saving(params, config);
     return fill_identity(params, config, err);
 }
 

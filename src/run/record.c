@@ -414,6 +414,7 @@ static void write_commits(struct record *record, uint64_t tag, int64_t without)
     begin(&w, record);
     writer_int(&w, "attempt", record->history.attempt);
     writer_int(&w, "attempts_without_commit", without);
+    writer_int(&w, "save_ns", record->history.save_ns);
     write_owner(&w, record);
     writer_list(&w, "commits");
     for (int i = 0; i < record->history.ncommits; i++) {
@@ -430,7 +431,7 @@ static void write_commits(struct record *record, uint64_t tag, int64_t without)
         on_commit_written(record, tag, &err);
 }
 
-void record_commit(struct record *record, uint64_t step)
+void record_commit(struct record *record, uint64_t step, int64_t save_ns)
 {
     uint64_t last = record_resume_step(record);
     struct err err;
@@ -449,6 +450,7 @@ void record_commit(struct record *record, uint64_t step)
     history_make_room(&record->history, record->keep);
     record->history.commits[record->history.ncommits++] = (struct history_commit){
         .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
+    record->history.save_ns = save_ns;
     record->committing = step;
     write_commits(record, step, 0);
 }

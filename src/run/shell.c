@@ -31,6 +31,9 @@
 /* How long the end waits for helpers that remove scratch directories. */
 #define SWEEP_WAIT_NS (2 * NS_PER_S)
 
+/* What a record says of saves is held to it. */
+#define DAY_NS (24 * 3600 * NS_PER_S)
+
 /* A program has come to its main() by then, undisturbed by what we do beside it. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
 
@@ -113,7 +116,7 @@ static void act_prepare(struct shell *shell, const struct action *action)
 
 static void act_commit(struct shell *shell, const struct action *action)
 {
-    record_commit(&shell->record, action->step);
+    record_commit(&shell->record, action->step, action->save_ns);
 }
 
 static void act_connect(struct shell *shell, const struct action *action)
@@ -329,6 +332,7 @@ static bool read_record(struct shell *shell, struct err *err)
     params->attempt = (uint32_t)shell->record.history.attempt;
     params->resume_step = record_resume_step(&shell->record);
     params->has_record = shell->state_dir != NULL;
+    params->save_ns = clock_min(shell->record.history.save_ns, DAY_NS);
     params->attempts_without_commit = (int)shell->record.history.attempts_without_commit;
     return true;
 }

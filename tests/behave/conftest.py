@@ -66,6 +66,8 @@ class World:
         self.env = {
             "PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8", "TMPDIR": str(self.tmp),
             "ACTOR_LOG": str(self.events.path), MARK: self.mark,
+            # A notice ends the job at once; test_grace.py has the tests of the time that it leaves.
+            "PCHRUN_SAVE_TRAIN_ON": "false",
             "ASAN_OPTIONS": ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"),
                                                    f"{SANITIZER_OPTIONS}{self.sanitizer}/asan"])),
             "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={self.sanitizer}/ubsan",

@@ -455,6 +455,7 @@ def arguments():
 def main():
     args = arguments()
     # The distribution's tools before others.
+    os.environ["PCHRUN_SAVE_TRAIN_ON"] = "false"  # one agreement each, and the next run
     os.environ["PATH"] = "/usr/bin:/bin:/usr/sbin:/sbin:" + os.environ.get("PATH", "")
     if not args.no_install and shutil.which("dpkg-query"):
         install(PEERS + ([] if args.build else BUILD))

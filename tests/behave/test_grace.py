@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time that a notice leaves: the job saves at once, trains on, saves again at the last safe
+moment, and leaves before the deadline; or saves once, where there is no time for two."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from harness import wait_until
+
+CHARLM = os.environ["CHARLM"]
+PREEMPTED = 42
+TRAINS_ON = "--save-train-on"
+
+
+def seconds(line):
+    """When pchrun said this line: its time of day."""
+    hours, minutes, rest = re.match(r"pchrun (\d\d):(\d\d):(\d\d\.\d\d\d) ", line).groups()
+    return 3600 * int(hours) + 60 * int(minutes) + float(rest)
+
+
+def between(lines, first, last, nth=1):
+    """From the first line with that to the nth with the other."""
+    begin = next(line for line in lines if first in line)
+    end = [line for line in lines if last in line][nth - 1]
+    return (seconds(end) - seconds(begin)) % 86400
+
+
+def test_a_grace_of_20_seconds_is_trained_through(world):
+    """Steps of 0.1 s and saves of 1 s: two commits, and more than 15 s of training."""
+    folder = world.root / "checkpoints"
+    job = world.start(world.pchrun, "-v", TRAINS_ON, "--grace", "20s", "--checkpoint-dir", folder, "--",
+                      CHARLM, "--steps", "100000", "--log-every", "1", "--step-time", "100",
+                      "--save-time", "1000", "--dir", folder)
+    wait_until(lambda: "step 5 " in job.out, "step 5")
+    job.send(signal.SIGTERM)
+    assert job.finish(30) == PREEMPTED
+    lines = [line for line in job.err.splitlines() if line.startswith("pchrun ")]
+    assert len(re.findall(r"commit: step \d+ is durable on every rank", job.err)) == 2, job.err
+    trained = between(lines, "every rank saves", "every rank saves", nth=2) - 1
+    assert trained > 15, job.err
+    assert between(lines, "notice: SIGTERM", "end: ") < 20
+    saved = [int(step) for step in re.findall(r"every rank saves step (\d+)", job.err)]
+    assert f"saved and committed at step {saved[1]}" in lines[-1]
+
+
+def train(training, *options):
+    """Two ranks that have trained five steps, and a notice; returns the job and the save step."""
+    job = training(TRAINS_ON, *options, n=2)
+    job.open()
+    job.train(5)
+    job.notice()
+    return job, job.agreed()
+
+
+def test_the_first_save_does_not_end_the_training(training):
+    """The last begins by itself, and in time."""
+    job, step = train(training, "--grace", "3s")
+    job.reach(step)
+    job.saved(step, "continue")
+    job.said("the training goes on for [0-9.]+ s, and saves once more before the deadline")
+    job.train(step + 3)
+    last = job.agreed(rounds=2)
+    job.reach(last)
+    job.saved(last, "exit")
+    assert job.result() == (PREEMPTED, "preempted", last)
+
+
+def test_a_last_save_that_takes_too_long(training):
+    """The first one counts, and it is said what came to nothing."""
+    job, step = train(training, "--grace", "2s")
+    job.reach(step)
+    job.saved(step, "continue")
+    job.train(step + 3)
+    last = job.agreed(rounds=2)
+    job.reach(last)
+    job.said("not all ranks saved")
+    assert job.result() == (PREEMPTED, "preempted_unsaved", step)
+    assert re.search(rf"not all ranks saved: node 0 \(0 of 2 ranks\); the last commit is of step {step}$",
+                     job.job.err.splitlines()[-1]), job.job.err
+
+
+def test_a_first_save_that_leaves_no_time_for_another(training):
+    job, step = train(training, "--grace", "4s")
+    job.reach(step)
+    job.said("SIGTERM, 4 s left")
+    first, second = job.clients
+    first.tell(f"saved {step} {job.path(step, 0)}")
+    signal.sigtimedwait([], 2)  # its save takes so long
+    second.tell(f"saved {step} {job.path(step, 1)}")
+    first.expect(f"saved {step} exit")
+    second.expect(f"saved {step} exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+
+
+def test_how_long_saves_take_is_remembered(training):
+    """The next attempt knows without having saved that the grace is too short for two."""
+    job, step = train(training, "--grace", "4s")
+    job.reach(step)
+    first, second = job.clients
+    first.tell(f"saved {step} {job.path(step, 0)}")
+    signal.sigtimedwait([], 2)
+    second.tell(f"saved {step} {job.path(step, 1)}")
+    first.expect(f"saved {step} exit")
+    second.expect(f"saved {step} exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+    job = training(TRAINS_ON, "--grace", "4s", n=2)
+    job.open(step)
+    job.train(step + 5)
+    job.notice()
+    assert job.said(r"every rank saves step (\d+), then leaves")
+    last = job.agreed()
+    job.reach(last)
+    job.saved(last, "exit")
+    assert job.result() == (PREEMPTED, "preempted", last)
+
+
+def test_a_second_signal_ends_the_training(training):
+    job, step = train(training, "--grace", "60s")
+    job.reach(step)
+    job.saved(step, "continue")
+    job.train(step + 3)
+    signal.sigtimedwait([], 1.1)  # sooner it would be the same signal
+    job.notice()
+    job.said("SIGTERM again: save now, train no further")
+    last = job.agreed(rounds=2)
+    job.reach(last)
+    job.saved(last, "exit")
+    assert job.result() == (PREEMPTED, "preempted", last)
+
+
+def test_who_finishes_in_the_grace_is_done(training):
+    job, step = train(training, "--grace", "60s")
+    job.reach(step)
+    job.saved(step, "continue")
+    job.train(step + 3)
+    job.done()
+    assert job.result() == (0, "completed", step)
+
+
+def test_who_fails_in_the_grace_was_preempted(training):
+    """The first save is what the next attempt resumes from."""
+    job, step = train(training, "--grace", "60s")
+    job.reach(step)
+    job.saved(step, "continue")
+    job.train(step + 3)
+    job.kill(1)
+    assert job.result() == (PREEMPTED, "preempted_unsaved", step)
+
+
+@pytest.mark.parametrize("option", ["--no-save-train-on", "--save-train-on=false"])
+def test_who_shall_not_train_on(training, option):
+    job = training(option, "--grace", "60s", n=2)
+    job.open()
+    job.train(5)
+    step = job.preempt()
+    assert job.result() == (PREEMPTED, "preempted", step)
