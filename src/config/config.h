@@ -108,7 +108,8 @@ struct config {
         int level;  /* enum log_level */
         int format; /* enum log_format */
     } log;
-    char **command; /* what to run: a pointer into argv */
+    int64_t drill_ns; /* --drill; 0: none */
+    char **command;   /* what to run: a pointer into argv */
 
     struct config_origin *origins; /* where each value came from, by option (origin.h) */
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See sources.h.
  */
+#include "base/clock.h"
 #include "base/str.h"
+#include "config/duration.h"
 #include "config/origin.h"
 #include "config/sources.h"
 #include "config/values.h"
@@ -45,6 +47,13 @@ static void add_value(struct flags *flags, const struct option *option, const ch
     str_copy(value->name, sizeof value->name, name);
 }
 
+#define DRILL_MAX_NS (7 * 24 * 3600 * NS_PER_S)
+
+static bool read_drill(const char *text, int64_t *ret, struct err *err)
+{
+    return duration_parse(text, NS_PER_S, DRILL_MAX_NS, ret, err) || err_wrap(err, "--drill");
+}
+
 static bool take_special(struct flags *flags, enum special special, const char *value,
                          struct err *err)
 {
@@ -62,6 +71,8 @@ static bool take_special(struct flags *flags, enum special special, const char *
     case SPECIAL_QUIET:
         flags->louder--;
         return true;
+    case SPECIAL_DRILL:
+        return read_drill(value, &flags->drill_ns, err);
     case SPECIAL_PRINT_OPTIONS:
         if (!str_is(value, "mdoc"))
             return err_set(err, ERR_USAGE, 0, "--print-options: \"%.40s\" is not mdoc", value);

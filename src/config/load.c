@@ -106,6 +106,7 @@ static enum config_result load(const struct flags *flags, char **env, FILE *out,
     if (flags->show >= 0)
         return show(flags, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
     settle_count(config);
+    config->drill_ns = flags->drill_ns;
     if (config->command[0])
         return CONFIG_RUN;
     err_set(err, ERR_USAGE, 0,

@@ -11,6 +11,7 @@ const struct option_special option_specials[SPECIAL__COUNT] = {
     [SPECIAL_PRINT_SCHEMA] = {"print-schema", 0, NULL, "show the JSON schema of the file"},
     [SPECIAL_PRINT_OPTIONS] = {"print-options", 0, "FORMAT", "show the options as a manual: mdoc"},
     [SPECIAL_MAKE_KEY] = {"make-key", 0, "FILE", "write a new key for cluster.key_file"},
+    [SPECIAL_DRILL] = {"drill", 0, "GRACE", "try a notice that leaves so much time"},
     [SPECIAL_VERSION] = {"version", 'V', NULL, "show the version"},
     [SPECIAL_HELP] = {"help", 'h', NULL, "show this text"},
 };

@@ -150,7 +150,7 @@ static void compose(const struct report *report, struct writer *w)
     writer_text(w, "state", r.state);
     writer_text(w, "outcome", verdict_name(r.outcome));
     if (is_known)
-        writer_int(w, "exit_code", r.exit_code);
+        writer_int(w, "exit_code", report->exit_code >= 0 ? report->exit_code : r.exit_code);
     else
         writer_null(w, "exit_code");
     writer_text(w, "why", r.why);
@@ -193,6 +193,7 @@ bool report_init(struct report *report, const char *path, const struct core_para
                  struct reap *reap, struct err *err)
 {
     *report = (struct report){.is_wanted = path != NULL,
+                              .exit_code = -1,
                               .params = params,
                               .deadline = {.fn = on_deadline, .ctx = report}};
     char *target;
@@ -227,6 +228,12 @@ void report_free(struct report *report)
     if (report->is_wanted)
         statefile_free(&report->file);
     report->is_wanted = false;
+}
+
+void report_exit(struct report *report, int code)
+{
+    report->exit_code = code;
+    report_touch(report);
 }
 
 void report_touch(struct report *report)

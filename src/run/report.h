@@ -14,6 +14,7 @@
 
 struct report {
     bool is_wanted, is_dirty, has_complained, is_stuck;
+    int exit_code; /* that is exited with, whatever the core says; -1: what it says */
     const struct core *core;
     const struct core_params *params;
     const struct record *record; /* where the commit's checkpoint is; set after report_init() */
@@ -32,6 +33,8 @@ MUST_CHECK bool report_open(struct report *report, const struct core *core, stru
 void report_on_idle(struct report *report, void (*on_idle)(void *ctx), void *ctx);
 void report_free(struct report *report);
 
+/* We exit with this code. */
+void report_exit(struct report *report, int code);
 /* Something in it has changed; report_flush() writes it. */
 void report_touch(struct report *report);
 void report_flush(struct report *report);

@@ -15,6 +15,7 @@
 #include "run/attach.h"
 #include "run/children.h"
 #include "run/cluster.h"
+#include "run/drill.h"
 #include "run/jobs.h"
 #include "run/loop.h"
 #include "run/params.h"
@@ -56,6 +57,7 @@ struct shell {
     struct takeover takeover;
     struct record record;
     struct attach attach;
+    struct drill drill;
     struct watch tidying;
     bool is_untidy;        /* the commands were started, and it has not been done yet */
     struct watch end_wait; /* for sweepers */
@@ -94,6 +96,7 @@ static void act_start(struct shell *shell, const struct action *action)
     }
     children_start(&shell->children, action);
     jobs_started(&shell->jobs);
+    drill_start(&shell->drill);
     shell->is_untidy = true;
     watch_at(&shell->tidying, clock_now_ns() + TIDY_AFTER_NS);
 }
@@ -226,7 +229,8 @@ static void act_exit(struct shell *shell, const struct action *action)
     if (shell->config->checkpoint.dir && shell->is_untidy)
         attach_clean(&shell->attach); /* it is promised for every start, however short */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
-    shell->end.code = action->exit.code;
+    shell->end.code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
+    report_exit(&shell->report, shell->end.code);
     if (action->exit.outcome == OUTCOME_FAILED)
         shell->end.signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
@@ -319,6 +323,7 @@ static void on_settled(void *ctx)
     if (shell->record.committed > shell->reported_commit)
         report_touch(&shell->report);
     shell->reported_commit = shell->record.committed;
+    drill_watch(&shell->drill);
     report_flush(&shell->report);
     stop_if_done(shell);
 }
@@ -391,6 +396,8 @@ static bool open_attach(struct shell *shell, struct err *err)
     /* The record last: it notes that the attempt has begun. */
     return watch_clock(&shell->end_wait, shell->loop.base, err) &&
            watch_clock(&shell->tidying, shell->loop.base, err) &&
+           drill_open(&shell->drill, shell->config->drill_ns, &shell->attach, &shell->params,
+                      err) &&
            record_open(&shell->record, &shell->loop, &shell->params, err);
 }
 
@@ -404,6 +411,7 @@ static void finish(struct shell *shell)
 {
     watch_end(&shell->end_wait);
     watch_end(&shell->tidying);
+    drill_close(&shell->drill);
     attach_free(&shell->attach);
     sigin_close(&shell->sigin);
     cluster_free(&shell->cluster);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See drill.h.
+ */
+#include "run/drill.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/grace.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { UNFIT = 1 };
+
+/* How often the steps are looked at, and when the training is warm. */
+#define TICK_NS    (250 * NS_PER_MS)
+#define WARM_STEPS 3
+/* A program that has not attached by then may never do so. */
+#define ATTACH_NS (10 * NS_PER_S)
+
+static void on_tick(void *ctx);
+
+bool drill_open(struct drill *drill, int64_t grace_ns, struct attach *attach,
+                const struct core_params *params, struct err *err)
+{
+    *drill = (struct drill){.grace_ns = grace_ns,
+                            .params = params,
+                            .attach = attach,
+                            .tick = {.fn = on_tick, .ctx = drill}};
+    return grace_ns == 0 || params->node_rank > 0 ||
+           watch_clock(&drill->tick, attach->loop->base, err);
+}
+
+void drill_close(struct drill *drill)
+{
+    watch_end(&drill->tick);
+}
+
+void drill_start(struct drill *drill)
+{
+    if (drill->grace_ns == 0 || drill->params->node_rank > 0)
+        return;
+    drill->started_at = clock_now_ns();
+    log_line(LOG_NOTICE, "drill", "the notice comes when the training has made %d steps",
+             WARM_STEPS);
+    watch_at(&drill->tick, drill->started_at + TICK_NS);
+}
+
+/* --- the notice --- */
+
+static void give_notice(struct drill *drill, const char *why)
+{
+    struct notice notice = {.type = NOTICE_TERMINATE,
+                            .source = "drill",
+                            .text = "(not a real one)",
+                            .left_ns = drill->grace_ns};
+    drill->notice_at = clock_now_ns();
+    log_line(LOG_NOTICE, "drill", "%s: the notice comes now", why);
+    loop_post(drill->attach->loop, &(struct event){.type = EV_NOTICE, .notice = &notice});
+}
+
+static bool is_warm(struct drill *drill, const struct core_report *report)
+{
+    if (report->last_step <= report->resumed_step)
+        return false;
+    if (!drill->is_stepping)
+        drill->first_step = report->last_step;
+    drill->is_stepping = true;
+    return report->last_step >= drill->first_step + WARM_STEPS;
+}
+
+static void on_tick(void *ctx)
+{
+    struct drill *drill = ctx;
+    struct core_report report;
+    struct core_rank_report rank;
+    int64_t now = clock_now_ns();
+    attach_read_steps(drill->attach);
+    if (drill->attach->loop->is_over)
+        return;
+    core_report(drill->attach->loop->core, &report);
+    bool has_ranks = core_ranks(drill->attach->loop->core, &rank, 1) > 0;
+    if (is_warm(drill, &report))
+        give_notice(drill, "the training is warm");
+    else if (!has_ranks && now - drill->started_at >= ATTACH_NS)
+        give_notice(drill, "no process has attached within 10 s");
+    else
+        watch_at(&drill->tick, now + TICK_NS);
+}
+
+/* --- what comes of it --- */
+
+static struct drill_round *round_of(struct drill *drill, uint32_t id)
+{
+    struct drill_round *last = drill->nrounds ? &drill->rounds[drill->nrounds - 1] : NULL;
+    if (last && last->id == id)
+        return last;
+    if (drill->nrounds == DRILL_ROUNDS_MAX)
+        return NULL;
+    drill->rounds[drill->nrounds] = (struct drill_round){.id = id};
+    return &drill->rounds[drill->nrounds++];
+}
+
+void drill_watch(struct drill *drill)
+{
+    struct core_report report;
+    if (!drill->notice_at)
+        return;
+    core_report(drill->attach->loop->core, &report);
+    struct drill_round *round = report.round.decided_at ? round_of(drill, report.round.id) : NULL;
+    if (!round)
+        return;
+    round->step = report.round.save_step;
+    round->decided_at = report.round.decided_at;
+    round->committed_at = report.round.committed_at;
+}
+
+/* --- the end --- */
+
+static double after(const struct drill *drill, int64_t at)
+{
+    return (double)(at - drill->notice_at) / (double)NS_PER_S;
+}
+
+static void say_rounds(const struct drill *drill)
+{
+    for (int i = 0; i < drill->nrounds; i++) {
+        const struct drill_round *r = &drill->rounds[i];
+        char more[64] = "";
+        if (i > 0)
+            str_addf(more, sizeof more, ", %" PRIu64 " steps after the one before",
+                     r->step - drill->rounds[i - 1].step);
+        log_line(LOG_NOTICE, "drill", "%8.3f s  agreed to save step %" PRIu64 "%s",
+                 after(drill, r->decided_at), r->step, more);
+        if (r->committed_at)
+            log_line(LOG_NOTICE, "drill", "%8.3f s  step %" PRIu64 " is committed, %.3g s later",
+                     after(drill, r->committed_at), r->step,
+                     after(drill, r->committed_at) - after(drill, r->decided_at));
+        else
+            log_line(LOG_NOTICE, "drill", "%11s step %" PRIu64 " was not committed", "", r->step);
+    }
+}
+
+/* One save, as it has taken here, and the end; with what is kept back for stopping. */
+static int64_t least_grace(const struct drill *drill, int64_t now)
+{
+    const struct drill_round *first = &drill->rounds[0], *last = &drill->rounds[drill->nrounds - 1];
+    int64_t save = first->committed_at - drill->notice_at;
+    int64_t again = last->committed_at - last->decided_at;
+    int64_t needs = (save > again ? save : again) + now - last->committed_at;
+    return needs + needs / 2 + NS_PER_S;
+}
+
+static void say_verdict(const struct drill *drill, bool fits, int64_t now)
+{
+    char grace[32], left[32], least[32];
+    str_about(drill->grace_ns, grace, sizeof grace);
+    int64_t ends_at = drill->notice_at + drill->grace_ns;
+    if (!fits) {
+        log_line(
+            LOG_WARN, "drill",
+            "it does not fit into %s: on the day, what was trained since the last commit would "
+            "be lost; see above what took so long",
+            grace);
+        return;
+    }
+    log_line(LOG_NOTICE, "drill", "it fits into %s, with %s to spare; one save and the end need %s",
+             grace, str_about(ends_at - now, left, sizeof left),
+             str_about(least_grace(drill, now), least, sizeof least));
+}
+
+int drill_end(struct drill *drill, enum outcome outcome, int code)
+{
+    int64_t now = clock_now_ns();
+    bool is_drilled = drill->notice_at || drill->params->node_rank > 0;
+    bool is_preempted = outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
+                        outcome == OUTCOME_PREEMPTED_UNKNOWN;
+    if (drill->grace_ns == 0)
+        return code;
+    drill_watch(drill);
+    if (!is_drilled)
+        log_line(LOG_WARN, "drill", "the job has ended before the training was warm: no drill");
+    if (!is_drilled || !is_preempted)
+        return code;
+    bool is_saved = drill->params->node_rank > 0 ||
+                    (drill->nrounds > 0 && drill->rounds[drill->nrounds - 1].committed_at);
+    bool is_in_time = drill->params->node_rank > 0 || now <= drill->notice_at + drill->grace_ns;
+    bool fits = outcome == OUTCOME_PREEMPTED && is_saved && is_in_time;
+    if (drill->notice_at) {
+        say_rounds(drill);
+        log_line(LOG_NOTICE, "drill", "%8.3f s  every process has ended", after(drill, now));
+        say_verdict(drill, fits, now);
+    }
+    return fits ? 0 : UNFIT;
+}
