@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ bool fd_fill_standard(unsigned *ret_opened, struct err *err)
 
 bool fd_probe(int n, struct err *err)
 {
-    FD_CLEANUP int fd = n > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    FD_CLEANUP int fd = n > 0 ? eventfd(0, EFD_CLOEXEC) : -1; /* no path has to be looked up */
     if (n > 0 && fd < 0)
         return err_set(err, ERR_SYSTEM, errno, "no descriptor is left");
     return n <= 1 || fd_probe(n - 1, err);

@@ -59,29 +59,27 @@ static const enum plan plans[] = {
 };
 
 static struct {
-    struct sigaction inherited[ARRAY_LEN(plans)];
+    bool is_ours[ARRAY_LEN(plans)]; /* ignored by us, not when we were started */
     sigset_t inherited_mask, taken;
 } the_signals;
-
-static bool was_ignored(int number)
-{
-    return the_signals.inherited[number].sa_handler == SIG_IGN;
-}
 
 static void begin_one(int number, enum plan plan)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
+    struct sigaction old = dfl;
     switch (plan) {
     case PLAN_LEAVE:
         return;
     case PLAN_TAKE_UNLESS_OFF:
-        if (was_ignored(number))
+        sigaction(number, NULL, &old);
+        if (old.sa_handler == SIG_IGN)
             return;
         break;
     case PLAN_TAKE:
         break;
     case PLAN_IGNORE:
-        sigaction(number, &ignore, NULL);
+        sigaction(number, &ignore, &old);
+        the_signals.is_ours[number] = old.sa_handler != SIG_IGN;
         return;
     case PLAN_CHILD:
         sigaction(number, &dfl, NULL);
@@ -93,10 +91,8 @@ static void begin_one(int number, enum plan plan)
 void signals_begin(void)
 {
     sigemptyset(&the_signals.taken);
-    for (int number = 1; number < (int)ARRAY_LEN(plans); number++) {
-        sigaction(number, NULL, &the_signals.inherited[number]);
+    for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
         begin_one(number, plans[number]);
-    }
     for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
         sigaddset(&the_signals.taken, number);
     sigprocmask(SIG_BLOCK, &the_signals.taken, &the_signals.inherited_mask);
@@ -137,9 +133,10 @@ bool signals_read(int fd, struct signals_info *ret)
 
 void signals_restore(void)
 {
+    const struct sigaction dfl = {.sa_handler = SIG_DFL};
     for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
-        if (plans[number] == PLAN_IGNORE)
-            sigaction(number, &the_signals.inherited[number], NULL);
+        if (the_signals.is_ours[number])
+            sigaction(number, &dfl, NULL);
     sigprocmask(SIG_SETMASK, &the_signals.inherited_mask, NULL);
 }
 

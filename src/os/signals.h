@@ -14,9 +14,9 @@
 
 #include <sys/types.h>
 
-/* First thing in main: saves the dispositions of 1..31 and the mask, blocks what we take, ignores
- * what would kill us for a write, and puts SIGCHLD back to default, ignored or not. SIGHUP, SIGINT
- * and SIGQUIT stay ignored if they were. Cannot fail. */
+/* First thing in main: saves the mask and what it changes, blocks what we take, ignores what would
+ * kill us for a write, and puts SIGCHLD back to default, ignored or not. SIGHUP, SIGINT and SIGQUIT
+ * stay ignored if they were. Cannot fail. */
 void signals_begin(void);
 /* A new descriptor of the signals taken: non-blocking, close-on-exec, the caller's. -1: *err. */
 MUST_CHECK int signals_open(struct err *err);

@@ -3,10 +3,12 @@
  */
 #include "os/tree.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,23 +149,41 @@ static bool has_children_files(void)
     return access(path, R_OK) == 0;
 }
 
+/* The list of our children, read into `text` with room to spare; false: there is none, or it is
+ * longer. Most often it names one child, at the end of the job. */
+static bool read_children(char *text, size_t size)
+{
+    snprintf(text, size, "/proc/self/task/%d/children", (int)getpid());
+    FD_CLEANUP int fd = open(text, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t n = -1;
+    while (fd >= 0 && len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    return fd >= 0 && n == 0;
+}
+
+static bool names_only(const char *list, const pid_t *known, size_t n)
+{
+    char *end;
+    for (long pid; (pid = strtol(list, &end, 10)), end != list; list = end)
+        if (!is_in((pid_t)pid, known, n))
+            return false;
+    return true;
+}
+
 bool tree_has_only(const pid_t *known, size_t n)
 {
+    char list[4096];
     struct tree all = {0};
-    char path[64];
     bool has_others = false;
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *list = fopen(path, "re");
-    if (!list)
-        list_all(&all);
-    for (int pid; list && fscanf(list, "%d", &pid) == 1;)
-        has_others |= !is_in(pid, known, n);
+    if (read_children(list, sizeof list))
+        return names_only(list, known, n);
+    list_all(&all);
     for (size_t i = 0; i < all.n; i++)
         has_others |=
             all.entries[i].proc.ppid == getpid() && !is_in(all.entries[i].proc.pid, known, n);
-    if (list)
-        fclose(list);
-    bool is_sure = list || !all.is_unsure;
+    bool is_sure = !all.is_unsure;
     tree_free(&all);
     return is_sure && !has_others;
 }
