@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "os/rawcall.h"
 #include "os/signals.h"
 
 #include <dirent.h>
@@ -12,25 +13,47 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#define IS_SANITIZED                                                        \
+    (__has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || \
+     __has_feature(thread_sanitizer))
+#else
+#define IS_SANITIZED 0
+#endif
+
+#ifdef HAVE_VALGRIND
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
 static const char default_path[] = "/bin:/usr/bin";
 static char shell_path[] = "/bin/sh";
 
-/* What the child needs to know about us, found out before fork. */
-struct parent {
-    pid_t pid;
-    int pidfd; /* -1: the kernel has none */
+/* What a child works with, and on: all of it is its own. */
+struct spawn_start {
+    struct spawn_request request;
+    pid_t parent;
+    int parent_pidfd; /* -1: the kernel has none */
+    int child_end;    /* of the pipe for the report */
+    _Alignas(16) char stack[16 * 1024];
+    char *script_argv[]; /* for a script without a "#!" line: sh, the path, the arguments */
 };
 
 static size_t count(char **list)
@@ -76,30 +99,24 @@ static char **single_list(char *path)
 bool spawn_command_init(struct spawn_command *command, char **argv, const char *path,
                         struct err *err)
 {
-    size_t argc = count(argv);
     bool is_path = strchr(argv[0], '/') || !*argv[0];
     command->argv = argv;
     command->paths =
         is_path ? single_list(argv[0]) : search_list(argv[0], path ? path : default_path);
-    command->script_argv = calloc(argc + 2, sizeof *command->script_argv);
-    if (!command->paths || !command->script_argv) {
-        spawn_command_free(command);
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot prepare the start of '%s'", argv[0]);
-    }
-    command->script_argv[0] = shell_path;
-    for (size_t i = 1; i < argc; i++)
-        command->script_argv[i + 1] = argv[i];
-    return true;
+    return command->paths ||
+           err_set(err, ERR_SYSTEM, ENOMEM, "cannot prepare the start of '%s'", argv[0]);
 }
 
 void spawn_command_free(struct spawn_command *command)
 {
     free(command->paths);
-    free(command->script_argv);
     *command = (struct spawn_command){0};
 }
 
-/* From here on to child_run(): in the child, async-signal-safe. */
+/* From here on to child_run(): in the child, which may share our memory. So it writes to nothing
+ * but its stack, its `struct spawn_start` and its own_pid, and what can fail goes past errno. */
+
+#define ARG(pointer) ((long)(uintptr_t)(pointer))
 
 static void child_write_pid(char *text)
 {
@@ -114,47 +131,50 @@ static void child_write_pid(char *text)
 
 /* If we died between fork and prctl, no signal comes. The parent's pid tells, except where we are
  * in another PID namespace than our child (unshare --pid without --fork): there it is 0. */
-static bool child_is_orphan(const struct parent *parent)
+static bool child_is_orphan(const struct spawn_start *start)
 {
     pid_t now = getppid();
-    struct pollfd ended = {.fd = parent->pidfd, .events = POLLIN};
-    return now != parent->pid && (now != 0 || (parent->pidfd >= 0 && poll(&ended, 1, 0) > 0));
+    struct pollfd ended = {.fd = start->parent_pidfd, .events = POLLIN};
+    struct timespec at_once = {0};
+    return now != start->parent &&
+           (now != 0 ||
+            (start->parent_pidfd >= 0 && rawcall(SYS_ppoll, ARG(&ended), 1, ARG(&at_once), 0) > 0));
 }
 
 /* A first line without a NUL: a text, which a shell may try to run, as shells judge it. */
 static bool child_is_text(const char *path)
 {
-    char data[128];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, data, sizeof data);
-    for (ssize_t i = 0; i < n && data[i] != '\n'; i++)
+    char data[128] = "";
+    long fd = rawcall(SYS_openat, AT_FDCWD, ARG(path), O_RDONLY | O_CLOEXEC, 0);
+    long n = fd < 0 ? -1 : rawcall(SYS_read, fd, ARG(data), sizeof data, 0);
+    for (long i = 0; i < n && data[i] != '\n'; i++)
         if (data[i] == '\0')
             return false;
     return n >= 0;
 }
 
 /* Tries one path; returns why it did not work. */
-static int child_try(const struct spawn_request *request, char *path)
+static int child_try(struct spawn_start *start, char *path)
 {
-    const struct spawn_command *command = request->command;
-    execve(path, command->argv, request->env);
-    if (errno != ENOEXEC || !child_is_text(path))
-        return errno;
-    command->script_argv[1] = path;
-    execve(shell_path, command->script_argv, request->env);
-    return errno;
+    const struct spawn_request *request = &start->request;
+    long why = rawcall(SYS_execve, ARG(path), ARG(request->command->argv), ARG(request->env), 0);
+    if (why != -ENOEXEC || !child_is_text(path))
+        return (int)-why;
+    start->script_argv[1] = path;
+    return (int)-rawcall(SYS_execve, ARG(shell_path), ARG(start->script_argv), ARG(request->env),
+                         0);
 }
 
 /* As execvp(3): a directory of PATH where it is not is passed over, and so is one where it may not
  * be run, but the latter is what is reported if it is nowhere else. */
-static int child_exec(const struct spawn_request *request)
+static int child_exec(struct spawn_start *start)
 {
-    const struct spawn_command *command = request->command;
+    const struct spawn_command *command = start->request.command;
     int kept = ENOENT;
     if (command->paths[0] == command->argv[0])
-        return child_try(request, command->paths[0]);
+        return child_try(start, command->paths[0]);
     for (char **path = command->paths; *path; path++) {
-        int why = child_try(request, *path);
+        int why = child_try(start, *path);
         if (why == EACCES)
             kept = why;
         else if (why != ENOENT && why != ENOTDIR && why != ESTALE && why != ENODEV &&
@@ -164,34 +184,91 @@ static int child_exec(const struct spawn_request *request)
     return kept;
 }
 
-static _Noreturn void child_fail(int report, enum err_code code, int why, const char *stage)
+static _Noreturn void child_fail(const struct spawn_start *start, enum err_code code, long why,
+                                 const char *stage)
 {
     struct err err;
-    err_set_raw(&err, code, why, stage);
-    ssize_t written = write(report, &err, sizeof err);
-    _exit(written == (ssize_t)sizeof err ? 127 : 125);
+    err_set_raw(&err, code, (int)why, stage);
+    long written = rawcall(SYS_write, start->child_end, ARG(&err), sizeof err, 0);
+    _exit(written == (long)sizeof err ? 127 : 125);
 }
 
-static _Noreturn void child_run(const struct spawn_request *request, const struct parent *parent,
-                                int report)
+static _Noreturn void child_run(struct spawn_start *start)
 {
-    if (request->new_session ? setsid() < 0 : setpgid(0, request->group) != 0)
-        child_fail(report, ERR_SYSTEM, errno, "process group");
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-        child_fail(report, ERR_SYSTEM, errno, "PR_SET_PDEATHSIG");
-    if (child_is_orphan(parent))
+    const struct spawn_request *request = &start->request;
+    long why = request->new_session ? rawcall(SYS_setsid, 0, 0, 0, 0)
+                                    : rawcall(SYS_setpgid, 0, request->group, 0, 0);
+    if (why < 0)
+        child_fail(start, ERR_SYSTEM, -why, "process group");
+    why = rawcall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
+    if (why < 0)
+        child_fail(start, ERR_SYSTEM, -why, "PR_SET_PDEATHSIG");
+    if (child_is_orphan(start))
         _exit(125);
     /* SIGTTOU is still blocked. It may fail: a terminal is a convenience. */
-    if (request->tty >= 0 && tcsetpgrp(request->tty, getpgrp()) != 0)
-        errno = 0;
+    pid_t group = getpgrp();
+    if (request->tty >= 0)
+        rawcall(SYS_ioctl, request->tty, TIOCSPGRP, ARG(&group), 0);
     if (request->own_pid)
         child_write_pid(request->own_pid);
     for (int fd = 0; fd <= 2; fd++)
         if (request->closed & 1U << fd)
-            close(fd);
+            rawcall(SYS_close, fd, 0, 0, 0);
     signals_restore();
-    int why = child_exec(request);
-    child_fail(report, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
+    why = child_exec(start);
+    child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
+}
+
+static int child_main(void *start)
+{
+    child_run(start);
+}
+
+/* In the parent again */
+
+static struct spawn_start *start_new(const struct spawn_request *request, int child_end)
+{
+    size_t argc = count(request->command->argv);
+    struct spawn_start *start = malloc(sizeof *start + (argc + 2) * sizeof start->script_argv[0]);
+    if (!start)
+        return NULL;
+    start->request = *request;
+    start->child_end = child_end;
+    start->parent = getpid();
+    start->parent_pidfd = (int)syscall(SYS_pidfd_open, start->parent, 0);
+    start->script_argv[0] = shell_path;
+    for (size_t i = 1; i <= argc; i++) /* the NULL, too */
+        start->script_argv[i + 1] = request->command->argv[i];
+    return start;
+}
+
+/* Memory checkers know no process that runs in another's memory, and are not in a hurry. */
+static bool can_share(void)
+{
+    return RAWCALL_EXISTS && !IS_SANITIZED && !RUNNING_ON_VALGRIND;
+}
+
+/* *start is set to NULL if the child has a copy of it. An emulator or a sandbox may know no clone()
+ * but those of fork and of threads. -1 with errno set. */
+static pid_t start_child(struct spawn_start **start)
+{
+    char *stack_end = (*start)->stack + sizeof(*start)->stack;
+    pid_t pid = can_share() ? clone(child_main, stack_end, CLONE_VM | SIGCHLD, *start) : -1;
+    if (pid > 0)
+        return pid;
+    pid = fork();
+    if (pid == 0)
+        child_run(*start);
+    int why = errno;
+    spawn_release(*start);
+    *start = NULL;
+    errno = why;
+    return pid;
+}
+
+void spawn_release(struct spawn_start *start)
+{
+    free(start);
 }
 
 bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, struct err *err)
@@ -205,22 +282,21 @@ bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, s
     FD_CLEANUP int child_end = ends[1];
     if (!fd_set_nonblock(report, err))
         return false;
-    struct parent parent = {.pid = getpid(), .pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0)};
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        child_run(request, &parent, child_end);
-    int why = errno;
-    fd_close(&parent.pidfd);
+    struct spawn_start *start = start_new(request, child_end);
+    if (!start)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", name);
+    FD_CLEANUP int pidfd = start->parent_pidfd;
+    pid_t pid = start_child(&start);
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, why,
+        return err_set(err, ERR_SYSTEM, errno,
                        "cannot start '%s': fork failed; look at the limits on processes and memory",
                        name);
     pid_t group = request->group && !request->new_session ? request->group : pid;
     /* The child does the same; whoever comes first, no signal to the group is lost. */
     if (!request->new_session)
         setpgid(pid, group);
-    *ret = (struct spawn_child){.pid = pid, .group = group, .report = fd_take(&report)};
+    *ret = (struct spawn_child){
+        .pid = pid, .group = group, .report = fd_take(&report), .start = start};
     return true;
 }
 

@@ -3,12 +3,15 @@
  * spawn: starts one command in a process group (or session) of its own, as it would have been
  * started without us: descriptors, limits, directory, dispositions and mask are those we inherited.
  *
- * All that needs memory or files is done before fork: the search of PATH, the arguments, the
- * environment. The child calls async-signal-safe functions only. It is fork, not vfork: exec may
- * hang on a dead file system, and that must not hang us. A failure in the child comes back as a
- * struct err through a pipe that exec closes: watch it, and read it with spawn_result(). The child
- * dies with us (PR_SET_PDEATHSIG), and does not start if we are dead already. Main thread only: the
- * kernel sends that signal when the thread that forked ends. See execve(2), setpgid(2), prctl(2).
+ * All that needs memory or files is done before the child is there: the search of PATH, the
+ * arguments, the environment. The child calls async-signal-safe functions only. Where that can be
+ * it runs in our memory until its exec, on a stack of its own: a copy of the tables of our pages,
+ * and then of each page that one of the two writes to first, is a tenth of what a short run takes.
+ * It is no vfork, which would have us wait: exec may hang on a dead file system, and that must not
+ * hang us. A failure in the child comes back as a struct err through a pipe that exec closes: watch
+ * it, and read it with spawn_result(). The child dies with us (PR_SET_PDEATHSIG), and does not
+ * start if we are dead already. Main thread only: the kernel sends that signal when the thread that
+ * started the child ends. See clone(2), execve(2), setpgid(2), prctl(2).
  */
 #ifndef PCHRUN_OS_SPAWN_H
 #define PCHRUN_OS_SPAWN_H
@@ -20,9 +23,8 @@
 
 /* What to run. Owns what it allocated, not argv: spawn_command_free(). */
 struct spawn_command {
-    char **argv;        /* borrowed */
-    char **paths;       /* where it may be, in order, ended by NULL */
-    char **script_argv; /* for a script without a "#!" line: sh, the path, the arguments */
+    char **argv;  /* borrowed */
+    char **paths; /* where it may be, in order, ended by NULL */
 };
 /* `path` is the PATH to search, NULL: the system's default. */
 MUST_CHECK bool spawn_command_init(struct spawn_command *command, char **argv, const char *path,
@@ -44,10 +46,15 @@ struct spawn_child {
     pid_t pid;
     pid_t group;
     int report; /* readable when the outcome is known; close-on-exec, non-blocking, the caller's */
+    struct spawn_start *start; /* what it runs on until its exec, NULL: it has a copy */
 };
-/* False: nothing was started. */
+/* False: nothing was started. What the request points to is kept as long as `start`, unless that is
+ * NULL. */
 MUST_CHECK bool spawn_start(const struct spawn_request *request, struct spawn_child *ret,
                             struct err *err);
+
+/* When the command runs (SPAWN_RUNNING) or the child has ended, not before. NULL is allowed. */
+void spawn_release(struct spawn_start *start);
 
 enum spawn_result {
     SPAWN_PENDING, /* not known yet */

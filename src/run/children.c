@@ -36,6 +36,8 @@ struct child {
     enum child_phase phase;
     struct reap_watch watch; /* pid 0: reaped */
     pid_t group;
+    struct env env; /* which it, too, may read until its exec */
+    struct spawn_start *start;
     int report;
     struct watch report_watch, exec_wait;
     struct err failure;
@@ -74,10 +76,21 @@ static void end_report(struct child *child)
     fd_close(&child->report);
 }
 
+/* Nothing of what it was started with is in use any more. */
+static void release(struct child *child)
+{
+    env_free(&child->env);
+    spawn_release(child->start);
+    child->start = NULL;
+}
+
 void children_free(struct children *children)
 {
-    for (int i = 0; children->list && i < children->count; i++)
+    for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
+        if (!children->list[i].watch.pid) /* else it hangs in its exec, for as long as it likes */
+            release(&children->list[i]);
+    }
     spawn_command_free(&children->command);
     free(children->list);
     free(children->groups);
@@ -106,6 +119,7 @@ static void read_report(struct child *child)
         return;
     case SPAWN_RUNNING:
         child->phase = CHILD_PHASE_RUNNING;
+        release(child);
         break;
     case SPAWN_FAILED:
         child->phase = CHILD_PHASE_FAILED;
@@ -150,7 +164,6 @@ static bool start_one(struct child *child, const struct action *action, struct e
 {
     struct children *children = child->children;
     const struct core_params *params = children->params;
-    struct env env;
     struct env_facts facts = {
         .rank = params->node_rank * children->count + child->index,
         .local_rank = child->index,
@@ -165,17 +178,19 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .socket = children->socket,
     };
     facts.resume_path = record_path(children->record, facts.rank, facts.resume_step);
-    if (!env_build(&env, environ, &facts, err))
+    if (!env_build(&child->env, environ, &facts, err))
         return false;
     struct spawn_request request = {.command = &children->command,
-                                    .env = env.list,
-                                    .own_pid = env.own_pid,
+                                    .env = child->env.list,
+                                    .own_pid = child->env.own_pid,
                                     .new_session = children->config->procs.new_session,
                                     .closed = children->closed,
                                     .tty = children->tty};
     struct spawn_child spawned;
     bool ok = spawn_start(&request, &spawned, err);
-    env_free(&env);
+    child->start = ok ? spawned.start : NULL;
+    if (!child->start)
+        release(child);
     if (!ok)
         return false;
     child->phase = CHILD_PHASE_STARTING;
@@ -330,6 +345,7 @@ static void on_end(struct child *child, int status)
         post(child, EV_CHILD_EXITED, status, NULL);
     child->phase = CHILD_PHASE_ENDED;
     end_report(child);
+    release(child);
 }
 
 static void on_change(void *ctx, enum reap_what what, int status)

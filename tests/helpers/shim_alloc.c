@@ -5,29 +5,43 @@
  */
 #include "shim.h"
 
+#include <sched.h>
 #include <sys/types.h>
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 
-static bool is_child;
+static pid_t launcher; /* 0: not this program, or it has no child yet */
 
 static void check(void)
 {
     static const char text[] = "shim_alloc: malloc between fork and exec\n";
-    if (!is_child)
+    if (launcher == 0 || getpid() == launcher)
         return;
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
         _exit(97);
     _exit(98);
 }
 
+static void begin(void)
+{
+    if (launcher == 0 && shim_is_on())
+        launcher = getpid();
+}
+
 SHIM_API pid_t fork(void)
 {
-    pid_t pid = SHIM_NEXT(fork)();
-    is_child = pid == 0 && shim_is_on();
-    return pid;
+    begin();
+    return SHIM_NEXT(fork)();
+}
+
+typedef int clone_fn(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+
+SHIM_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
+{
+    begin();
+    return ((clone_fn *)shim_next("clone"))(fn, stack, flags, arg);
 }
 
 SHIM_API void *malloc(size_t size)

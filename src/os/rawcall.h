@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rawcall: system calls past libc, for a child that runs in our memory until its exec: libc would
+ * write the reason of a failure to errno, which is ours, at a moment when we may be about to read
+ * it. Returns what the kernel does: a negative number is an errno. Nothing is owned; any thread.
+ */
+#ifndef PCHRUN_OS_RAWCALL_H
+#define PCHRUN_OS_RAWCALL_H
+
+#include <sys/syscall.h>
+
+#if defined(__x86_64__) && defined(__LP64__)
+#define RAWCALL_EXISTS 1
+static inline long rawcall(long number, long a, long b, long c, long d)
+{
+    long ret;
+    register long fourth __asm__("r10") = d;
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+#elif defined(__aarch64__) && defined(__LP64__)
+#define RAWCALL_EXISTS 1
+static inline long rawcall(long number, long a, long b, long c, long d)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    return x0;
+}
+#else /* of use only where errno is not shared */
+#define RAWCALL_EXISTS 0
+#include <errno.h>
+#include <unistd.h>
+static inline long rawcall(long number, long a, long b, long c, long d)
+{
+    long ret = syscall(number, a, b, c, d);
+    return ret < 0 ? -errno : ret;
+}
+#endif
+
+#endif
