@@ -67,7 +67,7 @@ struct core_params {
     char host[64];                /* for people */
     int pid;                      /* the same: which process this is */
     char job[64];
-    char settings[1024]; /* the binding ones, "name=value\n"… */
+    char settings[1024]; /* of several nodes: the binding ones, "name=value\n"… */
 
     struct signal_plan signals[65]; /* by signal number */
     int64_t grace_ns;               /* of a notice that does not say how much time is left */

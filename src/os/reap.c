@@ -3,12 +3,14 @@
  */
 #include "os/reap.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "os/tree.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum { HELPERS_MAX = 256 };
 
@@ -30,8 +32,17 @@ void reap_begin(struct reap *reap)
     tree_free(&tree);
 }
 
+void reap_prepare(struct reap *reap)
+{
+    int list = tree_open_list();
+    if (list > 0)
+        reap->children = list;
+}
+
 void reap_end(struct reap *reap)
 {
+    if (reap->children)
+        close(reap->children);
     free(reap->strangers);
     *reap = (struct reap){0};
 }
@@ -139,6 +150,12 @@ void reap_all(struct reap *reap)
         give_up_lost(reap);
 }
 
+static bool has_only(const struct reap *reap, const pid_t *known, size_t n)
+{
+    FD_CLEANUP int own = reap->children ? -1 : tree_open_list();
+    return tree_has_only(reap->children ? reap->children : own, known, n);
+}
+
 bool reap_is_empty(const struct reap *reap)
 {
     siginfo_t info;
@@ -147,7 +164,7 @@ bool reap_is_empty(const struct reap *reap)
         return true;
     pid_t helpers[HELPERS_MAX];
     size_t n = reap_helpers(reap, helpers, HELPERS_MAX);
-    return n > 0 && tree_has_only(helpers, n);
+    return n > 0 && has_only(reap, helpers, n);
 }
 
 bool reap_is_last(const struct reap *reap, pid_t pid)
@@ -155,7 +172,7 @@ bool reap_is_last(const struct reap *reap, pid_t pid)
     pid_t known[HELPERS_MAX];
     size_t n = reap_helpers(reap, known + 1, HELPERS_MAX - 1);
     known[0] = pid;
-    return tree_has_only(known, n + 1);
+    return has_only(reap, known, n + 1);
 }
 
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max)

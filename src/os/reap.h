@@ -40,11 +40,14 @@ struct reap_watch {
 struct reap {
     struct reap_watch *first;
     struct reap_watch *strangers; /* memory of their watches */
+    int children;                 /* the list of them, 0: not open yet */
 };
 
 /* Before the first child is started: children that we have already (`tee log & exec pchrun …`) are
  * not of the job. */
 void reap_begin(struct reap *reap);
+/* While nothing else is to be done: what is asked for at each end takes less time then. */
+void reap_prepare(struct reap *reap);
 void reap_end(struct reap *reap);
 void reap_watch(struct reap *reap, struct reap_watch *watch);
 /* Takes it out before its process has ended. */

@@ -3,7 +3,6 @@
  */
 #include "os/tree.h"
 
-#include "base/fd.h"
 #include "base/str.h"
 
 #include <dirent.h>
@@ -149,18 +148,23 @@ static bool has_children_files(void)
     return access(path, R_OK) == 0;
 }
 
-/* The list of our children, read into `text` with room to spare; false: there is none, or it is
- * longer. Most often it names one child, at the end of the job. */
-static bool read_children(char *text, size_t size)
+int tree_open_list(void)
 {
-    snprintf(text, size, "/proc/self/task/%d/children", (int)getpid());
-    FD_CLEANUP int fd = open(text, O_RDONLY | O_CLOEXEC);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* As a text; false: there is none, or it is longer. Most often it names one child. */
+static bool read_list(int list, char *text, size_t size)
+{
     size_t len = 0;
     ssize_t n = -1;
-    while (fd >= 0 && len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+    while (list >= 0 && len < size - 1 &&
+           (n = pread(list, text + len, size - 1 - len, (off_t)len)) > 0)
         len += (size_t)n;
     text[len] = '\0';
-    return fd >= 0 && n == 0;
+    return n == 0;
 }
 
 static bool names_only(const char *list, const pid_t *known, size_t n)
@@ -172,13 +176,13 @@ static bool names_only(const char *list, const pid_t *known, size_t n)
     return true;
 }
 
-bool tree_has_only(const pid_t *known, size_t n)
+bool tree_has_only(int list, const pid_t *known, size_t n)
 {
-    char list[4096];
+    char text[4096];
     struct tree all = {0};
     bool has_others = false;
-    if (read_children(list, sizeof list))
-        return names_only(list, known, n);
+    if (read_list(list, text, sizeof text))
+        return names_only(text, known, n);
     list_all(&all);
     for (size_t i = 0; i < all.n; i++)
         has_others |=

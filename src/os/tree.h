@@ -35,10 +35,13 @@ struct tree {
  * will escape, say so. */
 MUST_CHECK bool tree_adopt(struct err *err);
 
+/* The list of our children, for tree_has_only(): close-on-exec, the caller's. -1: the kernel has
+ * none. To find the file takes longer than to read it. */
+int tree_open_list(void);
 /* Have we no other children than these, dead ones included? Nobody who is not below one of them can
  * then be in the tree: only we take children out of our list. False: we have, or it cannot be told.
  */
-bool tree_has_only(const pid_t *known, size_t n);
+bool tree_has_only(int list, const pid_t *known, size_t n);
 
 void tree_scan(struct tree *tree, const struct tree_job *job);
 void tree_free(struct tree *tree);

@@ -70,7 +70,7 @@ static bool fill_identity(struct core_params *params, const struct config *confi
     params->host[sizeof params->host - 1] = '\0';
     if (!str_copy(params->job, sizeof params->job, config->job))
         return err_set(err, ERR_USAGE, 0, "the name of the job is too long: '%s'", config->job);
-    if (!config_binding(config, params->settings, sizeof params->settings))
+    if (params->nnodes > 1 && !config_binding(config, params->settings, sizeof params->settings))
         return err_set(err, ERR_USAGE, 0,
                        "the settings that must be equal on all nodes are too long together");
     return true;

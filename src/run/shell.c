@@ -376,6 +376,7 @@ static bool open_loop(struct shell *shell, struct err *err)
     if (!sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
         !report_open(&shell->report, shell->loop.core, shell->loop.base, err))
         return false;
+    reap_prepare(&shell->reap);
     report_flush(&shell->report);
     return true;
 }
