@@ -214,9 +214,16 @@ void children_start(struct children *children, const struct action *action)
         else
             post(child, EV_CHILD_FAILED, 0, &err);
     }
-    for (int i = 0; i < children->count; i++)
-        if (children->list[i].phase == CHILD_PHASE_STARTING)
-            watch_report(&children->list[i]);
+}
+
+void children_watch(struct children *children)
+{
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        read_report(child);
+        if (child->phase == CHILD_PHASE_STARTING)
+            watch_report(child);
+    }
 }
 
 void children_refuse(struct children *children, const struct err *err)
@@ -240,6 +247,7 @@ static struct tree_job tree_job(struct children *children, pid_t *helpers)
     struct tree_job job = {.groups = children->groups, .helpers = helpers};
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
+        read_report(child);
         bool leads = !children->config->procs.new_session || child->phase >= CHILD_PHASE_RUNNING;
         if (child->watch.pid && leads)
             children->groups[job.ngroups++] = child->group;

@@ -45,6 +45,9 @@ void children_free(struct children *children);
 
 /* ACT_START: all of them. Descriptors and the directory that we only inherited are let go. */
 void children_start(struct children *children, const struct action *action);
+/* Some time later: those that have not come to their exec by then are watched; most have, and an
+ * exec that fails is told by the end of the child, so that nothing has to wake us up for it. */
+void children_watch(struct children *children);
 /* Instead of that: none is started, and the core is told why. */
 void children_refuse(struct children *children, const struct err *err);
 /* The first command's, 0: it has ended, or was never started. */

@@ -312,6 +312,7 @@ static void on_tidying(void *ctx)
 {
     struct shell *shell = ctx;
     shell->is_untidy = false;
+    children_watch(&shell->children);
     spawn_let_go();
     attach_clean(&shell->attach);
 }
