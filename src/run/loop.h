@@ -6,8 +6,6 @@
  * is queued and handed over in order when the core has returned, so the core is never entered
  * twice. When the queue is empty the timer is set to the core's next deadline and `settled` is
  * called. Owns the core and the event base. Main thread.
- *
- * The base is opened after the first commands have been started: they do not need it.
  */
 #ifndef PCHRUN_RUN_LOOP_H
 #define PCHRUN_RUN_LOOP_H

@@ -24,6 +24,8 @@ class Pictures:
     def __init__(self, plain, under):
         self.plain = plain
         self.under = under
+        # pchrun's configuration is for pchrun.
+        plain["env"] = [entry for entry in plain["env"] if not entry.startswith("PCHRUN_")]
 
     def added(self):
         """The variables that only the program under pchrun has."""
