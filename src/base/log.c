@@ -58,11 +58,10 @@ static void format_text(char *line, size_t size, const char *topic, const char *
     time_t s = (time_t)(now / NS_PER_S);
     struct tm tm;
     localtime_r(&s, &tm);
+    str_addf(line, size, "%s", the_log.options.program ? the_log.options.program : "pchrun");
     if (the_log.options.node_rank >= 0)
-        str_addf(line, size, "pchrun[%d] ", the_log.options.node_rank);
-    else
-        str_addf(line, size, "pchrun ");
-    str_addf(line, size, "%02d:%02d:%02d.%03d ", tm.tm_hour, tm.tm_min, tm.tm_sec,
+        str_addf(line, size, "[%d]", the_log.options.node_rank);
+    str_addf(line, size, " %02d:%02d:%02d.%03d ", tm.tm_hour, tm.tm_min, tm.tm_sec,
              (int)(now % NS_PER_S / NS_PER_MS));
     if (topic)
         str_addf(line, size, "%s: ", topic);

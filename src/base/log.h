@@ -20,7 +20,8 @@ enum log_format { LOG_TEXT, LOG_JSON };
 struct log_options {
     enum log_level level; /* lines above it are not written */
     enum log_format format;
-    int node_rank; /* -1: not shown */
+    int node_rank;       /* -1: not shown */
+    const char *program; /* what lines begin with; NULL: "pchrun" */
 };
 
 /* Before it, lines go out as text at LOG_INFO without a node rank. May be called again. */
