@@ -17,7 +17,7 @@ export LC_ALL=C.UTF-8
 
 packages=(
     gcc libc6-dev meson ninja-build pkg-config                             # to build
-    libevent-dev libjansson-dev libssl-dev
+    libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev
     libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
     clang-14 libclang-rt-14-dev mandoc spin                                # fuzz, house, model
     clang-format clang-tidy-14 cppcheck                                    # analysis
@@ -149,9 +149,9 @@ manuals_are_clean() {
 is_installed() {
     local root=$1 path missing=0
     DESTDIR=$root meson install -C build-opt --no-rebuild --quiet || return 1
-    for path in bin/pchrun lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
+    for path in bin/pchrun bin/pchrun-watch lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
         share/man/man1/pchrun.1 share/man/man3/libpch.3 share/man/man5/pchrun.json.5 \
-        share/man/man7/pchrun-protocol.7; do
+        share/man/man1/pchrun-watch.1 share/man/man7/pchrun-protocol.7; do
         if [[ ! -s $root/usr/$path ]]; then
             echo "not installed: $path"
             missing=1

@@ -275,6 +275,14 @@ bool json_int(const struct json *value, int64_t *ret)
     return true;
 }
 
+bool json_number(const struct json *value, double *ret)
+{
+    if (!value || !json_is_number(value->value))
+        return false;
+    *ret = json_number_value(value->value);
+    return true;
+}
+
 bool json_bool(const struct json *value, bool *ret)
 {
     if (!value || !json_is_boolean(value->value))

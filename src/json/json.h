@@ -55,6 +55,7 @@ unsigned json_column(const struct json *value);
 /* False (NULL) if the value, which may be NULL, is of another kind; *ret is then left alone. */
 MUST_CHECK const char *json_text(const struct json *value);
 MUST_CHECK bool json_int(const struct json *value, int64_t *ret);
+MUST_CHECK bool json_number(const struct json *value, double *ret); /* of either kind */
 MUST_CHECK bool json_bool(const struct json *value, bool *ret);
 
 #endif

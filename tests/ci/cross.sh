@@ -8,7 +8,7 @@
 # Criterion cannot run under the emulator (it starts itself anew with memory at fixed addresses); the
 # simulator, and pchrun over processes that attach, can.
 
-cross_packages=(libc6-dev libevent-dev libjansson-dev libssl-dev libcriterion-dev)
+cross_packages=(libc6-dev libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev libcriterion-dev)
 sysroot=$PWD/build-sysroot
 
 # apt, for arm64 alone, with the machine's sources but nothing else of its state.

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pchrun-watch: prints a line for each notice that a source gives of what will happen to this
+ * machine. See pchrun-watch(1).
+ *
+ * Here: the command line, the run, and the one exit.
+ */
+#include "base/fd.h"
+#include "base/log.h"
+#include "watch/options.h"
+
+#include <stdlib.h>
+
+static int run(char **argv)
+{
+    struct watch_options options;
+    struct log_options log = {.level = LOG_INFO, .node_rank = -1, .program = "pchrun-watch"};
+    struct err err;
+    unsigned opened;
+    log_init(&log);
+    if (!fd_fill_standard(&opened, &err)) {
+        log_error(NULL, "%s", err.text);
+        return EXIT_FAILURE;
+    }
+    switch (options_read(argv, stdout, &options, &err)) {
+    case OPTIONS_RUN:
+        log.format = (enum log_format)options.log_format;
+        log_init(&log);
+        return watch_run(&options);
+    case OPTIONS_SHOWN:
+        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    case OPTIONS_BAD:
+        break;
+    }
+    log_error(NULL, "%s", err.text);
+    return WATCH_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    return run(argv);
+}

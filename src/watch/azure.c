@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * azure: Azure's scheduled events, polled. They tell of all machines of a set, so the own name is
+ * asked for first. The first poll turns the service on, which may take two minutes; until it has
+ * answered once, each poll is given twice the time of the one before.
+ *
+ * With --acknowledge, instead: one event is said to be expected, so that it begins at once, on
+ * every machine that it names. That is for who has committed the checkpoint, and only once.
+ */
+#include "base/log.h"
+#include "base/str.h"
+#include "watch/body.h"
+#include "watch/endpoint.h"
+#include "watch/sources.h"
+#include "watch/trouble.h"
+#include "json/writer.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_PATH     "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+#define EVENTS_PATH   "/metadata/scheduledevents?api-version=2020-07-01"
+#define HEADER        "Metadata: true"
+#define FIRST_FACTOR  65 /* of the time-out, at most: two minutes of 2 s */
+#define NAME_TRIES    10 /* then all events are ours */
+#define ACK_TRIES     5
+#define ACK_BODY_MAX  4096
+#define NAME_MAX_SIZE 128
+
+static struct azure {
+    struct watch *watch;
+    struct loop_timer timer;
+    char endpoint[ENDPOINT_MAX];
+    char name[NAME_MAX_SIZE]; /* "": not known */
+    unsigned name_failures;
+    int64_t timeouts; /* that a poll is given */
+    bool is_answered; /* the service is on */
+    int64_t began_ns;
+    struct trouble name_trouble, events_trouble;
+    unsigned acks;
+    char *ack_body;
+} azure;
+
+static bool is_ok(const struct http_answer *answer, struct err *err)
+{
+    if (answer->status == 200)
+        return true;
+    if (answer->status != 0)
+        return err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+    *err = answer->err;
+    return false;
+}
+
+static void ask(enum http_method method, const char *path, int64_t timeouts, http_fn *fn)
+{
+    char url[ENDPOINT_MAX + 100];
+    snprintf(url, sizeof url, "%s%s", azure.endpoint, path);
+    http_start(
+        azure.watch->loop.http,
+        &(struct http_request){
+            .method = method,
+            .url = url,
+            .headers = {HEADER, method == HTTP_POST ? "Content-Type: application/json" : NULL},
+            .body = azure.ack_body,
+            .timeout_ns = timeouts * azure.watch->options.timeout_ns,
+            .fn = fn});
+}
+
+/* ---- the polls ---- */
+
+static void poll_after(int64_t began_ns)
+{
+    int64_t next = began_ns + azure.watch->options.interval_ns - clock_now_ns();
+    watch_after(azure.watch, &azure.timer, next > 0 ? next : 0);
+}
+
+static void on_events(void *ctx, const struct http_answer *answer)
+{
+    struct events events;
+    struct err err;
+    if (is_ok(answer, &err) && body_azure(answer->body, answer->len, azure.name, &events, &err)) {
+        azure.is_answered = true;
+        azure.timeouts = 1;
+        watch_tell(azure.watch, 0, &events);
+        trouble_over(&azure.events_trouble, "azure", "scheduledevents");
+    } else {
+        if (!azure.is_answered)
+            azure.timeouts = clock_min(2 * azure.timeouts, FIRST_FACTOR);
+        trouble_say(&azure.events_trouble, "azure", "scheduledevents", &err);
+    }
+    poll_after(azure.began_ns);
+}
+
+static bool is_name(const char *data, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isgraph((unsigned char)data[i]))
+            return false;
+    return len > 0 && len < NAME_MAX_SIZE;
+}
+
+/* Better to leave for an event of another machine than to be taken away unsaved. */
+static void fail_name(const struct err *err)
+{
+    trouble_say(&azure.name_trouble, "azure", "the name of this machine", err);
+    if (++azure.name_failures == NAME_TRIES)
+        log_warn("azure", "the name of this machine cannot be found out (--name gives it): events "
+                          "of every machine of its set are taken for its own");
+}
+
+static void on_name(void *ctx, const struct http_answer *answer)
+{
+    struct err err;
+    bool ok = is_ok(answer, &err);
+    if (ok && is_name(answer->body, answer->len)) {
+        memcpy(azure.name, answer->body, answer->len);
+        trouble_over(&azure.name_trouble, "azure", "the name of this machine");
+    } else {
+        if (ok)
+            err_set(&err, ERR_PROTOCOL, 0, "the answer is no name");
+        fail_name(&err);
+    }
+    poll_after(azure.name[0] ? 0 : azure.began_ns);
+}
+
+static void poll_once(void *ctx)
+{
+    azure.began_ns = clock_now_ns();
+    if (azure.name[0] || azure.name_failures >= NAME_TRIES)
+        ask(HTTP_GET, EVENTS_PATH, azure.timeouts, on_events);
+    else
+        ask(HTTP_GET, NAME_PATH, 1, on_name);
+}
+
+/* ---- the acknowledgement ---- */
+
+static void on_ack(void *ctx, const struct http_answer *answer);
+
+static void acknowledge(void *ctx)
+{
+    ask(HTTP_POST, EVENTS_PATH, 1, on_ack);
+}
+
+static void on_ack(void *ctx, const struct http_answer *answer)
+{
+    struct err err;
+    if (is_ok(answer, &err)) {
+        log_info("azure", "event %s is acknowledged", azure.watch->options.acknowledge);
+        watch_finish(azure.watch, EXIT_SUCCESS);
+    } else if (++azure.acks < ACK_TRIES) {
+        watch_after(azure.watch, &azure.timer, azure.watch->options.interval_ns);
+    } else {
+        log_error("azure",
+                  "event %s could not be acknowledged in %d attempts: %s; it begins when "
+                  "it is due",
+                  azure.watch->options.acknowledge, ACK_TRIES, err.text);
+        watch_finish(azure.watch, EXIT_FAILURE);
+    }
+}
+
+/* {"StartRequests": [{"EventId": "…"}]}, kept to the end of the process. */
+static bool make_ack(const char *id, struct err *err)
+{
+    static struct writer w;
+    writer_init(&w, ACK_BODY_MAX, WRITER_LINE);
+    writer_object(&w, NULL);
+    writer_list(&w, "StartRequests");
+    writer_object(&w, NULL);
+    writer_text(&w, "EventId", id);
+    writer_end(&w);
+    writer_end(&w);
+    writer_end(&w);
+    const char *text = writer_done(&w, NULL);
+    azure.ack_body = text ? strdup(text) : NULL;
+    writer_free(&w);
+    return azure.ack_body || err_set(err, ERR_USAGE, 0, "--acknowledge: the id is too long");
+}
+
+static bool start(struct watch *watch, struct err *err)
+{
+    static const struct endpoint_rule rule = {{NULL}, "169.254.169.254"};
+    static const struct endpoint_mark marks[] = {{"sys_vendor", "Microsoft"}, {NULL, NULL}};
+    const char *id = watch->options.acknowledge;
+    bool is_given;
+    azure = (struct azure){
+        .watch = watch, .timer = {.fn = id ? acknowledge : poll_once}, .timeouts = 1};
+    str_copy(azure.name, sizeof azure.name, watch->options.name);
+    if (!endpoint_choose(&rule, watch->options.endpoint, azure.endpoint, &is_given, err))
+        return false;
+    if (!is_given && !endpoint_is_here("Azure's", marks, ENDPOINT_DMI, err))
+        return false;
+    if (id && !make_ack(id, err))
+        return false;
+    azure.timer.fn(NULL);
+    return true;
+}
+
+const struct source source_azure = {
+    .name = "azure",
+    .help = "Azure: scheduled events of this machine; or acknowledges one (--acknowledge)",
+    .options = " acknowledge endpoint name timeout ",
+    .interval_ns = NS_PER_S,
+    .lead_ns = 3600 * NS_PER_S,
+    .start = start,
+};

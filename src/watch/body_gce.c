@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See body.h: what the metadata server of Google Compute Engine says.
+ */
+#include "base/date.h"
+#include "base/str.h"
+#include "watch/body.h"
+#include "watch/bodytext.h"
+
+static bool unknown_word(const char *what, const char *word, struct err *err)
+{
+    return err_set(err, ERR_PROTOCOL, 0, "\"%.80s\" is no value of %s that is known", word, what);
+}
+
+/* One event whose text is its id. */
+static void add_plain(struct events *ret, enum notice_type type, const char *id, bool is_mild)
+{
+    struct event *event = events_add(ret, type, id);
+    str_copy(event->text, sizeof event->text, id);
+    event->is_mild = is_mild;
+}
+
+bool body_gce_maintenance(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[128];
+    *ret = (struct events){0};
+    if (!bodytext_word(data, len, word, sizeof word))
+        return unknown_word("maintenance-event", "(not printable)", err);
+    if (str_is(word, "TERMINATE_ON_HOST_MAINTENANCE"))
+        add_plain(ret, NOTICE_TERMINATE, word, false);
+    else if (str_is(word, "MIGRATE_ON_HOST_MAINTENANCE"))
+        add_plain(ret, NOTICE_LOG, word, true);
+    else if (!str_is(word, "NONE"))
+        return unknown_word("maintenance-event", word, err);
+    return true;
+}
+
+bool body_gce_preempted(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[128];
+    *ret = (struct events){0};
+    if (!bodytext_word(data, len, word, sizeof word))
+        return unknown_word("preempted", "(not printable)", err);
+    if (str_is(word, "TRUE"))
+        add_plain(ret, NOTICE_TERMINATE, "preempted", false);
+    else if (!str_is(word, "FALSE"))
+        return unknown_word("preempted", word, err);
+    return true;
+}
+
+/* An object with a window, if it is not over yet. */
+static bool read_window(const struct json *root, struct events *ret, struct err *err)
+{
+    const char *start = bodytext_of(root, "window_start_time");
+    const char *status = bodytext_of(root, "maintenance_status");
+    const char *type = bodytext_of(root, "type");
+    if (!*start)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "the answer tells of a maintenance without its window_start_time");
+    if (str_is(status, "COMPLETE"))
+        return true;
+    struct event *event = events_add(ret, NOTICE_TERMINATE, "upcoming-maintenance");
+    event_id(event->id, "upcoming-maintenance", start);
+    str_addf(event->text, sizeof event->text, "%.20s maintenance from %.40s, %.16s",
+             *type ? type : "host", start, *status ? status : "PENDING");
+    /* One that is under way begins when it likes. */
+    if (!str_is(status, "ONGOING") && !date_parse(start, &event->at_ns))
+        event->at_ns = EVENT_AT_UNKNOWN;
+    return true;
+}
+
+/* Nothing is written as {}, or as the word NONE; an "error" says that nothing is known yet. */
+bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[16];
+    *ret = (struct events){0};
+    if (bodytext_word(data, len, word, sizeof word) && str_is(word, "NONE"))
+        return true;
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    if (!root)
+        return false;
+    const struct json *error = json_find(root, "error");
+    bool ok = true;
+    if (error)
+        ok = err_set(err, ERR_PROTOCOL, 0, "the answer is an error: %.120s",
+                     bodytext_of(root, "error"));
+    else if (json_first(root))
+        ok = read_window(root, ret, err);
+    json_free(root);
+    return ok;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See endpoint.h.
+ */
+#include "watch/endpoint.h"
+
+#include "base/address.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* Where it was found is what the error names. */
+static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], struct err *err)
+{
+    static const char scheme[] = "http://";
+    char host[ENDPOINT_MAX];
+    struct address address;
+    if (str_starts(text, "https://"))
+        return err_set(err, ERR_USAGE, 0,
+                       "%s is \"%.100s\": metadata services are asked by plain http", where, text);
+    bool fits = str_copy(host, sizeof host, text + (str_starts(text, scheme) ? strlen(scheme) : 0));
+    size_t len = strlen(host);
+    if (len > 0 && host[len - 1] == '/')
+        host[len - 1] = '\0';
+    if (!fits || !host[0] || strpbrk(host, "/?#@\\ \t\r\n") ||
+        !address_parse(host, 80, &address, err))
+        return err_set(err, ERR_USAGE, 0,
+                       "%s is \"%.100s\", which is no address; write http://HOST or "
+                       "http://HOST:PORT",
+                       where, text);
+    bool is_v6 = strchr(address.host, ':') != NULL;
+    snprintf(ret, ENDPOINT_MAX, "%s%s%s%s:%d", scheme, is_v6 ? "[" : "", address.host,
+             is_v6 ? "]" : "", address.port);
+    return true;
+}
+
+bool endpoint_choose(const struct endpoint_rule *rule, const char *option, char ret[ENDPOINT_MAX],
+                     bool *ret_is_given, struct err *err)
+{
+    *ret_is_given = true;
+    if (option)
+        return build(option, "--endpoint", ret, err);
+    for (size_t i = 0; i < ARRAY_LEN(rule->variables) && rule->variables[i]; i++) {
+        const char *value = getenv(rule->variables[i]);
+        if (value && *value)
+            return build(value, rule->variables[i], ret, err);
+    }
+    *ret_is_given = false;
+    return build(rule->fallback, "the usual address", ret, err);
+}
+
+/* The first line of a small file; false: it cannot be read, or is empty. */
+static bool read_line(const char *path, char *line, size_t size)
+{
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, line, size - 1) : -1;
+    if (n <= 0)
+        return false;
+    line[n] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    str_printable(line);
+    return line[0] != '\0';
+}
+
+static bool read_dmi(const char *dmi, const char *file, char *line, size_t size)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", dmi, file);
+    return read_line(path, line, size);
+}
+
+bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks, const char *dmi,
+                      struct err *err)
+{
+    char line[128];
+    for (; marks->file; marks++)
+        if (read_dmi(dmi, marks->file, line, sizeof line) && strcasestr(line, marks->word))
+            return true;
+    if (!read_dmi(dmi, "sys_vendor", line, sizeof line))
+        return true;
+    return err_set(err, ERR_NOT_FOUND, 0,
+                   "this machine is none of %s: by %s/sys_vendor it is of \"%s\". To ask anyway, "
+                   "say where: --endpoint http://169.254.169.254",
+                   cloud, dmi, line);
+}
+
+void endpoint_boot_id(char *ret, size_t size)
+{
+    if (!read_line("/proc/sys/kernel/random/boot_id", ret, size))
+        ret[0] = '\0';
+}

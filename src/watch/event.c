@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See event.h.
+ */
+#include "watch/event.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct event *events_add(struct events *events, enum notice_type type, const char *key)
+{
+    for (unsigned i = 0; i < events->count; i++)
+        if (str_is(events->list[i].key, key))
+            return NULL;
+    if (events->count == EVENTS_MAX) {
+        events->is_partial = true;
+        return NULL;
+    }
+    struct event *event = &events->list[events->count++];
+    *event = (struct event){.type = type, .at_ns = EVENT_AT_UNKNOWN};
+    str_copy(event->key, sizeof event->key, key);
+    str_copy(event->id, sizeof event->id, key);
+    return event;
+}
+
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (!isalnum((unsigned char)*text) && !strchr("-_.:+", *text))
+            return false;
+    return true;
+}
+
+/* FNV-1a: the same for the same text, on every machine and in every release. */
+static uint64_t digest(const char *text)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++)
+        sum = (sum ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what)
+{
+    const char *dash = *name ? "-" : "";
+    int n = snprintf(id, EVENT_ID_MAX, "%s%s%s", name, dash, what);
+    if (n >= EVENT_ID_MAX || !is_plain(what))
+        snprintf(id, EVENT_ID_MAX, "%.46s%s%016" PRIx64, name, dash, digest(what));
+    return id;
+}
+
+void events_bind(struct events *events, const char *machine)
+{
+    for (unsigned i = 0; i < events->count; i++) {
+        char what[2 * EVENT_ID_MAX + 1];
+        struct event *event = &events->list[i];
+        snprintf(what, sizeof what, "%s %s", machine, event->id);
+        event_id(event->id, event->key, what);
+    }
+}

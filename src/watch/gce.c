@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gce: the metadata server of Google Compute Engine. Each key has one request that the server
+ * answers when the value changes, or after `hang`; the first request asks for the value as it is,
+ * since the server gives its 60 seconds of warning only to who has asked before. Where a server
+ * does not hang, or such requests fail, the key is polled for a while.
+ */
+#include "base/log.h"
+#include "base/str.h"
+#include "watch/body.h"
+#include "watch/endpoint.h"
+#include "watch/sources.h"
+#include "watch/trouble.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define QUICK_NS      (100 * NS_PER_MS) /* no change comes so soon after another, twice */
+#define BAD_HANGS_MAX 2
+#define POLLS         300 /* before the server may show again that it can hang */
+#define ABSENT_FACTOR 30  /* of the interval: a key that this machine does not have */
+#define RETRY_NS      (100 * NS_PER_MS)
+#define RETRY_FACTOR  5 /* of the interval, at most */
+#define HANG_TIMEOUTS                                                          \
+    5 /* so many time-outs late is too late for an answer to a hanging request \
+       */
+
+struct gce_key {
+    const char *path, *query; /* below instance/ */
+    body_fn *read;
+};
+static const struct gce_key keys[] = {
+    {"maintenance-event", "", body_gce_maintenance},
+    {"preempted", "", body_gce_preempted},
+    {"upcoming-maintenance", "alt=json&", body_gce_upcoming},
+};
+
+struct asker {
+    struct watch *watch;
+    const struct gce_key *key;
+    struct loop_timer timer;
+    struct trouble trouble;
+    char etag[40];
+    bool is_hanging; /* the request that is under way */
+    int64_t asked_ns;
+    unsigned bad_hangs, polls_left, failures;
+};
+static struct asker askers[ARRAY_LEN(keys)];
+static char endpoint[ENDPOINT_MAX], boot_id[64];
+
+/* What a URL takes as it is. */
+static bool is_plain(const char *etag)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)etag[n]) || etag[n] == '-' || etag[n] == '_')
+        n++;
+    return n > 0 && !etag[n];
+}
+
+static void on_answer(void *ctx, const struct http_answer *answer);
+
+static void ask(void *ctx)
+{
+    struct asker *asker = ctx;
+    const struct watch_options *options = &asker->watch->options;
+    char url[640], hang[120] = "";
+    int64_t hang_s = (options->hang_ns + NS_PER_S - 1) / NS_PER_S;
+    asker->is_hanging = asker->etag[0] && asker->polls_left == 0 && asker->failures == 0;
+    if (asker->is_hanging)
+        snprintf(hang, sizeof hang, "wait_for_change=true&timeout_sec=%" PRId64 "&last_etag=%s",
+                 hang_s, asker->etag);
+    snprintf(url, sizeof url, "%s/computeMetadata/v1/instance/%s%s%s%s", endpoint, asker->key->path,
+             asker->key->query[0] || hang[0] ? "?" : "", asker->key->query, hang);
+    asker->asked_ns = clock_now_ns();
+    http_start(asker->watch->loop.http,
+               &(struct http_request){.url = url,
+                                      .headers = {"Metadata-Flavor: Google"},
+                                      .timeout_ns = options->timeout_ns *
+                                                        (asker->is_hanging ? HANG_TIMEOUTS : 1) +
+                                                    (asker->is_hanging ? hang_s * NS_PER_S : 0),
+                                      .fn = on_answer,
+                                      .ctx = asker});
+}
+
+/* A hanging request went wrong, or came back at once. */
+static void count_bad_hang(struct asker *asker)
+{
+    if (++asker->bad_hangs < BAD_HANGS_MAX)
+        return;
+    asker->bad_hangs = 0;
+    asker->polls_left = POLLS;
+    log_debug("gce", "%s: the server does not hold requests; it is polled", asker->key->path);
+}
+
+/* At first it is asked again very soon: a server that is restarted is away for less than a second,
+ * and that is just when something happens. */
+static void fail(struct asker *asker, const struct err *err)
+{
+    int64_t most = RETRY_FACTOR * asker->watch->options.interval_ns;
+    int64_t first = clock_min(RETRY_NS, asker->watch->options.interval_ns);
+    int64_t wait = asker->failures < 10 ? first << asker->failures : most;
+    if (asker->is_hanging)
+        count_bad_hang(asker);
+    asker->failures++;
+    trouble_say(&asker->trouble, "gce", asker->key->path, err);
+    watch_after(asker->watch, &asker->timer, clock_min(wait, most));
+}
+
+static void succeed(struct asker *asker)
+{
+    asker->failures = 0;
+    trouble_over(&asker->trouble, "gce", asker->key->path);
+}
+
+/* The value is as the answer says; what is to be asked next. */
+static void go_on(struct asker *asker, const char *etag)
+{
+    bool is_quick = clock_now_ns() - asker->asked_ns < QUICK_NS;
+    if (asker->is_hanging && is_quick)
+        count_bad_hang(asker);
+    else if (asker->is_hanging)
+        asker->bad_hangs = 0;
+    else if (asker->polls_left > 0)
+        asker->polls_left--;
+    if (!is_plain(etag) || !str_copy(asker->etag, sizeof asker->etag, etag))
+        asker->etag[0] = '\0';
+    bool can_hang = asker->etag[0] && asker->polls_left == 0;
+    watch_after(asker->watch, &asker->timer, can_hang ? 0 : asker->watch->options.interval_ns);
+}
+
+static bool is_trusted(const struct http_answer *answer, struct err *err)
+{
+    if (answer->status == 0) {
+        *err = answer->err;
+        return false;
+    }
+    if (!str_is(answer->flavor, "Google"))
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "HTTP %d, but not from the metadata server: there is no \"Metadata-Flavor: "
+                       "Google\"",
+                       answer->status);
+    return answer->status == 200 || answer->status == 404 ||
+           err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+}
+
+static void on_answer(void *ctx, const struct http_answer *answer)
+{
+    struct asker *asker = ctx;
+    struct events events;
+    struct err err;
+    unsigned topic = (unsigned)(asker - askers);
+    if (!is_trusted(answer, &err)) {
+        fail(asker, &err);
+    } else if (answer->status == 404) {
+        succeed(asker);
+        asker->etag[0] = '\0';
+        watch_absent(asker->watch, topic);
+        watch_after(asker->watch, &asker->timer, ABSENT_FACTOR * asker->watch->options.interval_ns);
+    } else if (!asker->key->read(answer->body, answer->len, &events, &err)) {
+        fail(asker, &err);
+    } else {
+        succeed(asker);
+        events_bind(&events, boot_id);
+        watch_tell(asker->watch, topic, &events);
+        go_on(asker, answer->etag);
+    }
+}
+
+static bool start(struct watch *watch, struct err *err)
+{
+    static const struct endpoint_rule rule = {
+        {"GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"}, "169.254.169.254"};
+    static const struct endpoint_mark marks[] = {{"product_name", "Google"}, {NULL, NULL}};
+    bool is_given;
+    if (!endpoint_choose(&rule, watch->options.endpoint, endpoint, &is_given, err))
+        return false;
+    if (!is_given && !endpoint_is_here("Google Compute Engine's", marks, ENDPOINT_DMI, err))
+        return false;
+    endpoint_boot_id(boot_id, sizeof boot_id);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        askers[i] = (struct asker){.watch = watch, .key = &keys[i]};
+        askers[i].timer = (struct loop_timer){.fn = ask, .ctx = &askers[i]};
+        ask(&askers[i]);
+    }
+    return true;
+}
+
+const struct source source_gce = {
+    .name = "gce",
+    .help = "Google Compute Engine: maintenance-event, preempted, upcoming-maintenance",
+    .options = " endpoint hang timeout ",
+    .interval_ns = NS_PER_S,
+    .lead_ns = 3600 * NS_PER_S,
+    .start = start,
+};

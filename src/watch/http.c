@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See http.h.
+ */
+#include "watch/http.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#define CONNECT_MAX_NS (2 * NS_PER_S)
+#define FDS_MAX        8
+/* curl_multi_poll() takes an int of milliseconds. */
+#define WAIT_MAX_NS (3600 * NS_PER_S)
+
+struct exchange {
+    CURL *easy;
+    struct curl_slist *headers;
+    char why[CURL_ERROR_SIZE];
+    struct buf body;
+    size_t header_bytes;
+    struct http_answer answer;
+    http_fn *fn;
+    void *ctx;
+    struct exchange *next;
+};
+struct http {
+    CURLM *multi;
+    struct exchange *first;  /* under way */
+    struct exchange *failed; /* could not be begun: to be told */
+};
+
+static bool out_of_memory(struct err *err)
+{
+    return err_set(err, ERR_SYSTEM, 0, "out of memory for an HTTP request");
+}
+
+struct http *http_new(struct err *err)
+{
+    struct http *http = calloc(1, sizeof *http);
+    /* No TLS: nothing of it is set up. */
+    if (http && curl_global_init(CURL_GLOBAL_NOTHING) == 0)
+        http->multi = curl_multi_init();
+    if (!http || !http->multi) {
+        free(http);
+        out_of_memory(err);
+        return NULL;
+    }
+    return http;
+}
+
+static void exchange_free(struct http *http, struct exchange *exchange)
+{
+    if (exchange->easy) {
+        curl_multi_remove_handle(http->multi, exchange->easy);
+        curl_easy_cleanup(exchange->easy);
+    }
+    curl_slist_free_all(exchange->headers);
+    buf_free(&exchange->body);
+    free(exchange);
+}
+
+static void free_all(struct http *http, struct exchange *list)
+{
+    while (list) {
+        struct exchange *next = list->next;
+        exchange_free(http, list);
+        list = next;
+    }
+}
+
+void http_free(struct http *http)
+{
+    if (!http)
+        return;
+    free_all(http, http->first);
+    free_all(http, http->failed);
+    curl_multi_cleanup(http->multi);
+    curl_global_cleanup();
+    free(http);
+}
+
+/* ---- what comes ---- */
+
+static size_t on_body(char *data, size_t size, size_t n, void *ctx)
+{
+    struct exchange *exchange = ctx;
+    return buf_add(&exchange->body, data, size * n) ? size * n : 0; /* 0: ends it */
+}
+
+static void take_header(const char *line, size_t len, const char *name, char value[HTTP_HEADER_MAX])
+{
+    size_t n = strlen(name);
+    if (len <= n || strncasecmp(line, name, n) != 0 || line[n] != ':')
+        return;
+    line += n + 1;
+    len -= n + 1;
+    while (len > 0 && isspace((unsigned char)*line))
+        line++, len--;
+    while (len > 0 && isspace((unsigned char)line[len - 1]))
+        len--;
+    value[0] = '\0';
+    if (len >= HTTP_HEADER_MAX)
+        return;
+    memcpy(value, line, len);
+    value[len] = '\0';
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *ctx)
+{
+    struct exchange *exchange = ctx;
+    struct http_answer *answer = &exchange->answer;
+    size_t len = size * n;
+    exchange->header_bytes += len;
+    if (exchange->header_bytes > HTTP_BODY_MAX)
+        return 0;
+    if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) /* behind a 100, too */
+        answer->etag[0] = answer->flavor[0] = answer->ttl[0] = '\0';
+    take_header(data, len, "ETag", answer->etag);
+    take_header(data, len, "Metadata-Flavor", answer->flavor);
+    take_header(data, len, "X-aws-ec2-metadata-token-ttl-seconds", answer->ttl);
+    return len;
+}
+
+/* ---- what goes ---- */
+
+#define SET(option, value) (curl_easy_setopt(exchange->easy, (option), (value)) == CURLE_OK)
+
+static bool set_headers(struct exchange *exchange, const struct http_request *request)
+{
+    for (int i = 0; i < HTTP_HEADERS_MAX && request->headers[i]; i++) {
+        struct curl_slist *list = curl_slist_append(exchange->headers, request->headers[i]);
+        if (!list)
+            return false;
+        exchange->headers = list;
+    }
+    return SET(CURLOPT_HTTPHEADER, exchange->headers);
+}
+
+static bool set_method(struct exchange *exchange, const struct http_request *request)
+{
+    if (request->method == HTTP_POST)
+        return SET(CURLOPT_COPYPOSTFIELDS, request->body);
+    return request->method == HTTP_GET || SET(CURLOPT_CUSTOMREQUEST, "PUT");
+}
+
+/* A connection over which nobody answers any more is found out while a request is held. */
+static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    static const struct {
+        int level, option, value;
+    } settings[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                    {IPPROTO_TCP, TCP_KEEPIDLE, 10},
+                    {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+                    {IPPROTO_TCP, TCP_KEEPCNT, 2}};
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+        setsockopt(fd, settings[i].level, settings[i].option, &settings[i].value, sizeof(int));
+    return CURL_SOCKOPT_OK;
+}
+
+/* Never a redirect, a proxy, a password from ~/.netrc, or a signal of libcurl's. */
+static bool set_manners(struct exchange *exchange)
+{
+    return SET(CURLOPT_FOLLOWLOCATION, 0L) && SET(CURLOPT_PROXY, "") && SET(CURLOPT_NOPROXY, "*") &&
+           SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) && SET(CURLOPT_NOSIGNAL, 1L) &&
+           SET(CURLOPT_SOCKOPTFUNCTION, on_socket) &&
+           SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
+           SET(CURLOPT_USERAGENT, "pchrun-watch/" PCHRUN_VERSION);
+}
+
+/* libc may take minutes to look a name up, in a thread that nobody is to wait for; a libcurl before
+ * 7.87 waits all the same. */
+static bool set_quick_exit(struct exchange *exchange)
+{
+#if LIBCURL_VERSION_NUM >= 0x075700
+    return SET(CURLOPT_QUICK_EXIT, 1L);
+#else
+    return true;
+#endif
+}
+
+static bool set_up(struct exchange *exchange, const struct http_request *request)
+{
+    int64_t connect_ns = clock_min(request->timeout_ns, CONNECT_MAX_NS);
+    exchange->easy = curl_easy_init();
+    return exchange->easy && SET(CURLOPT_URL, request->url) && set_manners(exchange) &&
+           set_quick_exit(exchange) && set_headers(exchange, request) &&
+           set_method(exchange, request) &&
+           SET(CURLOPT_TIMEOUT_MS, (long)(request->timeout_ns / NS_PER_MS + 1)) &&
+           SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(connect_ns / NS_PER_MS + 1)) &&
+           SET(CURLOPT_ERRORBUFFER, exchange->why) && SET(CURLOPT_PRIVATE, exchange) &&
+           SET(CURLOPT_WRITEFUNCTION, on_body) && SET(CURLOPT_WRITEDATA, exchange) &&
+           SET(CURLOPT_HEADERFUNCTION, on_header) && SET(CURLOPT_HEADERDATA, exchange);
+}
+
+void http_start(struct http *http, const struct http_request *request)
+{
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        abort(); /* a few hundred bytes: there is nothing left to run with */
+    exchange->fn = request->fn;
+    exchange->ctx = request->ctx;
+    buf_init(&exchange->body, HTTP_BODY_MAX);
+    struct exchange **list = &http->first;
+    if (!set_up(exchange, request) ||
+        curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
+        out_of_memory(&exchange->answer.err);
+        list = &http->failed;
+    }
+    exchange->next = *list;
+    *list = exchange;
+}
+
+/* ---- how it ends ---- */
+
+static void unlink_from(struct exchange **list, const struct exchange *exchange)
+{
+    while (*list != exchange)
+        list = &(*list)->next;
+    *list = exchange->next;
+}
+
+static void explain(struct exchange *exchange, CURLcode code)
+{
+    struct err *err = &exchange->answer.err;
+    if (code == CURLE_WRITE_ERROR)
+        err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %d bytes", HTTP_BODY_MAX);
+    else
+        err_set(err, ERR_SYSTEM, 0, "%s",
+                exchange->why[0] ? exchange->why : curl_easy_strerror(code));
+}
+
+static void finish(struct http *http, struct exchange *exchange, CURLcode code)
+{
+    struct http_answer *answer = &exchange->answer;
+    long status = 0;
+    if (code == CURLE_OK)
+        curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+    else
+        explain(exchange, code);
+    answer->len = buf_len(&exchange->body);
+    answer->body = answer->len ? (const char *)buf_bytes(&exchange->body) : "";
+    answer->status = (int)status;
+    unlink_from(&http->first, exchange);
+    exchange->fn(exchange->ctx, answer);
+    exchange_free(http, exchange);
+}
+
+static void tell_failed(struct http *http)
+{
+    while (http->failed) {
+        struct exchange *exchange = http->failed;
+        http->failed = exchange->next;
+        exchange->answer.body = "";
+        exchange->fn(exchange->ctx, &exchange->answer);
+        exchange_free(http, exchange);
+    }
+}
+
+static void tell_ended(struct http *http)
+{
+    int left;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(http->multi, &left)))
+        if (message->msg == CURLMSG_DONE) {
+            CURLcode code = message->data.result;
+            char *exchange = NULL;
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+            finish(http, (struct exchange *)(void *)exchange, code);
+        }
+}
+
+void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeout_ns)
+{
+    struct curl_waitfd extra[FDS_MAX];
+    int running;
+    for (unsigned i = 0; i < n; i++) {
+        extra[i] = (struct curl_waitfd){.fd = fds[i].fd};
+        if (fds[i].events & POLLIN)
+            extra[i].events |= CURL_WAIT_POLLIN;
+        if (fds[i].events & POLLOUT)
+            extra[i].events |= CURL_WAIT_POLLOUT;
+    }
+    timeout_ns = http->failed ? 0 : clock_min(timeout_ns, WAIT_MAX_NS);
+    curl_multi_poll(http->multi, extra, n, (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS), NULL);
+    curl_multi_perform(http->multi, &running);
+    tell_failed(http);
+    tell_ended(http);
+    /* libcurl tells of reading and writing only, not of an end. */
+    if (poll(fds, n, 0) < 0)
+        for (unsigned i = 0; i < n; i++)
+            fds[i].revents = 0;
+}

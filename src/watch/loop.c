@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See loop.h.
+ */
+#include "watch/loop.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* What ends us. What is not of this list, or the default action, does as it always does. */
+static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
+
+static void ending_set(sigset_t *set)
+{
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++)
+        sigaddset(set, ending[i]);
+}
+
+bool loop_begin(struct loop *loop, int out, struct err *err)
+{
+    sigset_t set;
+    ending_set(&set);
+    *loop = (struct loop){.out = out, .fd = -1, .signals = -1};
+    /* A reader that is gone is seen by the write; children are reaped by the kernel. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    loop->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (loop->signals < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot watch for signals");
+    loop->http = http_new(err);
+    return loop->http != NULL;
+}
+
+void loop_end(struct loop *loop)
+{
+    http_free(loop->http);
+    fd_close(&loop->signals);
+}
+
+void loop_restore_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void loop_at(struct loop *loop, struct loop_timer *timer, int64_t at_ns)
+{
+    timer->at_ns = at_ns;
+    if (timer->is_listed)
+        return;
+    timer->is_listed = true;
+    timer->next = loop->timers;
+    loop->timers = timer;
+}
+
+static int64_t next_timer(const struct loop *loop)
+{
+    int64_t next = CLOCK_NEVER;
+    for (const struct loop_timer *timer = loop->timers; timer; timer = timer->next)
+        next = clock_min(next, timer->at_ns);
+    return next;
+}
+
+/* A timer's function may set any timer, this one too; none ever leaves the list. */
+static void run_timers(struct loop *loop)
+{
+    int64_t now = clock_now_ns();
+    for (struct loop_timer *timer = loop->timers; timer; timer = timer->next)
+        if (timer->at_ns <= now) {
+            timer->at_ns = CLOCK_NEVER;
+            timer->fn(timer->ctx);
+        }
+}
+
+enum { FD_SIGNALS, FD_OUT, FD_OTHER, FD__COUNT };
+
+enum loop_end loop_turn(struct loop *loop)
+{
+    int64_t next = next_timer(loop), now = clock_now_ns();
+    struct pollfd fds[FD__COUNT] = {
+        [FD_SIGNALS] = {.fd = loop->signals, .events = POLLIN},
+        [FD_OUT] = {.fd = loop->out, .events = loop->wants_out ? POLLOUT : 0},
+        [FD_OTHER] = {.fd = loop->fd, .events = POLLIN},
+    };
+    unsigned n = loop->fd >= 0 ? FD__COUNT : FD_OTHER;
+    http_wait(loop->http, fds, n, next > now ? next - now : 0);
+    if (fds[FD_SIGNALS].revents)
+        return LOOP_SIGNAL;
+    if (fds[FD_OUT].revents & (POLLERR | POLLHUP | POLLNVAL))
+        return LOOP_READER_GONE;
+    if (n > FD_OTHER && fds[FD_OTHER].revents)
+        loop->on_fd(loop->ctx);
+    run_timers(loop);
+    return LOOP_GOES_ON;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See options.h.
+ */
+#include "watch/options.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "watch/sources.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum kind { KIND_TEXT, KIND_TIME, KIND_MILD, KIND_FORMAT, KIND_SHOW };
+enum show { SHOW_HELP, SHOW_VERSION, SHOW_LIST };
+
+struct row {
+    const char *name;
+    char letter;
+    const char *metavar, *help;
+    enum kind kind;
+    size_t offset; /* in struct watch_options; KIND_SHOW: enum show */
+    bool is_some;  /* only some sources take it: struct source names it */
+};
+#define AT(field) offsetof(struct watch_options, field)
+
+static const struct row rows[] = {
+    {"help", 'h', NULL, "this text", KIND_SHOW, SHOW_HELP, false},
+    {"version", 'V', NULL, "the version", KIND_SHOW, SHOW_VERSION, false},
+    {"list", '\0', NULL, "the names of the sources", KIND_SHOW, SHOW_LIST, false},
+    {"lead", '\0', "TIME", "tell what is further ahead as a log, and as itself when so near",
+     KIND_TIME, AT(lead_ns), false},
+    {"mild", '\0', "TYPE", "what the machine lives through asks for: log or checkpoint", KIND_MILD,
+     AT(mild), false},
+    {"interval", '\0', "TIME", "between two polls, and before a failure is tried again", KIND_TIME,
+     AT(interval_ns), false},
+    {"timeout", '\0', "TIME", "for one request [2s]", KIND_TIME, AT(timeout_ns), true},
+    {"hang", '\0', "TIME", "how long the server may hold a request [60s]", KIND_TIME, AT(hang_ns),
+     true},
+    {"endpoint", '\0', "URL", "where the service is: http://HOST[:PORT]", KIND_TEXT, AT(endpoint),
+     true},
+    {"name", '\0', "NAME", "the machine's own name, as the events have it", KIND_TEXT, AT(name),
+     true},
+    {"acknowledge", '\0', "ID", "say that this event is expected, so that it begins, and end",
+     KIND_TEXT, AT(acknowledge), true},
+    {"end-time", '\0', "DATE", "the end of the job's time", KIND_TEXT, AT(end_time), true},
+    {"annotation", '\0', "KEY", "which annotation [pchrun/notice]", KIND_TEXT, AT(annotation),
+     true},
+    {"value", '\0', "TEXT", "the value that is a notice", KIND_TEXT, AT(value), true},
+    {"log-format", '\0', "FORMAT", "of errors on standard error: text or json [text]", KIND_FORMAT,
+     AT(log_format), false},
+};
+
+/* ---- what is shown ---- */
+
+static void print_list(FILE *out)
+{
+    for (const struct source *const *source = sources; *source; source++) {
+        char left[40];
+        snprintf(left, sizeof left, "%s%s%s", (*source)->name, (*source)->arguments ? " " : "",
+                 (*source)->arguments ? (*source)->arguments : "");
+        fprintf(out, "  %-18s %s\n", left, (*source)->help);
+    }
+}
+
+/* "(gce, aws)": the sources that take it. */
+static void print_takers(const struct row *row, FILE *out)
+{
+    char word[32];
+    const char *before = " (";
+    snprintf(word, sizeof word, " %s ", row->name);
+    for (const struct source *const *source = sources; *source; source++)
+        if (strstr((*source)->options, word)) {
+            fprintf(out, "%s%s", before, (*source)->name);
+            before = ", ";
+        }
+    fprintf(out, ")");
+}
+
+static void print_help(FILE *out)
+{
+    fprintf(out,
+            "Usage: pchrun-watch SOURCE [PATH] [options]\n"
+            "\n"
+            "Print a line of JSON for each thing that is going to happen to this machine, when "
+            "it is\n"
+            "announced, when it changes, and when it is called off. See pchrun-watch(1).\n"
+            "\nSources:\n");
+    print_list(out);
+    fprintf(out, "\nOptions:\n");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char left[40] = "  ";
+        if (rows[i].letter)
+            str_addf(left, sizeof left, "-%c, ", rows[i].letter);
+        str_addf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].metavar ? " " : "",
+                 rows[i].metavar ? rows[i].metavar : "");
+        fprintf(out, "%-22s %s", left, rows[i].help);
+        if (rows[i].is_some)
+            print_takers(&rows[i], out);
+        fprintf(out, "\n");
+    }
+    fprintf(out, "\nTIME is a number and its unit: ms, s, m, h or d.\n");
+}
+
+static enum options_result show(const struct row *row, FILE *out)
+{
+    if (row->offset == SHOW_HELP)
+        print_help(out);
+    else if (row->offset == SHOW_VERSION)
+        fprintf(out, "pchrun-watch %s\n", PCHRUN_VERSION);
+    else
+        print_list(out);
+    return OPTIONS_SHOWN;
+}
+
+/* ---- what is read ---- */
+
+static bool set_time(const struct row *row, const char *value, int64_t *ret, struct err *err)
+{
+    int64_t most = 10 * 365 * 86400 * NS_PER_S;
+    bool is_zero_allowed = row->offset == AT(lead_ns);
+    if (!str_to_duration(value, ret))
+        return err_set(err, ERR_USAGE, 0,
+                       "--%s: \"%.80s\" is not a duration; write a number and its unit (ms, s, m, "
+                       "h or d), as in \"25s\"",
+                       row->name, value);
+    if (*ret > most || (*ret < NS_PER_MS && !(is_zero_allowed && *ret == 0)))
+        return err_set(err, ERR_USAGE, 0, "--%s: \"%.80s\" is out of range (%s to 3650d)",
+                       row->name, value, is_zero_allowed ? "0s" : "1ms");
+    return true;
+}
+
+static bool set_word(const struct row *row, const char *value, unsigned *ret, struct err *err)
+{
+    static const struct {
+        enum kind kind;
+        const char *word;
+        unsigned value;
+    } words[] = {
+        {KIND_MILD, "log", NOTICE_LOG},
+        {KIND_MILD, "checkpoint", NOTICE_CHECKPOINT},
+        {KIND_FORMAT, "text", LOG_TEXT},
+        {KIND_FORMAT, "json", LOG_JSON},
+    };
+    const char *allowed[2];
+    unsigned n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (words[i].kind != row->kind)
+            continue;
+        allowed[n++] = words[i].word;
+        if (str_is(words[i].word, value)) {
+            *ret = words[i].value;
+            return true;
+        }
+    }
+    return err_set(err, ERR_USAGE, 0, "--%s: \"%.80s\" is neither \"%s\" nor \"%s\"", row->name,
+                   value, allowed[0], allowed[1]);
+}
+
+static bool set(const struct row *row, const char *value, struct watch_options *ret,
+                struct err *err)
+{
+    void *field = (char *)ret + row->offset;
+    if (!value)
+        return err_set(err, ERR_USAGE, 0, "--%s needs a value (%s)", row->name, row->metavar);
+    if (!*value)
+        return err_set(err, ERR_USAGE, 0, "--%s: the value is empty", row->name);
+    switch (row->kind) {
+    case KIND_TEXT:
+        *(const char **)field = value;
+        break;
+    case KIND_TIME:
+        return set_time(row, value, field, err);
+    case KIND_MILD:
+    case KIND_FORMAT:
+        return set_word(row, value, field, err);
+    case KIND_SHOW:
+        break;
+    }
+    return true;
+}
+
+static const struct row *find(const char *name, size_t len, struct err *err)
+{
+    char typed[64];
+    const struct row *nearest = NULL;
+    snprintf(typed, sizeof typed, "%.*s", (int)(len < 60 ? len : 60), name);
+    unsigned best = str_near(typed) + 1;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        unsigned distance = str_distance(typed, rows[i].name);
+        if (distance == 0)
+            return &rows[i];
+        if (distance < best) {
+            best = distance;
+            nearest = &rows[i];
+        }
+    }
+    if (nearest)
+        err_set(err, ERR_USAGE, 0, "unknown option --%s; the nearest is --%s", typed,
+                nearest->name);
+    else
+        err_set(err, ERR_USAGE, 0,
+                "unknown option --%s; pchrun-watch --help shows all that there "
+                "are",
+                typed);
+    return NULL;
+}
+
+static const struct row *find_letter(const char *word, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].letter == word[1] && !word[2])
+            return &rows[i];
+    err_set(err, ERR_USAGE, 0, "unknown option %.20s; pchrun-watch --help shows all that there are",
+            word);
+    return NULL;
+}
+
+/* SOURCE, then PATH. */
+static bool take_word(const char *word, struct watch_options *ret, struct err *err)
+{
+    if (!ret->source) {
+        ret->source = source_find(word, err);
+        return ret->source != NULL;
+    }
+    if (!ret->source->arguments || ret->path)
+        return err_set(err, ERR_USAGE, 0, "\"%.80s\" is one argument too many", word);
+    ret->path = word;
+    return *word || err_set(err, ERR_USAGE, 0, "the path is empty");
+}
+
+/* What was not given is as the source has it. */
+static bool settle(struct watch_options *ret, unsigned given, struct err *err)
+{
+    const struct source *source = ret->source;
+    if (!source)
+        return err_set(err, ERR_USAGE, 0,
+                       "which source? pchrun-watch --list shows all that there are");
+    if (source->arguments && source->arguments[0] != '[' && !ret->path)
+        return err_set(err, ERR_USAGE, 0, "%s needs its %s", source->name, source->arguments);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char word[32];
+        snprintf(word, sizeof word, " %s ", rows[i].name);
+        if ((given & 1U << i) && rows[i].is_some && !strstr(source->options, word))
+            return err_set(err, ERR_USAGE, 0, "%s takes no --%s", source->name, rows[i].name);
+    }
+    if (ret->interval_ns < 0)
+        ret->interval_ns = source->interval_ns;
+    if (ret->lead_ns < 0)
+        ret->lead_ns = source->lead_ns;
+    return true;
+}
+
+/* One word, or two. True: go on. */
+static bool take(char ***argv, bool *is_words, struct watch_options *ret, const struct row **row,
+                 struct err *err)
+{
+    const char *word = *(*argv)++;
+    *row = NULL;
+    if (*is_words || word[0] != '-' || !word[1])
+        return take_word(word, ret, err);
+    if (str_is(word, "--")) {
+        *is_words = true;
+        return true;
+    }
+    size_t len = str_starts(word, "--") ? strcspn(word + 2, "=") : 0;
+    *row = len > 0 ? find(word + 2, len, err) : find_letter(word, err);
+    if (!*row || (*row)->kind == KIND_SHOW)
+        return *row != NULL;
+    bool is_joined = word[2 + len] == '=';
+    const char *value = is_joined ? word + 2 + len + 1 : **argv;
+    *argv += !is_joined && value;
+    return set(*row, value, ret, err);
+}
+
+enum options_result options_read(char **argv, FILE *out, struct watch_options *ret, struct err *err)
+{
+    *ret = (struct watch_options){.interval_ns = -1,
+                                  .lead_ns = -1,
+                                  .timeout_ns = 2 * NS_PER_S,
+                                  .hang_ns = 60 * NS_PER_S,
+                                  .mild = NOTICE_CANCEL,
+                                  .log_format = LOG_TEXT};
+    unsigned given = 0;
+    bool is_words = false;
+    const struct row *row;
+    if (*argv)
+        argv++;
+    while (*argv) {
+        if (!take(&argv, &is_words, ret, &row, err))
+            return OPTIONS_BAD;
+        if (row && row->kind == KIND_SHOW)
+            return show(row, out);
+        if (row)
+            given |= 1U << (row - rows);
+    }
+    return settle(ret, given, err) ? OPTIONS_RUN : OPTIONS_BAD;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See say.h.
+ */
+#include "watch/say.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "json/writer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Rounded down: who is told a second too few is not too late. */
+static int64_t whole_seconds(int64_t ns)
+{
+    return ns / NS_PER_S - (ns % NS_PER_S < 0);
+}
+
+size_t say_format(const struct say_line *line, int64_t now_ns, char out[SAY_LINE_MAX])
+{
+    struct writer w;
+    size_t len = 0;
+    writer_init(&w, SAY_LINE_MAX, WRITER_LINE);
+    writer_object(&w, NULL);
+    writer_text(&w, "type", notice_type_name(line->type));
+    if (line->id[0])
+        writer_text(&w, "id", line->id);
+    if (line->deadline_ns != EVENT_AT_UNKNOWN && line->type != NOTICE_CANCEL)
+        writer_int(&w, "deadline_seconds", whole_seconds(line->deadline_ns - now_ns));
+    if (line->text[0])
+        writer_text(&w, "text", line->text);
+    writer_end(&w);
+    const char *text = writer_done(&w, &len);
+    if (text)
+        memcpy(out, text, len);
+    writer_free(&w);
+    return text ? len : 0;
+}
+
+void say_init(struct say *say, int fd)
+{
+    say->count = 0;
+    say->fd = fd;
+}
+
+static void drop(struct say *say, unsigned i)
+{
+    say->count--;
+    memmove(&say->lines[i], &say->lines[i + 1], (say->count - i) * sizeof say->lines[0]);
+}
+
+void say_put(void *ctx, const struct ledger_news *news)
+{
+    struct say *say = ctx;
+    for (unsigned i = 0; i < say->count; i++)
+        if (str_is(say->lines[i].id, news->id)) {
+            drop(say, i);
+            break;
+        }
+    if (say->count == SAY_MAX)
+        drop(say, 0);
+    struct say_line *line = &say->lines[say->count++];
+    *line = (struct say_line){.type = news->type, .deadline_ns = news->deadline_ns};
+    str_copy(line->id, sizeof line->id, news->id);
+    str_copy(line->text, sizeof line->text, news->text);
+}
+
+static bool can_write(int fd)
+{
+    struct pollfd out = {.fd = fd, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1;
+}
+
+bool say_flush(struct say *say, struct err *err)
+{
+    while (say->count > 0 && can_write(say->fd)) {
+        char text[SAY_LINE_MAX];
+        size_t len = say_format(&say->lines[0], clock_now_ns(), text);
+        ssize_t n = write(say->fd, text, len);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            return true;
+        if (n < 0)
+            return err_set(err, ERR_SYSTEM, errno, "cannot write to standard output");
+        drop(say, 0);
+    }
+    return true;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See watch.h.
+ */
+#include "watch/watch.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct ledger_now now(void)
+{
+    return (struct ledger_now){.real_ns = clock_real_ns(), .mono_ns = clock_now_ns()};
+}
+
+void watch_tell(struct watch *watch, unsigned topic, const struct events *events)
+{
+    ledger_update(&watch->ledger, topic, events, now());
+}
+
+void watch_absent(struct watch *watch, unsigned topic)
+{
+    ledger_absent(&watch->ledger, topic, now());
+}
+
+void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns)
+{
+    loop_at(&watch->loop, timer, clock_now_ns() + ns);
+}
+
+void watch_finish(struct watch *watch, int code)
+{
+    watch->is_done = true;
+    watch->code = code;
+}
+
+static void on_tick(void *ctx)
+{
+    struct watch *watch = ctx;
+    ledger_tick(&watch->ledger, now());
+}
+
+static bool begin(struct watch *watch, const struct watch_options *options, struct err *err)
+{
+    struct ledger_rules rules = {.lead_ns = options->lead_ns,
+                                 .mild = (enum notice_type)options->mild,
+                                 .keeps_earliest = options->source->keeps_earliest};
+    watch->options = *options;
+    watch->tick = (struct loop_timer){.fn = on_tick, .ctx = watch};
+    ledger_init(&watch->ledger, &rules, say_put, &watch->say);
+    say_init(&watch->say, STDOUT_FILENO);
+    return loop_begin(&watch->loop, STDOUT_FILENO, err) && options->source->start(watch, err);
+}
+
+static int turn_until_end(struct watch *watch)
+{
+    struct err err;
+    while (!watch->is_done) {
+        if (!say_flush(&watch->say, &err)) {
+            if (err.sys_errno == EPIPE)
+                return EXIT_SUCCESS;
+            log_error(NULL, "%s", err.text);
+            return EXIT_FAILURE;
+        }
+        watch->loop.wants_out = watch->say.count > 0;
+        loop_at(&watch->loop, &watch->tick, ledger_next(&watch->ledger));
+        if (loop_turn(&watch->loop) != LOOP_GOES_ON)
+            return EXIT_SUCCESS;
+    }
+    return watch->code;
+}
+
+int watch_run(const struct watch_options *options)
+{
+    static struct watch watch;
+    struct err err;
+    int code;
+    if (begin(&watch, options, &err)) {
+        code = turn_until_end(&watch);
+    } else {
+        log_error(options->source->name, "%s", err.text);
+        code = err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;
+    }
+    loop_end(&watch.loop);
+    return code;
+}

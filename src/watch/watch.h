@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watch: one run of pchrun-watch: a source, the events that it has told of, and standard output.
+ *
+ * A source is a file with one entry in the table of sources.c. Its `start` asks for the first time
+ * and sets what comes next in motion: timers, requests, a descriptor of the loop. Its answers go to
+ * watch_tell(); failures are said by trouble_say() and change nothing. There is one watch in a
+ * process, and what a source needs to remember is static in its file. Main thread.
+ */
+#ifndef PCHRUN_WATCH_WATCH_H
+#define PCHRUN_WATCH_WATCH_H
+
+#include "base/clock.h"
+#include "watch/ledger.h"
+#include "watch/loop.h"
+#include "watch/say.h"
+
+struct watch;
+
+struct source {
+    const char *name;
+    const char *help;      /* one line, for --list */
+    const char *arguments; /* "PATH", "[PATH]"; NULL: it takes none */
+    const char *options;   /* those that only some sources take, as " name annotation " */
+    int64_t interval_ns, lead_ns;
+    bool keeps_earliest; /* struct ledger_rules */
+    bool (*start)(struct watch *watch, struct err *err);
+};
+
+/* What was asked for on the command line; texts are borrowed from there, NULL if not given. */
+struct watch_options {
+    const struct source *source;
+    const char *path, *endpoint, *end_time, *name, *annotation, *value, *acknowledge;
+    int64_t interval_ns, timeout_ns, hang_ns, lead_ns;
+    unsigned mild;       /* enum notice_type; NOTICE_CANCEL: as the source has it */
+    unsigned log_format; /* enum log_format */
+};
+
+struct watch {
+    struct watch_options options;
+    struct loop loop;
+    struct ledger ledger;
+    struct say say;
+    struct loop_timer tick;
+    bool is_done; /* a source has come to its end, with this exit status */
+    int code;
+};
+
+#define WATCH_EXIT_USAGE 2
+/* The exit status: 0, or 1 or WATCH_EXIT_USAGE after an error that was logged. */
+int watch_run(const struct watch_options *options);
+
+/* For sources: a valid answer of a topic, or one that says that there is no such thing. */
+void watch_tell(struct watch *watch, unsigned topic, const struct events *events);
+void watch_absent(struct watch *watch, unsigned topic);
+/* Calls the timer's function in so many nanoseconds. */
+void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns);
+void watch_finish(struct watch *watch, int code);
+
+#endif

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watch: dates, the readers of answers, the ledger of events, and the lines that are printed; all
+ * of it without a service, a clock or a file but those of a test.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "watch/body.h"
+#include "watch/endpoint.h"
+#include "watch/ledger.h"
+#include "watch/say.h"
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* ---- answers ---- */
+
+/* "type id text@seconds; …", "bad" for an answer that says nothing. */
+static const char *tell(bool ok, const struct events *events)
+{
+    static char text[2048];
+    text[0] = '\0';
+    for (unsigned i = 0; ok && i < events->count; i++) {
+        const struct event *event = &events->list[i];
+        str_addf(text, sizeof text, "%s%s%s %s", i ? "; " : "", notice_type_name(event->type),
+                 event->is_mild ? "?" : "", event->id);
+        if (event->at_ns != EVENT_AT_UNKNOWN)
+            str_addf(text, sizeof text, "@%" PRId64, event->at_ns / NS_PER_S);
+    }
+    str_addf(text, sizeof text, "%s", ok && events->is_partial ? " ..." : "");
+    return ok ? text : "bad";
+}
+
+static const char *read_with(body_fn *fn, const char *body)
+{
+    struct events events;
+    struct err err = {.text = ""};
+    bool ok = fn(body, strlen(body), &events, &err);
+    cr_expect(ok || err.text[0], "no reason for %s", body);
+    cr_expect(!strchr(err.text, '\n'));
+    return tell(ok, &events);
+}
+
+struct reading {
+    const char *body, *wanted;
+};
+#define EXPECT_READINGS(fn, ...)                                                            \
+    do {                                                                                    \
+        static const struct reading readings[] = {__VA_ARGS__};                             \
+        for (size_t i_ = 0; i_ < ARRAY_LEN(readings); i_++)                                 \
+            cr_expect_str_eq(read_with((fn), readings[i_].body), readings[i_].wanted, "%s", \
+                             readings[i_].body);                                            \
+    } while (0)
+
+Test(body, gce)
+{
+    EXPECT_READINGS(
+        body_gce_maintenance, {"NONE", ""}, {"NONE\n", ""}, {"\"NONE\"", ""},
+        {"TERMINATE_ON_HOST_MAINTENANCE", "terminate TERMINATE_ON_HOST_MAINTENANCE"},
+        {"\"TERMINATE_ON_HOST_MAINTENANCE\"\n", "terminate TERMINATE_ON_HOST_MAINTENANCE"},
+        {"MIGRATE_ON_HOST_MAINTENANCE", "log? MIGRATE_ON_HOST_MAINTENANCE"},
+        {"TERMINATE_ON_HOST_MAINT", "bad"}, {"terminate_on_host_maintenance", "bad"}, {"", "bad"},
+        {"<html>", "bad"}, {"NONE\001", "bad"}, {"NONENONE", "bad"});
+    EXPECT_READINGS(body_gce_preempted, {"FALSE", ""}, {"TRUE\n", "terminate preempted"},
+                    {"true", "bad"}, {"", "bad"}, {"TRUE TRUE", "bad"});
+}
+
+Test(body, gce_upcoming)
+{
+    EXPECT_READINGS(
+        body_gce_upcoming, {"{}", ""}, {"{ }\n", ""}, {"NONE", ""}, {"\"NONE\"", ""},
+        {"{\"error\": \"no notifications have been received yet, try again later\"}", "bad"},
+        {"{\"type\": \"SCHEDULED\"}", "bad"}, {"[]", "bad"}, {"", "bad"}, {"{\"window_sta", "bad"},
+        {"{\"window_start_time\": 7}", "bad"},
+        {"{\"window_start_time\": \"2026-04-11T22:26:58Z\"}",
+         "terminate upcoming-maintenance-2026-04-11T22:26:58Z@1775946418"},
+        {"{\"windowStartTime\": \"2026-04-11T22:26:58Z\", \"maintenanceStatus\": \"PENDING\"}",
+         "terminate upcoming-maintenance-2026-04-11T22:26:58Z@1775946418"},
+        {"{\"window-start-time\": \"2026-04-11T22:26:58Z\", \"can-reschedule\": \"TRUE\"}",
+         "terminate upcoming-maintenance-2026-04-11T22:26:58Z@1775946418"},
+        {"{\"window_start_time\": \"2026-04-11T22:26:58Z\", \"maintenance_status\": \"ONGOING\"}",
+         "terminate upcoming-maintenance-2026-04-11T22:26:58Z"},
+        {"{\"window_start_time\": \"2026-04-11T22:26:58Z\", \"maintenance_status\": \"COMPLETE\"}",
+         ""},
+        {"{\"window_start_time\": \"soon\"}", "terminate upcoming-maintenance-soon"});
+}
+
+Test(body, aws_spot)
+{
+    EXPECT_READINGS(body_aws_action,
+                    {"{\"action\": \"terminate\", \"time\": \"2017-09-18T08:22:00Z\"}",
+                     "terminate spot-terminate-2017-09-18T08:22:00Z@1505722920"},
+                    {"{\"action\": \"hibernate\"}", "terminate spot-hibernate-"},
+                    {"{\"action\": \"stop\", \"time\": 1505722920}", "terminate spot-stop-"},
+                    {"{}", "bad"}, {"{\"time\": \"2017-09-18T08:22:00Z\"}", "bad"}, {"[]", "bad"},
+                    {"null", "bad"}, {"", "bad"},
+                    {"{\"action\": \"terminate\", \"time\": \"2017-", "bad"});
+    EXPECT_READINGS(
+        body_aws_termination,
+        {"2017-09-18T08:22:00Z", "terminate spot-terminate-2017-09-18T08:22:00Z@1505722920"},
+        {"marked-for-nothing", ""}, {"", ""}, {"\001\002", "bad"});
+    EXPECT_READINGS(body_aws_rebalance,
+                    {"{\"noticeTime\": \"2020-10-27T08:22:00Z\"}",
+                     "checkpoint? rebalance-2020-10-27T08:22:00Z"},
+                    {"{}", "bad"}, {"[]", "bad"});
+}
+
+Test(body, aws_others)
+{
+    EXPECT_READINGS(
+        body_aws_scheduled, {"[]", ""}, {"{}", "bad"}, {"", "bad"}, {"[7]", " ..."},
+        {"[{}]", " ..."},
+        {"[{\"Code\": \"instance-retirement\", \"State\": \"active\", \"EventId\": \"e-1\", "
+         "\"NotBefore\": \"21 Jan 2019 09:00:43 GMT\"}]",
+         "terminate e-1@1548061243"},
+        {"[{\"Code\": \"system-maintenance\", \"State\": \"active\", \"EventId\": \"e-2\"}, "
+         "{\"Code\": \"instance-stop\", \"State\": \"completed\", \"EventId\": \"e-3\"}, "
+         "{\"Code\": \"instance-stop\", \"State\": \"canceled\", \"EventId\": \"e-4\"}, "
+         "{\"Code\": \"something-new\", \"State\": \"active\", \"EventId\": \"e-5\"}]",
+         "checkpoint? e-2; checkpoint? e-5"});
+    EXPECT_READINGS(body_aws_lifecycle, {"InService", ""}, {"Warmed:Stopped\n", ""},
+                    {"Terminated", "terminate autoscaling-terminated"}, {"", "bad"},
+                    {"<html></html>", "bad"}, {"{\"a\": 1}", "bad"});
+}
+
+Test(body, aws_event_without_an_id_has_one_all_the_same)
+{
+    static const char body[] = "[{\"Code\": \"instance-stop\", \"State\": \"active\", "
+                               "\"NotBefore\": \"21 Jan 2019 09:00:43 GMT\"}]";
+    char first[EVENT_ID_MAX];
+    struct events events;
+    cr_assert(body_aws_scheduled(body, strlen(body), &events, NULL));
+    str_copy(first, sizeof first, events.list[0].id);
+    cr_assert(first[0]);
+    cr_assert(body_aws_scheduled(body, strlen(body), &events, NULL));
+    cr_assert_str_eq(events.list[0].id, first);
+}
+
+#define AZURE(events) "{\"DocumentIncarnation\": 1, \"Events\": [" events "]}"
+
+static bool azure_of_n1(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    return body_azure(data, len, "n1", ret, err);
+}
+
+Test(body, azure)
+{
+    EXPECT_READINGS(
+        azure_of_n1, {AZURE(""), ""}, {"{}", "bad"}, {"[]", "bad"}, {"{\"Events\": {}}", "bad"},
+        {"", "bad"}, {AZURE("7"), " ..."}, {AZURE("{\"EventId\": \"a\"}"), " ..."},
+        {AZURE("{\"EventId\": \"a\", \"EventType\": \"Preempt\", \"EventStatus\": \"Scheduled\", "
+               "\"Resources\": [\"N1\"], \"NotBefore\": \"Mon, 11 Apr 2026 22:26:58 GMT\"}"),
+         "terminate a@1775946418"},
+        {AZURE("{\"EventId\": \"a\", \"EventType\": \"Reboot\", \"EventStatus\": \"Started\", "
+               "\"Resources\": [\"n0\", \"n1\"], \"NotBefore\": \"\"}"),
+         "terminate a"},
+        {AZURE("{\"EventId\": \"a\", \"EventType\": \"Reboot\", \"Resources\": [\"n0\"]}"), ""},
+        {AZURE("{\"EventId\": \"a\", \"EventType\": \"Reboot\", \"EventStatus\": \"Completed\"}"),
+         ""},
+        {AZURE("{\"EventId\": \"a\", \"EventType\": \"Freeze\", \"DurationInSeconds\": 5}, "
+               "{\"EventId\": \"b\", \"EventType\": \"Freeze\", \"DurationInSeconds\": 11}, "
+               "{\"EventId\": \"c\", \"EventType\": \"Freeze\", \"DurationInSeconds\": -1}, "
+               "{\"EventId\": \"d\", \"EventType\": \"Unheard\"}"),
+         "log? a; checkpoint b; log? c; log? d"});
+}
+
+static bool notice_of_1000(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    return body_notice(data, len, 1000 * NS_PER_S, ret, err);
+}
+
+Test(body, notice)
+{
+    EXPECT_READINGS(notice_of_1000, {"", "terminate "}, {"drained\nat noon", "terminate "},
+                    {"{\"type\": \"terminate\"}", "terminate "},
+                    {" \n{\"type\": \"log\", \"id\": \"x\"}", "log x"},
+                    {"{\"type\": \"cancel\", \"id\": \"x\"}", ""},
+                    {"{\"type\": \"terminate\", \"deadline_seconds\": 30}", "terminate @1030"},
+                    {"{\"type\": \"terminate\", \"deadline_seconds\": -30.5}", "terminate @969"},
+                    {"{\"type\": \"terminate\", \"deadline\": \"2026-04-11T22:26:58Z\"}",
+                     "terminate @1775946418"},
+                    {"{\"type\": \"terminate\", \"deadline\": \"soon\"}", "bad"},
+                    {"{\"type\": \"terminate\", \"deadline\": 7}", "bad"},
+                    {"{\"type\": \"terminate\", \"deadline_seconds\": \"30\"}", "bad"},
+                    {"{\"type\": \"terminate\", \"deadline_seconds\": 1e300}", "bad"},
+                    {"{\"type\": \"terminate\", \"deadline_seconds\": NaN}", "bad"},
+                    {"{\"type\": \"explode\"}", "bad"}, {"{}", "bad"}, {"{\"type\": 7}", "bad"},
+                    {"{\"type\": \"term", "bad"});
+}
+
+Test(body, id_of_a_megabyte_becomes_a_short_one)
+{
+    static char body[(1 << 20) + 64];
+    struct events events;
+    struct err err;
+    size_t len = (size_t)snprintf(body, sizeof body, "{\"type\": \"log\", \"id\": \"");
+    memset(body + len, 'x', 1 << 20);
+    str_copy(body + len + (1 << 20), 3, "\"}");
+    cr_assert(body_notice(body, strlen(body), 0, &events, &err), "%s", err.text);
+    cr_assert_eq(strlen(events.list[0].id), 16);
+}
+
+static const char *annotation(const char *file, const char *key)
+{
+    static char text[256];
+    struct buf value;
+    buf_init(&value, 64);
+    bool ok = body_annotation(file, strlen(file), key, &value, NULL);
+    snprintf(text, sizeof text, "%s",
+             !ok                    ? "bad"
+             : buf_len(&value) == 0 ? "none"
+                                    : (const char *)buf_bytes(&value));
+    buf_free(&value);
+    return text;
+}
+
+Test(body, annotations)
+{
+    static const char file[] = "a=\"1\"\nab=\"x\\\"y\\\\\\n\\t\\x41\\u00e4\\u20ac\\U0001f600\"\n"
+                               "c=\"no end\nd=\"\\q\"\ne=\"\\u12\"\nf=f\ng=\"last\"";
+    cr_expect_str_eq(annotation(file, "a"), "1");
+    cr_expect_str_eq(annotation(file, "ab"), "x\"y\\\n\tA\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+    cr_expect_str_eq(annotation(file, "c"), "bad");
+    cr_expect_str_eq(annotation(file, "d"), "bad");
+    cr_expect_str_eq(annotation(file, "e"), "bad");
+    cr_expect_str_eq(annotation(file, "f"), "none");
+    cr_expect_str_eq(annotation(file, "g"), "last");
+    cr_expect_str_eq(annotation(file, "nowhere"), "none");
+    cr_expect_str_eq(annotation("", "a"), "none");
+}
+
+/* ---- the ledger ---- */
+
+static struct ledger ledger;
+static char told[2048];
+
+static void on_news(void *ctx, const struct ledger_news *news)
+{
+    str_addf(told, sizeof told, "%s%s %s", told[0] ? "; " : "", notice_type_name(news->type),
+             news->id);
+    if (news->deadline_ns != EVENT_AT_UNKNOWN)
+        str_addf(told, sizeof told, "@%" PRId64, news->deadline_ns / NS_PER_S);
+}
+
+static void begin(struct ledger_rules rules)
+{
+    ledger_init(&ledger, &rules, on_news, NULL);
+}
+
+static const struct ledger_rules usual = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
+
+static struct ledger_now now_of(int64_t real_s, int64_t mono_s)
+{
+    return (struct ledger_now){.real_ns = real_s * NS_PER_S, .mono_ns = mono_s * NS_PER_S};
+}
+
+/* What is told of one event, or of none (NULL). */
+static const char *update(unsigned topic, const char *key, int64_t at_s, struct ledger_now now)
+{
+    struct events events = {0};
+    told[0] = '\0';
+    if (key) {
+        struct event *event = events_add(&events, NOTICE_TERMINATE, key);
+        event->at_ns = at_s < 0 ? EVENT_AT_UNKNOWN : at_s * NS_PER_S;
+    }
+    ledger_update(&ledger, topic, &events, now);
+    return told;
+}
+
+Test(ledger, event_comes_and_goes)
+{
+    begin(usual);
+    struct ledger_now now = now_of(10000, 50);
+    cr_expect_str_eq(update(0, NULL, 0, now), "");
+    cr_expect_str_eq(update(0, "a", 10030, now), "terminate a@80");
+    cr_expect_str_eq(update(0, "a", 10030, now), "");
+    cr_expect_str_eq(update(0, "a", 10031, now), "", "a second is not material");
+    cr_expect_str_eq(update(0, "a", 10020, now), "terminate a@70");
+    cr_expect_str_eq(update(0, "a", -1, now), "terminate a");
+    cr_expect_str_eq(update(0, "b", -1, now), "terminate b; cancel a");
+    cr_expect_str_eq(update(0, NULL, 0, now), "cancel b");
+    cr_expect_str_eq(update(0, "a", -1, now), "terminate a", "it has come again");
+}
+
+Test(ledger, small_moves_add_up)
+{
+    begin(usual);
+    struct ledger_now now = now_of(10000, 50);
+    update(0, "a", 10030, now);
+    cr_expect_str_eq(update(0, "a", 10029, now), "");
+    cr_expect_str_eq(update(0, "a", 10028, now), "terminate a@78");
+}
+
+Test(ledger, clock_that_steps_moves_nothing)
+{
+    begin(usual);
+    update(0, "a", 10030, now_of(10000, 50));
+    cr_expect_str_eq(update(0, "a", 10030, now_of(99999, 51)), "");
+    cr_expect_str_eq(update(0, "a", 10030, now_of(1, 52)), "");
+    cr_expect_str_eq(update(0, NULL, 0, now_of(1, 53)), "cancel a@80");
+}
+
+Test(ledger, two_topics_of_one_event)
+{
+    begin(usual);
+    struct ledger_now now = now_of(0, 0);
+    cr_expect_str_eq(update(1, "a", -1, now), "terminate a");
+    cr_expect_str_eq(update(2, "a", -1, now), "");
+    cr_expect_str_eq(update(1, NULL, 0, now), "");
+    cr_expect_str_eq(update(2, NULL, 0, now), "cancel a");
+}
+
+Test(ledger, absence_is_believed_the_second_time_in_a_row)
+{
+    begin(usual);
+    struct ledger_now now = now_of(0, 0);
+    update(0, "a", -1, now);
+    told[0] = '\0';
+    ledger_absent(&ledger, 0, now);
+    update(0, "a", -1, now);
+    ledger_absent(&ledger, 0, now);
+    cr_expect_str_eq(told, "");
+    ledger_absent(&ledger, 1, now); /* another topic's */
+    cr_expect_str_eq(told, "");
+    ledger_absent(&ledger, 0, now);
+    cr_expect_str_eq(told, "cancel a");
+}
+
+Test(ledger, far_events_are_for_the_record)
+{
+    begin(usual);
+    cr_expect_str_eq(update(0, "a", 20000, now_of(10000, 0)), "log a@10000");
+    cr_expect_eq(ledger_next(&ledger), (10000 - 3600) * NS_PER_S);
+    told[0] = '\0';
+    ledger_tick(&ledger, now_of(16399, 6399));
+    cr_expect_str_eq(told, "");
+    ledger_tick(&ledger, now_of(16400, 6400));
+    cr_expect_str_eq(told, "terminate a@10000");
+    cr_expect_eq(ledger_next(&ledger), CLOCK_NEVER);
+    cr_expect_str_eq(update(0, "a", 40000, now_of(16400, 6400)), "log a@30000", "moved away");
+}
+
+Test(ledger, deadlines_at_the_ends_of_time)
+{
+    begin(usual);
+    struct ledger_now now = now_of(1775946418, INT64_MAX / NS_PER_S / 2);
+    struct events events = {0};
+    events_add(&events, NOTICE_TERMINATE, "first")->at_ns = 0;
+    events_add(&events, NOTICE_TERMINATE, "last")->at_ns = INT64_MAX;
+    told[0] = '\0';
+    ledger_update(&ledger, 0, &events, now);
+    cr_expect(strstr(told, "terminate first@"), "%s", told);
+    cr_expect(strstr(told, "log last@9223372036"), "%s", told);
+}
+
+Test(ledger, mild_events_ask_for_what_the_user_says)
+{
+    struct events events = {0};
+    events_add(&events, NOTICE_LOG, "m")->is_mild = true;
+    struct ledger_rules rules = usual;
+    for (int i = 0; i < 2; i++) {
+        rules.mild = i ? NOTICE_CHECKPOINT : NOTICE_CANCEL;
+        begin(rules);
+        told[0] = '\0';
+        ledger_update(&ledger, 0, &events, now_of(0, 0));
+        cr_expect_str_eq(told, i ? "checkpoint m" : "log m");
+    }
+}
+
+Test(ledger, earliest_deadline_is_kept_where_asked)
+{
+    struct ledger_rules rules = usual;
+    rules.keeps_earliest = true;
+    begin(rules);
+    struct ledger_now now = now_of(1000, 0);
+    cr_expect_str_eq(update(0, "a", 1120, now), "terminate a@120");
+    cr_expect_str_eq(update(0, "a", 1130, now), "");
+    cr_expect_str_eq(update(0, "a", -1, now), "");
+    cr_expect_str_eq(update(0, "a", 1060, now), "terminate a@60");
+}
+
+Test(ledger, answer_that_is_not_whole_ends_nothing)
+{
+    begin(usual);
+    struct events events = {.is_partial = true};
+    update(0, "a", -1, now_of(0, 0));
+    told[0] = '\0';
+    ledger_update(&ledger, 0, &events, now_of(0, 0));
+    cr_expect_str_eq(told, "");
+}
+
+/* Told twice in one answer, and otherwise, it would be news for ever. */
+Test(event, one_of_each_key)
+{
+    struct events events = {0};
+    cr_expect(events_add(&events, NOTICE_LOG, "a") && events_add(&events, NOTICE_LOG, "b"));
+    cr_expect(!events_add(&events, NOTICE_TERMINATE, "a") && !events.is_partial);
+    cr_expect(events.count == 2 && events.list[0].type == NOTICE_LOG);
+}
+
+Test(ledger, more_than_fit)
+{
+    begin(usual);
+    for (unsigned topic = 0; topic < 4; topic++) {
+        struct events events = {0};
+        for (unsigned i = 0; i < EVENTS_MAX + 1; i++) {
+            char key[16];
+            snprintf(key, sizeof key, "%u-%u", topic, i);
+            events_add(&events, NOTICE_LOG, key);
+        }
+        cr_expect(events.is_partial && events.count == EVENTS_MAX);
+        ledger_update(&ledger, topic, &events, now_of(0, 0));
+    }
+    cr_expect_eq(ledger.count, LEDGER_LIVE_MAX);
+}
+
+/* ---- ids ---- */
+
+Test(event, ids)
+{
+    char id[EVENT_ID_MAX], other[EVENT_ID_MAX], longest[200];
+    cr_expect_str_eq(event_id(id, "spot", "2017-09-18T08:22:00Z"), "spot-2017-09-18T08:22:00Z");
+    cr_expect_str_eq(event_id(id, "", "C7061BAC-AFDC-4513-B24B-AA5F13A16123"),
+                     "C7061BAC-AFDC-4513-B24B-AA5F13A16123");
+    event_id(id, "x", "a b");
+    event_id(other, "x", "a c");
+    cr_expect(str_starts(id, "x-") && strlen(id) == 18 && !str_is(id, other));
+    memset(longest, 'n', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    event_id(id, longest, "a");
+    event_id(other, longest, "b");
+    cr_expect(strlen(id) < EVENT_ID_MAX && !str_is(id, other));
+}
+
+Test(event, ids_are_of_one_machine)
+{
+    struct events one = {0}, two;
+    events_add(&one, NOTICE_TERMINATE, "preempted");
+    two = one;
+    events_bind(&one, "boot-1");
+    events_bind(&two, "boot-2");
+    cr_expect(str_starts(one.list[0].id, "preempted-") && !str_is(one.list[0].id, two.list[0].id));
+    cr_expect_str_eq(one.list[0].key, two.list[0].key);
+}
+
+/* ---- lines ---- */
+
+Test(say, lines)
+{
+    char out[SAY_LINE_MAX];
+    struct say_line line = {.type = NOTICE_TERMINATE, .deadline_ns = 130 * NS_PER_S - 1};
+    str_copy(line.id, sizeof line.id, "a-1");
+    str_copy(line.text, sizeof line.text, "\"x\"\n\xff");
+    size_t len = say_format(&line, 100 * NS_PER_S, out);
+    out[len] = '\0';
+    cr_expect_str_eq(out, "{\"type\": \"terminate\", \"id\": \"a-1\", \"deadline_seconds\": 29, "
+                          "\"text\": \"\\\"x\\\"\\n\xef\xbf\xbd\"}\n");
+    line = (struct say_line){.type = NOTICE_CANCEL, .deadline_ns = 5, .id = "a-1"};
+    out[say_format(&line, 0, out)] = '\0';
+    cr_expect_str_eq(out, "{\"type\": \"cancel\", \"id\": \"a-1\"}\n");
+    line = (struct say_line){.type = NOTICE_LOG, .deadline_ns = 99 * NS_PER_S + 1};
+    out[say_format(&line, 100 * NS_PER_S, out)] = '\0';
+    cr_expect_str_eq(out, "{\"type\": \"log\", \"deadline_seconds\": -1}\n");
+}
+
+/* ---- endpoints ---- */
+
+Test(endpoint, addresses)
+{
+    static const struct endpoint_rule rule = {{"WATCH_A", "WATCH_B"}, "169.254.169.254"};
+    char url[ENDPOINT_MAX];
+    bool is_given;
+    struct err err;
+    cr_assert(endpoint_choose(&rule, NULL, url, &is_given, &err));
+    cr_expect(str_is(url, "http://169.254.169.254:80") && !is_given, "%s", url);
+    setenv("WATCH_B", "h:8080", 1);
+    cr_assert(endpoint_choose(&rule, NULL, url, &is_given, &err));
+    cr_expect(str_is(url, "http://h:8080") && is_given, "%s", url);
+    setenv("WATCH_A", "", 1);
+    cr_assert(endpoint_choose(&rule, NULL, url, &is_given, &err));
+    cr_expect_str_eq(url, "http://h:8080");
+    cr_assert(endpoint_choose(&rule, "http://[fd00:ec2::254]/", url, &is_given, &err));
+    cr_expect_str_eq(url, "http://[fd00:ec2::254]:80");
+    static const char *const bad[] = {"https://h", "ftp://h", "http://", "",    "h:0",       "h:x",
+                                      "u@h",       "h/p",     "h?q",     "h h", "h\r\nX: y", "-o"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        cr_expect(!endpoint_choose(&rule, bad[i], url, &is_given, &err), "%s is taken", bad[i]);
+    setenv("WATCH_A", "u@h", 1);
+    cr_expect(!endpoint_choose(&rule, NULL, url, &is_given, &err) && strstr(err.text, "WATCH_A"));
+}
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "we");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+Test(endpoint, machines)
+{
+    static const struct endpoint_mark marks[] = {
+        {"product_name", "Google"}, {"bios_version", "amazon"}, {NULL, NULL}};
+    char dir[] = "/tmp/unit-dmi.XXXXXX", path[64];
+    static const char *const files[] = {"sys_vendor", "product_name", "bios_version"};
+    struct err err;
+    cr_assert(mkdtemp(dir));
+    cr_expect(endpoint_is_here("X's", marks, dir, &err), "a machine that does not say");
+    put(dir, "sys_vendor", "QEMU\n");
+    cr_expect(!endpoint_is_here("X's", marks, dir, &err));
+    cr_expect(strstr(err.text, "\"QEMU\"") && strstr(err.text, "--endpoint"), "%s", err.text);
+    put(dir, "product_name", "Google Compute Engine\n");
+    cr_expect(endpoint_is_here("X's", marks, dir, &err));
+    put(dir, "product_name", "KVM\n");
+    put(dir, "bios_version", "4.11.Amazon\n");
+    cr_expect(endpoint_is_here("X's", marks, dir, &err));
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
+        unlink(path);
+    }
+    cr_assert_eq(rmdir(dir), 0);
+}
