@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any bytes as an answer of a metadata service, or as a file that is a notice: the first byte says
+ * of which. What is taken is made of whole values, is told by the ledger as new and then not again,
+ * and makes lines that are JSON and fit; what is not has an error.
+ */
+#include "fuzz.h"
+
+#include "base/clock.h"
+#include "base/date.h"
+#include "base/log.h"
+#include "watch/body.h"
+#include "watch/say.h"
+#include "json/json.h"
+
+#include <string.h>
+
+static bool read_azure(const char *data, size_t size, struct events *ret, struct err *err)
+{
+    return body_azure(data, size, "n1", ret, err);
+}
+
+static bool read_notice(const char *data, size_t size, struct events *ret, struct err *err)
+{
+    return body_notice(data, size, 1775946418 * NS_PER_S, ret, err);
+}
+
+static bool read_annotation(const char *data, size_t size, struct events *ret, struct err *err)
+{
+    struct buf value;
+    buf_init(&value, 4096);
+    bool ok = body_annotation(data, size, "pchrun/notice", &value, err);
+    FUZZ_MUST(!ok || buf_len(&value) == 0 || buf_bytes(&value)[buf_len(&value) - 1] == '\0');
+    if (ok && buf_len(&value) > 0)
+        ok = read_notice((const char *)buf_bytes(&value), buf_len(&value) - 1, ret, err);
+    else
+        *ret = (struct events){0};
+    buf_free(&value);
+    return ok;
+}
+
+static bool read_date(const char *data, size_t size, struct events *ret, struct err *err)
+{
+    char text[64];
+    int64_t at;
+    size_t n = size < sizeof text - 1 ? size : sizeof text - 1;
+    memcpy(text, data, n);
+    text[n] = '\0';
+    *ret = (struct events){0};
+    if (!date_parse(text, &at))
+        return err_set(err, ERR_PROTOCOL, 0, "no date");
+    FUZZ_MUST(at >= 0);
+    events_add(ret, NOTICE_TERMINATE, "date")->at_ns = at;
+    return true;
+}
+
+static body_fn *const readers[] = {
+    body_gce_maintenance, body_gce_preempted, body_gce_upcoming,  body_aws_action,
+    body_aws_termination, body_aws_rebalance, body_aws_scheduled, body_aws_lifecycle,
+    read_azure,           read_notice,        read_annotation,    read_date,
+};
+
+static unsigned news;
+
+static void on_news(void *ctx, const struct ledger_news *told)
+{
+    struct err err;
+    char line[SAY_LINE_MAX];
+    struct say_line of = {.type = told->type, .deadline_ns = told->deadline_ns};
+    news++;
+    FUZZ_MUST(strlen(told->id) < sizeof of.id && strlen(told->text) < sizeof of.text);
+    strcpy(of.id, told->id);
+    strcpy(of.text, told->text);
+    size_t len = say_format(&of, 1, line);
+    FUZZ_MUST(len > 0 && len <= SAY_LINE_MAX && line[len - 1] == '\n');
+    FUZZ_MUST(!memchr(line, '\n', len - 1));
+    struct json *root = json_read("line", line, len, &err);
+    FUZZ_MUST(root && json_text(json_find(root, "type")));
+    json_free(root);
+}
+
+static void tell(const struct events *events)
+{
+    static struct ledger ledger;
+    struct ledger_rules rules = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
+    struct ledger_now now = {.real_ns = 1775946418 * NS_PER_S, .mono_ns = 1};
+    ledger_init(&ledger, &rules, on_news, NULL);
+    news = 0;
+    ledger_update(&ledger, 0, events, now);
+    unsigned first = news;
+    FUZZ_MUST(first <= events->count && ledger.count == first);
+    ledger_tick(&ledger, now);
+    FUZZ_MUST(news == first);
+    ledger_update(&ledger, 0, &(struct events){0}, now);
+    FUZZ_MUST(news == 2 * first && ledger.count == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct events events;
+    struct err err = {.text = ""};
+    log_init(&(struct log_options){.level = LOG_ERROR});
+    if (size == 0)
+        return 0;
+    body_fn *reader = readers[data[0] % (sizeof readers / sizeof readers[0])];
+    if (!reader((const char *)data + 1, size - 1, &events, &err)) {
+        FUZZ_MUST(err.text[0]);
+        return 0;
+    }
+    FUZZ_MUST(events.count <= EVENTS_MAX);
+    for (unsigned i = 0; i < events.count; i++)
+        FUZZ_MUST(events.list[i].type < NOTICE_CANCEL);
+    tell(&events);
+    return 0;
+}
