@@ -1,0 +1,492 @@
+# SPDX-License-Identifier: Apache-2.0
+"""metadata: the metadata services of three clouds, on loopback, which do wrong what they are told to.
+
+A service answers as its cloud's does. spoil() queues faults: the next requests get those instead, and
+what a fault says, where it says anything, is `lie`: the opposite of what is so. All requests are kept,
+in order, with what became of them; wait() waits for them. One thread for each connection.
+"""
+
+import email.utils
+import hashlib
+import json
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlsplit
+
+from harness import DEADLINE, Late
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    query: dict
+    headers: dict  # names in lower case
+    body: bytes
+    fault: str = ""  # what it got instead of an answer
+    status: int = 0  # what it was answered; 0: not yet
+
+
+@dataclass
+class Answer:
+    status: int = 200
+    body: bytes = b""
+    headers: dict = field(default_factory=dict)
+
+
+REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
+           404: "Not Found", 405: "Method Not Allowed", 429: "Too Many Requests",
+           500: "Internal Server Error", 503: "Service Unavailable"}
+
+
+def encode(answer, length=None):
+    head = [f"HTTP/1.1 {answer.status} {REASONS[answer.status]}",
+            f"Content-Length: {len(answer.body) if length is None else length}",
+            *(f"{name}: {value}" for name, value in answer.headers.items())]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + answer.body
+
+
+# ---- faults: function(service, connection, what a true answer with the lie would be); True: the
+# connection goes on. ----
+
+def http_503(_service, connection, lie):
+    connection.sendall(encode(Answer(503, lie.body, lie.headers)))
+    return True
+
+
+def http_429(_service, connection, lie):
+    connection.sendall(encode(Answer(429, lie.body, lie.headers)))
+    return True
+
+
+def http_500(_service, connection, lie):
+    connection.sendall(encode(Answer(500, lie.body, lie.headers)))
+    return True
+
+
+def redirect(service, connection, lie):
+    """To a port where a true service would answer with the lie."""
+    connection.sendall(encode(Answer(302, b"", {**lie.headers, "Location": service.trap.url})))
+    return True
+
+
+def reset(_service, connection, _lie):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    return False
+
+
+def closed(_service, _connection, _lie):
+    return False
+
+
+def silent(service, _connection, _lie):
+    """Never answers; holds the connection until who has asked gives up."""
+    service.until_gone(_connection)
+    return False
+
+
+def slow(service, connection, lie):
+    """Begins its answer at once, and never comes to its end."""
+    text = encode(lie, length=1000)
+    for i in range(len(text)):
+        connection.sendall(text[i:i + 1])
+        if service.until_gone(connection, 0.02):
+            break
+    service.until_gone(connection)
+    return False
+
+
+def truncated(_service, connection, lie):
+    connection.sendall(encode(lie, length=len(lie.body) + 1))
+    return False
+
+
+def cut_head(_service, connection, lie):
+    connection.sendall(encode(lie)[:20])
+    return False
+
+
+def huge(_service, connection, lie):
+    """The lie, and more than anybody may want to keep."""
+    connection.sendall(encode(Answer(200, lie.body + b" " * (1 << 20), lie.headers)))
+    return False
+
+
+def endless(_service, connection, lie):
+    """Chunks without end."""
+    head = encode(lie).split(b"\r\n\r\n")[0].replace(b"Content-Length", b"X-Length")
+    connection.sendall(head + b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        connection.sendall(b"1000\r\n" + b" " * 0x1000 + b"\r\n")
+
+
+def endless_head(_service, connection, lie):
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        connection.sendall(b"X-More: " + b"x" * 1000 + b"\r\n")
+
+
+def garbage(_service, connection, _lie):
+    connection.sendall(b"\x00\xffSSH-2.0-what\r\n\r\n")
+    return False
+
+
+def nonsense(_service, connection, lie):
+    """A whole answer, which says nothing that can be understood."""
+    connection.sendall(encode(Answer(200, b'{"what": [\x01', lie.headers)))
+    return True
+
+
+def empty(_service, connection, lie):
+    connection.sendall(encode(Answer(200, b"", lie.headers)))
+    return True
+
+
+FAULTS = [http_503, http_429, http_500, redirect, reset, closed, silent, slow, truncated, cut_head, huge,
+          endless, endless_head, garbage, nonsense, empty]
+
+
+def no_flavor(_service, connection, lie):
+    """Who stands in for the metadata server does not say that it is it."""
+    connection.sendall(encode(Answer(200, lie.body)))
+    return True
+
+
+def wrong_flavor(_service, connection, lie):
+    connection.sendall(encode(Answer(200, lie.body, {**lie.headers, "Metadata-Flavor": "Goggle"})))
+    return True
+
+
+def absent_unflavored(_service, connection, _lie):
+    connection.sendall(encode(Answer(404)))
+    return True
+
+
+FLAVOR_FAULTS = [no_flavor, wrong_flavor, absent_unflavored]
+
+
+# ---- services ----
+
+class Service:
+    def __init__(self, port=0):
+        self.requests = []
+        self.faults = []
+        self.lie = Answer()
+        self.changed = threading.Condition()
+        self.ends = False
+        self.connections = set()
+        self.threads = []
+        self.trap = None
+        self.listener = socket.create_server(("127.0.0.1", port))
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._start(self._accept)
+
+    def _start(self, function, *args):
+        thread = threading.Thread(target=function, args=args, daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def close(self):
+        if self.ends:
+            return
+        with self.changed:
+            self.ends = True
+            self.changed.notify_all()
+            connections = list(self.connections)
+        # Wakes accept(), which close() would not.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        for connection in connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:  # it has gone already
+                pass
+        for thread in self.threads:
+            thread.join(DEADLINE)
+            assert not thread.is_alive()
+        self.listener.close()
+        if self.trap:
+            self.trap.close()
+
+    def _accept(self):
+        while not self.ends:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with self.changed:
+                if self.ends:  # who shuts the others down does not know of it
+                    connection.close()
+                    return
+                self.connections.add(connection)
+            self._start(self._serve, connection)
+
+    def _serve(self, connection):
+        try:
+            with connection:
+                stream = connection.makefile("rb")
+                while self._serve_one(connection, stream):
+                    pass
+                stream.close()
+        except OSError:  # the other side has gone
+            pass
+        with self.changed:
+            self.connections.discard(connection)
+
+    def _serve_one(self, connection, stream):
+        request = read_request(stream)
+        if not request:
+            return False
+        with self.changed:
+            fault = self.faults.pop(0) if self.faults else None
+            request.fault = fault.__name__ if fault else ""
+            self.requests.append(request)
+            self.changed.notify_all()
+        if fault:
+            lie = Answer(200, self.lie_for(request), self.headers_for(request))
+            return fault(self, connection, lie)
+        answer = self.answer(request)
+        if answer is None:  # nobody waits for it any more
+            return False
+        connection.sendall(encode(answer))
+        with self.changed:
+            request.status = answer.status
+            self.changed.notify_all()
+        return True
+
+    def until_gone(self, connection, seconds=DEADLINE):
+        """Waits until the other side has closed; False: it has not, in that time."""
+        connection.settimeout(seconds)
+        try:
+            return not connection.recv(1)
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+        finally:
+            connection.settimeout(None)
+
+    # ---- for the tests ----
+
+    def spoil(self, fault, times=1):
+        with self.changed:
+            self.faults += [fault] * times
+
+    def wait(self, condition, what):
+        """Waits until condition() is true, which is looked at after each change; returns it."""
+        end = time.monotonic() + DEADLINE
+        with self.changed:
+            while not (value := condition()):
+                if not self.changed.wait(end - time.monotonic()):
+                    raise Late(f"waited {DEADLINE:g} s for {what}; there was: {self.requests[-8:]}")
+            return value
+
+    def wait_spoiled(self):
+        self.wait(lambda: not self.faults, "the faults to be met")
+
+    def answered(self, path):
+        """How many true answers that path has got."""
+        return sum(r.path == path and r.status != 0 for r in self.requests)
+
+    def wait_answered(self, *paths, more=2):
+        """Waits for so many more answers on each path: the last but one of them has been acted on."""
+        wanted = {path: self.answered(path) + more for path in paths}
+        self.wait(lambda: all(self.answered(p) >= n for p, n in wanted.items()), f"answers of {wanted}")
+
+    def lie_for(self, _request):
+        return self.lie.body
+
+    def headers_for(self, _request):
+        return {}
+
+    def answer(self, request):
+        raise NotImplementedError
+
+
+def read_request(stream):
+    line = stream.readline(65536).decode("latin-1").split()
+    if len(line) != 3:
+        return None
+    headers = {}
+    while (text := stream.readline(65536).strip()):
+        name, _, value = text.decode("latin-1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    url = urlsplit(line[1])
+    query = {name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
+    return Request(line[0], url.path, query, headers, stream.read(int(headers.get("content-length", 0))))
+
+
+class Trap(Service):
+    """Nobody may come here; who does finds what `of` would say, and says so itself."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def answer(self, request):
+        return Answer(200, self.of.lie_for(request), self.of.headers_for(request))
+
+
+class Gce(Service):
+    ROOT = "/computeMetadata/v1/instance/"
+    PATHS = (ROOT + "maintenance-event", ROOT + "preempted", ROOT + "upcoming-maintenance")
+
+    def __init__(self, port=0):
+        self.values = {"maintenance-event": "NONE", "preempted": "FALSE", "upcoming-maintenance": None}
+        self.lies = {}
+        self.holds_s = 0.12  # a request, at most, which is not taken for no holding; None: does not hold
+        self.has_etag = True
+        super().__init__(port)
+
+    def set(self, key, value):
+        with self.changed:
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def etag(self, key):
+        return hashlib.sha256(repr(self.values[key]).encode()).hexdigest()[:16]
+
+    def headers_for(self, request):
+        return {"Metadata-Flavor": "Google", "Content-Type": "application/text"}
+
+    def lie_for(self, request):
+        return self.lies.get(request.path.removeprefix(self.ROOT), "NONE").encode()
+
+    def answer(self, request):
+        key = request.path.removeprefix(self.ROOT)
+        if request.headers.get("metadata-flavor") != "Google" or "x-forwarded-for" in request.headers:
+            return Answer(403)
+        if key not in self.values:
+            return Answer(404, b"", self.headers_for(request))
+        if request.query.get("wait_for_change") == "true":
+            self._hold(key, request)
+        with self.changed:
+            value, etag = self.values[key], self.etag(key)
+        if value is None:
+            return Answer(404, b"", self.headers_for(request))
+        headers = {**self.headers_for(request), **({"ETag": etag} if self.has_etag else {})}
+        return Answer(200, value.encode() + b"\n", headers)
+
+    def _hold(self, key, request):
+        if self.holds_s is None:
+            return
+        end = time.monotonic() + min(self.holds_s, int(request.query.get("timeout_sec", 60)))
+        with self.changed:
+            while self.etag(key) == request.query.get("last_etag") and not self.ends:
+                if not self.changed.wait(max(0, end - time.monotonic())):
+                    return
+
+    def hanging(self):
+        """Requests that the server holds."""
+        return sum("wait_for_change" in r.query and r.status == 0 and not r.fault for r in self.requests)
+
+
+class Aws(Service):
+    ROOT = "/latest/meta-data/"
+    ACTION, TERMINATION = ROOT + "spot/instance-action", ROOT + "spot/termination-time"
+    REBALANCE = ROOT + "events/recommendations/rebalance"
+    SCHEDULED = ROOT + "events/maintenance/scheduled"
+    LIFECYCLE = ROOT + "autoscaling/target-lifecycle-state"
+    TOKEN = "/latest/api/token"
+    PATHS = (ACTION,)
+
+    def __init__(self):
+        self.values = {self.SCHEDULED: "[]"}
+        self.tokens = set()
+        self.ttl_s = 21600
+        self.put = "ok"  # "hangs", "403"
+        self.needs_token = False
+        self.lies = {}
+        super().__init__()
+
+    def set(self, path, value):
+        with self.changed:
+            self.values[path] = value
+
+    def forget_tokens(self):
+        with self.changed:
+            self.tokens.clear()
+
+    def lie_for(self, request):
+        return self.lies.get(request.path, "").encode()
+
+    def _new_token(self, request):
+        if self.put == "hangs":
+            with self.changed:
+                self.changed.wait_for(lambda: self.ends or self.put != "hangs", DEADLINE)
+            return None
+        if self.put == "403" or "x-forwarded-for" in request.headers:
+            return Answer(403)
+        if not 1 <= int(request.headers.get("x-aws-ec2-metadata-token-ttl-seconds", 0)) <= 21600:
+            return Answer(400)
+        with self.changed:
+            token = f"token-{len(self.requests)}=="
+            self.tokens.add(token)
+        return Answer(200, token.encode(), {"X-aws-ec2-metadata-token-ttl-seconds": self.ttl_s})
+
+    def answer(self, request):
+        if request.path == self.TOKEN:
+            return self._new_token(request) if request.method == "PUT" else Answer(405)
+        token = request.headers.get("x-aws-ec2-metadata-token")
+        if (token is not None or self.needs_token) and token not in self.tokens:
+            return Answer(401)
+        value = self.values.get(request.path)
+        return Answer(404) if value is None else Answer(200, value.encode())
+
+
+class Azure(Service):
+    EVENTS, NAME = "/metadata/scheduledevents", "/metadata/instance/compute/name"
+    PATHS = (EVENTS,)
+
+    def __init__(self):
+        self.events = []
+        self.own_name = "node_1"
+        self.lies = []
+        self.acknowledged = []
+        super().__init__()
+
+    def set(self, *events):
+        with self.changed:
+            self.events = list(events)
+
+    def document(self, events):
+        return json.dumps({"DocumentIncarnation": len(self.requests), "Events": events}).encode()
+
+    def lie_for(self, request):
+        return self.document(self.lies)
+
+    def answer(self, request):
+        if request.headers.get("metadata") != "true" or "api-version" not in request.query:
+            return Answer(400)
+        if request.path == self.NAME:
+            return Answer(200, self.own_name.encode()) if self.own_name else Answer(404)
+        if request.path != self.EVENTS:
+            return Answer(404)
+        if request.method == "POST":
+            with self.changed:
+                self.acknowledged += [r["EventId"] for r in json.loads(request.body)["StartRequests"]]
+            return Answer(200)
+        return Answer(200, self.document(self.events))
+
+
+# ---- what clouds write ----
+
+def rfc3339(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def rfc1123(seconds):
+    return email.utils.formatdate(time.time() + seconds, usegmt=True)
+
+
+def spot_action(seconds, action="terminate"):
+    return json.dumps({"action": action, "time": rfc3339(seconds)})
+
+
+def azure_event(kind="Preempt", ident="E-1", seconds=30, **more):
+    return {"EventId": ident, "EventType": kind, "ResourceType": "VirtualMachine", "Resources": ["node_1"],
+            "EventStatus": "Scheduled", "NotBefore": rfc1123(seconds) if seconds is not None else "",
+            "Description": "what happens", "EventSource": "Platform", "DurationInSeconds": -1, **more}

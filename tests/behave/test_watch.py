@@ -1,0 +1,1014 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchrun-watch: what it prints when sources give notice, and that nothing else ever makes it print.
+
+The services are those of metadata.py. What must not be printed is looked for after the service has given
+true answers behind the fault: what came before them has been acted on by then.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import metadata
+from harness import children_of, is_alive, status_of, wait_until
+from metadata import Aws, Azure, Gce, azure_event, rfc1123, rfc3339, spot_action
+from nodes import Proxy
+from test_hostile import SILENT
+
+QUICK = ["--interval", "10ms", "--timeout", "100ms"]
+TERMINATE, MIGRATE = "TERMINATE_ON_HOST_MAINTENANCE", "MIGRATE_ON_HOST_MAINTENANCE"
+
+
+class Watcher:
+    """A pchrun-watch and what it has printed."""
+
+    def __init__(self, world, *args, env=None, **options):
+        program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
+        self.job = world.start(program, *args, env=env, **options)
+        self.pid = self.job.pid
+
+    @property
+    def lines(self):
+        text = self.job.out
+        return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+
+    @property
+    def types(self):
+        return [line["type"] for line in self.lines]
+
+    def wait(self, *types):
+        """Waits until just these have been printed; returns the last line."""
+        wait_until(lambda: len(self.lines) >= len(types) or not is_alive(self.pid), f"lines {types}")
+        assert self.types == list(types), f"{self.lines}; it said: {self.job.err}"
+        return self.lines[-1]
+
+    def said(self, text):
+        wait_until(lambda: text in self.job.err, f"{text!r} on standard error")
+
+    def end(self):
+        """As pchrun ends it; the exit status is 0, and standard output holds nothing but lines."""
+        os.kill(self.pid, signal.SIGTERM)
+        assert self.job.finish() == 0
+        assert self.lines is not None
+
+
+@pytest.fixture
+def watch(world):
+    """A function that starts pchrun-watch."""
+    started = []
+
+    def start(*args, **more):
+        started.append(Watcher(world, *args, **more))
+        return started[-1]
+    yield start
+    for one in started:
+        if one.job.process.poll() is None:
+            one.end()
+
+
+def serving(service):
+    service.trap = metadata.Trap(service)
+    return service
+
+
+@pytest.fixture
+def gce():
+    service = serving(Gce())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def aws():
+    service = serving(Aws())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def azure():
+    service = serving(Azure())
+    yield service
+    service.close()
+
+
+# ---- the matrix: every source, every fault ----
+
+class GceCase:
+    source, options = "gce", ["--hang", "1s"]
+
+    @staticmethod
+    def make():
+        service = Gce()
+        service.set("upcoming-maintenance", "{}")
+        return service
+
+    @staticmethod
+    def happen(service):
+        service.set("maintenance-event", TERMINATE)
+
+    @staticmethod
+    def end(service):
+        service.set("maintenance-event", "NONE")
+
+    @staticmethod
+    def lie_of_event(service):
+        service.lies = {"maintenance-event": TERMINATE, "preempted": "TRUE", "upcoming-maintenance":
+                        '{"windowStartTime": "2020-01-01T00:00:00Z"}'}
+
+    @staticmethod
+    def lie_of_none(service):
+        service.lies = {"maintenance-event": "NONE", "preempted": "FALSE", "upcoming-maintenance": "{}"}
+
+
+class AwsCase:
+    source, make, options = "aws", Aws, []
+
+    @staticmethod
+    def happen(service):
+        service.set(Aws.ACTION, spot_action(120))
+
+    @staticmethod
+    def end(service):
+        service.set(Aws.ACTION, None)
+
+    @staticmethod
+    def lie_of_event(service):
+        service.lies = {Aws.ACTION: spot_action(3), Aws.TERMINATION: rfc3339(3), Aws.LIFECYCLE: "Terminated",
+                        Aws.REBALANCE: '{"noticeTime": "2020-01-01T00:00:00Z"}', Aws.TOKEN: "lie",
+                        Aws.SCHEDULED: '[{"Code": "instance-stop", "State": "active"}]'}
+
+    @staticmethod
+    def lie_of_none(service):
+        service.lies = {Aws.SCHEDULED: "[]"}
+
+
+class AzureCase:
+    source, make, options = "azure", Azure, ["--name", "node_1"]
+
+    @staticmethod
+    def happen(service):
+        service.set(azure_event())
+
+    @staticmethod
+    def end(service):
+        service.set()
+
+    @staticmethod
+    def lie_of_event(service):
+        service.lies = [azure_event(ident="E-lie", Resources=[])]
+
+    @staticmethod
+    def lie_of_none(service):
+        service.lies = []
+
+
+CASES = [(case, fault) for case in (GceCase, AwsCase, AzureCase)
+         for fault in metadata.FAULTS + (metadata.FLAVOR_FAULTS if case is GceCase else [])]
+
+
+@pytest.mark.parametrize("case, fault", CASES, ids=lambda x: getattr(x, "source", None) or x.__name__)
+def test_fault_changes_nothing(watch, case, fault):
+    """Where nothing happens, a fault that says otherwise is not believed; nor, while something does, one
+    that says that nothing does. From the first request on, and with every other answered truly."""
+    service = serving(case.make())
+    try:
+        case.lie_of_event(service)
+        service.spoil(fault, 3)
+        watcher = watch(case.source, *QUICK, *case.options, "--endpoint", service.url)
+        service.wait_spoiled()
+        service.wait_answered(*service.PATHS)
+        assert watcher.lines == []
+        case.happen(service)
+        watcher.wait("terminate")
+        case.lie_of_none(service)
+        service.spoil(fault, 3)
+        service.wait_spoiled()
+        service.wait_answered(*service.PATHS)
+        assert watcher.types == ["terminate"], watcher.lines
+        case.end(service)
+        watcher.wait("terminate", "cancel")
+        assert watcher.lines[0]["id"] == watcher.lines[1]["id"]
+        assert not service.trap.requests, "a redirect was followed"
+        assert len(watcher.job.err_lines) <= 20  # by key: the first failure, and the first success
+        watcher.end()
+    finally:
+        service.close()
+
+
+def test_service_that_comes_and_goes(watch, gce):
+    """It is away at the start, and comes; it goes while something is announced, and comes again."""
+    gce.close()
+    watcher = start_gce(watch, gce)
+    watcher.said("maintenance-event: ")
+    assert watcher.lines == []
+    for _ in range(2):
+        again = Gce(gce.port)
+        again.set("maintenance-event", TERMINATE)
+        again.wait_answered(*gce.PATHS)
+        again.close()
+        assert watcher.types == ["terminate"]
+
+
+# ---- gce ----
+
+def start_gce(watch, gce, *options, **more):
+    return watch("gce", *QUICK, "--endpoint", gce.url, *options, **more)
+
+
+def test_gce_values(watch, gce):
+    watcher = start_gce(watch, gce)
+    gce.wait_answered(*gce.PATHS)
+    gce.set("maintenance-event", MIGRATE)
+    migrate = watcher.wait("log")
+    gce.set("maintenance-event", TERMINATE)
+    terminate = watcher.wait("log", "terminate", "cancel")
+    assert watcher.lines[2]["id"] == migrate["id"]
+    gce.set("preempted", "TRUE")
+    preempted = watcher.wait("log", "terminate", "cancel", "terminate")
+    assert "deadline_seconds" not in terminate and "deadline_seconds" not in preempted
+    assert preempted["text"] == "preempted" and preempted["id"] != watcher.lines[1]["id"]
+    gce.set("maintenance-event", "SOMETHING_ELSE")
+    watcher.said('"SOMETHING_ELSE" is no value of maintenance-event that is known')
+    assert len(watcher.lines) == 4
+
+
+def test_gce_migration_that_asks(watch, gce):
+    gce.set("maintenance-event", MIGRATE)
+    watcher = start_gce(watch, gce, "--mild", "checkpoint")
+    watcher.wait("checkpoint")
+
+
+def test_gce_first_request_asks_for_the_value(watch, gce):
+    """It arms the server's warning; only behind it are requests held."""
+    start_gce(watch, gce)
+    gce.wait_answered(*gce.PATHS)
+    for path in gce.PATHS:
+        queries = [r.query for r in gce.requests if r.path == path]
+        assert "wait_for_change" not in queries[0]
+    held = [r for r in gce.requests if r.path == gce.PATHS[0]][1]
+    assert held.query["last_etag"] == gce.etag("maintenance-event")
+    assert held.query["timeout_sec"] == "60"
+
+
+def test_gce_costs_one_request_held_per_key(watch, gce):
+    """While the server holds its requests, the watch sleeps."""
+    gce.holds_s = 1.0
+    gce.set("upcoming-maintenance", "{}")
+    watcher = start_gce(watch, gce)
+    gce.wait(lambda: gce.hanging() == 3, "three held requests")
+    wait_until(lambda: status_of(watcher.pid)["State"].startswith("S"), "the watch to sleep")
+    before = int(status_of(watcher.pid)["voluntary_ctxt_switches"])
+    begun = len(gce.requests)
+    gce.wait(lambda: len(gce.requests) > begun, "the first of the next requests")
+    woken = int(status_of(watcher.pid)["voluntary_ctxt_switches"]) - before
+    assert woken <= 8, f"woken {woken} times in a second"
+
+
+@pytest.mark.parametrize("what", ["does not hold", "has no etag"])
+def test_gce_polls_where_requests_are_not_held(watch, gce, what):
+    gce.holds_s = None
+    gce.has_etag = what == "does not hold"
+    watcher = start_gce(watch, gce)
+    gce.wait_answered(gce.PATHS[0], more=10)
+    ended = [r for r in gce.requests if r.path == gce.PATHS[0]]
+    assert sum("wait_for_change" in r.query for r in ended) <= 2
+    gce.set("maintenance-event", TERMINATE)
+    watcher.wait("terminate")
+
+
+def test_gce_upcoming(watch, gce):
+    """Days ahead it is for the record; as itself when it is near; moved, over."""
+    body = {"type": "SCHEDULED", "maintenance_status": "PENDING", "can_reschedule": "TRUE",
+            "window_start_time": rfc3339(7 * 86400), "window_end_time": rfc3339(8 * 86400)}
+    gce.set("upcoming-maintenance", json.dumps(body))
+    watcher = start_gce(watch, gce, "--lead", "1h")
+    line = watcher.wait("log")
+    assert 7 * 86400 - 10 < line["deadline_seconds"] <= 7 * 86400
+    gce.set("upcoming-maintenance", json.dumps({**body, "window_start_time": rfc3339(600)}))
+    line = watcher.wait("log", "terminate")
+    assert 590 < line["deadline_seconds"] <= 600 and line["id"] == watcher.lines[0]["id"]
+    gce.set("upcoming-maintenance", '{ "error": "no notifications have been received yet, try again later" }')
+    watcher.said("the answer is an error: no notifications")
+    assert len(watcher.lines) == 2
+    gce.set("upcoming-maintenance", json.dumps({**body, "maintenance_status": "COMPLETE"}))
+    watcher.wait("log", "terminate", "cancel")
+
+
+def test_told_when_it_comes_near(watch, gce):
+    gce.set("upcoming-maintenance", "{}")
+    watcher = start_gce(watch, gce, "--lead", "2s")
+    gce.wait_answered(*gce.PATHS)
+    gce.set("upcoming-maintenance", json.dumps({"windowStartTime": rfc3339(4)}))
+    watcher.wait("log", "terminate")
+    assert watcher.lines[1]["deadline_seconds"] <= 2 < watcher.lines[0]["deadline_seconds"] + 1
+
+
+# ---- aws ----
+
+def start_aws(watch, aws, *options, **more):
+    return watch("aws", *QUICK, "--endpoint", aws.url, *options, **more)
+
+
+def test_aws_tokens(watch, aws):
+    """A token is fetched once and sent with every request."""
+    aws.needs_token = True
+    watcher = start_aws(watch, aws)
+    aws.wait_answered(aws.ACTION, more=5)
+    assert sum(r.path == aws.TOKEN for r in aws.requests) == 1
+    aws.set(aws.ACTION, spot_action(120))
+    line = watcher.wait("terminate")
+    assert 110 < line["deadline_seconds"] <= 120
+    assert watcher.job.err == ""
+
+
+def test_aws_token_that_is_refused_is_replaced(watch, aws):
+    aws.needs_token = True
+    aws.set(aws.ACTION, spot_action(120))
+    watcher = start_aws(watch, aws)
+    watcher.wait("terminate")
+    aws.forget_tokens()
+    aws.wait(lambda: sum(r.path == aws.TOKEN for r in aws.requests) >= 2, "a new token")
+    aws.wait_answered(aws.ACTION)
+    assert watcher.types == ["terminate"] and watcher.job.err == ""
+
+
+def test_aws_token_is_replaced_before_its_end(watch, aws):
+    aws.ttl_s = 1  # it counts for half a second
+    aws.needs_token = True
+    watcher = start_aws(watch, aws)
+    aws.wait(lambda: sum(r.path == aws.TOKEN for r in aws.requests) >= 3, "two new tokens")
+    assert not [r for r in aws.requests if r.status == 401] and watcher.job.err == ""
+
+
+@pytest.mark.parametrize("put", ["hangs", "403"])
+def test_aws_without_tokens(watch, aws, put):
+    """Behind one hop too many the PUT is never answered; there may also be none."""
+    aws.put = put
+    aws.set(aws.ACTION, spot_action(120))
+    watcher = start_aws(watch, aws)
+    watcher.wait("terminate")
+    watcher.said("hop limit")
+    aws.wait_answered(aws.ACTION, more=5)
+    assert sum(r.path == aws.TOKEN for r in aws.requests) == 1
+
+
+def test_aws_without_tokens_where_they_are_needed(watch, aws):
+    aws.put, aws.needs_token = "hangs", True
+    aws.set(aws.ACTION, spot_action(120))
+    watcher = start_aws(watch, aws)
+    watcher.said("only with a token (IMDSv2)")
+    assert watcher.lines == []
+    with aws.changed:
+        aws.put = "ok"
+        aws.changed.notify_all()
+    watcher.wait("terminate")
+
+
+def test_aws_token_that_would_be_more_than_a_header(watch, aws):
+    class Sly(Aws):
+        def _new_token(self, request):
+            return metadata.Answer(200, b"x\r\nX-Other: y")
+    sly = Sly()
+    try:
+        sly.set(sly.ACTION, spot_action(120))
+        watcher = watch("aws", *QUICK, "--endpoint", sly.url)
+        watcher.wait("terminate")
+        assert not [r for r in sly.requests if "x-other" in r.headers]
+    finally:
+        sly.close()
+
+
+def test_aws_both_spot_paths_are_one_event(watch, aws):
+    at = rfc3339(120)
+    aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": at}))
+    aws.set(aws.TERMINATION, at)
+    watcher = start_aws(watch, aws)
+    aws.wait_answered(aws.ACTION, aws.TERMINATION)
+    assert watcher.wait("terminate")["id"] == f"spot-terminate-{at}"
+    aws.set(aws.ACTION, None)
+    aws.wait_answered(aws.ACTION, more=4)
+    watcher.wait("terminate")
+    aws.set(aws.TERMINATION, None)
+    watcher.wait("terminate", "cancel")
+
+
+def test_aws_absence_is_believed_the_second_time(watch, aws):
+    def away(_service, connection, _lie):
+        connection.sendall(metadata.encode(metadata.Answer(404)))
+        return True
+    aws.set(aws.ACTION, spot_action(120))
+    watcher = start_aws(watch, aws)
+    watcher.wait("terminate")
+    aws.spoil(away, 4)  # four paths of one poll
+    aws.wait_spoiled()
+    aws.wait_answered(aws.ACTION)
+    assert watcher.types == ["terminate"]
+
+
+def test_aws_rebalance_and_maintenance(watch, aws):
+    aws.set(aws.REBALANCE, json.dumps({"noticeTime": rfc3339(0)}))
+    event = {"NotBefore": "21 Jan 2019 09:00:43 GMT", "Code": "system-reboot", "Description": "scheduled",
+             "EventId": "instance-event-0d59", "NotAfter": "21 Jan 2019 09:17:23 GMT", "State": "active"}
+    aws.set(aws.SCHEDULED, json.dumps([event, {**event, "EventId": "x", "State": "completed"}]))
+    aws.set(aws.LIFECYCLE, "InService")
+    watcher = start_aws(watch, aws)
+    wait_until(lambda: len(watcher.lines) == 2, "two lines")
+    lines = {line["type"]: line for line in watcher.lines}
+    assert lines["terminate"]["id"] == "instance-event-0d59"
+    assert lines["terminate"]["deadline_seconds"] < -86400
+    assert "deadline_seconds" not in lines["checkpoint"]
+    aws.set(aws.LIFECYCLE, "Terminated")
+    wait_until(lambda: len(watcher.lines) == 3, "a third line")
+    assert watcher.lines[2]["id"].startswith("autoscaling-terminated-")
+    event["State"] = "canceled"
+    aws.set(aws.SCHEDULED, json.dumps([event]))
+    wait_until(lambda: len(watcher.lines) == 4, "the cancel")
+    assert watcher.lines[3] == {"type": "cancel", "id": "instance-event-0d59",
+                                "text": lines["terminate"]["text"]}
+
+
+def test_aws_deadline_that_moves_away_is_not_believed(watch, aws):
+    """Mocks tell of two minutes from now, again and again; an earlier one is told."""
+    aws.set(aws.ACTION, spot_action(120))
+    watcher = start_aws(watch, aws)
+    watcher.wait("terminate")
+    aws.set(aws.ACTION, spot_action(180))
+    aws.wait_answered(aws.ACTION)
+    watcher.wait("terminate")
+    aws.set(aws.ACTION, spot_action(60))
+    line = watcher.wait("terminate", "terminate")
+    assert 50 < line["deadline_seconds"] <= 60 and line["id"] == watcher.lines[0]["id"]
+
+
+# ---- azure ----
+
+def start_azure(watch, azure, *options, **more):
+    return watch("azure", *QUICK, "--endpoint", azure.url, *options, **more)
+
+
+def test_azure_events(watch, azure):
+    azure.set(azure_event("Preempt", "P", 30), azure_event("Freeze", "F", 900, DurationInSeconds=5),
+              azure_event("Freeze", "L", 900, DurationInSeconds=60), azure_event("Reboot", "R", None),
+              azure_event("Redeploy", "O", 600, Resources=["node_0", "node_2"]),
+              azure_event("Terminate", "T", 600, Resources=["node_0", "NODE_1"]))
+    watcher = start_azure(watch, azure)
+    wait_until(lambda: len(watcher.lines) == 5, "five lines")
+    azure.wait_answered(azure.EVENTS)
+    lines = {line["id"]: line for line in watcher.lines}
+    assert {i: line["type"] for i, line in lines.items()} == {
+        "P": "terminate", "F": "log", "L": "checkpoint", "R": "terminate", "T": "terminate"}
+    assert 20 < lines["P"]["deadline_seconds"] <= 30 and "deadline_seconds" not in lines["R"]
+    azure.set(azure_event("Preempt", "P", 10))
+    wait_until(lambda: len(watcher.lines) == 10, "five more")
+    assert [(line["type"], line["id"]) for line in watcher.lines[5:]] == [
+        ("terminate", "P"), ("cancel", "F"), ("cancel", "L"), ("cancel", "R"), ("cancel", "T")]
+
+
+def test_azure_asks_for_its_name_first(watch, azure):
+    start_azure(watch, azure)
+    azure.wait_answered(azure.EVENTS)
+    assert azure.requests[0].path == azure.NAME
+    assert sum(r.path == azure.NAME for r in azure.requests) == 1
+
+
+def test_azure_without_a_name_takes_all(watch, azure):
+    azure.own_name = None
+    azure.set(azure_event(Resources=["node_7"]))
+    watcher = start_azure(watch, azure)
+    watcher.wait("terminate")
+    watcher.said("--name gives it")
+
+
+def test_azure_with_a_name_that_is_given(watch, azure):
+    azure.set(azure_event(Resources=["node_7"]))
+    watcher = start_azure(watch, azure, "--name", "node_7")
+    watcher.wait("terminate")
+    assert not [r for r in azure.requests if r.path == azure.NAME]
+
+
+def test_failures_that_come_and_go_are_told_once(watch, azure):
+    watcher = start_azure(watch, azure, "--name", "node_1")
+    for _ in range(6):
+        azure.spoil(metadata.http_503)
+        azure.wait_spoiled()
+        azure.wait_answered(azure.EVENTS)
+    assert [("HTTP 503" in line, "works again" in line) for line in watcher.job.err_lines] == [
+        (True, False), (False, True)]
+
+
+def test_azure_acknowledgement(watch, azure):
+    """It is sent once, through faults, and never by the watch of itself."""
+    azure.set(azure_event())
+    watcher = start_azure(watch, azure)
+    watcher.wait("terminate")
+    assert azure.acknowledged == []
+    watcher.end()
+    azure.spoil(metadata.http_503, 2)
+    done = start_azure(watch, azure, "--acknowledge", "E-1")
+    assert done.job.finish() == 0 and done.job.out == ""
+    assert azure.acknowledged == ["E-1"]
+
+
+def test_azure_acknowledgement_that_fails(watch, azure):
+    azure.spoil(metadata.http_500, 5)
+    done = start_azure(watch, azure, "--acknowledge", "E-1")
+    assert done.job.finish() == 1
+    assert "could not be acknowledged in 5 attempts: HTTP 500" in done.job.err
+
+
+# ---- deadlines ----
+
+@pytest.mark.parametrize("time_text, low, high", [
+    (lambda: rfc3339(100), 80, 100),
+    (lambda: rfc3339(100).replace("Z", ".25+00:00"), 80, 101),
+    (lambda: rfc1123(100), 80, 100),
+    ("21 Jan 2200 09:00:43 GMT", 5e9, 8e9),
+    ("1970-01-01T00:00:00Z", -4e9, -1e9),
+    ("1802-01-01T00:00:00Z", -4e9, -1e9),
+    ("9999-12-31T23:59:59Z", 7e9, 1e10),
+    ("-120", None, None),
+    ("NaN", None, None),
+    ("", None, None),
+    ("2026-02-30T00:00:00Z", None, None),
+], ids=["rfc3339", "fraction", "rfc1123", "2200", "1970", "1802", "9999", "negative", "nan", "empty",
+        "no_day"])
+def test_deadlines(watch, aws, time_text, low, high):
+    """What is no date is no deadline; the notice stays one."""
+    time_text = time_text() if callable(time_text) else time_text
+    aws.set(aws.ACTION, json.dumps({"action": "stop", "time": time_text}))
+    watcher = start_aws(watch, aws, "--lead", "3650d")
+    wait_until(lambda: watcher.lines, "a line")
+    line = watcher.lines[0]
+    assert line["type"] == ("log" if low is not None and low > 1e9 else "terminate")
+    if low is None:
+        assert "deadline_seconds" not in line
+    else:
+        assert low <= line["deadline_seconds"] <= high
+    assert len(line["id"]) < 64
+
+
+def test_clock_that_steps(world, watch, aws):
+    """A live event stays what it is, and where it is, when the clock is set; a new one counts from it."""
+    clock = world.root / "clock"
+    at = rfc3339(120)
+    aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": at}))
+    env = {**world.shim("clock", SHIM_CLOCK=clock), "SHIM_FOR": "pchrun-watch"}
+    watcher = start_aws(watch, aws, env=env)
+    watcher.wait("terminate")
+    for seconds in (7200, -7200):
+        clock.write_text(str(seconds))
+        aws.wait_answered(aws.ACTION)
+        assert watcher.types == ["terminate"]
+    aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": rfc3339(60 - 7200)}))
+    line = watcher.wait("terminate", "terminate")
+    assert 50 < line["deadline_seconds"] <= 60
+
+
+# ---- slurm ----
+
+SQUEUE = "#!/bin/sh\necho \"$*\" >>'{log}'\n[ \"$TZ\" = UTC0 ] && {what}\n"
+
+
+def fake_squeue(world, what):
+    folder = world.root / "bin"
+    folder.mkdir(exist_ok=True)
+    path = folder / "squeue.new"
+    path.write_text(SQUEUE.format(log=world.root / "squeue.log", what=what))
+    path.chmod(0o755)
+    path.rename(folder / "squeue")
+    return {"PATH": f"{folder}:/usr/bin:/bin", "SLURM_JOB_ID": "77"}
+
+
+def asked_squeue(world):
+    log = world.root / "squeue.log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.mark.parametrize("options, env", [
+    (lambda: [], lambda: {"SLURM_JOB_END_TIME": str(int(time.time()) + 300)}),
+    (lambda: ["--end-time", rfc3339(300)], lambda: {"SLURM_JOB_END_TIME": "1"}),
+    (lambda: ["--end-time", str(int(time.time()) + 300)], dict),
+], ids=["variable", "option", "seconds"])
+def test_slurm_end(watch, options, env):
+    watcher = watch("slurm", *options(), env=env())
+    line = watcher.wait("terminate")
+    assert 280 < line["deadline_seconds"] <= 300 and line["id"].startswith("slurm-job-")
+
+
+def test_slurm_far_end_is_told_later(watch):
+    watcher = watch("slurm", "--end-time", rfc3339(7200))
+    watcher.wait("log")
+    watcher.end()
+    near = watch("slurm", "--end-time", rfc3339(7200), "--lead", "3h")
+    near.wait("terminate")
+
+
+def test_slurm_squeue(world, watch):
+    """It is asked where the environment does not say, and again: the limit may be changed."""
+    at = rfc3339(300)
+    env = fake_squeue(world, f"echo {at.rstrip('Z')}")
+    watcher = watch("slurm", "--interval", "20ms", env=env)
+    line = watcher.wait("terminate")
+    assert 280 < line["deadline_seconds"] <= 300 and line["id"].startswith("slurm-77-")
+    asked = asked_squeue(world)
+    fake_squeue(world, "exit 1")  # the controller is away
+    wait_until(lambda: asked_squeue(world) >= asked + 3, "squeue to fail")
+    assert watcher.types == ["terminate"]
+    fake_squeue(world, f"echo {rfc3339(500).rstrip('Z')}")
+    line = watcher.wait("terminate", "terminate")
+    assert 480 < line["deadline_seconds"] <= 500 and line["id"] == watcher.lines[0]["id"]
+    assert "--noheader --format=%e --jobs=77" in (world.root / "squeue.log").read_text()
+
+
+def test_slurm_squeue_is_not_asked_long_before(world, watch):
+    env = {**fake_squeue(world, "echo 2001-01-01T00:00:00"), "SLURM_JOB_END_TIME": str(int(time.time()) + 9000)}
+    watcher = watch("slurm", "--interval", "20ms", env=env)
+    watcher.wait("log")
+    assert asked_squeue(world) == 0
+
+
+def test_slurm_squeue_that_hangs_ends_with_the_watch(world, watch):
+    env = fake_squeue(world, "exec sleep 86393")
+    watcher = watch("slurm", env=env)
+    wait_until(lambda: asked_squeue(world) >= 1, "squeue")
+    [squeue] = children_of(watcher.pid)
+    watcher.end()
+    wait_until(lambda: not is_alive(squeue), "squeue to end")
+
+
+@pytest.mark.parametrize("what, said", [
+    (None, "SLURM_JOB_END_TIME is not set, and there is no squeue in PATH"),
+    ("echo N/A", "has no limit of time"),
+])
+def test_slurm_without_an_end(world, watch, what, said):
+    env = fake_squeue(world, what) if what else {"SLURM_JOB_ID": "77", "PATH": "/nonexistent"}
+    watcher = watch("slurm", env=env)
+    assert watcher.job.finish() == 1
+    assert said in watcher.job.err and "--end-time" in watcher.job.err and watcher.lines == []
+
+
+def test_slurm_outside_of_a_job(watch):
+    watcher = watch("slurm")
+    assert watcher.job.finish() == 1
+    assert "neither is SLURM_JOB_ID" in watcher.job.err
+
+
+# ---- file ----
+
+def test_file(world, watch):
+    path = world.root / "notice"
+    watcher = watch("file", path)
+    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    path.write_text("node is drained\nat noon\n")
+    line = watcher.wait("terminate")
+    assert line["text"] == "node is drained" and line["id"].startswith("file-")
+    path.unlink()
+    assert watcher.wait("terminate", "cancel")["id"] == line["id"]
+    new = world.root / "notice.new"
+    new.write_text('{"type": "checkpoint", "id": "c-1", "deadline_seconds": 60.5, "text": "soon"}')
+    new.rename(path)
+    line = watcher.wait("terminate", "cancel", "checkpoint")
+    assert line["id"] == "c-1" and 50 < line["deadline_seconds"] <= 60
+    path.write_text('{"type": "terminate", "id": "c-1", "deadline": "%s"}' % rfc3339(30))
+    line = watcher.wait("terminate", "cancel", "checkpoint", "terminate")
+    assert line["id"] == "c-1" and 20 < line["deadline_seconds"] <= 30
+    path.write_text('{"type": "cancel"}')
+    assert watcher.wait("terminate", "cancel", "checkpoint", "terminate", "cancel")["id"] == "c-1"
+
+
+def descriptors(pid):
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            yield os.readlink(f"/proc/{pid}/fd/{name}")
+        except FileNotFoundError:
+            pass
+
+
+def test_file_that_is_there_already(world, watch):
+    path = world.file("notice")
+    watcher = watch("file", path)
+    assert watcher.wait("terminate").keys() == {"type", "id"}
+
+
+@pytest.mark.parametrize("spoil", ["half", "directory", "fifo", "huge", "type", "nan"])
+def test_file_that_cannot_be_read_changes_nothing(world, watch, spoil):
+    path = world.file("notice", '{"type": "terminate", "id": "n-1"}')
+    watcher = watch("file", path)
+    watcher.wait("terminate")
+    new = world.root / "new"
+    if spoil == "directory":
+        new.symlink_to(world.root)
+        new.rename(path)
+    texts = {"half": '{"type": "canc', "huge": " " * 65537, "type": '{"type": "explode"}',
+             "nan": '{"type": "terminate", "id": "n-1", "deadline_seconds": 1e300}'}
+    if spoil == "fifo":
+        os.mkfifo(new)
+        new.rename(path)
+    elif spoil in texts:
+        path.write_text(texts[spoil])
+    watcher.said(str(path))
+    assert watcher.types == ["terminate"]
+
+
+def test_file_whose_directory_goes_and_comes(world, watch):
+    folder = world.root / "folder"
+    folder.mkdir()
+    path = folder / "notice"
+    path.write_text("x")
+    watcher = watch("file", path, "--interval", "20ms")
+    watcher.wait("terminate")
+    path.unlink()
+    watcher.wait("terminate", "cancel")
+    folder.rmdir()
+    folder.mkdir()
+    path.write_text("y")
+    watcher.wait("terminate", "cancel", "terminate")
+
+
+def test_file_elsewhere(world, watch):
+    watcher = watch("file", world.root / "none" / "notice")
+    assert watcher.job.finish() == 1
+    assert "cannot watch the directory" in watcher.job.err
+
+
+# ---- kubernetes ----
+
+class Volume:
+    """A downward-API volume, which kubelet replaces as a whole."""
+
+    def __init__(self, root):
+        self.root = root
+        root.mkdir()
+        self.times = 0
+        self.write("")
+        (root / "annotations").symlink_to("..data/annotations")
+
+    def write(self, text):
+        self.times += 1
+        folder = self.root / f"..{self.times}"
+        folder.mkdir()
+        (folder / "annotations").write_text(text)
+        (self.root / "..data_tmp").symlink_to(folder.name)
+        (self.root / "..data_tmp").rename(self.root / "..data")
+
+
+def test_kubernetes(world, watch):
+    volume = Volume(world.root / "podinfo")
+    watcher = watch("kubernetes", volume.root / "annotations", "--annotation", "example.com/drain")
+    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    volume.write('a="b"\nexample.com/drain="yes, at \\"noon\\""\nz="1"')
+    line = watcher.wait("terminate")
+    assert line["text"] == 'yes, at "noon"'
+    volume.write('example.com/drain="false"')
+    assert watcher.wait("terminate", "cancel")["id"] == line["id"]
+    volume.write('example.com/drain="{\\"type\\": \\"checkpoint\\", \\"id\\": \\"k\\"}"')
+    watcher.wait("terminate", "cancel", "checkpoint")
+    volume.write('other="x"')
+    watcher.wait("terminate", "cancel", "checkpoint", "cancel")
+
+
+def test_kubernetes_value(world, watch):
+    volume = Volume(world.root / "podinfo")
+    watcher = watch("kubernetes", volume.root / "annotations", "--value", "now")
+    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    volume.write('pchrun/notice="later"')
+    volume.write('pchrun/notice="now"')
+    assert watcher.wait("terminate")["text"] == "now"
+
+
+def test_kubernetes_volume_that_is_away_changes_nothing(world, watch):
+    volume = Volume(world.root / "podinfo")
+    volume.write('pchrun/notice="now"')
+    watcher = watch("kubernetes", volume.root / "annotations")
+    watcher.wait("terminate")
+    (volume.root / "..data").unlink()
+    watcher.said("it is not there")
+    assert watcher.types == ["terminate"]
+
+
+# ---- whatever the source ----
+
+PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+
+
+@pytest.mark.parametrize("case", [GceCase, AwsCase, AzureCase], ids=lambda case: case.source)
+def test_no_packet_goes_elsewhere(world, watch, case):
+    """Not to a proxy, not to a name server: every connection and every datagram is the endpoint's."""
+    service = serving(case.make())
+    try:
+        trace = world.root / "trace"
+        case.happen(service)
+        proxies = {name: service.trap.url for name in PROXIES}
+        program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
+        asan = f"{world.env['ASAN_OPTIONS']}:detect_leaks=0"
+        job = world.start("strace", "-f", "-qq", "-o", trace, "-e",
+                          "trace=connect,sendto,sendmsg,sendmmsg", program, case.source, *QUICK,
+                          "--endpoint", service.url, env={**proxies, "ASAN_OPTIONS": asan})
+        wait_until(lambda: '"terminate"' in job.out, "a line")
+        service.wait_answered(*service.PATHS)
+        [pid] = wait_until(lambda: Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split(),
+                           "the watch")
+        os.kill(int(pid), signal.SIGTERM)
+        assert job.finish() == 0
+        addresses = re.findall(r"sa_family=(\w+), ([^}]*)", trace.read_text())
+        there = ("AF_INET", f'sin_port=htons({service.port}), sin_addr=inet_addr("127.0.0.1")')
+        assert addresses and set(addresses) == {there}
+        assert not service.trap.requests
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("variables, wins", [
+    (("GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"), 0),
+    (("GCE_METADATA_ROOT", "GCE_METADATA_IP"), 0),
+    (("GCE_METADATA_IP",), 0),
+])
+def test_gce_address_of_the_environment(watch, gce, variables, wins):
+    env = {name: f"127.0.0.1:{gce.trap.port}" for name in variables}
+    env[variables[wins]] = f"127.0.0.1:{gce.port}"
+    watch("gce", *QUICK, env=env)
+    gce.wait_answered(*gce.PATHS)
+    assert not gce.trap.requests
+
+
+def test_option_wins_over_environment(watch, gce):
+    watch("gce", *QUICK, "--endpoint", gce.url, env={"GCE_METADATA_HOST": f"127.0.0.1:{gce.trap.port}"})
+    gce.wait_answered(*gce.PATHS)
+    assert not gce.trap.requests
+
+
+def test_aws_address_of_the_environment(watch, aws):
+    watch("aws", *QUICK, env={"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"{aws.url}/"})
+    aws.wait_answered(aws.ACTION)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_ends_on_a_signal(world, watch, number):
+    """Also one that was inherited blocked or ignored."""
+    watcher = watch("file", world.root / "notice", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    os.kill(watcher.pid, number)
+    assert watcher.job.finish() == 0 and watcher.job.err == ""
+
+
+@pytest.mark.parametrize("has_printed", [False, True])
+def test_ends_when_nobody_reads(world, watch, has_printed):
+    """Whoever read its standard output has gone: it need not have anything to print to notice."""
+    path = world.root / "notice"
+    if has_printed:
+        path.write_text("x")
+    ours, its = os.pipe()
+    watcher = watch("file", path, stdout=its)
+    os.close(its)
+    if has_printed:
+        assert os.read(ours, 4096).startswith(b'{"type": "terminate"')
+    os.close(ours)
+    assert watcher.job.finish() == 0 and watcher.job.err == ""
+
+
+def test_ends_when_nobody_reads_while_a_request_is_held(watch, gce):
+    ours, its = os.pipe()
+    gce.holds_s = 60
+    watcher = start_gce(watch, gce, stdout=its)
+    os.close(its)
+    gce.wait(lambda: gce.hanging() >= 2, "held requests")
+    os.close(ours)
+    assert watcher.job.finish() == 0
+
+
+@pytest.mark.looks_up
+def test_ends_while_a_name_is_looked_up(world):
+    """By a name server that never answers: that may take libc minutes."""
+    if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True).returncode != 0:
+        pytest.skip("this kernel or user may not make a network namespace")
+    resolv = world.file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
+    program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
+    job = world.start("unshare", "--net", "--mount", "/usr/bin/python3", "-I", "-c", SILENT, resolv, "TERM",
+                      program, "gce", "--endpoint", "http://metadata.test", "--timeout", "100ms")
+    assert job.finish(10) == 0, job.err
+
+
+def test_reader_that_does_not_read(world, watch):
+    """It is not waited for, and finds the newest of each event."""
+    ours, its = os.pipe()
+    room = 0
+    os.set_blocking(its, False)
+    try:
+        while True:
+            room += os.write(its, b"\n" * 4096)
+    except BlockingIOError:
+        os.set_blocking(its, True)
+    path = world.file("notice", '{"type": "terminate", "id": "a"}')
+    watcher = watch("file", path, stdout=its)
+    os.close(its)
+    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    path.write_text('{"type": "checkpoint", "id": "a"}')
+    path.unlink()
+    other = world.root / "other"
+    other.write_text('{"type": "log", "id": "b"}')
+    other.rename(path)
+    while room > 0:
+        room -= len(os.read(ours, min(room, 65536)))
+    text = b""
+    while not (b'"b"' in text and b'"cancel"' in text and text.endswith(b"\n")):
+        text += os.read(ours, 4096)
+    os.close(ours)
+    assert watcher.job.finish() == 0
+    ids = [(line["type"], line["id"]) for line in map(json.loads, text.decode().splitlines())]
+    assert ("log", "b") in ids and ids.count(("cancel", "a")) == 1 and len(ids) <= 3
+
+
+def test_dies_with_its_parent(world, watch):
+    """The signal that a parent's death sends ends it as any other."""
+    script = ("import ctypes, os, signal, subprocess, sys\n"
+              "set_it = lambda: ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)\n"
+              "print(subprocess.Popen(sys.argv[1:], preexec_fn=set_it).pid, flush=True)\n"
+              "sys.stdin.read()\n")
+    program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
+    path = world.file("notice", "x")
+    ours, its = os.pipe()
+    job = world.start("/usr/bin/python3", "-c", script, program, "file", path, stdin=ours)
+    os.close(ours)
+    wait_until(lambda: '"terminate"' in job.out, "a line")
+    pid = int(job.out.split()[0])
+    os.kill(job.pid, signal.SIGKILL)
+    job.finish()
+    os.close(its)
+    wait_until(lambda: not is_alive(pid), "the watch to end")
+
+
+@pytest.mark.parametrize("args, said", [
+    ([], "which source?"),
+    (["gcp"], 'unknown source "gcp"; the nearest is "gce"'),
+    (["zzzzzzzz"], "pchrun-watch --list"),
+    (["gce", "--intervall", "1s"], "unknown option --intervall; the nearest is --interval"),
+    (["gce", "--interval", "0"], "out of range"),
+    (["gce", "--interval", "soon"], "is not a duration"),
+    (["gce", "--interval"], "--interval needs a value"),
+    (["gce", "--interval="], "the value is empty"),
+    (["gce", "--mild", "terminate"], 'neither "log" nor "checkpoint"'),
+    (["gce", "--value", "x"], "gce takes no --value"),
+    (["gce", "x"], "one argument too many"),
+    (["gce", "-x"], "unknown option -x"),
+    (["file"], "file needs its PATH"),
+    (["gce", "--endpoint", "https://x"], "by plain http"),
+    (["gce", "--endpoint", "http://user@x"], "which is no address"),
+    (["slurm", "--end-time", "tomorrow"], "which is no time"),
+])
+def test_usage(watch, args, said):
+    watcher = watch(*args)
+    assert watcher.job.finish() == 2
+    assert said in watcher.job.err and watcher.job.out == ""
+    assert watcher.job.err.startswith("pchrun-watch ")
+
+
+@pytest.mark.parametrize("option, said", [("--help", "Usage: pchrun-watch"), ("--version", "pchrun-watch "),
+                                          ("--list", "kubernetes")])
+def test_shows(watch, option, said):
+    watcher = watch(option)
+    assert watcher.job.finish() == 0
+    assert said in watcher.job.out and watcher.job.err == ""
+
+
+def test_errors_as_json(watch, gce):
+    gce.spoil(metadata.http_503, 3)
+    watcher = start_gce(watch, gce, "--log-format", "json")
+    gce.wait_spoiled()
+    gce.wait_answered(*gce.PATHS)
+    lines = [json.loads(line) for line in watcher.job.err_lines]
+    assert {"warning", "info"} == {line["level"] for line in lines}
+    assert {line["topic"] for line in lines} == {"gce"}
+
+
+# ---- other people's emulators ----
+
+@pytest.mark.parametrize("source, root", [("gce", "computeMetadata"), ("aws", "latest"),
+                                          ("azure", "metadata")])
+def test_external_emulator(watch, source, root):
+    """Each says 200 to something that it is asked, more than once, and to nothing does it say a thing that
+    cannot be understood."""
+    address = os.environ.get(f"PCHRUN_TEST_{source.upper()}")
+    if not address:
+        pytest.skip(f"PCHRUN_TEST_{source.upper()} is not set: HOST:PORT of an emulator")
+    host, _, port = address.removeprefix("http://").rstrip("/").partition(":")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        here = free.getsockname()
+    relay = Proxy(here, (host, int(port or 80)))
+    try:
+        watcher = watch(source, "--interval", "100ms", "--endpoint", f"http://127.0.0.1:{here[1]}")
+
+        def answers():
+            return sum(bytes(data).count(b" 200 OK") for data in list(relay.heard.values()))
+        wait_until(lambda: answers() >= 3, "three answers")
+        assert "cannot be" not in watcher.job.err
+        watcher.end()
+    finally:
+        relay.close()
