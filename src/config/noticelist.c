@@ -95,8 +95,9 @@ static const char *usual_name(const struct config_notice *notice)
 {
     if (!is_program(notice->kind))
         return notice_kind_names[notice->kind];
-    const char *slash = strrchr(notice->args[0], '/');
-    const char *base = slash ? slash + 1 : notice->args[0];
+    const char *program = notice->args ? notice->args[0] : "";
+    const char *slash = strrchr(program, '/');
+    const char *base = slash ? slash + 1 : program;
     return *base && text_check_utf8(base, NULL) ? base : notice_kind_names[notice->kind];
 }
 
@@ -258,6 +259,7 @@ static bool name_from_json(struct config_notice *notice, const struct json *json
         return err_set(err, ERR_USAGE, 0, "name: a string is wanted, not %s", json_kind_name(json));
     if (!text_check(text, 1, CONFIG_NOTICE_NAME_MAX, err))
         return err_wrap(err, "name");
+    free(notice->name);
     notice->name = strdup(text);
     return notice->name || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
 }

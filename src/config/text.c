@@ -41,6 +41,8 @@ char *text_absolute(const char *folder, const char *path)
 {
     if (path[0] == '/')
         return strdup(path);
+    while (path[0] == '.' && path[1] == '/')
+        path += 1 + strspn(path + 1, "/");
     char *here = folder ? strdup(folder) : getcwd(NULL, 0);
     char *whole = NULL;
     if (here && asprintf(&whole, "%s%s%s", here, str_is(here, "/") ? "" : "/", path) < 0)

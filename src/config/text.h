@@ -13,8 +13,8 @@
 /* min to max bytes, and no control character. */
 MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
 MUST_CHECK bool text_check_utf8(const char *text, struct err *err);
-/* The path as seen from `folder`, which is absolute; NULL: the current one. The caller frees; NULL
- * with errno set. */
+/* The path, without a "./" before it, as seen from `folder`, which is absolute; NULL: the current
+ * one. The caller frees; NULL with errno set. */
 char *text_absolute(const char *folder, const char *path);
 
 #endif

@@ -37,7 +37,7 @@ static struct err err;
 /* The value of "notices" in the file, and then of each flag; NULL: none. */
 static enum config_result load(const char *value, const char *flag, const char *again)
 {
-    char *argv[8] = {"pchrun"}, *env[] = {NULL}, *out;
+    char *argv[10] = {"pchrun"}, *env[] = {NULL}, *out;
     int argc = 1;
     size_t size;
     FILE *file = fopen("sub/c.json", "w");
@@ -95,7 +95,7 @@ Test(noticelist, all_kinds_as_a_flag)
     expect_source(4, CONFIG_NOTICE_SLURM, "slurm", "");
     expect_source(5, CONFIG_NOTICE_FILE, "file", path("f"));
     expect_source(6, CONFIG_NOTICE_KUBERNETES, "kubernetes", "/k");
-    expect_source(7, CONFIG_NOTICE_COMMAND, "c", path("./c"));
+    expect_source(7, CONFIG_NOTICE_COMMAND, "c", path("c"));
     expect_source(8, CONFIG_NOTICE_POLL, "p", "p");
     cr_expect_eq(config.notices[8].interval_ns, NS_PER_S);
     cr_expect_eq(config.notices[8].timeout_ns, 10 * NS_PER_S);
@@ -112,7 +112,7 @@ Test(noticelist, all_kinds_in_the_file)
     expect_source(0, CONFIG_NOTICE_SLURM, "slurm", "");
     expect_source(1, CONFIG_NOTICE_FILE, "file", path("sub/f"));
     expect_source(2, CONFIG_NOTICE_KUBERNETES, "pod", "/k");
-    expect_source(3, CONFIG_NOTICE_COMMAND, "c", path("sub/./c"));
+    expect_source(3, CONFIG_NOTICE_COMMAND, "c", path("sub/c"));
     cr_expect_str_eq(config.notices[3].args[1], "-x");
     cr_expect_str_eq(config.notices[3].args[2], "");
     cr_expect_str_eq(config.notices[3].args[3], "a\nb");
