@@ -37,6 +37,24 @@ static void on_end(void *ctx, enum reap_what what, int status)
         all->on_idle(all->ctx);
 }
 
+static void keep(struct helpers *helpers, struct helper *helper, pid_t pid)
+{
+    helper->all = helpers;
+    helper->next = helpers->first;
+    helpers->first = helper;
+    helper->watch =
+        (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_end, .ctx = helper};
+    reap_watch(helpers->reap, &helper->watch);
+    helpers->running++;
+}
+
+void helper_take(struct helpers *helpers, pid_t pid)
+{
+    struct helper *helper = calloc(1, sizeof *helper);
+    if (helper)
+        keep(helpers, helper, pid);
+}
+
 bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
                   struct err *err)
 {
@@ -53,13 +71,7 @@ bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const vo
         free(helper);
         return err_set(err, ERR_SYSTEM, errno, "cannot start a helper");
     }
-    helper->all = helpers;
-    helper->next = helpers->first;
-    helpers->first = helper;
-    helper->watch =
-        (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_end, .ctx = helper};
-    reap_watch(helpers->reap, &helper->watch);
-    helpers->running++;
+    keep(helpers, helper, pid);
     return true;
 }
 

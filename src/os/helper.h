@@ -22,6 +22,8 @@ struct helpers {
 /* Calls fn(arg) in a child, where it may allocate: we have no threads that could hold a lock. */
 MUST_CHECK bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
+/* Takes in a child of ours that is there already. Where memory is short it stays what it was. */
+void helper_take(struct helpers *helpers, pid_t pid);
 /* Forgets those that still run; they come to their end by themselves. on_idle is not called. */
 void helpers_free(struct helpers *helpers);
 

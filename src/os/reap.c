@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HELPERS_MAX = 256 };
+enum { HELPERS_MAX = 256, KNOWN_MAX = 1024 };
 
 void reap_begin(struct reap *reap)
 {
@@ -114,9 +114,9 @@ static void reap_stops(struct reap *reap)
 static void reap_one(struct reap *reap, pid_t pid, int status)
 {
     struct reap_watch *watch = find(reap, pid);
-    bool is_child = watch && watch->kind == REAP_CHILD;
+    bool is_told_first = watch && watch->kind != REAP_HELPER;
     siginfo_t info;
-    if (is_child)
+    if (is_told_first && watch->fn)
         watch->fn(watch->ctx, REAP_EXITED, status);
     wait_for(P_PID, (id_t)pid, WEXITED, &info);
     if (!watch) {
@@ -124,7 +124,7 @@ static void reap_one(struct reap *reap, pid_t pid, int status)
         return;
     }
     reap_forget(reap, watch);
-    if (!is_child && watch->fn)
+    if (!is_told_first && watch->fn)
         watch->fn(watch->ctx, REAP_EXITED, status);
 }
 
@@ -175,11 +175,25 @@ bool reap_is_last(const struct reap *reap, pid_t pid)
     return has_only(reap, known, n + 1);
 }
 
+size_t reap_known(const struct reap *reap, pid_t *ret, size_t max)
+{
+    size_t n = 0;
+    for (const struct reap_watch *watch = reap->first; watch && n < max; watch = watch->next)
+        ret[n++] = watch->pid;
+    return n;
+}
+
+bool reap_knows_all(const struct reap *reap)
+{
+    pid_t known[KNOWN_MAX];
+    return has_only(reap, known, reap_known(reap, known, KNOWN_MAX));
+}
+
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max)
 {
     size_t n = 0;
     for (const struct reap_watch *watch = reap->first; watch && n < max; watch = watch->next)
-        if (watch->kind == REAP_HELPER)
+        if (watch->kind != REAP_CHILD)
             ret[n++] = watch->pid;
     return n;
 }

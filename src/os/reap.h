@@ -19,15 +19,16 @@ enum reap_kind {
     REAP_CHILD,  /* a process of the job */
     REAP_HELPER, /* a process of ours, such as one that writes a file; or one from before our exec
                   */
+    REAP_SOURCE, /* the same, and it leads a process group that is to end with it */
 };
 enum reap_what { REAP_EXITED, REAP_STOPPED, REAP_CONTINUED };
 
 /* The end was seen by somebody else: neither an exit nor a signal, never to be read as success. */
 #define REAP_LOST (-1)
 
-/* `status` is as of wait(2). When a child has REAP_EXITED it is still a zombie during the call, so
- * its pid and its group cannot belong to somebody else yet; after the call watch->pid is 0. A
- * helper is gone already, and its watch may be used again. */
+/* `status` is as of wait(2). When a child or a source has REAP_EXITED it is still a zombie during
+ * the call, so its pid and its group cannot belong to somebody else yet; after the call watch->pid
+ * is 0. A helper is gone already, and its watch may be used again. */
 typedef void reap_fn(void *ctx, enum reap_what what, int status);
 
 struct reap_watch {
@@ -53,12 +54,16 @@ void reap_watch(struct reap *reap, struct reap_watch *watch);
 /* Takes it out before its process has ended. */
 void reap_forget(struct reap *reap, struct reap_watch *watch);
 void reap_all(struct reap *reap);
-/* No process of the job is left: we have no child but helpers. */
+/* No process of the job is left: we have no child but helpers and sources. */
 bool reap_is_empty(const struct reap *reap);
 /* For a child whose REAP_EXITED is being told: nobody but it is left. (If that cannot be told:
  * false, and reap_is_empty() will be true later.) */
 bool reap_is_last(const struct reap *reap, pid_t pid);
-/* The helpers' pids; returns how many were stored. */
+/* The pids of all that are in the list; returns how many were stored. */
+size_t reap_known(const struct reap *reap, pid_t *ret, size_t max);
+/* Have we no child that is not in the list? (If that cannot be told: false.) */
+bool reap_knows_all(const struct reap *reap);
+/* Those of helpers and sources. */
 size_t reap_helpers(const struct reap *reap, pid_t *ret, size_t max);
 
 #endif

@@ -193,6 +193,23 @@ static _Noreturn void child_fail(const struct spawn_start *start, enum err_code 
     _exit(written == (long)sizeof err ? 127 : 125);
 }
 
+/* Of what was inherited for the job it gets nothing. Never in our memory. */
+static void child_go_apart(const struct spawn_apart *apart)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(apart->streams[fd], fd);
+    fd_range(3, FD_RANGE_CLOEXEC, NULL, 0);
+    if (apart->dir && chdir(apart->dir) != 0)
+        errno = 0;
+}
+
+static void child_unblock_all(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static _Noreturn void child_run(struct spawn_start *start)
 {
     const struct spawn_request *request = &start->request;
@@ -214,7 +231,11 @@ static _Noreturn void child_run(struct spawn_start *start)
     for (int fd = 0; fd <= 2; fd++)
         if (request->closed & 1U << fd)
             rawcall(SYS_close, fd, 0, 0, 0);
+    if (request->apart)
+        child_go_apart(request->apart);
     signals_restore();
+    if (request->apart)
+        child_unblock_all();
     why = child_exec(start);
     child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
 }
@@ -242,10 +263,11 @@ static struct spawn_start *start_new(const struct spawn_request *request, int ch
     return start;
 }
 
-/* Memory checkers know no process that runs in another's memory, and are not in a hurry. */
-static bool can_share(void)
+/* Memory checkers know no process that runs in another's memory. They are not in a hurry, and
+ * neither is a program that is not of the job, for which more is to be done. */
+static bool can_share(const struct spawn_start *start)
 {
-    return RAWCALL_EXISTS && !IS_SANITIZED && !RUNNING_ON_VALGRIND;
+    return RAWCALL_EXISTS && !IS_SANITIZED && !RUNNING_ON_VALGRIND && !start->request.apart;
 }
 
 /* *start is set to NULL if the child has a copy of it. An emulator or a sandbox may know no clone()
@@ -253,7 +275,7 @@ static bool can_share(void)
 static pid_t start_child(struct spawn_start **start)
 {
     char *stack_end = (*start)->stack + sizeof(*start)->stack;
-    pid_t pid = can_share() ? clone(child_main, stack_end, CLONE_VM | SIGCHLD, *start) : -1;
+    pid_t pid = can_share(*start) ? clone(child_main, stack_end, CLONE_VM | SIGCHLD, *start) : -1;
     if (pid > 0)
         return pid;
     pid = fork();

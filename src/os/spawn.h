@@ -2,6 +2,7 @@
  *
  * spawn: starts one command in a process group (or session) of its own, as it would have been
  * started without us: descriptors, limits, directory, dispositions and mask are those we inherited.
+ * Or one that serves us, and is kept apart from them.
  *
  * All that needs memory or files is done before the child is there: the search of PATH, the
  * arguments, the environment. The child calls async-signal-safe functions only. Where that can be
@@ -31,6 +32,13 @@ MUST_CHECK bool spawn_command_init(struct spawn_command *command, char **argv, c
                                    struct err *err);
 void spawn_command_free(struct spawn_command *command);
 
+/* For a program that is not of the job: it gets three descriptors and no more, and an empty mask.
+ * It never runs in our memory, so nothing is to be kept for it. */
+struct spawn_apart {
+    int streams[3];  /* what becomes its 0, 1 and 2; none of them is one of these */
+    const char *dir; /* to run in; NULL, or if it cannot be entered: ours */
+};
+
 struct spawn_request {
     const struct spawn_command *command;
     char **env;
@@ -39,6 +47,7 @@ struct spawn_request {
     bool new_session;
     unsigned closed; /* (1 << fd) for those of 0..2 that the child shall not have */
     int tty;         /* the terminal, to make the child's group its foreground; -1: do not */
+    const struct spawn_apart *apart; /* NULL: of the job */
 };
 #define SPAWN_PID_SIZE 12
 

@@ -203,3 +203,22 @@ Test(reap, children_from_before_are_not_of_the_job)
     cr_assert(unit_no_children());
     reap_end(&reap);
 }
+
+/* A source is none of the job, and yet still a zombie when its end is told. */
+Test(reap, tells_the_end_of_a_source_before_its_group_is_free)
+{
+    struct reap reap = {0};
+    struct seen source;
+    pid_t helpers[4];
+    pid_t pid = start(&reap, &source, REAP_SOURCE, -1);
+    cr_assert_eq(reap_helpers(&reap, helpers, 4), 1);
+    cr_assert_eq(helpers[0], pid);
+    cr_assert(reap_is_empty(&reap));
+    cr_assert(proc_kill(pid, SIGKILL));
+    await(pid, WEXITED);
+    reap_all(&reap);
+    cr_assert_eq(source.count, 1);
+    cr_assert(source.was_zombie);
+    cr_assert_eq(source.watch.pid, 0);
+    cr_assert(unit_no_children());
+}

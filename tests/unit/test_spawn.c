@@ -9,6 +9,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,4 +266,35 @@ Test(spawn, lets_go_of_what_it_inherited)
     cr_assert_eq(byte, 'y');
     kill(pid, SIGKILL);
     cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
+}
+
+/* Serves us, and is kept apart from the job: three descriptors, an empty mask, its own directory.
+ */
+Test(spawn, apart_from_the_job)
+{
+    struct err err;
+    int status, ends[2];
+    struct spawn_command command;
+    char text[256] = "";
+    char *argv[] = {"/bin/sh", "-c", "pwd; echo /proc/self/fd/*; grep SigBlk: /proc/self/status",
+                    NULL};
+    FD_CLEANUP int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    FD_CLEANUP int inherited = dup(null); /* not close-on-exec */
+    cr_assert(null > 2 && inherited > 2);
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    signals_begin();
+    cr_assert(spawn_command_init(&command, argv, NULL, &err));
+    struct spawn_apart apart = {.streams = {null, ends[1], ends[1]}, .dir = "/usr"};
+    struct spawn_request request = request_for(&command);
+    request.apart = &apart;
+    cr_assert_eq(start(&request, &status, &err), SPAWN_RUNNING);
+    cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
+    /* 3 is the directory that the shell lists */
+    cr_expect(strstr(text, "/usr\n/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n"
+                           "SigBlk:\t0000000000000000\n") == text,
+              "%s", text);
+    close(ends[0]);
+    close(ends[1]);
+    spawn_command_free(&command);
+    cr_assert(unit_no_children());
 }

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See program.h.
+ */
+#include "os/program.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char default_path[] = "/bin:/usr/bin";
+
+/* 0, or why it cannot be run. */
+static int try(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    if (!S_ISREG(st.st_mode))
+        return EACCES;
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+static const char *advice(int why)
+{
+    return why == EACCES ? "; is it a file with permission to execute (chmod +x)?" : "";
+}
+
+static bool refuse(const char *path, int why, struct err *err)
+{
+    err_set(err, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, 0, "cannot execute '%s': %s%s", path,
+            strerror(why), advice(why));
+    err->sys_errno = why;
+    return false;
+}
+
+/* The next directory of a PATH with the name behind it; an empty entry is the current one. */
+static const char *join(const char *path, const char *name, char *ret, size_t size, bool *ret_fits)
+{
+    size_t len = strcspn(path, ":");
+    ret[0] = '\0';
+    *ret_fits = len ? str_addf(ret, size, "%.*s/%s", (int)len, path, name)
+                    : str_addf(ret, size, "./%s", name);
+    return path[len] ? path + len + 1 : NULL;
+}
+
+static bool make_absolute(const char *path, char *ret, size_t size, struct err *err)
+{
+    if (path[0] == '/')
+        return str_copy(ret, size, path) || refuse(path, ENAMETOOLONG, err);
+    char here[PATH_MAX];
+    ret[0] = '\0';
+    if (!getcwd(here, sizeof here))
+        return err_set(err, ERR_SYSTEM, errno, "cannot find '%s' from here", path);
+    return str_addf(ret, size, "%s/%s", here, path) || refuse(path, ENAMETOOLONG, err);
+}
+
+bool program_find(const char *name, const char *path, char *ret, size_t size, struct err *err)
+{
+    char candidate[PATH_MAX], kept[PATH_MAX] = "";
+    bool fits;
+    int why = *name ? try(name) : ENOENT;
+    if (strchr(name, '/'))
+        return why == 0 ? make_absolute(name, ret, size, err) : refuse(name, why, err);
+    for (const char *at = path ? path : default_path; at && *name;) {
+        at = join(at, name, candidate, sizeof candidate, &fits);
+        why = fits ? try(candidate) : ENAMETOOLONG;
+        if (why == 0)
+            return make_absolute(candidate, ret, size, err);
+        if (why == EACCES)
+            str_copy(kept, sizeof kept, candidate);
+    }
+    if (kept[0])
+        return refuse(kept, EACCES, err);
+    return err_set(err, ERR_NOT_FOUND, 0,
+                   "cannot execute '%s': it is in no directory of PATH (%.200s)", name,
+                   path ? path : default_path);
+}
+
+bool program_beside(const char *name, char *ret, size_t size)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0)
+        return false;
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return false;
+    slash[1] = '\0';
+    ret[0] = '\0';
+    return str_addf(ret, size, "%s%s", self, name) && try(ret) == 0;
+}

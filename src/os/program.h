@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * program: where a program is that is to be run later, found out while the user can still be told.
+ * Reads the file system, and may block as that may. Owns nothing.
+ */
+#ifndef PCHRUN_OS_PROGRAM_H
+#define PCHRUN_OS_PROGRAM_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+
+/* A name without a slash is looked for in the directories of `path` (as PATH; NULL: the system's
+ * own), as a shell does. False: *err says which file it is, or where was looked. */
+MUST_CHECK bool program_find(const char *name, const char *path, char *ret, size_t size,
+                             struct err *err);
+/* One that lies beside our own executable; false: there is none. */
+bool program_beside(const char *name, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_program: where a program is found, and what is said of one that is not, or cannot be run.
+ */
+#include "os/program.h"
+
+#include "base/str.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64], found[PATH_MAX];
+static struct err err;
+
+static void make(const char *path, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fclose(file) == 0 && chmod(path, mode) == 0);
+}
+
+static void enter_folder(void)
+{
+    strcpy(folder, "/tmp/test_program.XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+    cr_assert(mkdir("a", 0755) == 0 && mkdir("b", 0755) == 0 && mkdir("a/c", 0755) == 0);
+    make("a/plain", 0644);
+    make("b/run", 0755);
+    make("b/c", 0755);
+}
+
+static void leave_folder(void)
+{
+    cr_assert(unlink("a/plain") == 0 && unlink("b/run") == 0 && unlink("b/c") == 0);
+    cr_assert(rmdir("a/c") == 0 && rmdir("a") == 0 && rmdir("b") == 0);
+    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
+}
+
+TestSuite(program, .init = enter_folder, .fini = leave_folder);
+
+static void expect_found(const char *name, const char *path, const char *want)
+{
+    char whole[PATH_MAX];
+    snprintf(whole, sizeof whole, "%s/%s", folder, want);
+    cr_assert(program_find(name, path, found, sizeof found, &err), "%s", err.text);
+    cr_expect_str_eq(found, whole);
+}
+
+Test(program, a_name_is_looked_for_in_path)
+{
+    expect_found("run", "a:b", "b/run");
+    expect_found("c", "a:b", "b/c"); /* a directory is no program */
+    cr_assert(chdir("b") == 0);
+    expect_found("run", "/nowhere:", "b/./run");
+    expect_found("./run", NULL, "b/./run");
+    cr_assert(chdir("..") == 0);
+    cr_assert(program_find("sh", NULL, found, sizeof found, &err), "%s", err.text);
+    cr_expect(found[0] == '/');
+}
+
+Test(program, what_is_not_there)
+{
+    cr_expect(!program_find("nothing", "a:b", found, sizeof found, &err));
+    cr_expect_eq(err.code, ERR_NOT_FOUND);
+    cr_expect_str_eq(err.text, "cannot execute 'nothing': it is in no directory of PATH (a:b)");
+    cr_expect(!program_find("b/nothing", "a:b", found, sizeof found, &err));
+    cr_expect_eq(err.code, ERR_NOT_FOUND);
+    cr_expect_str_eq(err.text, "cannot execute 'b/nothing': No such file or directory");
+    cr_expect(!program_find("", "a:b", found, sizeof found, &err));
+}
+
+Test(program, what_cannot_be_run)
+{
+    cr_expect(!program_find("plain", "b:a", found, sizeof found, &err));
+    cr_expect_eq(err.code, ERR_NOT_EXEC);
+    cr_expect_str_eq(err.text, "cannot execute 'a/plain': Permission denied; is it a file with "
+                               "permission to execute (chmod +x)?");
+    cr_expect(!program_find("/dev/null", NULL, found, sizeof found, &err));
+    cr_expect_eq(err.sys_errno, EACCES);
+    cr_expect(!program_find("./a", NULL, found, sizeof found, &err));
+    cr_expect_str_eq(err.text, "cannot execute './a': Is a directory");
+}
+
+Test(program, what_does_not_fit)
+{
+    char small[16];
+    cr_expect(!program_find("./b/run", NULL, small, sizeof small, &err));
+    cr_expect_eq(err.sys_errno, ENAMETOOLONG);
+}
+
+/* Beside us: the tests lie there. */
+Test(program, beside_us)
+{
+    cr_expect(program_beside("test_program", found, sizeof found));
+    cr_expect(!program_beside("no-such-test", found, sizeof found));
+}
