@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_feed: what is read of a program that nobody trusts: lines, how many of them in a second
+ * (feed), and when it is started again (backoff).
+ */
+#include "link/feed.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "link/backoff.h"
+#include "unit.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- lines --- */
+
+enum { MAX = 8, PIECE = 4 };
+
+/* Feeds `data` in pieces, and writes what comes out: each line in brackets, "!" for one that was
+ * too long. */
+static char *split(const char *data, size_t piece)
+{
+    static char text[512];
+    struct lines lines;
+    char *line;
+    size_t len, n = strlen(data);
+    enum lines_result result;
+    lines_init(&lines, MAX, PIECE);
+    text[0] = '\0';
+    for (size_t at = 0; at < n; at += piece) {
+        cr_assert(lines_add(&lines, data + at, n - at < piece ? n - at : piece));
+        while ((result = lines_next(&lines, &line, &len)) != LINES_NONE) {
+            str_addf(text, sizeof text, result == LINES_ONE ? "[%s]" : "!", line);
+            cr_assert(result == LINES_TOO_LONG || strlen(line) == len);
+        }
+    }
+    while ((result = lines_last(&lines, &line, &len)) != LINES_NONE)
+        str_addf(text, sizeof text, result == LINES_ONE ? "(%s)" : "!", line);
+    lines_free(&lines);
+    return text;
+}
+
+Test(feed, lines_of_any_pieces)
+{
+    static const struct {
+        const char *in, *want;
+    } rows[] = {
+        {"", ""},
+        {"\n", "[]"},
+        {"a\nbc\n\nd", "[a][bc][](d)"},
+        {"12345678\n12345678", "[12345678](12345678)"},
+        {"123456789\na\n", "![a]"},
+        {"1234567890123456789012345678901234567890\na\n123456789\n\nb", "![a]![](b)"},
+        {"a\n123456789", "[a]!"},
+        {"a\n12345678901234567890", "[a]!"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (size_t piece = 1; piece <= PIECE; piece++)
+            cr_expect_str_eq(split(rows[i].in, piece), rows[i].want, "row %zu in pieces of %zu: %s",
+                             i, piece, split(rows[i].in, piece));
+}
+
+/* --- back-off --- */
+
+Test(feed, backoff_doubles_up_to_a_minute_and_forgets_after_a_good_one)
+{
+    static const int want[] = {1, 2, 4, 8, 16, 32, 60, 60};
+    struct backoff backoff = {0};
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        cr_expect_eq(backoff_ended(&backoff, (int64_t)i * NS_PER_S), want[i] * NS_PER_S);
+    cr_expect_eq(backoff_ended(&backoff, 60 * NS_PER_S - 1), 60 * NS_PER_S);
+    cr_expect_eq(backoff_ended(&backoff, 60 * NS_PER_S), NS_PER_S);
+    cr_expect_eq(backoff_ended(&backoff, 0), 2 * NS_PER_S);
+}
+
+/* --- the pipe --- */
+
+struct seen {
+    struct event_base *base;
+    struct feed feed;
+    int writer;
+    unsigned lines, too_long, floods, wanted;
+    char last[64];
+    int64_t last_at;
+};
+
+static void check(struct seen *seen)
+{
+    if (seen->lines + seen->too_long >= seen->wanted)
+        event_base_loopbreak(seen->base);
+}
+
+static void on_line(void *ctx, char *line, size_t len)
+{
+    struct seen *seen = ctx;
+    seen->lines++;
+    seen->last_at = clock_now_ns();
+    str_copy(seen->last, sizeof seen->last, line);
+    check(seen);
+}
+
+static void on_too_long(void *ctx)
+{
+    struct seen *seen = ctx;
+    seen->too_long++;
+    check(seen);
+}
+
+static void on_flood(void *ctx)
+{
+    struct seen *seen = ctx;
+    seen->floods++;
+}
+
+static void open_feed(struct seen *seen, struct feed_options options)
+{
+    int ends[2];
+    struct err err;
+    *seen = (struct seen){.base = event_base_new()};
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    seen->writer = ends[1];
+    seen->feed.options = options;
+    seen->feed.calls = (struct feed_calls){on_line, on_too_long, on_flood, seen};
+    cr_assert(feed_open(&seen->feed, seen->base, ends[0], &err), "%s", err.text);
+}
+
+static void put(struct seen *seen, const char *text)
+{
+    cr_assert_eq(write(seen->writer, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* Runs until so many lines have come. */
+static void run_until(struct seen *seen, unsigned lines)
+{
+    struct timeval deadline = {.tv_sec = UNIT_DEADLINE_MS / 1000};
+    seen->wanted = lines;
+    event_base_loopexit(seen->base, &deadline);
+    if (seen->lines + seen->too_long < lines)
+        event_base_dispatch(seen->base);
+    cr_assert_eq(seen->lines + seen->too_long, lines);
+}
+
+static void close_feed(struct seen *seen)
+{
+    feed_close(&seen->feed);
+    feed_close(&seen->feed);
+    if (seen->writer >= 0)
+        close(seen->writer);
+    event_base_free(seen->base);
+    libevent_global_shutdown();
+}
+
+Test(feed, gives_lines_as_they_come)
+{
+    struct seen seen;
+    open_feed(&seen, (struct feed_options){32, 100, 4096});
+    put(&seen, "one\ntwo\nthr");
+    run_until(&seen, 2);
+    cr_expect_str_eq(seen.last, "two");
+    put(&seen, "ee\n");
+    run_until(&seen, 3);
+    cr_expect_str_eq(seen.last, "three");
+    cr_expect_eq(seen.floods, 0);
+    close_feed(&seen);
+}
+
+/* What is over the limit waits for the next second, and none of it is lost. */
+Test(feed, a_flood_of_lines_waits)
+{
+    struct seen seen;
+    open_feed(&seen, (struct feed_options){32, 10, 1 << 20});
+    int64_t began = clock_now_ns();
+    for (int i = 0; i < 15; i++)
+        put(&seen, "line\n");
+    run_until(&seen, 10);
+    put(&seen, "last\n");
+    run_until(&seen, 16);
+    cr_expect_str_eq(seen.last, "last");
+    cr_expect_eq(seen.floods, 1);
+    cr_expect_geq(seen.last_at - began, NS_PER_S);
+    close_feed(&seen);
+}
+
+/* A line without end costs no more memory than one that is too long, and no more time than its
+ * share of a second. */
+Test(feed, a_line_without_end)
+{
+    struct seen seen;
+    static char piece[4096];
+    open_feed(&seen, (struct feed_options){32, 10, 8192});
+    memset(piece, 'x', sizeof piece);
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(write(seen.writer, piece, sizeof piece), (ssize_t)sizeof piece);
+    run_until(&seen, 1);
+    cr_expect_eq(seen.too_long, 1);
+    cr_expect_leq(buf_len(&seen.feed.lines.buf), 32 + 1);
+    put(&seen, "\nnext\n");
+    run_until(&seen, 2);
+    cr_expect_str_eq(seen.last, "next");
+    cr_expect_geq(seen.floods, 1);
+    close_feed(&seen);
+}
+
+Test(feed, drain_takes_what_is_left)
+{
+    struct seen seen;
+    open_feed(&seen, (struct feed_options){32, 10, 4096});
+    put(&seen, "one\n");
+    run_until(&seen, 1);
+    put(&seen, "two\nthree");
+    close(seen.writer);
+    seen.writer = -1;
+    feed_drain(&seen.feed);
+    cr_expect_eq(seen.lines, 3);
+    cr_expect_str_eq(seen.last, "three");
+    feed_drain(&seen.feed); /* it is closed */
+    cr_expect_eq(seen.lines, 3);
+    close_feed(&seen);
+}
+
+/* Also of one that flooded: no more than a second's worth. */
+Test(feed, drain_is_bounded)
+{
+    struct seen seen;
+    open_feed(&seen, (struct feed_options){32, 10, 1 << 20});
+    for (int i = 0; i < 50; i++)
+        put(&seen, "line\n");
+    run_until(&seen, 10);
+    feed_drain(&seen.feed);
+    cr_expect_eq(seen.lines, 20);
+    close_feed(&seen);
+}
