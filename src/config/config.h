@@ -87,6 +87,7 @@ struct config {
     int64_t grace_ns;
     struct config_notice *notices;
     size_t nnotices;
+    int notices_repeat; /* attempts that one notice may end; 0: any number */
     struct {
         enum config_save mode;
         int signal;

@@ -126,6 +126,19 @@ const struct option options[] = {
             ".Xr pchrun-protocol 7 .",
     },
     {
+        .key = "notices_repeat",
+        .type = OPTION_INT,
+        FIELD(notices_repeat),
+        .fallback = "2",
+        .min = 0,
+        .max = 1000000,
+        .help = "how many attempts one notice may end, 0: no limit",
+        .manual = "How many attempts a notice of one of these sources may end; 0: no limit.\n"
+                  "One that still stands after so many would end each one that comes, so it is "
+                  "not acted upon any more, and that is said.\nA notice is known by its id, in "
+                  "\n.Cm state_dir ,\nfor 30 days.",
+    },
+    {
         .key = "report",
         .type = OPTION_TEMPLATE,
         .is_nullable = true,

@@ -70,7 +70,8 @@ static void point_to_own(struct loop_item *item)
 static void enqueue(struct loop *loop, const struct event *event)
 {
     assert(loop->count < LOOP_QUEUE_MAX);
-    assert(event->type != EV_PROC_MESSAGE && event->type != EV_PEER_MESSAGE);
+    assert(event->type != EV_PROC_MESSAGE && event->type != EV_PEER_MESSAGE &&
+           event->type != EV_NOTICE);
     struct loop_item *item = &loop->queue[(loop->first + loop->count++) % LOOP_QUEUE_MAX];
     item->event = *event;
     if (event->type == EV_CHILD_FAILED)

@@ -111,6 +111,23 @@ static void add_cause(struct writer *w, const struct core_report *r, const char 
     writer_end(w);
 }
 
+static void add_sources(struct writer *w, const struct noticein *noticein)
+{
+    writer_list(w, "sources");
+    for (size_t i = 0; i < noticein->count; i++) {
+        struct source_state source;
+        noticein_state(noticein, i, &source);
+        writer_object(w, NULL);
+        writer_text(w, "name", source.name);
+        writer_text(w, "state", source.state);
+        writer_int(w, "restarts", source.restarts);
+        add_time(w, "last_line", source.last_line_at);
+        writer_text(w, "last_error", *source.last_error ? source.last_error : NULL);
+        writer_end(w);
+    }
+    writer_end(w);
+}
+
 static void add_ranks(struct writer *w, const struct core *core)
 {
     struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
@@ -158,6 +175,7 @@ static void compose(const struct report *report, struct writer *w)
     add_round(w, &r);
     add_steps(w, &r, report->record);
     add_cause(w, &r, report->params->host);
+    add_sources(w, report->noticein);
     add_ranks(w, report->core);
     writer_end(w);
 }

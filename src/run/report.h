@@ -9,6 +9,7 @@
 
 #include "core/core.h"
 #include "os/statefile.h"
+#include "run/noticein.h"
 #include "run/record.h"
 #include "run/watch.h"
 
@@ -17,7 +18,8 @@ struct report {
     int exit_code; /* that is exited with, whatever the core says; -1: what it says */
     const struct core *core;
     const struct core_params *params;
-    const struct record *record; /* where the commit's checkpoint is; set after report_init() */
+    const struct record *record;     /* where the commit's checkpoint is; set after report_init() */
+    const struct noticein *noticein; /* the same */
     struct statefile file;
     struct watch deadline;
     void (*on_idle)(void *ctx); /* nothing is being written any more */

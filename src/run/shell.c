@@ -18,6 +18,7 @@
 #include "run/drill.h"
 #include "run/jobs.h"
 #include "run/loop.h"
+#include "run/noticein.h"
 #include "run/params.h"
 #include "run/record.h"
 #include "run/report.h"
@@ -58,6 +59,7 @@ struct shell {
     struct record record;
     struct attach attach;
     struct drill drill;
+    struct noticein noticein;
     struct watch tidying;
     bool is_untidy;        /* the commands were started, and it has not been done yet */
     struct watch end_wait; /* for sweepers */
@@ -201,6 +203,17 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
+/* Of a run that a notice of this node's sources has ended it is remembered which. */
+static void end_sources(struct shell *shell, enum outcome outcome)
+{
+    struct core_report report;
+    core_report(shell->loop.core, &report);
+    bool is_preempted = outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
+                        outcome == OUTCOME_PREEMPTED_UNKNOWN || outcome == OUTCOME_NO_PROGRESS;
+    bool is_ours = report.notice.is_live && report.notice.node_rank == shell->params.node_rank;
+    noticein_end(&shell->noticein, is_preempted && is_ours ? report.notice.source : NULL);
+}
+
 /* The last line, when the code is known. */
 static void word_end(struct shell_end *end, enum outcome outcome, const char *why)
 {
@@ -239,6 +252,7 @@ static void act_exit(struct shell *shell, const struct action *action)
         log_limit_end(&shell->limits[i], limited_topics[i]);
     keep_end(shell, action);
     loop_close_core(&shell->loop);
+    end_sources(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);
     watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
 }
@@ -285,12 +299,14 @@ int shell_finish(const struct shell_end *end)
 }
 
 /* The end waits for what is being written and for the last words to other nodes, which have
- * deadlines of their own, and for sweepers. */
+ * deadlines of their own, and for sweepers and what sources have left behind. */
 static bool is_done(const struct shell *shell)
 {
     return shell->loop.is_over && !report_is_busy(&shell->report) &&
            !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
-           (shell->attach.sweepers.running == 0 || shell->has_waited);
+           !noticein_is_busy(&shell->noticein) &&
+           ((shell->attach.sweepers.running == 0 && !noticein_has_strays(&shell->noticein)) ||
+            shell->has_waited);
 }
 
 static void stop_if_done(void *ctx)
@@ -298,6 +314,13 @@ static void stop_if_done(void *ctx)
     struct shell *shell = ctx;
     if (shell->loop.base && is_done(shell))
         loop_stop(&shell->loop);
+}
+
+static void on_source_change(void *ctx)
+{
+    struct shell *shell = ctx;
+    report_touch(&shell->report);
+    report_flush(&shell->report);
 }
 
 static void on_waited(void *ctx)
@@ -350,6 +373,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     reap_begin(&shell->reap);
     if (!params_fill(&shell->params, shell->config, err) ||
         !params_state_dir(shell->config, &shell->state_dir, err) || !read_record(shell, err) ||
+        !noticein_init(&shell->noticein, shell->config, shell->state_dir, &shell->reap, err) ||
         !params_report_path(shell->config, shell->state_dir, shell->params.node_rank, &path, err))
         return false;
     bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
@@ -366,6 +390,10 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     loop_on_settled(&shell->loop, on_settled);
     report_on_idle(&shell->report, stop_if_done, shell);
     shell->report.record = &shell->record;
+    shell->report.noticein = &shell->noticein;
+    shell->noticein.on_change = on_source_change;
+    shell->noticein.on_idle = stop_if_done;
+    shell->noticein.ctx = shell;
     record_on_idle(&shell->record, stop_if_done, shell);
     cluster_on_idle(&shell->cluster, stop_if_done, shell);
     return true;
@@ -375,7 +403,8 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
 static bool open_loop(struct shell *shell, struct err *err)
 {
     if (!sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
-        !report_open(&shell->report, shell->loop.core, shell->loop.base, err))
+        !report_open(&shell->report, shell->loop.core, shell->loop.base, err) ||
+        !noticein_open(&shell->noticein, &shell->loop, err))
         return false;
     reap_prepare(&shell->reap);
     report_flush(&shell->report);
@@ -414,6 +443,7 @@ static void finish(struct shell *shell)
     watch_end(&shell->end_wait);
     watch_end(&shell->tidying);
     drill_close(&shell->drill);
+    noticein_free(&shell->noticein);
     attach_free(&shell->attach);
     sigin_close(&shell->sigin);
     cluster_free(&shell->cluster);

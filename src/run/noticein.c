@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See noticein.h.
+ */
+#include "run/noticein.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "os/program.h"
+#include "json/writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TOPIC   "source"
+#define WATCHER "pchrun-watch"
+
+/* The commands have come to their main() by then. */
+#define START_AFTER_NS (100 * NS_PER_MS)
+#define WRITE_WAIT_NS  (5 * NS_PER_S)
+#define FILE_MAX       (256 * 1024)
+
+_Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "names fit");
+
+/* --- which programs --- */
+
+/* The words that pchrun-watch knows its sources by. */
+static const char *const watched[CONFIG_NOTICE__COUNT] = {
+    [CONFIG_NOTICE_GCE] = "gce",     [CONFIG_NOTICE_AWS] = "aws",
+    [CONFIG_NOTICE_AZURE] = "azure", [CONFIG_NOTICE_SLURM] = "slurm",
+    [CONFIG_NOTICE_FILE] = "file",   [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
+};
+
+static bool find_program(const struct config_notice *notice, char path[PATH_MAX], struct err *err)
+{
+    if (!watched[notice->kind])
+        return program_find(notice->args[0], getenv("PATH"), path, PATH_MAX, err);
+    return program_beside(WATCHER, path, PATH_MAX) ||
+           program_find(WATCHER, getenv("PATH"), path, PATH_MAX, err);
+}
+
+static size_t count_args(char *const *args)
+{
+    size_t n = 0;
+    while (args && args[n])
+        n++;
+    return n;
+}
+
+/* The program, for ours the source's word, and the arguments; one block for the pointers, which
+ * point to the configuration's texts but for the first. */
+static char **make_argv(const struct config_notice *notice, const char *program)
+{
+    size_t n = 0, skipped = watched[notice->kind] ? 0 : 1;
+    char **argv = calloc(count_args(notice->args) + 3, sizeof *argv);
+    if (!argv || !(argv[n++] = strdup(program))) {
+        free(argv);
+        return NULL;
+    }
+    if (watched[notice->kind])
+        argv[n++] = (char *)watched[notice->kind];
+    for (size_t i = skipped; i < count_args(notice->args); i++)
+        argv[n++] = notice->args[i];
+    return argv;
+}
+
+static bool add_source(struct noticein *noticein, const struct config_notice *notice,
+                       struct err *err)
+{
+    char program[PATH_MAX];
+    struct source_options *source = &noticein->sources[noticein->count];
+    if (!find_program(notice, program, err))
+        return err_wrap(err, "the notice source %s", notice->name);
+    *source = (struct source_options){.name = notice->name,
+                                      .argv = make_argv(notice, program),
+                                      .interval_ns = notice->interval_ns,
+                                      .timeout_ns = notice->timeout_ns};
+    noticein->count += source->argv != NULL;
+    return source->argv || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+}
+
+static bool add_sources(struct noticein *noticein, const struct config *config, struct err *err)
+{
+    noticein->sources = calloc(config->nnotices + 1, sizeof *noticein->sources);
+    if (!noticein->sources)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    for (size_t i = 0; i < config->nnotices; i++)
+        if (config->notices[i].kind != CONFIG_NOTICE_AUTO &&
+            !add_source(noticein, &config->notices[i], err))
+            return false;
+    return true;
+}
+
+/* --- what is remembered --- */
+
+static void say_if_idle(struct noticein *noticein)
+{
+    if (!noticein_is_busy(noticein))
+        noticein->on_idle(noticein->ctx);
+}
+
+static void complain(const struct err *err)
+{
+    log_warn(TOPIC, "that this notice has ended an attempt is not remembered: %s", err->text);
+}
+
+static void on_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct noticein *noticein = ctx;
+    if (err)
+        complain(err);
+    watch_at(&noticein->deadline, CLOCK_NEVER);
+    say_if_idle(noticein);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct noticein *noticein = ctx;
+    statefile_give_up(&noticein->file);
+}
+
+static bool recall(struct noticein *noticein, const struct config *config, const char *state_dir,
+                   struct err *err)
+{
+    char path[PATH_MAX] = "";
+    if (!str_addf(path, sizeof path, "%s/notices.%d.json", state_dir, config->cluster.node_rank))
+        return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", state_dir);
+    if (!handled_read(&noticein->handled, path, clock_real_ns(), err))
+        log_warn(TOPIC, "which notices have ended an attempt is forgotten: %s", err->text);
+    if (!statefile_init(&noticein->file, path, noticein->reap, err))
+        return false;
+    statefile_on_written(&noticein->file, on_written, noticein);
+    return true;
+}
+
+static void remember(struct noticein *noticein)
+{
+    struct writer w;
+    struct err err;
+    size_t len;
+    writer_init(&w, FILE_MAX, WRITER_PRETTY);
+    handled_write(&noticein->handled, &w);
+    const char *text = writer_done(&w, &len);
+    if (!text)
+        err_set(&err, ERR_SYSTEM, ENOMEM, "cannot compose %s", noticein->file.path);
+    if (!text || !statefile_write(&noticein->file, 0, text, len, &err))
+        complain(&err);
+    else
+        watch_at(&noticein->deadline, clock_now_ns() + WRITE_WAIT_NS);
+    writer_free(&w);
+}
+
+/* --- from the sources --- */
+
+static void refuse(const struct noticein *noticein, const struct notice *notice, int count)
+{
+    log_warn(TOPIC,
+             "%s: the notice \"%s\" has ended %d attempt%s of this job, and this node is still "
+             "there, so it is not acted upon again; if it is to be, raise notices_repeat, or "
+             "remove %s",
+             notice->source, notice->id, count, count == 1 ? "" : "s", noticein->file.path);
+}
+
+static void on_notice(void *ctx, const struct notice *notice)
+{
+    struct noticein *noticein = ctx;
+    int count;
+    enum handled_result result =
+        noticein->file.path ? handled_take(&noticein->handled, notice, clock_real_ns(), &count)
+                            : HANDLED_NEW;
+    if (result == HANDLED_ENOUGH)
+        refuse(noticein, notice, count);
+    if (result == HANDLED_NEW)
+        loop_post(noticein->loop, &(struct event){.type = EV_NOTICE, .notice = notice});
+}
+
+static void on_changed(void *ctx)
+{
+    struct noticein *noticein = ctx;
+    noticein->on_change(noticein->ctx);
+}
+
+static void on_ended(void *ctx)
+{
+    say_if_idle(ctx);
+}
+
+static void on_start(void *ctx)
+{
+    struct noticein *noticein = ctx;
+    notices_start(noticein->notices);
+}
+
+/* --- start and end --- */
+
+bool noticein_init(struct noticein *noticein, const struct config *config, const char *state_dir,
+                   struct reap *reap, struct err *err)
+{
+    noticein->reap = reap;
+    noticein->handled = (struct handled){.job = config->job, .limit = config->notices_repeat};
+    if (!add_sources(noticein, config, err))
+        return false;
+    if (noticein->count == 0 || config->notices_repeat == 0)
+        return true;
+    if (state_dir)
+        return recall(noticein, config, state_dir, err);
+    log_info(TOPIC, "there is no state_dir, so it is not remembered which notices have ended an "
+                    "attempt; one that stays would end each");
+    return true;
+}
+
+bool noticein_open(struct noticein *noticein, struct loop *loop, struct err *err)
+{
+    struct notices_calls calls = {on_notice, on_changed, on_ended, noticein};
+    noticein->loop = loop;
+    if (noticein->count == 0)
+        return true;
+    noticein->dir = getcwd(NULL, 0);
+    struct notices_options options = {noticein->sources, noticein->count, noticein->dir, environ};
+    noticein->start = (struct watch){.fn = on_start, .ctx = noticein};
+    noticein->deadline = (struct watch){.fn = on_deadline, .ctx = noticein};
+    if (!watch_clock(&noticein->start, loop->base, err) ||
+        !watch_clock(&noticein->deadline, loop->base, err))
+        return false;
+    noticein->notices = notices_new(loop->base, noticein->reap, &options, &calls, err);
+    if (!noticein->notices)
+        return false;
+    watch_at(&noticein->start, clock_now_ns() + START_AFTER_NS);
+    return true;
+}
+
+void noticein_end(struct noticein *noticein, const char *by)
+{
+    if (!noticein->notices)
+        return;
+    watch_at(&noticein->start, CLOCK_NEVER);
+    if (noticein->file.path && handled_end(&noticein->handled, by, clock_real_ns()))
+        remember(noticein);
+    notices_end(noticein->notices);
+}
+
+bool noticein_is_busy(const struct noticein *noticein)
+{
+    bool is_writing = noticein->file.path && statefile_is_busy(&noticein->file) &&
+                      !statefile_is_stuck(&noticein->file);
+    return noticein->notices && (is_writing || notices_is_busy(noticein->notices));
+}
+
+bool noticein_has_strays(const struct noticein *noticein)
+{
+    return noticein->notices && notices_has_strays(noticein->notices);
+}
+
+void noticein_free(struct noticein *noticein)
+{
+    watch_end(&noticein->start);
+    watch_end(&noticein->deadline);
+    notices_free(noticein->notices);
+    if (noticein->file.path)
+        statefile_free(&noticein->file);
+    for (size_t i = 0; i < noticein->count; i++) {
+        free(noticein->sources[i].argv[0]);
+        free(noticein->sources[i].argv);
+    }
+    free(noticein->sources);
+    free(noticein->dir);
+    *noticein = (struct noticein){0};
+}
+
+void noticein_state(const struct noticein *noticein, size_t i, struct source_state *ret)
+{
+    if (noticein->notices)
+        notices_state(noticein->notices, i, ret);
+    else
+        *ret = (struct source_state){
+            .name = noticein->sources[i].name, .state = "off", .last_error = ""};
+}

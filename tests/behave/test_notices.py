@@ -1,0 +1,587 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notice sources: what they say reaches the training, and whatever they do, they do it no harm.
+
+A source is a shell script that the test writes, and leads by a FIFO. None may disturb the training:
+it attaches, trains and comes to its end as without one. None may outlive pchrun: the fixture `world`
+asserts it, since sources carry its mark.
+"""
+
+import datetime
+import json
+import os
+import re
+import shutil
+import signal
+import time
+
+import pytest
+
+from harness import commands_of, is_alive, marked, read_proc, stat_fields, wait_until
+from nodes import Nodes, committed, saved_steps, start_training
+
+PREEMPTED = 42
+OWN_ERROR = 125
+NOTICE = '{"type":"terminate","id":"e-1","deadline_seconds":5,"text":"host maintenance"}'
+STAY = "while :; do sleep 1000; done"
+
+
+class Source:
+    """A script. `gate` in it waits for go(); `flag NAME` says that it has come there."""
+
+    def __init__(self, world, text, kind="command", name="watcher", **more):
+        self.world = world
+        self.name = name
+        self.fifo = world.root / f"{name}.fifo"
+        os.mkfifo(self.fifo)
+        self.fd = os.open(self.fifo, os.O_RDWR)
+        self.path = world.file(name, f"""#!/bin/sh
+ROOT='{world.root}'
+exec 9<>"$ROOT/{name}.fifo"
+gate() {{ read -r _ <&9; }}
+flag() {{ echo $$ >>"$ROOT/{name}.$1"; }}
+{text}
+""", 0o755)
+        # One save, and out: what else is done with the time is test_grace.py's.
+        config = {"notices": [{kind: [str(self.path)], **more}], "save": {"train_on": False}}
+        self.options = ["-c", world.file(f"{name}.json", json.dumps(config))]
+
+    def go(self, times=1):
+        os.write(self.fd, b"\n" * times)
+
+    def flagged(self, name, count=1):
+        """The pids of the runs that have come there, as soon as there are so many."""
+        path = self.world.root / f"{self.name}.{name}"
+        return wait_until(lambda: path.exists() and len(path.read_text().split()) >= count
+                          and [int(pid) for pid in path.read_text().split()],
+                          f"{count} x flag {name}")
+
+    def close(self):
+        os.close(self.fd)
+
+
+@pytest.fixture
+def source(world):
+    """A function that writes a source."""
+    written = []
+
+    def write(text, *args, **more):
+        written.append(Source(world, text, *args, **more))
+        return written[-1]
+    yield write
+    for one in written:
+        one.close()
+
+
+def train_to_the_end(job):
+    """As if there were no source: every step at once, no save, success; then how the source was."""
+    job.train(30)
+    job.done()
+    assert job.result() == (0, "completed", None)
+    return job.report()["sources"][0]
+
+
+def save_and_leave(job):
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+    return job.report()
+
+
+def shown(job, **wanted):
+    """Waits until the report shows the source so."""
+    def found():
+        if not job.report_path.exists():
+            return None
+        one = job.report()["sources"][0]
+        return all(one[key] == value for key, value in wanted.items()) and one
+    return wait_until(found, f"a source with {wanted}")
+
+
+# --- what it says ---------------------------------------------------------------------------------
+
+def test_a_line_is_a_notice(training, source):
+    """The whole of it: the line, one save on all ranks, exit 42."""
+    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")
+    job = training(*watcher.options, n=2)
+    job.open()
+    job.train(3)
+    watcher.go()
+    report = save_and_leave(job)
+    assert report["notice"]["source"] == "watcher"
+    assert report["notice"]["text"] == "host maintenance"
+    job.said(r"notice: watcher host maintenance, (5|4\.\d+) s left$")
+    (one,) = report["sources"]
+    assert (one["name"], one["state"], one["restarts"]) == ("watcher", "off", 0)
+    assert one["last_line"] and one["last_error"] is None
+
+
+def test_the_processes_are_told_who_says_so(training, source):
+    """pch_notice names the source, and is silent again when the notice is taken back."""
+    watcher = source(f"""gate; echo '{NOTICE.replace('"deadline_seconds":5', '"deadline_seconds":900')}'
+gate; echo '{{"type":"cancel","id":"e-1"}}'; {STAY}""", name="moira")
+    job = training(*watcher.options, n=2)
+    first, second = job.clients
+    first.open()
+    first.ask("notice", "notice 0 ")
+    first.train(1)
+    watcher.go()
+    wait_until(lambda: "moira" in first.ask("notice", r"notice \d+ (.*)")[1], "the notice")
+    assert "host maintenance" in first.ask("notice", r"notice \d+ (.*)")[1]
+    watcher.go()
+    wait_until(lambda: first.ask("notice", r"notice \d+ (.*)")[0] == "notice 0 ", "no notice")
+    second.open()
+    assert train_to_the_end(job)["state"] == "off"
+
+
+@pytest.mark.parametrize("text", [
+    f"printf '%s' '{NOTICE}'",                        # without a newline, and gone
+    f"echo 'hello'; echo '{{}}'; echo; echo '{NOTICE}'; {STAY}",
+    f"printf '\\377\\000\\n%s\\n' '{NOTICE}'; {STAY}",
+    "echo '{\"type\":\"terminate\",\"deadline_seconds\":\"soon\"}';" + STAY,
+], ids=["unfinished", "among-others", "behind-bytes", "careless"])
+def test_a_notice_is_found_in(training, source, text):
+    watcher = source(f"gate; {text}")
+    job = training(*watcher.options)
+    job.open()
+    job.train(3)
+    watcher.go()
+    assert save_and_leave(job)["notice"]["source"] == "watcher"
+
+
+def test_a_notice_that_is_taken_back(training, source):
+    """Before anything is agreed: the job trains on as if nothing had been."""
+    watcher = source(f"gate; echo '{NOTICE}'; gate; echo '{{\"type\":\"cancel\"}}'; flag done; {STAY}")
+    job = training(*watcher.options, n=2)
+    first, second = job.clients
+    first.open()
+    first.train(2)
+    watcher.go()
+    job.said("notice: watcher host maintenance")
+    watcher.go()
+    watcher.flagged("done")
+    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    second.open()
+    assert train_to_the_end(job)["restarts"] == 0
+
+
+def test_words_are_shown_with_its_name(training, source):
+    """Standard error is for people: shown, cut, and not too much of it."""
+    watcher = source("""echo 'one word' >&2; printf '\\033[31m\\n' >&2
+i=0; while [ $i -lt 300 ]; do echo "word $i" >&2; i=$((i + 1)); done; flag done; """ + STAY)
+    job = training(*watcher.options)
+    job.open()
+    job.said(r"source: watcher says: one word$")
+    job.said(r"source: watcher says: \?\[31m$")
+    watcher.flagged("done")
+    train_to_the_end(job)
+    assert job.job.err.count("watcher says:") <= 30
+
+
+# --- what it does ---------------------------------------------------------------------------------
+
+HARMLESS = {
+    "hangs": "trap '' TERM HUP INT; flag there; " + STAY,
+    "stops itself": "flag there; kill -STOP $$; " + STAY,
+    "floods": "flag there; exec yes '{\"type\":\"log\",\"text\":\"again\"}'",
+    "prints garbage": "flag there; exec cat /dev/urandom",
+    "prints zeros": "flag there; exec cat /dev/zero",
+    "floods with words": "flag there; exec yes >&2",
+    "no end of line": "flag there; yes | tr -d '\\n'",
+    "a huge line": "flag there; head -c 3000000 /dev/zero | tr '\\0' x; echo; " + STAY,
+    "a huge id": """flag there; printf '{"type":"checkpoint","id":"'
+head -c 1048576 /dev/zero | tr '\\0' x; echo '"}'; """ + STAY,
+    "closes its streams": "flag there; exec >&- 2>&-; " + STAY,
+    "ends": "flag there; exit 0",
+    "fails": "flag there; exit 3",
+    "dies": "flag there; kill -SEGV $$",
+    "leaves children": f"flag there; ({STAY}) & exit 0",
+    "leaves a session": "flag there; setsid sleep 1000 & exit 0",
+}
+
+
+@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
+def test_it_does_no_harm(training, source, text):
+    """The training neither waits nor saves, and it ends at once when the training does."""
+    watcher = source(text)
+    job = training(*watcher.options)
+    job.open()
+    watcher.flagged("there")
+    train_to_the_end(job)
+
+
+def test_a_flood_costs_little(training, source, world):
+    """It is made to wait, and that is said once; a notice within it is still found."""
+    if world.has_sanitizer():
+        pytest.skip("costs are measured without sanitizers")
+    watcher = source(f"""yes '{{"type":"log","text":"again"}}' | head -n 30
+echo '{NOTICE}'; exec yes '{{"type":"log"}}'""")
+    job = training(*watcher.options)
+    job.open()
+    job.train(3)
+    report = save_and_leave(job)
+    assert job.job.err.count("it is made to wait") == 1
+    assert report["sources"][0]["last_line"]
+    assert job.job.err.count("\n") < 60
+
+
+def cpu_of(pid):
+    fields = stat_fields(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("text", ["exec cat /dev/zero", "exec yes", "exec cat /dev/zero >&2"],
+                         ids=["zeros", "lines", "words"])
+def test_an_endless_flood_leaves_the_processor_to_others(training, source, world, text):
+    """Within two seconds of it pchrun works for less than a tenth of the time."""
+    if world.has_sanitizer():
+        pytest.skip("costs are measured without sanitizers")
+    watcher = source(f"flag there; {text}")
+    job = training(*watcher.options)
+    job.open()
+    watcher.flagged("there")
+    began, before = time.monotonic(), cpu_of(job.job.pid)
+    wait_until(lambda: time.monotonic() - began > 2, "two seconds")
+    assert cpu_of(job.job.pid) - before < 0.2
+    peak = int(re.search(rb"VmHWM:\s+(\d+)", read_proc(job.job.pid, "status"))[1])
+    assert peak < 32 * 1024, "what it prints is not kept"
+    train_to_the_end(job)
+
+
+def test_one_that_crashes_is_started_again_later_each_time(training, source):
+    watcher = source("flag there; exit 3")
+    job = training(*watcher.options)
+    job.open()
+    job.said(r"source: watcher: it ended with exit code 3; it is started again in 1s$")
+    shown(job, state="restarting", restarts=1, last_error="it ended with exit code 3")
+    job.said(r"source: watcher: it ended with exit code 3; it is started again in 2s$")
+    assert len(watcher.flagged("there")) == 2
+    assert train_to_the_end(job)["restarts"] == 2
+
+
+def test_its_notice_stands_while_it_is_down(training, source):
+    """To end is not to take back."""
+    watcher = source(f"gate; echo '{NOTICE}'; exit 1")
+    job = training(*watcher.options, n=2)
+    first, second = job.clients
+    first.open()
+    first.train(2)
+    watcher.go()
+    job.said("notice: watcher host maintenance")
+    shown(job, state="restarting")
+    assert job.report()["notice"]["source"] == "watcher"
+    second.open()
+    save_and_leave(job)
+
+
+def test_it_is_apart_from_the_job(training, source, world):
+    """A group of its own, nothing of ours or the job's, no signal blocked; and where we were."""
+    watcher = source("""grep SigBlk /proc/self/status >"$ROOT/mask"; pwd >"$ROOT/pwd"
+flag there; """ + STAY)
+    job = training(*watcher.options, wrap=["sh", "-c", 'exec "$@" 5</dev/null', "sh", "env",
+                                           "--block-signal=TERM", "--block-signal=USR1"])
+    job.open()
+    (pid,) = watcher.flagged("there")
+    assert int(stat_fields(pid)[2]) == pid, "it leads its group"
+    assert (world.root / "mask").read_text().split() == ["SigBlk:", 16 * "0"]
+    script = {"9", "10"}  # its FIFO, and itself
+    assert set(os.listdir(f"/proc/{pid}/fd")) - script == {"0", "1", "2"}
+    assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
+    assert (world.root / "pwd").read_text().strip() == str(world.cwd)
+    train_to_the_end(job)
+
+
+@pytest.mark.killed
+def test_it_dies_with_us(training, source, world):
+    watcher = source("trap '' TERM HUP; flag there; " + STAY)
+    job = training(*watcher.options)
+    job.open()
+    (pid,) = watcher.flagged("there")
+    os.kill(job.job.pid, signal.SIGKILL)
+    job.job.finish()
+    wait_until(lambda: not is_alive(pid), "the source's end")
+    for client in job.clients:
+        client.end_input()
+    for left in marked(world.mark):  # its own child, of which it did not live to hear
+        os.kill(left, signal.SIGKILL)
+    wait_until(lambda: not marked(world.mark), "the end of all")
+
+
+def test_without_sources_there_is_nothing(training):
+    job = training()
+    job.open()
+    assert len(commands_of(job.job.pid)) == 1
+    job.train(5)
+    job.done()
+    assert job.result() == (0, "completed", None)
+    assert job.report()["sources"] == []
+
+
+# --- polls ----------------------------------------------------------------------------------------
+
+# The exit code of each run is what the test has written last.
+POLL = 'flag ran; read -r code <"$ROOT/code"; exit "$code"'
+
+
+def answer(world, code):
+    path = world.file("code.new", f"{code}\n")
+    path.rename(world.root / "code")
+
+
+def poll(source, text=POLL, **more):
+    return source(text, "poll", interval="100ms", **more)
+
+
+def test_a_poll_that_says_no(training, source, world):
+    answer(world, 1)
+    watcher = poll(source)
+    job = training(*watcher.options)
+    job.open()
+    watcher.flagged("ran", 3)
+    assert job.report()["sources"][0]["state"] == "running"
+    assert train_to_the_end(job) == {"name": "watcher", "state": "off", "restarts": 0,
+                                     "last_line": None, "last_error": None}
+
+
+def test_a_poll_that_says_yes(training, source, world):
+    answer(world, 1)
+    watcher = poll(source)
+    job = training(*watcher.options, n=2)
+    job.open()
+    job.train(3)
+    answer(world, 0)
+    report = save_and_leave(job)
+    assert (report["notice"]["source"], report["notice"]["text"]) == ("watcher", "")
+    job.said(r"notice: watcher, 25 s left$")
+
+
+def test_a_poll_may_say_more(training, source, world):
+    answer(world, 1)
+    watcher = poll(source, """echo '{"id":"7","deadline_seconds":5,"text":"told"}'; """ + POLL)
+    job = training(*watcher.options)
+    job.open()
+    job.train(3)
+    watcher.flagged("ran", 2)
+    assert job.report()["notice"] is None, "what is printed counts only with the exit code"
+    answer(world, 0)
+    report = save_and_leave(job)
+    assert report["notice"]["text"] == "told"
+    job.said(r"notice: watcher told, (5|4\.\d+) s left$")
+
+
+def test_a_poll_that_takes_it_back(training, source, world):
+    """0, then 1; what is unknown between them changes nothing."""
+    answer(world, 0)
+    watcher = poll(source)
+    job = training(*watcher.options, n=2)
+    first, second = job.clients
+    first.open()
+    first.train(1)
+    job.said("notice: watcher")
+    answer(world, 2)
+    job.said(r"source: watcher says nothing: it ended with exit code 2$")
+    shown(job, state="failing", last_error="it ended with exit code 2")
+    assert job.report()["notice"]["source"] == "watcher"
+    answer(world, 1)
+    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    second.open()
+    assert train_to_the_end(job)["last_error"] == "it ended with exit code 2"
+
+
+def deadline(job):
+    notice = job.report_path.exists() and job.report()["notice"]
+    return notice and datetime.datetime.fromisoformat(notice["deadline"]).timestamp()
+
+
+def test_a_poll_that_says_it_again_does_not_put_it_off(training, source, world):
+    """It counts its seconds anew each time; the end stays where it was."""
+    answer(world, 0)
+    watcher = poll(source, """echo '{"id":"7","deadline_seconds":900}'; """ + POLL)
+    job = training(*watcher.options, n=2)
+    first, second = job.clients
+    first.open()
+    first.train(1)
+    first_told = wait_until(lambda: deadline(job), "the notice")
+    runs = len(watcher.flagged("ran"))
+    watcher.flagged("ran", runs + 4)
+    assert job.job.err.count("notice: watcher") == 1
+    assert abs(deadline(job) - first_told) < 0.2, "four intervals have passed"
+    answer(world, 1)
+    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    second.open()
+    train_to_the_end(job)
+
+
+UNKNOWN = {
+    "another code": ("exit 2", "it ended with exit code 2"),
+    "a signal": ("kill -KILL $$", "it was killed by SIGKILL"),
+    "too late": ("sleep 1000", "it took too long, and was ended"),
+    "a contradiction": ("echo '{\"type\":\"cancel\"}'; exit 0",
+                        "it says cancel, and exits with 0, which is a notice"),
+}
+
+
+@pytest.mark.parametrize("text, why", UNKNOWN.values(), ids=UNKNOWN)
+def test_a_poll_that_says_nothing(training, source, text, why):
+    """Anything else is not known, and never a notice."""
+    watcher = poll(source, f"flag ran; {text}", timeout="200ms")
+    job = training(*watcher.options)
+    job.open()
+    job.said(rf"source: watcher says nothing: {re.escape(why)}$")
+    watcher.flagged("ran", 2)
+    assert train_to_the_end(job)["last_error"] == why
+
+
+# --- at the start ---------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("mode, why", [
+    (None, "No such file or directory"),
+    (0o644, "Permission denied; is it a file with permission to execute (chmod +x)?"),
+], ids=["missing", "no permission"])
+def test_one_that_cannot_be_run_is_an_error_at_the_start(world, mode, why):
+    """With its path; a path is relative to the file that names it."""
+    if mode:
+        world.file("watch", "", mode)
+    config = world.file("c.json", '{"notices": [{"poll": ["./watch"], "name": "mine"}]}')
+    job = world.act("say", "started", options=["-c", config])
+    assert job.finish() == OWN_ERROR
+    assert not world.events.all("started")
+    assert (f"not_started, exit code 125: the notice source mine: cannot execute "
+            f"'{world.root}/watch': {why}\n") in job.err
+
+
+@pytest.mark.parametrize("place", ["beside", "path"])
+def test_ours_are_run_by_pchrun_watch(training, world, place):
+    """It is looked for beside pchrun, then in PATH; the source's word and its path follow."""
+    for name in ("beside", "path"):
+        (world.root / name).mkdir()
+    world.pchrun = shutil.copy(world.pchrun, world.root / "beside" / "pchrun")
+    args = world.root / "args"
+    world.file(f"{place}/pchrun-watch", f"#!/bin/sh\necho \"$@\" >>'{args}'\n{STAY}\n", 0o755)
+    job = training("--notices", "gce,slurm,file:leave",
+                   env={"PATH": f"{world.root}/path:/usr/bin:/bin"})
+    job.open()
+    said = wait_until(lambda: args.exists() and len(args.read_text().splitlines()) == 3
+                      and args.read_text().splitlines(), "three sources")
+    assert set(said) == {"gce", "slurm", f"file {world.cwd}/leave"}
+    train_to_the_end(job)
+
+
+def test_a_file_that_appears_and_vanishes(training, world):
+    """With the pchrun-watch that was built: from the file to the training, and back."""
+    job = training("--notices", "file:leave", n=2)
+    first, second = job.clients
+    first.open()
+    first.train(1)
+    (world.cwd / "leave").write_text("the operator says so\n")
+    job.said("notice: file the operator says so, 25 s left$")
+    (world.cwd / "leave").unlink()
+    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    second.open()
+    assert train_to_the_end(job)["last_error"] is None
+
+
+def test_without_pchrun_watch_ours_are_an_error(world):
+    (world.root / "bin").mkdir()
+    world.pchrun = shutil.copy(world.pchrun, world.root / "bin" / "pchrun")
+    job = world.act("say", "started", options=["--notices", "gce"], env={"PATH": "/nowhere"})
+    assert job.finish() == OWN_ERROR
+    assert not world.events.all("started")
+    assert "the notice source gce: cannot execute 'pchrun-watch'" in job.err
+
+
+# --- what is remembered ---------------------------------------------------------------------------
+
+def preempted_by(training, watcher, resume=0):
+    job = training(*watcher.options)
+    (client,) = job.clients
+    client.open(resume=resume)
+    client.train(resume + 2)
+    watcher.go()
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+    return job, step
+
+
+def memory(job):
+    return json.loads((job.dir / ".pchrun" / "notices.0.json").read_text())["notices"]
+
+
+def test_a_notice_that_stays_ends_two_attempts(training, source):
+    """The third one trains, and says why."""
+    watcher = source(f"gate; echo '{NOTICE}'; echo '{NOTICE}'; flag said; {STAY}")
+    job, step = preempted_by(training, watcher)
+    assert [(one["source"], one["id"], one["attempts"]) for one in memory(job)] == [
+        ("watcher", "e-1", 1)]
+    job, step = preempted_by(training, watcher, step)
+    assert memory(job)[0]["attempts"] == 2
+    job = training(*watcher.options)
+    job.clients[0].open(resume=step)
+    job.clients[0].train(step + 1)
+    watcher.go()
+    said = job.said(r'source: watcher: the notice "e-1" has ended 2 attempts of this job, and this '
+                    r'node is still there, so it is not acted upon again; if it is to be, raise '
+                    r'notices_repeat, or remove (\S+)$')
+    assert said[1] == str(job.dir / ".pchrun" / "notices.0.json")
+    watcher.flagged("said", 3)
+    job.train(step + 9)
+    job.done()
+    assert job.result() == (0, "completed", step)
+    assert job.job.err.count("has ended 2 attempts") == 1
+    assert memory(job)[0]["attempts"] == 2
+
+
+def test_without_an_id_nothing_is_remembered(training, source):
+    watcher = source("gate; echo '{\"type\":\"terminate\",\"deadline_seconds\":5}'; " + STAY)
+    job, _ = preempted_by(training, watcher)
+    assert not (job.dir / ".pchrun" / "notices.0.json").exists()
+
+
+def test_a_memory_that_is_damaged_is_no_reason_to_stay(training, source):
+    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")
+    job, step = preempted_by(training, watcher)
+    path = job.dir / ".pchrun" / "notices.0.json"
+    path.write_text("{")
+    job, step = preempted_by(training, watcher, step)
+    job.said(r"source: which notices have ended an attempt is forgotten: \S+notices\.0\.json:1:2: ")
+    assert memory(job)[0]["attempts"] == 1
+
+
+def test_without_a_state_directory_it_is_said_once(world, source):
+    watcher = source("flag there; " + STAY)
+    job = world.act("say", "started", "hold", world.hold("end"), options=watcher.options)
+    watcher.flagged("there")
+    world.go_on("end")
+    assert job.finish() == 0
+    assert job.err.count("there is no state_dir") == 1
+
+
+# --- several nodes --------------------------------------------------------------------------------
+
+def test_one_node_is_warned_and_all_save(world, source):
+    """One gets the word; it is told to all, and remembered where it came from."""
+    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, and so one reader of three
+    job = Nodes(world, 3)
+    first = start_training(world, job, *watcher.options)
+    watcher.go()
+    assert job.finish() == PREEMPTED
+    step = committed(job, 2)
+    assert step > first and saved_steps(job)[step] == 6
+    notices = {rank: job.report(rank)["notice"] for rank in range(3)}
+    warned = notices[0]["node_rank"]
+    assert all(notice["node_rank"] == warned for notice in notices.values())
+    assert notices[warned]["source"] == "watcher"
+    assert [path.name for path in (world.root / ".pchrun").glob("notices.*")] == [
+        f"notices.{warned}.json"]
+
+
+def test_a_notice_before_the_others_have_come(world, source):
+    """Nothing is started; who is warned leaves as preempted."""
+    watcher = source(f"echo '{NOTICE}'; {STAY}")
+    job = Nodes(world, 2, watcher.options)
+    job.start(1, "say", "started")
+    assert job.jobs[1].finish() == PREEMPTED
+    assert not world.events.all("started")
+    assert "notice: watcher host maintenance" in job.jobs[1].err

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_handled: which notices have ended an attempt: what is counted, for how long it is known, and
+ * what a file may be that is read. Each test runs in a directory of its own.
+ */
+#include "run/handled.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DAY (24 * 3600 * NS_PER_S)
+#define NOW (INT64_C(20000) * DAY)
+
+static char folder[64];
+
+static void enter_folder(void)
+{
+    strcpy(folder, "/tmp/test_handled.XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+static void leave_folder(void)
+{
+    unlink("n.json");
+    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
+}
+
+TestSuite(handled, .init = enter_folder, .fini = leave_folder);
+
+static struct handled handled;
+static struct err err;
+
+static struct notice notice_of(const char *source, const char *id)
+{
+    struct notice notice = {.type = NOTICE_TERMINATE};
+    str_copy(notice.source, sizeof notice.source, source);
+    str_copy(notice.id, sizeof notice.id, id);
+    return notice;
+}
+
+static enum handled_result take(const char *source, const char *id, int64_t now)
+{
+    int count = -1;
+    struct notice notice = notice_of(source, id);
+    enum handled_result result = handled_take(&handled, &notice, now, &count);
+    cr_expect(result == HANDLED_NEW || count >= handled.limit);
+    return result;
+}
+
+static void cancel(const char *source, const char *id)
+{
+    int count;
+    struct notice notice = notice_of(source, id);
+    notice.type = NOTICE_CANCEL;
+    cr_expect_eq(handled_take(&handled, &notice, NOW, &count), HANDLED_NEW);
+}
+
+static void write_text(const char *text)
+{
+    FILE *file = fopen("n.json", "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* The end of an attempt and the start of the next one. */
+static void pass_on(const char *by, int64_t now)
+{
+    struct writer w;
+    if (handled_end(&handled, by, now)) {
+        writer_init(&w, 1 << 20, WRITER_PRETTY);
+        handled_write(&handled, &w);
+        const char *text = writer_done(&w, NULL);
+        cr_assert(text != NULL);
+        write_text(text);
+        writer_free(&w);
+    }
+    handled = (struct handled){.job = "j", .limit = handled.limit};
+    cr_assert(handled_read(&handled, "n.json", now, &err), "%s", err.text);
+}
+
+static void begin(int limit)
+{
+    handled = (struct handled){.job = "j", .limit = limit};
+}
+
+Test(handled, a_notice_ends_so_many_attempts)
+{
+    begin(2);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
+        cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
+        pass_on("gce", NOW);
+        cr_assert_eq(handled.n, 1);
+        cr_expect_eq(handled.list[0].count, attempt + 1);
+    }
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_SAID_THAT);
+    cr_expect_eq(take("gce", "f", NOW), HANDLED_NEW);
+    cr_expect_eq(take("aws", "e", NOW), HANDLED_NEW);
+    pass_on("aws", NOW);
+    cr_expect_eq(handled.list[0].count, 2, "it ended no more of them");
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
+}
+
+/* A notice may stand for days while other things end attempts. */
+Test(handled, what_did_not_end_it_is_not_counted)
+{
+    begin(1);
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
+    cr_expect_eq(take("aws", "f", NOW), HANDLED_NEW);
+    pass_on("aws", NOW);
+    cr_assert_eq(handled.n, 1);
+    cr_expect_str_eq(handled.list[0].source, "aws");
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
+    cr_expect(!handled_end(&handled, NULL, NOW));
+    cr_expect(!handled_end(&handled, "SIGTERM", NOW));
+}
+
+Test(handled, what_was_taken_back_is_not_counted)
+{
+    begin(2);
+    take("gce", "e", NOW);
+    take("gce", "f", NOW);
+    take("gce", "g", NOW);
+    cancel("gce", "e");
+    cancel("aws", "");
+    pass_on("gce", NOW);
+    cr_expect_eq(handled.n, 2);
+    take("gce", "f", NOW);
+    cancel("gce", "");
+    cr_expect(!handled_end(&handled, "gce", NOW));
+}
+
+Test(handled, only_terminations_with_an_id_are_known)
+{
+    struct notice notice = notice_of("gce", "e");
+    int count;
+    begin(2);
+    notice.type = NOTICE_CHECKPOINT;
+    cr_expect_eq(handled_take(&handled, &notice, NOW, &count), HANDLED_NEW);
+    cr_expect_eq(take("gce", "", NOW), HANDLED_NEW);
+    cr_expect_eq(handled.n, 0);
+    cr_expect(!handled_end(&handled, "gce", NOW));
+    begin(0);
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
+    cr_expect_eq(handled.n, 0);
+}
+
+/* Each time that it is heard of counts, also where it is not acted upon. */
+Test(handled, it_is_forgotten_after_thirty_days_of_silence)
+{
+    begin(1);
+    take("gce", "e", NOW);
+    pass_on("gce", NOW);
+    pass_on(NULL, NOW + 30 * DAY);
+    cr_assert_eq(handled.n, 1);
+    cr_expect_eq(take("gce", "e", NOW + 30 * DAY), HANDLED_ENOUGH);
+    pass_on(NULL, NOW + 30 * DAY);
+    pass_on(NULL, NOW + 60 * DAY);
+    cr_expect_eq(handled.n, 1);
+    pass_on(NULL, NOW + 60 * DAY + 1);
+    cr_expect_eq(handled.n, 0);
+}
+
+/* A clock that was ahead once does not keep it for ever. */
+Test(handled, a_time_to_come_is_now)
+{
+    begin(1);
+    take("gce", "e", NOW + 1000 * DAY);
+    pass_on("gce", NOW + 1000 * DAY);
+    pass_on(NULL, NOW);
+    cr_assert_eq(handled.n, 1);
+    cr_expect_eq(handled.list[0].at_ns, NOW);
+}
+
+Test(handled, of_more_than_fit_the_oldest_go)
+{
+    char id[16];
+    begin(1);
+    for (int i = 0; i < HANDLED_MAX + 5; i++) {
+        snprintf(id, sizeof id, "e%d", i);
+        cr_expect_eq(take("gce", id, NOW + i), HANDLED_NEW);
+    }
+    cr_expect_eq(handled.n, HANDLED_MAX);
+    pass_on("gce", NOW + DAY);
+    cr_expect_eq(handled.n, HANDLED_MAX);
+    cr_expect_eq(take("gce", "e4", NOW + DAY), HANDLED_NEW);
+    cr_expect_eq(take("gce", "e68", NOW + DAY), HANDLED_ENOUGH);
+}
+
+Test(handled, files_that_are_not_ours)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        {"[]", "n.json is not what pchrun writes"},
+        {"{\"schema\":2,\"job\":\"j\",\"notices\":[]}", "n.json is not what pchrun writes"},
+        {"{\"schema\":1,\"job\":\"k\",\"notices\":[]}", "n.json belongs to job \"k\""},
+        {"{\"schema\":1,\"job\":\"j\",\"notices\":{}}", "n.json is not what pchrun writes"},
+        {"{\"schema\":1,\"job\":\"j\",\"notices\":[\n1]}", "n.json:2:1: not a notice"},
+        {"{\"schema\":1,\"job\":\"j\",\"notices\":[{\"source\":\"a\",\"id\":\"b\",\"attempts\":1,"
+         "\"at_ns\":1728000000000000000},\n{\"source\":\"a\",\"id\":\"\",\"attempts\":1,"
+         "\"at_ns\":1}]}",
+         "n.json:2:1: not a notice"},
+        {"{\"schema\":1,\"job\":\"j\",\"notices\":[{\"source\":\"a\",\"id\":\"b\",\"attempts\":0,"
+         "\"at_ns\":1}]}",
+         "n.json:1:34: not a notice"},
+    };
+    begin(1);
+    cr_expect(handled_read(&handled, "n.json", NOW, &err), "none is as good as an empty one");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        write_text(rows[i].text);
+        cr_expect(!handled_read(&handled, "n.json", NOW, &err), "%s is accepted", rows[i].text);
+        cr_expect_str_eq(err.text, rows[i].want, "%s: %s", rows[i].text, err.text);
+        cr_expect_eq(handled.n, 0);
+    }
+}
+
+/* What is longer than our own texts is cut, and then known by no notice. */
+Test(handled, long_texts)
+{
+    char text[400];
+    begin(1);
+    snprintf(text, sizeof text,
+             "{\"schema\":1,\"job\":\"j\",\"notices\":[{\"source\":\"%0100d\",\"id\":\"%0100d\","
+             "\"attempts\":9223372036854775807,\"at_ns\":%" PRId64 "}]}",
+             7, 7, NOW);
+    write_text(text);
+    cr_assert(handled_read(&handled, "n.json", NOW, &err), "%s", err.text);
+    cr_expect_eq(strlen(handled.list[0].id), 63);
+    cr_expect_gt(handled.list[0].count, 0);
+}
