@@ -406,7 +406,7 @@ static const char everything[] =
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "
     "--procs-per-node 0 --procs-new-session --procs-close-fds --checkpoint-dir c "
     "--no-checkpoint-shared --checkpoint-keep-records 1 --checkpoint-lock-wait 1s --save-mode "
-    "signal --save-signal USR2 "
+    "signal --save-signal USR2 --no-save-train-on "
     "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave";
 static const char everything_else[] =
     " --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost 2 --exit-hang 3 "
