@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config: what the user asked for, from flags, environment, file and defaults.
+ * config: what the user asked for, from flags, environment, file, a preset and defaults.
  *
  * One table (options.c) drives the flags, the environment, the JSON file, --help, --print-config,
  * the JSON schema and the manual's option table. Every key a.b_c is also --a-b-c and PCHRUN_A_B_C;
- * precedence: flag, environment, file, default. Unknown keys are errors that name the
+ * precedence: flag, environment, file, preset, default. Unknown keys are errors that name the
  * nearest known one. A struct config owns its strings: config_free(). Main thread, before anything
  * is started.
  */
@@ -12,6 +12,7 @@
 #define PCHRUN_CONFIG_CONFIG_H
 
 #include "base/err.h"
+#include "config/platform.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,7 +58,8 @@ struct config_notice {
 
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
-    char *job; /* "pchrun" */
+    char *job;  /* "pchrun" */
+    int preset; /* enum preset */
     struct {
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
         char *chief;   /* instead of nodes: where node 0 listens; NULL */
@@ -111,6 +113,8 @@ struct config {
     } log;
     int64_t drill_ns; /* --drill; 0: none */
     char **command;   /* what to run: a pointer into argv */
+
+    struct platform scheduler; /* with PRESET_AUTO: what was found */
 
     struct config_origin *origins; /* where each value came from, by option (origin.h) */
 };

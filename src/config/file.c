@@ -3,6 +3,7 @@
  */
 #include "base/str.h"
 #include "config/origin.h"
+#include "config/show.h"
 #include "config/sources.h"
 #include "config/values.h"
 #include "json/json.h"
@@ -72,9 +73,11 @@ static const struct option_group *find_group(const char *name)
 static bool apply_member(const struct file *file, const struct json *member, struct err *err)
 {
     const char *key = json_key(member);
-    /* The first is for editors; the second is what --print-config adds. */
-    if (str_is(key, "$schema") || str_is(key, "$sources"))
+    if (str_is(key, "$schema")) /* for editors */
         return true;
+    for (const char *const *added = show_added; *added; added++)
+        if (str_is(key, *added))
+            return true;
     const struct option_group *group = find_group(key);
     if (group)
         return apply_group(file, group->name, member, err);

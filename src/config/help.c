@@ -25,9 +25,8 @@ static const char head[] =
 static const char tail[] =
     "\n"
     "Every option --a-b-c is also the variable PCHRUN_A_B_C, and a key of the configuration file;\n"
-    "a flag wins over a variable, and a variable over the file. TIME is a number and its unit: "
-    "ms,\n"
-    "s, m, h or d. See pchrun(1) and pchrun.json(5).\n";
+    "a flag wins over a variable, a variable over the file, the file over the preset. TIME is a\n"
+    "number and its unit: ms, s, m, h or d. See pchrun(1) and pchrun.json(5).\n";
 
 /* The words of `text` in lines of RIGHT_WIDTH, behind a left side that is `used` wide. */
 static void print_wrapped(const char *text, size_t used, FILE *out)

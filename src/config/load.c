@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "config/options.h"
 #include "config/origin.h"
+#include "config/presets.h"
 #include "config/show.h"
 #include "config/sources.h"
 #include "config/validate.h"
@@ -30,7 +31,7 @@ static bool set_defaults(struct config *config, struct err *err)
     return true;
 }
 
-/* The weakest source first. */
+/* The weakest source first, but for the preset: the others say which it is. */
 static bool apply_sources(const struct flags *flags, char **env, struct config *config,
                           struct err *err)
 {
@@ -40,7 +41,8 @@ static bool apply_sources(const struct flags *flags, char **env, struct config *
                        flags->config_file ? "-c" : "PCHRUN_CONFIG");
     if (file && !file_apply(file, config, err))
         return false;
-    if (!env_apply(env, config, err) || !flags_apply(flags, config, err))
+    if (!env_apply(env, config, err) || !flags_apply(flags, config, err) ||
+        !presets_apply(config, env, err))
         return false;
     config->command = flags->command;
     return true;

@@ -3,6 +3,7 @@
  */
 #include "base/str.h"
 #include "config/options.h"
+#include "config/presets.h"
 #include "config/show.h"
 #include "config/values.h"
 
@@ -74,6 +75,33 @@ static void print_facts(const struct option *option, FILE *out)
         fprintf(out, "Must be the same on all nodes.\n");
 }
 
+/* "Sets grace to 25s and signals to USR1=preempt:55s." */
+static void print_settings(const struct preset_row *preset, FILE *out)
+{
+    const struct preset_setting *at = preset->settings;
+    if (!at->key)
+        return;
+    fprintf(out, "Sets");
+    for (; at->key; at++)
+        fprintf(out, "\n.Cm %s\nto\n.Li %s %s", at->key, at->text,
+                !at[1].key   ? "."
+                : !at[2].key ? "\nand"
+                             : ",");
+    fprintf(out, "\n");
+}
+
+static void print_presets(FILE *out)
+{
+    print_text(presets_manual, out);
+    fprintf(out, ".Bl -tag -width Ds\n");
+    for (int i = 0; i < PRESET__COUNT; i++) {
+        fprintf(out, ".It Li %s : No %s\n", preset_names[i], presets[i].title);
+        print_text(presets[i].manual, out);
+        print_settings(&presets[i], out);
+    }
+    fprintf(out, ".El\n");
+}
+
 void show_manual(FILE *out)
 {
     for (size_t g = 0; g < option_groups_count; g++) {
@@ -92,4 +120,6 @@ void show_manual(FILE *out)
         }
         fprintf(out, ".El\n");
     }
+    fprintf(out, ".Sh PRESETS\n");
+    print_presets(out);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/platform.h"
 
 #define FIELD(f) .offset = offsetof(struct config, f)
 #define HOUR     (3600 * NS_PER_S)
@@ -53,6 +54,17 @@ const struct option options[] = {
         .metavar = "NAME",
         .help = "the job's name, the same on every node",
         .manual = "The job's name.\nNodes of jobs with different names refuse each other.",
+    },
+    {
+        .key = "preset",
+        .type = OPTION_CHOICE,
+        FIELD(preset),
+        .fallback = "auto",
+        .choices = preset_names,
+        .metavar = "NAME",
+        .help = "where this runs: auto, none or a platform's name, as in pchrun.json(5)",
+        .manual = "What is taken instead of the defaults, as this platform asks for it; see\n"
+                  ".Sx PRESETS .\nA preset may be named on a machine that is none of its kind.",
     },
     {
         .key = "grace",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * origin: where each option's value came from. Sources are applied from the weakest to the
- * strongest, each through origin_set(), so that the last one wins. Main thread.
+ * strongest, each through origin_set(), so that the last one wins; but the preset comes last, and
+ * fills in what still has its default (presets.h). Main thread.
  */
 #ifndef PCHRUN_CONFIG_ORIGIN_H
 #define PCHRUN_CONFIG_ORIGIN_H
@@ -10,7 +11,7 @@
 #include "config/options.h"
 
 /* Weakest first. */
-enum origin_from { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
+enum origin_from { FROM_DEFAULT, FROM_PRESET, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
 
 struct config_origin {
     enum origin_from from;

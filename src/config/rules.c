@@ -92,6 +92,26 @@ bool rules_from_text(const struct option *option, const char *text, struct confi
     return ok;
 }
 
+static bool has_rule(const struct config *config, int number)
+{
+    for (size_t i = 0; i < config->nsignals; i++)
+        if (config->signals[i].number == number)
+            return true;
+    return false;
+}
+
+bool rules_add_missing(const struct option *option, const char *text, struct config *config,
+                       struct err *err)
+{
+    struct config more = {0};
+    bool ok = rules_from_text(option, text, &more, err);
+    for (size_t i = 0; ok && i < more.nsignals; i++)
+        if (!has_rule(config, more.signals[i].number))
+            ok = put_rule(config, &more.signals[i], err);
+    rules_clear(&more);
+    return ok;
+}
+
 static bool rule_from_object(const struct option *option, const struct json *json,
                              struct place *place, struct config_signal *ret, struct err *err)
 {

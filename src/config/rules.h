@@ -20,6 +20,9 @@ MUST_CHECK bool rules_from_text(const struct option *option, const char *text,
                                 struct config *config, struct err *err);
 MUST_CHECK bool rules_from_json(const struct option *option, const struct json *json,
                                 struct place *place, struct config *config, struct err *err);
+/* Of these, only those whose signal has no rule yet. */
+MUST_CHECK bool rules_add_missing(const struct option *option, const char *text,
+                                  struct config *config, struct err *err);
 void rules_clear(struct config *config);
 void rules_write(const struct config *config, struct writer *writer, const char *key);
 

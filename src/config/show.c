@@ -7,12 +7,15 @@
 #include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
+#include "config/presets.h"
 #include "config/rules.h"
 #include "config/signames.h"
 #include "config/values.h"
 
 #include <errno.h>
 #include <string.h>
+
+const char *const show_added[] = {"$platform", "$sources", NULL};
 
 #define SHOWN_MAX (16 * 1024 * 1024) /* CONFIG_FILE_MAX, with room for escapes and indentation */
 
@@ -55,6 +58,7 @@ bool show_config(const struct config *config, FILE *out, struct err *err)
     struct writer w;
     writer_init(&w, SHOWN_MAX, WRITER_PRETTY);
     writer_object(&w, NULL);
+    presets_show(config, &w);
     for (size_t i = 0; i < option_groups_count; i++) {
         const struct option_group *group = &option_groups[i];
         if (group->name[0])
@@ -273,9 +277,11 @@ bool show_schema(const struct config *config, FILE *out, struct err *err)
     writer_object(&w, "$schema");
     writer_text(&w, "type", "string");
     writer_end(&w);
-    writer_object(&w, "$sources");
-    writer_text(&w, "description", "what --print-config adds; not read");
-    writer_end(&w);
+    for (const char *const *name = show_added; *name; name++) {
+        writer_object(&w, *name);
+        writer_text(&w, "description", "what --print-config adds; not read");
+        writer_end(&w);
+    }
     writer_end(&w);
     writer_bool(&w, "additionalProperties", false);
     writer_end(&w);

@@ -10,6 +10,9 @@
 
 #include "config/config.h"
 
+/* The keys that --print-config adds and the file's reader passes over; ends with NULL. */
+extern const char *const show_added[];
+
 void show_help(FILE *out);
 void show_manual(FILE *out);
 MUST_CHECK bool show_config(const struct config *config, FILE *out, struct err *err);

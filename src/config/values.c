@@ -124,7 +124,7 @@ static bool format_text(const struct option *option, const void *field, char *te
 static bool parse_choice(const struct option *option, const char *text, const char *folder,
                          void *field, struct err *err)
 {
-    char all[128] = "";
+    char all[192] = "";
     for (int i = 0; option->choices[i]; i++) {
         if (str_is(option->choices[i], text)) {
             *(int *)field = i;

@@ -63,8 +63,10 @@ class World:
         self.events = Events(root / "events")
         self.jobs = []
         self.terminals = []
+        # Where the tests run, on a cloud or not, must not decide what they see.
         self.env = {
             "PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8", "TMPDIR": str(self.tmp),
+            "PCHRUN_PRESET": "none",
             "ACTOR_LOG": str(self.events.path), MARK: self.mark,
             # A notice ends the job at once; test_grace.py has the tests of the time that it leaves.
             "PCHRUN_SAVE_TRAIN_ON": "false",

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 
 import pytest
 
@@ -181,6 +182,52 @@ def test_precedence_and_its_sources(world):
     assert "PCHRUN_STOP_TERM_WAIT" in sources["stop.term_wait"]
     assert shown["stop"]["exit_wait"] == "3s" and str(path) in sources["stop.exit_wait"]
     assert shown["stop"]["kill_wait"] == "5s" and sources["stop.kill_wait"] == "default"
+
+
+# --- presets --------------------------------------------------------------------------------------
+
+def test_an_unknown_preset(world):
+    """With all that there are: who types one has no manual at hand."""
+    refused(world, "--preset", "kubflow", "kubeflow", "tensorflow-gce", args=["--preset", "kubflow"])
+
+
+def test_what_was_detected_and_why(world):
+    """Nobody can know the values of a platform by heart: each one says where it is from."""
+    job = world.launch("--print-config", "--exit-hang", "7",
+                       env={"PCHRUN_PRESET": "auto", "SLURM_JOB_ID": "17"})
+    assert job.finish() == 0
+    shown = json.loads(job.out)
+    assert list(shown)[0] == "$platform"
+    assert shown["$platform"]["preset"] == "slurm"
+    assert shown["$platform"]["why"] == "detected: SLURM_JOB_ID is set"
+    assert shown["$sources"]["grace"] == "preset slurm, detected: SLURM_JOB_ID is set"
+    assert shown["$sources"]["exit.hang"] == "flag --exit-hang"
+    assert shown["signals"] == {"TERM": "preempt", "USR1": {"do": "preempt", "grace": "55s"}}
+    assert shown["exit"]["preempted"] == 42
+
+
+def test_nothing_is_detected_without_a_preset(world):
+    """none: pchrun in a job of Slurm's is as it is elsewhere."""
+    job = world.launch("--print-config", env={"SLURM_JOB_ID": "17"})
+    assert job.finish() == 0
+    shown = json.loads(job.out)
+    assert shown["signals"] == {"TERM": "preempt"}
+    assert not [text for text in shown["$sources"].values() if text.startswith("preset")]
+
+
+@pytest.mark.parametrize("options,number,code", [
+    (["--preset", "sge"], signal.SIGTERM, 99), (["--preset", "sge"], signal.SIGUSR2, 99),
+    (["--preset", "sge", "--exit-preempted", "7"], signal.SIGUSR2, 7),
+    (["--preset", "auto"], signal.SIGUSR1, 42),
+    (["--preset", "auto", "--signals", "USR1=forward"], signal.SIGUSR1, 128 + signal.SIGUSR1),
+], ids=["code", "signal", "code of the user's", "detected", "signal of the user's"])
+def test_a_presets_codes_and_signals(world, options, number, code):
+    """What the scheduler sends and wants to see, on whatever machine; and each alone is the user's."""
+    job = world.act("say", "ready", "pause", options=options, env={"SLURM_JOB_ID": "17"})
+    world.events.wait("ready")
+    os.kill(job.pid, number)
+    assert job.finish() == code
+    assert ("preempted" in job.err) == (code < 128), job.err
 
 
 def test_a_good_file_is_used(world):

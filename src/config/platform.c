@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See platform.h.
+ */
+#include "config/platform.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DMI        "/sys/class/dmi/id/"
+#define VENDOR     DMI "sys_vendor"
+#define PRODUCT    DMI "product_name"
+#define CHASSIS    DMI "chassis_asset_tag"
+#define BIOS       DMI "bios_version"
+#define GPU_DEVICE "/dev/nvidia0"
+
+enum { DMI_TEXT_MAX = 65, PATH_SIZE = 512 };
+
+const char *const preset_names[] = {
+    [PRESET_AUTO] = "auto",         [PRESET_NONE] = "none",
+    [PRESET_SLURM] = "slurm",       [PRESET_KUBERNETES] = "kubernetes",
+    [PRESET_KUBEFLOW] = "kubeflow", [PRESET_SGE] = "sge",
+    [PRESET_GCE] = "gce",           [PRESET_GCE_GPU] = "gce-gpu",
+    [PRESET_GCE_SPOT] = "gce-spot", [PRESET_TENSORFLOW_GCE] = "tensorflow-gce",
+    [PRESET_AWS] = "aws",           [PRESET_AZURE] = "azure",
+    [PRESET__COUNT] = NULL,
+};
+
+/* --- the scheduler --- */
+
+static bool has_variable(char **env, const char *name)
+{
+    size_t len = strlen(name);
+    for (; *env; env++)
+        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=' && (*env)[len + 1])
+            return true;
+    return false;
+}
+
+/* Slurm and Grid Engine run inside of Kubernetes as well, never round it; so they are asked first.
+ * SGE_ROOT is set in every login on such a cluster, JOB_ID by others, too. */
+static const struct {
+    enum preset preset;
+    const char *variable, *other; /* other: must be set, too; NULL: there is none */
+} schedulers[] = {
+    {PRESET_SLURM, "SLURM_JOB_ID", NULL},
+    {PRESET_SGE, "SGE_ROOT", "JOB_ID"},
+    {PRESET_KUBERNETES, "KUBERNETES_SERVICE_HOST", NULL},
+};
+
+void platform_scheduler(char **env, struct platform *ret)
+{
+    *ret = (struct platform){.preset = PRESET_NONE};
+    for (size_t i = 0; i < ARRAY_LEN(schedulers); i++) {
+        const char *name = schedulers[i].variable, *other = schedulers[i].other;
+        if (!has_variable(env, name) || (other && !has_variable(env, other)))
+            continue;
+        ret->preset = schedulers[i].preset;
+        snprintf(ret->why, sizeof ret->why, other ? "%s and %s are set" : "%s is set", name, other);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(schedulers); i++)
+        str_addf(ret->why, sizeof ret->why, "%s%s%s%s", i > 0 ? ", " : "", schedulers[i].variable,
+                 schedulers[i].other ? " with " : "",
+                 schedulers[i].other ? schedulers[i].other : "");
+    str_addf(ret->why, sizeof ret->why, ": none is set");
+}
+
+/* --- the cloud --- */
+
+struct machine {
+    const char *root;
+    struct platform *found;
+};
+
+static const char *below(const struct machine *machine, const char *path, char whole[PATH_SIZE])
+{
+    snprintf(whole, PATH_SIZE, "%s%s", machine->root, path);
+    return whole;
+}
+
+/* One line of the firmware's, without the spaces round it; "" if there is none. */
+static void read_line(const struct machine *machine, const char *path, char text[DMI_TEXT_MAX])
+{
+    char whole[PATH_SIZE], line[DMI_TEXT_MAX];
+    FD_CLEANUP int fd = open(below(machine, path, whole), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    line[n > 0 ? n : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    const char *begin = line + strspn(line, " ");
+    size_t len = strlen(begin);
+    while (len > 0 && begin[len - 1] == ' ')
+        len--;
+    snprintf(text, DMI_TEXT_MAX, "%.*s", (int)len, begin);
+    for (char *p = text; *p; p++)
+        if (*p < ' ' || *p > '~')
+            *p = '?';
+}
+
+static void conclude(const struct machine *machine, enum preset preset, const char *path,
+                     const char *text)
+{
+    machine->found->preset = preset;
+    snprintf(machine->found->why, sizeof machine->found->why, "%s is %s", path, text);
+}
+
+/* The firmware does not tell a Spot VM from another, but the grace of one will do for both. */
+static void judge_google(const struct machine *machine)
+{
+    char text[DMI_TEXT_MAX], whole[PATH_SIZE];
+    read_line(machine, PRODUCT, text);
+    if (!str_is(text, "Google Compute Engine") && !str_is(text, "Google")) {
+        conclude(machine, PRESET_NONE, PRODUCT, text); /* a Chromebook, for one */
+        return;
+    }
+    bool has_gpu = access(below(machine, GPU_DEVICE, whole), F_OK) == 0;
+    conclude(machine, has_gpu ? PRESET_GCE_GPU : PRESET_GCE_SPOT, PRODUCT, text);
+    str_addf(machine->found->why, sizeof machine->found->why,
+             has_gpu ? ", and " GPU_DEVICE " is there"
+                     : ", and " GPU_DEVICE
+                       " is not; whether this is a Spot VM cannot be told, so it may be one");
+}
+
+static void judge_amazon(const struct machine *machine)
+{
+    conclude(machine, PRESET_AWS, VENDOR, "Amazon EC2");
+}
+
+/* The older kinds of instances, some with GPUs. Others have Xen, too. */
+static void judge_xen(const struct machine *machine)
+{
+    char text[DMI_TEXT_MAX];
+    read_line(machine, BIOS, text);
+    bool is_amazon = strstr(text, ".amazon");
+    conclude(machine, is_amazon ? PRESET_AWS : PRESET_NONE, BIOS, text);
+}
+
+/* Hyper-V has the same vendor; the tag is Azure's own. */
+static void judge_microsoft(const struct machine *machine)
+{
+    char text[DMI_TEXT_MAX];
+    read_line(machine, CHASSIS, text);
+    bool is_azure = str_is(text, "7783-7084-3265-9085-8269-3286-77");
+    conclude(machine, is_azure ? PRESET_AZURE : PRESET_NONE, CHASSIS, text);
+}
+
+static const struct {
+    const char *vendor;
+    void (*judge)(const struct machine *machine);
+} vendors[] = {
+    {"Google", judge_google},
+    {"Amazon EC2", judge_amazon},
+    {"Xen", judge_xen},
+    {"Microsoft Corporation", judge_microsoft},
+};
+
+void platform_cloud(const char *root, struct platform *ret)
+{
+    struct machine machine = {.root = root, .found = ret};
+    char vendor[DMI_TEXT_MAX];
+    *ret = (struct platform){.preset = PRESET_NONE};
+    read_line(&machine, VENDOR, vendor);
+    for (size_t i = 0; i < ARRAY_LEN(vendors); i++) {
+        if (str_is(vendor, vendors[i].vendor)) {
+            vendors[i].judge(&machine);
+            return;
+        }
+    }
+    if (vendor[0])
+        conclude(&machine, PRESET_NONE, VENDOR, vendor);
+    else
+        snprintf(ret->why, sizeof ret->why, "%s cannot be read, or is empty", VENDOR);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See presets.h.
+ *
+ * To add a preset: its number in platform.h, its name in platform.c, its row here; if it can be
+ * told from what lies on the machine, a line in platform.c, too. A grace is what the platform
+ * promises less what it takes to end, and the least where it promises several.
+ */
+#include "config/presets.h"
+
+#include "base/str.h"
+#include "config/options.h"
+#include "config/origin.h"
+#include "config/rules.h"
+#include "config/values.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* clang-format off */
+#define RESTART_CODES(code)                                                                        \
+    {"exit.preempted", code}, {"exit.preempted_unsaved", code}, {"exit.node_lost", code},          \
+    {"exit.hang", code}
+/* clang-format on */
+
+const char presets_manual[] =
+    "A preset is what one platform asks for, instead of the defaults.\nIt sets what neither a flag "
+    "nor a variable nor the file sets, and of\n.Cm signals\nthose that none of them names.\n"
+    ".Nm pchrun Fl -print-config\nshows under\n.Li $platform\nwhich one is in force and why, and "
+    "with each value whether it is the preset's.\nNo packet is sent to find that out.\nA grace is "
+    "what the platform promises less 5 seconds, and the least where it depends:\nwho has been "
+    "promised more says so in\n.Cm grace .";
+
+const struct preset_row presets[PRESET__COUNT] = {
+    [PRESET_AUTO] = {.title = "look where this is",
+                     .manual =
+                         "The scheduler's preset, as its variables tell:\n.Li slurm\nby\n"
+                         ".Ev SLURM_JOB_ID ,\n.Li sge\nby\n.Ev SGE_ROOT\nand\n.Ev JOB_ID ,\n"
+                         ".Li kubernetes\nby\n.Ev KUBERNETES_SERVICE_HOST ;\nof several the first "
+                         "of these.\nWithout one, the defaults."},
+    [PRESET_NONE] = {.title = "nowhere in particular",
+                     .manual = "The defaults, and nothing is looked at."},
+    [PRESET_SLURM] =
+        {.title = "Slurm",
+         .manual = "Slurm kills 30 seconds after\n.Dv SIGTERM\n(KillWait).\n.Dv SIGUSR1\n"
+                   "is what\n.Li --signal=USR1\nasks for, without a time 60 seconds before the "
+                   "end; a job that asks for more says so in\n.Cm signals .\n"
+                   "Slurm requeues a job that exits with 42 where slurm.conf has\n"
+                   ".Li RequeueExit=42 ,\nand holds one that exits with 43 where it has\n"
+                   ".Li RequeueExitHold=43 .",
+         .settings = {{"grace", "25s"}, {"signals", "USR1=preempt:55s"}}},
+    [PRESET_KUBERNETES] =
+        {.title = "Kubernetes",
+         .manual = "A pod has 30 seconds, unless its\n.Li terminationGracePeriodSeconds\n"
+                   "says otherwise, of which it is not told; 15 on a Spot node of GKE.\nOf a Job, "
+                   "a\n.Li podFailurePolicy\nthat ignores 42 keeps preemptions from being counted "
+                   "as failures.",
+         .settings = {{"grace", "25s"}}},
+    [PRESET_KUBEFLOW] =
+        {.title = "Kubeflow, with restartPolicy ExitCode",
+         .manual = "Under this policy of the training operator 1 to 127 are for ever, so that 42 "
+                   "would end the job, and 128 to 255 start it again.\nIt cannot be seen from "
+                   "inside a pod.\nA job without progress keeps 43, which ends it.",
+         .settings = {{"grace", "25s"}, RESTART_CODES("143")}},
+    [PRESET_SGE] =
+        {.title = "Grid Engine",
+         .manual = "Only 99 puts a job back into its queue.\nIt sends\n.Dv SIGKILL\nwithout "
+                   "warning, unless the job is submitted with\n.Li -notify :\nthen\n.Dv SIGUSR1\n"
+                   "comes before a suspension, and\n.Dv SIGUSR2\nbefore the end, by as much as "
+                   "the queue's\n.Li notify\nsays, 60 seconds at first.",
+         .settings = {{"grace", "25s"},
+                      {"signals", "USR1=checkpoint,USR2=preempt:55s"},
+                      RESTART_CODES("99")}},
+    [PRESET_GCE] = {.title = "Google Compute Engine, a standard VM",
+                    .manual = "A standard VM has a minute at least from\n.Dv SIGTERM\non.",
+                    .settings = {{"grace", "55s"}}},
+    [PRESET_GCE_GPU] =
+        {.title = "Google Compute Engine, a VM with GPUs",
+         .manual = "Maintenance of its host stops such a VM, an hour after the notice.\nAfter\n"
+                   ".Dv SIGTERM\nit may have but the 30 seconds of a Spot VM.",
+         .settings = {{"grace", "25s"}}},
+    [PRESET_GCE_SPOT] = {.title = "Google Compute Engine, a Spot VM",
+                         .manual = "A Spot or preemptible VM has 30 seconds.",
+                         .settings = {{"grace", "25s"}}},
+    [PRESET_TENSORFLOW_GCE] =
+        {.title = "what restarts TensorFlow's jobs on Google Compute Engine",
+         .manual = "TensorFlow exits with 143 there, and what starts its jobs again knows that "
+                   "code.",
+         .settings = {{"grace", "25s"}, RESTART_CODES("143")}},
+    [PRESET_AWS] = {.title = "Amazon EC2",
+                    .manual = "A Spot instance is told two minutes ahead, but by\n.Dv SIGTERM\n"
+                              "only when it is being shut down.",
+                    .settings = {{"grace", "25s"}}},
+    [PRESET_AZURE] = {.title = "Microsoft Azure",
+                      .manual = "A Spot VM is told 30 seconds ahead, at best; other events leave "
+                                "5 to 15 minutes.",
+                      .settings = {{"grace", "25s"}}},
+};
+
+/* "preset slurm, detected: SLURM_JOB_ID is set" */
+static void word_origin(const struct config *config, char *text, size_t size)
+{
+    if (config->preset == PRESET_AUTO)
+        snprintf(text, size, "preset %s, detected: %s", preset_names[config->scheduler.preset],
+                 config->scheduler.why);
+    else
+        snprintf(text, size, "preset %s, named by %s", preset_names[config->preset],
+                 origin_text(config, option_by_key("preset")));
+}
+
+static bool fill_in(struct config *config, const struct preset_setting *setting, const char *origin,
+                    struct err *err)
+{
+    const struct option *option = option_by_key(setting->key);
+    bool is_merged = option->type == OPTION_SIGNALS;
+    if (!is_merged && origin_from(config, option) != FROM_DEFAULT)
+        return true;
+    if (!origin_set(config, option, FROM_PRESET, origin, err))
+        return false;
+    return is_merged ? rules_add_missing(option, setting->text, config, err)
+                     : value_from_text(option, setting->text, NULL, config, err);
+}
+
+bool presets_apply(struct config *config, char **env, struct err *err)
+{
+    char origin[PLATFORM_WHY_MAX + 2 * OPTION_NAME_MAX];
+    enum preset preset = (enum preset)config->preset;
+    if (preset == PRESET_AUTO) {
+        platform_scheduler(env, &config->scheduler);
+        preset = config->scheduler.preset;
+    }
+    word_origin(config, origin, sizeof origin);
+    for (const struct preset_setting *at = presets[preset].settings; at->key; at++)
+        if (!fill_in(config, at, origin, err))
+            return err_wrap(err, "%s of preset %s", at->key, preset_names[preset]);
+    return true;
+}
+
+/* --- what --print-config tells --- */
+
+/* What the sources of a cloud's notices may not be able to do; NULL: nothing to say. */
+static const char *note_of(enum preset scheduler, enum preset cloud)
+{
+    if (scheduler != PRESET_KUBERNETES)
+        return NULL;
+    switch (cloud) {
+    case PRESET_GCE_GPU:
+    case PRESET_GCE_SPOT:
+        return "on a Spot node of GKE a pod has 15 s: set grace to 12s there; whether a pod gets "
+               "an answer from the VM's metadata server depends on the cluster (workload identity "
+               "puts another one before it), SIGTERM does not";
+    case PRESET_AWS:
+        return "a pod that is not in the host's network gets an answer from the instance's "
+               "metadata service only where its hop limit is 2; SIGTERM does not depend on it";
+    default:
+        return NULL;
+    }
+}
+
+static void show_found(const struct config *config, struct writer *w)
+{
+    char why[PLATFORM_WHY_MAX + 16];
+    struct platform cloud;
+    platform_cloud("", &cloud);
+    snprintf(why, sizeof why, "detected: %s", config->scheduler.why);
+    writer_text(w, "preset", preset_names[config->scheduler.preset]);
+    writer_text(w, "why", why);
+    writer_text(w, "cloud", cloud.preset == PRESET_NONE ? NULL : preset_names[cloud.preset]);
+    writer_text(w, "cloud_why", cloud.why);
+    const char *note = note_of(config->scheduler.preset, cloud.preset);
+    if (note)
+        writer_text(w, "note", note);
+}
+
+void presets_show(const struct config *config, struct writer *w)
+{
+    char why[256];
+    writer_object(w, "$platform");
+    if (config->preset == PRESET_AUTO) {
+        show_found(config, w);
+    } else {
+        snprintf(why, sizeof why, "named by %s, so nothing was looked at",
+                 origin_text(config, option_by_key("preset")));
+        writer_text(w, "preset", preset_names[config->preset]);
+        writer_text(w, "why", why);
+    }
+    writer_end(w);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The presets: their table against the option table, and what wins over them.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "config/options.h"
+#include "config/origin.h"
+#include "config/presets.h"
+#include "config/values.h"
+#include "json/json.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Loads "pchrun ARGS x" with these variables. */
+static struct config load(const char *const *args, char **env)
+{
+    char *argv[16] = {"pchrun"};
+    size_t n = 1;
+    for (; *args; args++)
+        argv[n++] = (char *)*args;
+    argv[n] = "x";
+    struct config config;
+    struct err err;
+    cr_assert_eq(config_load(argv, env, stdout, &config, &err), CONFIG_RUN, "%s", err.text);
+    return config;
+}
+
+#define LOAD(env, ...) load((const char *[]){__VA_ARGS__, NULL}, env)
+
+static char *no_env[] = {NULL};
+static char *slurm_env[] = {"SLURM_JOB_ID=17", NULL};
+
+static bool has_rule(const struct config *config, int number)
+{
+    for (size_t i = 0; i < config->nsignals; i++)
+        if (config->signals[i].number == number)
+            return true;
+    return false;
+}
+
+static struct config_signal rule_of(const struct config *config, int number)
+{
+    size_t i = 0;
+    cr_assert(has_rule(config, number), "signal %d has no rule", number);
+    while (config->signals[i].number != number)
+        i++;
+    return config->signals[i];
+}
+
+static const char *origin(const struct config *config, const char *key)
+{
+    return origin_text(config, option_by_key(key));
+}
+
+/* Each text is one that its option takes, and is what is in force then. */
+Test(presets, every_setting_takes_effect)
+{
+    for (int i = 0; i < PRESET__COUNT; i++) {
+        struct config config = LOAD(no_env, "--preset", preset_names[i]);
+        char origin_wanted[64];
+        snprintf(origin_wanted, sizeof origin_wanted, "preset %s, named by flag --preset",
+                 preset_names[i]);
+        for (const struct preset_setting *at = presets[i].settings; at->key; at++) {
+            const struct option *option = option_by_key(at->key);
+            cr_assert(option, "preset %s sets %s, which is no option", preset_names[i], at->key);
+            char flag[OPTION_NAME_MAX + 2] = "--", have[64], want[64];
+            option_flag(option->key, flag + 2);
+            struct config alone = LOAD(no_env, "--preset", "none", flag, at->text);
+            cr_expect_str_eq(value_format(option, &config, have, sizeof have),
+                             value_format(option, &alone, want, sizeof want));
+            for (size_t n = 0; option->type == OPTION_SIGNALS && n < alone.nsignals; n++) {
+                struct config_signal rule = rule_of(&config, alone.signals[n].number);
+                cr_expect_eq(rule.rule, alone.signals[n].rule);
+                cr_expect_eq(rule.grace_ns, alone.signals[n].grace_ns);
+            }
+            cr_expect(strstr(origin(&config, at->key), origin_wanted), "%s: %s", at->key,
+                      origin(&config, at->key));
+            config_free(&alone);
+        }
+        cr_expect(presets[i].title && presets[i].manual, "%s", preset_names[i]);
+        config_free(&config);
+    }
+    cr_expect(!preset_names[PRESET__COUNT]);
+}
+
+/* A preset may be told to the other side of a scheduler that this machine is not part of, and then
+ * nothing else is looked at. */
+Test(presets, a_name_wins_over_what_is_found)
+{
+    struct config config = LOAD(slurm_env, "--preset=kubeflow");
+    cr_expect(config.exit.preempted == 143 && config.exit.preempted_unsaved == 143);
+    cr_expect(config.exit.node_lost == 143 && config.exit.hang == 143);
+    cr_expect_eq(config.exit.no_progress, 43, "somebody must look");
+    cr_expect(!has_rule(&config, SIGUSR1));
+    config_free(&config);
+    config = LOAD(slurm_env, "--preset=none");
+    cr_expect(!has_rule(&config, SIGUSR1));
+    cr_expect_str_eq(origin(&config, "grace"), "default");
+    config_free(&config);
+}
+
+Test(presets, one_that_is_found)
+{
+    struct config config = LOAD(slurm_env, "--log-level=info");
+    struct config_signal rule = rule_of(&config, SIGUSR1);
+    cr_expect(rule.rule == CONFIG_PREEMPT && rule.grace_ns == 55 * NS_PER_S);
+    cr_expect_eq(rule_of(&config, SIGTERM).rule, CONFIG_PREEMPT);
+    cr_expect_str_eq(origin(&config, "grace"), "preset slurm, detected: SLURM_JOB_ID is set");
+    cr_expect_str_eq(origin(&config, "signals"),
+                     "default, preset slurm, detected: SLURM_JOB_ID is set");
+    cr_expect_str_eq(origin(&config, "exit.preempted"), "default");
+    config_free(&config);
+    config = LOAD(no_env, "--log-level=info");
+    cr_expect_eq(config.scheduler.preset, PRESET_NONE);
+    cr_expect_str_eq(origin(&config, "grace"), "default");
+    config_free(&config);
+}
+
+/* Each field by itself: what is set elsewhere stays, the others are the preset's. */
+Test(presets, every_source_wins_over_a_preset)
+{
+    char path[] = "/tmp/test_presets.XXXXXX";
+    int fd = mkstemp(path);
+    static const char text[] = "{\"preset\": \"sge\", \"exit\": {\"hang\": 3}}";
+    cr_assert(fd >= 0 && write(fd, text, sizeof text - 1) == sizeof text - 1 && close(fd) == 0);
+    char *env[] = {"PCHRUN_EXIT_NODE_LOST=2", NULL};
+    struct config config = LOAD(env, "-c", path, "--exit-preempted=1");
+    unlink(path);
+    cr_expect_eq(config.exit.preempted, 1);
+    cr_expect_eq(config.exit.node_lost, 2);
+    cr_expect_eq(config.exit.hang, 3);
+    cr_expect_eq(config.exit.preempted_unsaved, 99);
+    cr_expect(strstr(origin(&config, "exit.preempted_unsaved"), "preset sge, named by file "));
+    cr_expect_str_eq(origin(&config, "exit.preempted"), "flag --exit-preempted");
+    config_free(&config);
+}
+
+/* A value that is the default's, but was given, is not the preset's. */
+Test(presets, a_default_that_is_given_stays)
+{
+    struct config config = LOAD(no_env, "--preset=gce", "--grace=25s");
+    cr_expect_eq(config.grace_ns, 25 * NS_PER_S);
+    config_free(&config);
+}
+
+Test(presets, signals_are_filled_in_one_by_one)
+{
+    struct config config =
+        LOAD(no_env, "--preset=sge", "--signals", "USR2=forward,TERM=checkpoint,HUP=preempt");
+    cr_expect_eq(rule_of(&config, SIGUSR1).rule, CONFIG_CHECKPOINT, "the preset's");
+    cr_expect_eq(rule_of(&config, SIGUSR2).rule, CONFIG_FORWARD);
+    cr_expect_eq(rule_of(&config, SIGTERM).rule, CONFIG_CHECKPOINT);
+    cr_expect_eq(rule_of(&config, SIGHUP).rule, CONFIG_PREEMPT);
+    cr_expect_eq(config.nsignals, 4);
+    cr_expect_str_eq(origin(&config, "signals"),
+                     "default, flag --signals, preset sge, named by flag --preset");
+    config_free(&config);
+}
+
+/* Without a preset nothing is other than it was. */
+Test(presets, none_is_the_defaults)
+{
+    struct config config = LOAD(no_env, "--preset=none");
+    for (size_t i = 0; i < options_count; i++)
+        cr_expect_neq(origin_from(&config, &options[i]), FROM_PRESET, "%s", options[i].key);
+    config_free(&config);
+}
+
+static struct json *show(char *preset, char **env)
+{
+    char *argv[] = {"pchrun", "--print-config", preset, NULL}, *text;
+    size_t len;
+    struct config config;
+    struct err err;
+    FILE *out = open_memstream(&text, &len);
+    cr_assert_eq(config_load(argv, env, out, &config, &err), CONFIG_SHOWN, "%s", err.text);
+    fclose(out);
+    struct json *root = json_read("out", text, len, &err);
+    cr_assert(root, "%s", err.text);
+    free(text);
+    return root;
+}
+
+Test(presets, the_evidence_is_shown)
+{
+    struct json *root = show("--preset=auto", slurm_env);
+    const struct json *found = json_find(root, "$platform");
+    cr_expect_str_eq(json_text(json_find(found, "preset")), "slurm");
+    cr_expect_str_eq(json_text(json_find(found, "why")), "detected: SLURM_JOB_ID is set");
+    cr_expect(json_find(found, "cloud"));
+    cr_expect(strstr(json_text(json_find(found, "cloud_why")), "/sys/class/dmi/id/"));
+    cr_expect_eq(json_first(root), found, "at the top");
+    json_free(root);
+    root = show("--preset=auto", no_env);
+    found = json_find(root, "$platform");
+    cr_expect_str_eq(json_text(json_find(found, "preset")), "none");
+    cr_expect(strstr(json_text(json_find(found, "why")), "none is set"));
+    json_free(root);
+    root = show("--preset=sge", slurm_env);
+    found = json_find(root, "$platform");
+    cr_expect_str_eq(json_text(json_find(found, "preset")), "sge");
+    cr_expect_str_eq(json_text(json_find(found, "why")),
+                     "named by flag --preset, so nothing was looked at");
+    cr_expect(!json_find(found, "cloud"));
+    json_free(root);
+}
