@@ -2,6 +2,7 @@
  * See show.h: the options as the mdoc source of a part of pchrun.json(5).
  */
 #include "base/str.h"
+#include "config/noticelist.h"
 #include "config/options.h"
 #include "config/presets.h"
 #include "config/show.h"
@@ -79,6 +80,10 @@ static void print_facts(const struct option *option, FILE *out)
 static void print_settings(const struct preset_row *preset, FILE *out)
 {
     const struct preset_setting *at = preset->settings;
+    _Static_assert(PRESET_SOURCES_MAX == 1, "several would have to be joined");
+    if (preset->sources[0] != CONFIG_NOTICE_AUTO)
+        fprintf(out, "In\n.Cm notices\nits\n.Li auto\nis\n.Li %s .\n",
+                notice_kind_names[preset->sources[0]]);
     if (!at->key)
         return;
     fprintf(out, "Sets");

@@ -93,7 +93,7 @@ static bool is_taken(const struct config *config, const char *name)
 /* Of a program, its file's name; of anything else, its kind: what people know it by. */
 static const char *usual_name(const struct config_notice *notice)
 {
-    if (!is_program(notice->kind))
+    if (!is_program(notice->kind) || !notice->args)
         return notice_kind_names[notice->kind];
     const char *program = notice->args ? notice->args[0] : "";
     const char *slash = strrchr(program, '/');
@@ -131,7 +131,7 @@ static bool add(struct config *config, struct config_notice *notice, struct err 
     bool ok = true;
     if (config->nnotices >= CONFIG_NOTICES_MAX)
         ok = err_set(err, ERR_USAGE, 0, "more than %d sources", CONFIG_NOTICES_MAX);
-    else if (is_word(notice->kind) && is_taken(config, notice_kind_names[notice->kind]))
+    else if (is_word(notice->kind) && noticelist_has(config, notice->kind))
         ok = err_set(err, ERR_USAGE, 0, "%s is there twice", notice_kind_names[notice->kind]);
     else if (notice->name)
         ok = check_name(config, notice, err);
@@ -350,6 +350,42 @@ bool noticelist_from_json(const struct json *json, struct place *place, struct c
                    : add_from_object(item, place, config, err)))
             return false;
     }
+    return true;
+}
+
+bool noticelist_has(const struct config *config, enum config_notice_kind kind)
+{
+    for (size_t i = 0; i < config->nnotices; i++)
+        if (config->notices[i].kind == kind)
+            return true;
+    return false;
+}
+
+static bool insert(struct config *config, size_t at, enum config_notice_kind kind, struct err *err)
+{
+    struct config_notice notice = {.kind = kind};
+    if (!add(config, &notice, err))
+        return false;
+    struct config_notice *list = config->notices;
+    memmove(list + at + 1, list + at, (config->nnotices - 1 - at) * sizeof *list);
+    list[at] = notice;
+    return true;
+}
+
+bool noticelist_settle(struct config *config, const enum config_notice_kind *kinds, struct err *err)
+{
+    size_t at = 0;
+    if (!noticelist_has(config, CONFIG_NOTICE_AUTO))
+        return true;
+    while (config->notices[at].kind != CONFIG_NOTICE_AUTO)
+        at++;
+    free_notice(&config->notices[at]);
+    config->nnotices--;
+    memmove(config->notices + at, config->notices + at + 1,
+            (config->nnotices - at) * sizeof *config->notices);
+    for (; *kinds != CONFIG_NOTICE_AUTO; kinds++)
+        if (!noticelist_has(config, *kinds) && !insert(config, at++, *kinds, err))
+            return err_wrap(err, "notices, for auto");
     return true;
 }
 

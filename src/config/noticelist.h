@@ -20,6 +20,11 @@ MUST_CHECK bool noticelist_from_text(const char *text, const char *folder, struc
                                      struct err *err);
 MUST_CHECK bool noticelist_from_json(const struct json *json, struct place *place,
                                      struct config *config, struct err *err);
+/* Puts these kinds, which end with CONFIG_NOTICE_AUTO, in the place of "auto", but not those that
+ * are there by themselves. Without an "auto" it does nothing. */
+MUST_CHECK bool noticelist_settle(struct config *config, const enum config_notice_kind *kinds,
+                                  struct err *err);
+bool noticelist_has(const struct config *config, enum config_notice_kind kind);
 void noticelist_clear(struct config *config);
 void noticelist_write(const struct config *config, struct writer *writer, const char *key);
 

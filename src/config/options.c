@@ -114,7 +114,7 @@ const struct option options[] = {
         .manual =
             "Who tells that this node will be taken away, beside signals: a list of sources.\n"
             ".Bl -tag -width kubernetes -compact\n"
-            ".It Li auto\nthose of the platform, if it is one that pchrun knows;\n"
+            ".It Li auto\nthose of the platform, see\n.Sx PRESETS ;\n"
             ".It Li none\nnobody; it stands alone, and is the same as an empty list;\n"
             ".It Li gce , aws , azure\nthe metadata service of that cloud;\n"
             ".It Li slurm\nthe end of the job's time;\n"

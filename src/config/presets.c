@@ -8,6 +8,7 @@
 #include "config/presets.h"
 
 #include "base/str.h"
+#include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/rules.h"
@@ -26,9 +27,9 @@ const char presets_manual[] =
     "A preset is what one platform asks for, instead of the defaults.\nIt sets what neither a flag "
     "nor a variable nor the file sets, and of\n.Cm signals\nthose that none of them names.\n"
     ".Nm pchrun Fl -print-config\nshows under\n.Li $platform\nwhich one is in force and why, and "
-    "with each value whether it is the preset's.\nNo packet is sent to find that out.\nA grace is "
-    "what the platform promises less 5 seconds, and the least where it depends:\nwho has been "
-    "promised more says so in\n.Cm grace .";
+    "what\n.Li auto\nin\n.Cm notices\nstands for, and with each value whether it is the "
+    "preset's.\nNo packet is sent to find that out.\nA grace is what the platform promises less 5 "
+    "seconds, and the least where it depends: who has been promised more says so in\n.Cm grace .";
 
 const struct preset_row presets[PRESET__COUNT] = {
     [PRESET_AUTO] = {.title = "look where this is",
@@ -36,7 +37,12 @@ const struct preset_row presets[PRESET__COUNT] = {
                          "The scheduler's preset, as its variables tell:\n.Li slurm\nby\n"
                          ".Ev SLURM_JOB_ID ,\n.Li sge\nby\n.Ev SGE_ROOT\nand\n.Ev JOB_ID ,\n"
                          ".Li kubernetes\nby\n.Ev KUBERNETES_SERVICE_HOST ;\nof several the first "
-                         "of these.\nWithout one, the defaults."},
+                         "of these.\nWithout one, the defaults.\nTo its sources of notices come "
+                         "those of the "
+                         "cloud, as the firmware tells in\n.Pa /sys/class/dmi/id :\n"
+                         ".Li gce-gpu\nor\n.Li gce-spot\n(whether a VM is a Spot VM cannot be "
+                         "told),\n.Li aws\nor\n.Li azure .\nNothing else of a cloud's preset is "
+                         "taken then."},
     [PRESET_NONE] = {.title = "nowhere in particular",
                      .manual = "The defaults, and nothing is looked at."},
     [PRESET_SLURM] =
@@ -47,7 +53,8 @@ const struct preset_row presets[PRESET__COUNT] = {
                    "Slurm requeues a job that exits with 42 where slurm.conf has\n"
                    ".Li RequeueExit=42 ,\nand holds one that exits with 43 where it has\n"
                    ".Li RequeueExitHold=43 .",
-         .settings = {{"grace", "25s"}, {"signals", "USR1=preempt:55s"}}},
+         .settings = {{"grace", "25s"}, {"signals", "USR1=preempt:55s"}},
+         .sources = {CONFIG_NOTICE_SLURM}},
     [PRESET_KUBERNETES] =
         {.title = "Kubernetes",
          .manual = "A pod has 30 seconds, unless its\n.Li terminationGracePeriodSeconds\n"
@@ -72,28 +79,34 @@ const struct preset_row presets[PRESET__COUNT] = {
                       RESTART_CODES("99")}},
     [PRESET_GCE] = {.title = "Google Compute Engine, a standard VM",
                     .manual = "A standard VM has a minute at least from\n.Dv SIGTERM\non.",
-                    .settings = {{"grace", "55s"}}},
+                    .settings = {{"grace", "55s"}},
+                    .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_GCE_GPU] =
         {.title = "Google Compute Engine, a VM with GPUs",
          .manual = "Maintenance of its host stops such a VM, an hour after the notice.\nAfter\n"
                    ".Dv SIGTERM\nit may have but the 30 seconds of a Spot VM.",
-         .settings = {{"grace", "25s"}}},
+         .settings = {{"grace", "25s"}},
+         .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_GCE_SPOT] = {.title = "Google Compute Engine, a Spot VM",
                          .manual = "A Spot or preemptible VM has 30 seconds.",
-                         .settings = {{"grace", "25s"}}},
+                         .settings = {{"grace", "25s"}},
+                         .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_TENSORFLOW_GCE] =
         {.title = "what restarts TensorFlow's jobs on Google Compute Engine",
          .manual = "TensorFlow exits with 143 there, and what starts its jobs again knows that "
                    "code.",
-         .settings = {{"grace", "25s"}, RESTART_CODES("143")}},
+         .settings = {{"grace", "25s"}, RESTART_CODES("143")},
+         .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_AWS] = {.title = "Amazon EC2",
                     .manual = "A Spot instance is told two minutes ahead, but by\n.Dv SIGTERM\n"
                               "only when it is being shut down.",
-                    .settings = {{"grace", "25s"}}},
+                    .settings = {{"grace", "25s"}},
+                    .sources = {CONFIG_NOTICE_AWS}},
     [PRESET_AZURE] = {.title = "Microsoft Azure",
                       .manual = "A Spot VM is told 30 seconds ahead, at best; other events leave "
                                 "5 to 15 minutes.",
-                      .settings = {{"grace", "25s"}}},
+                      .settings = {{"grace", "25s"}},
+                      .sources = {CONFIG_NOTICE_AZURE}},
 };
 
 /* "preset slurm, detected: SLURM_JOB_ID is set" */
@@ -135,6 +148,43 @@ bool presets_apply(struct config *config, char **env, struct err *err)
     return true;
 }
 
+/* --- what "auto" in "notices" stands for --- */
+
+struct sources {
+    enum config_notice_kind kinds[2 * PRESET_SOURCES_MAX + 1]; /* end with CONFIG_NOTICE_AUTO */
+    size_t n;
+};
+
+static void add_sources(struct sources *sources, enum preset preset)
+{
+    for (const enum config_notice_kind *at = presets[preset].sources; *at != CONFIG_NOTICE_AUTO;)
+        sources->kinds[sources->n++] = *at++;
+}
+
+/* `cloud` is filled in where it is looked for. */
+static struct sources find_sources(const struct config *config, const char *root,
+                                   struct platform *cloud)
+{
+    struct sources sources = {0};
+    if (config->preset != PRESET_AUTO) {
+        add_sources(&sources, (enum preset)config->preset);
+        return sources;
+    }
+    platform_cloud(root, cloud);
+    add_sources(&sources, config->scheduler.preset);
+    add_sources(&sources, cloud->preset);
+    return sources;
+}
+
+bool presets_settle_notices(struct config *config, const char *root, struct err *err)
+{
+    struct platform cloud;
+    if (!noticelist_has(config, CONFIG_NOTICE_AUTO))
+        return true;
+    struct sources sources = find_sources(config, root, &cloud);
+    return noticelist_settle(config, sources.kinds, err);
+}
+
 /* --- what --print-config tells --- */
 
 /* What the sources of a cloud's notices may not be able to do; NULL: nothing to say. */
@@ -156,32 +206,40 @@ static const char *note_of(enum preset scheduler, enum preset cloud)
     }
 }
 
-static void show_found(const struct config *config, struct writer *w)
+static void show_found(const struct config *config, const struct platform *cloud, struct writer *w)
 {
     char why[PLATFORM_WHY_MAX + 16];
-    struct platform cloud;
-    platform_cloud("", &cloud);
     snprintf(why, sizeof why, "detected: %s", config->scheduler.why);
     writer_text(w, "preset", preset_names[config->scheduler.preset]);
     writer_text(w, "why", why);
-    writer_text(w, "cloud", cloud.preset == PRESET_NONE ? NULL : preset_names[cloud.preset]);
-    writer_text(w, "cloud_why", cloud.why);
-    const char *note = note_of(config->scheduler.preset, cloud.preset);
+    writer_text(w, "cloud", cloud->preset == PRESET_NONE ? NULL : preset_names[cloud->preset]);
+    writer_text(w, "cloud_why", cloud->why);
+    const char *note = note_of(config->scheduler.preset, cloud->preset);
     if (note)
         writer_text(w, "note", note);
 }
 
-void presets_show(const struct config *config, struct writer *w)
+static void show_named(const struct config *config, struct writer *w)
 {
     char why[256];
+    snprintf(why, sizeof why, "named by %s, so nothing was looked at",
+             origin_text(config, option_by_key("preset")));
+    writer_text(w, "preset", preset_names[config->preset]);
+    writer_text(w, "why", why);
+}
+
+void presets_show(const struct config *config, struct writer *w)
+{
+    struct platform cloud;
+    struct sources sources = find_sources(config, "", &cloud);
     writer_object(w, "$platform");
-    if (config->preset == PRESET_AUTO) {
-        show_found(config, w);
-    } else {
-        snprintf(why, sizeof why, "named by %s, so nothing was looked at",
-                 origin_text(config, option_by_key("preset")));
-        writer_text(w, "preset", preset_names[config->preset]);
-        writer_text(w, "why", why);
-    }
+    if (config->preset == PRESET_AUTO)
+        show_found(config, &cloud, w);
+    else
+        show_named(config, w);
+    writer_list(w, "notices");
+    for (size_t i = 0; i < sources.n; i++)
+        writer_text(w, NULL, notice_kind_names[sources.kinds[i]]);
+    writer_end(w);
     writer_end(w);
 }

@@ -200,6 +200,7 @@ def test_what_was_detected_and_why(world):
     assert list(shown)[0] == "$platform"
     assert shown["$platform"]["preset"] == "slurm"
     assert shown["$platform"]["why"] == "detected: SLURM_JOB_ID is set"
+    assert shown["$platform"]["notices"][0] == "slurm"
     assert shown["$sources"]["grace"] == "preset slurm, detected: SLURM_JOB_ID is set"
     assert shown["$sources"]["exit.hang"] == "flag --exit-hang"
     assert shown["signals"] == {"TERM": "preempt", "USR1": {"do": "preempt", "grace": "55s"}}

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Loads "pchrun ARGS x" with these variables. */
@@ -209,5 +210,91 @@ Test(presets, the_evidence_is_shown)
     cr_expect_str_eq(json_text(json_find(found, "why")),
                      "named by flag --preset, so nothing was looked at");
     cr_expect(!json_find(found, "cloud"));
+    cr_expect(json_find(found, "notices"));
     json_free(root);
+}
+
+/* --- what "auto" in "notices" stands for --- */
+
+static const char *const tree[] = {"", "/sys", "/sys/class", "/sys/class/dmi", "/sys/class/dmi/id"};
+
+/* A machine of this vendor; returns its root. */
+static const char *make_machine(const char *vendor)
+{
+    static char root[64];
+    char path[256];
+    strcpy(root, "/tmp/test_presets.XXXXXX");
+    cr_assert(mkdtemp(root));
+    for (size_t i = 1; i < ARRAY_LEN(tree); i++) {
+        snprintf(path, sizeof path, "%s%s", root, tree[i]);
+        cr_assert(mkdir(path, 0700) == 0);
+    }
+    snprintf(path, sizeof path, "%s/sys/class/dmi/id/sys_vendor", root);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fputs(vendor, file) >= 0 && fclose(file) == 0);
+    return root;
+}
+
+static void remove_machine(const char *root)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/sys/class/dmi/id/sys_vendor", root);
+    cr_assert(unlink(path) == 0);
+    for (size_t i = ARRAY_LEN(tree); i-- > 0;) {
+        snprintf(path, sizeof path, "%s%s", root, tree[i]);
+        cr_assert(rmdir(path) == 0);
+    }
+}
+
+/* The sources' names on that machine, as "slurm aws". */
+static void expect_sources(char **env, const char *preset, const char *notices, const char *want)
+{
+    char have[256] = "";
+    struct err err;
+    const char *root = make_machine("Amazon EC2\n");
+    struct config config = LOAD(env, "--preset", preset, "--notices", notices);
+    cr_expect(presets_settle_notices(&config, root, &err), "%s", err.text);
+    for (size_t i = 0; i < config.nnotices; i++) {
+        cr_expect_neq(config.notices[i].kind, CONFIG_NOTICE_AUTO);
+        str_addf(have, sizeof have, "%s%s", i > 0 ? " " : "", config.notices[i].name);
+    }
+    cr_expect_str_eq(have, want, "%s, %s: %s", preset, notices, have);
+    config_free(&config);
+    remove_machine(root);
+}
+
+Test(presets, auto_in_notices)
+{
+    expect_sources(no_env, "auto", "auto", "aws");
+    expect_sources(slurm_env, "auto", "auto", "slurm aws");
+    expect_sources(slurm_env, "auto", "file:/a,auto,poll:/b", "file slurm aws b");
+    /* What is named by itself stays where it is. */
+    expect_sources(slurm_env, "auto", "auto,aws", "slurm aws");
+    expect_sources(slurm_env, "auto", "aws,auto", "aws slurm");
+    /* Two sources never have one name. */
+    expect_sources(slurm_env, "auto", "auto,command:/bin/slurm", "slurm-2 aws slurm");
+    expect_sources(slurm_env, "auto", "azure", "azure");
+    expect_sources(slurm_env, "auto", "none", "");
+}
+
+/* Of a preset that is named, whatever machine this is. */
+Test(presets, auto_in_notices_of_a_named_preset)
+{
+    expect_sources(slurm_env, "gce-spot", "auto", "gce");
+    expect_sources(slurm_env, "gce", "azure,auto", "azure gce");
+    expect_sources(slurm_env, "kubernetes", "auto,azure", "azure");
+    expect_sources(slurm_env, "none", "auto", "");
+}
+
+Test(presets, auto_that_makes_too_many)
+{
+    struct err err;
+    const char *root = make_machine("Amazon EC2\n");
+    struct config config =
+        LOAD(slurm_env, "--notices", "poll:1,poll:2,poll:3,poll:4,poll:5,poll:6,poll:7,poll:8",
+             "--notices", "poll:9,poll:10,poll:11,poll:12,poll:13,poll:14,poll:15,auto");
+    cr_expect(!presets_settle_notices(&config, root, &err));
+    cr_expect_str_eq(err.text, "notices, for auto: more than 16 sources");
+    config_free(&config);
+    remove_machine(root);
 }
