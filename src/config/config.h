@@ -103,6 +103,8 @@ struct config {
         int preempted, preempted_unsaved, node_lost, hang, no_progress;
         int no_progress_limit; /* exit.no_progress_after, attempts in a row; 0: never */
         bool reraise;          /* die of the command's signal instead of exiting with 128 + n */
+        char **hook;           /* a program and its arguments, ended by NULL; NULL: none */
+        int64_t hook_wait_ns;
     } exit;
     char *report;    /* path, in which {state_dir} and {node_rank} stand for them; NULL: none */
     char *run_dir;   /* NULL: find one */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "config/command.h"
 #include "config/duration.h"
 #include "config/text.h"
 
@@ -14,7 +15,6 @@
 #include <string.h>
 
 #define PATH_LEN    4095
-#define ARGS_MAX    256
 #define INTERVAL_NS NS_PER_S
 #define TIMEOUT_NS  (10 * NS_PER_S)
 #define TIME_MIN_NS (100 * NS_PER_MS) /* a program started more often is no longer a poll */
@@ -45,9 +45,7 @@ static bool is_program(enum config_notice_kind kind)
 
 static void free_notice(struct config_notice *notice)
 {
-    for (size_t i = 0; notice->args && notice->args[i]; i++)
-        free(notice->args[i]);
-    free(notice->args);
+    command_clear(&notice->args);
     free(notice->name);
     *notice = (struct config_notice){0};
 }
@@ -148,30 +146,14 @@ static bool add(struct config *config, struct config_notice *notice, struct err 
     return ok ? err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it") : false;
 }
 
-static bool add_arg(struct config_notice *notice, char *copy, struct err *err)
-{
-    size_t n = 0;
-    while (notice->args && notice->args[n])
-        n++;
-    char **more = copy ? realloc(notice->args, (n + 2) * sizeof *more) : NULL;
-    if (!more) {
-        free(copy);
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
-    }
-    notice->args = more;
-    more[n] = copy;
-    more[n + 1] = NULL;
-    return n < ARGS_MAX || err_set(err, ERR_USAGE, 0, "more than %d arguments", ARGS_MAX - 1);
-}
-
-/* A path, or a program: one without a slash is looked for in PATH, later. */
 static bool add_path(struct config_notice *notice, const char *path, const char *folder,
                      struct err *err)
 {
-    if (!text_check(path, 1, PATH_LEN, err))
-        return err_wrap(err, "%s", notice_kind_names[notice->kind]);
-    bool is_bare = is_program(notice->kind) && !strchr(path, '/');
-    return add_arg(notice, is_bare ? strdup(path) : text_absolute(folder, path), err);
+    bool ok = is_program(notice->kind)
+                  ? command_from_text(path, folder, &notice->args, err)
+                  : text_check(path, 1, PATH_LEN, err) &&
+                        command_add(&notice->args, text_absolute(folder, path), err);
+    return ok || err_wrap(err, "%s", notice_kind_names[notice->kind]);
 }
 
 /* "gce", "file:/run/leave" */
@@ -219,29 +201,6 @@ bool noticelist_from_text(const char *text, const char *folder, struct config *c
     return ok;
 }
 
-static bool args_from_json(struct config_notice *notice, const struct json *json,
-                           struct place *place, struct err *err)
-{
-    const char *kind = notice_kind_names[notice->kind];
-    if (json_kind(json) != JSON_IS_LIST)
-        return err_set(err, ERR_USAGE, 0,
-                       "%s: a list is wanted, the program and its arguments, not %s", kind,
-                       json_kind_name(json));
-    for (const struct json *item = json_first(json); item; item = json_next(item)) {
-        const char *text = json_text(item);
-        place->at = item;
-        if (!text)
-            return err_set(err, ERR_USAGE, 0, "%s: a string is wanted, not %s", kind,
-                           json_kind_name(item));
-        if (!notice->args && !add_path(notice, text, place->folder, err))
-            return false;
-        if (item != json_first(json) && !add_arg(notice, strdup(text), err))
-            return err_wrap(err, "%s", kind);
-    }
-    return notice->args ||
-           err_set(err, ERR_USAGE, 0, "%s: the list is empty; name a program", kind);
-}
-
 static bool time_from_json(const struct json *json, int64_t *ret, struct err *err)
 {
     const char *text = json_text(json);
@@ -278,7 +237,8 @@ static bool kind_from_json(struct config_notice *notice, const struct json *json
         return err_set(err, ERR_USAGE, 0, "%s is no object; write \"%s\"", json_key(json),
                        json_key(json));
     if (is_program(notice->kind))
-        return args_from_json(notice, json, place, err);
+        return command_from_json(json, place, &notice->args, err) ||
+               err_wrap(err, "%s", json_key(json));
     const char *path = json_text(json);
     if (!path)
         return err_set(err, ERR_USAGE, 0, "%s: a path as a string is wanted, not %s",

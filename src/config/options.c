@@ -17,6 +17,11 @@
 #define DAY      (24 * HOUR)
 #define PATH_LEN 4095
 
+/* What all rows of exit codes have in common. */
+#define EXIT_CODE(name, code)                                                       \
+    .key = "exit." #name, .type = OPTION_INT, .is_binding = true, FIELD(exit.name), \
+    .fallback = (code), .min = 1, .max = 255, .metavar = "CODE"
+
 static const char *const save_modes[] = {[CONFIG_SAVE_ATTACH] = "attach",
                                          [CONFIG_SAVE_SIGNAL] = "signal",
                                          [CONFIG_SAVE_FORWARD] = "forward",
@@ -27,21 +32,6 @@ static const char *const level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTICE] = "notice",
     [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",  [LOG__COUNT] = NULL};
 static const char *const format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
-
-const struct option_group option_groups[] = {
-    {"", "Job", NULL},
-    {"cluster", "Cluster",
-     "Where the job's nodes are.\nOne node needs none of it; several need\n.Cm cluster.nodes "
-     ",\nor\n"
-     ".Cm cluster.chief\nand\n.Cm cluster.nnodes ."},
-    {"procs", "Processes", "The training commands that each node starts."},
-    {"checkpoint", "Checkpoints", NULL},
-    {"save", "Saving", NULL},
-    {"stop", "Stopping", "The steps by which processes are brought to an end."},
-    {"exit", "Exit codes", "What pchrun exits with, for the scheduler to act upon."},
-    {"log", "Log", NULL},
-};
-const size_t option_groups_count = ARRAY_LEN(option_groups);
 
 const struct option options[] = {
     {
@@ -500,62 +490,27 @@ const struct option options[] = {
             "is no success.",
     },
     {
-        .key = "exit.preempted",
-        .type = OPTION_INT,
-        .is_binding = true,
-        FIELD(exit.preempted),
-        .fallback = "42",
-        .min = 1,
-        .max = 255,
-        .metavar = "CODE",
+        EXIT_CODE(preempted, "42"),
         .help = "preempted, and saved",
         .manual = "After a preemption, where the save is committed or there was nothing to save.",
     },
     {
-        .key = "exit.preempted_unsaved",
-        .type = OPTION_INT,
-        .is_binding = true,
-        FIELD(exit.preempted_unsaved),
-        .fallback = "42",
-        .min = 1,
-        .max = 255,
-        .metavar = "CODE",
+        EXIT_CODE(preempted_unsaved, "42"),
         .help = "preempted, and not saved in time",
         .manual = "After a preemption, where the save was not committed in time.",
     },
     {
-        .key = "exit.node_lost",
-        .type = OPTION_INT,
-        .is_binding = true,
-        FIELD(exit.node_lost),
-        .fallback = "42",
-        .min = 1,
-        .max = 255,
-        .metavar = "CODE",
+        EXIT_CODE(node_lost, "42"),
         .help = "another node was lost",
         .manual = "After a node was lost.",
     },
     {
-        .key = "exit.hang",
-        .type = OPTION_INT,
-        .is_binding = true,
-        FIELD(exit.hang),
-        .fallback = "42",
-        .min = 1,
-        .max = 255,
-        .metavar = "CODE",
+        EXIT_CODE(hang, "42"),
         .help = "the job was found to hang (nothing looks for that yet)",
         .manual = "After the job was found to hang.\nThis version does not look for hangs.",
     },
     {
-        .key = "exit.no_progress",
-        .type = OPTION_INT,
-        .is_binding = true,
-        FIELD(exit.no_progress),
-        .fallback = "43",
-        .min = 1,
-        .max = 255,
-        .metavar = "CODE",
+        EXIT_CODE(no_progress, "43"),
         .help = "too many attempts without a new commit",
         .manual = "Instead of\n.Cm exit.preempted\nand its like, after too many attempts in a row "
                   "without a new commit: somebody must look.",
@@ -582,6 +537,31 @@ const struct option options[] = {
         .help = "die of the command's signal instead of exiting with 128 + n",
         .manual = "If the command died of signal\n.Ar n ,\ndie of it, too, instead of exiting with "
                   "128 +\n.Ar n .",
+    },
+    {
+        .key = "exit.hook",
+        .type = OPTION_COMMAND,
+        .is_nullable = true,
+        FIELD(exit.hook),
+        .help = "a program that each node runs after a preemption, before it exits",
+        .manual =
+            "A program that each node runs after a preemption, when the save is committed or given "
+            "up and\nall commands have ended; see EXIT HOOK in\n.Xr pchrun 1 .\nAs a flag, its "
+            "path "
+            "alone; in the file, a list of the program and its arguments.\nA program whose name "
+            "holds no slash is looked for in\n.Ev PATH ;\none that cannot be executed is an error "
+            "at the start.",
+    },
+    {
+        .key = "exit.hook_wait",
+        .type = OPTION_DURATION,
+        FIELD(exit.hook_wait_ns),
+        .fallback = "10s",
+        .min = NS_PER_MS,
+        .max = HOUR,
+        .help = "time for that program",
+        .manual = "How long that program may take.\nIt is never given time beyond the deadline of "
+                  "the notice, less an eighth of the grace (3 seconds at most).",
     },
     {
         .key = "log.level",

@@ -215,6 +215,12 @@ static void schema_limits(struct writer *w, const struct option *option)
         writer_end(w);
         writer_int(w, "maxItems", option->max);
         break;
+    case OPTION_COMMAND:
+        writer_object(w, "items");
+        writer_text(w, "type", "string");
+        writer_end(w);
+        writer_int(w, "minItems", 1);
+        break;
     case OPTION_SIGNALS:
         schema_signals(w);
         break;
@@ -227,10 +233,10 @@ static void schema_limits(struct writer *w, const struct option *option)
 }
 
 static const char *const schema_types[OPTION_TYPE__COUNT] = {
-    [OPTION_BOOL] = "boolean",   [OPTION_INT] = "integer",   [OPTION_DURATION] = "string",
-    [OPTION_TEXT] = "string",    [OPTION_PATH] = "string",   [OPTION_TEMPLATE] = "string",
-    [OPTION_CHOICE] = "string",  [OPTION_SIGNAL] = "string", [OPTION_LIST] = "array",
-    [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array",
+    [OPTION_BOOL] = "boolean",  [OPTION_INT] = "integer",    [OPTION_DURATION] = "string",
+    [OPTION_TEXT] = "string",   [OPTION_PATH] = "string",    [OPTION_TEMPLATE] = "string",
+    [OPTION_CHOICE] = "string", [OPTION_SIGNAL] = "string",  [OPTION_LIST] = "array",
+    [OPTION_COMMAND] = "array", [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array",
 };
 
 static void schema_member(struct writer *w, const struct option *option,

@@ -4,6 +4,7 @@
 #include "config/values.h"
 
 #include "base/str.h"
+#include "config/command.h"
 #include "config/duration.h"
 #include "config/noticelist.h"
 #include "config/rules.h"
@@ -212,6 +213,34 @@ static bool list_from_json(const struct option *option, const struct json *json,
     return true;
 }
 
+/* A command replaces the one that is there: its parts do not come from several places. */
+static bool keep_command(char ***field, char **args, bool is_good)
+{
+    if (is_good) {
+        command_clear(field);
+        *field = args;
+    } else {
+        command_clear(&args);
+    }
+    return is_good;
+}
+
+static bool parse_command(const struct option *option, const char *text, const char *folder,
+                          void *field, struct err *err)
+{
+    char **args = NULL;
+    bool is_good = command_from_text(text, folder, &args, err);
+    return keep_command(field, args, is_good);
+}
+
+static bool parse_json_command(const struct json *json, struct place *place, char ***field,
+                               struct err *err)
+{
+    char **args = NULL;
+    bool is_good = command_from_json(json, place, &args, err);
+    return keep_command(field, args, is_good);
+}
+
 static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_BOOL] = {NULL, "true or false", JSON_IS_BOOL, parse_bool, format_bool},
     [OPTION_INT] = {"N", "a whole number", JSON_IS_INT, parse_int, format_int},
@@ -224,6 +253,8 @@ static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_SIGNAL] = {"SIGNAL", "a signal's name as a string", JSON_IS_TEXT, parse_signal,
                        format_signal},
     [OPTION_LIST] = {"ITEM,...", "a list of strings", JSON_IS_LIST, parse_list, NULL},
+    [OPTION_COMMAND] = {"PROGRAM", "a program and its arguments as a list", JSON_IS_LIST,
+                        parse_command, NULL},
     [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT, NULL, NULL},
     [OPTION_NOTICES] = {"SOURCE,...", "a list of notice sources", JSON_IS_LIST, NULL, NULL},
 };
@@ -285,15 +316,9 @@ bool value_from_json(const struct option *option, const struct json *json, struc
         return noticelist_from_json(json, place, config, err);
     if (option->type == OPTION_LIST)
         return list_from_json(option, json, place, value_field(option, config), err);
+    if (option->type == OPTION_COMMAND)
+        return parse_json_command(json, place, value_field(option, config), err);
     return scalar_from_json(option, json, place->folder, config, err);
-}
-
-static void clear_list(char ***field)
-{
-    for (size_t i = 0; *field && (*field)[i]; i++)
-        free((*field)[i]);
-    free(*field);
-    *field = NULL;
 }
 
 void value_clear(const struct option *option, struct config *config)
@@ -303,8 +328,8 @@ void value_clear(const struct option *option, struct config *config)
         rules_clear(config);
     } else if (option->type == OPTION_NOTICES) {
         noticelist_clear(config);
-    } else if (option->type == OPTION_LIST) {
-        clear_list(field);
+    } else if (option->type == OPTION_LIST || option->type == OPTION_COMMAND) {
+        command_clear(field);
     } else if (types[option->type].format == format_text) {
         free(*(char **)field);
         *(char **)field = NULL;
@@ -318,6 +343,8 @@ bool value_is_null(const struct option *option, const struct config *config)
     const void *field = value_field(option, config);
     if (types[option->type].format == format_text)
         return !*(char *const *)field;
+    if (option->type == OPTION_COMMAND)
+        return !*(char **const *)field;
     return option->is_nullable && option->type == OPTION_INT && *(const int *)field < 0;
 }
 
@@ -349,7 +376,7 @@ void value_write(const struct option *option, const struct config *config, struc
         rules_write(config, writer, key);
     else if (option->type == OPTION_NOTICES)
         noticelist_write(config, writer, key);
-    else if (option->type == OPTION_LIST)
+    else if (option->type == OPTION_LIST || option->type == OPTION_COMMAND)
         write_list(*(char **const *)field, writer, key);
     else if (option->type == OPTION_BOOL)
         writer_bool(writer, key, *(const bool *)field);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NUMBER_SIZE = 64, NUMBERS_MAX = 16 };
+enum { NUMBER_SIZE = 64, NUMBERS_MAX = 16, OURS_MAX = NUMBERS_MAX + 3 };
 
 /* What env_build() works with: the numbers' texts, and a table of the names that are taken. */
 struct build {
@@ -101,7 +101,8 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
 /* Meant for us, or stale: an outer pchrun's variables that this one does not set. */
 static bool is_dropped(const char *entry)
 {
-    static const char *const names[] = {"NOTIFY_SOCKET=", "PCH_SOCKET=", "PCH_RESUME_PATH="};
+    static const char *const names[] = {
+        "NOTIFY_SOCKET=", "PCH_SOCKET=", "PCH_RESUME_PATH=", "PCH_COMMIT_PATH="};
     if (str_starts(entry, "PCHRUN_"))
         return true;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -145,33 +146,81 @@ static void reverse(char **list, size_t n)
     }
 }
 
-/* Ours are taken first, then the inherited ones from the last to the first, so that each name goes
- * to whom it belongs; the list is turned round at the end, which puts ours behind the others. */
-bool env_build(struct env *env, char **inherited, const struct env_facts *facts, struct err *err)
+/* Room for all of them, and for `texts` bytes of ours that are no numbers. */
+static bool begin(struct build *build, struct env *env, char **inherited, size_t texts,
+                  struct err *err)
 {
     size_t n = 0, places = 64;
     while (inherited[n])
         n++;
-    while (places < 2 * (n + NUMBERS_MAX))
+    while (places < 2 * (n + OURS_MAX))
         places *= 2;
-    size_t texts = 64 + (facts->socket ? strlen(facts->socket) : 0) +
-                   (facts->resume_path ? strlen(facts->resume_path) : 0);
-    *env = (struct env){.list = calloc(n + NUMBERS_MAX + 3, sizeof *env->list),
+    *env = (struct env){.list = calloc(n + OURS_MAX + 1, sizeof *env->list),
                         .texts = malloc(NUMBERS_MAX * NUMBER_SIZE + texts)};
-    struct build build = {.env = env,
-                          .numbers = env->texts,
-                          .names = calloc(places, sizeof *build.names),
-                          .mask = places - 1};
-    if (!env->list || !env->texts || !build.names) {
-        free(build.names);
-        env_free(env);
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot build the environment of a command");
-    }
-    add_ours(&build, facts, (char *)env->texts + NUMBERS_MAX * NUMBER_SIZE);
-    reverse(env->list, build.n);
-    add_inherited(&build, inherited, n);
-    reverse(env->list, build.n);
-    free(build.names);
+    *build = (struct build){.env = env,
+                            .numbers = env->texts,
+                            .names = calloc(places, sizeof *build->names),
+                            .mask = places - 1};
+    if (env->list && env->texts && build->names)
+        return true;
+    free(build->names);
+    env_free(env);
+    err_set(err, ERR_SYSTEM, ENOMEM, "cannot build the environment of a command");
+    return false;
+}
+
+static char *texts_of(const struct build *build)
+{
+    return (char *)build->env->texts + NUMBERS_MAX * NUMBER_SIZE;
+}
+
+/* Ours have been taken; now the inherited ones are, from the last to the first, so that each name
+ * goes to whom it belongs; the list is turned round at the end, which puts ours behind the others.
+ */
+static void end(struct build *build, char **inherited)
+{
+    size_t n = 0;
+    while (inherited[n])
+        n++;
+    reverse(build->env->list, build->n);
+    add_inherited(build, inherited, n);
+    reverse(build->env->list, build->n);
+    free(build->names);
+}
+
+/* "NAME=" and the NUL, of the longest name that we give a text. */
+static size_t text_size(const char *value)
+{
+    return value ? 32 + strlen(value) : 0;
+}
+
+bool env_build(struct env *env, char **inherited, const struct env_facts *facts, struct err *err)
+{
+    struct build build;
+    size_t texts = text_size(facts->socket) + text_size(facts->resume_path);
+    if (!begin(&build, env, inherited, texts, err))
+        return false;
+    add_ours(&build, facts, texts_of(&build));
+    end(&build, inherited);
+    return true;
+}
+
+bool env_build_end(struct env *env, char **inherited, const struct env_end *facts, struct err *err)
+{
+    struct build build;
+    size_t size = text_size(facts->job) + text_size(facts->outcome) + text_size(facts->commit_path);
+    if (!begin(&build, env, inherited, size, err))
+        return false;
+    char *texts = texts_of(&build);
+    add_text(&build, "PCH_JOB", facts->job, &texts);
+    add_number(&build, "PCH_NODE_RANK", facts->node_rank);
+    add_number(&build, "PCH_NNODES", facts->nnodes);
+    add_number(&build, "PCH_ATTEMPT", facts->attempt);
+    add_text(&build, "PCH_OUTCOME", facts->outcome, &texts);
+    add_number(&build, "PCH_EXIT_CODE", facts->exit_code);
+    add(&build, number(&build, "PCH_COMMIT_STEP", facts->commit_step));
+    add_text(&build, "PCH_COMMIT_PATH", facts->commit_path, &texts);
+    end(&build, inherited);
     return true;
 }
 

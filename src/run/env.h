@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * env: the environment of one command: ours, with the job's variables, and without what was meant
- * for us alone. Owns its memory: env_free(). Main thread, before fork.
+ * for us alone; and that of the program that is run at the end. Owns its memory: env_free(). Main
+ * thread, before fork.
  */
 #ifndef PCHRUN_RUN_ENV_H
 #define PCHRUN_RUN_ENV_H
@@ -19,6 +20,14 @@ struct env_facts {
     const char *socket, *resume_path; /* NULL: none */
 };
 
+/* Of the program that exit.hook names. */
+struct env_end {
+    const char *job, *outcome, *commit_path; /* commit_path: NULL: none */
+    int exit_code, node_rank, nnodes;
+    uint32_t attempt;
+    uint64_t commit_step; /* 0: none */
+};
+
 struct env {
     char **list;   /* "name=value", ended by NULL */
     char *own_pid; /* in the list, for the child to write its pid to; NULL: no variable wants it */
@@ -29,6 +38,9 @@ struct env {
  * NOTIFY_SOCKET are left out; LISTEN_PID follows the command if it named us. */
 MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
                           struct err *err);
+/* The same for that program: it gets these facts instead. */
+MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
+                              struct err *err);
 void env_free(struct env *env);
 
 #endif

@@ -177,6 +177,7 @@ static void compose(const struct report *report, struct writer *w)
     add_cause(w, &r, report->params->host);
     add_sources(w, report->noticein);
     add_ranks(w, report->core);
+    hook_write(report->hook, w, "exit_hook");
     writer_end(w);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/core.h"
 #include "os/statefile.h"
+#include "run/hook.h"
 #include "run/noticein.h"
 #include "run/record.h"
 #include "run/watch.h"
@@ -20,6 +21,7 @@ struct report {
     const struct core_params *params;
     const struct record *record;     /* where the commit's checkpoint is; set after report_init() */
     const struct noticein *noticein; /* the same */
+    const struct hook *hook;         /* how it went with it; the same */
     struct statefile file;
     struct watch deadline;
     void (*on_idle)(void *ctx); /* nothing is being written any more */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "core/grace.h"
 #include "core/verdict.h"
 #include "os/reap.h"
 #include "os/signals.h"
@@ -16,6 +17,7 @@
 #include "run/children.h"
 #include "run/cluster.h"
 #include "run/drill.h"
+#include "run/hook.h"
 #include "run/jobs.h"
 #include "run/loop.h"
 #include "run/noticein.h"
@@ -60,6 +62,9 @@ struct shell {
     struct attach attach;
     struct drill drill;
     struct noticein noticein;
+    struct hook hook;
+    enum outcome outcome;
+    bool wants_hook; /* as soon as the record is written */
     struct watch tidying;
     bool is_untidy;        /* the commands were started, and it has not been done yet */
     struct watch end_wait; /* for sweepers */
@@ -236,6 +241,16 @@ static void keep_end(struct shell *shell, const struct action *action)
     word_end(&shell->end, action->exit.outcome, action->exit.text);
 }
 
+/* A job that has made no progress was preempted, too, if there is a notice. */
+static bool is_preempted(const struct shell *shell, enum outcome outcome)
+{
+    struct core_report report;
+    core_report(shell->loop.core, &report);
+    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
+           outcome == OUTCOME_PREEMPTED_UNKNOWN ||
+           (outcome == OUTCOME_NO_PROGRESS && report.notice.is_live);
+}
+
 static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
@@ -251,6 +266,8 @@ static void act_exit(struct shell *shell, const struct action *action)
     for (int i = 0; i < LIMITED_TOPICS; i++)
         log_limit_end(&shell->limits[i], limited_topics[i]);
     keep_end(shell, action);
+    shell->outcome = action->exit.outcome;
+    shell->wants_hook = hook_is_set(&shell->hook) && is_preempted(shell, action->exit.outcome);
     loop_close_core(&shell->loop);
     end_sources(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);
@@ -304,14 +321,45 @@ static bool is_done(const struct shell *shell)
 {
     return shell->loop.is_over && !report_is_busy(&shell->report) &&
            !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
-           !noticein_is_busy(&shell->noticein) &&
+           !noticein_is_busy(&shell->noticein) && !shell->wants_hook &&
+           !hook_is_busy(&shell->hook) &&
            ((shell->attach.sweepers.running == 0 && !noticein_has_strays(&shell->noticein)) ||
             shell->has_waited);
+}
+
+/* The last commit may have come to the disk after the end was decided. */
+static uint64_t last_commit(const struct shell *shell, const struct core_report *report)
+{
+    uint64_t own = shell->record.committed;
+    return own > report->commit_step ? own : report->commit_step;
+}
+
+static void run_hook(struct shell *shell)
+{
+    struct core_report report;
+    core_report(shell->loop.core, &report);
+    uint64_t step = last_commit(shell, &report);
+    struct env_end facts = {.job = shell->params.job,
+                            .outcome = verdict_name(shell->outcome),
+                            .exit_code = shell->end.code,
+                            .node_rank = shell->params.node_rank,
+                            .nnodes = shell->params.nnodes,
+                            .attempt = report.attempt,
+                            .commit_step = step,
+                            .commit_path = record_known_path(&shell->record, step)};
+    int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
+    shell->wants_hook = false;
+    spawn_let_go(); /* so that it is the same however early the end comes */
+    hook_run(&shell->hook, &facts, deadline, grace_margin(deadline - report.notice.at));
+    report_touch(&shell->report);
+    report_flush(&shell->report);
 }
 
 static void stop_if_done(void *ctx)
 {
     struct shell *shell = ctx;
+    if (shell->wants_hook && !record_is_busy(&shell->record))
+        run_hook(shell);
     if (shell->loop.base && is_done(shell))
         loop_stop(&shell->loop);
 }
@@ -321,6 +369,14 @@ static void on_source_change(void *ctx)
     struct shell *shell = ctx;
     report_touch(&shell->report);
     report_flush(&shell->report);
+}
+
+static void on_hook_end(void *ctx)
+{
+    struct shell *shell = ctx;
+    report_touch(&shell->report);
+    report_flush(&shell->report);
+    stop_if_done(shell);
 }
 
 static void on_waited(void *ctx)
@@ -378,6 +434,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
         return false;
     bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
               children_init(&shell->children, shell->config, &shell->params, closed, err) &&
+              hook_init(&shell->hook, shell->config, &shell->reap, err) &&
               loop_init(&shell->loop, &shell->params, act, shell, err);
     free(path);
     if (!ok)
@@ -394,6 +451,10 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     shell->noticein.on_change = on_source_change;
     shell->noticein.on_idle = stop_if_done;
     shell->noticein.ctx = shell;
+    shell->report.hook = &shell->hook;
+    shell->hook.closed = closed;
+    shell->hook.on_end = on_hook_end;
+    shell->hook.ctx = shell;
     record_on_idle(&shell->record, stop_if_done, shell);
     cluster_on_idle(&shell->cluster, stop_if_done, shell);
     return true;
@@ -426,6 +487,7 @@ static bool open_attach(struct shell *shell, struct err *err)
     shell->tidying = (struct watch){.fn = on_tidying, .ctx = shell};
     /* The record last: it notes that the attempt has begun. */
     return watch_clock(&shell->end_wait, shell->loop.base, err) &&
+           hook_open(&shell->hook, shell->loop.base, err) &&
            watch_clock(&shell->tidying, shell->loop.base, err) &&
            drill_open(&shell->drill, shell->config->drill_ns, &shell->attach, &shell->params,
                       err) &&
@@ -451,6 +513,7 @@ static void finish(struct shell *shell)
     record_free(&shell->record);
     takeover_end(&shell->takeover);
     jobs_free(&shell->jobs);
+    hook_free(&shell->hook);
     children_free(&shell->children);
     loop_free(&shell->loop);
     reap_end(&shell->reap);
@@ -486,7 +549,7 @@ struct shell_end shell_run(const struct config *config, unsigned closed)
 {
     struct err err;
     struct shell shell = {.config = config, .end = {.code = EXIT_OWN_ERROR}};
-    shell.sigin.fd = shell.jobs.tty.fd = -1;
+    shell.sigin.fd = shell.jobs.tty.fd = shell.hook.report = -1;
     if (!init(&shell, closed, &err) || !open_attach(&shell, &err) ||
         !cluster_open(&shell.cluster, config, &shell.loop, &err)) {
         fail(&shell, &err);

@@ -411,7 +411,8 @@ static const char everything[] =
     "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave";
 static const char everything_else[] =
     " --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost 2 --exit-hang 3 "
-    "--exit-no-progress 255 --exit-no-progress-after 0 --exit-reraise -vv --log-format=json";
+    "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "
+    "--exit-reraise -vv --log-format=json";
 
 /* What --print-config prints, as a file, gives the same again; so do the defaults, where one
  * command by default must not become one by request. */

@@ -24,7 +24,7 @@ static struct env_facts facts(void)
 /* The list as one text, for comparing. */
 static const char *joined(const struct env *env)
 {
-    static char text[4096];
+    static char text[16384];
     text[0] = '\0';
     for (char **entry = env->list; *entry; entry++) {
         strcat(text, *entry);
@@ -100,6 +100,36 @@ Test(env, listen_pid_follows_if_it_named_us)
     cr_assert(env_build(&env, others, &f, &err));
     cr_assert(!env.own_pid);
     cr_assert_str_eq(joined(&env), "LISTEN_FDS=1\nLISTEN_PID=1\nLISTEN_PIDFDID=12\n" OURS);
+    env_free(&env);
+}
+
+/* At the end nothing of a command's is there, and no path of an outer pchrun's. */
+Test(env, of_the_program_at_the_end)
+{
+    char *inherited[] = {"A=1", "PCH_COMMIT_PATH=/old", "PCHRUN_EXIT_HOOK=/h", "PCH_SOCKET=/s",
+                         NULL};
+    struct env env;
+    struct err err;
+    struct env_end facts = {.job = "run7",
+                            .outcome = "preempted",
+                            .exit_code = 42,
+                            .node_rank = 1,
+                            .nnodes = 2,
+                            .attempt = 3,
+                            .commit_step = UINT64_C(18446744073709551615)};
+    const char *all = "A=1\nPCH_JOB=run7\nPCH_NODE_RANK=1\nPCH_NNODES=2\nPCH_ATTEMPT=3\n"
+                      "PCH_OUTCOME=preempted\nPCH_EXIT_CODE=42\n"
+                      "PCH_COMMIT_STEP=18446744073709551615\n";
+    cr_assert(env_build_end(&env, inherited, &facts, &err));
+    cr_assert_str_eq(joined(&env), all);
+    env_free(&env);
+    char path[4096], want[8192];
+    memset(path, 'p', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    facts.commit_path = path;
+    cr_assert(env_build_end(&env, inherited, &facts, &err));
+    snprintf(want, sizeof want, "%sPCH_COMMIT_PATH=%s\n", all, path);
+    cr_assert_str_eq(joined(&env), want);
     env_free(&env);
 }
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See options.h: the groups that the options are in.
+ */
+#include "base/str.h"
+#include "config/options.h"
+
+const struct option_group option_groups[] = {
+    {"", "Job", NULL},
+    {"cluster", "Cluster",
+     "Where the job's nodes are.\nOne node needs none of it; several need\n.Cm cluster.nodes "
+     ",\nor\n"
+     ".Cm cluster.chief\nand\n.Cm cluster.nnodes ."},
+    {"procs", "Processes", "The training commands that each node starts."},
+    {"checkpoint", "Checkpoints", NULL},
+    {"save", "Saving", NULL},
+    {"stop", "Stopping", "The steps by which processes are brought to an end."},
+    {"exit", "Exit codes", "What pchrun exits with, for the scheduler to act upon."},
+    {"log", "Log", NULL},
+};
+const size_t option_groups_count = ARRAY_LEN(option_groups);

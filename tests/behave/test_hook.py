@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program that runs after a preemption (exit.hook): when, where, for how long, and that it can
+do the job no harm."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from harness import is_alive, marked, wait_until
+from nodes import Nodes
+
+OWN_ERROR, PREEMPTED = 125, 42
+TERM = signal.SIGTERM
+PLACES = "PCH_JOB PCH_NODE_RANK PCH_NNODES PCH_ATTEMPT PCH_OUTCOME PCH_EXIT_CODE".split()
+
+
+@pytest.fixture
+def hook(world):
+    """hook(script): a hook of this text; it notes its environment first."""
+    def hook(script=""):
+        return world.file("hook", f"#!/bin/sh\nenv >'{world.root}'/told.$PCH_NODE_RANK\n{script}",
+                          0o755)
+    return hook
+
+
+def told(world, node=0):
+    """The environment that the hook had; None: it did not run."""
+    path = world.root / f"told.{node}"
+    if not path.exists():
+        return None
+    return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+
+
+def preempted(world, *options):
+    """A preemption of a program without libpch; returns the job, which may still run."""
+    job = world.act("say", "ready", "pause",
+                    options=["--report", world.root / "report.json", *options])
+    world.events.wait("ready", count=len(world.jobs))
+    os.kill(job.pid, TERM)
+    return job
+
+
+def report(world):
+    return json.loads((world.root / "report.json").read_text())["exit_hook"]
+
+
+def test_it_runs_after_the_commit(world, training, hook):
+    """What TensorFlow's exit_fn is for: the checkpoint is whole, and where it is can be told."""
+    job = training("--exit-hook", hook(f"cp '{world.root}/checkpoints/.pchrun/commit.json' "
+                                       f"'{world.root}/seen.json'\nexit 0\n"), "--job", "run7", n=2)
+    job.open()
+    job.train(3)
+    step = job.preempt()
+    assert job.result() == (PREEMPTED, "preempted", step)
+    env = told(world)
+    assert [env[name] for name in PLACES] == ["run7", "0", "1", "1", "preempted", "42"]
+    assert env["PCH_COMMIT_STEP"] == str(step) and env["PCH_COMMIT_PATH"] == job.path(step, 0)
+    assert not [name for name in env if name.startswith("PCHRUN_")]
+    assert "PCH_SOCKET" not in env and "PCH_RANK" not in env
+    seen = json.loads((world.root / "seen.json").read_text())
+    assert seen["commits"][-1]["step"] == step
+    told_of = job.report()["exit_hook"]
+    assert told_of["state"] == "over" and told_of["code"] == 0 and told_of["signal"] is None
+    assert told_of["text"] == "exit code 0" and told_of["took_ms"] >= 0
+
+
+def test_without_a_commit(world, hook):
+    """Of a program without libpch nothing is known; no path is made up, not even an inherited one."""
+    job = preempted(world, "--exit-hook", hook())
+    assert job.finish() == PREEMPTED
+    env = told(world)
+    assert env["PCH_OUTCOME"] == "preempted_unknown" and env["PCH_COMMIT_STEP"] == "0"
+    assert "PCH_COMMIT_PATH" not in env
+
+
+@pytest.mark.parametrize("verbs,code", [(["exit", "0"], 0), (["exit", "7"], 7)],
+                         ids=["completed", "failed"])
+def test_not_without_a_preemption(world, hook, verbs, code):
+    job = world.act(*verbs, options=["--report", world.root / "report.json", "--exit-hook", hook()])
+    assert job.finish() == code
+    assert told(world) is None and report(world) is None
+
+
+def test_on_each_node(world, hook):
+    """Each node has a disk and a cache of its own to save."""
+    two = Nodes(world, 2, ["--exit-hook", hook()])
+    two.start_all("pause")
+    os.kill(two.jobs[1].pid, TERM)
+    assert two.finish() == PREEMPTED
+    for node in (0, 1):
+        env = told(world, node)
+        assert env["PCH_NODE_RANK"] == str(node) and env["PCH_NNODES"] == "2"
+
+
+@pytest.mark.parametrize("script,code,number,text", [
+    ("exit 3", 3, None, "exit code 3"), ("kill -SEGV $$", 139, 11, "signal 11"),
+], ids=["code", "signal"])
+def test_its_failure_is_told_and_changes_nothing(world, hook, script, code, number, text):
+    """The checkpoint is there: the scheduler must start the job again, hook or not."""
+    job = preempted(world, "--exit-hook", hook(script))
+    assert job.finish() == PREEMPTED
+    assert f"hook'" in job.err and text in job.err
+    assert report(world)["code"] == code and report(world)["signal"] == number
+
+
+def test_one_that_hangs_is_killed_with_its_group(world, hook):
+    """An upload that never ends must not cost the exit code that starts the job again."""
+    job = preempted(world, "--exit-hook-wait", "300ms", "--exit-hook",
+                    hook(f"'{world.actor}' ignore TERM say below pause &\n"
+                         f"exec '{world.actor}' ignore TERM say hanging pause\n"))
+    hanging = world.events.wait("hanging")["pid"]
+    below = world.events.wait("below")["pid"]
+    assert job.finish() == PREEMPTED
+    assert not is_alive(hanging) and not is_alive(below)
+    assert "killed; exit.hook_wait gives it no more time" in job.err
+    assert report(world)["signal"] == 9 and report(world)["took_ms"] >= 290
+
+
+def test_never_beyond_the_deadline(world, hook):
+    """The machine goes away at the deadline, whatever exit.hook_wait says."""
+    start = time.monotonic()
+    job = preempted(world, "--grace", "2s", "--exit-hook-wait", "1h", "--exit-hook",
+                    hook(f"exec '{world.actor}' ignore TERM say hanging pause\n"))
+    world.events.wait("hanging")
+    assert job.finish() == PREEMPTED
+    assert time.monotonic() - start < 2.5
+    assert "killed, since the grace is over" in job.err
+
+
+def test_no_time_is_left_for_it(world, hook):
+    """A platform that gives no grace at all, or a save that took all of it."""
+    job = preempted(world, "--grace", "0", "--exit-hook", hook())
+    assert job.finish() == PREEMPTED
+    assert told(world) is None
+    assert report(world)["text"] == "not run, since the grace is over"
+    assert report(world)["code"] is None
+
+
+def test_what_it_leaves_behind_is_killed(world, hook):
+    """Promise 6: nothing is left of a node whose pchrun has ended."""
+    job = preempted(world, "--exit-hook", hook(f"'{world.actor}' say below pause &\n"
+                                               f"while ! grep -q below '{world.events.path}'; "
+                                               "do sleep 0.01; done\n"))
+    below = world.events.wait("below")["pid"]
+    assert job.finish() == PREEMPTED
+    wait_until(lambda: not is_alive(below), "what the hook left to end")
+    assert report(world)["code"] == 0
+
+
+def test_its_folder_and_streams(world, hook):
+    """The same however soon the end comes: pchrun holds on to nothing that it inherited."""
+    job = preempted(world, "--exit-hook", hook('echo "$(pwd; readlink /proc/$$/fd/[01])" >&2\n'
+                                               "echo lost\n"))
+    assert job.finish() == PREEMPTED
+    assert "\n/\n/dev/null\n/dev/null\n" in job.err and not job.out
+
+
+def test_arguments_come_from_the_file(world, hook):
+    """A path in it is relative to it; PATH is searched for a bare name."""
+    hook('echo "$0 got $*" >&2\n')
+    path = world.file("config.json", '{"exit": {"hook": ["./hook", "a b", ""], "hook_wait": "5s"}}')
+    job = preempted(world, "-c", path)
+    assert job.finish() == PREEMPTED
+    assert "/hook got a b \n" in job.err
+    path.write_text('{"exit": {"hook": ["sh", "-c", "echo bare >&2"]}}')
+    job = preempted(world, "-c", path)
+    assert job.finish() == PREEMPTED
+    assert "\nbare\n" in job.err
+
+
+@pytest.mark.parametrize("make,words", [
+    (lambda world: "/no/such/hook", ["/no/such/hook", "No such file"]),
+    (lambda world: world.file("hook", "#!/bin/sh\n"), ["hook", "Permission denied", "chmod +x"]),
+    (lambda world: world.root, ["Is a directory"]),
+    (lambda world: "no-such-hook", ["no-such-hook", "PATH"]),
+], ids=["missing", "not executable", "a folder", "not in PATH"])
+def test_one_that_cannot_run_is_an_error_at_the_start(world, make, words):
+    """Not on the day of the preemption."""
+    job = world.act("say", "started", options=["--exit-hook", make(world)])
+    assert job.finish() == OWN_ERROR
+    assert len(job.err_lines) == 1 and "exit.hook" in job.err
+    for word in words:
+        assert word in job.err
+    assert not world.events.all()
+
+
+def test_one_that_is_gone_meanwhile(world, hook):
+    """It was there at the start; the checkpoint counts more than what is missing now."""
+    path = hook()
+    job = world.act("say", "ready", "pause",
+                    options=["--report", world.root / "report.json", "--exit-hook", path])
+    world.events.wait("ready")
+    path.unlink()
+    os.kill(job.pid, TERM)
+    assert job.finish() == PREEMPTED
+    assert "cannot execute" in job.err and "cannot execute" in report(world)["text"]
+    assert report(world)["code"] is None
+
+
+@pytest.mark.killed
+def test_it_dies_with_pchrun(world, hook):
+    """Who kills pchrun wants nothing of it to go on."""
+    job = preempted(world, "--exit-hook",
+                    hook(f"exec '{world.actor}' ignore TERM say hanging pause\n"))
+    hanging = world.events.wait("hanging")["pid"]
+    os.kill(job.pid, signal.SIGKILL)
+    assert job.finish() == -signal.SIGKILL
+    wait_until(lambda: not is_alive(hanging), "the hook to die with pchrun")
+    wait_until(lambda: not marked(world.mark), "who was writing the report to end")
