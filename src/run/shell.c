@@ -334,6 +334,13 @@ static uint64_t last_commit(const struct shell *shell, const struct core_report 
     return own > report->commit_step ? own : report->commit_step;
 }
 
+/* When another node's notice came is not known here; what is left of it is. */
+static int64_t kept_back(const struct core_report *report)
+{
+    int64_t at = report->notice.at ? report->notice.at : clock_now_ns();
+    return grace_margin(report->notice.deadline - at);
+}
+
 static void run_hook(struct shell *shell)
 {
     struct core_report report;
@@ -350,7 +357,7 @@ static void run_hook(struct shell *shell)
     int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
     shell->wants_hook = false;
     spawn_let_go(); /* so that it is the same however early the end comes */
-    hook_run(&shell->hook, &facts, deadline, grace_margin(deadline - report.notice.at));
+    hook_run(&shell->hook, &facts, deadline, kept_back(&report));
     report_touch(&shell->report);
     report_flush(&shell->report);
 }

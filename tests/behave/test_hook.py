@@ -95,6 +95,31 @@ def test_on_each_node(world, hook):
         assert env["PCH_NODE_RANK"] == str(node) and env["PCH_NNODES"] == "2"
 
 
+def test_the_deadline_of_another_nodes_notice(world, hook):
+    """A node that was given no notice itself has the same time, no more and no less."""
+    three = Nodes(world, 3, ["--grace", "2s", "--exit-hook-wait", "1h", "--exit-hook",
+                             hook(f"exec '{world.actor}' ignore TERM say hanging pause\n")])
+    three.start_all("pause")
+    os.kill(three.jobs[1].pid, TERM)
+    world.events.wait("hanging", count=3)
+    start = time.monotonic()
+    assert three.finish() == PREEMPTED
+    assert time.monotonic() - start < 2.5
+    for job in three.jobs.values():
+        assert "killed, since the grace is over" in job.err
+
+
+def test_signals_that_come_meanwhile(world, hook):
+    """Slurm sends SIGTERM again at the end of its grace; the hook is shielded, and ends in time."""
+    job = preempted(world, "--exit-hook", hook(f"exec '{world.actor}' say hooked until USR1\n"))
+    hooked = world.events.wait("hooked")["pid"]
+    for number in (TERM, TERM, signal.SIGINT, signal.SIGUSR2):
+        job.send(number)
+    assert is_alive(hooked) and job.process.poll() is None
+    os.kill(hooked, signal.SIGUSR1)
+    assert job.finish() == PREEMPTED
+
+
 @pytest.mark.parametrize("script,code,number,text", [
     ("exit 3", 3, None, "exit code 3"), ("kill -SEGV $$", 139, 11, "signal 11"),
 ], ids=["code", "signal"])
@@ -121,10 +146,10 @@ def test_one_that_hangs_is_killed_with_its_group(world, hook):
 
 def test_never_beyond_the_deadline(world, hook):
     """The machine goes away at the deadline, whatever exit.hook_wait says."""
-    start = time.monotonic()
     job = preempted(world, "--grace", "2s", "--exit-hook-wait", "1h", "--exit-hook",
                     hook(f"exec '{world.actor}' ignore TERM say hanging pause\n"))
     world.events.wait("hanging")
+    start = time.monotonic()
     assert job.finish() == PREEMPTED
     assert time.monotonic() - start < 2.5
     assert "killed, since the grace is over" in job.err

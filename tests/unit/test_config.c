@@ -369,6 +369,28 @@ Test(config, a_file_in_the_root_directory)
     cr_assert(chdir(folder) == 0);
 }
 
+/* A program and its arguments come from one place: they replace what was there. */
+Test(config, a_command)
+{
+    struct load l;
+    char want[128];
+    write_file("c.json", "{\"exit\": {\"hook\": [\"bin/up load\", \"\", \"a,b\"]}}");
+    load_ok(&l, "-c c.json x", "");
+    snprintf(want, sizeof want, "%s/bin/up load", folder);
+    cr_expect_str_eq(l.config.exit.hook[0], want);
+    cr_expect_str_eq(l.config.exit.hook[1], "");
+    cr_expect_str_eq(l.config.exit.hook[2], "a,b");
+    cr_expect(!l.config.exit.hook[3]);
+    unload(&l);
+    load_ok(&l, "-c c.json --exit-hook /a,b --exit-hook bare,c x", "PCHRUN_EXIT_HOOK=/e");
+    cr_expect_str_eq(l.config.exit.hook[0], "bare,c");
+    cr_expect(!l.config.exit.hook[1]);
+    unload(&l);
+    load_ok(&l, "-c c.json --exit-hook=null x", "");
+    cr_expect(!l.config.exit.hook);
+    unload(&l);
+}
+
 Test(config, what_is_no_option_is_left_alone)
 {
     struct load l;

@@ -199,6 +199,16 @@ static const struct bad types[] = {
      "c.json:1:14: cluster.nodes: a list of strings is wanted, not a string"},
     {"{\"cluster\": {\"nodes\": [\"127.0.0.1\", 2]}}",
      "c.json:1:37: cluster.nodes: a string is wanted, not a number"},
+    {"{\"exit\": {\"hook\": \"/h\"}}",
+     "c.json:1:11: exit.hook: a program and its arguments as a list is wanted, not a string"},
+    {"{\"exit\": {\"hook\": []}}", "c.json:1:11: exit.hook: the list is empty; name a program"},
+    {"{\"exit\": {\"hook\": [\"\"]}}",
+     "c.json:1:20: exit.hook: the value is empty; allowed are 1 to 4095 bytes"},
+    {"{\"exit\": {\"hook\": [\"/h\", 1]}}",
+     "c.json:1:26: exit.hook: a string is wanted, not a number"},
+    {"{\"preset\": \"slum\"}", "c.json:1:2: preset: \"slum\" is not one of auto, none, slurm, "
+                               "kubernetes, kubeflow, sge, gce, "
+                               "gce-gpu, gce-spot, tensorflow-gce, aws, azure"},
     {"{\"cluster\": [\"127.0.0.1\"]}", "c.json:1:2: cluster: an object is wanted, not a list"},
     {"{\"cluster\": null}", "c.json:1:2: cluster: an object is wanted, not null"},
     {"{\"grace\": 25}", "c.json:1:2: grace: a duration such as \"25s\" is wanted, not a number"},
