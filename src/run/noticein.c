@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/presets.h"
 #include "os/program.h"
 #include "json/writer.h"
 
@@ -85,7 +86,7 @@ static bool add_source(struct noticein *noticein, const struct config_notice *no
 
 static bool add_sources(struct noticein *noticein, const struct config *config, struct err *err)
 {
-    noticein->sources = calloc(config->nnotices + 1, sizeof *noticein->sources);
+    noticein->sources = calloc(CONFIG_NOTICES_MAX + 1, sizeof *noticein->sources);
     if (!noticein->sources)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     for (size_t i = 0; i < config->nnotices; i++)
@@ -197,13 +198,30 @@ static void on_start(void *ctx)
 
 /* --- start and end --- */
 
-bool noticein_init(struct noticein *noticein, const struct config *config, const char *state_dir,
-                   struct reap *reap, struct err *err)
+static bool is_there(const struct noticein *noticein, const char *name)
 {
-    noticein->reap = reap;
-    noticein->handled = (struct handled){.job = config->job, .limit = config->notices_repeat};
-    if (!add_sources(noticein, config, err))
-        return false;
+    for (size_t i = 0; i < noticein->count; i++)
+        if (str_is(noticein->sources[i].name, name))
+            return true;
+    return false;
+}
+
+/* What "auto" stands for. The user has not asked for it by name, so it may be missing. */
+static void add_auto(struct noticein *noticein, struct config *config)
+{
+    struct err err;
+    if (!presets_settle_notices(config, "", &err))
+        log_warn(TOPIC, "%s", err.text);
+    for (size_t i = 0; i < config->nnotices; i++)
+        if (config->notices[i].kind != CONFIG_NOTICE_AUTO &&
+            !is_there(noticein, config->notices[i].name) &&
+            !add_source(noticein, &config->notices[i], &err))
+            log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err.text);
+}
+
+static bool recall_if_needed(struct noticein *noticein, const struct config *config,
+                             const char *state_dir, struct err *err)
+{
     if (noticein->count == 0 || config->notices_repeat == 0)
         return true;
     if (state_dir)
@@ -213,12 +231,26 @@ bool noticein_init(struct noticein *noticein, const struct config *config, const
     return true;
 }
 
-bool noticein_open(struct noticein *noticein, struct loop *loop, struct err *err)
+bool noticein_init(struct noticein *noticein, const struct config *config, const char *state_dir,
+                   struct reap *reap, struct err *err)
+{
+    noticein->reap = reap;
+    noticein->handled = (struct handled){.job = config->job, .limit = config->notices_repeat};
+    return add_sources(noticein, config, err) && recall_if_needed(noticein, config, state_dir, err);
+}
+
+bool noticein_open(struct noticein *noticein, struct config *config, const char *state_dir,
+                   struct loop *loop, struct err *err)
 {
     struct notices_calls calls = {on_notice, on_changed, on_ended, noticein};
     noticein->loop = loop;
+    bool has_recalled = noticein->count > 0;
+    add_auto(noticein, config);
     if (noticein->count == 0)
         return true;
+    /* The commands run already: nothing that is only nice to know ends them. */
+    if (!has_recalled && !recall_if_needed(noticein, config, state_dir, err))
+        log_warn(TOPIC, "%s", err->text);
     noticein->dir = getcwd(NULL, 0);
     struct notices_options options = {noticein->sources, noticein->count, noticein->dir, environ};
     noticein->start = (struct watch){.fn = on_start, .ctx = noticein};

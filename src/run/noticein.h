@@ -34,7 +34,8 @@ struct noticein {
 MUST_CHECK bool noticein_init(struct noticein *noticein, const struct config *config,
                               const char *state_dir, struct reap *reap, struct err *err);
 /* After the training commands were started, if they were. The sources follow a little later. */
-MUST_CHECK bool noticein_open(struct noticein *noticein, struct loop *loop, struct err *err);
+MUST_CHECK bool noticein_open(struct noticein *noticein, struct config *config,
+                              const char *state_dir, struct loop *loop, struct err *err);
 void noticein_free(struct noticein *noticein);
 
 /* The run is over, and so are the sources. `by`: whose notice has ended it; NULL: none of theirs.

@@ -47,7 +47,7 @@ enum {
 };
 
 struct shell {
-    const struct config *config;
+    struct config *config;
     struct core_params params;
     char *state_dir; /* NULL: none */
     struct loop loop;
@@ -472,7 +472,7 @@ static bool open_loop(struct shell *shell, struct err *err)
 {
     if (!sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
         !report_open(&shell->report, shell->loop.core, shell->loop.base, err) ||
-        !noticein_open(&shell->noticein, &shell->loop, err))
+        !noticein_open(&shell->noticein, shell->config, shell->state_dir, &shell->loop, err))
         return false;
     reap_prepare(&shell->reap);
     report_flush(&shell->report);
@@ -552,7 +552,7 @@ static void fail(struct shell *shell, const struct err *err)
     str_addf(shell->end.text, sizeof shell->end.text, "; nothing was started");
 }
 
-struct shell_end shell_run(const struct config *config, unsigned closed)
+struct shell_end shell_run(struct config *config, unsigned closed)
 {
     struct err err;
     struct shell shell = {.config = config, .end = {.code = EXIT_OWN_ERROR}};

@@ -21,7 +21,7 @@ struct shell_end {
 
 /* Runs the job. `closed` has the bits of those standard descriptors that were closed when we were
  * started. Whatever fails is logged, and is in the code. */
-struct shell_end shell_run(const struct config *config, unsigned closed);
+struct shell_end shell_run(struct config *config, unsigned closed);
 
 /* The end of a run that has not begun: 125, and why. */
 void shell_end_unstarted(struct shell_end *end, const struct err *err);
