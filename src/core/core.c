@@ -148,17 +148,27 @@ static void report_round(const struct core *core, struct core_report *ret)
     ret->round.committed_at = r->phase == PHASE_COMMITTED ? r->closed_at : 0;
 }
 
+/* The job's; before the chief has told of it, or when there is none any more, our own. */
 static void report_notice(const struct core *core, struct core_report *ret)
 {
     const struct node *node = &core->node;
     const struct grace *g = &node->grace;
     ret->notice.is_live = g->is_live || node->notice.is_live;
-    ret->notice.node_rank = node->notice.is_live ? node->notice.node_rank : core->params.node_rank;
-    ret->notice.deadline = g->is_live ? grace_deadline(g) : node->notice.deadline;
     ret->notice.at = g->is_live ? g->at : 0;
-    str_copy(ret->notice.source, sizeof ret->notice.source,
-             g->is_live ? grace_first(g)->source : "peer");
-    str_copy(ret->notice.text, sizeof ret->notice.text, g->is_live ? grace_first(g)->text : "");
+    if (node->notice.is_live) {
+        ret->notice.node_rank = node->notice.node_rank;
+        ret->notice.deadline = node->notice.deadline;
+        str_copy(ret->notice.source, sizeof ret->notice.source, node->notice.source);
+        str_copy(ret->notice.id, sizeof ret->notice.id, node->notice.id);
+        str_copy(ret->notice.text, sizeof ret->notice.text, node->notice.text);
+    } else if (g->is_live) {
+        const struct grace_notice *own = grace_first(g);
+        ret->notice.node_rank = core->params.node_rank;
+        ret->notice.deadline = own->deadline;
+        str_copy(ret->notice.source, sizeof ret->notice.source, own->source);
+        str_copy(ret->notice.id, sizeof ret->notice.id, own->id);
+        str_copy(ret->notice.text, sizeof ret->notice.text, own->text);
+    }
 }
 
 static void report_cause(const struct core *core, struct core_report *ret)

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A source that counts down says something else each time, and means the same. */
+/* A source that counts down may be a little off. */
 #define SAME_DEADLINE_NS NS_PER_S
 
 /* --- what follows from all of them --- */
@@ -167,14 +167,13 @@ static int64_t deadline_of(const struct notice *notice, int64_t now, int64_t gra
     return now + (is_known ? grace_clamp(notice->left_ns) : grace_ns);
 }
 
-static bool is_same_time(const struct grace_notice *known, const struct notice *notice,
-                         int64_t deadline)
+/* Said again, it counts only if it leaves less than before: who repeats "30 seconds" each second
+ * means those of the first time. */
+static bool is_said_again(const struct grace_notice *known, const struct grace_notice *now)
 {
-    bool says_none = notice->left_ns == NOTICE_LEFT_UNKNOWN || notice->left_ns <= 0;
-    if (known->deadline == CLOCK_NEVER || deadline == CLOCK_NEVER)
-        return known->deadline == deadline;
-    int64_t differ = deadline - known->deadline;
-    return says_none || (differ < SAME_DEADLINE_NS && differ > -SAME_DEADLINE_NS);
+    if (known->type != now->type)
+        return false;
+    return known->deadline == CLOCK_NEVER || now->deadline > known->deadline - SAME_DEADLINE_NS;
 }
 
 enum grace_change grace_notice(struct grace *grace, const struct notice *notice, int64_t now,
@@ -191,7 +190,8 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
     str_copy(n.id, sizeof n.id, notice->id);
     str_copy(n.text, sizeof n.text, notice->text);
     struct grace_notice *known = find(grace, n.source, n.id);
-    if (known && known->type == n.type && is_same_time(known, notice, n.deadline))
+    bool says_when = notice->left_ns != NOTICE_LEFT_UNKNOWN;
+    if (known && (is_said_again(known, &n) || (known->type == n.type && !says_when)))
         return GRACE_SAME;
     if (known) {
         n.at = known->at;

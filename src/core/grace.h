@@ -4,9 +4,10 @@
  *
  * Signals and notice sources give notices; each is known by its source and its id, and holds until
  * its source withdraws it. The one with the earliest deadline is what the node acts upon: another
- * with an earlier deadline moves it forward, one that is withdrawn moves it back or calls it off. A
- * signal is never withdrawn. A repeated signal within a second is the same one (schedulers send
- * twice); later repeats hurry: the second saves without training further, the third stops.
+ * with an earlier deadline moves it forward, one that is withdrawn moves it back or calls it off.
+ * Said again, one can leave less time than before, not more. A signal is never withdrawn. A
+ * repeated signal within a second is the same one (schedulers send twice); later repeats hurry: the
+ * second saves without training further, the third stops.
  *
  * So many notices are kept; where there is no place, those give way that matter least.
  */

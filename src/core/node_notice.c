@@ -64,6 +64,9 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
     node->notice.is_live = order->has_notice;
     node->notice.node_rank = order->notice_node;
     node->notice.deadline = deadline;
+    str_copy(node->notice.source, sizeof node->notice.source, order->notice_source);
+    str_copy(node->notice.id, sizeof node->notice.id, order->notice_id);
+    str_copy(node->notice.text, sizeof node->notice.text, order->notice_text);
     if (!was_live && !order->has_notice)
         return;
     if (order->has_notice)

@@ -70,6 +70,7 @@ struct node {
         bool is_live;
         int node_rank;
         int64_t deadline;
+        char source[32], id[64], text[96];
     } notice;
     uint64_t commit_step, resumed_step;
     int64_t commit_at;

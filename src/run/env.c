@@ -208,7 +208,9 @@ bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
 bool env_build_end(struct env *env, char **inherited, const struct env_end *facts, struct err *err)
 {
     struct build build;
-    size_t size = text_size(facts->job) + text_size(facts->outcome) + text_size(facts->commit_path);
+    size_t size = text_size(facts->job) + text_size(facts->outcome) +
+                  text_size(facts->commit_path) + text_size(facts->notice_source) +
+                  text_size(facts->notice_id);
     if (!begin(&build, env, inherited, size, err))
         return false;
     char *texts = texts_of(&build);
@@ -220,6 +222,8 @@ bool env_build_end(struct env *env, char **inherited, const struct env_end *fact
     add_number(&build, "PCH_EXIT_CODE", facts->exit_code);
     add(&build, number(&build, "PCH_COMMIT_STEP", facts->commit_step));
     add_text(&build, "PCH_COMMIT_PATH", facts->commit_path, &texts);
+    add_text(&build, "PCH_NOTICE_SOURCE", facts->notice_source, &texts);
+    add_text(&build, "PCH_NOTICE_ID", facts->notice_id, &texts);
     end(&build, inherited);
     return true;
 }

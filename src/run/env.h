@@ -23,6 +23,7 @@ struct env_facts {
 /* Of the program that exit.hook names. */
 struct env_end {
     const char *job, *outcome, *commit_path; /* commit_path: NULL: none */
+    const char *notice_source, *notice_id;   /* "": none */
     int exit_code, node_rank, nnodes;
     uint32_t attempt;
     uint64_t commit_step; /* 0: none */

@@ -158,12 +158,13 @@ enum handled_result handled_take(struct handled *handled, const struct notice *n
     return was_refused ? HANDLED_SAID_THAT : HANDLED_ENOUGH;
 }
 
-bool handled_end(struct handled *handled, const char *source, int64_t real_now_ns)
+bool handled_end(struct handled *handled, const struct notice *by, int64_t real_now_ns)
 {
     bool has_changed = false;
     for (int i = 0; i < handled->n; i++) {
         struct handled_notice *notice = &handled->list[i];
-        bool has_ended_it = notice->is_live && source && str_is(notice->source, source);
+        bool has_ended_it = notice->is_live && by && str_is(notice->source, by->source) &&
+                            str_is(notice->id, by->id);
         if (has_ended_it) {
             notice->count++;
             notice->at_ns = real_now_ns;

@@ -47,9 +47,9 @@ enum handled_result {
 /* A notice has come. */
 enum handled_result handled_take(struct handled *handled, const struct notice *notice,
                                  int64_t real_now_ns, int *ret_count);
-/* The attempt has ended; by the live notices of this source, if it is not NULL. False: nothing is
+/* The attempt has ended; by the notice of this source and id, if it is not NULL. False: nothing is
  * to be written. */
-bool handled_end(struct handled *handled, const char *source, int64_t real_now_ns);
+bool handled_end(struct handled *handled, const struct notice *by, int64_t real_now_ns);
 /* The whole file. */
 void handled_write(const struct handled *handled, struct writer *w);
 

@@ -265,7 +265,7 @@ bool noticein_open(struct noticein *noticein, struct config *config, const char 
     return true;
 }
 
-void noticein_end(struct noticein *noticein, const char *by)
+void noticein_end(struct noticein *noticein, const struct notice *by)
 {
     if (!noticein->notices)
         return;

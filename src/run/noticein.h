@@ -38,9 +38,10 @@ MUST_CHECK bool noticein_open(struct noticein *noticein, struct config *config,
                               const char *state_dir, struct loop *loop, struct err *err);
 void noticein_free(struct noticein *noticein);
 
-/* The run is over, and so are the sources. `by`: whose notice has ended it; NULL: none of theirs.
+/* The run is over, and so are the sources. `by`: of the notice that has ended it, source and id;
+ * NULL: none.
  */
-void noticein_end(struct noticein *noticein, const char *by);
+void noticein_end(struct noticein *noticein, const struct notice *by);
 /* Has it been told to end, and is not done yet? Bounded. */
 bool noticein_is_busy(const struct noticein *noticein);
 

@@ -46,6 +46,7 @@ static void add_notice(struct writer *w, const struct core_report *r)
     }
     writer_object(w, "notice");
     writer_text(w, "source", r->notice.source);
+    writer_text(w, "id", r->notice.id);
     writer_int(w, "node_rank", r->notice.node_rank);
     add_time(w, "at", r->notice.at);
     add_time(w, "deadline", r->notice.deadline);

@@ -216,7 +216,10 @@ static void end_sources(struct shell *shell, enum outcome outcome)
     bool is_preempted = outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
                         outcome == OUTCOME_PREEMPTED_UNKNOWN || outcome == OUTCOME_NO_PROGRESS;
     bool is_ours = report.notice.is_live && report.notice.node_rank == shell->params.node_rank;
-    noticein_end(&shell->noticein, is_preempted && is_ours ? report.notice.source : NULL);
+    struct notice by = {.type = NOTICE_TERMINATE};
+    str_copy(by.source, sizeof by.source, report.notice.source);
+    str_copy(by.id, sizeof by.id, report.notice.id);
+    noticein_end(&shell->noticein, is_preempted && is_ours ? &by : NULL);
 }
 
 /* The last line, when the code is known. */
@@ -353,7 +356,9 @@ static void run_hook(struct shell *shell)
                             .nnodes = shell->params.nnodes,
                             .attempt = report.attempt,
                             .commit_step = step,
-                            .commit_path = record_known_path(&shell->record, step)};
+                            .commit_path = record_known_path(&shell->record, step),
+                            .notice_source = report.notice.source,
+                            .notice_id = report.notice.id};
     int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
     shell->wants_hook = false;
     spawn_let_go(); /* so that it is the same however early the end comes */

@@ -112,6 +112,7 @@ static void pass_status(struct pass *pass, struct peermsg *m)
     NUMBER(s->knows_notice);
     NUMBER(s->notice_hurry);
     TEXT(s->notice_source);
+    TEXT(s->notice_id);
     TEXT(s->notice_text);
     NUMBER(s->fault);
     NUMBER(s->fault_rank);
@@ -143,6 +144,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     NUMBER(o->notice_node);
     NUMBER(o->notice_left_ns);
     TEXT(o->notice_source);
+    TEXT(o->notice_id);
     TEXT(o->notice_text);
     TEXT(o->why);
 }

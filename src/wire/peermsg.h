@@ -111,7 +111,7 @@ struct peer_status {
     uint32_t notice_version; /* rises when there is another, or its deadline is another */
     uint8_t knows_notice;    /* of the job's notice, and has read its steps since */
     uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
-    char notice_source[32], notice_text[96];
+    char notice_source[32], notice_id[64], notice_text[96];
     /* the first failure on this node */
     uint8_t fault;                             /* enum peer_fault_kind */
     int32_t fault_rank, fault_pid, fault_code; /* exit code or signal */
@@ -159,7 +159,7 @@ struct peer_order {
     uint8_t has_notice;  /* the job's live notice, for pch_notice() */
     int32_t notice_node;
     int64_t notice_left_ns;
-    char notice_source[32], notice_text[96];
+    char notice_source[32], notice_id[64], notice_text[96];
     char why[320]; /* of the round's or the job's end */
 };
 

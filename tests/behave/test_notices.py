@@ -160,6 +160,7 @@ def test_a_notice_that_is_taken_back(training, source):
     job.said("notice: watcher host maintenance")
     watcher.go()
     watcher.flagged("done")
+    job.said("notice: withdrawn: nothing threatens this node any more")
     wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
     second.open()
     assert train_to_the_end(job)["restarts"] == 0
@@ -383,6 +384,7 @@ def test_a_poll_that_takes_it_back(training, source, world):
     shown(job, state="failing", last_error="it ended with exit code 2")
     assert job.report()["notice"]["source"] == "watcher"
     answer(world, 1)
+    job.said("notice: withdrawn: nothing threatens this node any more")
     wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
     second.open()
     assert train_to_the_end(job)["last_error"] == "it ended with exit code 2"
@@ -407,6 +409,7 @@ def test_a_poll_that_says_it_again_does_not_put_it_off(training, source, world):
     assert job.job.err.count("notice: watcher") == 1
     assert abs(deadline(job) - first_told) < 0.2, "four intervals have passed"
     answer(world, 1)
+    job.said("notice: withdrawn: nothing threatens this node any more")
     wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
     second.open()
     train_to_the_end(job)
@@ -476,6 +479,7 @@ def test_a_file_that_appears_and_vanishes(training, world):
     (world.cwd / "leave").write_text("the operator says so\n")
     job.said("notice: file the operator says so, 25 s left$")
     (world.cwd / "leave").unlink()
+    job.said("notice: withdrawn: nothing threatens this node any more")
     wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
     second.open()
     assert train_to_the_end(job)["last_error"] is None

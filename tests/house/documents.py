@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 README_LINES_MAX = 120
-README_PARTS = ["pchrun", "The training loop", "Several nodes", "Slurm", "Kubernetes", "What it cannot do",
+README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "What it cannot do",
                 "Exit codes", "Try it, test it", "Where to read next"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
 OTHERS_FLAGS = {"cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",

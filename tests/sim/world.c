@@ -183,11 +183,11 @@ static void kill_node(struct world *w, int node)
     net_host_died(w, node);
 }
 
-/* A signal is given once; a source that speaks again of the same means what it says now. */
+/* A signal is given once; a source that speaks again of the same can leave less. */
 static void hold(struct world *w, int node, int notice, int64_t left)
 {
     int64_t *deadline = &w->hosts[node].deadlines[notice];
-    if (notice != NOTICE_OF_SIGNAL || !*deadline)
+    if (!*deadline || (notice != NOTICE_OF_SIGNAL && w->now + left < *deadline))
         *deadline = w->now + left;
 }
 

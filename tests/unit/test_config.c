@@ -422,7 +422,8 @@ Test(config, loudness_stops_at_the_ends)
 
 /* Everything that differs from the default in some way. */
 static const char everything[] =
-    "--job=r7 --preset kubeflow --grace 1.5h --notices slurm,file:f,poll:./p,poll:p --notices-repeat 0 --signals "
+    "--job=r7 --preset kubeflow --grace 1.5h --notices slurm,file:f,poll:./p,poll:p "
+    "--notices-repeat 0 --signals "
     "TERM=forward,USR1=preempt:90s,INT=ignore --report=null "
     "--run-dir r --state-dir /s --cluster-nodes n0,n1:99,[fe80::1] --cluster-port 99 "
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "

@@ -267,6 +267,8 @@ Test(core_grace, notices_of_a_source)
     cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 20 * S, 90 * S), GRACE_SAME,
                  "it counts down");
     cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 20 * S, NOTICE_LEFT_UNKNOWN), GRACE_SAME);
+    cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 20 * S, 100 * S), GRACE_SAME, "it repeats");
+    cr_assert_eq(grace_deadline(&grace), 110 * S);
     cr_assert_eq(source(&grace, NOTICE_TERMINATE, "a", 20 * S, 50 * S), GRACE_SOONER);
     cr_assert_eq(source(&grace, NOTICE_TERMINATE, "b", 20 * S, 60 * S), GRACE_SAME);
     cr_assert_eq(grace_deadline(&grace), 70 * S);

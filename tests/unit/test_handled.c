@@ -68,11 +68,20 @@ static void write_text(const char *text)
     cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* The end of an attempt and the start of the next one. */
-static void pass_on(const char *by, int64_t now)
+/* The end of an attempt, by the notice that is told as source and id; NULL: by none. */
+static bool end_by(const char *source, const char *id, int64_t now)
+{
+    struct notice by = {.type = NOTICE_TERMINATE};
+    str_copy(by.source, sizeof by.source, source);
+    str_copy(by.id, sizeof by.id, id);
+    return handled_end(&handled, source ? &by : NULL, now);
+}
+
+/* That, and the start of the next one. */
+static void pass_on(const char *source, const char *id, int64_t now)
 {
     struct writer w;
-    if (handled_end(&handled, by, now)) {
+    if (end_by(source, id, now)) {
         writer_init(&w, 1 << 20, WRITER_PRETTY);
         handled_write(&handled, &w);
         const char *text = writer_done(&w, NULL);
@@ -95,7 +104,7 @@ Test(handled, a_notice_ends_so_many_attempts)
     for (int attempt = 0; attempt < 2; attempt++) {
         cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
         cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
-        pass_on("gce", NOW);
+        pass_on("gce", "e", NOW);
         cr_assert_eq(handled.n, 1);
         cr_expect_eq(handled.list[0].count, attempt + 1);
     }
@@ -103,7 +112,7 @@ Test(handled, a_notice_ends_so_many_attempts)
     cr_expect_eq(take("gce", "e", NOW), HANDLED_SAID_THAT);
     cr_expect_eq(take("gce", "f", NOW), HANDLED_NEW);
     cr_expect_eq(take("aws", "e", NOW), HANDLED_NEW);
-    pass_on("aws", NOW);
+    pass_on("aws", "f", NOW);
     cr_expect_eq(handled.list[0].count, 2, "it ended no more of them");
     cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
 }
@@ -114,12 +123,12 @@ Test(handled, what_did_not_end_it_is_not_counted)
     begin(1);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
     cr_expect_eq(take("aws", "f", NOW), HANDLED_NEW);
-    pass_on("aws", NOW);
+    pass_on("aws", "f", NOW);
     cr_assert_eq(handled.n, 1);
     cr_expect_str_eq(handled.list[0].source, "aws");
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
-    cr_expect(!handled_end(&handled, NULL, NOW));
-    cr_expect(!handled_end(&handled, "SIGTERM", NOW));
+    cr_expect(!end_by(NULL, NULL, NOW));
+    cr_expect(!end_by("SIGTERM", "", NOW));
 }
 
 Test(handled, what_was_taken_back_is_not_counted)
@@ -130,11 +139,11 @@ Test(handled, what_was_taken_back_is_not_counted)
     take("gce", "g", NOW);
     cancel("gce", "e");
     cancel("aws", "");
-    pass_on("gce", NOW);
-    cr_expect_eq(handled.n, 2);
+    pass_on("gce", "f", NOW);
+    cr_expect_eq(handled.n, 1, "the other did not end it");
     take("gce", "f", NOW);
     cancel("gce", "");
-    cr_expect(!handled_end(&handled, "gce", NOW));
+    cr_expect(!end_by("gce", "f", NOW));
 }
 
 Test(handled, only_terminations_with_an_id_are_known)
@@ -146,7 +155,7 @@ Test(handled, only_terminations_with_an_id_are_known)
     cr_expect_eq(handled_take(&handled, &notice, NOW, &count), HANDLED_NEW);
     cr_expect_eq(take("gce", "", NOW), HANDLED_NEW);
     cr_expect_eq(handled.n, 0);
-    cr_expect(!handled_end(&handled, "gce", NOW));
+    cr_expect(!end_by("gce", "f", NOW));
     begin(0);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
     cr_expect_eq(handled.n, 0);
@@ -157,14 +166,14 @@ Test(handled, it_is_forgotten_after_thirty_days_of_silence)
 {
     begin(1);
     take("gce", "e", NOW);
-    pass_on("gce", NOW);
-    pass_on(NULL, NOW + 30 * DAY);
+    pass_on("gce", "e", NOW);
+    pass_on(NULL, NULL, NOW + 30 * DAY);
     cr_assert_eq(handled.n, 1);
     cr_expect_eq(take("gce", "e", NOW + 30 * DAY), HANDLED_ENOUGH);
-    pass_on(NULL, NOW + 30 * DAY);
-    pass_on(NULL, NOW + 60 * DAY);
+    pass_on(NULL, NULL, NOW + 30 * DAY);
+    pass_on(NULL, NULL, NOW + 60 * DAY);
     cr_expect_eq(handled.n, 1);
-    pass_on(NULL, NOW + 60 * DAY + 1);
+    pass_on(NULL, NULL, NOW + 60 * DAY + 1);
     cr_expect_eq(handled.n, 0);
 }
 
@@ -173,8 +182,8 @@ Test(handled, a_time_to_come_is_now)
 {
     begin(1);
     take("gce", "e", NOW + 1000 * DAY);
-    pass_on("gce", NOW + 1000 * DAY);
-    pass_on(NULL, NOW);
+    pass_on("gce", "e", NOW + 1000 * DAY);
+    pass_on(NULL, NULL, NOW);
     cr_assert_eq(handled.n, 1);
     cr_expect_eq(handled.list[0].at_ns, NOW);
 }
@@ -186,9 +195,8 @@ Test(handled, of_more_than_fit_the_oldest_go)
     for (int i = 0; i < HANDLED_MAX + 5; i++) {
         snprintf(id, sizeof id, "e%d", i);
         cr_expect_eq(take("gce", id, NOW + i), HANDLED_NEW);
+        pass_on("gce", id, NOW + i);
     }
-    cr_expect_eq(handled.n, HANDLED_MAX);
-    pass_on("gce", NOW + DAY);
     cr_expect_eq(handled.n, HANDLED_MAX);
     cr_expect_eq(take("gce", "e4", NOW + DAY), HANDLED_NEW);
     cr_expect_eq(take("gce", "e68", NOW + DAY), HANDLED_ENOUGH);

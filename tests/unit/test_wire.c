@@ -166,7 +166,8 @@ static void any_status(struct peer_status *s)
     ANY(s->stride), ANY(s->last_step), ANY(s->world_size), ANY_TEXT(s->roster);
     ANY(s->rtt_ns), ANY(s->checkpoint_asked), UP_TO(s->has_notice, 1), ANY(s->notice_left_ns);
     ANY(s->notice_lead_ns), ANY(s->notice_version), UP_TO(s->knows_notice, 1),
-        UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source), ANY_TEXT(s->notice_text);
+        UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source), ANY_TEXT(s->notice_id),
+        ANY_TEXT(s->notice_text);
     UP_TO(s->fault, FAULT_REPLACED), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
     UP_TO(s->fault_ago_ns, INT64_MAX), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
 }
@@ -178,7 +179,7 @@ static void any_order(struct peer_order *o)
     UP_TO(o->save_step, GATE_STEP_MAX), ANY(o->commit_step), ANY(o->own_closed), ANY(o->echo);
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), ANY(o->notice_node), ANY(o->notice_left_ns);
-    ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
+    ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_id), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
 }
 
 static struct peermsg any_peermsg(uint8_t type)
@@ -532,16 +533,16 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104d800000001000000020000000300000004000000050000000000000006000000000000000103"
+        "43500104dc00000001000000020000000300000004000000050000000000000006000000000000000103"
         "01010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f0000"
         "000000000010000000000000002900000000000000110000000000000012000000000000001300000000"
         "000000140000000300302d3317000000000000001800000001e7ffffffffffffffe1ffffffffffffff20"
-        "000000010200000007005349475445524d0400736f6f6e021a0000001b000000e4ffffff1d0000000000"
-        "0000040064696564040066756c6c",
+        "000000010200000007005349475445524d020065310400736f6f6e021a0000001b000000e4ffffff1d00"
+        "000000000000040064696564040066756c6c",
     [PEERMSG_ORDER] =
-        "435001056700000001000000020000000300000004000000050000000000000001000201010600000000"
+        "435001056b00000001000000020000000300000004000000050000000000000001000201010600000000"
         "000000070000000000000008000000000000000900000000000000010203f6ffffff0b000000010c0000"
-        "000d000000000000000500636c6f75640400676f6e650300776879",
+        "000d000000000000000500636c6f7564020065320400676f6e650300776879",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
 };
 
@@ -567,6 +568,31 @@ static const char *const golden_proc[] = {
     [PROCMSG_ANSWER] = "505001440b0000000400000000000000010100",
     [PROCMSG_SCRATCH_DIR] = "505001450d000000040066756c6c05002f636b7074",
 };
+
+static struct peer_order sample_order(void)
+{
+    return (struct peer_order){.start = 1,
+                               .roster = 0,
+                               .phase = PHASE_DECIDED,
+                               .ends_run = 1,
+                               .leave = 1,
+                               .save_step = 6,
+                               .commit_step = 7,
+                               .own_closed = 8,
+                               .echo = 9,
+                               .end = END_STOP,
+                               .manner = MANNER_FORWARD,
+                               .outcome = 3,
+                               .exit_code = -10,
+                               .end_left_ms = 11,
+                               .has_notice = 1,
+                               .notice_node = 12,
+                               .notice_left_ns = 13,
+                               .notice_source = "cloud",
+                               .notice_id = "e2",
+                               .notice_text = "gone",
+                               .why = "why"};
+}
 
 static struct peermsg sample_peermsg(uint8_t type)
 {
@@ -617,6 +643,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .knows_notice = 1,
                                         .notice_hurry = 2,
                                         .notice_source = "SIGTERM",
+                                        .notice_id = "e1",
                                         .notice_text = "soon",
                                         .fault = FAULT_SIGNAL,
                                         .fault_rank = 26,
@@ -626,26 +653,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .fault_text = "died",
                                         .save_error = "full"};
     if (type == PEERMSG_ORDER)
-        m.order = (struct peer_order){.start = 1,
-                                      .roster = 0,
-                                      .phase = PHASE_DECIDED,
-                                      .ends_run = 1,
-                                      .leave = 1,
-                                      .save_step = 6,
-                                      .commit_step = 7,
-                                      .own_closed = 8,
-                                      .echo = 9,
-                                      .end = END_STOP,
-                                      .manner = MANNER_FORWARD,
-                                      .outcome = 3,
-                                      .exit_code = -10,
-                                      .end_left_ms = 11,
-                                      .has_notice = 1,
-                                      .notice_node = 12,
-                                      .notice_left_ns = 13,
-                                      .notice_source = "cloud",
-                                      .notice_text = "gone",
-                                      .why = "why"};
+        m.order = sample_order();
     return m;
 }
 
