@@ -172,6 +172,15 @@ def running(command, end=signal.SIGKILL, **more):
             process.send_signal(end)
 
 
+def told_options(folder):
+    """With a notice source that hands on what is written into a FIFO."""
+    fifo, source = Path(folder, "fifo"), Path(folder, "source")
+    os.mkfifo(fifo)
+    source.write_text(f"#!/bin/sh\nexec cat {fifo}\n", encoding="ascii")
+    source.chmod(0o755)
+    return ["--notices", f"command:{source}"]
+
+
 def swarm_round(bench, size, sides):
     """What each side has taken, nanoseconds for the join and for the agreement, and its orders."""
     took = {}
@@ -179,13 +188,15 @@ def swarm_round(bench, size, sides):
         port = free_port()
         with tempfile.TemporaryDirectory(prefix="bench.") as folder:
             keyed = key_options(bench, folder) if side.endswith("TLS") else []
-            options = chief_options(size, port, folder, *keyed)
+            told = told_options(folder) if side == "line" else []
+            options = chief_options(size, port, folder, *keyed, *told)
             server = [bench.pchrun, *options]
             if side.startswith("bare"):
                 server = [bench.helper("exchange"), str(port), str(size - 1)]
                 server += [f"{folder}/key", JOB] if keyed else []
             with running(server, stdout=subprocess.DEVNULL):
-                took[side] = bench.lines([bench.helper("swarm"), "agree", str(port), *options])[0]
+                how = f"tell:{folder}/fifo" if told else "agree"
+                took[side] = bench.lines([bench.helper("swarm"), how, str(port), *options])[0]
     return took
 
 
@@ -213,6 +224,14 @@ def agreement(bench):
         for size in (8, 64, 1024):
             name = f"agreement, {size} nodes" + (", TLS" if ours == "TLS" else "")
             yield paired(name, swarm_pairs(bench, size, ours, theirs, 1), peer, target)
+
+
+def line(bench):
+    """a notice source's line → every node knows the decision, beside an agreement alone"""
+    for size in (8, 64):
+        rounds = [swarm_round(bench, size, ["line", "plain"]) for _ in range(max(20, bench.rounds // 4))]
+        pairs = [(sides["line"][1], sides["plain"][1]) for sides in rounds]
+        yield paired(f"source's line → decision, {size} nodes", pairs, "agreement", "≤ 2")
 
 
 def join(bench):
@@ -370,7 +389,7 @@ def lost(bench):
 
 
 FIGURES = {figure.__name__: figure for figure in
-           (start, run, libs, memory, wakeups, step, agreement, join, held, lost)}
+           (start, run, libs, memory, wakeups, step, agreement, line, join, held, lost)}
 
 
 # --- the table ---

@@ -3,12 +3,13 @@
  * swarm: speaks for all nodes of a job but node 0, from one process, and measures how node 0 (or
  * exchange, which does no more than it must) takes them in and comes to an agreement.
  *
- *     bench-swarm agree|idle PORT OPTION ... -- COMMAND
+ *     bench-swarm agree|tell:FIFO|idle PORT OPTION ... -- COMMAND
  *
  * Options and command are those of pchrun on node 0; with a key among them the nodes speak TLS.
  * Each node has one rank, which has trained HIGHEST steps and is below every proposal. "agree"
  * prints one line: nanoseconds from the first connection until all have been told to start; from a
  * notice at one node until all have been told what is decided; and how many orders came for that.
+ * "tell:FIFO" does the same, but the notice is a line that it writes for a notice source of node 0.
  * "idle" prints a line, the number of nodes, when all is quiet, and then sends each node's
  * heartbeat every second, evenly, until it is killed.
  */
@@ -21,6 +22,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
@@ -323,6 +325,26 @@ static int64_t agree(void)
     return bench_now() - from;
 }
 
+/* The source has opened the FIFO for reading, or we wait until it does. */
+static int64_t agree_after_line(const char *fifo)
+{
+    static const char line[] =
+        "{\"type\":\"terminate\",\"id\":\"bench\",\"deadline_seconds\":600}\n";
+    int fd = open(fifo, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        bench_die("cannot open %s: %s", fifo, strerror(errno));
+    while (pump(QUIET_MS) > 0)
+        ;
+    swarm.orders = 0;
+    int64_t from = bench_now();
+    if (write(fd, line, sizeof line - 1) != (ssize_t)sizeof line - 1)
+        bench_die("cannot write to %s: %s", fifo, strerror(errno));
+    wait_until_all(has_decision, "for a decision");
+    int64_t took = bench_now() - from;
+    close(fd);
+    return took;
+}
+
 /* A heartbeat is a STATUS that wants an answer. */
 static void beat(void)
 {
@@ -360,7 +382,7 @@ int main(int argc, char **argv)
     struct err err;
     struct rlimit files;
     if (argc < 6)
-        bench_die("usage: swarm agree|idle PORT OPTION ... -- COMMAND");
+        bench_die("usage: swarm agree|tell:FIFO|idle PORT OPTION ... -- COMMAND");
     if (config_load(argv + 2, environ, stdout, &swarm.config, &err) != CONFIG_RUN)
         bench_die("%s", err.text);
     take_key();
@@ -380,7 +402,8 @@ int main(int argc, char **argv)
     attach();
     if (strcmp(argv[1], "idle") == 0)
         beat();
-    int64_t agreed = agree();
+    bool is_told = strncmp(argv[1], "tell:", 5) == 0;
+    int64_t agreed = is_told ? agree_after_line(argv[1] + 5) : agree();
     bench_print((int64_t[]){joined, agreed, swarm.orders}, 3);
     return 0;
 }
