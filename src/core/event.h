@@ -25,16 +25,17 @@ enum event_type {
     EV_CHILD_STARTED, /* answers ACT_START, once per child */
     EV_CHILD_FAILED,  /* the same: it could not be started */
     EV_CHILD_EXITED,
-    EV_TREE_EMPTY,    /* no process of the job is left on this node */
-    EV_PROC_ATTACHED, /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
-    EV_PROC_MESSAGE,  /* any other message of an attached process */
-    EV_PROC_GONE,     /* its connection is closed */
-    EV_PROC_LOST,     /* answers ACT_PROC_SEND of a WELCOME: what it saved where is not known */
-    EV_STEPS,         /* answers ACT_READ_STEPS */
-    EV_PREPARED,      /* answers ACT_PREPARE */
-    EV_COMMITTED,     /* answers ACT_COMMIT */
-    EV_CHIEF_UP,      /* answers ACT_CONNECT: connected */
-    EV_PEER_DOWN,     /* a connection is closed, or (CONN_CHIEF) could not be made */
+    EV_TREE_EMPTY,      /* no process of the job is left on this node */
+    EV_PROC_ATTACHED,   /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
+    EV_PROC_MESSAGE,    /* any other message of an attached process */
+    EV_PROC_GONE,       /* its connection is closed */
+    EV_PROC_UNATTACHED, /* one said ATTACH, and we have no place for it; the text says why */
+    EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: what it saved where is not known */
+    EV_STEPS,           /* answers ACT_READ_STEPS */
+    EV_PREPARED,        /* answers ACT_PREPARE */
+    EV_COMMITTED,       /* answers ACT_COMMIT */
+    EV_CHIEF_UP,        /* answers ACT_CONNECT: connected */
+    EV_PEER_DOWN,       /* a connection is closed, or (CONN_CHIEF) could not be made */
     EV_PEER_MESSAGE,
     EV__COUNT
 };
@@ -62,8 +63,9 @@ struct event {
         struct {
             int slot; /* 0 … CORE_SLOTS_MAX - 1 */
             int pid;
-            const struct procmsg *msg; /* NULL with EV_PROC_GONE; the text says why with _LOST */
-            uint64_t step;             /* with EV_PROC_GONE: what its page showed last */
+            const struct procmsg
+                *msg;      /* NULL with EV_PROC_GONE; the text says why with _LOST, _UNATTACHED */
+            uint64_t step; /* with EV_PROC_GONE: what its page showed last */
         } proc;
         struct {
             const uint64_t

@@ -210,6 +210,7 @@ static const struct {
     [EV_PROC_ATTACHED] = {node_on_proc_attached, ALIVE, "process attached"},
     [EV_PROC_MESSAGE] = {node_on_proc_message, ALIVE, "process message"},
     [EV_PROC_GONE] = {node_on_proc_gone, ALIVE, "process gone"},
+    [EV_PROC_UNATTACHED] = {node_on_proc_unattached, ALIVE, "process not attached"},
     [EV_PROC_LOST] = {node_on_proc_lost, ALIVE, "process lost"},
     [EV_STEPS] = {node_on_steps, ANY, "steps"},
     [EV_PREPARED] = {node_on_prepared, ALIVE, "record written"},

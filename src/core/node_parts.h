@@ -63,6 +63,7 @@ void node_on_signal(struct node *node, const struct event *event);
 void node_on_proc_attached(struct node *node, const struct event *event);
 void node_on_proc_message(struct node *node, const struct event *event);
 void node_on_proc_gone(struct node *node, const struct event *event);
+void node_on_proc_unattached(struct node *node, const struct event *event);
 void node_on_proc_lost(struct node *node, const struct event *event);
 void node_on_steps(struct node *node, const struct event *event);
 void node_on_prepared(struct node *node, const struct event *event);

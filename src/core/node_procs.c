@@ -79,6 +79,17 @@ static void on_proc_error(struct node *node, struct member *m, const struct proc
 }
 
 /* Without what it resumes from it does not train, and the others not without it. */
+/* It would train on as if there were no pchrun, and a save of all would never be one. */
+void node_on_proc_unattached(struct node *node, const struct event *event)
+{
+    struct node_fault fault = {
+        .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
+    snprintf(fault.text, sizeof fault.text, "process %d could not be attached: %.180s",
+             event->proc.pid, event->proc.msg->text);
+    out_log(node->out, LOG_ERROR, "attach", "%s", fault.text);
+    node_record_fault(node, &fault);
+}
+
 void node_on_proc_lost(struct node *node, const struct event *event)
 {
     const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);

@@ -286,8 +286,10 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
     if (slot < 0)
         err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", PROCS_MAX);
     if (slot < 0 || !procpage_make(&conn->page, procs->gate, msg->step, &err)) {
+        int pid = conn->pid;
         refuse(procs, conn->fd, err.text);
         conn_close(conn);
+        procs->calls.unattached(procs->calls.ctx, pid, err.text);
         return;
     }
     procpage_set_notice(&conn->page, &procs->notice);

@@ -35,6 +35,8 @@ struct procs_calls {
      * with WELCOME, or with REFUSED and procs_close(). pid is 0 where it is not visible from here.
      */
     void (*attached)(void *ctx, int slot, int pid, const struct procmsg *msg);
+    /* One said it, and there was no place or memory for it here: it trains unsupervised. */
+    void (*unattached)(void *ctx, int pid, const char *why);
     void (*message)(void *ctx, int slot, int pid, const struct procmsg *msg);
     /* Its connection is closed, and not by procs_close(). `step` is what its page showed last. */
     void (*gone)(void *ctx, int slot, int pid, uint64_t step);

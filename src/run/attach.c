@@ -31,6 +31,15 @@ static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
                                             .proc = {.slot = slot, .pid = pid, .msg = msg}});
 }
 
+static void on_unattached(void *ctx, int pid, const char *why)
+{
+    struct attach *attach = ctx;
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_fit(msg.text, sizeof msg.text, why);
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_UNATTACHED,
+                                            .proc = {.slot = -1, .pid = pid, .msg = &msg}});
+}
+
 static int rank_of(const struct attach *attach, int slot)
 {
     static struct core_rank_report ranks[CORE_SLOTS_MAX];
@@ -96,6 +105,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                     .scratch_dir = config->checkpoint.dir,
                                     .node_rank = config->cluster.node_rank};
     struct procs_calls calls = {.attached = on_attached,
+                                .unattached = on_unattached,
                                 .message = on_message,
                                 .gone = on_gone,
                                 .sweep = on_sweep,

@@ -3,7 +3,9 @@
 
 import os
 import re
+import resource
 import signal
+import subprocess
 import time
 
 import pytest
@@ -700,3 +702,13 @@ def test_children_end_with_pchrun(training, world):
     os.kill(job.job.pid, signal.SIGKILL)
     assert job.job.finish() == -signal.SIGKILL
     wait_until(lambda: not marked(world.mark), "the end of all")
+
+
+def test_who_cannot_be_attached_does_not_train_on(world):
+    """No page can be made for it (ulimit -f): unsupervised, it would be a success that nobody saw."""
+    job = world.launch("--", os.environ["CHARLM"], "--steps", "100000", "--step-time", "10", "--dir",
+                       world.root, stdout=subprocess.DEVNULL,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)))
+    assert job.finish() == 125
+    assert re.search(r"end: failed, exit code 125: node 0: process \d+ could not be attached: ",
+                     job.err), job.err

@@ -29,6 +29,12 @@ static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
     fflush(stdout);
 }
 
+static void on_unattached(void *ctx, int pid, const char *why)
+{
+    printf("unattached %s\n", why);
+    fflush(stdout);
+}
+
 static void on_gone(void *ctx, int slot, int pid, uint64_t step)
 {
     printf("gone %d\n", slot);
@@ -49,8 +55,11 @@ static void on_input(evutil_socket_t fd, short what, void *base)
 int main(int argc, char **argv)
 {
     struct err err;
-    struct procs_calls calls = {
-        .attached = on_attached, .message = on_message, .gone = on_gone, .sweep = on_sweep};
+    struct procs_calls calls = {.attached = on_attached,
+                                .unattached = on_unattached,
+                                .message = on_message,
+                                .gone = on_gone,
+                                .sweep = on_sweep};
     struct procs_options options = {.node_rank = 0};
     struct event_base *base = event_base_new();
     procs = procs_new(base, &options, &calls, &err);

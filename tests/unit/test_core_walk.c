@@ -373,6 +373,20 @@ Test(core_walk, who_cannot_resume_fails_at_once)
     walk_end(w);
 }
 
+Test(core_walk, who_cannot_be_attached_fails_the_job)
+{
+    struct walk *w = begin_alone(1);
+    struct procmsg why = {.type = PROCMSG_REFUSED, .text = "no memory"};
+    feed(w,
+         (struct event){.type = EV_PROC_UNATTACHED, .proc = {.slot = -1, .pid = 7, .msg = &why}});
+    assert_acts(w, "gate leave; SIGTERM to tree");
+    assert_said(w, "process 7 could not be attached: no memory");
+    tree_empty(w);
+    exited(w, 0, SIGTERM);
+    assert_acts(w, "exit 125 failed");
+    walk_end(w);
+}
+
 Test(core_walk, who_leaves_early_is_told_of)
 {
     struct walk *w = begin_alone(1);

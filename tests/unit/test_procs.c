@@ -310,6 +310,7 @@ Test(procs, places_are_limited_and_free_again)
     int fd = dial();
     say_attach(fd);
     expect_refused(fd, "all 256 places");
+    cr_expect_eq(world.nunattached, 1);
     /* One leaves: its slot is the next one's. */
     close(fds[77]);
     cr_expect_eq(world_expect(&world, CALL_GONE, 0)->slot, 77);

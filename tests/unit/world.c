@@ -64,6 +64,14 @@ static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
         procs_send(world->procs, slot, &yes);
 }
 
+static void on_unattached(void *ctx, int pid, const char *why)
+{
+    struct world *world = ctx;
+    (void)pid;
+    (void)why;
+    world->nunattached++;
+}
+
 static void on_gone(void *ctx, int slot, int pid, uint64_t step)
 {
     record(ctx, CALL_GONE, slot, pid, NULL);
@@ -79,6 +87,7 @@ void world_init(struct world *world)
     struct err err;
     *world = (struct world){.welcome = {.type = PROCMSG_WELCOME, .world_size = 1}};
     struct procs_calls calls = {.attached = on_attached,
+                                .unattached = on_unattached,
                                 .message = on_message,
                                 .gone = on_gone,
                                 .sweep = on_sweep,

@@ -30,6 +30,7 @@ struct world {
     bool is_silent;         /* ATTACH is left for the test to answer */
     bool is_storm;          /* messages are counted and answered, not kept */
     int counts[256];        /* by type */
+    int nunattached;        /* who said ATTACH and had no place */
     struct procmsg welcome; /* what it is answered with otherwise */
     struct call calls[512];
     int ncalls, next;
