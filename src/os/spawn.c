@@ -308,6 +308,7 @@ bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, s
     if (!start)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", name);
     FD_CLEANUP int pidfd = start->parent_pidfd;
+    (void)pidfd; /* it is closed at the end, and the child has its own */
     pid_t pid = start_child(&start);
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, errno,
