@@ -82,12 +82,17 @@ static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
     }
 }
 
+/* The deadline of a notice may be known so much too late. */
+#define WIRE_NS (10 * NS_PER_MS)
+
 static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
 {
     int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
-    /* The same notice told again: only the time on the wire differs, and never moves it back. */
-    if (s->has_notice && s->notice_version == peer->notice_version)
-        deadline = clock_min(deadline, peer->notice_deadline);
+    /* The same notice told again: only the time on the wire differs. It never moves it back, nor
+     * forward for nothing: all nodes would be told each time. */
+    if (s->has_notice && s->notice_version == peer->notice_version &&
+        deadline > peer->notice_deadline - WIRE_NS)
+        deadline = peer->notice_deadline;
     peer->notice_version = s->notice_version;
     peer->notice_lead = s->notice_lead_ns;
     uint32_t hurry = s->has_notice ? s->notice_hurry : 0;

@@ -10,6 +10,13 @@
 
 /* --- notices --- */
 
+/* More than is kept back for stopping, or nobody would be asked before the time is up. */
+static int64_t lead_of(const struct chief *chief, const struct peer *peer)
+{
+    int64_t least = 2 * grace_margin(peer->notice_deadline - chief->notice.at);
+    return peer->notice_lead > least ? peer->notice_lead : least;
+}
+
 void chief_gather_notices(struct chief *chief)
 {
     int64_t deadline = CLOCK_NEVER;
@@ -30,9 +37,10 @@ void chief_gather_notices(struct chief *chief)
             hurry = peer->notice_hurry;
     }
     bool is_live = node >= 0;
-    if (is_live != chief->notice.is_live || deadline != chief->notice.deadline)
-        chief->is_changed = true;
-    if (is_live && !chief->notice.is_live)
+    if (deadline != chief->notice.deadline)
+        chief->is_changed = chief->is_plan_old = true;
+    /* What is kept back is a part of the time that this one leaves, not of the one before it. */
+    if (deadline < chief->notice.deadline - GRACE_SAME_NS)
         chief->notice.at = chief->out->now;
     if (!is_live)
         chief->notice.has_saved = false;
@@ -40,9 +48,9 @@ void chief_gather_notices(struct chief *chief)
     chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;
     chief->notice.node = node;
     chief->notice.deadline = deadline;
-    chief->notice.lead = is_live ? chief->peers[node].notice_lead : 0;
+    if (is_live)
+        chief->notice.lead = lead_of(chief, &chief->peers[node]);
     chief->notice.hurry = hurry;
-    chief->is_plan_old = true;
     chief_plan(chief);
 }
 
@@ -126,12 +134,27 @@ static bool has_nothing_to_save(const struct chief *chief)
 static void open_round(struct chief *chief)
 {
     bool is_spared = chief->out->now < chief->spared_until;
-    if (chief_is_final(chief))
+    if (chief_is_final(chief)) {
         chief_open_round(chief, true);
-    else if (!chief->notice.has_saved && is_spared)
+    } else if (!chief->notice.has_saved && is_spared) {
         chief->notice.has_saved = true;
-    else if (!chief->notice.has_saved)
+    } else if (!chief->notice.has_saved) {
         chief_open_round(chief, false);
+        chief->is_first_save = true;
+    }
+}
+
+static void use_time(struct chief *chief)
+{
+    bool is_due = !chief->notice.has_saved || chief_is_final(chief);
+    if (!is_due && all_are(chief, FACT_LIVE))
+        return; /* the training goes on */
+    if (chief_can_open(chief))
+        open_round(chief);
+    else if (has_nothing_to_save(chief))
+        chief_leave_unsaved(chief);
+    else
+        say_if_hopeless(chief);
 }
 
 void chief_decide_notice(struct chief *chief)
@@ -146,13 +169,9 @@ void chief_decide_notice(struct chief *chief)
     } else if (chief->out->now >= chief_abort_at(chief)) {
         end_late(chief);
     } else if (chief->order.phase == PHASE_PROPOSED) {
-        chief->wants_to_end = chief->wants_to_end || chief_is_final(chief);
-    } else if (chief_can_open(chief)) {
-        open_round(chief);
-    } else if (has_nothing_to_save(chief)) {
-        chief_leave_unsaved(chief);
+        chief->wants_to_end = chief_is_final(chief); /* as it is now: nobody has been told yet */
     } else {
-        say_if_hopeless(chief);
+        use_time(chief);
     }
 }
 

@@ -42,9 +42,19 @@ int64_t chief_save_time(const struct chief *chief, bool is_round)
     return took >= chief->save_ns ? took : (chief->save_ns + took) / 2;
 }
 
+/* Whoever has waited for it begins a step now, and did not train slowly meanwhile. */
+static void begin_pace(struct chief *chief, struct peer *peer)
+{
+    peer->moved_at = peer->paced_at = chief->out->now;
+    peer->paced_step = peer->status.highest;
+}
+
 void chief_note_saved(struct chief *chief)
 {
     chief->save_ns = chief_save_time(chief, true);
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_WAITS))
+            begin_pace(chief, &chief->peers[i]);
 }
 
 /* --- the plan --- */
@@ -129,9 +139,11 @@ void chief_go_on(struct chief *chief)
 {
     enum { TIMES = 10 }; /* a notice that comes and goes costs a tenth of the time at most */
     char left[32];
-    if (!chief->notice.is_live || chief->is_trained)
+    bool is_live = chief->notice.is_live && !chief->is_trained;
+    if (is_live || chief->is_first_save)
+        chief->spared_until = chief->out->now + TIMES * chief->save_ns;
+    if (!is_live)
         return;
-    chief->spared_until = chief->out->now + TIMES * chief->save_ns;
     out_log(chief->out, LOG_NOTICE, "notice",
             "the training goes on for %s, and saves once more before the deadline",
             str_about(chief->notice.final_at - chief->out->now, left, sizeof left));

@@ -71,12 +71,15 @@ static void propose(struct chief *chief, uint64_t above)
 
 bool chief_can_open(const struct chief *chief)
 {
-    uint64_t last = last_step(chief);
     bool is_over = chief->round == 0 || (all_are(chief, FACT_CLOSED) &&
                                          (!chief->was_decided || all_are(chief, FACT_SERVED)));
-    return chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
-           any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
-           is_over && !any_is(chief, FACT_LOST) && (!last || chief_highest_step(chief) < last);
+    bool can = chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
+               any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
+               is_over && !any_is(chief, FACT_LOST);
+    if (!can) /* most often: looking at every node is for the rest */
+        return false;
+    uint64_t last = last_step(chief);
+    return !last || chief_highest_step(chief) < last;
 }
 
 void chief_open_round(struct chief *chief, bool ends_run)
@@ -84,7 +87,7 @@ void chief_open_round(struct chief *chief, bool ends_run)
     chief->round++;
     chief->ballot = 0;
     chief->wants_to_end = ends_run;
-    chief->was_decided = false;
+    chief->was_decided = chief->is_first_save = false;
     chief->first_saved_at = CLOCK_NEVER;
     chief->order.why[0] = '\0';
     chief_note_proposed(chief);

@@ -103,7 +103,7 @@ struct chief {
         bool is_live;
         bool is_hopeless; /* it was said that no save can follow */
         int node;
-        int64_t at, deadline, lead;
+        int64_t at, deadline, lead; /* at: since when it leaves no more time than that */
         uint32_t hurry;
         bool has_saved;   /* the first save for it was made, or could not be */
         int64_t final_at; /* the last safe moment to begin the last save */
@@ -120,6 +120,7 @@ struct chief {
     uint32_t checkpoints_done;     /* that were served */
     /* the round */
     bool wants_to_end, was_decided;
+    bool is_first_save;     /* opened for a notice, which may be withdrawn since */
     int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
     enum chief_writing writing;
     uint64_t writing_step;

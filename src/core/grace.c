@@ -77,17 +77,23 @@ static void take_out(struct grace *grace, struct grace_notice *n)
     memmove(n, n + 1, (size_t)(&grace->notices[grace->n] - n) * sizeof *n);
 }
 
-/* The oldest advice, else the latest deadline: it is none that is acted upon soon. */
+/* What ends the run, and sooner; and signals, which nobody gives again when there is place. */
+static bool matters_more(const struct grace_notice *a, const struct grace_notice *b)
+{
+    if (ends_run(a) != ends_run(b))
+        return ends_run(a);
+    if (!a->signal != !b->signal)
+        return a->signal;
+    return a->deadline < b->deadline;
+}
+
+/* Of advice the oldest. */
 static struct grace_notice *least(struct grace *grace)
 {
     struct grace_notice *least = &grace->notices[0];
-    for (int i = 0; i < grace->n; i++) {
-        struct grace_notice *n = &grace->notices[i];
-        if (!ends_run(n))
-            return n;
-        if (n->deadline > least->deadline)
-            least = n;
-    }
+    for (int i = 1; i < grace->n; i++)
+        if (matters_more(least, &grace->notices[i]))
+            least = &grace->notices[i];
     return least;
 }
 
@@ -96,7 +102,7 @@ static struct grace_notice *add(struct grace *grace, const struct grace_notice *
 {
     if (grace->n == GRACE_NOTICES_MAX) {
         struct grace_notice *out = least(grace);
-        if (ends_run(out) && out->deadline <= notice->deadline)
+        if (ends_run(out) && !matters_more(notice, out))
             return NULL;
         take_out(grace, out);
     }
@@ -123,6 +129,15 @@ static enum grace_change add_signal(struct grace *grace, int signal, int64_t now
     return conclude(grace, before, now);
 }
 
+/* Another signal leaves less time: a repeat of this one says no more than that. */
+static bool is_outdone(const struct grace *grace, const struct grace_notice *known)
+{
+    for (int i = 0; i < grace->n; i++)
+        if (grace->notices[i].signal && grace->notices[i].deadline < known->deadline)
+            return true;
+    return false;
+}
+
 enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int64_t grace_ns)
 {
     struct grace_notice *known = find(grace, SIGTEXT(signal), "");
@@ -131,7 +146,7 @@ enum grace_change grace_signal(struct grace *grace, int signal, int64_t now, int
     if (now - known->last_at <= GRACE_SAME_NS)
         return GRACE_SAME;
     known->last_at = now;
-    if (known != grace_first(grace) || grace->hurry == HURRY_STOP)
+    if (is_outdone(grace, known) || grace->hurry == HURRY_STOP)
         return GRACE_SAME;
     grace->hurry++;
     return GRACE_HURRIED;

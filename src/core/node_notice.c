@@ -13,6 +13,16 @@
 
 /* --- notices --- */
 
+/* It need not be what leaves least time. */
+static const char *hurrying_signal(const struct grace *g)
+{
+    const struct grace_notice *newest = grace_first(g);
+    for (int i = 0; i < g->n; i++)
+        if (g->notices[i].last_at > newest->last_at)
+            newest = &g->notices[i];
+    return newest->source;
+}
+
 static void log_notice_change(struct node *node, enum grace_change change)
 {
     const struct grace *g = &node->grace;
@@ -23,9 +33,10 @@ static void log_notice_change(struct node *node, enum grace_change change)
     const struct grace_notice *n = grace_first(g);
     char left[32];
     if (change == GRACE_HURRIED && g->hurry == HURRY_SAVE)
-        out_log(node->out, LOG_NOTICE, "notice", "%s again: save now, train no further", n->source);
+        out_log(node->out, LOG_NOTICE, "notice", "%s again: save now, train no further",
+                hurrying_signal(g));
     else if (change == GRACE_HURRIED)
-        out_log(node->out, LOG_NOTICE, "notice", "%s a third time: stop", n->source);
+        out_log(node->out, LOG_NOTICE, "notice", "%s a third time: stop", hurrying_signal(g));
     else
         out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %s left%s", n->source,
                 n->text[0] ? " " : "", n->text,

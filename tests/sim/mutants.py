@@ -174,8 +174,10 @@ MUTANTS = [
      "(!notice->id[0] || str_is(n->id, notice->id))", "true"),
     ("later-deadline-wins", "src/core/grace.c",
      "n->deadline < grace->notices[first].deadline", "n->deadline > grace->notices[first].deadline"),
+    ("asked-when-it-is-too-late", "src/core/chief_notice.c",
+     "return peer->notice_lead > least ? peer->notice_lead : least;", "return peer->notice_lead;"),
     ("put-off-is-not-believed", "src/core/chief.c",
-     "if (s->has_notice && s->notice_version == peer->notice_version)", "if (s->has_notice)"),
+     "if (s->has_notice && s->notice_version == peer->notice_version &&", "if (s->has_notice &&"),
 ]
 
 # These break no promise, or too seldom, and why; listed so that nobody adds them again.

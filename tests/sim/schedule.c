@@ -39,6 +39,7 @@ static void draw_training(struct schedule *s, struct rng *r)
     s->nnodes = 1 + (int)rng_below(r, MAX_NODES);
     s->nprocs = 1 + (int)rng_below(r, MAX_PROCS);
     s->attaches = rng_chance(r, 930);
+    s->is_forwarded = !s->attaches && rng_chance(r, 500);
     s->dies_of_term = rng_chance(r, 500);
     s->is_lockstep = rng_chance(r, 500);
     s->is_collective_save = rng_chance(r, 200);
@@ -50,7 +51,7 @@ static void draw_training(struct schedule *s, struct rng *r)
         s->last_step = s->first_step + STRIDES * (20 + rng_below(r, 60));
     s->declared_last = rng_chance(r, 300) ? s->last_step : 0;
     s->own_every = rng_chance(r, 250) ? STRIDES * (1 + rng_below(r, 3)) : 0;
-    s->grace = rng_chance(r, 700) ? 25 * S : rng_time(r, S / 2, 5 * S);
+    s->grace = rng_chance(r, 700) ? 25 * S : rng_time(r, s->is_forwarded ? 0 : S / 2, 5 * S);
     s->trains_on = rng_chance(r, 600);
     s->known_save = rng_chance(r, 400) ? rng_time(r, 5 * MS, rng_chance(r, 800) ? S : 10 * S) : 0;
 }
@@ -190,6 +191,8 @@ static void draw_sources(struct schedule *s, int64_t at, struct rng *r)
         draw_changes(s, at, r);
         return;
     }
+    if (s->is_forwarded && rng_chance(r, 500)) /* it is asked late, and has to be there then */
+        at = train_for_long(s, r);
     int64_t left = rng_chance(r, 200) ? 0 : rng_time(r, S, rng_chance(r, 500) ? 30 * S : 200 * S);
     int n = rng_chance(r, 300) ? s->nnodes : 1, more = (int)rng_below(r, 4);
     for (int i = 0; i < n; i++) {
@@ -407,7 +410,10 @@ void schedule_print(const struct schedule *s, FILE *out)
                                             ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",
             (unsigned long long)s->seed, s->nnodes, s->nprocs,
-            s->attaches ? s->style == STYLE_SYNC ? "sync" : "async" : "not attaching",
+            s->is_forwarded          ? "handed the signal"
+            : !s->attaches           ? "not attaching"
+            : s->style == STYLE_SYNC ? "sync"
+                                     : "async",
             (unsigned long long)s->first_step, (unsigned long long)s->last_step,
             s->is_lockstep ? "lockstep" : "free running", (double)s->grace / S,
             s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");

@@ -70,7 +70,8 @@ struct schedule {
     int nnodes, nprocs; /* per node */
     bool is_lockstep;   /* a training step is a collective */
     bool is_collective_save;
-    bool attaches; /* else the program knows nothing of libpch */
+    bool attaches;     /* else the program knows nothing of libpch */
+    bool is_forwarded; /* it does not, and its supervisor knows */
     bool dies_of_term;
     enum save_style style;
     uint64_t first_step, last_step, declared_last;

@@ -406,6 +406,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
     p->grace_ns = s->grace;
     p->trains_on = s->trains_on;
+    p->save_mode = s->is_forwarded ? SAVE_FORWARD : SAVE_ATTACH;
     p->save_ns = s->known_save;
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;

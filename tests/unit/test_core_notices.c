@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include "base/str.h"
+#include "core/grace.h"
 #include "wire/gate.h"
 
 #include <signal.h>
@@ -239,5 +240,125 @@ Test(core_notices, who_does_not_attach_is_told_in_time)
     wake(w);
     assert_acts(w, "gate leave; SIGTERM to children");
     cr_assert_eq(now, at + 3575 * S);
+    walk_end(w);
+}
+
+/* Not when its time is over, however short the usual grace is. */
+Test(core_notices, who_does_not_attach_is_told_before_the_last_moment)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.grace_ns = S;
+    p.trains_on = true;
+    p.save_mode = SAVE_FORWARD;
+    struct walk *w = walk_begin(&p);
+    int64_t at = now;
+    started(w, 0);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    steps_are_read(w);
+    assert_acts(w, "start; read");
+    wake(w);
+    assert_acts(w, "gate leave; SIGTERM to children");
+    cr_assert_eq(now, at + 94 * S);
+    wake(w);
+    assert_acts(w, "SIGKILL to tree");
+    cr_assert_gt(now, at + 99 * S);
+    walk_end(w);
+}
+
+/* What is kept back for stopping is of the time that it leaves, not of the one before it. */
+Test(core_notices, a_sooner_deadline_leaves_time_for_the_save)
+{
+    struct walk *w = begin(true, S / 10);
+    told(w, NOTICE_TERMINATE, "7", 3600 * S);
+    decide(w);
+    save(w, 5, 1, S / 10);
+    w->acts[0] = '\0';
+    now += 600 * S;
+    steps[0] = 600;
+    int64_t at = now;
+    told(w, NOTICE_TERMINATE, "8", 2 * S);
+    steps_are_read(w);
+    train(w, at + 2 * S, 100 * MS);
+    steps_are_read(w);
+    cr_assert_not_null(strstr(w->acts, "decided last"), "%s\n%s", w->acts, w->log);
+    walk_end(w);
+}
+
+/* That it was to be the last is not known to anybody yet. */
+Test(core_notices, one_that_is_withdrawn_before_the_decision_leaves_the_other)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 3600 * S);
+    steps_are_read(w);
+    assert_acts(w, "read; gate 5; read");
+    told(w, NOTICE_TERMINATE, "8", S / 100);
+    told(w, NOTICE_CANCEL, "8", NOTICE_LEFT_UNKNOWN);
+    steps_are_read(w);
+    assert_acts(w, "gate 5 decided");
+    walk_end(w);
+}
+
+/* Whatever leaves less time. */
+Test(core_notices, a_second_signal_counts_beside_another_notice)
+{
+    struct walk *w = begin(true, S / 10);
+    signalled(w, SIGTERM);
+    told(w, NOTICE_TERMINATE, "7", 20 * S);
+    decide(w);
+    save(w, 5, 1, S / 10);
+    w->acts[0] = '\0';
+    now += 2 * S;
+    steps[0] = 9;
+    signalled(w, SIGTERM);
+    assert_said(w, "SIGTERM again: save now, train no further");
+    steps_are_read(w);
+    steps_are_read(w);
+    cr_assert_not_null(strstr(w->acts, "decided last"), "%s", w->acts);
+    now += 2 * S;
+    signalled(w, SIGTERM);
+    assert_said(w, "SIGTERM a third time: stop");
+    walk_end(w);
+}
+
+/* However many sources say something. */
+Test(core_notices, a_signal_is_never_forgotten)
+{
+    struct walk *w = begin(true, S / 10);
+    signalled(w, SIGTERM);
+    for (int i = 0; i < 2 * GRACE_NOTICES_MAX; i++) {
+        char id[8] = {(char)('a' + i)};
+        told(w, NOTICE_TERMINATE, id, 20 * S - i * MS);
+    }
+    decide(w);
+    save(w, 5, 1, S / 10);
+    told(w, NOTICE_CANCEL, "", NOTICE_LEFT_UNKNOWN);
+    cr_assert_null(strstr(w->log, "withdrawn"), "%s", w->log);
+    assert_said(w, "SIGTERM, 24.9 s left now");
+    walk_end(w);
+}
+
+/* Nobody trains while it is made, and nobody's step takes so long. */
+Test(core_notices, a_save_is_no_slow_step)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 120 * S);
+    decide(w);
+    save(w, 5, 1, 20 * S);
+    assert_said(w, "the training goes on for 67");
+    walk_end(w);
+}
+
+/* A source that gives and withdraws it all the time does not keep the job saving. */
+Test(core_notices, one_that_is_withdrawn_in_the_save_and_comes_again)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    told(w, NOTICE_CANCEL, "7", NOTICE_LEFT_UNKNOWN);
+    save(w, 5, 1, S);
+    w->acts[0] = '\0';
+    told(w, NOTICE_TERMINATE, "8", 100 * S);
+    steps_are_read(w);
+    assert_acts(w, "read");
     walk_end(w);
 }
