@@ -303,6 +303,16 @@ static void decide_leave(struct chief *chief)
     chief->is_changed = true;
 }
 
+uint64_t chief_last_step(const struct chief *chief)
+{
+    return chief_highest_step(chief);
+}
+
+bool chief_has_ranks(const struct chief *chief)
+{
+    return any_is(chief, FACT_ATTACHED);
+}
+
 uint64_t chief_uncommitted(const struct chief *chief)
 {
     return chief->uncommitted > chief->order.commit_step ? chief->uncommitted : 0;

@@ -26,6 +26,9 @@ void chief_decide(struct chief *chief);
 int64_t chief_wake_at(const struct chief *chief);
 /* A step above the last commit whose save failed, or could not be recorded; 0: there is none. */
 uint64_t chief_uncommitted(const struct chief *chief);
+/* The highest step that any node has told; and whether a process has attached anywhere. */
+uint64_t chief_last_step(const struct chief *chief);
+bool chief_has_ranks(const struct chief *chief);
 void chief_forgive(struct chief *chief);
 
 #endif

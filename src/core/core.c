@@ -171,6 +171,15 @@ static void report_notice(const struct core *core, struct core_report *ret)
     }
 }
 
+static void report_job(const struct core *core, struct core_report *ret)
+{
+    if (!core->is_chief)
+        return;
+    uint64_t told = chief_last_step(&core->chief);
+    ret->job.last_step = told > ret->last_step ? told : ret->last_step;
+    ret->job.has_ranks = chief_has_ranks(&core->chief);
+}
+
 static void report_cause(const struct core *core, struct core_report *ret)
 {
     const struct node_fault *f = &core->node.fault;
@@ -201,6 +210,7 @@ void core_report(const struct core *core, struct core_report *ret)
     str_copy(ret->why, sizeof ret->why, node->why);
     report_round(core, ret);
     report_notice(core, ret);
+    report_job(core, ret);
     report_cause(core, ret);
 }
 

@@ -54,6 +54,10 @@ struct core_report {
     uint64_t uncommitted_step; /* on node 0: above it, and its save came to nothing; 0: none */
     int64_t commit_at;         /* CLOCK_MONOTONIC, 0: not in this attempt */
     uint64_t resumed_step, last_step; /* last: the highest known on this node */
+    struct {                          /* on node 0, of all nodes */
+        uint64_t last_step;
+        bool has_ranks; /* some have attached */
+    } job;
     struct {
         bool is_known, is_signal;
         int node_rank, rank, pid, code;

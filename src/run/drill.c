@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define SOURCE "drill"
+
 enum { UNFIT = 1 };
 
 /* How often the steps are looked at, and when the training is warm. */
@@ -52,7 +54,7 @@ void drill_start(struct drill *drill)
 static void give_notice(struct drill *drill, const char *why)
 {
     struct notice notice = {.type = NOTICE_TERMINATE,
-                            .source = "drill",
+                            .source = SOURCE,
                             .text = "(not a real one)",
                             .left_ns = drill->grace_ns};
     drill->notice_at = clock_now_ns();
@@ -62,28 +64,29 @@ static void give_notice(struct drill *drill, const char *why)
 
 static bool is_warm(struct drill *drill, const struct core_report *report)
 {
-    if (report->last_step <= report->resumed_step)
+    uint64_t step = report->job.last_step;
+    if (step <= report->resumed_step)
         return false;
     if (!drill->is_stepping)
-        drill->first_step = report->last_step;
+        drill->first_step = step;
     drill->is_stepping = true;
-    return report->last_step >= drill->first_step + WARM_STEPS;
+    return step >= drill->first_step + WARM_STEPS;
 }
 
 static void on_tick(void *ctx)
 {
     struct drill *drill = ctx;
     struct core_report report;
-    struct core_rank_report rank;
     int64_t now = clock_now_ns();
     attach_read_steps(drill->attach);
     if (drill->attach->loop->is_over)
         return;
     core_report(drill->attach->loop->core, &report);
-    bool has_ranks = core_ranks(drill->attach->loop->core, &rank, 1) > 0;
-    if (is_warm(drill, &report))
+    if (report.notice.is_live) /* a real one, which may yet be withdrawn */
+        watch_at(&drill->tick, now + TICK_NS);
+    else if (is_warm(drill, &report))
         give_notice(drill, "the training is warm");
-    else if (!has_ranks && now - drill->started_at >= ATTACH_NS)
+    else if (!report.job.has_ranks && now - drill->started_at >= ATTACH_NS)
         give_notice(drill, "no process has attached within 10 s");
     else
         watch_at(&drill->tick, now + TICK_NS);
@@ -96,18 +99,36 @@ static struct drill_round *round_of(struct drill *drill, uint32_t id)
     struct drill_round *last = drill->nrounds ? &drill->rounds[drill->nrounds - 1] : NULL;
     if (last && last->id == id)
         return last;
-    if (drill->nrounds == DRILL_ROUNDS_MAX)
-        return NULL;
+    if (drill->nrounds == DRILL_ROUNDS_MAX) { /* the first and the last ones tell most */
+        memmove(&drill->rounds[1], &drill->rounds[2],
+                (DRILL_ROUNDS_MAX - 2) * sizeof drill->rounds[0]);
+        drill->nrounds--;
+    }
     drill->rounds[drill->nrounds] = (struct drill_round){.id = id};
     return &drill->rounds[drill->nrounds++];
+}
+
+/* What the job acted upon in the end is in the order that ends it, the same on every node. */
+static void note_notice(struct drill *drill, const struct core_report *report)
+{
+    if (drill->has_ended)
+        return;
+    drill->has_ended = report->outcome != OUTCOME_UNKNOWN;
+    str_copy(drill->acted_upon, sizeof drill->acted_upon,
+             report->notice.is_live ? report->notice.source : "");
+    if (!drill->notice_at && str_is(drill->acted_upon, SOURCE))
+        drill->notice_at = clock_now_ns();
 }
 
 void drill_watch(struct drill *drill)
 {
     struct core_report report;
-    if (!drill->notice_at)
+    if (drill->grace_ns == 0)
         return;
     core_report(drill->attach->loop->core, &report);
+    note_notice(drill, &report);
+    if (!drill->notice_at)
+        return;
     struct drill_round *round = report.round.decided_at ? round_of(drill, report.round.id) : NULL;
     if (!round)
         return;
@@ -157,40 +178,54 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
     char grace[32], left[32], least[32];
     str_about(drill->grace_ns, grace, sizeof grace);
     int64_t ends_at = drill->notice_at + drill->grace_ns;
-    if (!fits) {
+    if (drill->nrounds == 0)
+        log_line(LOG_WARN, "drill",
+                 "it cannot be said whether a save fits into %s: none was agreed on", grace);
+    else if (!fits)
         log_line(
             LOG_WARN, "drill",
             "it does not fit into %s: on the day, what was trained since the last commit would "
-            "be lost; see above what took so long",
+            "be lost; the last line says why",
             grace);
-        return;
-    }
-    log_line(LOG_NOTICE, "drill", "it fits into %s, with %s to spare; one save and the end need %s",
-             grace, str_about(ends_at - now, left, sizeof left),
-             str_about(least_grace(drill, now), least, sizeof least));
+    else
+        log_line(LOG_NOTICE, "drill",
+                 "it fits into %s, with %s to spare; one save and the end need %s", grace,
+                 str_about(ends_at - now, left, sizeof left),
+                 str_about(least_grace(drill, now), least, sizeof least));
+}
+
+static void say_end(const struct drill *drill, bool fits, int64_t now)
+{
+    say_rounds(drill);
+    log_line(LOG_NOTICE, "drill", "%8.3f s  every process has ended", after(drill, now));
+    say_verdict(drill, fits, now);
+}
+
+static bool is_preempted(enum outcome outcome)
+{
+    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
+           outcome == OUTCOME_PREEMPTED_UNKNOWN;
 }
 
 int drill_end(struct drill *drill, enum outcome outcome, int code)
 {
     int64_t now = clock_now_ns();
-    bool is_drilled = drill->notice_at || drill->params->node_rank > 0;
-    bool is_preempted = outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
-                        outcome == OUTCOME_PREEMPTED_UNKNOWN;
+    bool is_first = drill->params->node_rank == 0;
     if (drill->grace_ns == 0)
         return code;
     drill_watch(drill);
-    if (!is_drilled)
+    bool is_real = drill->acted_upon[0] && !str_is(drill->acted_upon, SOURCE);
+    if (is_real && is_first && is_preempted(outcome))
+        log_line(LOG_WARN, "drill", "the job has ended by a notice that was real, of %s: no drill",
+                 drill->acted_upon);
+    else if (!drill->notice_at && is_first)
         log_line(LOG_WARN, "drill", "the job has ended before the training was warm: no drill");
-    if (!is_drilled || !is_preempted)
+    if (is_real || !drill->notice_at || !is_preempted(outcome))
         return code;
-    bool is_saved = drill->params->node_rank > 0 ||
-                    (drill->nrounds > 0 && drill->rounds[drill->nrounds - 1].committed_at);
-    bool is_in_time = drill->params->node_rank > 0 || now <= drill->notice_at + drill->grace_ns;
+    bool is_saved = drill->nrounds > 0 && drill->rounds[drill->nrounds - 1].committed_at;
+    bool is_in_time = now <= drill->notice_at + drill->grace_ns;
     bool fits = outcome == OUTCOME_PREEMPTED && is_saved && is_in_time;
-    if (drill->notice_at) {
-        say_rounds(drill);
-        log_line(LOG_NOTICE, "drill", "%8.3f s  every process has ended", after(drill, now));
-        say_verdict(drill, fits, now);
-    }
+    if (is_first)
+        say_end(drill, fits, now);
     return fits ? 0 : UNFIT;
 }

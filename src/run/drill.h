@@ -6,7 +6,8 @@
  * On node 0 it waits until the training is warm, gives the notice, notes when what was agreed on,
  * saved and committed, and says at the end how long each took, whether it fitted, and what grace
  * would do. On every node it turns the outcome into the drill's exit code: 0 if all was saved in
- * time, 1 if not. A command that ends before the notice ends as without a drill. Owns its watch.
+ * time, 1 if not. A command that ends before the notice ends as without a drill, and so does a job
+ * that a real notice ends, which leaves less time. Owns its watch.
  * Main thread.
  */
 #ifndef PCHRUN_RUN_DRILL_H
@@ -15,7 +16,8 @@
 #include "run/attach.h"
 #include "run/loop.h"
 
-/* Two belong to a notice; one that was under way may come before. */
+/* Two belong to a notice; one that was under way may come before. Of more, which somebody asks for,
+ * those in the middle are forgotten. */
 enum { DRILL_ROUNDS_MAX = 4 };
 
 struct drill_round {
@@ -29,8 +31,10 @@ struct drill {
     const struct core_params *params;
     struct attach *attach;
     struct watch tick;
-    int64_t started_at, notice_at; /* CLOCK_MONOTONIC, 0: not yet */
-    bool is_stepping;              /* the first step, which may have been compiled, is done */
+    int64_t started_at, notice_at; /* CLOCK_MONOTONIC, 0: not yet; as this node has heard of it */
+    bool has_ended;
+    char acted_upon[32]; /* what the job did: the source of its notice, "": none */
+    bool is_stepping;    /* the first step, which may have been compiled, is done */
     uint64_t first_step;
     struct drill_round rounds[DRILL_ROUNDS_MAX];
     int nrounds;

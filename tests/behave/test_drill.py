@@ -3,8 +3,11 @@
 
 import os
 import re
+import signal
 
 import pytest
+
+from nodes import Nodes, committed, start_training
 
 CHARLM = os.environ["CHARLM"]
 
@@ -58,3 +61,94 @@ def test_a_grace_that_is_none(world, grace, why):
     job = world.start(world.pchrun, "--drill", grace, "--", "true")
     assert job.finish() == 125
     assert why.split(":")[0] in job.err and grace in job.err
+
+
+def test_a_command_that_never_attaches(world):
+    """Nobody can know whether it saves: that is said, and no more."""
+    job = world.start(world.pchrun, "--drill", "5s", "--", "sleep", "1000")
+    assert job.finish() == 1
+    assert said(job)[1] == "no process has attached within 10 s: the notice comes now"
+    assert said(job)[-1] == "it cannot be said whether a save fits into 5 s: none was agreed on"
+
+
+@pytest.fixture
+def nodes(world):
+    """drilled(grace, *options) is a job of two nodes whose training has begun."""
+    def drilled(grace, *options):
+        job = Nodes(world, 2, ["--drill", grace, *options])
+        start_training(world, job)
+        return job
+    return drilled
+
+
+def test_several_nodes(nodes):
+    """One tells what came of it, all end alike."""
+    job = nodes("4s")
+    assert job.finish() == 0
+    job.agreed()
+    assert re.search(r"drill: it fits into 4 s", job.jobs[0].err)
+    assert not re.search(r"drill: it fits", job.jobs[1].err)
+
+
+def test_nodes_that_do_not_fit(world):
+    job = Nodes(world, 2, ["--drill", "1s"])
+    for rank in range(2):
+        job.jobs[rank] = job.launch(rank, CHARLM, "--steps", "100000", "--step-time", "20", "--save-time", "3000",
+                                    "--dir", world.root / "checkpoints",
+                                    options=["--checkpoint-dir", world.root / "checkpoints"])
+    assert job.finish() == 1
+    job.agreed()
+
+
+def test_a_notice_before_the_drill(world):
+    """It is a real one: all say so."""
+    job = Nodes(world, 2, ["--drill", "20s"])
+    job.start_all("wait")
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == 42
+    assert said(job.jobs[0])[-1] == "the job has ended by a notice that was real, of SIGTERM: no drill"
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_notice_in_the_drill(nodes, node):
+    """It leaves less time, and is acted upon: the job is to be started again."""
+    job = nodes("60s", "--grace", "3s", "--save-train-on")
+    job.say(0, "the training goes on for")
+    job.jobs[node].send(signal.SIGTERM)
+    assert job.finish() == 42
+    job.agreed()
+    assert said(job.jobs[0])[-1] == "the job has ended by a notice that was real, of SIGTERM: no drill"
+
+
+def test_node_0_without_ranks(world):
+    """The steps of the others count."""
+    script = world.file("script", f"open rank=0 world=1 local_world=1\ntrain 0 1000000 20 {world.root}/ckpt\n")
+    job = Nodes(world, 2, ["--drill", "4s", "--checkpoint-dir", world.root])
+    job.start(0, "wait", options=["--procs-per-node", "0"])
+    job.jobs[1] = job.launch(1, "sh", "-c", f"exec {world.helpers}/pchclient < {script}",
+                             options=["--procs-per-node", "1"])
+    assert job.finish() == 0
+    job.agreed()
+    assert said(job.jobs[0])[1] == "the training is warm: the notice comes now"
+
+
+def test_many_saves_in_the_drill(nodes):
+    """The last is what counts."""
+    job = nodes("8s", "--save-train-on")
+    job.say(0, "the training goes on for")
+    for count in range(3, 9):
+        job.jobs[0].send(signal.SIGUSR2)
+        committed(job, count)
+    assert job.finish() == 0
+    last = int(re.search(r"saved and committed at step (\d+)", job.jobs[0].err_lines[-1]).group(1))
+    assert re.search(rf"step {last} is committed", " ".join(said(job.jobs[0]))), job.jobs[0].err
+
+
+def test_who_fails_in_the_drill(nodes):
+    """It does not say that this took too long."""
+    job = nodes("60s", "--save-train-on")
+    job.say(0, "the training goes on for")
+    os.kill(int(re.search(r"rank \d of 4 is process (\d+)", job.jobs[1].err).group(1)), signal.SIGKILL)
+    assert job.finish() == 1
+    assert said(job.jobs[0])[-1] == ("it does not fit into 60 s: on the day, what was trained since the last "
+                                     "commit would be lost; the last line says why")
