@@ -350,7 +350,7 @@ static int64_t uses(const struct schedule *s)
     int64_t step = 0;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         step = s->step_time[i] > step ? s->step_time[i] : step;
-    const struct fault *last = &s->faults[s->nfaults - 1];
+    const struct fault *last = &s->faults[s->nfaults ? s->nfaults - 1 : 0];
     bool is_one = s->nfaults == 1 && last->kind == DO_NOTICE;
     bool is_put_off = s->nfaults == 3 && s->faults[1].kind == DO_CANCEL &&
                       last->kind == DO_NOTICE && last->id == 1 && s->faults[0].length >= 60 * S;
