@@ -166,7 +166,7 @@ MUTANTS = [
     ("save-time-not-measured", "src/core/chief_plan.c",
      "    chief->save_ns = chief_save_time(chief, true);", ""),
     ("no-first-save", "src/core/chief_notice.c",
-     "    else if (!chief->notice.has_saved)\n        chief_open_round(chief, false);", ""),
+     "        chief_open_round(chief, false);\n        chief->is_first_save = true;", ""),
     ("leaves-after-first-save", "src/core/chief_plan.c",
      "return chief->params->trains_on && chief->notice.hurry", "return false && chief->notice.hurry"),
     ("withdrawn-notice-holds", "src/core/grace.c", "take_out(grace, n);", ";"),
