@@ -19,7 +19,7 @@ enum { UNFIT = 1 };
 #define TICK_NS    (250 * NS_PER_MS)
 #define WARM_STEPS 3
 /* A program that has not attached by then may never do so. */
-#define ATTACH_NS (10 * NS_PER_S)
+#define ATTACH_NS (60 * NS_PER_S)
 
 static void on_tick(void *ctx);
 
@@ -87,7 +87,7 @@ static void on_tick(void *ctx)
     else if (is_warm(drill, &report))
         give_notice(drill, "the training is warm");
     else if (!report.job.has_ranks && now - drill->started_at >= ATTACH_NS)
-        give_notice(drill, "no process has attached within 10 s");
+        give_notice(drill, "no process has attached within a minute");
     else
         watch_at(&drill->tick, now + TICK_NS);
 }
