@@ -376,8 +376,8 @@ void peers_finish(struct peers *peers)
             next = LIST_NEXT(conn, link);
             forget(conn);
         }
-    TAILQ_FOREACH(conn, &peers->broken, broken_link)
-    conn->is_told = false;
+    for (conn = TAILQ_FIRST(&peers->broken); conn; conn = TAILQ_NEXT(conn, broken_link))
+        conn->is_told = false;
     peers->is_finishing = true;
     event_active(peers->later, 0, 0);
 }

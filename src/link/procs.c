@@ -563,11 +563,8 @@ void procs_gate(struct procs *procs, uint64_t word)
 
 void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX])
 {
-    for (int i = 0; i < PROCS_MAX; i++) {
-        uint64_t step = procs->slots[i] ? procpage_step(&procs->slots[i]->page) : 0;
-        if (ret[i] != step) /* after a fork each page that is written costs a fault */
-            ret[i] = step;
-    }
+    for (int i = 0; i < PROCS_MAX; i++)
+        ret[i] = procs->slots[i] ? procpage_step(&procs->slots[i]->page) : 0;
 }
 
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)

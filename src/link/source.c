@@ -218,11 +218,11 @@ void source_start(struct source *source)
         plan_next(source, err.text);
         return;
     }
-    bool is_news = source->phase == SOURCE_OFF || !is_poll(source);
+    bool has_changed = source->phase == SOURCE_OFF || !is_poll(source);
     source->phase = SOURCE_RUNNING;
     if (is_poll(source))
         set_clock(source, source->options->timeout_ns);
-    if (is_news)
+    if (has_changed)
         change(source);
 }
 

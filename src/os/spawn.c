@@ -307,11 +307,12 @@ bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, s
     struct spawn_start *start = start_new(request, child_end);
     if (!start)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", name);
-    FD_CLEANUP int pidfd = start->parent_pidfd;
-    (void)pidfd; /* it is closed at the end, and the child has its own */
+    int parent = start->parent_pidfd;
     pid_t pid = start_child(&start);
+    int why = errno;
+    fd_close(&parent); /* the child has its own */
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno,
+        return err_set(err, ERR_SYSTEM, why,
                        "cannot start '%s': fork failed; look at the limits on processes and memory",
                        name);
     pid_t group = request->group && !request->new_session ? request->group : pid;

@@ -208,18 +208,26 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
+/* A job that has made no progress was preempted, too, if there is a notice. */
+static bool was_preempted(const struct shell *shell, enum outcome outcome)
+{
+    struct core_report report;
+    core_report(shell->loop.core, &report);
+    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
+           outcome == OUTCOME_PREEMPTED_UNKNOWN ||
+           (outcome == OUTCOME_NO_PROGRESS && report.notice.is_live);
+}
+
 /* Of a run that a notice of this node's sources has ended it is remembered which. */
 static void end_sources(struct shell *shell, enum outcome outcome)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    bool is_preempted = outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
-                        outcome == OUTCOME_PREEMPTED_UNKNOWN || outcome == OUTCOME_NO_PROGRESS;
     bool is_ours = report.notice.is_live && report.notice.node_rank == shell->params.node_rank;
     struct notice by = {.type = NOTICE_TERMINATE};
     str_copy(by.source, sizeof by.source, report.notice.source);
     str_copy(by.id, sizeof by.id, report.notice.id);
-    noticein_end(&shell->noticein, is_preempted && is_ours ? &by : NULL);
+    noticein_end(&shell->noticein, was_preempted(shell, outcome) && is_ours ? &by : NULL);
 }
 
 /* The last line, when the code is known. */
@@ -244,16 +252,6 @@ static void keep_end(struct shell *shell, const struct action *action)
     word_end(&shell->end, action->exit.outcome, action->exit.text);
 }
 
-/* A job that has made no progress was preempted, too, if there is a notice. */
-static bool is_preempted(const struct shell *shell, enum outcome outcome)
-{
-    struct core_report report;
-    core_report(shell->loop.core, &report);
-    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
-           outcome == OUTCOME_PREEMPTED_UNKNOWN ||
-           (outcome == OUTCOME_NO_PROGRESS && report.notice.is_live);
-}
-
 static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
@@ -270,7 +268,7 @@ static void act_exit(struct shell *shell, const struct action *action)
         log_limit_end(&shell->limits[i], limited_topics[i]);
     keep_end(shell, action);
     shell->outcome = action->exit.outcome;
-    shell->wants_hook = hook_is_set(&shell->hook) && is_preempted(shell, action->exit.outcome);
+    shell->wants_hook = hook_is_set(&shell->hook) && was_preempted(shell, action->exit.outcome);
     loop_close_core(&shell->loop);
     end_sources(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);

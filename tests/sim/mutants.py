@@ -133,9 +133,9 @@ MUTANTS = [
      "        committed_round(chief);",
      "    chief->order.commit_step = chief->writing_step;\n    committed_round(chief);"),
     ("commit-without-waiting-for-disk", "src/core/chief_round.c",
-     "                                         .step = step,",
-     "    chief->order.commit_step = step;\n    chief->is_changed = true;\n"
-     "                                         .step = step + 1,"),
+     "    chief->writing_step = step;",
+     "    chief->writing_step = step;\n    chief->order.commit_step = step;\n"
+     "    chief->is_changed = true;"),
     ("stride-ignored", "src/core/chief_round.c",
      "uint64_t step = stride_up(chief->stride, above + 1);", "uint64_t step = above + 1;"),
     ("claim-refused-at-once", "src/core/chief_claim.c",
