@@ -135,9 +135,9 @@ def test_node_0_without_ranks(world):
 
 def test_many_saves_in_the_drill(nodes):
     """The last is what counts."""
-    job = nodes("8s", "--save-train-on")
+    job = nodes("15s", "--save-train-on")
     job.say(0, "the training goes on for")
-    for count in range(3, 9):
+    for count in range(3, 7):
         job.jobs[0].send(signal.SIGUSR2)
         committed(job, count)
     assert job.finish() == 0
