@@ -4,7 +4,8 @@
  *
  * Such a program has a mark in its environment: a name that nobody else has. Who inherits it and
  * has lost its parent is our child now, as orphans of the job are; the mark tells them apart. One
- * that drops its environment is taken for one of the job. Main thread.
+ * that drops its environment is taken for one of the job, and ends with it at the latest. Main
+ * thread.
  */
 #ifndef PCHRUN_OS_STRAY_H
 #define PCHRUN_OS_STRAY_H

@@ -74,6 +74,11 @@ bool hook_is_set(const struct hook *hook)
     return hook->config && hook->config->exit.hook;
 }
 
+bool hook_has_run(const struct hook *hook)
+{
+    return hook->group != 0;
+}
+
 bool hook_is_busy(const struct hook *hook)
 {
     return hook->phase == HOOK_RUNNING || hook->phase == HOOK_KILLED;

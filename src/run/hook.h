@@ -2,8 +2,9 @@
  *
  * hook: the program of the user's that runs after a preemption, when there is nothing left to do
  * but to exit (exit.hook). It has a process group of its own and a time, after which the group is
- * killed; whoever it leaves behind in its group is killed, too. How it ends is logged and told in
- * the report, and changes nothing. Owns its memory: hook_free(). Main thread.
+ * killed; whoever it leaves behind in its group is killed, too, and who has left the group when we
+ * end (shell.c). How it ends is logged and told in the report, and changes nothing. Owns its
+ * memory: hook_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_HOOK_H
 #define PCHRUN_RUN_HOOK_H
@@ -51,6 +52,8 @@ bool hook_is_set(const struct hook *hook);
  * CLOCK_NEVER: there is none), and where that has come already it is not started. on_end() is
  * called from here then, and else later. */
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin);
+/* Has there been a process of it? */
+bool hook_has_run(const struct hook *hook);
 /* Will on_end() be called? */
 bool hook_is_busy(const struct hook *hook);
 

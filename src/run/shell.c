@@ -510,6 +510,16 @@ static bool run_loop(struct shell *shell, struct err *err)
            err_set(err, ERR_SYSTEM, errno, "the event loop has failed");
 }
 
+/* The job's own processes have ended; what a source or the hook has left behind in a session and
+ * with an environment of its own is known only by being here still. Nobody waits for its end. */
+static void sweep(struct shell *shell)
+{
+    struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
+    bool may_have_left = shell->noticein.count > 0 || hook_has_run(&shell->hook);
+    if (may_have_left && shell->params.leftovers == LEFTOVERS_KILL && !reap_is_empty(&shell->reap))
+        children_signal(&shell->children, &kill);
+}
+
 static void finish(struct shell *shell)
 {
     watch_end(&shell->end_wait);
@@ -567,7 +577,9 @@ struct shell_end shell_run(struct config *config, unsigned closed)
         return shell.end;
     }
     loop_post(&shell.loop, &(struct event){.type = EV_START});
-    if (!open_loop(&shell, &err) || !run_loop(&shell, &err))
+    if (open_loop(&shell, &err) && run_loop(&shell, &err))
+        sweep(&shell);
+    else
         give_up(&shell, &err);
     finish(&shell);
     return shell.end;

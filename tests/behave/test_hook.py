@@ -175,6 +175,20 @@ def test_what_it_leaves_behind_is_killed(world, hook):
     assert report(world)["code"] == 0
 
 
+@pytest.mark.parametrize("wait,options", [("", ()), ("pause", ("--exit-hook-wait", "300ms"))],
+                         ids=["ended", "killed"])
+def test_a_session_that_it_leaves_behind_is_killed(world, hook, wait, options):
+    """Who leaves the hook's group does not leave the node's processes."""
+    script = (f"setsid '{world.actor}' say below pause &\n"
+              f"while ! grep -q below '{world.events.path}'; do sleep 0.01; done\n")
+    if wait:
+        script += f"exec '{world.actor}' pause\n"
+    job = preempted(world, *options, "--exit-hook", hook(script))
+    below = world.events.wait("below")["pid"]
+    assert job.finish() == PREEMPTED
+    wait_until(lambda: not is_alive(below), "what the hook left to end")
+
+
 def test_its_folder_and_streams(world, hook):
     """The same however soon the end comes: pchrun holds on to nothing that it inherited."""
     job = preempted(world, "--exit-hook", hook('echo "$(pwd; readlink /proc/$$/fd/[01])" >&2\n'

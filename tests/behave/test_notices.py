@@ -292,6 +292,17 @@ flag there; """ + STAY)
     train_to_the_end(job)
 
 
+def test_what_it_has_hidden_ends_too(training, source):
+    """In a session and with an environment of its own it is known by nobody; it ends all the same."""
+    watcher = source(f"""setsid env -i ROOT="$ROOT" sh -c 'echo $$ >>"$ROOT/watcher.hidden"
+exec sleep 1000' & {STAY}""")
+    job = training(*watcher.options)
+    job.open()
+    (hidden,) = watcher.flagged("hidden")
+    train_to_the_end(job)
+    wait_until(lambda: not is_alive(hidden), "what the source has hidden to end")
+
+
 @pytest.mark.killed
 def test_it_dies_with_us(training, source, world):
     watcher = source("trap '' TERM HUP; flag there; " + STAY)
