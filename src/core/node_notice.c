@@ -127,13 +127,15 @@ int64_t node_leave_unjoined_at(const struct node *node)
 
 /* --- sources --- */
 
-/* One that comes and goes does not keep the job saving. */
+/* One that comes and goes does not keep the job saving, nor fill the log. */
 static void take_advice(struct node *node)
 {
+    enum { SAID_MAX = 10 };
     const struct grace_notice *n = &node->grace.notices[node->grace.n - 1];
     bool saves = n->type == NOTICE_CHECKPOINT && node->state == NODE_RUNNING;
     bool is_again = node->advised_at && node->out->now - node->advised_at < NODE_ADVICE_NS;
-    out_log(node->out, LOG_NOTICE, "notice", "%s %s%s", n->source,
+    bool is_enough = saves && is_again && node->advised_again++ >= SAID_MAX;
+    out_log(node->out, is_enough ? LOG_DEBUG : LOG_NOTICE, "notice", "%s %s%s", n->source,
             n->text[0] ? n->text : notice_type_name(n->type),
             !saves     ? ""
             : is_again ? "; there was a save for such a notice a moment ago"
@@ -141,6 +143,7 @@ static void take_advice(struct node *node)
     if (!saves || is_again)
         return;
     node->advised_at = node->out->now;
+    node->advised_again = 0;
     node->checkpoint_asked++;
     node->is_dirty = true;
 }

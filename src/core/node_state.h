@@ -63,6 +63,7 @@ struct node {
     bool plan_wants_steps;   /* they are being read for it */
     uint32_t checkpoint_asked;
     int64_t advised_at;       /* when a notice asked for it last, 0: never */
+    unsigned advised_again;   /* so many have asked since, too soon */
     int64_t forwarded_at[65]; /* by signal number, 0: never */
     struct node_fault fault;
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */

@@ -226,6 +226,19 @@ echo '{NOTICE}'; exec yes '{{"type":"log"}}'""")
     assert job.job.err.count("\n") < 60
 
 
+def test_a_flood_of_advice_is_not_said_for_ever(world, source):
+    """Each with an id of its own; after some of them the log has had enough."""
+    watcher = source("""i=0; while [ $i -lt 60 ]; do
+echo "{\\"type\\":\\"checkpoint\\",\\"id\\":$i}"; i=$((i + 1)); sleep 0.02; done
+echo '{"type":"terminate","id":"e-1","deadline_seconds":900}'; """ + STAY)
+    job = world.act("say", "started", "hold", world.hold("end"), options=watcher.options)
+    wait_until(lambda: "notice: watcher, 15 min left" in job.err, "the notice behind it")
+    world.go_on("end")
+    job.finish()
+    assert job.err.count("notice: watcher checkpoint: save and go on") == 1
+    assert job.err.count("a moment ago") == 10
+
+
 def cpu_of(pid):
     fields = stat_fields(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
