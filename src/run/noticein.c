@@ -226,8 +226,10 @@ static bool recall_if_needed(struct noticein *noticein, const struct config *con
         return true;
     if (state_dir)
         return recall(noticein, config, state_dir, err);
-    log_info(TOPIC, "there is no state_dir, so it is not remembered which notices have ended an "
-                    "attempt; one that stays would end each");
+    /* Of what "auto" has found the user has not heard. */
+    log_line(noticein->loop ? LOG_DEBUG : LOG_INFO, TOPIC,
+             "there is no state_dir, so it is not remembered which notices have ended an attempt; "
+             "one that stays would end each");
     return true;
 }
 
