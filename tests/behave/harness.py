@@ -106,7 +106,9 @@ def children_of(pid):
 
 def commands_of(pid):
     """The children of a pchrun that are its commands: its helpers are in its own group."""
-    return [child for child in children_of(pid) if stat_fields(child)[2:3] != stat_fields(pid)[2:3]]
+    groups = {child: stat_fields(child)[2:3] for child in children_of(pid)}
+    own = stat_fields(pid)[2:3]
+    return [child for child, group in groups.items() if group and group != own]  # no group: just gone
 
 
 def is_blocked(pid):
