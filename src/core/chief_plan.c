@@ -73,19 +73,38 @@ static int64_t expected_save(const struct chief *chief)
     return chief->save_ns ? chief->save_ns : (chief->notice.deadline - chief->notice.at) / FIT;
 }
 
+/* A step that a node has told, where it will be by now: of nodes that are heard at different times
+ * one would seem to be behind the other, or not to be. */
+static double by_now(const struct chief *chief, const struct peer *peer, uint64_t step)
+{
+    int64_t ago = clock_min(chief->out->now - peer->moved_at, NS_PER_S);
+    return (double)step + peer->rate * (double)ago;
+}
+
+static double furthest_by_now(const struct chief *chief)
+{
+    double furthest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        double step = by_now(chief, peer, peer->status.highest);
+        furthest = step > furthest ? step : furthest;
+    }
+    return furthest;
+}
+
 /* From now to the save: up to the fastest rank, a step that has just begun, and on to where all
  * ranks can stop. Of the slowest node: on average, or by the step that it is in, if that takes
  * longer. */
 static int64_t time_to_save_step(const struct chief *chief)
 {
-    uint64_t highest = chief_highest_step(chief);
+    double furthest = furthest_by_now(chief);
     int64_t longest = 0;
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer *peer = &chief->peers[i];
         if (peer->status.expected == 0)
             continue;
-        uint64_t behind = highest - peer->status.lowest;
-        double steps = 1 + (double)(behind + chief->stride.period);
+        double behind = furthest - by_now(chief, peer, peer->status.lowest);
+        double steps = 1 + (double)chief->stride.period + (behind > 0 ? behind : 0);
         double ns = peer->rate > 0 ? steps / peer->rate : 0;
         int64_t takes = ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
         /* It was heard of its steps a heartbeat ago at the most. */

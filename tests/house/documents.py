@@ -22,7 +22,7 @@ README_LINES_MAX = 120
 README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "What it cannot do",
                 "Exit codes", "Try it, test it", "Where to read next"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
-OTHERS_FLAGS = {"cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
+OTHERS_FLAGS = {"acknowledge", "cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
                 "open-mode"}
 
 LOOP = """#include <pch.h>
