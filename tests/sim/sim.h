@@ -168,7 +168,7 @@ struct host {
     int nended;                  /* of its processes, as its supervisor knows */
     int64_t ended_at;            /* the last of them, 0: not yet */
     bool has_failed, had_notice; /* one with a failure; a notice had been given by then */
-    bool held_notice;            /* and still held */
+    bool held_notice;            /* and has held ever since */
     int64_t deadlines[3];       /* of the notices that hold on it: by id, and of signals; 0: none */
     uint64_t committed;         /* as told by ACT_COMMITTED */
     uint64_t prepared[8], over; /* what its record holds, newest last */

@@ -215,6 +215,8 @@ static void source_says(struct world *w, const struct fault *f)
         hold(w, f->node, f->id, f->length > 0 ? f->length : w->s.grace);
     else
         w->hosts[f->node].deadlines[f->id] = 0;
+    if (!check_holds_notice(&w->hosts[f->node]))
+        w->hosts[f->node].held_notice = false;
     world_event(w, f->node, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
