@@ -82,6 +82,14 @@ unsigned str_utf8_len(const char *text)
     return str_utf8_len_within(text, SIZE_MAX);
 }
 
+uint64_t str_hash(const char *text)
+{
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++)
+        sum = (sum ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
 int str_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

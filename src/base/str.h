@@ -28,6 +28,8 @@ char *str_printable(char *s);
 unsigned str_utf8_len(const char *text);
 /* The same in bytes that need not end with a NUL; `left` of them are there, at least 1. */
 unsigned str_utf8_len_within(const char *text, size_t left);
+/* FNV-1a: the same for the same text, on every machine and in every release. */
+uint64_t str_hash(const char *text);
 /* What a hexadecimal digit is worth, -1: it is none. */
 int str_hex_digit(char c);
 

@@ -2,8 +2,8 @@
  * See sources.h.
  */
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/str.h"
-#include "config/duration.h"
 #include "config/origin.h"
 #include "config/sources.h"
 #include "config/values.h"

@@ -4,9 +4,9 @@
 #include "config/noticelist.h"
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/str.h"
 #include "config/command.h"
-#include "config/duration.h"
 #include "config/text.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  */
 #include "config/rules.h"
 
+#include "base/duration.h"
 #include "base/str.h"
-#include "config/duration.h"
 #include "config/signames.h"
 
 #include <errno.h>

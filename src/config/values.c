@@ -3,9 +3,9 @@
  */
 #include "config/values.h"
 
+#include "base/duration.h"
 #include "base/str.h"
 #include "config/command.h"
-#include "config/duration.h"
 #include "config/noticelist.h"
 #include "config/rules.h"
 #include "config/signames.h"

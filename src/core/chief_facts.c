@@ -159,6 +159,12 @@ uint64_t chief_highest_step(const struct chief *chief)
     return highest;
 }
 
+double chief_steps_in(const struct peer *peer, int64_t ns)
+{
+    double steps = peer->rate * (double)clock_min(ns, NS_PER_S);
+    return steps > 0 ? steps : 0;
+}
+
 void chief_reset(struct chief *chief, struct peer *peer)
 {
     chief->checkpoints -= peer->status.checkpoint_asked;

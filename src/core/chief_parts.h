@@ -41,6 +41,8 @@ void chief_note_all(struct chief *chief);
 void chief_note_uncommitted(struct chief *chief, uint64_t step);
 /* The highest that any of them has told. */
 uint64_t chief_highest_step(const struct chief *chief);
+/* What it trains in so long, as far as its pace is known; of a second at the most. */
+double chief_steps_in(const struct peer *peer, int64_t ns);
 /* Forgets what its predecessor told. */
 void chief_reset(struct chief *chief, struct peer *peer);
 /* NULL: the connection is nobody's. */

@@ -77,8 +77,7 @@ static int64_t expected_save(const struct chief *chief)
  * one would seem to be behind the other, or not to be. */
 static double by_now(const struct chief *chief, const struct peer *peer, uint64_t step)
 {
-    int64_t ago = clock_min(chief->out->now - peer->moved_at, NS_PER_S);
-    return (double)step + peer->rate * (double)ago;
+    return (double)step + chief_steps_in(peer, chief->out->now - peer->moved_at);
 }
 
 static double furthest_by_now(const struct chief *chief)

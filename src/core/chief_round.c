@@ -44,8 +44,7 @@ static uint64_t highest_expected(const struct chief *chief)
         bool has_voted = chief->order.phase == PHASE_PROPOSED && peer_is(peer, FACT_VOTED);
         int64_t at = has_voted ? peer->status_at : peer->moved_at;
         int64_t ahead = chief->out->now - at + (int64_t)peer->status.rtt_ns;
-        double steps = peer->rate * (double)clock_min(ahead, NS_PER_S);
-        uint64_t expected = peer->status.highest + (uint64_t)(steps > 0 ? steps : 0);
+        uint64_t expected = peer->status.highest + (uint64_t)chief_steps_in(peer, ahead);
         if (expected > highest)
             highest = expected;
     }

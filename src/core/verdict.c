@@ -28,6 +28,12 @@ const char *verdict_name(enum outcome outcome)
     return outcome < OUTCOME__COUNT ? outcomes[outcome].name : "unknown";
 }
 
+bool verdict_is_preempted(enum outcome outcome)
+{
+    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
+           outcome == OUTCOME_PREEMPTED_UNKNOWN;
+}
+
 bool verdict_is_restart(enum outcome outcome)
 {
     return outcome < OUTCOME__COUNT && outcomes[outcome].is_restart;

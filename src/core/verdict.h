@@ -27,6 +27,8 @@ int verdict_of_order(enum outcome outcome, int code);
 int verdict_of_status(int status);
 /* "exit code 7" or "signal 11 (Segmentation fault, core dumped)". */
 char *verdict_text_of_status(int status, char *text, size_t size);
+/* Did the job end because of a notice, saved or not? */
+bool verdict_is_preempted(enum outcome outcome);
 /* Would the scheduler start the job again after it, so that a job without progress would go round
  * for ever? (Not where we cannot know of its progress.) */
 bool verdict_is_restart(enum outcome outcome);

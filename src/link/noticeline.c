@@ -36,16 +36,8 @@ static void take_text(struct notice *notice, const char *text)
     str_printable(notice->text);
 }
 
-/* FNV-1a: two ids that are cut to the same beginning are still two. */
-static uint64_t hash(const char *text)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return h;
-}
-
-/* As it is, if it fits and can be shown; else its beginning and a hash of the whole. */
+/* As it is, if it fits and can be shown; else its beginning and a hash of the whole, by which two
+ * that are cut to the same beginning are still two. */
 static void take_id(struct notice *notice, const char *id)
 {
     enum { HASHED = 1 + 16 };
@@ -61,7 +53,7 @@ static void take_id(struct notice *notice, const char *id)
     memcpy(notice->id, id, n);
     notice->id[n] = '\0';
     str_printable(notice->id);
-    str_addf(notice->id, sizeof notice->id, "~%016" PRIx64, hash(id));
+    str_addf(notice->id, sizeof notice->id, "~%016" PRIx64, str_hash(id));
 }
 
 /* --- fields --- */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/grace.h"
+#include "core/verdict.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -201,12 +201,6 @@ static void say_end(const struct drill *drill, bool fits, int64_t now)
     say_verdict(drill, fits, now);
 }
 
-static bool is_preempted(enum outcome outcome)
-{
-    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
-           outcome == OUTCOME_PREEMPTED_UNKNOWN;
-}
-
 int drill_end(struct drill *drill, enum outcome outcome, int code)
 {
     int64_t now = clock_now_ns();
@@ -215,12 +209,12 @@ int drill_end(struct drill *drill, enum outcome outcome, int code)
         return code;
     drill_watch(drill);
     bool is_real = drill->acted_upon[0] && !str_is(drill->acted_upon, SOURCE);
-    if (is_real && is_first && is_preempted(outcome))
+    if (is_real && is_first && verdict_is_preempted(outcome))
         log_line(LOG_WARN, "drill", "the job has ended by a notice that was real, of %s: no drill",
                  drill->acted_upon);
     else if (!drill->notice_at && is_first)
         log_line(LOG_WARN, "drill", "the job has ended before the training was warm: no drill");
-    if (is_real || !drill->notice_at || !is_preempted(outcome))
+    if (is_real || !drill->notice_at || !verdict_is_preempted(outcome))
         return code;
     bool is_saved = drill->nrounds > 0 && drill->rounds[drill->nrounds - 1].committed_at;
     bool is_in_time = now <= drill->notice_at + drill->grace_ns;

@@ -219,15 +219,16 @@ static void add_auto(struct noticein *noticein, struct config *config)
             log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err.text);
 }
 
+/* `level`: how loudly it is said that nothing is; of what "auto" has found the user has not heard.
+ */
 static bool recall_if_needed(struct noticein *noticein, const struct config *config,
-                             const char *state_dir, struct err *err)
+                             const char *state_dir, enum log_level level, struct err *err)
 {
     if (noticein->count == 0 || config->notices_repeat == 0)
         return true;
     if (state_dir)
         return recall(noticein, config, state_dir, err);
-    /* Of what "auto" has found the user has not heard. */
-    log_line(noticein->loop ? LOG_DEBUG : LOG_INFO, TOPIC,
+    log_line(level, TOPIC,
              "there is no state_dir, so it is not remembered which notices have ended an attempt; "
              "one that stays would end each");
     return true;
@@ -238,7 +239,8 @@ bool noticein_init(struct noticein *noticein, const struct config *config, const
 {
     noticein->reap = reap;
     noticein->handled = (struct handled){.job = config->job, .limit = config->notices_repeat};
-    return add_sources(noticein, config, err) && recall_if_needed(noticein, config, state_dir, err);
+    return add_sources(noticein, config, err) &&
+           recall_if_needed(noticein, config, state_dir, LOG_INFO, err);
 }
 
 bool noticein_open(struct noticein *noticein, struct config *config, const char *state_dir,
@@ -251,7 +253,7 @@ bool noticein_open(struct noticein *noticein, struct config *config, const char 
     if (noticein->count == 0)
         return true;
     /* The commands run already: nothing that is only nice to know ends them. */
-    if (!has_recalled && !recall_if_needed(noticein, config, state_dir, err))
+    if (!has_recalled && !recall_if_needed(noticein, config, state_dir, LOG_DEBUG, err))
         log_warn(TOPIC, "%s", err->text);
     noticein->dir = getcwd(NULL, 0);
     struct notices_options options = {noticein->sources, noticein->count, noticein->dir, environ};

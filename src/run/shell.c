@@ -208,26 +208,21 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
-/* A job that has made no progress was preempted, too, if there is a notice. */
-static bool was_preempted(const struct shell *shell, enum outcome outcome)
+/* What a notice that has ended the run brings after it: the hook, and that it is remembered which
+ * of this node's it was. A job that has made no progress was preempted, too, if there is a notice.
+ */
+static void follow_notice(struct shell *shell, enum outcome outcome)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
-           outcome == OUTCOME_PREEMPTED_UNKNOWN ||
-           (outcome == OUTCOME_NO_PROGRESS && report.notice.is_live);
-}
-
-/* Of a run that a notice of this node's sources has ended it is remembered which. */
-static void end_sources(struct shell *shell, enum outcome outcome)
-{
-    struct core_report report;
-    core_report(shell->loop.core, &report);
+    bool was_preempted =
+        verdict_is_preempted(outcome) || (outcome == OUTCOME_NO_PROGRESS && report.notice.is_live);
     bool is_ours = report.notice.is_live && report.notice.node_rank == shell->params.node_rank;
     struct notice by = {.type = NOTICE_TERMINATE};
     str_copy(by.source, sizeof by.source, report.notice.source);
     str_copy(by.id, sizeof by.id, report.notice.id);
-    noticein_end(&shell->noticein, was_preempted(shell, outcome) && is_ours ? &by : NULL);
+    shell->wants_hook = was_preempted && hook_is_set(&shell->hook);
+    noticein_end(&shell->noticein, was_preempted && is_ours ? &by : NULL);
 }
 
 /* The last line, when the code is known. */
@@ -268,9 +263,8 @@ static void act_exit(struct shell *shell, const struct action *action)
         log_limit_end(&shell->limits[i], limited_topics[i]);
     keep_end(shell, action);
     shell->outcome = action->exit.outcome;
-    shell->wants_hook = hook_is_set(&shell->hook) && was_preempted(shell, action->exit.outcome);
     loop_close_core(&shell->loop);
-    end_sources(shell, action->exit.outcome);
+    follow_notice(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);
     watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
 }
@@ -342,6 +336,12 @@ static int64_t kept_back(const struct core_report *report)
     return grace_margin(report->notice.deadline - at);
 }
 
+static void tell_report(struct shell *shell)
+{
+    report_touch(&shell->report);
+    report_flush(&shell->report);
+}
+
 static void run_hook(struct shell *shell)
 {
     struct core_report report;
@@ -361,8 +361,7 @@ static void run_hook(struct shell *shell)
     shell->wants_hook = false;
     spawn_let_go(); /* so that it is the same however early the end comes */
     hook_run(&shell->hook, &facts, deadline, kept_back(&report));
-    report_touch(&shell->report);
-    report_flush(&shell->report);
+    tell_report(shell);
 }
 
 static void stop_if_done(void *ctx)
@@ -376,17 +375,13 @@ static void stop_if_done(void *ctx)
 
 static void on_source_change(void *ctx)
 {
-    struct shell *shell = ctx;
-    report_touch(&shell->report);
-    report_flush(&shell->report);
+    tell_report(ctx);
 }
 
 static void on_hook_end(void *ctx)
 {
-    struct shell *shell = ctx;
-    report_touch(&shell->report);
-    report_flush(&shell->report);
-    stop_if_done(shell);
+    tell_report(ctx);
+    stop_if_done(ctx);
 }
 
 static void on_waited(void *ctx)

@@ -34,21 +34,12 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* FNV-1a: the same for the same text, on every machine and in every release. */
-static uint64_t digest(const char *text)
-{
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++)
-        sum = (sum ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return sum;
-}
-
 char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what)
 {
     const char *dash = *name ? "-" : "";
     int n = snprintf(id, EVENT_ID_MAX, "%s%s%s", name, dash, what);
     if (n >= EVENT_ID_MAX || !is_plain(what))
-        snprintf(id, EVENT_ID_MAX, "%.46s%s%016" PRIx64, name, dash, digest(what));
+        snprintf(id, EVENT_ID_MAX, "%.46s%s%016" PRIx64, name, dash, str_hash(what));
     return id;
 }
 

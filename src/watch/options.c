@@ -3,6 +3,7 @@
  */
 #include "watch/options.h"
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "watch/sources.h"
@@ -116,17 +117,9 @@ static enum options_result show(const struct row *row, FILE *out)
 
 static bool set_time(const struct row *row, const char *value, int64_t *ret, struct err *err)
 {
-    int64_t most = 10 * 365 * 86400 * NS_PER_S;
-    bool is_zero_allowed = row->offset == AT(lead_ns);
-    if (!str_to_duration(value, ret))
-        return err_set(err, ERR_USAGE, 0,
-                       "--%s: \"%.80s\" is not a duration; write a number and its unit (ms, s, m, "
-                       "h or d), as in \"25s\"",
-                       row->name, value);
-    if (*ret > most || (*ret < NS_PER_MS && !(is_zero_allowed && *ret == 0)))
-        return err_set(err, ERR_USAGE, 0, "--%s: \"%.80s\" is out of range (%s to 3650d)",
-                       row->name, value, is_zero_allowed ? "0s" : "1ms");
-    return true;
+    int64_t least = row->offset == AT(lead_ns) ? 0 : NS_PER_MS;
+    return duration_parse(value, least, 10 * 365 * 86400 * NS_PER_S, ret, err) ||
+           err_wrap(err, "--%s", row->name);
 }
 
 static bool set_word(const struct row *row, const char *value, unsigned *ret, struct err *err)

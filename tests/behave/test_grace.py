@@ -55,6 +55,16 @@ def train(training, *options):
     return job, job.agreed()
 
 
+def save_slowly(job, step):
+    """It takes two seconds, and is the last."""
+    first, second = job.clients
+    first.tell(f"saved {step} {job.path(step, 0)}")
+    signal.sigtimedwait([], 2)  # the save of the other takes so long
+    second.tell(f"saved {step} {job.path(step, 1)}")
+    first.expect(f"saved {step} exit")
+    second.expect(f"saved {step} exit")
+
+
 def test_the_first_save_does_not_end_the_training(training):
     """The last begins by itself, and in time."""
     job, step = train(training, "--grace", "3s")
@@ -86,12 +96,7 @@ def test_a_first_save_that_leaves_no_time_for_another(training):
     job, step = train(training, "--grace", "4s")
     job.reach(step)
     job.said("SIGTERM, 4 s left")
-    first, second = job.clients
-    first.tell(f"saved {step} {job.path(step, 0)}")
-    signal.sigtimedwait([], 2)  # its save takes so long
-    second.tell(f"saved {step} {job.path(step, 1)}")
-    first.expect(f"saved {step} exit")
-    second.expect(f"saved {step} exit")
+    save_slowly(job, step)
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
@@ -99,12 +104,7 @@ def test_how_long_saves_take_is_remembered(training):
     """The next attempt knows without having saved that the grace is too short for two."""
     job, step = train(training, "--grace", "4s")
     job.reach(step)
-    first, second = job.clients
-    first.tell(f"saved {step} {job.path(step, 0)}")
-    signal.sigtimedwait([], 2)
-    second.tell(f"saved {step} {job.path(step, 1)}")
-    first.expect(f"saved {step} exit")
-    second.expect(f"saved {step} exit")
+    save_slowly(job, step)
     assert job.result() == (PREEMPTED, "preempted", step)
     job = training(TRAINS_ON, "--grace", "4s", n=2)
     job.open(step)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See duration.h.
  */
-#include "config/duration.h"
+#include "base/duration.h"
 
 #include "base/str.h"
 

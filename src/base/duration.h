@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * duration: a time in the configuration, as text, within limits. Owns nothing; errors are the
+ * duration: a time that a user has written, as text, within limits. Owns nothing; errors are the
  * user's (ERR_USAGE).
  */
-#ifndef PCHRUN_CONFIG_DURATION_H
-#define PCHRUN_CONFIG_DURATION_H
+#ifndef PCHRUN_BASE_DURATION_H
+#define PCHRUN_BASE_DURATION_H
 
 #include "base/err.h"
 
