@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "run/cluster.h"
+#include "run/handover.h"
 #include "run/shell.h"
 
 #include <malloc.h>
@@ -17,6 +18,11 @@
 extern char **environ;
 
 enum { EXIT_CANNOT_RUN = 125 };
+
+/* Where this program is linked statically (src/meson.build) it is that of one node alone. */
+#ifndef PCHRUN_FOR_ONE_NODE
+#define PCHRUN_FOR_ONE_NODE 0
+#endif
 
 /* The heap grows by no more than this beyond what is asked for. Out of a larger rest calloc would
  * clear tables for hundreds of ranks, of which a small job never touches but the first lines; what
@@ -32,11 +38,16 @@ static void begin_log(const struct config *config)
 }
 
 /* The log is begun twice: which node this is may have to be found out. */
-static struct shell_end run(struct config *config, unsigned closed)
+static struct shell_end run(struct config *config, char **argv, unsigned closed)
 {
     struct shell_end end;
     struct err err;
     begin_log(config);
+    if (PCHRUN_FOR_ONE_NODE && config->cluster.nnodes > 1) {
+        handover(argv, environ, closed, &err);
+        shell_end_unstarted(&end, &err);
+        return end;
+    }
     if (!cluster_settle_rank(config, &err)) {
         shell_end_unstarted(&end, &err);
         return end;
@@ -57,7 +68,7 @@ static struct shell_end load_and_run(char **argv)
     }
     switch (config_load(argv, environ, stdout, &config, &err)) {
     case CONFIG_RUN:
-        end = run(&config, closed);
+        end = run(&config, argv, closed);
         config_free(&config);
         break;
     case CONFIG_SHOWN:

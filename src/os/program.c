@@ -84,17 +84,45 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
                    path ? path : default_path);
 }
 
-bool program_beside(const char *name, char *ret, size_t size)
+/* The folder of our own executable, with a slash; "" if that is not to be found out. */
+static void own_folder(char ret[PATH_MAX])
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0)
-        return false;
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    if (!slash)
-        return false;
-    slash[1] = '\0';
+    ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+    ret[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(ret, '/');
+    if (slash)
+        slash[1] = '\0';
+}
+
+/* "" if it is not known, or does not fit. */
+static void path_from(const char *folder, const char *place, char *ret, size_t size)
+{
+    bool is_absolute = place[0] == '/';
     ret[0] = '\0';
-    return str_addf(ret, size, "%s%s", self, name) && try(ret) == 0;
+    if ((!is_absolute && !folder[0]) ||
+        !str_addf(ret, size, "%s%s", is_absolute ? "" : folder, place))
+        ret[0] = '\0';
+}
+
+/* Installed together, they belong to one owner, or the system: where pchrun has been copied into a
+ * folder that others write to as well (/tmp), it takes nothing of theirs. */
+static bool is_of_our_owner(const char *path)
+{
+    struct stat ours, its;
+    return stat("/proc/self/exe", &ours) == 0 && stat(path, &its) == 0 &&
+           (its.st_uid == ours.st_uid || its.st_uid == 0);
+}
+
+bool program_near(const char *const *places, char *ret, size_t size)
+{
+    char folder[PATH_MAX];
+    const char *const *place = places;
+    own_folder(folder);
+    do {
+        path_from(folder, *place, ret, size);
+        if (try(ret) == 0 && is_of_our_owner(ret))
+            return true;
+    } while (*++place);
+    path_from(folder, places[0], ret, size);
+    return false;
 }

@@ -14,7 +14,9 @@
  * own), as a shell does. False: *err says which file it is, or where was looked. */
 MUST_CHECK bool program_find(const char *name, const char *path, char *ret, size_t size,
                              struct err *err);
-/* One that lies beside our own executable; false: there is none. */
-bool program_beside(const char *name, char *ret, size_t size);
+/* The first of `places` (one at least: paths from the folder of our own executable, or absolute; up
+ * to NULL) where there is a program that belongs to our executable's owner or to root. False: there
+ * is none; *ret is then the first place, "" if it is not known. */
+bool program_near(const char *const *places, char *ret, size_t size);
 
 #endif

@@ -36,11 +36,16 @@ static const char *const watched[CONFIG_NOTICE__COUNT] = {
     [CONFIG_NOTICE_FILE] = "file",   [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
 };
 
+/* Beside pchrun; the pchrun of several nodes is elsewhere (src/meson.build), and where it was built
+ * elsewhere again. */
+static const char *const watcher_places[] = {WATCHER, PCHRUN_TO_BIN WATCHER,
+                                             PCHRUN_TO_BUILT_BIN WATCHER, NULL};
+
 static bool find_program(const struct config_notice *notice, char path[PATH_MAX], struct err *err)
 {
     if (!watched[notice->kind])
         return program_find(notice->args[0], getenv("PATH"), path, PATH_MAX, err);
-    return program_beside(WATCHER, path, PATH_MAX) ||
+    return program_near(watcher_places, path, PATH_MAX) ||
            program_find(WATCHER, getenv("PATH"), path, PATH_MAX, err);
 }
 

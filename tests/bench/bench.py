@@ -127,7 +127,7 @@ def libs(bench):
     """the libraries that pchrun is linked with"""
     done = subprocess.run(["ldd", bench.pchrun], text=True, capture_output=True, check=True)
     loaded = sorted(re.findall(r"^\s*(\S+)\.so\S* => ", done.stdout, re.MULTILINE))
-    yield Figure("libraries loaded", ", ".join(loaded), target="no libssl, no libcurl")
+    yield Figure("libraries loaded", ", ".join(loaded) or "none", target="no libssl, no libcurl")
 
 
 def step(bench):

@@ -1,15 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# What pchrun needs of the system that it runs on: pchrun_symbols.sh PCHRUN [LIBRARY_LINKED_IN...]. No
-# symbol of the C library newer than 2.34; and no library but these, since each that is loaded delays
-# every start.
+# What pchrun needs of the system that it runs on: pchrun_symbols.sh PCHRUN PCHRUN_CLUSTER
+# [LIBRARY_LINKED_IN...]. Of the second, or both if they are one: no symbol of the C library newer than
+# 2.34; and no library but these, since each that is loaded delays every start. Of the first, if it is
+# another: nothing at all.
 set -eu
 
-pchrun=$1
-shift
+alone=$1
+pchrun=$2
+shift 2
 bad=0
 fail() { echo "$*"; bad=1; }
+
+if [ "$alone" != "$pchrun" ]; then
+    loaded=$(readelf -dl "$alone" | grep -E 'INTERP|NEEDED' || true)
+    [ -z "$loaded" ] || fail "linked statically, $alone yet needs: $loaded"
+    elf=$(readelf -h "$alone" | grep -E 'Type: +DYN' || true)
+    [ -n "$elf" ] || fail "$alone is not position-independent"
+fi
 
 may='^libc\.so|^ld-linux'
 for library in libevent_core libjansson; do
