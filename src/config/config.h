@@ -100,6 +100,12 @@ struct config {
         enum config_leftovers leftovers;
     } stop;
     struct {
+        int max, start_max;
+        int64_t window_ns, startup_ns, backoff_ns, backoff_max_ns;
+        int no_progress;    /* restart.no_progress_after */
+        char **fatal_codes; /* as in codes.h */
+    } restart;
+    struct {
         int preempted, preempted_unsaved, node_lost, hang, no_progress;
         int no_progress_limit; /* exit.no_progress_after, attempts in a row; 0: never */
         bool reraise;          /* die of the command's signal instead of exiting with 128 + n */

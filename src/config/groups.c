@@ -13,6 +13,8 @@ const struct option_group option_groups[] = {
     {"procs", "Processes", "The training commands that each node starts."},
     {"checkpoint", "Checkpoints", NULL},
     {"save", "Saving", NULL},
+    {"restart", "Restarts in place",
+     "What follows when a process fails.\nSee RESTARTS in\n.Xr pchrun 1 ."},
     {"stop", "Stopping", "The steps by which processes are brought to an end."},
     {"exit", "Exit codes", "What pchrun exits with, for the scheduler to act upon."},
     {"log", "Log", NULL},

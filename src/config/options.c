@@ -33,10 +33,14 @@ static const char *const level_names[] = {
     [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",  [LOG__COUNT] = NULL};
 static const char *const format_names[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
 
+/* Their order is that of --help and the manual. */
+/* clang-format off */
 const struct option options[] = {
 #include "config/options_job.inc"
 #include "config/options_cluster.inc"
 #include "config/options_save.inc"
+#include "config/options_restart.inc"
 #include "config/options_end.inc"
 };
+/* clang-format on */
 const size_t options_count = ARRAY_LEN(options);

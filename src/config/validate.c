@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/str.h"
+#include "config/codes.h"
 #include "config/origin.h"
 #include "config/ports.h"
 
@@ -177,10 +178,17 @@ static bool check_cluster(const struct config *config, struct err *err)
     return true;
 }
 
+static bool check_codes(const struct config *config, struct err *err)
+{
+    bool codes[CODES_MAX];
+    return codes_read(config->restart.fatal_codes, codes, err) ||
+           err_wrap(err, "restart.fatal_codes (%s)", from(config, "restart.fatal_codes"));
+}
+
 bool config_validate(struct config *config, struct err *err)
 {
     return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
            settle_node_rank(config, err) && check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
-           check_one(config, "cluster.bind", config->cluster.bind, err);
+           check_one(config, "cluster.bind", config->cluster.bind, err) && check_codes(config, err);
 }

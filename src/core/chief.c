@@ -15,7 +15,7 @@
 /* At the end of the training, for what is saved and not recorded yet. */
 #define DRAIN_NS (60 * NS_PER_S)
 
-_Static_assert(FACT__COUNT <= 32, "facts are bits");
+_Static_assert(FACT__COUNT <= 64, "facts are bits");
 
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
                 struct out *out)
@@ -31,6 +31,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
     chief->stride = stride_make(0, 1);
+    restart_init(&chief->restart, &params->restart, params->incarnation);
     memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
     for (int i = 0; i < params->nnodes; i++) {
         peers[i].down_at = CLOCK_NEVER;
@@ -126,7 +127,7 @@ static void hold_within(struct peer_status *s)
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
 {
     if (msg->stamp.attempt != chief->params->attempt ||
-        msg->stamp.generation != chief->params->generation || msg->stamp.seq <= peer->seq)
+        msg->stamp.generation != chief->generation || msg->stamp.seq <= peer->seq)
         return;
     struct peer_status *s = &peer->status;
     uint32_t asked = s->checkpoint_asked;
@@ -154,7 +155,7 @@ static void on_bye(struct chief *chief, struct peer *peer)
 {
     if (!chief->order.start)
         chief_set_fact(chief, peer, FACT_JOINED, false);
-    else if (!peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE))
+    else if (chief_is_awaited(chief, peer))
         chief_lose(chief, peer, "its supervisor has left");
 }
 
@@ -182,7 +183,7 @@ static void on_down(struct chief *chief, const struct event *event)
     }
     chief_set_conn(chief, peer, CONN_NONE);
     peer->down_at = chief->out->now;
-    if (!peer_is(peer, FACT_LOST) && !peer_is(peer, FACT_GONE))
+    if (chief_is_awaited(chief, peer))
         out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s",
                 chief_rank_of(chief, peer), peer->at.host, event->peer.why ? event->peer.why : "");
     chief->next_loss_at =
@@ -254,6 +255,16 @@ static bool may_follow_from_loss(const struct chief *chief, const struct peer *f
     return false;
 }
 
+/* A generation that fails in any other way would be followed by one that fails like it; and who
+ * asks a program to end does not want it started again. */
+static bool may_restart_after(const struct chief *chief, const struct peer_status *s)
+{
+    bool is_process =
+        s->fault == FAULT_EXIT || s->fault == FAULT_SIGNAL || s->fault == FAULT_SILENT;
+    return is_process && !chief->notice.is_live && !any_is(chief, FACT_INTERRUPTED) &&
+           !any_is(chief, FACT_LOST);
+}
+
 static void end_by_fault(struct chief *chief, const struct peer *first)
 {
     const struct peer_status *s = &first->status;
@@ -271,7 +282,10 @@ static void end_by_fault(struct chief *chief, const struct peer *first)
      * be started again. */
     if (chief->notice.is_live && s->fault != FAULT_START && s->fault != FAULT_REPLACED)
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
-    chief_end(chief, &end);
+    if (may_restart_after(chief, s))
+        chief_restart_or_end(chief, &end);
+    else
+        chief_end(chief, &end);
 }
 
 /* --- all decisions --- */
@@ -293,7 +307,7 @@ static int64_t tells_until(const struct chief *chief)
 static void decide_leave(struct chief *chief)
 {
     int64_t until = tells_until(chief);
-    if (chief->order.end != END_STOP)
+    if (chief->order.end != END_STOP || chief->order.restart)
         return;
     if (any_is(chief, FACT_THERE) && chief->out->now < chief->leave_deadline)
         return;
@@ -402,6 +416,7 @@ void chief_decide(struct chief *chief)
         chief_decide_join(chief);
     else if (chief->order.end == END_NONE)
         decide_running(chief);
+    chief_decide_restart(chief);
     decide_leave(chief);
     if (chief->is_changed)
         send_order_to_all(chief);
@@ -420,6 +435,8 @@ int64_t chief_wake_at(const struct chief *chief)
     int64_t wake = chief->next_loss_at;
     if (chief->order.end == END_LEAVE)
         return CLOCK_NEVER;
+    if (chief_is_restarting(chief))
+        return clock_min(wake, chief_restart_wake_at(chief));
     if (chief->order.end == END_STOP)
         return clock_min(wake, leaves_at(chief));
     if (!chief->order.start)

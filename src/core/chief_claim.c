@@ -22,7 +22,8 @@ static void refuse_as_twin(struct chief *chief, struct peer *peer, const struct 
 
 void chief_tell_claim(struct chief *chief, struct peer *peer)
 {
-    if (chief->order.end == END_NONE || peer->claim.conn == CONN_NONE)
+    bool ends = chief->order.end != END_NONE && !chief->order.restart;
+    if (!ends || peer->claim.conn == CONN_NONE)
         return;
     if (!peer->has_told_claim)
         chief_welcome(chief, peer->claim.conn);

@@ -23,7 +23,7 @@ void chief_refuse(struct chief *chief, int conn, const char *fmt, ...)
 {
     struct peermsg msg = {
         .type = PEERMSG_REFUSED,
-        .stamp = {.attempt = chief->params->attempt, .generation = chief->params->generation}};
+        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation}};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(msg.refused.why, sizeof msg.refused.why, fmt, ap);
@@ -40,9 +40,9 @@ void chief_welcome(struct chief *chief, int conn)
 {
     struct peermsg msg = {
         .type = PEERMSG_WELCOME,
-        .stamp = {.attempt = chief->params->attempt, .generation = chief->params->generation},
+        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation},
         .welcome = {.incarnation = chief->params->incarnation,
-                    .resume_step = chief->params->resume_step}};
+                    .resume_step = chief->order.commit_step}};
     out_send(chief->out, conn, &msg);
 }
 

@@ -15,7 +15,7 @@ enum { TOLD_MAX = 4 };
 
 void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool holds)
 {
-    unsigned bit = 1U << fact;
+    uint64_t bit = UINT64_C(1) << fact;
     if (!(peer->facts & bit) == !holds)
         return;
     peer->facts ^= bit;
@@ -132,6 +132,8 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
     chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
     chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
+    chief_set_fact(chief, peer, FACT_INTERRUPTED, has && s->interrupted);
+    chief_set_fact(chief, peer, FACT_LEFT, has && s->life == LIFE_GONE && s->left);
     chief_set_fact(chief, peer, FACT_LISTED, is_known && (s->expected == 0 || s->roster[0]));
     note_own(chief, peer);
     note_round(chief, peer);
@@ -171,6 +173,11 @@ void chief_reset(struct chief *chief, struct peer *peer)
     memset(&peer->status, 0, sizeof peer->status);
     peer->status.expected = PEERMSG_UNKNOWN;
     peer->seq = 0;
+}
+
+bool chief_is_awaited(const struct chief *chief, const struct peer *peer)
+{
+    return !peer_is(peer, FACT_LOST) && (!peer_is(peer, FACT_GONE) || chief->order.restart);
 }
 
 /* --- connections --- */

@@ -120,6 +120,8 @@ static void start(struct chief *chief)
     int64_t ns = chief->out->now - chief->started_at;
     chief->order.start = true;
     chief->is_changed = true;
+    chief->generation_at = chief->out->now;
+    chief->generation_step = chief->order.commit_step;
     if (chief->params->nnodes > 1)
         out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there after %s: starting",
                 chief->params->nnodes, str_duration(ns / NS_PER_MS * NS_PER_MS, took, sizeof took));

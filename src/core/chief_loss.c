@@ -18,8 +18,7 @@ void chief_lose(struct chief *chief, struct peer *peer, const char *why)
 
 static int64_t loss_at(const struct chief *chief, const struct peer *peer)
 {
-    bool is_over = peer_is(peer, FACT_LOST) || peer_is(peer, FACT_GONE);
-    if (!peer_is(peer, FACT_JOINED) || is_over || peer->at.conn == CONN_SELF)
+    if (!peer_is(peer, FACT_JOINED) || !chief_is_awaited(chief, peer) || peer->at.conn == CONN_SELF)
         return CLOCK_NEVER;
     int64_t unheard = peer->last_heard + chief->params->heartbeat_timeout_ns;
     if (peer->down_at == CLOCK_NEVER)

@@ -21,7 +21,7 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
 {
     struct peermsg msg = {.type = PEERMSG_ORDER,
                           .stamp = {.attempt = chief->params->attempt,
-                                    .generation = chief->params->generation,
+                                    .generation = chief->generation,
                                     .round = chief->round,
                                     .ballot = chief->ballot,
                                     .seq = chief->order_seq},
@@ -90,31 +90,17 @@ static bool may_be_stuck(const struct chief *chief, enum outcome outcome)
                                            p->save_mode == SAVE_ATTACH && p->resume_step > 0);
 }
 
-void chief_end(struct chief *chief, const struct chief_end *end)
+/* Whatever comes of it, all processes are stopped. */
+static void stop_all(struct chief *chief, const struct chief_end *end)
 {
     const struct core_params *p = chief->params;
-    if (chief->order.end != END_NONE)
-        return;
-    enum outcome outcome = end->outcome;
-    bool is_stuck = may_be_stuck(chief, outcome) && !chief->has_committed &&
-                    p->no_progress_limit > 0 &&
-                    p->attempts_without_commit + 1 >= p->no_progress_limit;
     chief->order.leave = true;
     close_for_end(chief, end);
     str_copy(chief->order.why, sizeof chief->order.why, end->why);
-    if (outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
-        str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
-                 (unsigned long long)chief->order.commit_step);
-    if (is_stuck) {
-        outcome = OUTCOME_NO_PROGRESS;
-        snprintf(chief->order.why, sizeof chief->order.why,
-                 "%d attempts in a row ended without a new commit; the last: %.250s",
-                 p->attempts_without_commit + 1, end->why);
-    }
     chief->order.end = END_STOP;
     chief->order.manner = (uint8_t)end->manner;
-    chief->order.outcome = (uint8_t)outcome;
-    chief->order.exit_code = verdict_code(&p->exit, outcome, end->code);
+    chief->order.outcome = (uint8_t)end->outcome;
+    chief->order.exit_code = verdict_code(&p->exit, end->outcome, end->code);
     chief->end_deadline = CLOCK_NEVER;
     if (chief->notice.is_live) /* however far away it is, nobody needs longer than that */
         chief->end_deadline =
@@ -124,6 +110,42 @@ void chief_end(struct chief *chief, const struct chief_end *end)
     if (chief->notice.is_live && chief->end_deadline > chief->out->now)
         chief->leave_deadline += chief->end_deadline - chief->out->now;
     chief->is_changed = true;
+}
+
+/* The outcome and the text of an end may be others than what brought it. */
+static void call_no_progress(struct chief *chief, const struct chief_end *end)
+{
+    const struct core_params *p = chief->params;
+    bool is_stuck = may_be_stuck(chief, end->outcome) && !chief->has_committed &&
+                    p->no_progress_limit > 0 &&
+                    p->attempts_without_commit + 1 >= p->no_progress_limit;
+    if (!is_stuck)
+        return;
+    chief->order.outcome = OUTCOME_NO_PROGRESS;
+    chief->order.exit_code = verdict_code(&p->exit, OUTCOME_NO_PROGRESS, 0);
+    snprintf(chief->order.why, sizeof chief->order.why,
+             "%d attempts in a row ended without a new commit; the last: %.250s",
+             p->attempts_without_commit + 1, end->why);
+}
+
+void chief_end(struct chief *chief, const struct chief_end *end)
+{
+    if (chief->order.end != END_NONE && !chief->order.restart)
+        return;
+    chief->order.restart = false;
+    stop_all(chief, end);
+    if (end->outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
+        str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
+                 (unsigned long long)chief->order.commit_step);
+    call_no_progress(chief, end);
+}
+
+void chief_end_generation(struct chief *chief, const struct chief_end *end)
+{
+    if (chief->order.end != END_NONE)
+        return;
+    chief->order.restart = true;
+    stop_all(chief, end);
 }
 
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)

@@ -14,7 +14,7 @@
 
 static inline bool peer_is(const struct peer *peer, enum fact fact)
 {
-    return peer->facts & (1U << fact);
+    return peer->facts & (UINT64_C(1) << fact);
 }
 static inline bool all_are(const struct chief *chief, enum fact fact)
 {
@@ -45,6 +45,8 @@ uint64_t chief_highest_step(const struct chief *chief);
 double chief_steps_in(const struct peer *peer, int64_t ns);
 /* Forgets what its predecessor told. */
 void chief_reset(struct chief *chief, struct peer *peer);
+/* It is neither lost nor gone for good: it is missed if it stays away. */
+bool chief_is_awaited(const struct chief *chief, const struct peer *peer);
 /* NULL: the connection is nobody's. */
 struct peer *chief_of_conn(const struct chief *chief, int conn);
 /* Its connection from now on; CONN_NONE: none. */
@@ -64,8 +66,10 @@ struct chief_end {
     enum peer_manner manner;
     const char *why;
 };
-/* The job ends: an open round is closed first. */
+/* The job ends: an open round is closed first. If it was only to be restarted, it is no more. */
 void chief_end(struct chief *chief, const struct chief_end *end);
+/* The generation ends, in the same way, and another is to follow. */
+void chief_end_generation(struct chief *chief, const struct chief_end *end);
 /* A round that was to end the run, and did not come to its commit, ends it unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
 /* Nobody has finished a step: there is nothing to save, and all leave. */
@@ -137,6 +141,17 @@ void chief_look_for_losses(struct chief *chief);
 /* A node that is lost after its ranks have saved does not undo the round. */
 bool chief_losses_matter(const struct chief *chief);
 void chief_end_by_loss(struct chief *chief);
+
+/* --- chief_restart.c: another generation in place --- */
+
+/* Processes have failed: ends the generation if there may be another, else the job. */
+void chief_restart_or_end(struct chief *chief, const struct chief_end *end);
+/* A generation was ended for a restart, and nothing has been decided of that yet. */
+bool chief_is_restarting(const struct chief *chief);
+/* Begins the next one as soon as nothing is left of the last; or ends the job, if that cannot be.
+ */
+void chief_decide_restart(struct chief *chief);
+int64_t chief_restart_wake_at(const struct chief *chief);
 
 /* --- chief_round.c: the agreement, and the record --- */
 

@@ -7,6 +7,7 @@
 #define PCHRUN_CORE_CHIEF_STATE_H
 
 #include "core/out.h"
+#include "core/restart.h"
 #include "core/stride.h"
 
 #include "base/clock.h"
@@ -39,12 +40,14 @@ enum fact {
     FACT_FINISHED,   /* and nothing of them is left */
     FACT_KNOWS,      /* of the notice, and has read its steps since */
     FACT_FAULT,
-    FACT_GONE,     /* nothing is left on it */
-    FACT_THERE,    /* has joined, and is neither gone nor lost */
-    FACT_LISTED,   /* has told which ranks are its own */
-    FACT_HEARD,    /* has told how it stands */
-    FACT_OWN_MORE, /* has own saves that are not over: offered, or still to be */
-    FACT_OWN,      /* its ranks have saved by themselves what is newer than the commit */
+    FACT_GONE,        /* nothing is left on it */
+    FACT_THERE,       /* has joined, and is neither gone nor lost */
+    FACT_LISTED,      /* has told which ranks are its own */
+    FACT_HEARD,       /* has told how it stands */
+    FACT_OWN_MORE,    /* has own saves that are not over: offered, or still to be */
+    FACT_OWN,         /* its ranks have saved by themselves what is newer than the commit */
+    FACT_INTERRUPTED, /* somebody there wants it to end */
+    FACT_LEFT,        /* what could not be ended is left on it */
     FACT__COUNT
 };
 
@@ -62,7 +65,7 @@ struct peer {
      * by their connections through chains. Each peer is also the anchor of one: of those whose
      * connection's number falls on its place. */
     struct peer *anchored, *next;
-    unsigned facts;
+    uint64_t facts;
     uint64_t seq;
     struct caller at;    /* who is this node */
     struct caller claim; /* who says so, too; see chief_claim.c */
@@ -91,7 +94,7 @@ struct chief {
     struct peer *peers; /* nnodes of them */
     int count[FACT__COUNT];
     struct peer_order order;
-    uint32_t round, ballot;
+    uint32_t generation, round, ballot;
     uint64_t order_seq;
     bool is_changed;     /* the order is to be sent to all */
     bool notice_changed; /* of some node */
@@ -129,6 +132,10 @@ struct chief {
     bool has_committed;   /* in this attempt */
     int64_t finished_at;  /* all commands, with success; 0: not yet */
     struct stride stride;
+    struct restart restart; /* what it may still be granted */
+    int64_t generation_at;  /* this one was begun */
+    uint64_t generation_step;
+    int64_t restart_at; /* with order.restart: the next one begins then, if all are gone */
     /* the end */
     int64_t end_deadline, leave_deadline;
     int64_t tell_until; /* who comes late is told of an end before the start; 0: it is not so */

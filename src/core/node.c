@@ -26,6 +26,8 @@ void node_init(struct node *node, const struct core_params *params, struct out *
 
 const char *node_state_name(const struct node *node)
 {
+    if (node->restarts)
+        return "restarting";
     bool is_saving = node->state == NODE_RUNNING && !node->round.is_closed;
     return is_saving ? "saving" : node_state_text(node->state);
 }
@@ -36,7 +38,7 @@ static void chief_lost(struct node *node)
 {
     char why[320];
     bool has_notice = node->grace.is_live || node->notice.is_live;
-    if (node->state >= NODE_STOPPING) {
+    if (node->state >= NODE_STOPPING && !node->restarts) {
         node_stop_alone(node, OUTCOME_UNKNOWN, 0, "");
     } else if (!node->uplink.was_welcome && node->grace.is_live) {
         node_stop_alone(node, OUTCOME_PREEMPTED, 0, "the notice came before the job was joined");
@@ -61,6 +63,7 @@ static void take_commit(struct node *node, const struct peermsg *msg)
 static void start(struct node *node)
 {
     node->nstarting = node->params->children;
+    node->resumed_step = node->commit_step;
     node_enter(node, NODE_RUNNING);
     out_act(node->out, &(struct action){.type = ACT_START,
                                         .start = {.attempt = node->uplink.attempt,
@@ -71,6 +74,11 @@ static void start(struct node *node)
 static void take_order(struct node *node, const struct peermsg *msg)
 {
     const struct peer_order *order = &msg->order;
+    if (node->generation != node->uplink.generation && node->state == NODE_LEAVING)
+        node_renew(node);
+    else if (node->generation != node->uplink.generation)
+        out_log(node->out, LOG_ERROR, "bug", "generation %u begins in state \"%s\"",
+                node->uplink.generation, node_state_text(node->state));
     node->is_dirty = true;
     node->has_roster = order->roster;
     take_commit(node, msg);
@@ -78,7 +86,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
     if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
         start(node);
     round_order(&node->round, &msg->stamp, order);
-    if (order->end >= END_STOP && node->state < NODE_STOPPING) {
+    if (order->end >= END_STOP) {
         struct node_ending ending = {
             .outcome =
                 order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN,
@@ -86,8 +94,12 @@ static void take_order(struct node *node, const struct peermsg *msg)
             .why = order->why,
             .manner = (enum peer_manner)order->manner,
             .deadline = order->end_left_ms < 0 ? CLOCK_NEVER
-                                               : node->out->now + order->end_left_ms * NS_PER_MS};
+                                               : node->out->now + order->end_left_ms * NS_PER_MS,
+            .restarts = order->restart};
+        if (!order->restart)
+            node_stop_for_good(node, &ending);
         node_stop(node, &ending);
+        node->uplink.may_renew = node->restarts;
     }
     node->may_leave = node->may_leave || order->end == END_LEAVE;
     if (node->may_leave && node->state == NODE_LEAVING)
@@ -107,6 +119,8 @@ void node_message(struct node *node, const struct peermsg *msg)
             out_log(node->out, LOG_INFO, "join", "%s as node %d of %d",
                     node->state == NODE_WAITING ? "joined" : "back", node->params->node_rank,
                     node->params->nnodes);
+        if (node->state == NODE_WAITING)
+            node->generation = node->uplink.generation;
         if (node->state == NODE_WAITING) /* whatever our own record says: one step for all */
             node->commit_step = node->resumed_step = msg->welcome.resume_step;
         node->has_roster = false;

@@ -34,6 +34,13 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     node->fault = *fault;
     node->fault.at = node->out->now;
     node->is_dirty = true;
+    bool is_process =
+        fault->kind == FAULT_EXIT || fault->kind == FAULT_SIGNAL || fault->kind == FAULT_SILENT;
+    if (node->params->restart.max == 0 || !is_process)
+        return;
+    /* Whether a restart may follow depends on whether anybody had come to train. */
+    node->fault_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
 }
 
 /* --- what is left --- */
@@ -101,9 +108,17 @@ void node_leave(struct node *node)
                 .exit = {.outcome = node->outcome, .code = node->exit_code, .text = node->why}});
 }
 
+/* Beside what the job's end waits for: who is attached from elsewhere, and what is being written,
+ * would reach into the next generation. */
+static bool has_more_to_end(const struct node *node)
+{
+    return node->restarts && (node->ranks.nconnected > 0 || node->round.writing != WRITING_NOTHING);
+}
+
 void node_check_gone(struct node *node)
 {
-    if (node->state != NODE_STOPPING || (node_has_work(node) && !node->has_given_up))
+    bool has_more = node_has_work(node) || has_more_to_end(node);
+    if (node->state != NODE_STOPPING || (has_more && !node->has_given_up))
         return;
     ladder_stop(&node->ladder);
     node_enter(node, NODE_LEAVING);
@@ -116,10 +131,25 @@ static void log_ending(struct node *node, const struct node_ending *ending)
 {
     bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
     bool was_started = node->nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
-    out_log(node->out,
-            ending->outcome == OUTCOME_COMPLETED || !(has_others || was_started) ? LOG_DEBUG
-                                                                                 : LOG_NOTICE,
-            "ending", "%s: %s", verdict_name(ending->outcome), ending->why);
+    bool is_told = ending->outcome == OUTCOME_COMPLETED || ending->restarts;
+    out_log(node->out, is_told || !(has_others || was_started) ? LOG_DEBUG : LOG_NOTICE,
+            ending->restarts ? "restart" : "ending", "%s: %s", verdict_name(ending->outcome),
+            ending->why);
+}
+
+static void keep_ending(struct node *node, const struct node_ending *ending)
+{
+    const struct core_params *p = node->params;
+    node->restarts = ending->restarts;
+    node->outcome = ending->outcome;
+    node->exit_code = ending->exit_code;
+    str_copy(node->why, sizeof node->why, ending->why);
+    node->end_deadline = ending->deadline;
+    /* Everybody leaves long before it: it only guards against a chief that hangs. */
+    node->leave_at = node->out->now + 2 * (p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns) +
+                     p->heartbeat_timeout_ns + (ending->restarts ? p->restart.backoff_max_ns : 0);
+    if (ending->deadline != CLOCK_NEVER)
+        node->leave_at += ending->deadline - node->out->now;
 }
 
 void node_stop(struct node *node, const struct node_ending *ending)
@@ -127,20 +157,13 @@ void node_stop(struct node *node, const struct node_ending *ending)
     if (node->state >= NODE_STOPPING)
         return;
     log_ending(node, ending);
-    node->outcome = ending->outcome;
-    node->exit_code = ending->exit_code;
-    str_copy(node->why, sizeof node->why, ending->why);
-    node->end_deadline = ending->deadline;
+    keep_ending(node, ending);
+    node->stopped_at = node->out->now;
     struct ladder_times times = times_of(node);
     int given = node->grace.is_live ? grace_first(&node->grace)->signal : 0;
     int sig = given ? given : SIGTERM;
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;
-    /* Everybody leaves long before it: it only guards against a chief that hangs. */
-    node->leave_at = times.now + 2 * (times.exit_wait + times.term_wait + times.kill_wait) +
-                     node->params->heartbeat_timeout_ns;
-    if (ending->deadline != CLOCK_NEVER)
-        node->leave_at += ending->deadline - times.now;
     round_end(&node->round);
     if (node->nstarting > 0 || node->nrunning > 0)
         ladder_start(&node->ladder, ending->manner, sig, &times);
@@ -150,17 +173,27 @@ void node_stop(struct node *node, const struct node_ending *ending)
     node_check_gone(node);
 }
 
+void node_stop_for_good(struct node *node, const struct node_ending *ending)
+{
+    if (!node->restarts)
+        return;
+    log_ending(node, ending);
+    keep_ending(node, ending);
+    node->is_dirty = true;
+    node_check_gone(node);
+}
+
 void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why)
 {
     node->is_alone = true;
-    if (node->state == NODE_LEAVING) {
-        node_leave(node);
-        return;
-    }
     struct node_ending ending = {.outcome = outcome,
                                  .exit_code = verdict_code(&node->params->exit, outcome, code),
                                  .why = why,
                                  .manner = MANNER_STOP,
                                  .deadline = node->notice.deadline};
-    node_stop(node, &ending);
+    node_stop_for_good(node, &ending);
+    if (node->state == NODE_LEAVING)
+        node_leave(node);
+    else
+        node_stop(node, &ending);
 }

@@ -206,6 +206,10 @@ void node_on_signal(struct node *node, const struct event *event)
         node->is_dirty = true;
         break;
     case SIGNAL_FORWARD:
+        if (ends_programs(number)) {
+            node->interrupted_at = node->out->now;
+            node->is_dirty = true;
+        }
         /* The keyboard's signals have reached the commands already, if there are any; and what one
          * of them sent us is not sent back. */
         if (event->signal.from == SIGNAL_FROM_OUTSIDE || node->state == NODE_WAITING)

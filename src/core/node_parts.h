@@ -38,9 +38,12 @@ struct node_ending {
     const char *why;
     enum peer_manner manner;
     int64_t deadline;
+    bool restarts;
 };
-/* The job ends: what runs here is ended in the manner that is told. */
+/* What runs here is ended in the manner that is told, with the job or with its generation. */
 void node_stop(struct node *node, const struct node_ending *ending);
+/* There is to be no other generation after all. */
+void node_stop_for_good(struct node *node, const struct node_ending *ending);
 /* There is no chief to ask. */
 void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why);
 
@@ -84,6 +87,11 @@ void node_settle(struct node *node);
 /* Sends the signals whose time has come to what is to be ended. */
 void node_climb(struct node *node);
 int64_t node_climb_at(const struct node *node);
+
+/* --- node_restart.c: from one generation to the next --- */
+
+/* Nothing of the last generation is left, and another begins. */
+void node_renew(struct node *node);
 
 /* --- node_status.c: node_flush(), of node.h --- */
 

@@ -148,6 +148,7 @@ static void on_close(struct node *node, struct member *m, const struct procmsg *
     log_close(node, m);
     round_ended(&node->round);
     node_judge_silence(node);
+    node_check_gone(node);
 }
 
 void node_on_proc_message(struct node *node, const struct event *event)
@@ -278,6 +279,7 @@ void node_on_proc_gone(struct node *node, const struct event *event)
     round_ended(&node->round);
     node_judge_silence(node);
     node->is_dirty = true;
+    node_check_gone(node);
 }
 
 void node_on_steps(struct node *node, const struct event *event)
@@ -287,9 +289,9 @@ void node_on_steps(struct node *node, const struct event *event)
     bool had_to_vote = round_wants_steps(&node->round);
     round_steps_read(&node->round, ok ? NULL : &err);
     if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps ||
-        node->plan_wants_steps)
+        node->plan_wants_steps || node->fault_wants_steps)
         node->is_dirty = true;
-    node->plan_wants_steps = false;
+    node->plan_wants_steps = node->fault_wants_steps = false;
     if (node->end_wants_steps) {
         node->end_wants_steps = false;
         node->is_dirty = true;
@@ -314,4 +316,5 @@ void node_on_prepared(struct node *node, const struct event *event)
     judge_record(node, event->written.err);
     round_prepared(&node->round, event->written.err);
     node->is_dirty = true;
+    node_check_gone(node);
 }

@@ -50,7 +50,8 @@ struct node {
     bool has_signalled_tree;
     bool has_given_up; /* the ladder ended and something is left */
     int64_t settle_at; /* the word of whoever is still attached is waited for until then; 0: not */
-    bool end_wants_steps; /* somebody still is; the end is told with the steps as they are now */
+    bool fault_wants_steps; /* it is told with the steps as they are now */
+    bool end_wants_steps;   /* somebody still is; the end is told with the steps as they are now */
     struct ranks ranks;
     struct round round;
     struct grace grace;
@@ -75,7 +76,11 @@ struct node {
     } notice;
     uint64_t commit_step, resumed_step;
     int64_t commit_at;
+    uint32_t generation;
+    int64_t interrupted_at; /* by a signal that ends programs, 0: never */
     /* the end */
+    bool restarts; /* of this generation; another follows, unless the chief changes its mind */
+    int64_t stopped_at;
     enum outcome outcome;
     int exit_code;
     int64_t end_deadline;

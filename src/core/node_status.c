@@ -7,12 +7,14 @@
 #include "core/node.h"
 #include "core/node_parts.h"
 
+#define INTERRUPTED_NS (60 * NS_PER_S)
+
 static enum peer_life life_of(const struct node *node)
 {
     if (node->state >= NODE_LEAVING)
         return LIFE_GONE;
     if (node->fault.kind != FAULT_NONE)
-        return LIFE_FAILED;
+        return node->fault_wants_steps ? LIFE_RUNNING : LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
     /* An end that comes after a notice is not told before it, nor before all had their say. */
@@ -42,9 +44,9 @@ static void fill_notice(const struct node *node, struct peer_status *status)
 static void fill_fault(const struct node *node, struct peer_status *status)
 {
     const struct node_fault *f = &node->fault;
-    status->fault = (uint8_t)f->kind;
-    if (f->kind == FAULT_NONE)
+    if (f->kind == FAULT_NONE || node->fault_wants_steps)
         return;
+    status->fault = (uint8_t)f->kind;
     status->fault_rank = f->rank;
     status->fault_pid = f->pid;
     status->fault_code = f->code;
@@ -73,6 +75,13 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
         str_copy(status->roster, sizeof status->roster, "?");
 }
 
+/* Who interrupts a program knows what it does then; a failure long after has another cause. */
+static bool is_interrupted(const struct node *node)
+{
+    int64_t at = node->state >= NODE_STOPPING ? node->stopped_at : node->out->now;
+    return node->interrupted_at && at - node->interrupted_at < INTERRUPTED_NS;
+}
+
 void node_flush(struct node *node)
 {
     if (!node->is_dirty)
@@ -85,5 +94,7 @@ void node_flush(struct node *node)
     round_status(&node->round, &msg.status);
     fill_notice(node, &msg.status);
     fill_fault(node, &msg.status);
+    msg.status.interrupted = is_interrupted(node);
+    msg.status.left = node->state >= NODE_LEAVING && node->has_given_up;
     uplink_send_status(&node->uplink, &msg);
 }

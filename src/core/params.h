@@ -50,6 +50,20 @@ struct exit_codes {
     int preempted, preempted_unsaved, node_lost, hang, no_progress;
 };
 
+#define RESTARTS_MAX 1000 /* restart.max at the most */
+
+/* When a job that failed is started again in place. */
+struct restart_policy {
+    int max;           /* within the window; 0: never */
+    int64_t window_ns; /* 0: of the whole attempt */
+    int start_max;     /* in a row, of generations that fail before they train */
+    int64_t
+        startup_ns; /* who ends so soon, without having finished a step, did not come to train */
+    int64_t backoff_ns, backoff_max_ns;
+    int no_progress;    /* generations in a row without a commit, 0: no limit */
+    bool is_fatal[256]; /* by exit code */
+};
+
 struct signal_plan {
     enum signal_rule rule;
     int64_t grace_ns; /* with SIGNAL_PREEMPT */
@@ -60,12 +74,12 @@ struct core_params {
     int children;       /* commands to start on this node, 0 is legal */
     int expected_procs; /* processes that will attach to this node; -1: as the first one says, else
                            1 */
-    uint32_t attempt, generation; /* known to the chief; members learn them at the join */
-    uint64_t resume_step;         /* last commit in the state directory, 0: none */
-    bool has_record;              /* there is a state directory */
-    uint64_t incarnation;         /* random */
-    char host[64];                /* for people */
-    int pid;                      /* the same: which process this is */
+    uint32_t attempt;   /* known to the chief; members learn it at the join */
+    uint64_t resume_step; /* last commit in the state directory, 0: none */
+    bool has_record;      /* there is a state directory */
+    uint64_t incarnation; /* random */
+    char host[64];        /* for people */
+    int pid;              /* the same: which process this is */
     char job[64];
     char settings[1024]; /* of several nodes: the binding ones, "name=value\n"… */
 
@@ -84,8 +98,9 @@ struct core_params {
     enum leftovers leftovers;
 
     struct exit_codes exit;
-    int no_progress_limit;       /* attempts in a row without a new commit, 0: no limit */
-    int attempts_without_commit; /* those before this one */
+    int no_progress_limit;         /* attempts in a row without a new commit, 0: no limit */
+    int attempts_without_commit;   /* those before this one */
+    struct restart_policy restart; /* the same on every node; the chief acts upon it */
 };
 
 #endif

@@ -207,7 +207,8 @@ static void write_next(struct round *round)
 {
     uint64_t step;
     bool mismatch;
-    if (round->writing != WRITING_NOTHING)
+    /* When all leave, nothing more is committed. */
+    if (round->writing != WRITING_NOTHING || round->is_ending)
         return;
     uint64_t own = next_own(round);
     if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&

@@ -19,7 +19,6 @@ void uplink_init(struct uplink *u, struct out *out)
                          .conn = CONN_NONE,
                          .is_member = p->node_rank > 0,
                          .attempt = p->node_rank > 0 ? 0 : p->attempt,
-                         .generation = p->generation,
                          .down_at = CLOCK_NEVER,
                          .retry_at = CLOCK_NEVER,
                          .heartbeat_at = CLOCK_NEVER,
@@ -106,9 +105,12 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
 
 static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
 {
+    bool is_next = u->may_renew && msg->stamp.generation == u->generation + 1;
     if (!u->is_welcome || msg->stamp.attempt != u->attempt ||
-        msg->stamp.generation != u->generation)
+        (msg->stamp.generation != u->generation && !is_next))
         return UPLINK_NOTHING;
+    if (is_next)
+        u->may_renew = false, u->generation++;
     u->last_heard = u->out->now;
     if (msg->order.echo && msg->order.echo == u->beat_seq) {
         u->rtt = u->out->now - u->beat_sent_at;

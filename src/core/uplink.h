@@ -17,6 +17,7 @@ struct uplink {
     bool was_welcome;
     bool is_given_up; /* UPLINK_LOST or UPLINK_REFUSED has been said: there is no chief any more */
     uint32_t attempt, generation;
+    bool may_renew; /* the next generation may begin; nobody but the chief can know when */
     uint64_t chief; /* its incarnation, 0: not met yet */
     uint64_t seq;   /* of our last STATUS */
     uint64_t seen;  /* of the newest ORDER we have acted upon */

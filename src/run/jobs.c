@@ -110,8 +110,12 @@ void jobs_init(struct jobs *jobs, struct children *children, const struct core_p
     children->on_stop = on_stop;
     children->on_end = on_end;
     children->ctx = jobs;
+}
+
+void jobs_will_start(struct jobs *jobs)
+{
     if (jobs->is_lender && tty_is_foreground(&jobs->tty, getpgrp()))
-        children->tty = jobs->tty.fd;
+        jobs->children->tty = jobs->tty.fd;
 }
 
 void jobs_started(struct jobs *jobs)

@@ -22,8 +22,9 @@ struct jobs {
     bool expects_cont; /* the SIGCONT that ended our stop has still to be read */
 };
 
-/* Before the start: tells children whether the command gets the terminal. */
 void jobs_init(struct jobs *jobs, struct children *children, const struct core_params *params);
+/* Before each start: tells children whether the command gets the terminal. */
+void jobs_will_start(struct jobs *jobs);
 /* After it. */
 void jobs_started(struct jobs *jobs);
 /* Hands the terminal back. */

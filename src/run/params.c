@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "config/codes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,6 +48,21 @@ static void fill_saving(struct core_params *params, const struct config *config)
     params->trains_on = config->save.train_on;
     params->save_mode = save_modes[config->save.mode];
     params->save_signal = config->save.signal;
+}
+
+/* A drill ends with what it has shown. */
+static bool fill_restart(struct core_params *params, const struct config *config, struct err *err)
+{
+    params->restart = (struct restart_policy){
+        .max = config->drill_ns ? 0 : config->restart.max,
+        .window_ns = config->restart.window_ns,
+        .start_max = config->restart.start_max,
+        .startup_ns = config->restart.startup_ns,
+        .backoff_ns = config->restart.backoff_ns,
+        .backoff_max_ns = config->restart.backoff_max_ns,
+        .no_progress = config->restart.no_progress,
+    };
+    return codes_read(config->restart.fatal_codes, params->restart.is_fatal, err);
 }
 
 static int expected_procs(const struct config *config)
@@ -104,7 +120,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
     };
     fill_signals(params, config);
     fill_saving(params, config);
-    return fill_identity(params, config, err);
+    return fill_restart(params, config, err) && fill_identity(params, config, err);
 }
 
 bool params_state_dir(const struct config *config, char **ret, struct err *err)

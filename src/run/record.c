@@ -124,6 +124,11 @@ void record_free(struct record *record)
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
 {
     record->history.attempt = attempt;
+    if (record->resume_step != resume_step) {
+        saves_free(&record->others);
+        record->others = (struct saves){0};
+        record->has_read_first = record->has_read_all = false;
+    }
     record->resume_step = resume_step;
     saves_forget_newer(&record->saves, resume_step);
     record_committed(record, resume_step);

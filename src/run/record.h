@@ -61,8 +61,8 @@ void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx
 
 /* The last committed step, 0: none. */
 uint64_t record_resume_step(const struct record *record);
-/* The commands are about to be started: what earlier attempts saved beyond `resume_step` was never
- * committed, and is forgotten. */
+/* The commands are about to be started: what earlier attempts and generations saved beyond
+ * `resume_step` was never committed, and is forgotten. */
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
 /* Does the record tell where this rank finds its save of the step to resume from, if it had a part
  * in it? A node whose file is lost (it was replaced, and its disk with it) must not start its ranks

@@ -17,6 +17,7 @@
 #include "run/children.h"
 #include "run/cluster.h"
 #include "run/drill.h"
+#include "run/generation.h"
 #include "run/hook.h"
 #include "run/jobs.h"
 #include "run/loop.h"
@@ -37,9 +38,6 @@
 
 /* What a record says of saves is held to it. */
 #define DAY_NS (24 * 3600 * NS_PER_S)
-
-/* A program has come to its main() by then, undisturbed by what we do beside it. */
-#define TIDY_AFTER_NS (100 * NS_PER_MS)
 
 enum {
     LIMITED_TOPICS = 3,
@@ -65,8 +63,7 @@ struct shell {
     struct hook hook;
     enum outcome outcome;
     bool wants_hook; /* as soon as the record is written */
-    struct watch tidying;
-    bool is_untidy;        /* the commands were started, and it has not been done yet */
+    struct generation generation;
     struct watch end_wait; /* for sweepers */
     bool has_waited;
     struct log_limit limits[LIMITED_TOPICS];
@@ -78,34 +75,9 @@ struct shell {
 
 typedef void act_fn(struct shell *shell, const struct action *action);
 
-/* With -n each command is a rank; else which ranks will attach here is not known yet. */
-static bool can_resume(struct shell *shell, struct err *err)
-{
-    const struct core_params *params = &shell->params;
-    if (params->expected_procs == 0)
-        return true;
-    if (!shell->config->procs.count_is_set)
-        return record_check_rank(&shell->record, RECORD_ANY_RANK, err);
-    bool ok = true;
-    for (int i = 0; ok && i < params->children; i++)
-        ok = record_check_rank(&shell->record, params->node_rank * params->children + i, err);
-    return ok;
-}
-
 static void act_start(struct shell *shell, const struct action *action)
 {
-    struct err err;
-    record_begin(&shell->record, action->start.attempt, action->start.resume_step);
-    if (!can_resume(shell, &err)) {
-        log_error("record", "%s", err.text);
-        children_refuse(&shell->children, &err);
-        return;
-    }
-    children_start(&shell->children, action);
-    jobs_started(&shell->jobs);
-    drill_start(&shell->drill);
-    shell->is_untidy = true;
-    watch_at(&shell->tidying, clock_now_ns() + TIDY_AFTER_NS);
+    generation_start(&shell->generation, action);
 }
 
 static void act_signal(struct shell *shell, const struct action *action)
@@ -250,7 +222,7 @@ static void keep_end(struct shell *shell, const struct action *action)
 static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
-    if (shell->config->checkpoint.dir && shell->is_untidy)
+    if (shell->config->checkpoint.dir && shell->generation.is_untidy)
         attach_clean(&shell->attach); /* it is promised for every start, however short */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end.code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
@@ -391,16 +363,6 @@ static void on_waited(void *ctx)
     stop_if_done(shell);
 }
 
-/* Neither the commands nor anybody outside waits for this. */
-static void on_tidying(void *ctx)
-{
-    struct shell *shell = ctx;
-    shell->is_untidy = false;
-    children_watch(&shell->children);
-    spawn_let_go();
-    attach_clean(&shell->attach);
-}
-
 static void on_settled(void *ctx)
 {
     struct shell *shell = ctx;
@@ -458,6 +420,13 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     shell->noticein.ctx = shell;
     shell->report.hook = &shell->hook;
     shell->hook.closed = closed;
+    shell->generation = (struct generation){.config = shell->config,
+                                            .params = &shell->params,
+                                            .children = &shell->children,
+                                            .jobs = &shell->jobs,
+                                            .record = &shell->record,
+                                            .attach = &shell->attach,
+                                            .drill = &shell->drill};
     shell->hook.on_end = on_hook_end;
     shell->hook.ctx = shell;
     record_on_idle(&shell->record, stop_if_done, shell);
@@ -489,11 +458,10 @@ static bool open_attach(struct shell *shell, struct err *err)
     shell->attach.sweepers.on_idle = stop_if_done;
     shell->attach.sweepers.ctx = shell;
     shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
-    shell->tidying = (struct watch){.fn = on_tidying, .ctx = shell};
     /* The record last: it notes that the attempt has begun. */
     return watch_clock(&shell->end_wait, shell->loop.base, err) &&
            hook_open(&shell->hook, shell->loop.base, err) &&
-           watch_clock(&shell->tidying, shell->loop.base, err) &&
+           generation_open(&shell->generation, shell->loop.base, err) &&
            drill_open(&shell->drill, shell->config->drill_ns, &shell->attach, &shell->params,
                       err) &&
            record_open(&shell->record, &shell->loop, &shell->params, err);
@@ -518,7 +486,7 @@ static void sweep(struct shell *shell)
 static void finish(struct shell *shell)
 {
     watch_end(&shell->end_wait);
-    watch_end(&shell->tidying);
+    generation_close(&shell->generation);
     drill_close(&shell->drill);
     noticein_free(&shell->noticein);
     attach_free(&shell->attach);

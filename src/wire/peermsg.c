@@ -105,6 +105,8 @@ static void pass_status(struct pass *pass, struct peermsg *m)
     pass_counts(pass, s);
     NUMBER(s->rtt_ns);
     NUMBER(s->checkpoint_asked);
+    NUMBER(s->interrupted);
+    NUMBER(s->left);
     NUMBER(s->has_notice);
     NUMBER(s->notice_left_ns);
     NUMBER(s->notice_lead_ns);
@@ -136,6 +138,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     NUMBER(o->own_closed);
     NUMBER(o->echo);
     NUMBER(o->end);
+    NUMBER(o->restart);
     NUMBER(o->manner);
     NUMBER(o->outcome);
     NUMBER(o->exit_code);
@@ -190,15 +193,16 @@ static bool is_status_in_range(const struct peer_status *s)
 {
     return s->wants_reply <= 1 && s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->closed <= 1 &&
            s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 &&
-           s->own_more <= 1 && s->has_notice <= 1 && s->knows_notice <= 1 && s->notice_hurry <= 2 &&
-           s->fault <= FAULT_REPLACED && s->fault_ago_ns >= 0;
+           s->own_more <= 1 && s->interrupted <= 1 && s->left <= 1 && s->has_notice <= 1 &&
+           s->knows_notice <= 1 && s->notice_hurry <= 2 && s->fault <= FAULT_REPLACED &&
+           s->fault_ago_ns >= 0;
 }
 
 static bool is_order_in_range(const struct peer_order *o)
 {
     return o->start <= 1 && o->roster <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 &&
            o->leave <= 1 && o->save_step <= GATE_STEP_MAX && o->end <= END_LEAVE &&
-           o->manner <= MANNER_ASK && o->has_notice <= 1;
+           o->restart <= 1 && o->manner <= MANNER_ASK && o->has_notice <= 1;
 }
 
 static bool is_in_range(const struct peermsg *m)

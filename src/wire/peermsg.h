@@ -32,7 +32,8 @@ enum peermsg_type {
 };
 
 /* In every frame. A message with another attempt or generation than ours is from the past (or, in
- * HELLO, from a node that has not been told yet, which says 0). */
+ * HELLO, from a node that has not been told yet, which says 0). But where a node has said that it
+ * is gone, and was told of a restart, the first ORDER of the next generation begins that. */
 struct peer_stamp {
     uint32_t attempt, generation;
     uint32_t round, ballot;
@@ -104,6 +105,8 @@ struct peer_status {
     char roster[256];          /* "0-3,8": its ranks, until the chief's ORDER says that it knows */
     uint64_t rtt_ns;           /* from a heartbeat to its answer, 0: not measured */
     uint32_t checkpoint_asked; /* counts requests to save and go on */
+    uint8_t interrupted; /* a moment ago it was sent a signal that ends programs, INT or the like */
+    uint8_t left;        /* with LIFE_GONE: but for what could not be ended */
     /* the node's live terminate notice */
     uint8_t has_notice;
     int64_t notice_left_ns;  /* until its deadline */
@@ -152,6 +155,7 @@ struct peer_order {
     uint64_t own_closed;  /* own saves up to this step are answered, committed or not */
     uint64_t echo;        /* the seq of the STATUS it answers, 0: none */
     uint8_t end;          /* enum peer_end */
+    uint8_t restart;      /* with END_STOP: of this generation; another follows when all are gone */
     uint8_t manner;       /* enum peer_manner */
     uint8_t outcome;      /* enum outcome, with END_STOP */
     int32_t exit_code;

@@ -6,11 +6,13 @@ listed in tests/helpers/pchclient.c. The test holds both ends of both open, so t
 here, and a client whose test has gone comes to the end of its input and ends.
 """
 
+import fcntl
 import json
 import os
 import re
 import select
 import signal
+import termios
 import time
 
 from harness import DEADLINE, Late, wait_until
@@ -64,6 +66,17 @@ class Client:
     def is_silent(self):
         """Has it not answered (yet)?"""
         return not self.text and not select.select([self.fds[1]], [], [], 0)[0]
+
+    def has_read(self):
+        """What it was told last."""
+        return fcntl.ioctl(self.fds[0], termios.FIONREAD, b"\0\0\0\0") == b"\0\0\0\0"
+
+    def forget(self):
+        """What it said and nobody has read."""
+        while not self.is_silent():
+            self.text = b""
+            if select.select([self.fds[1]], [], [], 0)[0]:
+                os.read(self.fds[1], 65536)
 
     def open(self, options="", resume=0):
         """Returns the path of the checkpoint to resume from."""

@@ -25,7 +25,7 @@ void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t st
     self->save_of_tag[tag] = step;
     for (int i = 0; i < w->nall; i++) {
         const struct proc *q = &w->procs[i];
-        if (q == p || q->state == PROC_NONE)
+        if (q == p || q->state == PROC_NONE || q->generation != p->generation)
             continue;
         if (q->save_of_tag[tag] && q->save_of_tag[tag] != step)
             fail(w, "round %u: process %d saves at step %llu, process %d at %llu", tag, p->index,
@@ -43,7 +43,7 @@ void check_step(struct world *w, const struct proc *p)
     if (!p->is_attached)
         return;
     for (int i = 0; i < w->nall; i++)
-        for (uint32_t tag = 1; tag < 64; tag++) {
+        for (uint32_t tag = 1; tag < 64 && w->procs[i].generation == p->generation; tag++) {
             uint64_t saved = w->procs[i].save_of_tag[tag];
             if (saved && saved < p->step && !p->save_of_tag[tag] && tag > p->exempt_tag)
                 fail(w, "process %d finishes step %llu without having saved step %llu of round %u",
@@ -106,6 +106,37 @@ void check_committed(struct world *w, int node, uint64_t step)
         fail(w, "node %d is told that step %llu is committed; before it %llu, the record says %llu",
              node, ull(step), ull(host->committed), ull(w->record));
     check_durable_everywhere(w, step);
+}
+
+/* Nothing of the last generation is left anywhere, and all begin from the last commit. */
+void check_generation(struct world *w, int node, uint32_t generation, uint64_t step)
+{
+    if (generation <= w->hosts[node].generation)
+        fail(w, "node %d: generation %u follows %u", node, generation, w->hosts[node].generation);
+    for (int i = 0; i < w->nall; i++)
+        if (proc_is_alive(&w->procs[i]) && w->procs[i].generation < generation)
+            fail(w, "node %d begins generation %u, and process %d of the last one still runs", node,
+                 generation, i);
+    for (int i = 0; i < w->s.nprocs; i++) {
+        const struct proc *p = &w->procs[node * w->s.nprocs + i];
+        if (p->is_connected || p->is_going)
+            fail(w, "node %d begins generation %u, and process %d of the last one is attached",
+                 node, generation, p->index);
+    }
+    if (w->hosts[node].nwriting > 0)
+        fail(w, "node %d begins generation %u, and its record is still being written", node,
+             generation);
+    for (int i = 0; i < w->s.nnodes && !w->s.leaves_leftovers; i++)
+        if (w->hosts[i].is_alive && w->hosts[i].has_leftover && w->hosts[i].generation < generation)
+            fail(w,
+                 "node %d begins generation %u, and what the last one left on node %d still runs",
+                 node, generation, i);
+    if (step != (generation > w->generation ? w->record : w->base_step))
+        fail(w, "node %d begins generation %u from step %llu; the record says %llu", node,
+             generation, ull(step), ull(w->record));
+    if (w->s.restart.max == 0 || (w->s.restart.window_ns == 0 && w->s.restart.start_max == 0 &&
+                                  generation > (uint32_t)w->s.restart.max))
+        fail(w, "generation %u, and %d restarts are allowed", generation, w->s.restart.max);
 }
 
 static bool all_did(const struct world *w, bool (*did)(const struct proc *p))
@@ -210,6 +241,9 @@ static void check_alone(struct world *w)
     const struct host *host = &w->hosts[0];
     bool has_ended_well = host->ended_at && !host->has_failed && !any_is(w, ended_in_silence);
     int64_t limit = sweep_limit(w, 0) + (any_is(w, may_stay_attached) ? S : 0);
+    if (any_is(w, may_stay_attached) && w->s.restart.max > 0)
+        limit += (10 + 10 + 5 + 1) * S; /* it may leave yet, and would be started again */
+    limit += w->s.restart.backoff_max_ns;
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
@@ -461,6 +495,9 @@ void check_end(struct world *w)
         check_benign(w);
     if (w->s.is_withdrawn)
         check_withdrawn(w);
+    if (w->s.is_mended && w->hosts[0].outcome != OUTCOME_COMPLETED)
+        fail(w, "processes were killed no more often than may be, and node 0 says %s (%s)",
+             verdict_name(w->hosts[0].outcome), w->hosts[0].why);
     if (w->s.uses)
         check_use(w);
 }

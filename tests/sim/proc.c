@@ -70,10 +70,17 @@ static bool has_finished(const struct proc *p, uint64_t step)
     return p->step >= step || p->is_done || p->ended_well;
 }
 
+/* Not those of the last generation, whose successors are still to be started. */
+static bool is_of_now(const struct world *w, const struct proc *p)
+{
+    return p->generation == w->generation;
+}
+
 static bool peers_have_finished(const struct world *w, uint64_t step)
 {
     for (int i = 0; i < w->nall; i++)
-        if (w->procs[i].state != PROC_NONE && !has_finished(&w->procs[i], step))
+        if (w->procs[i].state != PROC_NONE &&
+            !(is_of_now(w, &w->procs[i]) && has_finished(&w->procs[i], step)))
             return false;
     return true;
 }
@@ -209,9 +216,10 @@ static void begin_background_save(struct world *w, struct proc *p, uint32_t tag)
     p->write_step = p->step;
     world_at(w, (struct happening){.at = w->now + w->s.save_time[p->index],
                                    .what = H_WRITTEN,
+                                   .generation = p->generation,
                                    .node = p->node,
                                    .proc = p->index});
-    next_step(w, p);
+    go_on(w, p);
 }
 
 static bool save_fails(struct world *w, const struct proc *p)
@@ -275,7 +283,7 @@ static bool wants_to_reattach(const struct world *w, const struct proc *p)
     for (int i = 0; i < w->nall; i++)
         if (tag && (tag >= 64 || !w->procs[i].save_of_tag[tag]))
             return false;
-    return p->step > w->s.first_step + 12 && p->step < w->s.last_step;
+    return p->step > w->base_step + 12 && p->step < w->s.last_step;
 }
 
 /* It has closed what it did not open, or was cut off: it finds out at its next step. */
@@ -375,10 +383,24 @@ static void finish_step(struct world *w, struct proc *p)
 
 /* --- the start --- */
 
+/* It knows nothing of its predecessor, but for what that has saved. */
+static void renew(struct world *w, struct proc *p)
+{
+    *p = (struct proc){.index = p->index,
+                       .node = p->node,
+                       .slot = p->slot,
+                       .rank = p->rank,
+                       .generation = w->hosts[p->node].generation,
+                       .epoch = p->epoch,
+                       .step = w->base_step,
+                       .page_step = w->base_step};
+}
+
 void proc_start(struct world *w, int node)
 {
     for (int i = 0; i < w->s.nprocs; i++) {
         struct proc *p = &w->procs[node * w->s.nprocs + i];
+        renew(w, p);
         world_at(w, (struct happening){
                         .at = w->now, .what = H_CHILD_STARTED, .node = node, .proc = p->index});
         plan(w, p, PROC_BOOTING, MS);
@@ -387,7 +409,7 @@ void proc_start(struct world *w, int node)
 
 static void attach(struct world *w, struct proc *p)
 {
-    p->first_step = p->has_reattached ? p->step : w->s.first_step;
+    p->first_step = p->has_reattached ? p->step : w->base_step;
     p->is_connected = true;
     p->page_step = p->step;
     struct procmsg msg = {.type = PROCMSG_ATTACH,
@@ -408,7 +430,7 @@ static void boot(struct world *w, struct proc *p)
     bool attaches = w->s.attaches && !w->s.is_silent[p->index];
     if (!attaches || p->epoch == 0)
         next_step(w, p);
-    else if (p->step < w->s.first_step + w->s.late_steps[p->index])
+    else if (p->step < w->base_step + w->s.late_steps[p->index])
         p->step += w->s.stride[p->index], plan(w, p, PROC_BOOTING, w->s.step_time[p->index]);
     else if (p->is_attached)
         next_step(w, p);

@@ -368,6 +368,54 @@ static bool is_withdrawn(const struct schedule *s)
            cancel->at > notice->at && notice->length >= 60 * S && s->trains_on && !s->own_every;
 }
 
+/* Processes are killed, and nothing else goes wrong. */
+static void draw_kills(struct schedule *s, struct rng *r)
+{
+    int n = 1 + (int)rng_below(r, 4);
+    s->nfaults = 0;
+    s->has_loss = false;
+    for (int i = 0; i < n; i++)
+        add(s, DO_KILL_PROC, rng_time(r, 0, (i + 1) * draw_end(s)), r);
+}
+
+static void draw_restart(struct schedule *s, struct rng *r)
+{
+    if (!rng_chance(r, 350))
+        return;
+    struct restart_policy *p = &s->restart;
+    p->max = 1 + (int)rng_below(r, 5);
+    p->window_ns = rng_chance(r, 500) ? 0 : rng_time(r, S, 100 * S);
+    p->start_max = (int)rng_below(r, 5);
+    p->startup_ns = rng_chance(r, 300) ? 0 : rng_time(r, 100 * MS, 60 * S);
+    p->backoff_ns = rng_time(r, 0, S);
+    p->backoff_max_ns = rng_time(r, p->backoff_ns, 5 * S);
+    p->no_progress = rng_chance(r, 600) ? 0 : 1 + (int)rng_below(r, 3);
+    p->is_fatal[137] = rng_chance(r, 50);
+    if (rng_chance(r, 500))
+        draw_kills(s, r);
+}
+
+/* Whatever is killed, the job trains to its end. */
+static bool is_mended(const struct schedule *s)
+{
+    const struct restart_policy *p = &s->restart;
+    if (has_fault(s, ~(1U << DO_KILL_PROC)) || s->nfaults > p->max || s->nfaults > p->start_max ||
+        p->no_progress || p->is_fatal[137] || s->drop || s->bad_disk || s->slow_disk)
+        return false;
+    int64_t steps = (int64_t)(s->last_step - s->first_step), longest = 0;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        int64_t save = s->own_every ? s->save_time[i] / (int64_t)s->own_every : 0;
+        longest = s->step_time[i] + save > longest ? s->step_time[i] + save : longest;
+    }
+    if ((s->nfaults + 2) * steps * longest > 300 * S) /* each may cost all that there was */
+        return false;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        if (s->ends_early[i] || s->cut_at[i] || s->is_silent[i] || s->is_mute[i] ||
+            s->is_unkillable[i] || s->stays_attached[i])
+            return false;
+    return true;
+}
+
 void schedule_draw(struct schedule *s, uint64_t seed)
 {
     struct rng r = {seed * UINT64_C(0x2545f4914f6cdd1d) + 1};
@@ -378,12 +426,14 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_world(s, &r);
     draw_faults(s, &r);
     draw_leftovers(s, &r);
+    draw_restart(s, &r);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
     s->is_calm = is_calm(s);
     s->uses = uses(s);
     s->is_withdrawn = is_withdrawn(s);
+    s->is_mended = is_mended(s);
     s->is_plain_restart =
         has_fault(s, 1U << DO_RESTART) && !has_fault(s, ~(SIGNALS | 1U << DO_RESTART)) && !s->drop;
     int breaks = 0;

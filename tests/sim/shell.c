@@ -13,16 +13,45 @@
 #define MS NS_PER_MS
 #define S  NS_PER_S
 
+/* What was saved beyond the step that is resumed from is not relied upon any more. */
+static void forget_saves(struct world *w, int node)
+{
+    struct host *host = &w->hosts[node];
+    memset(host->prepared, 0, sizeof host->prepared);
+    host->over = 0;
+    for (int i = node * w->s.nprocs; i < (node + 1) * w->s.nprocs; i++) {
+        int n = 0;
+        for (int k = 0; k < w->ndurable[i]; k++)
+            if (w->durable[i][k] <= w->base_step)
+                w->durable[i][n++] = w->durable[i][k];
+        w->ndurable[i] = n;
+    }
+}
+
+static void begin_generation(struct world *w, int node, const struct action *a)
+{
+    struct host *host = &w->hosts[node];
+    check_generation(w, node, a->start.generation, a->start.resume_step);
+    w->generation = a->start.generation;
+    w->base_step = a->start.resume_step;
+    host->generation = a->start.generation;
+    host->nended = 0;
+    host->ended_at = 0;
+    host->has_failed = host->had_notice = host->held_notice = false;
+    forget_saves(w, node);
+}
+
 static void act_start(struct world *w, int node, const struct action *a)
 {
-    (void)a;
     w->hosts[node].is_started = true;
     if (node >= w->s.nnodes) {
         fail(w, "a second supervisor of a node starts processes");
         return;
     }
+    if (a->start.generation > 0)
+        begin_generation(w, node, a);
     w->hosts[node].has_leftover = w->s.leftover[node] != LEFTOVER_NONE;
-    trace(w, "node %d: starts its processes", node);
+    trace(w, "node %d: starts its processes, generation %u", node, a->start.generation);
     proc_start(w, node);
 }
 
@@ -73,9 +102,12 @@ static void act_proc_send(struct world *w, int node, const struct action *a)
     *copy = *a->proc.msg;
     int64_t at = w->now + rng_time(&w->rng, 0, MS / 5);
     p->told_at = at > p->told_at ? at : p->told_at + 1;
-    world_at(
-        w, (struct happening){
-               .at = p->told_at, .what = H_TO_PROC, .node = node, .proc = p->index, .data = copy});
+    world_at(w, (struct happening){.at = p->told_at,
+                                   .what = H_TO_PROC,
+                                   .node = node,
+                                   .proc = p->index,
+                                   .generation = p->generation,
+                                   .data = copy});
 }
 
 static int64_t disk_time(struct world *w)
@@ -90,6 +122,7 @@ static void act_prepare(struct world *w, int node, const struct action *a)
     memmove(host->prepared, host->prepared + 1, sizeof host->prepared - sizeof host->prepared[0]);
     host->prepared[ARRAY_LEN(host->prepared) - 1] = a->step;
     host->over = a->over;
+    host->nwriting++;
     trace(w, "node %d: prepares %llu, over %llu", node, (unsigned long long)a->step,
           (unsigned long long)a->over);
     world_at(w, (struct happening){.at = w->now + disk_time(w),

@@ -95,6 +95,7 @@ struct schedule {
     int64_t known_save; /* from earlier attempts, right or wrong; 0: not known */
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
+    struct restart_policy restart;
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign;      /* a notice must end in a commit */
@@ -103,6 +104,7 @@ struct schedule {
     bool has_third_term; /* a node is told to hurry */
     bool is_calm;        /* nothing but one node's death after its saves, and time to commit them */
     bool has_loss;       /* something was done that may look like a lost node */
+    bool is_mended;      /* processes are killed, no more often than the job may be restarted */
     bool is_plain_restart; /* nothing but DO_RESTART was: all must end alike */
 };
 void schedule_draw(struct schedule *schedule, uint64_t seed);
@@ -127,6 +129,7 @@ enum proc_state {
 
 struct proc {
     int index, node, slot, rank; /* slot == index within the node */
+    uint32_t generation;
     enum proc_state state;
     uint64_t epoch; /* rises with each change of plan: older happenings are void */
     bool is_attached, is_connected;
@@ -164,6 +167,7 @@ struct host {
     uint64_t timer_epoch;
     int64_t paused_until;
     bool is_started;
+    uint32_t generation;
     bool has_leftover, dies_when_saved;
     int nended;                  /* of its processes, as its supervisor knows */
     int64_t ended_at;            /* the last of them, 0: not yet */
@@ -172,6 +176,7 @@ struct host {
     int64_t deadlines[3];       /* of the notices that hold on it: by id, and of signals; 0: none */
     uint64_t committed;         /* as told by ACT_COMMITTED */
     uint64_t prepared[8], over; /* what its record holds, newest last */
+    int nwriting;               /* its record */
     bool knows_replaced;        /* that it was, while its processes trained */
     /* its line to the chief */
     int conn;   /* number at the chief, 0: none */
@@ -196,6 +201,8 @@ struct world {
     int64_t end_at; /* when node 0 ended the job, 0: not yet */
     struct proc procs[MAX_ALL];
     int nall;
+    uint32_t generation; /* the newest that has been begun on some node */
+    uint64_t base_step;  /* that it has begun from */
     int next_conn;
     /* the disk */
     uint64_t durable[MAX_ALL][512]; /* steps that a rank has saved */
@@ -243,7 +250,8 @@ struct happening {
     enum what what;
     int node, proc;
     uint64_t epoch, arg, arg2;
-    void *data; /* freed when it has happened */
+    uint32_t generation; /* with H_WRITTEN and H_TO_PROC: of the process */
+    void *data;          /* freed when it has happened */
 };
 
 void world_run(struct world *world, const struct schedule *schedule, FILE *trace);
@@ -268,6 +276,7 @@ void net_break(struct world *world, int node);
 void net_host_died(struct world *world, int node);
 
 /* proc.c */
+/* The processes of the host's generation. */
 void proc_start(struct world *world, int node);
 void proc_move(struct world *world, struct proc *p);
 void proc_written(struct world *world, struct proc *p);
@@ -282,6 +291,8 @@ void check_save(struct world *world, const struct proc *p, uint32_t tag, uint64_
 void check_step(struct world *world, const struct proc *p);
 void check_durable(struct world *world, const struct proc *p, uint64_t step);
 void check_commit(struct world *world, uint64_t step);
+/* A generation is about to begin on a node. */
+void check_generation(struct world *world, int node, uint32_t generation, uint64_t step);
 /* A node is told of a commit. */
 void check_committed(struct world *world, int node, uint64_t step);
 void check_signal(struct world *world, int node, enum signal_target target);

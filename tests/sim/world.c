@@ -48,18 +48,30 @@ static bool is_before(const struct happening *a, const struct happening *b)
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-void world_at(struct world *w, struct happening h)
+static void put(struct world *w, struct happening h)
 {
     if (w->nheap == w->heap_cap) {
         w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
         w->heap = realloc(w->heap, (size_t)w->heap_cap * sizeof w->heap[0]);
     }
-    h.seq = w->seq++;
     assert(h.at >= w->now);
     int i = w->nheap++;
     for (; i > 0 && is_before(&h, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
         w->heap[i] = w->heap[(i - 1) / 2];
     w->heap[i] = h;
+}
+
+void world_at(struct world *w, struct happening h)
+{
+    h.seq = w->seq++;
+    put(w, h);
+}
+
+/* What waits together is seen in the order in which it came, whoever had to wait more than once. */
+static void put_off(struct world *w, struct happening h, int64_t until)
+{
+    h.at = until;
+    put(w, h);
 }
 
 static struct happening take_first(struct world *w)
@@ -420,6 +432,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->commit_wait_ns = 30 * S;
     p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
     p->exit = (struct exit_codes){42, 42, 42, 42, 43};
+    p->restart = s->restart;
 }
 
 static void make_host(struct world *w, int host, const struct core_params *params)
@@ -466,6 +479,7 @@ static void happen(struct world *w, const struct happening *h)
         world_event(w, h->node, (struct event){.type = EV_STEPS, .steps = {.by_slot = h->data}});
         break;
     case H_PREPARED:
+        w->hosts[h->node].nwriting--;
         on_written(w, h, EV_PREPARED);
         if (!h->arg2)
             die_when_saved(w, h->node, h->arg);
@@ -501,13 +515,15 @@ static void happen(struct world *w, const struct happening *h)
             proc_move(w, &w->procs[h->proc]);
         break;
     case H_WRITTEN:
-        proc_written(w, &w->procs[h->proc]);
+        if (h->generation == w->procs[h->proc].generation)
+            proc_written(w, &w->procs[h->proc]);
         break;
     case H_FROM_PROC:
         from_proc(w, h);
         break;
     case H_TO_PROC:
-        proc_told(w, &w->procs[h->proc], h->data);
+        if (h->generation == w->procs[h->proc].generation)
+            proc_told(w, &w->procs[h->proc], h->data);
         break;
     case H_PROC_GONE:
         proc_gone(w, h);
@@ -547,7 +563,7 @@ static void set_up(struct world *w)
     w->next_conn = CONN_FIRST;
     w->nhosts = w->s.nnodes;
     w->nall = w->s.nnodes * w->s.nprocs;
-    w->record = w->s.first_step;
+    w->record = w->base_step = w->s.first_step;
     for (int i = 0; i < w->nall; i++)
         w->procs[i] = (struct proc){.index = i,
                                     .rank = i,
@@ -603,8 +619,7 @@ static void run_queue(struct world *w)
         check_time(w);
         int64_t paused_until = w->hosts[node_of(&h)].paused_until;
         if (waits_for_node(h.what) && w->now < paused_until) {
-            h.at = paused_until;
-            world_at(w, h);
+            put_off(w, h, paused_until);
             continue;
         }
         happen(w, &h);

@@ -433,6 +433,9 @@ static const char everything[] =
     "signal --save-signal USR2 --no-save-train-on "
     "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave";
 static const char everything_else[] =
+    " --restart-max 3 --restart-window 2h --restart-start-max 4 --restart-startup 5m "
+    "--restart-backoff 2s --restart-backoff-max 3m --restart-no-progress-after 6 "
+    "--restart-fatal-codes 2,64-78 "
     " --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost 2 --exit-hang 3 "
     "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "
     "--exit-reraise -vv --log-format=json";
@@ -441,11 +444,11 @@ static const char everything_else[] =
  * command by default must not become one by request. */
 Test(config, what_is_printed_can_be_read)
 {
-    char all[2048];
+    char all[4096];
     snprintf(all, sizeof all, "%s%s", everything, everything_else);
     const char *const ways[] = {"", "-n 1", "--cluster-chief ::1 --nnodes 1", all};
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        char args[2200];
+        char args[4200];
         struct load first, second, run, again;
         snprintf(args, sizeof args, "--print-config %s", ways[i]);
         load(&first, args, "");
@@ -471,7 +474,7 @@ Test(config, what_is_printed_can_be_read)
 /* The list above must not fall behind the table. */
 Test(config, everything_is_everything)
 {
-    char all[2048];
+    char all[4096];
     snprintf(all, sizeof all, "--print-config %s%s", everything, everything_else);
     for (size_t i = 0; i < options_count; i++) {
         if (str_is(options[i].key, "cluster.chief") || str_is(options[i].key, "cluster.key_file"))
@@ -492,6 +495,8 @@ Test(config, binding_holds_what_all_nodes_must_share)
                            "cluster.heartbeat_timeout=30s\n"
                            "checkpoint.shared=true\n"
                            "save.mode=signal\n"
+                           "restart.max=0\n"
+                           "restart.backoff_max=1m\n"
                            "exit.preempted=42\n"
                            "exit.preempted_unsaved=42\n"
                            "exit.node_lost=42\n"

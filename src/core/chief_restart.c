@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Another generation in place: whether there is to be one, the barrier between the two, and its
+ * beginning. See chief_parts.h.
+ *
+ * A generation ends like a job, with the word that another follows (order.restart). Its nodes stop
+ * what runs, say that they are gone, and wait. When all have said so, and the pause is over, one
+ * order of the next generation starts all of them from the last commit. Until then any of it can
+ * still turn out to be the end of the job: a node is lost or cannot end its processes, a notice
+ * comes, somebody wants it to end.
+ */
+#include "core/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- whether --- */
+
+static bool is_start_failure(const struct chief *chief)
+{
+    int64_t lasted = chief->out->now - chief->generation_at;
+    return !any_is(chief, FACT_STEPPED) && lasted < chief->params->restart.startup_ns;
+}
+
+/* " from step 120, in 4 s" */
+static void add_plan(const struct chief *chief, int64_t pause, char *text, size_t size)
+{
+    const int64_t unit = 10 * NS_PER_MS;
+    char in[32];
+    if (chief->order.commit_step)
+        str_addf(text, size, " from step %llu", (unsigned long long)chief->order.commit_step);
+    if (pause >= unit)
+        str_addf(text, size, ", in %s at the soonest",
+                 str_about(pause / unit * unit, in, sizeof in));
+}
+
+void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
+{
+    struct restart_failure failure = {.now = chief->out->now,
+                                      .code = end->code,
+                                      .is_start = is_start_failure(chief),
+                                      .has_ranks = any_is(chief, FACT_ATTACHED),
+                                      .has_commit =
+                                          chief->order.commit_step > chief->generation_step};
+    char text[96], why[320];
+    int64_t pause;
+    str_copy(why, sizeof why, end->why);
+    if (!restart_allows(&chief->restart, &failure, &pause, text, sizeof text)) {
+        if (text[0])
+            str_addf(why, sizeof why, "; not restarted: %s", text);
+        struct chief_end last = *end;
+        last.why = why;
+        chief_end(chief, &last);
+        return;
+    }
+    chief->restart_at = chief->out->now + pause;
+    chief_end_generation(chief, end);
+    str_addf(why, sizeof why, "; restarting in place");
+    add_plan(chief, pause, why, sizeof why);
+    out_log(chief->out, LOG_WARN, "restart", "%s (%s)", why, text);
+}
+
+bool chief_is_restarting(const struct chief *chief)
+{
+    return chief->order.end == END_STOP && chief->order.restart;
+}
+
+/* --- the barrier --- */
+
+static void end_after_all(struct chief *chief, enum outcome outcome, int code, const char *why)
+{
+    chief_end(chief, &(struct chief_end){
+                         .outcome = outcome, .code = code, .manner = MANNER_STOP, .why = why});
+}
+
+/* With the failure that was to be followed by a restart. */
+static void end_as_failed(struct chief *chief, const char *because)
+{
+    char why[sizeof chief->order.why];
+    str_copy(why, sizeof why, chief->order.why);
+    str_addf(why, sizeof why, "; not restarted: %s", because);
+    end_after_all(chief, (enum outcome)chief->order.outcome, chief->order.exit_code, why);
+}
+
+/* Nobody is there who could save. */
+static void end_preempted(struct chief *chief)
+{
+    bool has_ranks = any_is(chief, FACT_ATTACHED);
+    end_after_all(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
+                  "the notice came while the job was restarted in place after a failure");
+}
+
+/* A connection that is being mended is waited for: its node is to hear of the start, or be lost. */
+static bool all_are_there(const struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].at.conn == CONN_NONE)
+            return false;
+    return true;
+}
+
+static bool is_over(const struct chief *chief)
+{
+    return all_are(chief, FACT_GONE) && chief->writing == COMMIT_NOTHING;
+}
+
+/* --- the next generation --- */
+
+/* What it told of the last one. Requests for a checkpoint that were not served yet still hold. */
+static void forget(struct chief *chief, struct peer *peer)
+{
+    uint32_t asked = peer->status.checkpoint_asked;
+    chief_reset(chief, peer);
+    peer->status.checkpoint_asked = asked;
+    chief->checkpoints += asked;
+    peer->stamp = (struct peer_stamp){0};
+    peer->rate = 0;
+    peer->is_paced = false;
+    peer->moved_at = peer->status_at = chief->out->now;
+    chief_note(chief, peer);
+}
+
+static void forget_round(struct chief *chief)
+{
+    chief->round = chief->ballot = 0;
+    chief->wants_to_end = chief->was_decided = chief->is_first_save = false;
+    chief->proposed_at = chief->begun_at = chief->spared_until = 0;
+    chief->own_failed = chief->uncommitted = 0;
+    chief->is_trained = false;
+    chief->finished_at = 0;
+    chief->stride = stride_make(0, 1);
+}
+
+static void renew(struct chief *chief)
+{
+    chief->generation++;
+    chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
+    chief->is_changed = true;
+    chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
+    chief->generation_at = chief->out->now;
+    chief->generation_step = chief->order.commit_step;
+    forget_round(chief);
+    for (int i = 0; i < chief->params->nnodes; i++)
+        forget(chief, &chief->peers[i]);
+    out_log(chief->out, LOG_NOTICE, "restart", "generation %u begins%s", chief->generation,
+            chief->params->nnodes > 1 ? " on all nodes" : "");
+}
+
+void chief_decide_restart(struct chief *chief)
+{
+    char who[96], because[160];
+    if (!chief_is_restarting(chief))
+        return;
+    if (any_is(chief, FACT_LOST)) {
+        chief_end_by_loss(chief);
+    } else if (chief->notice.is_live) {
+        end_preempted(chief);
+    } else if (any_is(chief, FACT_INTERRUPTED)) {
+        end_as_failed(chief, "a signal has told the job to end");
+    } else if (any_is(chief, FACT_LEFT)) {
+        snprintf(because, sizeof because, "processes that cannot be killed are left on node %d",
+                 chief_rank_of(chief, chief_first(chief, FACT_LEFT)));
+        end_as_failed(chief, because);
+    } else if (!is_over(chief) && chief->out->now >= chief->leave_deadline) {
+        chief_tell_without(chief, FACT_GONE, who, sizeof who);
+        snprintf(because, sizeof because, "not everything was ended in time: %s",
+                 who[0] ? who : "the commit record");
+        end_as_failed(chief, because);
+    } else if (is_over(chief) && all_are_there(chief) && chief->out->now >= chief->restart_at) {
+        renew(chief);
+    }
+}
+
+int64_t chief_restart_wake_at(const struct chief *chief)
+{
+    if (!chief_is_restarting(chief))
+        return CLOCK_NEVER;
+    int64_t wake = is_over(chief) ? chief->restart_at : chief->leave_deadline;
+    return wake > chief->out->now ? wake : CLOCK_NEVER;
+}

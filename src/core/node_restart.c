@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From one generation to the next on a node. See node_parts.h.
+ *
+ * When the chief has said that another one follows, the node stays where it is after the end of
+ * what ran on it (NODE_LEAVING). The first order of the next generation finds it there.
+ */
+#include "core/node_parts.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+/* A process that is started begins with an open gate. */
+static void open_gate(struct node *node)
+{
+    out_act(node->out,
+            &(struct action){.type = ACT_GATE, .gate = gate_make(GATE_OPEN, 0, false, false)});
+}
+
+void node_renew(struct node *node)
+{
+    memset(node->children, 0, sizeof node->children);
+    node->nstarting = node->nrunning = node->nended = 0;
+    node->has_signalled_tree = node->has_given_up = false;
+    node->settle_at = 0;
+    node->end_wants_steps = node->fault_wants_steps = false;
+    node->notice_wants_steps = node->plan_wants_steps = false;
+    memset(&node->ranks, 0, sizeof node->ranks);
+    ranks_init(&node->ranks, node->params->expected_procs);
+    round_init(&node->round, &node->ranks, node->out);
+    open_gate(node);
+    node->has_roster = false;
+    node->fault = node->doubt = (struct node_fault){0};
+    node->outcome = OUTCOME_UNKNOWN;
+    node->exit_code = 0;
+    node->why[0] = '\0';
+    node->end_deadline = node->leave_at = CLOCK_NEVER;
+    node->restarts = false;
+    node->generation = node->uplink.generation;
+    node_enter(node, NODE_WAITING);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See generation.h.
+ */
+#include "run/generation.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "os/spawn.h"
+
+/* A program has come to its main() by then, undisturbed by what we do beside it. */
+#define TIDY_AFTER_NS (100 * NS_PER_MS)
+
+/* With -n each command is a rank; else which ranks will attach here is not known yet. */
+static bool can_resume(struct generation *generation, struct err *err)
+{
+    const struct core_params *params = generation->params;
+    if (params->expected_procs == 0)
+        return true;
+    if (!generation->config->procs.count_is_set)
+        return record_check_rank(generation->record, RECORD_ANY_RANK, err);
+    bool ok = true;
+    for (int i = 0; ok && i < params->children; i++)
+        ok = record_check_rank(generation->record, params->node_rank * params->children + i, err);
+    return ok;
+}
+
+static void start(struct generation *generation, const struct action *action)
+{
+    struct err err;
+    record_begin(generation->record, action->start.attempt, action->start.resume_step);
+    if (!can_resume(generation, &err)) {
+        log_error("record", "%s", err.text);
+        children_refuse(generation->children, &err);
+        return;
+    }
+    jobs_will_start(generation->jobs);
+    children_start(generation->children, action);
+    jobs_started(generation->jobs);
+    drill_start(generation->drill);
+    generation->is_untidy = true;
+    watch_at(&generation->tidying, clock_now_ns() + TIDY_AFTER_NS);
+}
+
+/* The last command of a generation may just be being reaped: the next one is started after that. */
+void generation_start(struct generation *generation, const struct action *action)
+{
+    if (action->start.generation == 0) {
+        start(generation, action);
+        return;
+    }
+    generation->to_start = *action;
+    watch_at(&generation->starting, clock_now_ns());
+}
+
+static void on_starting(void *ctx)
+{
+    struct generation *generation = ctx;
+    start(generation, &generation->to_start);
+}
+
+/* Neither the commands nor anybody outside waits for this. */
+static void on_tidying(void *ctx)
+{
+    struct generation *generation = ctx;
+    generation->is_untidy = false;
+    children_watch(generation->children);
+    if (generation->params->restart.max == 0) /* else another generation may want them */
+        spawn_let_go();
+    attach_clean(generation->attach);
+}
+
+bool generation_open(struct generation *generation, struct event_base *base, struct err *err)
+{
+    generation->tidying = (struct watch){.fn = on_tidying, .ctx = generation};
+    generation->starting = (struct watch){.fn = on_starting, .ctx = generation};
+    return watch_clock(&generation->tidying, base, err) &&
+           watch_clock(&generation->starting, base, err);
+}
+
+void generation_close(struct generation *generation)
+{
+    watch_end(&generation->tidying);
+    watch_end(&generation->starting);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * generation: the start of the commands, the first time and in place, and what is done beside them
+ * a moment later. Owns its watches. Main thread.
+ */
+#ifndef PCHRUN_RUN_GENERATION_H
+#define PCHRUN_RUN_GENERATION_H
+
+#include "run/attach.h"
+#include "run/children.h"
+#include "run/drill.h"
+#include "run/jobs.h"
+#include "run/record.h"
+
+struct generation {
+    const struct config *config;
+    const struct core_params *params;
+    struct children *children;
+    struct jobs *jobs;
+    struct record *record;
+    struct attach *attach;
+    struct drill *drill;
+    struct watch starting; /* of a next one */
+    struct action to_start;
+    struct watch tidying;
+    bool is_untidy; /* the commands were started, and it has not been done yet */
+};
+
+/* All pointers are set, and live as long. */
+MUST_CHECK bool generation_open(struct generation *generation, struct event_base *base,
+                                struct err *err);
+void generation_close(struct generation *generation);
+/* ACT_START. */
+void generation_start(struct generation *generation, const struct action *action);
+
+#endif

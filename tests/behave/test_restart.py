@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Restarts in place: what failed is started again, everywhere, from the last commit, when nothing of
+the last generation is left; and not for ever."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from harness import is_blocked, marked, state_of, wait_until
+from nodes import Nodes
+from test_train import Attempt, digest
+from training import Training
+
+INT, TERM, KILL, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR2
+QUICK = ["--restart-max", "3", "--restart-backoff", "20ms"]
+TRAINED = [*QUICK, "--restart-startup", "0"]  # no failure is one of the start
+
+
+def generations(job):
+    return [int(n) for n in re.findall(r"generation (\d+) begins", job.err)]
+
+
+def run(world, script, *options, **more):
+    return world.launch(*options, "--", "sh", "-c", script, **more)
+
+
+def test_a_failed_command_is_started_again(world):
+    job = run(world, "echo $PCH_GENERATION $PCH_ATTEMPT; [ $PCH_GENERATION = 2 ] || exit 7", *QUICK)
+    assert job.finish() == 0
+    assert job.out == "0 1\n1 1\n2 1\n"
+    assert generations(job) == [1, 2]
+    assert re.search(r"restart: node 0: process \d+ ended with exit code 7; restarting in place "
+                     r"\(1 of 2 after a failure at the start\)$", job.err, re.M)
+
+
+def test_without_the_option_nothing_is_started_again(world):
+    job = run(world, "echo once; exit 7")
+    assert (job.finish(), job.out) == (7, "once\n")
+
+
+@pytest.mark.parametrize("options, starts, says", [
+    (TRAINED, 4, r"the 3 restarts of restart\.max are spent"),
+    (QUICK, 3, r"it has failed at its start 3 times in a row \(restart\.start_max\)"),
+    ([*QUICK, "--restart-start-max", "0"], 1, r"it has failed at its start 1 times in a row"),
+    ([*TRAINED, "--restart-fatal-codes", "3,9-11"], 1, r"9 is one of restart\.fatal_codes"),
+    ([*TRAINED, "--restart-fatal-codes", "3,10-11"], 4, r"the 3 restarts of restart\.max are spent"),
+    ([*TRAINED, "--restart-window", "1ms"], 5, None),
+])
+def test_budget(world, options, starts, says):
+    """When it is spent, the job ends as the last failure says. Restarts that lie before the window
+    do not count: there the fifth start is made to be the last."""
+    job = run(world, "echo start; sleep 0.01; [ $PCH_GENERATION = 4 ] && exit 0; exit 9", *options)
+    assert job.finish() == (9 if says else 0)
+    assert job.out == "start\n" * starts
+    if says:
+        assert re.search(rf"end: failed, exit code 9: .*; not restarted: {says}", job.err)
+
+
+def test_a_command_that_cannot_be_executed_is_not_tried_again(world):
+    job = world.launch(*QUICK, "--", "/nonexistent")
+    assert job.finish() == 127
+    assert generations(job) == []
+
+
+def test_death_by_signal_counts_as_well(world):
+    job = run(world, "[ $PCH_GENERATION = 1 ] || kill -SEGV $$", *QUICK)
+    assert job.finish() == 0
+
+
+def test_nothing_of_the_last_generation_is_left(world):
+    """A daemon of the first generation ignores SIGTERM: the second begins when it has been killed."""
+    script = """
+        if [ $PCH_GENERATION = 0 ]; then
+            setsid sh -c 'trap "" TERM; echo $$ >daemon; sleep 1000 & wait; wait' & sleep 0.01
+            while [ ! -s daemon ]; do sleep 0.01; done; exit 3
+        fi
+        kill -0 $(cat daemon) 2>/dev/null && echo there || echo gone"""
+    job = run(world, script, *QUICK, "--stop-term-wait", "100ms")
+    assert job.finish() == 0
+    assert job.out == "gone\n"
+
+
+def test_the_next_generation_has_what_the_first_had(world):
+    """The directory, standard input, a descriptor that was inherited; and its own number."""
+    source, sink = os.pipe()
+    extra, extra_sink = os.pipe()
+    os.write(sink, b"one\ntwo\n")
+    os.write(extra_sink, b"three\nfour\n")
+    os.close(sink)
+    os.close(extra_sink)
+    job = world.launch(*QUICK, "--", "bash", "-c", f"pwd; read line; echo $line; read line <&{extra}; "
+                       "echo $line; [ $PCH_GENERATION = 1 ] || { sleep 0.3; exit 1; }",
+                       stdin=source, pass_fds=[extra])
+    os.close(source)
+    os.close(extra)
+    assert job.finish() == 0
+    assert job.out == f"{world.cwd}\none\nthree\n{world.cwd}\ntwo\nfour\n"
+
+
+def test_the_terminal_is_lent_again(world):
+    t = world.terminal(world.pchrun, *QUICK, "--", "sh", "-c",
+                       "read line; echo got $line; [ $PCH_GENERATION = 1 ]")
+    t.type("one\n")
+    t.expect("got one")
+    t.expect("generation 1 begins")
+    t.type("two\n")
+    t.expect("got two")
+    assert t.finish() == 0
+
+
+@pytest.mark.parametrize("number, code", [(INT, 130), (signal.SIGHUP, 129)])
+def test_who_interrupts_it_wants_no_restart(world, number, code):
+    job = run(world, "echo started; exec sleep 1000", *QUICK)
+    wait_until(lambda: job.out, "the start")
+    job.send(number)
+    assert job.finish() == code
+    assert generations(job) == []
+
+
+def test_an_interrupt_in_the_pause_ends_the_job(world):
+    job = run(world, "exit 5", *TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h")
+    wait_until(lambda: "(2 of 3)" in job.err, "the pause")
+    job.send(INT)
+    assert job.finish() == 5
+    assert "not restarted: a signal has told the job to end" in job.err
+
+
+def test_a_notice_in_the_pause_ends_the_job(world):
+    job = run(world, "exit 5", *TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h")
+    wait_until(lambda: "(2 of 3)" in job.err, "the pause")
+    job.send(TERM)
+    assert job.finish() == 42
+    assert "preempted_unknown, exit code 42: the notice came while the job was restarted" in job.err
+
+
+def checkpoint(t, step):
+    """A save that is asked for, and committed."""
+    t.job.send(USR2)
+    save_step = t.agreed()
+    assert save_step == step
+    t.reach(save_step)
+    t.saved(save_step, "continue")
+
+
+def test_ranks_resume_from_the_last_commit(world):
+    t = Training(world, *TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2)
+    t.open()
+    t.train(4)
+    checkpoint(t, 5)
+    t.train(8)
+    t.kill(0)
+    t.said("generation 1 begins")
+    for client in t.clients:
+        client.step = 5
+        assert client.ask("open", r"open supervised=1 same=1 resume=5 path=(.*)")[1] == t.path(
+            5, client.rank)
+        client.train(9)
+    report = wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
+    assert (report["attempt"], report["steps"]["resumed"]) == (1, 5)
+    t.done()
+    assert t.result() == (0, "completed", 5)
+
+
+def test_what_was_saved_and_not_committed_can_be_saved_again(world):
+    """Rank 0 has saved step 5 when rank 1 dies. The next generation saves it anew, and commits it."""
+    t = Training(world, *TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2)
+    t.open()
+    t.train(4)
+    t.job.send(USR2)
+    assert t.agreed() == 5
+    t.reach(5)
+    t.clients[0].tell(f"saved 5 {t.path(5, 0)}")
+    wait_until(lambda: t.clients[0].has_read() and is_blocked(t.pid(0)), "rank 0 to be in pch_saved")
+    t.kill(1)
+    t.said("generation 1 begins")
+    t.clients[0].forget()  # it may have been answered before it was ended
+    t.open()
+    t.train(4)
+    t.job.send(USR2)
+    assert t.agreed(2) == 5
+    t.reach(5)
+    t.saved(5, "continue")
+    t.done()
+    assert t.result() == (0, "completed", 5)
+
+
+def test_generations_without_a_commit_come_to_an_end(world):
+    t = Training(world, *TRAINED, "--restart-no-progress-after", "2", "-v", n=1)
+    for generation in range(2):
+        if generation > 0:
+            t.said(f"generation {generation} begins")
+        t.clients[0].step = 0
+        t.open()
+        t.train(3)
+        os.kill(int(re.findall(r"is process (\d+)$", t.job.err, re.M)[-1]), KILL)
+    code, outcome, commit = t.result()
+    assert (code, outcome, commit) == (137, "failed", None)
+    assert "2 generations in a row brought no commit" in t.job.err
+
+
+# --- several nodes -------------------------------------------------------------------------------
+
+def test_all_nodes_begin_together(world):
+    """What fails on one node is started again on all; each is told the same."""
+    nodes = Nodes(world, 3, QUICK)
+    script = ("echo $PCH_GENERATION; [ $PCH_GENERATION = 1 ] && exit 0; "
+              "[ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
+    for node in range(3):
+        nodes.jobs[node] = nodes.launch(node, "sh", "-c", script)
+    assert nodes.finish() == 0
+    assert [job.out for job in nodes.jobs.values()] == ["0\n1\n"] * 3
+    assert nodes.agreed()["generation"] == 1
+
+
+@pytest.mark.killed
+def test_a_node_that_is_lost_in_the_pause_ends_the_job(world):
+    nodes = Nodes(world, 3, [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"])
+    for node in range(3):
+        nodes.jobs[node] = nodes.launch(node, "sh", "-c", "[ $PCH_NODE_RANK = 2 ] && exit 7; exec sleep 1000")
+    nodes.say(0, "(2 of 3)")
+    os.kill(nodes.jobs[1].pid, KILL)
+    assert nodes.finish(0, 2) == 42
+    assert nodes.report(0)["outcome"] == nodes.report(2)["outcome"] == "node_lost"
+
+
+@pytest.mark.killed
+def test_chief_that_is_lost_in_the_pause_ends_the_job(world):
+    nodes = Nodes(world, 2, [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"])
+    for node in range(2):
+        nodes.jobs[node] = nodes.launch(node, "sh", "-c", "[ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
+    nodes.say(0, "(2 of 3)")
+    os.kill(nodes.jobs[0].pid, KILL)
+    assert nodes.finish(1) == 42
+    assert nodes.report(1)["outcome"] == "node_lost"
+
+
+def test_a_training_ends_with_the_same_weights(world, digest):
+    """A rank of four is killed after a commit: the job goes on from there, and what it has learned
+    in the end is what it learns undisturbed."""
+    world.env |= {"PCHRUN_RESTART_MAX": "1", "PCHRUN_RESTART_STARTUP": "0"}
+    attempt = Attempt(world, nnodes=2, options=["--save-every", "10"], pace=5)
+    for node in attempt.nodes.jobs.values():
+        assert node.process.poll() is None
+    attempt.nodes.say(0, "step 10 is durable")
+    attempt.wait_step(13)
+    victims = [pid for pid in marked(world.mark) if state_of(pid) and "charlm" in open(
+        f"/proc/{pid}/comm").read()]
+    os.kill(victims[-1], KILL)
+    assert attempt.nodes.finish() == 0, attempt.said()
+    assert attempt.nodes.agreed()["generation"] == 1
+    assert f"digest {digest}" in attempt.said()

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The budgets of restarts in place, by themselves; the walk from one generation to the next is the
+ * simulator's.
+ */
+#include "base/clock.h"
+#include "core/restart.h"
+
+#include <criterion/criterion.h>
+
+#define S NS_PER_S
+
+static struct restart_policy policy;
+static struct restart budget;
+static char text[128];
+
+/* Three an hour, two at the start. */
+static void set_up(void)
+{
+    policy = (struct restart_policy){.max = 3,
+                                     .window_ns = 3600 * S,
+                                     .start_max = 2,
+                                     .backoff_ns = S,
+                                     .backoff_max_ns = 4 * S,
+                                     .no_progress = 0};
+    restart_init(&budget, &policy, 7);
+}
+
+/* The pause in seconds, -1: no restart. `text` says why. */
+static double fail_at(int64_t at, struct restart_failure failure)
+{
+    int64_t pause = 0;
+    failure.now = at * S;
+    bool ok = restart_allows(&budget, &failure, &pause, text, sizeof text);
+    return ok ? (double)pause / S : -1;
+}
+
+static const struct restart_failure crash = {.code = 1, .has_ranks = true};
+static const struct restart_failure start = {.code = 1, .is_start = true};
+
+TestSuite(restart, .init = set_up);
+
+Test(restart, none_is_wanted)
+{
+    policy.max = 0;
+    cr_expect_eq(fail_at(1, crash), -1);
+    cr_expect_str_empty(text);
+}
+
+Test(restart, pauses_double_and_are_bounded)
+{
+    policy.max = 6;
+    cr_expect_eq(fail_at(1, crash), 0);
+    cr_expect_str_eq(text, "1 of 6");
+    static const double most[] = {1, 2, 4, 4, 4};
+    for (int i = 0; i < 5; i++) {
+        double pause = fail_at(2 + i, crash);
+        cr_expect(pause > 0.74 * most[i] && pause <= most[i], "%g", pause);
+    }
+    cr_expect_str_eq(text, "6 of 6");
+    cr_expect_eq(fail_at(9, crash), -1);
+    cr_expect_str_eq(text, "the 6 restarts of restart.max are spent");
+}
+
+Test(restart, two_jobs_do_not_come_back_at_once)
+{
+    struct restart other;
+    restart_init(&other, &policy, 8);
+    fail_at(1, crash);
+    double ours = fail_at(2, crash);
+    struct restart_failure failure = crash;
+    int64_t pause;
+    cr_assert(restart_allows(&other, &failure, &pause, text, sizeof text));
+    cr_assert(restart_allows(&other, &failure, &pause, text, sizeof text));
+    cr_expect_neq(ours, (double)pause / S);
+}
+
+Test(restart, window_slides)
+{
+    for (int i = 0; i < 3; i++)
+        cr_expect_geq(fail_at(1000 * i, crash), 0);
+    cr_expect_eq(fail_at(3599, crash), -1);
+    cr_expect_geq(fail_at(3600, crash), 0); /* the first of them is an hour ago */
+    cr_expect_eq(fail_at(3601, crash), -1);
+    cr_expect_geq(fail_at(4600, crash), 0);
+}
+
+Test(restart, without_a_window_all_count)
+{
+    policy.window_ns = 0;
+    for (int i = 0; i < 3; i++)
+        cr_expect_geq(fail_at(1000000 * i, crash), 0);
+    cr_expect_eq(fail_at(9000000, crash), -1);
+}
+
+Test(restart, failures_at_the_start_have_their_own_budget)
+{
+    cr_expect_eq(fail_at(1, start), 0);
+    cr_expect_str_eq(text, "1 of 2 after a failure at the start");
+    cr_expect_gt(fail_at(2, start), 0);
+    cr_expect_eq(fail_at(3, start), -1);
+    cr_expect_str_eq(text, "it has failed at its start 3 times in a row (restart.start_max)");
+    restart_init(&budget, &policy, 7);
+    fail_at(1, start);
+    fail_at(2, start);
+    cr_expect_geq(fail_at(3, crash), 0, "it had come to train in between");
+    cr_expect_geq(fail_at(4, start), 0);
+    cr_expect_str_eq(text, "1 of 2 after a failure at the start");
+    cr_expect_eq(budget.n, 1, "of the three an hour one is spent");
+}
+
+Test(restart, fatal_codes)
+{
+    policy.is_fatal[3] = true;
+    cr_expect_geq(fail_at(1, crash), 0);
+    struct restart_failure fatal = crash;
+    fatal.code = 3;
+    cr_expect_eq(fail_at(2, fatal), -1);
+    cr_expect_str_eq(text, "3 is one of restart.fatal_codes");
+    fatal.code = 300;
+    cr_expect_geq(fail_at(3, fatal), 0);
+}
+
+Test(restart, generations_without_a_commit)
+{
+    policy.no_progress = 2;
+    struct restart_failure good = crash, unknown = crash;
+    good.has_commit = true;
+    unknown.has_ranks = false;
+    cr_expect_geq(fail_at(1, crash), 0);
+    cr_expect_geq(fail_at(2, good), 0);
+    cr_expect_geq(fail_at(3, crash), 0);
+    restart_init(&budget, &policy, 7);
+    fail_at(1, crash);
+    cr_expect_eq(fail_at(2, crash), -1);
+    cr_expect_str_eq(text, "2 generations in a row brought no commit "
+                           "(restart.no_progress_after)");
+    restart_init(&budget, &policy, 7);
+    fail_at(1, unknown);
+    fail_at(2, unknown);
+    cr_expect_geq(fail_at(3, unknown), 0, "of a program that does not attach nothing is known");
+}
