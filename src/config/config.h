@@ -104,6 +104,7 @@ struct config {
         int64_t window_ns, startup_ns, backoff_ns, backoff_max_ns;
         int no_progress;    /* restart.no_progress_after */
         char **fatal_codes; /* as in codes.h */
+        bool after_notice;
     } restart;
     struct {
         int preempted, preempted_unsaved, node_lost, hang, no_progress;

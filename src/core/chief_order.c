@@ -158,16 +158,3 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
                                              .manner = MANNER_LEAVE,
                                              .why = text});
 }
-
-/* Where nobody attached, the program may do something of its own with the signal, and we cannot
- * know what. */
-void chief_leave_unsaved(struct chief *chief)
-{
-    bool is_attached = any_is(chief, FACT_ATTACHED);
-    chief_end(chief,
-              &(struct chief_end){
-                  .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
-                  .manner = MANNER_FORWARD,
-                  .why = is_attached ? "nothing to save: no step was finished in this attempt"
-                                     : "no process had attached: cannot know whether it saved"});
-}

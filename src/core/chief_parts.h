@@ -72,8 +72,6 @@ void chief_end(struct chief *chief, const struct chief_end *end);
 void chief_end_generation(struct chief *chief, const struct chief_end *end);
 /* A round that was to end the run, and did not come to its commit, ends it unsaved. */
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
-/* Nobody has finished a step: there is nothing to save, and all leave. */
-void chief_leave_unsaved(struct chief *chief);
 
 /* --- chief_plan.c: the time that a notice leaves --- */
 
@@ -146,6 +144,10 @@ void chief_end_by_loss(struct chief *chief);
 
 /* Processes have failed: ends the generation if there may be another, else the job. */
 void chief_restart_or_end(struct chief *chief, const struct chief_end *end);
+/* A notice ends it: after the last save, or with nothing to save. */
+void chief_end_for_notice(struct chief *chief, const struct chief_end *end);
+/* Nobody has finished a step: there is nothing to save, and all leave. */
+void chief_leave_unsaved(struct chief *chief);
 /* A generation was ended for a restart, and nothing has been decided of that yet. */
 bool chief_is_restarting(const struct chief *chief);
 /* Begins the next one as soon as nothing is left of the last; or ends the job, if that cannot be.

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/grace.h"
 #include "core/verdict.h"
 
 #include <stdio.h>
@@ -63,6 +64,34 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
     out_log(chief->out, LOG_WARN, "restart", "%s (%s)", why, text);
 }
 
+/* Where the platform takes nothing away but time. */
+void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
+{
+    if (!chief->params->restart.after_notice) {
+        chief_end(chief, end);
+        return;
+    }
+    chief->restart_at = chief->out->now;
+    chief_end_generation(chief, end);
+    chief->waits_for_notice = true;
+    out_log(chief->out, LOG_NOTICE, "restart",
+            "%s; the job goes on in place when the notice is over (restart.after_notice)",
+            end->why);
+}
+
+/* Where nobody attached, the program may do something of its own with the signal, and we cannot
+ * know what. */
+void chief_leave_unsaved(struct chief *chief)
+{
+    bool is_attached = any_is(chief, FACT_ATTACHED);
+    chief_end_for_notice(
+        chief, &(struct chief_end){
+                   .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
+                   .manner = MANNER_FORWARD,
+                   .why = is_attached ? "nothing to save: no step was finished in this attempt"
+                                      : "no process had attached: cannot know whether it saved"});
+}
+
 bool chief_is_restarting(const struct chief *chief)
 {
     return chief->order.end == END_STOP && chief->order.restart;
@@ -89,6 +118,10 @@ static void end_as_failed(struct chief *chief, const char *because)
 static void end_preempted(struct chief *chief)
 {
     bool has_ranks = any_is(chief, FACT_ATTACHED);
+    if (chief->waits_for_notice) {
+        end_as_failed(chief, "told to stop");
+        return;
+    }
     end_after_all(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
                   "the notice came while the job was restarted in place after a failure");
 }
@@ -107,6 +140,18 @@ static bool is_over(const struct chief *chief)
     return all_are(chief, FACT_GONE) && chief->writing == COMMIT_NOTHING;
 }
 
+static bool is_ended_by_notice(const struct chief *chief)
+{
+    bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP;
+    return chief->notice.is_live && (!chief->waits_for_notice || is_hurried);
+}
+
+/* The nodes tell of a notice until it is withdrawn or its time has passed. */
+static bool is_due(const struct chief *chief)
+{
+    return chief->out->now >= chief->restart_at && !chief->notice.is_live;
+}
+
 /* --- the next generation --- */
 
 /* What it told of the last one. Requests for a checkpoint that were not served yet still hold. */
@@ -117,6 +162,8 @@ static void forget(struct chief *chief, struct peer *peer)
     peer->status.checkpoint_asked = asked;
     chief->checkpoints += asked;
     peer->stamp = (struct peer_stamp){0};
+    peer->notice_deadline = CLOCK_NEVER;
+    peer->notice_hurry = peer->notice_version = 0;
     peer->rate = 0;
     peer->is_paced = false;
     peer->moved_at = peer->status_at = chief->out->now;
@@ -134,6 +181,13 @@ static void forget_round(struct chief *chief)
     chief->stride = stride_make(0, 1);
 }
 
+static void forget_notice(struct chief *chief)
+{
+    memset(&chief->notice, 0, sizeof chief->notice);
+    chief->notice.deadline = CLOCK_NEVER;
+    chief->waits_for_notice = false;
+}
+
 static void renew(struct chief *chief)
 {
     chief->generation++;
@@ -143,6 +197,7 @@ static void renew(struct chief *chief)
     chief->generation_at = chief->out->now;
     chief->generation_step = chief->order.commit_step;
     forget_round(chief);
+    forget_notice(chief);
     for (int i = 0; i < chief->params->nnodes; i++)
         forget(chief, &chief->peers[i]);
     out_log(chief->out, LOG_NOTICE, "restart", "generation %u begins%s", chief->generation,
@@ -156,7 +211,7 @@ void chief_decide_restart(struct chief *chief)
         return;
     if (any_is(chief, FACT_LOST)) {
         chief_end_by_loss(chief);
-    } else if (chief->notice.is_live) {
+    } else if (is_ended_by_notice(chief)) {
         end_preempted(chief);
     } else if (any_is(chief, FACT_INTERRUPTED)) {
         end_as_failed(chief, "a signal has told the job to end");
@@ -169,7 +224,7 @@ void chief_decide_restart(struct chief *chief)
         snprintf(because, sizeof because, "not everything was ended in time: %s",
                  who[0] ? who : "the commit record");
         end_as_failed(chief, because);
-    } else if (is_over(chief) && all_are_there(chief) && chief->out->now >= chief->restart_at) {
+    } else if (is_over(chief) && all_are_there(chief) && is_due(chief)) {
         renew(chief);
     }
 }

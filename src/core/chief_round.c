@@ -321,8 +321,9 @@ static void committed_round(struct chief *chief)
     snprintf(why, sizeof why, "saved %s at step %llu",
              chief->params->has_record ? "and committed" : "without a record (no checkpoint.dir)",
              ull(chief->order.commit_step));
-    chief_end(chief, &(struct chief_end){
-                         .outcome = OUTCOME_PREEMPTED, .manner = MANNER_LEAVE, .why = why});
+    chief_end_for_notice(
+        chief,
+        &(struct chief_end){.outcome = OUTCOME_PREEMPTED, .manner = MANNER_LEAVE, .why = why});
 }
 
 void chief_committed(struct chief *chief, const struct err *bad)

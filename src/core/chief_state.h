@@ -135,7 +135,8 @@ struct chief {
     struct restart restart; /* what it may still be granted */
     int64_t generation_at;  /* this one was begun */
     uint64_t generation_step;
-    int64_t restart_at; /* with order.restart: the next one begins then, if all are gone */
+    int64_t restart_at;    /* with order.restart: the next one begins then, if all are gone */
+    bool waits_for_notice; /* and when the notices are over */
     /* the end */
     int64_t end_deadline, leave_deadline;
     int64_t tell_until; /* who comes late is told of an end before the start; 0: it is not so */

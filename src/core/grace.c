@@ -16,7 +16,7 @@
 
 static bool ends_run(const struct grace_notice *n)
 {
-    return n->type == NOTICE_TERMINATE;
+    return n->type == NOTICE_TERMINATE && !n->is_served;
 }
 
 static int earliest(const struct grace *grace)
@@ -215,6 +215,20 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
     bool is_advice = add(grace, &n) && !ends_run(&n);
     enum grace_change change = conclude(grace, before, now);
     return change == GRACE_SAME && is_advice ? GRACE_ADVICE : change;
+}
+
+void grace_serve(struct grace *grace, int64_t now)
+{
+    int64_t before = grace_deadline(grace);
+    for (int i = grace->n - 1; i >= 0; i--) {
+        struct grace_notice *n = &grace->notices[i];
+        if (n->deadline > now)
+            continue;
+        n->is_served = true;
+        if (n->signal)
+            take_out(grace, n);
+    }
+    conclude(grace, before, now);
 }
 
 /* --- times --- */

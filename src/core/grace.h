@@ -34,6 +34,7 @@ struct grace_notice {
     int64_t last_at;  /* the newest of the signals that counted */
     int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */
     int64_t deadline; /* CLOCK_NEVER: it ends nothing */
+    bool is_served;   /* its deadline has passed, and nothing was taken away: it counts no more */
     int64_t lead;     /* so long before the deadline a program that does not attach is told */
 };
 
@@ -64,6 +65,9 @@ enum grace_change grace_shield(struct grace *grace, int signal, int64_t now, int
 /* A source has said something. grace_ns: what is left where it does not say, or says nonsense. */
 enum grace_change grace_notice(struct grace *grace, const struct notice *notice, int64_t now,
                                int64_t grace_ns);
+/* The job goes on after a notice: those whose deadline has passed end nothing any more. Signals are
+ * forgotten; what a source says again is still known. */
+void grace_serve(struct grace *grace, int64_t now);
 /* The one that the node acts upon; only while is_live. */
 const struct grace_notice *grace_first(const struct grace *grace);
 /* CLOCK_NEVER: none is live. */

@@ -174,6 +174,7 @@ void node_timers(struct node *node)
     round_timers(&node->round, node->params->commit_wait_ns);
     node_settle(node);
     node_tell_pace(node);
+    node_serve_notices(node);
     enum uplink_event event = uplink_timers(&node->uplink);
     if (event == UPLINK_LOST || node_leave_unjoined_at(node) <= node->out->now)
         chief_lost(node);
@@ -191,6 +192,7 @@ int64_t node_wake_at(const struct node *node)
     wake = clock_min(wake, node_leave_unjoined_at(node));
     wake = clock_min(wake, node_settles_at(node));
     wake = clock_min(wake, node_tells_pace_at(node));
+    wake = clock_min(wake, node_serves_at(node));
     wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));
     return clock_min(wake, leave_at(node));
 }

@@ -146,10 +146,12 @@ static void keep_ending(struct node *node, const struct node_ending *ending)
     str_copy(node->why, sizeof node->why, ending->why);
     node->end_deadline = ending->deadline;
     /* Everybody leaves long before it: it only guards against a chief that hangs. */
-    node->leave_at = node->out->now + 2 * (p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns) +
-                     p->heartbeat_timeout_ns + (ending->restarts ? p->restart.backoff_max_ns : 0);
+    int64_t stop_ns = p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns;
+    node->leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
     if (ending->deadline != CLOCK_NEVER)
         node->leave_at += ending->deadline - node->out->now;
+    if (ending->restarts) /* when it goes on is for the chief to say, as long as that is heard */
+        node->leave_at = CLOCK_NEVER;
 }
 
 void node_stop(struct node *node, const struct node_ending *ending)

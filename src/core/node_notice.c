@@ -111,6 +111,20 @@ void node_tell_pace(struct node *node)
     out_simple(node->out, ACT_READ_STEPS);
 }
 
+int64_t node_serves_at(const struct node *node)
+{
+    bool waits = node->restarts && node->params->restart.after_notice;
+    return waits ? grace_deadline(&node->grace) : CLOCK_NEVER;
+}
+
+void node_serve_notices(struct node *node)
+{
+    if (node_serves_at(node) > node->out->now)
+        return;
+    grace_serve(&node->grace, node->out->now);
+    node->is_dirty = true;
+}
+
 /* Before the join there may be nobody to tell of a notice; nothing was started, so we just leave.
  * But the chief is told if that takes no longer than coming back would: it would take us for lost.
  */

@@ -56,6 +56,9 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order);
  * its heartbeats, the chief's own node as often. */
 void node_tell_pace(struct node *node);
 int64_t node_tells_pace_at(const struct node *node);
+/* The job goes on after its notices: those whose time has passed are told no more. */
+void node_serve_notices(struct node *node);
+int64_t node_serves_at(const struct node *node);
 /* When a node that has a notice and no chief leaves by itself; CLOCK_NEVER: not. */
 int64_t node_leave_unjoined_at(const struct node *node);
 void node_on_notice(struct node *node, const struct event *event);

@@ -27,7 +27,9 @@ static void fill_notice(const struct node *node, struct peer_status *status)
 {
     const struct grace *g = &node->grace;
     status->checkpoint_asked = node->checkpoint_asked;
-    status->has_notice = g->is_live && !node->notice_wants_steps;
+    /* Where all are being stopped it does not matter any more how far they are. */
+    bool waits = node->notice_wants_steps && node->state <= NODE_RUNNING;
+    status->has_notice = g->is_live && !waits;
     status->knows_notice = node->notice.is_live && !node->notice_wants_steps;
     if (!status->has_notice)
         return;

@@ -62,6 +62,7 @@ struct restart_policy {
     int64_t backoff_ns, backoff_max_ns;
     int no_progress;    /* generations in a row without a commit, 0: no limit */
     bool is_fatal[256]; /* by exit code */
+    bool after_notice;  /* the job does not end after a notice, but waits until that is over */
 };
 
 struct signal_plan {

@@ -64,7 +64,8 @@ static void on_tidying(void *ctx)
     struct generation *generation = ctx;
     generation->is_untidy = false;
     children_watch(generation->children);
-    if (generation->params->restart.max == 0) /* else another generation may want them */
+    const struct restart_policy *restart = &generation->params->restart;
+    if (restart->max == 0 && !restart->after_notice) /* else another generation may want them */
         spawn_let_go();
     attach_clean(generation->attach);
 }

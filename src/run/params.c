@@ -61,6 +61,7 @@ static bool fill_restart(struct core_params *params, const struct config *config
         .backoff_ns = config->restart.backoff_ns,
         .backoff_max_ns = config->restart.backoff_max_ns,
         .no_progress = config->restart.no_progress,
+        .after_notice = config->restart.after_notice && !config->drill_ns,
     };
     return codes_read(config->restart.fatal_codes, params->restart.is_fatal, err);
 }

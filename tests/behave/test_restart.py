@@ -200,6 +200,62 @@ def test_generations_without_a_commit_come_to_an_end(world):
     assert "2 generations in a row brought no commit" in t.job.err
 
 
+# --- after a notice ------------------------------------------------------------------------------
+
+def test_a_job_goes_on_when_the_notice_is_over(world):
+    """Its deadline has passed, and the machine is still there. The next notice counts anew."""
+    t = Training(world, "--restart-after-notice", "--grace", "2s", "-v", n=2)
+    t.open()
+    t.train(3)
+    step = t.preempt()
+    t.said("generation 1 begins")
+    for client in t.clients:
+        client.step = step
+        assert client.ask("open", rf"open supervised=1 same=1 resume={step} path=(.*)")[1] == t.path(
+            step, client.rank)
+        client.train(step + 3)
+    report = wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
+    assert report["notice"] is None
+    t.done()
+    assert t.result() == (0, "completed", step)
+
+
+def test_a_notice_that_is_withdrawn_is_over_at_once(world):
+    """And until then nothing is started. What the source repeats without an end is one notice."""
+    source = world.file("source", f"""#!/bin/sh
+echo '{{"type":"terminate","id":"e","deadline_seconds":600,"text":"host maintenance"}}'
+while [ ! -e {world.root}/over ]; do sleep 0.05; done
+echo '{{"type":"cancel","id":"e"}}'
+exec sleep 1000
+""", 0o755)
+    config = world.file("config", f'{{"notices": [{{"command": ["{source}"]}}]}}')
+    t = Training(world, "-c", config, "--restart-after-notice", "-v", n=1)
+    t.open()
+    t.train(1)
+    step = t.agreed()
+    t.reach(step)
+    t.saved(step, "exit")
+    t.clients[0].end_input()
+    wait_until(lambda: t.report()["state"] == "restarting", "the wait")
+    t.close()
+    assert "generation 1 begins" not in t.job.err
+    (world.root / "over").touch()
+    t.said("generation 1 begins")
+    t.job.send(INT)
+    assert t.job.finish() in (2, 130)
+
+
+def test_whoever_is_told_to_stop_does_not_wait_for_the_end_of_a_notice(world):
+    job = run(world, "trap 'exit 0' TERM; echo started; while :; do sleep 0.02; done",
+              "--restart-after-notice", "--grace", "1h")
+    wait_until(lambda: job.out, "the start")
+    job.send(TERM)
+    wait_until(lambda: "goes on in place when the notice is over" in job.err, "the wait")
+    job.send(INT)
+    assert job.finish() == 42
+    assert "not restarted: a signal has told the job to end" in job.err
+
+
 # --- several nodes -------------------------------------------------------------------------------
 
 def test_all_nodes_begin_together(world):

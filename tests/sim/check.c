@@ -134,6 +134,12 @@ void check_generation(struct world *w, int node, uint32_t generation, uint64_t s
     if (step != (generation > w->generation ? w->record : w->base_step))
         fail(w, "node %d begins generation %u from step %llu; the record says %llu", node,
              generation, ull(step), ull(w->record));
+    for (size_t k = 0; k < ARRAY_LEN(w->hosts[node].deadlines); k++)
+        if (generation > w->generation && w->hosts[node].deadlines[k] > w->now)
+            fail(w, "node %d begins generation %u, and its notice leaves %lld ms yet", node,
+                 generation, (long long)((w->hosts[node].deadlines[k] - w->now) / NS_PER_MS));
+    if (w->s.restart.after_notice)
+        return;
     if (w->s.restart.max == 0 || (w->s.restart.window_ns == 0 && w->s.restart.start_max == 0 &&
                                   generation > (uint32_t)w->s.restart.max))
         fail(w, "generation %u, and %d restarts are allowed", generation, w->s.restart.max);
@@ -241,9 +247,9 @@ static void check_alone(struct world *w)
     const struct host *host = &w->hosts[0];
     bool has_ended_well = host->ended_at && !host->has_failed && !any_is(w, ended_in_silence);
     int64_t limit = sweep_limit(w, 0) + (any_is(w, may_stay_attached) ? S : 0);
-    if (any_is(w, may_stay_attached) && w->s.restart.max > 0)
+    if (any_is(w, may_stay_attached) && (w->s.restart.max > 0 || w->s.restart.after_notice))
         limit += (10 + 10 + 5 + 1) * S; /* it may leave yet, and would be started again */
-    limit += w->s.restart.backoff_max_ns;
+    limit += w->s.restart.backoff_max_ns + (w->s.restart.after_notice ? w->s.most_grace : 0);
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
@@ -422,7 +428,8 @@ static void check_benign(struct world *w)
 {
     if (any_is_done(w))
         return;
-    check_in_time(w);
+    if (!w->s.restart.after_notice)
+        check_in_time(w);
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
         if (host->outcome == OUTCOME_PREEMPTED_UNSAVED || host->outcome == OUTCOME_NODE_LOST ||

@@ -197,6 +197,9 @@ MUTANTS = [
     ("restart-over-what-is-left", "src/core/chief_restart.c",
      "} else if (any_is(chief, FACT_LEFT)) {", "} else if (false) {"),
     ("one-restart-too-many", "src/core/restart.c", "r->n >= p->max", "r->n > p->max"),
+    ("goes-on-before-the-notice-is-over", "src/core/chief_restart.c",
+     "chief->out->now >= chief->restart_at && !chief->notice.is_live;",
+     "chief->out->now >= chief->restart_at;"),
     ("no-restart", "src/core/restart.c",
      "    if (r->policy->max == 0)\n        return false;", "    return false;"),
 ]

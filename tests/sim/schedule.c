@@ -354,8 +354,8 @@ static int64_t uses(const struct schedule *s)
     bool is_one = s->nfaults == 1 && last->kind == DO_NOTICE;
     bool is_put_off = s->nfaults == 3 && s->faults[1].kind == DO_CANCEL &&
                       last->kind == DO_NOTICE && last->id == 1 && s->faults[0].length >= 60 * S;
-    if (!s->is_benign || !(is_one || is_put_off) || !s->trains_on || s->own_every ||
-        s->known_save > 2 * S || last->length < 100 * S || last->length < 60 * step)
+    if (!s->is_benign || s->restart.after_notice || !(is_one || is_put_off) || !s->trains_on ||
+        s->own_every || s->known_save > 2 * S || last->length < 100 * S || last->length < 60 * step)
         return 0;
     return last->length / 10 * 9;
 }
@@ -380,6 +380,7 @@ static void draw_kills(struct schedule *s, struct rng *r)
 
 static void draw_restart(struct schedule *s, struct rng *r)
 {
+    s->restart.after_notice = rng_chance(r, 100) && draw_end(s) < 60 * S;
     if (!rng_chance(r, 350))
         return;
     struct restart_policy *p = &s->restart;

@@ -38,6 +38,9 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     host->nended = 0;
     host->ended_at = 0;
     host->has_failed = host->had_notice = host->held_notice = false;
+    for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
+        if (host->deadlines[i] <= w->now)
+            host->deadlines[i] = 0;
     forget_saves(w, node);
 }
 

@@ -435,7 +435,7 @@ static const char everything[] =
 static const char everything_else[] =
     " --restart-max 3 --restart-window 2h --restart-start-max 4 --restart-startup 5m "
     "--restart-backoff 2s --restart-backoff-max 3m --restart-no-progress-after 6 "
-    "--restart-fatal-codes 2,64-78 "
+    "--restart-fatal-codes 2,64-78 --restart-after-notice "
     " --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost 2 --exit-hang 3 "
     "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "
     "--exit-reraise -vv --log-format=json";
@@ -496,7 +496,7 @@ Test(config, binding_holds_what_all_nodes_must_share)
                            "checkpoint.shared=true\n"
                            "save.mode=signal\n"
                            "restart.max=0\n"
-                           "restart.backoff_max=1m\n"
+                           "restart.after_notice=false\n"
                            "exit.preempted=42\n"
                            "exit.preempted_unsaved=42\n"
                            "exit.node_lost=42\n"
