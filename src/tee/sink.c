@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See sink.h.
+ */
+#include "tee/sink.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* How long who prints is held up by a place that takes nothing; then it is dropped. */
+#define FULL_WAIT_NS (500 * NS_PER_MS)
+#define RETRY_NS     (500 * NS_PER_MS)
+/* How long a line without an end is waited for, so that others do not interrupt it. */
+#define PARTIAL_WAIT_NS (500 * NS_PER_MS)
+
+enum {
+    IN_MAX = 32 * 1024, /* bytes that are mixed at once */
+    OUT_MAX = 64 * 1024,
+    LINE_MAX_BYTES = 16 * 1024, /* a longer line is not waited for */
+    NOTE_MAX = 256
+};
+
+/* --- both sides --- */
+
+void bell_ring(struct bell *bell)
+{
+    uint64_t one = 1;
+    if (atomic_exchange(&bell->is_awaited, false) && write(bell->event, &one, sizeof one) < 0)
+        return; /* it has been rung already */
+}
+
+static void tell_supervisor(struct bell *bell)
+{
+    send(bell->supervisor, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static size_t word_note(char note[NOTE_MAX], uint64_t bytes, const char *why)
+{
+    int n = snprintf(note, NOTE_MAX,
+                     "\n[pchrun: %" PRIu64 " bytes of output are missing here: %s]\n", bytes, why);
+    return (size_t)n < NOTE_MAX ? (size_t)n : NOTE_MAX - 1;
+}
+
+/* --- the reader's side --- */
+
+bool branch_init(struct branch *branch, size_t size, struct branch_state *state)
+{
+    branch->state = state;
+    branch->file.fd = -1;
+    return ring_init(&branch->ring, size);
+}
+
+/* It has been full. Half of it must be free again, so that notes are few. */
+static bool is_free_again(struct branch *branch)
+{
+    return ring_used(&branch->ring) <= branch->ring.size / 2;
+}
+
+bool branch_accepts(struct branch *branch, size_t n, int64_t now, int64_t *ret_until)
+{
+    if (branch->state->is_full && branch->dropped == 0 && is_free_again(branch))
+        branch->state->is_full = false; /* nothing came meanwhile */
+    if (branch->state->is_full || ring_room(&branch->ring) >= n) {
+        branch->full_since = 0;
+        return true;
+    }
+    if (branch->full_since == 0)
+        branch->full_since = now;
+    if (now - branch->full_since < FULL_WAIT_NS) {
+        *ret_until = clock_min(*ret_until, branch->full_since + FULL_WAIT_NS);
+        return false;
+    }
+    branch->full_since = 0;
+    branch->dropped = 0;
+    branch->state->is_full = true;
+    return true;
+}
+
+void branch_add(struct sink *sink, struct branch *branch, const char *bytes, size_t n)
+{
+    char note[NOTE_MAX];
+    if (branch->state->is_full && !is_free_again(branch)) {
+        bool is_new = branch->dropped == 0;
+        branch->dropped += n;
+        atomic_fetch_add(&branch->state->lost, n);
+        if (is_new)
+            tell_supervisor(sink->bell);
+        return;
+    }
+    if (branch->state->is_full) {
+        branch->state->is_full = false;
+        if (branch->dropped > 0)
+            ring_add(&branch->ring, note,
+                     word_note(note, branch->dropped, "they were not taken in time"));
+        tell_supervisor(sink->bell);
+    }
+    ring_add(&branch->ring, bytes, n);
+    sink_wake(sink);
+}
+
+void sink_wake(struct sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    pthread_cond_signal(&sink->work);
+    pthread_mutex_unlock(&sink->lock);
+}
+
+void sink_close(struct sink *sink)
+{
+    atomic_store(&sink->is_closing, true);
+    sink_wake(sink);
+}
+
+/* --- the sink's own --- */
+
+static void set_trouble(struct sink *sink, struct branch *branch, int why)
+{
+    if (atomic_exchange(&branch->state->trouble, why) != why)
+        tell_supervisor(sink->bell);
+}
+
+static void miss(struct branch *branch, size_t n)
+{
+    branch->missing += n;
+    atomic_fetch_add(&branch->state->lost, n);
+}
+
+/* O_NONBLOCK is of the open file, which others have, too, and may set. */
+static size_t write_to(int fd, const char *bytes, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t k = write(fd, bytes + done, n - done);
+        if (k < 0 && errno == EAGAIN)
+            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+        else if (k <= 0 && errno != EINTR)
+            break;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return done;
+}
+
+static size_t write_out(struct branch *branch, const char *bytes, size_t n)
+{
+    return branch->file.path ? rotate_write(&branch->file, bytes, n)
+                             : write_to(branch->fd, bytes, n);
+}
+
+/* What could not be written is said where it is missing. */
+static bool write_note(struct branch *branch)
+{
+    char note[NOTE_MAX];
+    size_t len = word_note(note, branch->missing, strerror(branch->state->trouble));
+    if (write_out(branch, note, len) < len)
+        return false;
+    branch->missing = 0;
+    return true;
+}
+
+static void put(struct sink *sink, struct branch *branch, const char *bytes, size_t n)
+{
+    int64_t now = clock_now_ns();
+    if (branch->missing > 0 && now < branch->retry_at) {
+        miss(branch, n);
+        return;
+    }
+    bool is_well = branch->missing == 0 || write_note(branch);
+    size_t done = is_well ? write_out(branch, bytes, n) : 0;
+    int why = errno;
+    if (is_well && done == n) {
+        set_trouble(sink, branch, 0);
+        return;
+    }
+    branch->retry_at = now + RETRY_NS;
+    miss(branch, n - done);
+    set_trouble(sink, branch, why);
+}
+
+/* As they come. */
+static void deliver_bytes(struct sink *sink, struct branch *branch)
+{
+    size_t n;
+    const char *bytes = ring_first(&branch->ring, &n);
+    put(sink, branch, bytes, n);
+    ring_take(&branch->ring, n);
+}
+
+static void deliver_lines(struct sink *sink, struct branch *branch)
+{
+    char bytes[IN_MAX], text[OUT_MAX];
+    int64_t now = clock_now_ns();
+    size_t added = atomic_load(&branch->ring.added);
+    bool is_due = branch->partial_at > 0 && now >= branch->partial_at;
+    struct mixer_out out = {.bytes = text, .size = sizeof text};
+    struct mixer_in in = {.bytes = bytes, .n = ring_copy(&branch->ring, bytes, sizeof bytes)};
+    in.all = is_due || in.n >= LINE_MAX_BYTES || atomic_load(&sink->is_closing);
+    size_t taken = mixer_add(&sink->mixer, &branch->mixed, &in, &out);
+    bool may_have_more = out.size - out.len < MIXER_PREFIX_MAX + 2 || in.n == sizeof bytes;
+    put(sink, branch, text, out.len);
+    ring_take(&branch->ring, taken);
+    branch->seen = added - may_have_more; /* if so, it is ready at once */
+    if (taken == in.n)
+        branch->partial_at = 0;
+    else if (taken > 0 || branch->partial_at == 0)
+        branch->partial_at = now + PARTIAL_WAIT_NS;
+}
+
+static bool is_ready(struct sink *sink, struct branch *branch, int64_t now)
+{
+    if (ring_used(&branch->ring) == 0)
+        return false;
+    return branch->partial_at == 0 || now >= branch->partial_at ||
+           branch->seen != atomic_load(&branch->ring.added) || atomic_load(&sink->is_closing);
+}
+
+/* In turn, so that one that floods does not keep the others waiting. */
+static struct branch *next_ready(struct sink *sink, int64_t *ret_until)
+{
+    int64_t now = clock_now_ns();
+    *ret_until = CLOCK_NEVER;
+    for (size_t i = 0; i < sink->count; i++) {
+        struct branch *branch = sink->branches[(sink->next + i) % sink->count];
+        if (is_ready(sink, branch, now)) {
+            sink->next = (sink->next + i + 1) % sink->count;
+            return branch;
+        }
+        if (branch->partial_at > 0)
+            *ret_until = clock_min(*ret_until, branch->partial_at);
+    }
+    return NULL;
+}
+
+/* NULL: there will be none any more. */
+static struct branch *wait_for_work(struct sink *sink)
+{
+    struct branch *branch;
+    int64_t until;
+    pthread_mutex_lock(&sink->lock);
+    while (!(branch = next_ready(sink, &until)) && !atomic_load(&sink->is_closing)) {
+        struct timespec at = {.tv_sec = until / NS_PER_S, .tv_nsec = until % NS_PER_S};
+        if (until == CLOCK_NEVER)
+            pthread_cond_wait(&sink->work, &sink->lock);
+        else
+            pthread_cond_timedwait(&sink->work, &sink->lock, &at);
+    }
+    pthread_mutex_unlock(&sink->lock);
+    return branch;
+}
+
+/* So that they are there before anything is printed, and what is wrong is known. */
+static void open_files(struct sink *sink)
+{
+    for (size_t i = 0; i < sink->count; i++) {
+        struct rotate *file = &sink->branches[i]->file;
+        if (!file->path)
+            continue;
+        rotate_write(file, "", 0);
+        set_trouble(sink, sink->branches[i], file->fd < 0 ? errno : 0);
+    }
+}
+
+static void *run(void *arg)
+{
+    struct sink *sink = arg;
+    struct branch *branch;
+    open_files(sink);
+    while ((branch = wait_for_work(sink))) {
+        if (branch->file.path || !sink->by_line)
+            deliver_bytes(sink, branch);
+        else
+            deliver_lines(sink, branch);
+        bell_ring(sink->bell);
+    }
+    atomic_store(&sink->is_done, true);
+    bell_ring(sink->bell);
+    return NULL;
+}
+
+bool sink_init(struct sink *sink, size_t max, bool by_line, struct bell *bell)
+{
+    pthread_condattr_t monotonic;
+    *sink = (struct sink){
+        .branches = calloc(max, sizeof(struct branch *)), .by_line = by_line, .bell = bell};
+    return sink->branches && pthread_mutex_init(&sink->lock, NULL) == 0 &&
+           pthread_condattr_init(&monotonic) == 0 &&
+           pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+           pthread_cond_init(&sink->work, &monotonic) == 0;
+}
+
+void sink_put_in(struct sink *sink, struct branch *branch)
+{
+    sink->branches[sink->count++] = branch;
+}
+
+bool sink_start(struct sink *sink)
+{
+    return sink->count == 0 || pthread_create(&sink->thread, NULL, run, sink) == 0;
+}
+
+bool sink_is_done(const struct sink *sink)
+{
+    return sink->count == 0 || atomic_load(&sink->is_done);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See tee.h. One thread reads, and never blocks but in poll; each sink has its own.
+ */
+#include "tee/tee.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How long who is left is read from when the supervisor has said that it is the end. */
+#define LINGER_NS NS_PER_S
+/* At the end: how long a place may take nothing, and how long it may take in all. */
+#define FLUSH_STALL_NS NS_PER_S
+#define FLUSH_NS       (5 * NS_PER_S)
+
+enum {
+    CHUNK = 64 * 1024, /* bytes that are read at once */
+    FILE_RING = 512 * 1024,
+    PASS_RING = 256 * 1024,
+    PASS_SINKS = 2,
+    TORN_TRIES = 100
+};
+
+struct route {
+    const struct tee_stream *stream;
+    struct tee_stream_state *state;
+    int fd; /* -1: it has come to its end */
+    struct branch branches[TEE_BRANCH__COUNT];
+    struct sink *pass; /* NULL: it is not passed on */
+};
+
+struct reader {
+    struct route *routes;
+    size_t count;
+    struct pollfd *polls;  /* and two more */
+    struct route **polled; /* whom they are of */
+    struct sink files, passes[PASS_SINKS];
+    struct bell bell;
+    int control; /* -1: it is the end */
+    int64_t until;
+};
+
+/* --- what both processes see --- */
+
+struct tee_stream_state *tee_states_new(size_t count, uint32_t lines)
+{
+    struct tee_stream_state *states = mmap(NULL, count * sizeof *states, PROT_READ | PROT_WRITE,
+                                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (states == MAP_FAILED)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        tail_init(&states[i].tail, lines);
+    return states;
+}
+
+void tee_states_free(struct tee_stream_state *states, size_t count)
+{
+    if (states)
+        munmap(states, count * sizeof *states);
+}
+
+/* What is in the pipe has not been read; what has been read is in work until the flag falls. */
+bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state)
+{
+    int waiting;
+    return ioctl(stream->fd, FIONREAD, &waiting) == 0 && waiting == 0 &&
+           !atomic_load(&state->is_reading);
+}
+
+/* Who floods, or was killed in the middle, may leave a torn copy: it is read with care. */
+void tee_read_tail(struct tee_stream_state *state, struct tail *ret)
+{
+    for (int i = 0; i < TORN_TRIES; i++) {
+        uint32_t version = atomic_load(&state->version);
+        *ret = state->tail;
+        atomic_thread_fence(memory_order_seq_cst);
+        if (version % 2 == 0 && version == atomic_load(&state->version))
+            return;
+    }
+}
+
+/* --- the reader --- */
+
+static void keep_tail(struct tee_stream_state *state, const char *bytes, size_t n)
+{
+    atomic_fetch_add(&state->version, 1);
+    tail_add(&state->tail, bytes, n);
+    atomic_fetch_add(&state->version, 1);
+    atomic_fetch_add(&state->bytes, n);
+    atomic_store(&state->last_at, clock_now_ns());
+}
+
+static void read_stream(struct reader *reader, struct route *route)
+{
+    char bytes[CHUNK];
+    atomic_store(&route->state->is_reading, true);
+    ssize_t n = read(route->fd, bytes, sizeof bytes);
+    if (n > 0) {
+        keep_tail(route->state, bytes, (size_t)n);
+        branch_add(&reader->files, &route->branches[TEE_FILE], bytes, (size_t)n);
+        if (route->pass)
+            branch_add(route->pass, &route->branches[TEE_PASS], bytes, (size_t)n);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        fd_close(&route->fd);
+    }
+    atomic_store(&route->state->is_reading, false);
+}
+
+/* Both are asked, so that the time of both runs. */
+static bool accepts(struct route *route, int64_t now, int64_t *ret_until)
+{
+    bool does = branch_accepts(&route->branches[TEE_FILE], CHUNK, now, ret_until);
+    if (route->pass && !branch_accepts(&route->branches[TEE_PASS], CHUNK, now, ret_until))
+        does = false;
+    return does;
+}
+
+static size_t choose(struct reader *reader, int64_t now, int64_t *ret_until)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < reader->count; i++) {
+        struct route *route = &reader->routes[i];
+        if (route->fd < 0 || !accepts(route, now, ret_until))
+            continue;
+        reader->polled[n] = route;
+        reader->polls[n++] = (struct pollfd){.fd = route->fd, .events = POLLIN};
+    }
+    return n;
+}
+
+static bool has_open(const struct reader *reader)
+{
+    size_t i = 0;
+    while (i < reader->count && reader->routes[i].fd < 0)
+        i++;
+    return i < reader->count;
+}
+
+static int timeout_ms(int64_t until, int64_t now)
+{
+    if (until == CLOCK_NEVER)
+        return -1;
+    return until <= now ? 0 : (int)((until - now + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+/* Nothing is ever sent to us: it is the end of the file, or of the supervisor. */
+static void on_control(struct reader *reader)
+{
+    fd_close(&reader->control);
+    reader->until = clock_now_ns() + LINGER_NS;
+}
+
+/* The flag stands before we look at the rings: what is taken after that rings the bell. */
+static void turn(struct reader *reader)
+{
+    int64_t now = clock_now_ns(), until = reader->until;
+    uint64_t rings;
+    atomic_store(&reader->bell.is_awaited, true);
+    size_t n = choose(reader, now, &until);
+    reader->polls[n] = (struct pollfd){.fd = reader->bell.event, .events = POLLIN};
+    reader->polls[n + 1] = (struct pollfd){.fd = reader->control, .events = POLLIN};
+    poll(reader->polls, n + 2, timeout_ms(until, now));
+    if (reader->polls[n].revents && read(reader->bell.event, &rings, sizeof rings) < 0)
+        return;
+    if (reader->polls[n + 1].revents)
+        on_control(reader);
+    for (size_t i = 0; i < n; i++)
+        if (reader->polls[i].revents)
+            read_stream(reader, reader->polled[i]);
+}
+
+/* --- the end --- */
+
+static bool is_flushed(const struct reader *reader)
+{
+    bool is_done = sink_is_done(&reader->files);
+    for (int i = 0; i < PASS_SINKS; i++)
+        is_done = is_done && sink_is_done(&reader->passes[i]);
+    return is_done;
+}
+
+static size_t count_left(struct reader *reader)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < reader->count * TEE_BRANCH__COUNT; i++)
+        n += ring_used(&reader->routes[i / TEE_BRANCH__COUNT].branches[i % TEE_BRANCH__COUNT].ring);
+    return n;
+}
+
+/* Until all is written, or a place takes nothing any more. */
+static void wait_for_sinks(struct reader *reader)
+{
+    int64_t until = clock_now_ns() + FLUSH_NS, stalls_at = until;
+    size_t before = SIZE_MAX;
+    for (;;) {
+        struct pollfd bell = {.fd = reader->bell.event, .events = POLLIN};
+        int64_t now = clock_now_ns();
+        uint64_t rings;
+        atomic_store(&reader->bell.is_awaited, true);
+        size_t left = count_left(reader);
+        if (left < before)
+            stalls_at = clock_min(now + FLUSH_STALL_NS, until);
+        before = left;
+        if (is_flushed(reader) || now >= stalls_at)
+            return;
+        if (poll(&bell, 1, timeout_ms(stalls_at, now)) > 0 &&
+            read(bell.fd, &rings, sizeof rings) < 0)
+            return;
+    }
+}
+
+static void flush(struct reader *reader)
+{
+    sink_close(&reader->files);
+    for (int i = 0; i < PASS_SINKS; i++)
+        if (reader->passes[i].count > 0)
+            sink_close(&reader->passes[i]);
+    wait_for_sinks(reader);
+    for (size_t i = 0; i < reader->count * TEE_BRANCH__COUNT; i++) {
+        struct branch *branch =
+            &reader->routes[i / TEE_BRANCH__COUNT].branches[i % TEE_BRANCH__COUNT];
+        atomic_fetch_add(&branch->state->lost, ring_used(&branch->ring));
+    }
+}
+
+/* --- the process --- */
+
+/* It has no terminal and no group that others signal, it sees no signal but SIGKILL, and it holds
+ * nothing of the supervisor's but what it is to write to. */
+static void go_apart(const struct tee *tee, const int *keep, size_t n)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setsid();
+    prctl(PR_SET_NAME, "pchrun-logs");
+    if (tee->out >= 0)
+        dup2(tee->out, STDOUT_FILENO);
+    fd_range(3, FD_RANGE_CLOSE, keep, n);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd <= 2; fd++) {
+        bool is_used = false;
+        for (size_t i = 0; i < tee->count; i++)
+            is_used = is_used || tee->streams[i].to == fd;
+        if (!is_used && null >= 0)
+            dup2(null, fd);
+    }
+    fd_close(&null);
+    if (chdir("/") != 0)
+        errno = 0; /* it pins a directory, no more */
+}
+
+/* Two streams of one file go through one sink, so that what came first goes out first. */
+static bool is_one_file(void)
+{
+    struct stat out, err;
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
+static bool init_route(struct reader *reader, struct route *route, const struct tee *tee,
+                       bool is_joined)
+{
+    const struct tee_stream *stream = route->stream;
+    struct branch *file = &route->branches[TEE_FILE], *pass = &route->branches[TEE_PASS];
+    bool passes_on = stream->to >= 0;
+    route->fd = stream->fd;
+    if (atomic_load(&route->state->version) % 2 != 0) /* who was before us was killed */
+        atomic_fetch_add(&route->state->version, 1);
+    atomic_store(&route->state->is_reading, false);
+    if (!branch_init(file, FILE_RING, &route->state->branches[TEE_FILE]) ||
+        !branch_init(pass, passes_on ? PASS_RING : 1, &route->state->branches[TEE_PASS]))
+        return false;
+    file->file.path = stream->path;
+    file->file.max_size = tee->max_size;
+    file->file.keep = tee->keep;
+    sink_put_in(&reader->files, file);
+    if (!passes_on)
+        return true;
+    pass->fd = stream->to;
+    pass->mixed.prefix = stream->prefix;
+    route->pass = &reader->passes[!is_joined && stream->to == STDERR_FILENO];
+    sink_put_in(route->pass, pass);
+    return true;
+}
+
+static bool init(struct reader *reader, const struct tee *tee)
+{
+    size_t n = tee->count; /* at least one command's */
+    assert(n > 0);
+    bool is_joined = is_one_file();
+    *reader = (struct reader){.routes = calloc(n, sizeof *reader->routes),
+                              .count = n,
+                              .polls = calloc(n + 2, sizeof *reader->polls),
+                              .polled = calloc(n, sizeof(struct route *)),
+                              .control = tee->control,
+                              .until = CLOCK_NEVER};
+    reader->bell = (struct bell){.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                 .supervisor = dup(tee->control)};
+    bool ok = reader->routes && reader->polls && reader->polled && reader->bell.event >= 0 &&
+              sink_init(&reader->files, n, false, &reader->bell);
+    for (int i = 0; ok && i < PASS_SINKS; i++)
+        ok = sink_init(&reader->passes[i], n, tee->by_line, &reader->bell);
+    for (size_t i = 0; ok && i < n; i++) {
+        reader->routes[i].stream = &tee->streams[i];
+        reader->routes[i].state = &tee->states[i];
+        ok = init_route(reader, &reader->routes[i], tee, is_joined);
+    }
+    for (int i = 0; ok && i < PASS_SINKS; i++)
+        ok = sink_start(&reader->passes[i]);
+    return ok && sink_start(&reader->files);
+}
+
+/* A thread of ours that hangs would keep the pipes open beyond our end. */
+static void close_streams(struct reader *reader)
+{
+    for (size_t i = 0; i < reader->count; i++)
+        fd_close(&reader->routes[i].fd);
+}
+
+static _Noreturn void run(const struct tee *tee)
+{
+    struct reader reader;
+    if (!init(&reader, tee))
+        _exit(EXIT_FAILURE);
+    while (has_open(&reader) && clock_now_ns() < reader.until)
+        turn(&reader);
+    close_streams(&reader);
+    flush(&reader);
+    _exit(EXIT_SUCCESS);
+}
+
+bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err)
+{
+    int *keep = calloc(tee->count + 1, sizeof *keep);
+    if (!keep)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep what the commands print");
+    for (size_t i = 0; i < tee->count; i++)
+        keep[i] = tee->streams[i].fd;
+    keep[tee->count] = tee->control;
+    pid_t pid = fork();
+    int why = errno;
+    if (pid == 0) {
+        go_apart(tee, keep, tee->count + 1);
+        run(tee);
+    }
+    free(keep);
+    *ret_pid = pid;
+    return pid > 0 || err_set(err, ERR_SYSTEM, why,
+                              "no process can be had that keeps what the "
+                              "commands print");
+}

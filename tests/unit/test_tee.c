@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tee's parts: the first and last lines, the ring between two threads, files that are bounded,
+ * lines of several streams in one. The process itself is tested in tests/behave/test_logs.py.
+ */
+#include "tee/mixer.h"
+#include "tee/ring.h"
+#include "tee/rotate.h"
+#include "tee/tail.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- tail --- */
+
+static struct tail tail;
+static char text[TAIL_TEXT_MAX];
+
+static void fill(uint32_t lines, const char *bytes)
+{
+    memset(&tail, 0, sizeof tail);
+    tail_init(&tail, lines);
+    tail_add(&tail, bytes, strlen(bytes));
+}
+
+static const char *last(uint32_t lines)
+{
+    return tail_last(&tail, lines, text, sizeof text);
+}
+
+Test(tail, first_and_last_lines)
+{
+    fill(2, "");
+    cr_expect_str_eq(tail_first(&tail, text, sizeof text), "");
+    cr_expect_str_eq(last(2), "");
+    fill(2, "a\nb\nc\nd");
+    cr_expect_str_eq(tail_first(&tail, text, sizeof text), "a\nb");
+    cr_expect_str_eq(last(2), "c\nd");
+    tail_add(&tail, "e\n", 2);
+    cr_expect_str_eq(last(2), "c\nde");
+    cr_expect_str_eq(last(9), "a\nb\nc\nde");
+    cr_expect_str_eq(last(0), "");
+    fill(0, "a\n");
+    cr_expect_str_eq(tail_first(&tail, text, sizeof text), "");
+    fill(3, "\n\n\n\n");
+    cr_expect_str_eq(last(2), "\n");
+}
+
+/* A progress bar writes its line again and again; what it said before is of no interest. */
+Test(tail, a_line_that_is_begun_anew)
+{
+    fill(5, "start\n\r 10%\r 20%\r100%\nTraceback\r\nend");
+    cr_expect_str_eq(last(9), "start\n100%\nTraceback\nend");
+    fill(5, "start\n 10%\r");
+    cr_expect_str_eq(last(2), "start\n 10%", "what it says now");
+    tail_add(&tail, "\n", 1);
+    tail_add(&tail, "x", 1);
+    cr_expect_str_eq(last(1), "x");
+    memset(&tail, 0, sizeof tail);
+    tail_init(&tail, 5);
+    tail_add(&tail, "kept\n", 5);
+    for (int i = 0; i < 100000; i++)
+        tail_add(&tail, "\rprogress", 9);
+    cr_expect_str_eq(last(5), "kept\nprogress");
+}
+
+/* The last bytes of it are kept, and that it is cut is said. */
+Test(tail, a_line_that_is_too_long)
+{
+    static char big[3 * TAIL_LAST_MAX];
+    memset(big, 'x', sizeof big);
+    for (size_t i = 0; i < 4; i++)
+        big[sizeof big - 4 + i] = "end\n"[i];
+    for (size_t piece = 1000; piece <= sizeof big; piece *= 5) {
+        memset(&tail, 0, sizeof tail);
+        tail_init(&tail, 3);
+        tail_add(&tail, "before\n", 7);
+        for (size_t i = 0; i < sizeof big; i += piece)
+            tail_add(&tail, big + i, i + piece < sizeof big ? piece : sizeof big - i);
+        last(3);
+        cr_expect(strncmp(text, "...xx", 5) == 0, "%.10s", text);
+        cr_expect_eq(strlen(text), 3 + TAIL_LAST_MAX - 1, "%zu", strlen(text));
+        cr_expect_str_eq(text + strlen(text) - 4, "xend");
+        cr_expect_null(strstr(text, "before"));
+        tail_first(&tail, text, sizeof text);
+        cr_expect(strncmp(text, "before\nxx", 9) == 0);
+        cr_expect_eq(strlen(text), TAIL_FIRST_MAX + 3);
+        cr_expect_str_eq(text + TAIL_FIRST_MAX, "...");
+    }
+}
+
+/* However the bytes are cut into pieces, the result is the same. */
+Test(tail, pieces_do_not_matter)
+{
+    static char whole[5 * TAIL_LAST_MAX], one[TAIL_TEXT_MAX];
+    unsigned seed = 7;
+    for (int round = 0; round < 200; round++) {
+        size_t n = 1 + (size_t)rand_r(&seed) % sizeof whole;
+        unsigned rare = 1 + (unsigned)rand_r(&seed) % 3000;
+        for (size_t i = 0; i < n; i++) {
+            unsigned at = (unsigned)rand_r(&seed);
+            whole[i] = at % rare == 0 ? "\n\n\r"[at / rare % 3U] : "abcdef"[at % 6U];
+        }
+        memset(&tail, 0, sizeof tail);
+        tail_init(&tail, 20);
+        for (size_t i = 0; i < n; i++)
+            tail_add(&tail, whole + i, 1);
+        tail_last(&tail, 20, one, sizeof one);
+        memset(&tail, 0, sizeof tail);
+        tail_init(&tail, 20);
+        for (size_t i = 0, k; i < n; i += k) {
+            k = 1 + (size_t)rand_r(&seed) % (2 * TAIL_LAST_MAX);
+            k = k < n - i ? k : n - i;
+            tail_add(&tail, whole + i, k);
+        }
+        cr_assert_str_eq(last(20), one, "round %d", round);
+    }
+}
+
+/* Another process writes it, and may have been met in the middle. */
+Test(tail, nonsense_is_survived)
+{
+    char small[64];
+    unsigned seed = 3;
+    for (int round = 0; round < 2000; round++) {
+        for (size_t i = 0; i < sizeof tail; i++)
+            ((unsigned char *)&tail)[i] = (unsigned char)rand_r(&seed);
+        cr_assert_lt(strlen(tail_first(&tail, small, sizeof small)), sizeof small);
+        cr_assert_lt(strlen(tail_last(&tail, 20, small, sizeof small)), sizeof small);
+        cr_assert_lt(strlen(last(1000)), sizeof text);
+    }
+}
+
+/* --- ring --- */
+
+enum { RING_BYTES = 4 * 1000 * 1000 };
+
+static char pattern(size_t i)
+{
+    return (char)(i * 131 + i / 251);
+}
+
+static void *add_all(void *arg)
+{
+    struct ring *ring = arg;
+    char bytes[700];
+    for (size_t sent = 0; sent < RING_BYTES;) {
+        size_t n = ring_room(ring);
+        n = n < sizeof bytes ? n : sizeof bytes;
+        n = n < RING_BYTES - sent ? n : RING_BYTES - sent;
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = pattern(sent + i);
+        ring_add(ring, bytes, n);
+        sent += n;
+    }
+    return NULL;
+}
+
+Test(ring, two_threads)
+{
+    struct ring ring;
+    pthread_t adder;
+    size_t got = 0;
+    cr_assert(ring_init(&ring, 1021));
+    cr_assert_eq(pthread_create(&adder, NULL, add_all, &ring), 0);
+    while (got < RING_BYTES) {
+        char bytes[512];
+        size_t n;
+        const char *first = ring_first(&ring, &n);
+        size_t copied = ring_copy(&ring, bytes, sizeof bytes);
+        size_t both = n < copied ? n : copied;
+        cr_assert_eq(memcmp(first, bytes, both), 0);
+        for (size_t i = 0; i < copied; i++)
+            cr_assert_eq(bytes[i], pattern(got + i));
+        ring_take(&ring, copied);
+        got += copied;
+    }
+    pthread_join(adder, NULL);
+    cr_expect_eq(ring_used(&ring), 0);
+    ring_free(&ring);
+}
+
+/* --- rotate --- */
+
+static char dir[] = "/tmp/pchrun-rotate-XXXXXX";
+static char path[64];
+
+static void make_dir(void)
+{
+    cr_assert_not_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/a/b/log", dir);
+}
+
+static void remove_dir(void)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    cr_assert_eq(system(command), 0);
+}
+
+/* "?": there is no such file */
+static const char *content(int number)
+{
+    static char bytes[64];
+    char name[80];
+    snprintf(name, sizeof name, number ? "%s.%d" : "%s", path, number);
+    int fd = open(name, O_RDONLY);
+    ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes - 1);
+    close(fd);
+    if (n < 0)
+        return "?";
+    bytes[n] = '\0';
+    return bytes;
+}
+
+TestSuite(rotate, .init = make_dir, .fini = remove_dir);
+
+Test(rotate, full_files_move_on)
+{
+    struct rotate file = {.path = path, .max_size = 4, .keep = 2, .fd = -1};
+    cr_assert_eq(rotate_write(&file, "", 0), 0);
+    cr_expect_str_eq(content(0), "", "%d", errno);
+    cr_assert_eq(rotate_write(&file, "abcd", 4), 4);
+    cr_expect_str_eq(content(1), "?", "it is full, but there is nothing more");
+    cr_assert_eq(rotate_write(&file, "efghi", 5), 5);
+    cr_expect_str_eq(content(0), "i");
+    cr_expect_str_eq(content(1), "efgh");
+    cr_expect_str_eq(content(2), "abcd");
+    cr_assert_eq(rotate_write(&file, "jklm", 4), 4);
+    cr_expect_str_eq(content(0), "m");
+    cr_expect_str_eq(content(2), "efgh");
+    cr_expect_str_eq(content(3), "?");
+    rotate_close(&file);
+    cr_assert_eq(rotate_write(&file, "n", 1), 1, "what is there is added to");
+    cr_expect_str_eq(content(0), "mn");
+    rotate_close(&file);
+}
+
+Test(rotate, none_is_kept)
+{
+    struct rotate file = {.path = path, .max_size = 4, .keep = 0, .fd = -1};
+    cr_assert_eq(rotate_write(&file, "abcdefghij", 10), 10);
+    cr_expect_str_eq(content(0), "ij");
+    cr_expect_str_eq(content(1), "?");
+    rotate_close(&file);
+}
+
+Test(rotate, no_limit)
+{
+    struct rotate file = {.path = path, .keep = 2, .fd = -1};
+    cr_assert_eq(rotate_write(&file, "abcdefghij", 10), 10);
+    cr_expect_str_eq(content(0), "abcdefghij");
+    rotate_close(&file);
+}
+
+/* A pipe would wait for a reader, and a link could lead anywhere. */
+Test(rotate, other_things_are_left_alone)
+{
+    struct rotate file = {.path = path, .max_size = 4, .keep = 2, .fd = -1};
+    char target[80];
+    cr_assert_eq(rotate_write(&file, "", 0), 0);
+    rotate_close(&file);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_expect_eq(rotate_write(&file, "a", 1), 0);
+    cr_expect_eq(errno, ENXIO);
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    cr_expect_eq(rotate_write(&file, "a", 1), 0);
+    cr_expect_eq(errno, EEXIST);
+    close(reader);
+    cr_assert_eq(unlink(path), 0);
+    snprintf(target, sizeof target, "%s/target", dir);
+    cr_assert_eq(symlink(target, path), 0);
+    cr_expect_eq(rotate_write(&file, "a", 1), 0);
+    cr_expect_eq(errno, ELOOP);
+    cr_expect_eq(access(target, F_OK), -1);
+}
+
+/* --- mixer --- */
+
+static char out_bytes[256];
+static struct mixer_out out;
+static struct mixer mixer;
+static struct mixer_stream streams[2];
+
+static void begin_mixer(void)
+{
+    out = (struct mixer_out){.bytes = out_bytes, .size = sizeof out_bytes - 1};
+    memset(out_bytes, 0, sizeof out_bytes);
+    mixer = (struct mixer){0};
+    streams[0] = (struct mixer_stream){.prefix = "[0] "};
+    streams[1] = (struct mixer_stream){.prefix = "[1] "};
+}
+
+static size_t mix(int stream, const char *bytes, bool all)
+{
+    struct mixer_in in = {.bytes = bytes, .n = strlen(bytes), .all = all};
+    return mixer_add(&mixer, &streams[stream], &in, &out);
+}
+
+TestSuite(mixer, .init = begin_mixer);
+
+Test(mixer, whole_lines)
+{
+    cr_expect_eq(mix(0, "a\nb", false), 2);
+    cr_expect_eq(mix(1, "c\n\n", false), 3);
+    cr_expect_eq(mix(0, "b\n", false), 2);
+    cr_expect_eq(mix(0, "d", false), 0);
+    cr_expect_str_eq(out_bytes, "[0] a\n[1] c\n[1] \n[0] b\n");
+}
+
+Test(mixer, a_line_that_is_interrupted)
+{
+    cr_expect_eq(mix(0, "wait", true), 4);
+    cr_expect_eq(mix(0, "...", true), 3);
+    cr_expect_eq(mix(1, "x\n", false), 2);
+    cr_expect_eq(mix(0, "done\n", false), 5);
+    cr_expect_str_eq(out_bytes, "[0] wait...\n[1] x\n[0] done\n");
+}
+
+/* The cursor is at the left again, and what comes next writes over the prefix. */
+Test(mixer, carriage_returns)
+{
+    cr_expect_eq(mix(0, "1%\r2%\r", false), 6);
+    cr_expect_eq(mix(0, "3%\r", false), 3);
+    cr_expect_eq(mix(0, "\ndos\r\nend\n", false), 10);
+    cr_expect_str_eq(out_bytes, "[0] 1%\r[0] 2%\r[0] 3%\r\n[0] dos\r\n[0] end\n");
+}
+
+Test(mixer, no_prefix_changes_nothing)
+{
+    streams[0].prefix = streams[1].prefix = "";
+    cr_expect_eq(mix(0, "a\r\n\rb\n\n", false), 7);
+    cr_expect_eq(mix(1, "c\n", false), 2);
+    cr_expect_str_eq(out_bytes, "a\r\n\rb\n\nc\n");
+}
+
+/* What does not fit is taken the next time, and nothing is lost. */
+Test(mixer, a_full_buffer)
+{
+    static const char bytes[] = "0123456789\n\n\nabc\n";
+    char all[256] = "";
+    out.size = 9;
+    for (size_t at = 0; at < sizeof bytes - 1;) {
+        out.len = 0;
+        size_t n = mix(0, bytes + at, false);
+        cr_assert_gt(n, 0);
+        cr_assert_leq(out.len, out.size);
+        strncat(all, out_bytes, out.len);
+        at += n;
+    }
+    cr_expect_str_eq(all, "[0] 0123456789\n[0] \n[0] \n[0] abc\n");
+}
