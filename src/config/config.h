@@ -120,6 +120,12 @@ struct config {
         int level;  /* enum log_level */
         int format; /* enum log_format */
     } log;
+    struct {
+        char *dir; /* of what the commands print; NULL: theirs is ours */
+        bool tee, prefix;
+        int64_t max_size; /* bytes; 0: no limit */
+        int keep, lines;
+    } logs;
     int64_t drill_ns; /* --drill; 0: none */
     char **command;   /* what to run: a pointer into argv */
 

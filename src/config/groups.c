@@ -18,5 +18,7 @@ const struct option_group option_groups[] = {
     {"stop", "Stopping", "The steps by which processes are brought to an end."},
     {"exit", "Exit codes", "What pchrun exits with, for the scheduler to act upon."},
     {"log", "Log", NULL},
+    {"logs", "Output of the commands",
+     "What the training commands print, kept in files.\nThis is off unless\n.Cm logs.dir\nis set."},
 };
 const size_t option_groups_count = ARRAY_LEN(option_groups);

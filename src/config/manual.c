@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See show.h: the options as the mdoc source of a part of pchrun.json(5).
  */
+#include "base/size.h"
 #include "base/str.h"
 #include "config/noticelist.h"
 #include "config/options.h"
@@ -39,6 +40,9 @@ static void print_range(const struct option *option, FILE *out)
         fprintf(out, "%s, %s to %s", value_wanted(option),
                 str_duration(option->min, min, sizeof min),
                 str_duration(option->max, max, sizeof max));
+    else if (option->type == OPTION_SIZE)
+        fprintf(out, "%s, %s to %s", value_wanted(option), size_text(option->min, min, sizeof min),
+                size_text(option->max, max, sizeof max));
     else if (option->type == OPTION_CHOICE)
         for (int i = 0; option->choices[i]; i++)
             fprintf(out, "%s%s",

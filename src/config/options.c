@@ -41,6 +41,7 @@ const struct option options[] = {
 #include "config/options_save.inc"
 #include "config/options_restart.inc"
 #include "config/options_end.inc"
+#include "config/options_logs.inc"
 };
 /* clang-format on */
 const size_t options_count = ARRAY_LEN(options);

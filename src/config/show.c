@@ -197,6 +197,9 @@ static void schema_limits(struct writer *w, const struct option *option)
     case OPTION_DURATION:
         schema_duration(w);
         break;
+    case OPTION_SIZE:
+        writer_text(w, "pattern", "^(0+|[0-9]+[BKMGT])$");
+        break;
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_TEMPLATE:
@@ -233,10 +236,11 @@ static void schema_limits(struct writer *w, const struct option *option)
 }
 
 static const char *const schema_types[OPTION_TYPE__COUNT] = {
-    [OPTION_BOOL] = "boolean",  [OPTION_INT] = "integer",    [OPTION_DURATION] = "string",
-    [OPTION_TEXT] = "string",   [OPTION_PATH] = "string",    [OPTION_TEMPLATE] = "string",
-    [OPTION_CHOICE] = "string", [OPTION_SIGNAL] = "string",  [OPTION_LIST] = "array",
-    [OPTION_COMMAND] = "array", [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array",
+    [OPTION_BOOL] = "boolean",  [OPTION_INT] = "integer",   [OPTION_DURATION] = "string",
+    [OPTION_TEXT] = "string",   [OPTION_PATH] = "string",   [OPTION_TEMPLATE] = "string",
+    [OPTION_CHOICE] = "string", [OPTION_SIGNAL] = "string", [OPTION_LIST] = "array",
+    [OPTION_SIZE] = "string",   [OPTION_COMMAND] = "array", [OPTION_SIGNALS] = "object",
+    [OPTION_NOTICES] = "array",
 };
 
 static void schema_member(struct writer *w, const struct option *option,

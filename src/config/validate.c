@@ -185,10 +185,22 @@ static bool check_codes(const struct config *config, struct err *err)
            err_wrap(err, "restart.fatal_codes (%s)", from(config, "restart.fatal_codes"));
 }
 
+/* What would have no effect is a mistake. */
+static bool check_logs(const struct config *config, struct err *err)
+{
+    if (config->logs.prefix && !config->logs.dir)
+        return err_set(err, ERR_USAGE, 0,
+                       "logs.prefix is set (%s), but logs.dir is not, so nothing is passed on by "
+                       "pchrun; set logs.dir",
+                       from(config, "logs.prefix"));
+    return true;
+}
+
 bool config_validate(struct config *config, struct err *err)
 {
     return check_cluster(config, err) && settle_nnodes(config, err) && check_chief(config, err) &&
            settle_node_rank(config, err) && check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
-           check_one(config, "cluster.bind", config->cluster.bind, err) && check_codes(config, err);
+           check_one(config, "cluster.bind", config->cluster.bind, err) &&
+           check_codes(config, err) && check_logs(config, err);
 }

@@ -4,6 +4,7 @@
 #include "config/values.h"
 
 #include "base/duration.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "config/command.h"
 #include "config/noticelist.h"
@@ -74,6 +75,18 @@ static bool parse_duration(const struct option *option, const char *text, const 
 static bool format_duration(const struct option *option, const void *field, char *text, size_t size)
 {
     str_duration(*(const int64_t *)field, text, size);
+    return true;
+}
+
+static bool parse_size(const struct option *option, const char *text, const char *folder,
+                       void *field, struct err *err)
+{
+    return size_parse(text, option->min, option->max, field, err);
+}
+
+static bool format_size(const struct option *option, const void *field, char *text, size_t size)
+{
+    size_text(*(const int64_t *)field, text, size);
     return true;
 }
 
@@ -246,6 +259,7 @@ static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_INT] = {"N", "a whole number", JSON_IS_INT, parse_int, format_int},
     [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT, parse_duration,
                          format_duration},
+    [OPTION_SIZE] = {"SIZE", "a size such as \"64M\"", JSON_IS_TEXT, parse_size, format_size},
     [OPTION_TEXT] = {"TEXT", "a string", JSON_IS_TEXT, parse_text, format_text},
     [OPTION_PATH] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_path, format_text},
     [OPTION_TEMPLATE] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_template, format_text},

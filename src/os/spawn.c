@@ -203,6 +203,17 @@ static void child_go_apart(const struct spawn_apart *apart)
         errno = 0;
 }
 
+/* False: *ret_why says why not. */
+static bool child_set_output(const int *output, long *ret_why)
+{
+    for (int i = 0; i < 2; i++) {
+        *ret_why = rawcall(SYS_dup3, output[i], STDOUT_FILENO + i, 0, 0);
+        if (*ret_why < 0)
+            return false;
+    }
+    return true;
+}
+
 static void child_unblock_all(void)
 {
     sigset_t none;
@@ -228,7 +239,9 @@ static _Noreturn void child_run(struct spawn_start *start)
         rawcall(SYS_ioctl, request->tty, TIOCSPGRP, ARG(&group), 0);
     if (request->own_pid)
         child_write_pid(request->own_pid);
-    for (int fd = 0; fd <= 2; fd++)
+    if (request->has_output && !child_set_output(request->output, &why))
+        child_fail(start, ERR_SYSTEM, -why, "its standard output and error");
+    for (int fd = 0; fd <= (request->has_output ? STDIN_FILENO : STDERR_FILENO); fd++)
         if (request->closed & 1U << fd)
             rawcall(SYS_close, fd, 0, 0, 0);
     if (request->apart)

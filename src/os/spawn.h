@@ -46,7 +46,9 @@ struct spawn_request {
     pid_t group;   /* to join; 0: lead a new one */
     bool new_session;
     unsigned closed; /* (1 << fd) for those of 0..2 that the child shall not have */
-    int tty;         /* the terminal, to make the child's group its foreground; -1: do not */
+    bool has_output;
+    int output[2]; /* if so, what becomes its 1 and 2: descriptors from 3 on; else it has ours */
+    int tty;       /* the terminal, to make the child's group its foreground; -1: do not */
     const struct spawn_apart *apart; /* NULL: of the job */
 };
 #define SPAWN_PID_SIZE 12

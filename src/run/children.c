@@ -186,6 +186,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
                                     .new_session = children->config->procs.new_session,
                                     .closed = children->closed,
                                     .tty = children->tty};
+    request.has_output = logs_output(children->logs, child->index, request.output);
     struct spawn_child spawned;
     bool ok = spawn_start(&request, &spawned, err);
     child->start = ok ? spawned.start : NULL;
@@ -207,6 +208,10 @@ void children_start(struct children *children, const struct action *action)
     struct err err;
     if (children->config->procs.close_fds)
         spawn_close_inherited();
+    if (!logs_begin(children->logs, action->start.attempt, action->start.generation, &err)) {
+        children_refuse(children, &err);
+        return;
+    }
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         if (start_one(child, action, &err))
@@ -214,6 +219,7 @@ void children_start(struct children *children, const struct action *action)
         else
             post(child, EV_CHILD_FAILED, 0, &err);
     }
+    logs_begun(children->logs);
 }
 
 void children_watch(struct children *children)

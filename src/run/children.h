@@ -14,6 +14,7 @@
 #include "os/reap.h"
 #include "os/spawn.h"
 #include "os/tree.h"
+#include "run/logs.h"
 #include "run/loop.h"
 #include "run/record.h"
 
@@ -32,6 +33,7 @@ struct children {
     pid_t *groups;         /* room for tree_job */
     const char *socket;    /* for PCH_SOCKET */
     struct record *record; /* of what is to be resumed */
+    struct logs *logs;     /* what they print, if it is kept */
     bool is_empty;         /* EV_TREE_EMPTY has been posted, or nothing was started */
     /* A command has been stopped by this signal; a command's group has lost its leader. */
     void (*on_stop)(void *ctx, pid_t group, int number);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define REPORT_VERSION 1
-#define REPORT_MAX     (1024 * 1024)
+#define REPORT_MAX     (8 * 1024 * 1024)
 /* A file system that takes longer than this for a page is as good as dead. */
 #define WRITE_WAIT_NS (5 * NS_PER_S)
 
@@ -179,6 +179,7 @@ static void compose(const struct report *report, struct writer *w)
     add_sources(w, report->noticein);
     add_ranks(w, report->core);
     hook_write(report->hook, w, "exit_hook");
+    logs_write(report->logs, is_known, w, "logs");
     writer_end(w);
 }
 

@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "os/statefile.h"
 #include "run/hook.h"
+#include "run/logs.h"
 #include "run/noticein.h"
 #include "run/record.h"
 #include "run/watch.h"
@@ -22,6 +23,7 @@ struct report {
     const struct record *record;     /* where the commit's checkpoint is; set after report_init() */
     const struct noticein *noticein; /* the same */
     const struct hook *hook;         /* how it went with it; the same */
+    const struct logs *logs;         /* what the commands print; the same */
     struct statefile file;
     struct watch deadline;
     void (*on_idle)(void *ctx); /* nothing is being written any more */

@@ -20,6 +20,7 @@
 #include "run/generation.h"
 #include "run/hook.h"
 #include "run/jobs.h"
+#include "run/logs.h"
 #include "run/loop.h"
 #include "run/noticein.h"
 #include "run/params.h"
@@ -61,6 +62,7 @@ struct shell {
     struct drill drill;
     struct noticein noticein;
     struct hook hook;
+    struct logs logs;
     enum outcome outcome;
     bool wants_hook; /* as soon as the record is written */
     struct generation generation;
@@ -219,6 +221,21 @@ static void keep_end(struct shell *shell, const struct action *action)
     word_end(&shell->end, action->exit.outcome, action->exit.text);
 }
 
+/* When another node's notice came is not known here; what is left of it is. */
+static int64_t kept_back(const struct core_report *report)
+{
+    int64_t at = report->notice.at ? report->notice.at : clock_now_ns();
+    return grace_margin(report->notice.deadline - at);
+}
+
+static void end_logs(struct shell *shell)
+{
+    struct core_report report;
+    core_report(shell->loop.core, &report);
+    bool is_bounded = report.notice.is_live && report.notice.deadline != CLOCK_NEVER;
+    logs_end(&shell->logs, is_bounded ? report.notice.deadline - kept_back(&report) : CLOCK_NEVER);
+}
+
 static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
@@ -238,6 +255,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     loop_close_core(&shell->loop);
     follow_notice(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);
+    end_logs(shell);
     watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
 }
 
@@ -289,7 +307,7 @@ static bool is_done(const struct shell *shell)
     return shell->loop.is_over && !report_is_busy(&shell->report) &&
            !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
            !noticein_is_busy(&shell->noticein) && !shell->wants_hook &&
-           !hook_is_busy(&shell->hook) &&
+           !hook_is_busy(&shell->hook) && !logs_is_busy(&shell->logs) &&
            ((shell->attach.sweepers.running == 0 && !noticein_has_strays(&shell->noticein)) ||
             shell->has_waited);
 }
@@ -299,13 +317,6 @@ static uint64_t last_commit(const struct shell *shell, const struct core_report 
 {
     uint64_t own = shell->record.committed;
     return own > report->commit_step ? own : report->commit_step;
-}
-
-/* When another node's notice came is not known here; what is left of it is. */
-static int64_t kept_back(const struct core_report *report)
-{
-    int64_t at = report->notice.at ? report->notice.at : clock_now_ns();
-    return grace_margin(report->notice.deadline - at);
 }
 
 static void tell_report(struct shell *shell)
@@ -350,7 +361,8 @@ static void on_source_change(void *ctx)
     tell_report(ctx);
 }
 
-static void on_hook_end(void *ctx)
+/* The hook has ended, or all that the commands have printed is kept: both are in the report. */
+static void on_part_end(void *ctx)
 {
     tell_report(ctx);
     stop_if_done(ctx);
@@ -402,6 +414,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
               children_init(&shell->children, shell->config, &shell->params, closed, err) &&
               hook_init(&shell->hook, shell->config, &shell->reap, err) &&
+              logs_init(&shell->logs, shell->config, &shell->params, &shell->reap, err) &&
               loop_init(&shell->loop, &shell->params, act, shell, err);
     free(path);
     if (!ok)
@@ -419,7 +432,11 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     shell->noticein.on_idle = stop_if_done;
     shell->noticein.ctx = shell;
     shell->report.hook = &shell->hook;
-    shell->hook.closed = closed;
+    shell->children.logs = &shell->logs;
+    shell->report.logs = &shell->logs;
+    shell->logs.on_idle = on_part_end;
+    shell->logs.ctx = shell;
+    shell->hook.closed = shell->logs.world.closed = closed;
     shell->generation = (struct generation){.config = shell->config,
                                             .params = &shell->params,
                                             .children = &shell->children,
@@ -427,7 +444,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
                                             .record = &shell->record,
                                             .attach = &shell->attach,
                                             .drill = &shell->drill};
-    shell->hook.on_end = on_hook_end;
+    shell->hook.on_end = on_part_end;
     shell->hook.ctx = shell;
     record_on_idle(&shell->record, stop_if_done, shell);
     cluster_on_idle(&shell->cluster, stop_if_done, shell);
@@ -455,6 +472,7 @@ static bool open_attach(struct shell *shell, struct err *err)
         !attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))
         return false;
     shell->children.socket = attach_socket(&shell->attach);
+    logs_open(&shell->logs, shell->loop.base);
     shell->attach.sweepers.on_idle = stop_if_done;
     shell->attach.sweepers.ctx = shell;
     shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
@@ -495,6 +513,7 @@ static void finish(struct shell *shell)
     report_free(&shell->report);
     record_free(&shell->record);
     takeover_end(&shell->takeover);
+    logs_free(&shell->logs);
     jobs_free(&shell->jobs);
     hook_free(&shell->hook);
     children_free(&shell->children);

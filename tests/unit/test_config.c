@@ -131,6 +131,8 @@ Test(config, defaults)
     cr_expect_str_eq(c->report, "{state_dir}/report.{node_rank}.json");
     cr_expect(!c->run_dir && !c->state_dir);
     cr_expect(c->log.level == LOG_INFO && c->log.format == LOG_TEXT);
+    cr_expect(!c->logs.dir && c->logs.tee && !c->logs.prefix);
+    cr_expect(c->logs.max_size == 64 * 1024 * 1024 && c->logs.keep == 4 && c->logs.lines == 20);
     cr_expect_str_eq(c->command[0], "true");
     unload(&l);
 }
@@ -438,7 +440,8 @@ static const char everything_else[] =
     "--restart-fatal-codes 2,64-78 --restart-after-notice "
     " --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost 2 --exit-hang 3 "
     "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "
-    "--exit-reraise -vv --log-format=json";
+    "--exit-reraise -vv --log-format=json --logs-dir logs --no-logs-tee --logs-prefix "
+    "--logs-max-size 3M --logs-keep 2 --logs-lines 7";
 
 /* What --print-config prints, as a file, gives the same again; so do the defaults, where one
  * command by default must not become one by request. */

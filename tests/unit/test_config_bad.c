@@ -338,6 +338,18 @@ static const struct bad flags[] = {
                    "d), as in \"25s\""},
     {"--grace 25 x", "--grace: \"25\" is not a duration; write a number and its unit (ms, s, m, h "
                      "or d), as in \"25s\""},
+    {"--logs-max-size 64 x",
+     "--logs-max-size: \"64\" is not a size; write a whole number and its unit "
+     "(B, K, M, G or T), as in \"64M\""},
+    {"--logs-max-size 64MB x",
+     "--logs-max-size: \"64MB\" is not a size; write a whole number and its "
+     "unit (B, K, M, G or T), as in \"64M\""},
+    {"--logs-max-size 2000T x", "--logs-max-size: \"2000T\" is out of range (0 to 1024T)"},
+    {"--logs-max-size 99999999999999T x",
+     "--logs-max-size: \"99999999999999T\" is out of range (0 to 1024T)"},
+    {"--logs-prefix x",
+     "logs.prefix is set (flag --logs-prefix), but logs.dir is not, so nothing is "
+     "passed on by pchrun; set logs.dir"},
     {"--log-level loud x",
      "--log-level: \"loud\" is not one of error, warning, notice, info, debug"},
     {"--cluster-nodes 127.0.0.1,,127.0.0.2 x",
