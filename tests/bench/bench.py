@@ -146,6 +146,19 @@ def step(bench):
     yield paired("`pch_step`", rounds, "store, load", "≤ 1.3", per=calls)
 
 
+def logs(bench):
+    """what a command prints, kept in a file and passed on"""
+    size = 1 << 26
+    with tempfile.TemporaryDirectory(prefix="bench.", dir="/dev/shm") as memory:
+        keep = f"'{bench.pchrun}' --logs-dir '{memory}' --logs-max-size {size}B --logs-keep 0 --"
+        sides = [f'exec {keep} "$@" >/dev/null', f'"$@" | tee \'{memory}/tee\' >/dev/null']
+        arguments = []
+        for side in sides:
+            arguments += [",", "sh", "-c", side, "sh", "head", "-c", str(size), "/dev/zero"]
+        rounds = bench.lines([bench.helper("launch"), "run", str(max(20, bench.rounds // 10)), *arguments])
+    yield paired("64 MiB printed, kept in memory", rounds, "tee", "")
+
+
 # --- several nodes ---
 
 
@@ -398,7 +411,7 @@ def lost(bench):
 
 
 FIGURES = {figure.__name__: figure for figure in
-           (start, run, libs, memory, wakeups, step, agreement, line, join, held, lost)}
+           (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost)}
 
 
 # --- the table ---
