@@ -93,8 +93,8 @@ PCH_API enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path);
 PCH_API void pch_durable(pch_t *job, uint64_t step, const char *path);
 PCH_API void pch_save_failed(pch_t *job, uint64_t step, const char *why);
 
-/* What the process is doing, for those who look for hangs; this version does not. pch_step sets
- * PCH_TRAIN by itself. */
+/* What the process is doing from now on: how long it may take without a step depends on it, see
+ * HANGS in pchrun(1). pch_step sets PCH_TRAIN by itself. */
 PCH_API void pch_phase(pch_t *job, enum pch_phase phase);
 /* Copies the live notice's text, cut to `size`; returns its length, 0 if there is none. */
 PCH_API size_t pch_notice(pch_t *job, char *text, size_t size);

@@ -26,6 +26,7 @@
 
 enum config_rule { CONFIG_FORWARD, CONFIG_PREEMPT, CONFIG_CHECKPOINT, CONFIG_IGNORE };
 enum config_save { CONFIG_SAVE_ATTACH, CONFIG_SAVE_SIGNAL, CONFIG_SAVE_FORWARD };
+enum config_watchdog { CONFIG_WATCHDOG_OFF, CONFIG_WATCHDOG_LOG, CONFIG_WATCHDOG_ON };
 enum config_leftovers { CONFIG_LEFTOVERS_KILL, CONFIG_LEFTOVERS_LEAVE };
 
 /* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"} */
@@ -95,6 +96,13 @@ struct config {
         int signal;
         bool train_on;
     } save;
+    struct {
+        enum config_watchdog mode;
+        int64_t start_ns, train_ns, eval_ns, compile_ns, save_ns, silence_ns; /* 0: no limit */
+        int factor;
+        char **diagnose; /* a program and its arguments, ended by NULL; NULL: none */
+        int64_t diagnose_wait_ns;
+    } watchdog;
     struct {
         int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
         enum config_leftovers leftovers;

@@ -15,6 +15,8 @@ const struct option_group option_groups[] = {
     {"save", "Saving", NULL},
     {"restart", "Restarts in place",
      "What follows when a process fails.\nSee RESTARTS in\n.Xr pchrun 1 ."},
+    {"watchdog", "Hangs",
+     "When a job counts as hanging, and what is done about it.\nTimes are those without progress."},
     {"stop", "Stopping", "The steps by which processes are brought to an end."},
     {"exit", "Exit codes", "What pchrun exits with, for the scheduler to act upon."},
     {"log", "Log", NULL},

@@ -28,6 +28,10 @@ static const char *const save_modes[] = {[CONFIG_SAVE_ATTACH] = "attach",
                                          NULL};
 static const char *const leftovers_names[] = {
     [CONFIG_LEFTOVERS_KILL] = "kill", [CONFIG_LEFTOVERS_LEAVE] = "leave", NULL};
+static const char *const watchdog_modes[] = {[CONFIG_WATCHDOG_OFF] = "off",
+                                             [CONFIG_WATCHDOG_LOG] = "log",
+                                             [CONFIG_WATCHDOG_ON] = "on",
+                                             NULL};
 static const char *const level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTICE] = "notice",
     [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",  [LOG__COUNT] = NULL};
@@ -40,6 +44,7 @@ const struct option options[] = {
 #include "config/options_cluster.inc"
 #include "config/options_save.inc"
 #include "config/options_restart.inc"
+#include "config/options_watchdog.inc"
 #include "config/options_end.inc"
 #include "config/options_logs.inc"
 };

@@ -17,6 +17,7 @@ enum action_type {
     ACT_SIGNAL,     /* send a signal */
     ACT_GATE,       /* store this word in every process's page, those to come included */
     ACT_READ_STEPS, /* then load every process's step: EV_STEPS */
+    ACT_EXAMINE,    /* see what the processes are doing, and keep it for people: EV_EXAMINED */
     ACT_PROC_SEND,  /* a message to a process */
     ACT_PROC_CLOSE, /* let a process go (after REFUSED) */
     ACT_PREPARE,    /* write this node's record of the save at `step`: EV_PREPARED */
@@ -51,6 +52,7 @@ struct action {
             enum signal_target target;
         } signal;
         uint64_t gate;
+        uint32_t examine; /* its number */
         struct {
             int slot;
             const struct procmsg *msg;

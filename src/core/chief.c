@@ -27,7 +27,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->order.commit_step = params->resume_step;
     chief->order_seq = 1;
     chief->next_loss_at = chief->next_word_at = CLOCK_NEVER;
-    chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
+    chief->end_deadline = chief->leave_deadline = chief->hang.look_at = CLOCK_NEVER;
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
     chief->stride = stride_make(0, 1);
@@ -122,6 +122,9 @@ static void hold_within(struct peer_status *s)
     s->notice_left_ns = grace_clamp(s->notice_left_ns);
     s->notice_lead_ns = grace_clamp(s->notice_lead_ns);
     s->fault_ago_ns = grace_clamp(s->fault_ago_ns);
+    s->behind_step = step_within(s->behind_step);
+    s->still_ns = grace_clamp(s->still_ns);
+    s->limit_ns = grace_clamp(s->limit_ns);
 }
 
 static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
@@ -405,6 +408,8 @@ static void decide_running(struct chief *chief)
         chief_decide_notice(chief);
     if (chief->order.end == END_NONE)
         chief_decide_checkpoint(chief);
+    if (chief->order.end == END_NONE)
+        chief_decide_hang(chief);
 }
 
 void chief_decide(struct chief *chief)
@@ -448,6 +453,7 @@ int64_t chief_wake_at(const struct chief *chief)
     const struct peer *fault = first_fault(chief);
     if (fault && fault_due_at(chief, fault) > chief->out->now)
         wake = clock_min(wake, fault_due_at(chief, fault));
+    wake = clock_min(wake, chief_hang_wake_at(chief));
     return clock_min(wake, chief_round_wake_at(chief));
 }
 
@@ -457,6 +463,8 @@ void chief_forgive(struct chief *chief)
     int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
     if (chief->leave_deadline < back)
         chief->leave_deadline = back;
+    if (chief->hang.is_examined && chief->hang.until < back)
+        chief->hang.until = back;
     for (int i = 0; i < chief->params->nnodes; i++) {
         struct peer *peer = &chief->peers[i];
         peer->last_heard = chief->out->now;

@@ -155,6 +155,13 @@ bool chief_is_restarting(const struct chief *chief);
 void chief_decide_restart(struct chief *chief);
 int64_t chief_restart_wake_at(const struct chief *chief);
 
+/* --- chief_hang.c: is the whole job stuck? --- */
+
+/* When no rank of the job makes progress, all nodes examine their processes; if nobody has moved by
+ * then, the job ends. */
+void chief_decide_hang(struct chief *chief);
+int64_t chief_hang_wake_at(const struct chief *chief);
+
 /* --- chief_round.c: the agreement, and the record --- */
 
 bool chief_can_open(const struct chief *chief);

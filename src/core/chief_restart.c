@@ -191,6 +191,8 @@ static void forget_notice(struct chief *chief)
 static void renew(struct chief *chief)
 {
     chief->generation++;
+    chief->hang.is_examined = chief->hang.is_told = false;
+    chief->hang.look_at = CLOCK_NEVER;
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
     chief->is_changed = true;
     chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;

@@ -48,6 +48,8 @@ enum fact {
     FACT_OWN,         /* its ranks have saved by themselves what is newer than the commit */
     FACT_INTERRUPTED, /* somebody there wants it to end */
     FACT_LEFT,        /* what could not be ended is left on it */
+    FACT_MOVES,       /* a rank of it makes progress, or may yet */
+    FACT_STANDS,      /* none does, and one has stood for too long */
     FACT__COUNT
 };
 
@@ -137,6 +139,12 @@ struct chief {
     uint64_t generation_step;
     int64_t restart_at;    /* with order.restart: the next one begins then, if all are gone */
     bool waits_for_notice; /* and when the notices are over */
+    struct {
+        int64_t look_at;  /* the nodes stand still; it is none before that */
+        bool is_examined; /* the examination of the order goes on */
+        bool is_told;     /* this hang was */
+        int64_t until;    /* it is waited for so long */
+    } hang;
     /* the end */
     int64_t end_deadline, leave_deadline;
     int64_t tell_until; /* who comes late is told of an end before the start; 0: it is not so */

@@ -225,7 +225,10 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
                                            .pid = m->pid,
                                            .is_attached = m->slot >= 0,
                                            .is_done = m->is_done,
-                                           .saved_step = m->saved_step};
+                                           .saved_step = m->saved_step,
+                                           .step = m->stand.step,
+                                           .phase = m->stand.phase,
+                                           .since = m->stand.since};
     }
     return n;
 }

@@ -33,6 +33,10 @@ struct core_rank_report {
     int slot, rank, pid;
     bool is_attached, is_done;
     uint64_t saved_step;
+    /* as they were read last: it has stood at this step and in this phase since then */
+    uint64_t step;
+    enum page_phase phase;
+    int64_t since; /* CLOCK_MONOTONIC */
 };
 struct core_report {
     const char *state; /* "waiting", "running", "saving", "stopping", "leaving", "done" */

@@ -32,6 +32,7 @@ enum event_type {
     EV_PROC_UNATTACHED, /* one said ATTACH, and we have no place for it; the text says why */
     EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: what it saved where is not known */
     EV_STEPS,           /* answers ACT_READ_STEPS */
+    EV_EXAMINED,        /* answers ACT_EXAMINE */
     EV_PREPARED,        /* answers ACT_PREPARE */
     EV_COMMITTED,       /* answers ACT_COMMIT */
     EV_CHIEF_UP,        /* answers ACT_CONNECT: connected */
@@ -70,7 +71,13 @@ struct event {
         struct {
             const uint64_t
                 *by_slot; /* CORE_SLOTS_MAX steps; those of free slots are not looked at */
+            const uint8_t *phase_by_slot; /* as many of enum page_phase; NULL: all train */
+            int64_t output_at; /* the commands printed something then, 0: not known, or nothing */
         } steps;
+        struct {
+            uint32_t number;
+            int stopped_pid; /* a rank's that is stopped (a debugger, SIGSTOP), 0: none is */
+        } examined;
         struct {
             uint64_t step;
             const struct err *err; /* NULL: it is on disk */

@@ -22,6 +22,7 @@ void node_init(struct node *node, const struct core_params *params, struct out *
     ranks_init(&node->ranks, params->expected_procs);
     round_init(&node->round, &node->ranks, out);
     uplink_init(&node->uplink, out);
+    watchdog_init(&node->watchdog, out);
 }
 
 const char *node_state_name(const struct node *node)
@@ -64,6 +65,7 @@ static void start(struct node *node)
 {
     node->nstarting = node->params->children;
     node->resumed_step = node->commit_step;
+    watchdog_begin(&node->watchdog);
     node_enter(node, NODE_RUNNING);
     out_act(node->out, &(struct action){.type = ACT_START,
                                         .start = {.attempt = node->uplink.attempt,
@@ -86,6 +88,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
     if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
         start(node);
     round_order(&node->round, &msg->stamp, order);
+    watchdog_order(&node->watchdog, order->examine);
     if (order->end >= END_STOP) {
         struct node_ending ending = {
             .outcome =
@@ -175,6 +178,7 @@ void node_timers(struct node *node)
     node_settle(node);
     node_tell_pace(node);
     node_serve_notices(node);
+    node_watch(node);
     enum uplink_event event = uplink_timers(&node->uplink);
     if (event == UPLINK_LOST || node_leave_unjoined_at(node) <= node->out->now)
         chief_lost(node);
@@ -193,6 +197,7 @@ int64_t node_wake_at(const struct node *node)
     wake = clock_min(wake, node_settles_at(node));
     wake = clock_min(wake, node_tells_pace_at(node));
     wake = clock_min(wake, node_serves_at(node));
+    wake = clock_min(wake, node_watches_at(node));
     wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));
     return clock_min(wake, leave_at(node));
 }
@@ -200,6 +205,7 @@ int64_t node_wake_at(const struct node *node)
 void node_forgive(struct node *node, int64_t away)
 {
     ladder_forgive(&node->ladder, away);
+    watchdog_forgive(&node->watchdog, &node->ranks, away);
     uplink_forgive(&node->uplink);
 }
 
@@ -229,6 +235,7 @@ static const struct {
     [EV_PROC_UNATTACHED] = {node_on_proc_unattached, ALIVE, "process not attached"},
     [EV_PROC_LOST] = {node_on_proc_lost, ALIVE, "process lost"},
     [EV_STEPS] = {node_on_steps, ANY, "steps"},
+    [EV_EXAMINED] = {node_on_examined, ANY, "examined"},
     [EV_PREPARED] = {node_on_prepared, ALIVE, "record written"},
     [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
     [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},

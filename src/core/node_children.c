@@ -90,6 +90,7 @@ void node_on_child_exited(struct node *node, const struct event *event)
     node->nended++;
     node->is_dirty = true;
     node->settle_at = node->out->now + SETTLE_NS;
+    watchdog_ended(&node->watchdog, &node->ranks, child->pid);
     record_end(node, event->child.index);
     node_judge_silence(node);
     node_sweep_if_last(node);

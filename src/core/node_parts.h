@@ -64,6 +64,16 @@ int64_t node_leave_unjoined_at(const struct node *node);
 void node_on_notice(struct node *node, const struct event *event);
 void node_on_signal(struct node *node, const struct event *event);
 
+/* --- node_watch.c: do the ranks make progress? --- */
+
+/* Takes in what was read of the steps, before the ranks do. */
+void node_note_steps(struct node *node, const struct event *event);
+void node_on_examined(struct node *node, const struct event *event);
+void node_fill_motion(struct node *node, struct peer_status *status);
+/* The steps are read for it now and then. */
+void node_watch(struct node *node);
+int64_t node_watches_at(const struct node *node);
+
 /* --- node_procs.c: what the training processes say --- */
 
 void node_on_proc_attached(struct node *node, const struct event *event);

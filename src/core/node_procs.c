@@ -62,6 +62,8 @@ void node_on_proc_attached(struct node *node, const struct event *event)
         return;
     }
     round_attached(&node->round, m);
+    m->stand.step = m->step;
+    watchdog_heard(&node->watchdog, m);
     welcome(node, m);
     out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
             node->ranks.world_size, m->pid);
@@ -158,6 +160,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
     if (!m)
         return;
     node->is_dirty = true;
+    watchdog_heard(&node->watchdog, m);
     if (msg->type == PROCMSG_DONE) {
         on_done(node, m, msg);
     } else if (msg->type == PROCMSG_CLOSE) {
@@ -285,6 +288,7 @@ void node_on_proc_gone(struct node *node, const struct event *event)
 void node_on_steps(struct node *node, const struct event *event)
 {
     struct err err;
+    node_note_steps(node, event);
     bool ok = ranks_read_steps(&node->ranks, event->steps.by_slot, &err);
     bool had_to_vote = round_wants_steps(&node->round);
     round_steps_read(&node->round, ok ? NULL : &err);

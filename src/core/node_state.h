@@ -12,6 +12,7 @@
 #include "core/ranks.h"
 #include "core/round.h"
 #include "core/uplink.h"
+#include "core/watchdog.h"
 
 /* A save that a notice asks for is not asked for again within it. */
 #define NODE_ADVICE_NS (60 * NS_PER_S)
@@ -57,6 +58,7 @@ struct node {
     struct grace grace;
     struct ladder ladder;
     struct uplink uplink;
+    struct watchdog watchdog;
     bool is_dirty;           /* STATUS is to be sent */
     bool has_roster;         /* the chief knows our ranks */
     bool notice_wants_steps; /* the notice is told with the steps as they are now */

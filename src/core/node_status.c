@@ -98,5 +98,6 @@ void node_flush(struct node *node)
     fill_fault(node, &msg.status);
     msg.status.interrupted = is_interrupted(node);
     msg.status.left = node->state >= NODE_LEAVING && node->has_given_up;
+    node_fill_motion(node, &msg.status);
     uplink_send_status(&node->uplink, &msg);
 }

@@ -6,6 +6,8 @@
 #ifndef PCHRUN_CORE_PARAMS_H
 #define PCHRUN_CORE_PARAMS_H
 
+#include "wire/page.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -65,6 +67,19 @@ struct restart_policy {
     bool after_notice;  /* the job does not end after a notice, but waits until that is over */
 };
 
+/* What is done about a job that hangs. */
+enum watchdog_mode { WATCHDOG_OFF, WATCHDOG_LOG, WATCHDOG_ON };
+
+struct watchdog_plan {
+    enum watchdog_mode mode;
+    /* How long a rank may stand in a phase, 0: for ever. What it has stood for in phases that it
+     * came out of counts `factor` times, if that is more (but for PAGE_START). */
+    int64_t limit_ns[PAGE_PHASES];
+    int factor;
+    int64_t silence_ns;  /* of commands that do not attach, 0: for ever */
+    int64_t evidence_ns; /* the evidence is waited for so long */
+};
+
 struct signal_plan {
     enum signal_rule rule;
     int64_t grace_ns; /* with SIGNAL_PREEMPT */
@@ -97,6 +112,8 @@ struct core_params {
     int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
     int64_t commit_wait_ns; /* how long a program's own save may wait for the other ranks' */
     enum leftovers leftovers;
+
+    struct watchdog_plan watchdog;
 
     struct exit_codes exit;
     int no_progress_limit;         /* attempts in a row without a new commit, 0: no limit */

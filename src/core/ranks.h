@@ -13,6 +13,7 @@
 #include "core/params.h"
 #include "core/stride.h"
 #include "wire/gate.h"
+#include "wire/page.h"
 #include "wire/procmsg.h"
 
 #include <stdbool.h>
@@ -55,6 +56,12 @@ struct member {
     uint64_t wait_step;
     int64_t wait_since;
     bool is_wait_told;
+    struct { /* as the watchdog saw it last */
+        uint64_t step;
+        enum page_phase phase;
+        int64_t since; /* it stands there */
+        bool is_dead;  /* its command has ended; the connection is held by somebody else */
+    } stand;
 };
 
 struct ranks {

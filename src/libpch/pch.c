@@ -520,6 +520,11 @@ const char *pch_scratch_dir(pch_t *job)
     return kept;
 }
 
+_Static_assert((int)PCH_START == PAGE_START && (int)PCH_TRAIN == PAGE_TRAIN &&
+                   (int)PCH_EVAL == PAGE_EVAL && (int)PCH_COMPILE == PAGE_COMPILE &&
+                   (int)PCH_IN_SAVE == PAGE_SAVE,
+               "the page speaks of the same phases");
+
 void pch_phase(pch_t *job, enum pch_phase phase)
 {
     struct live *live = job ? job_live(job) : &nobody;

@@ -567,6 +567,14 @@ void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX])
         ret[i] = procs->slots[i] ? procpage_step(&procs->slots[i]->page) : 0;
 }
 
+void procs_read_phases(const struct procs *procs, uint8_t ret[PROCS_MAX])
+{
+    for (int i = 0; i < PROCS_MAX; i++) {
+        uint32_t phase = procs->slots[i] ? procpage_phase(&procs->slots[i]->page) : PAGE_START;
+        ret[i] = phase < PAGE_PHASES ? (uint8_t)phase : PAGE_TRAIN;
+    }
+}
+
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)
 {
     str_copy(procs->notice_text, sizeof procs->notice_text, text);

@@ -70,6 +70,8 @@ const char *procs_socket_path(const struct procs *procs);
 void procs_gate(struct procs *procs, uint64_t word);
 /* Loads every process's step; 0 for a slot that is free. Untrusted numbers. */
 void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX]);
+/* And what they say that they are doing: whatever they like. */
+void procs_read_phases(const struct procs *procs, uint8_t ret[PROCS_MAX]);
 /* Sends, now or when the process reads. One that lets too much pile up is cut off, and soon gone. A
  * slot that is free is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);

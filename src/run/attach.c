@@ -147,8 +147,11 @@ void attach_gate(struct attach *attach, const struct action *action)
 void attach_read_steps(struct attach *attach)
 {
     static uint64_t steps[CORE_SLOTS_MAX]; /* it outlives the queue: the core reads the newest */
+    static uint8_t phases[CORE_SLOTS_MAX];
     procs_read_steps(attach->procs, steps);
-    loop_post(attach->loop, &(struct event){.type = EV_STEPS, .steps = {.by_slot = steps}});
+    procs_read_phases(attach->procs, phases);
+    loop_post(attach->loop, &(struct event){.type = EV_STEPS,
+                                            .steps = {.by_slot = steps, .phase_by_slot = phases}});
 }
 
 /* Where a launcher starts the ranks, they are known only now. Without a welcome it does not train;

@@ -328,6 +328,15 @@ void children_signal_groups(struct children *children, int number)
         proc_kill_group(job.groups[i], number);
 }
 
+int children_pids(const struct children *children, pid_t *ret, int max)
+{
+    int n = 0;
+    for (int i = 0; i < children->count && n < max; i++)
+        if (children->list[i].watch.pid)
+            ret[n++] = children->list[i].watch.pid;
+    return n;
+}
+
 char *children_describe(struct children *children, char *text, size_t size)
 {
     pid_t helpers[HELPERS_MAX];

@@ -60,6 +60,8 @@ void children_signal(struct children *children, const struct action *action);
 void children_signal_groups(struct children *children, int number);
 /* After SIGCHLD. */
 void children_reap(struct children *children);
+/* Of the commands that run; returns how many were stored. */
+int children_pids(const struct children *children, pid_t *ret, int max);
 /* Who is left, for people. Returns text. */
 char *children_describe(struct children *children, char *text, size_t size);
 

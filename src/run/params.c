@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "config/codes.h"
+#include "run/evidence.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -66,6 +67,27 @@ static bool fill_restart(struct core_params *params, const struct config *config
     return codes_read(config->restart.fatal_codes, params->restart.is_fatal, err);
 }
 
+static const enum watchdog_mode watchdog_modes[] = {
+    [CONFIG_WATCHDOG_OFF] = WATCHDOG_OFF,
+    [CONFIG_WATCHDOG_LOG] = WATCHDOG_LOG,
+    [CONFIG_WATCHDOG_ON] = WATCHDOG_ON,
+};
+
+static void fill_watchdog(struct core_params *params, const struct config *config)
+{
+    params->watchdog = (struct watchdog_plan){
+        .mode = watchdog_modes[config->watchdog.mode],
+        .limit_ns = {[PAGE_START] = config->watchdog.start_ns,
+                     [PAGE_TRAIN] = config->watchdog.train_ns,
+                     [PAGE_EVAL] = config->watchdog.eval_ns,
+                     [PAGE_COMPILE] = config->watchdog.compile_ns,
+                     [PAGE_SAVE] = config->watchdog.save_ns},
+        .factor = config->watchdog.factor,
+        .silence_ns = config->watchdog.silence_ns,
+        .evidence_ns = evidence_time(config),
+    };
+}
+
 static int expected_procs(const struct config *config)
 {
     if (config->procs.per_node >= 0)
@@ -121,6 +143,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
     };
     fill_signals(params, config);
     fill_saving(params, config);
+    fill_watchdog(params, config);
     return fill_restart(params, config, err) && fill_identity(params, config, err);
 }
 

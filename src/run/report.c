@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/verdict.h"
+#include "run/evidence.h"
 #include "json/writer.h"
 
 #include <inttypes.h>
@@ -180,6 +181,7 @@ static void compose(const struct report *report, struct writer *w)
     add_ranks(w, report->core);
     hook_write(report->hook, w, "exit_hook");
     logs_write(report->logs, is_known, w, "logs");
+    writer_text(w, "evidence", report->evidence->path);
     writer_end(w);
 }
 

@@ -15,6 +15,8 @@
 #include "run/record.h"
 #include "run/watch.h"
 
+struct evidence;
+
 struct report {
     bool is_wanted, is_dirty, has_complained, is_stuck;
     int exit_code; /* that is exited with, whatever the core says; -1: what it says */
@@ -24,6 +26,7 @@ struct report {
     const struct noticein *noticein; /* the same */
     const struct hook *hook;         /* how it went with it; the same */
     const struct logs *logs;         /* what the commands print; the same */
+    const struct evidence *evidence; /* where that of a hang is; the same */
     struct statefile file;
     struct watch deadline;
     void (*on_idle)(void *ctx); /* nothing is being written any more */

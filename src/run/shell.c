@@ -17,6 +17,7 @@
 #include "run/children.h"
 #include "run/cluster.h"
 #include "run/drill.h"
+#include "run/evidence.h"
 #include "run/generation.h"
 #include "run/hook.h"
 #include "run/jobs.h"
@@ -61,6 +62,7 @@ struct shell {
     struct attach attach;
     struct drill drill;
     struct noticein noticein;
+    struct evidence evidence;
     struct hook hook;
     struct logs logs;
     enum outcome outcome;
@@ -91,6 +93,11 @@ static void act_signal(struct shell *shell, const struct action *action)
 static void act_read_steps(struct shell *shell, const struct action *action)
 {
     attach_read_steps(&shell->attach);
+}
+
+static void act_examine(struct shell *shell, const struct action *action)
+{
+    evidence_take(&shell->evidence, action->examine);
 }
 
 static void act_prepare(struct shell *shell, const struct action *action)
@@ -253,6 +260,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     keep_end(shell, action);
     shell->outcome = action->exit.outcome;
     loop_close_core(&shell->loop);
+    evidence_stop(&shell->evidence);
     follow_notice(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);
     end_logs(shell);
@@ -268,6 +276,7 @@ static act_fn *const actions[ACT__COUNT] = {
     [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_notice,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
+    [ACT_EXAMINE] = act_examine,
 };
 
 static void act(void *ctx, const struct action *action)
@@ -306,8 +315,8 @@ static bool is_done(const struct shell *shell)
 {
     return shell->loop.is_over && !report_is_busy(&shell->report) &&
            !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
-           !noticein_is_busy(&shell->noticein) && !shell->wants_hook &&
-           !hook_is_busy(&shell->hook) && !logs_is_busy(&shell->logs) &&
+           !evidence_is_busy(&shell->evidence) && !noticein_is_busy(&shell->noticein) &&
+           !shell->wants_hook && !hook_is_busy(&shell->hook) && !logs_is_busy(&shell->logs) &&
            ((shell->attach.sweepers.running == 0 && !noticein_has_strays(&shell->noticein)) ||
             shell->has_waited);
 }
@@ -361,7 +370,8 @@ static void on_source_change(void *ctx)
     tell_report(ctx);
 }
 
-/* The hook has ended, or all that the commands have printed is kept: both are in the report. */
+/* The hook has ended, all that the commands have printed is kept, or the evidence of a hang: they
+ * are in the report. */
 static void on_part_end(void *ctx)
 {
     tell_report(ctx);
@@ -415,6 +425,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
               children_init(&shell->children, shell->config, &shell->params, closed, err) &&
               hook_init(&shell->hook, shell->config, &shell->reap, err) &&
               logs_init(&shell->logs, shell->config, &shell->params, &shell->reap, err) &&
+              evidence_init(&shell->evidence, shell->config, shell->state_dir, path, err) &&
               loop_init(&shell->loop, &shell->params, act, shell, err);
     free(path);
     if (!ok)
@@ -431,6 +442,11 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     shell->noticein.on_change = on_source_change;
     shell->noticein.on_idle = stop_if_done;
     shell->noticein.ctx = shell;
+    shell->report.evidence = &shell->evidence;
+    shell->evidence.reap = &shell->reap;
+    shell->evidence.children = &shell->children;
+    shell->evidence.on_idle = on_part_end;
+    shell->evidence.ctx = shell;
     shell->report.hook = &shell->hook;
     shell->children.logs = &shell->logs;
     shell->report.logs = &shell->logs;
@@ -480,6 +496,7 @@ static bool open_attach(struct shell *shell, struct err *err)
     return watch_clock(&shell->end_wait, shell->loop.base, err) &&
            hook_open(&shell->hook, shell->loop.base, err) &&
            generation_open(&shell->generation, shell->loop.base, err) &&
+           evidence_open(&shell->evidence, &shell->loop, &shell->params, err) &&
            drill_open(&shell->drill, shell->config->drill_ns, &shell->attach, &shell->params,
                       err) &&
            record_open(&shell->record, &shell->loop, &shell->params, err);
@@ -507,6 +524,7 @@ static void finish(struct shell *shell)
     generation_close(&shell->generation);
     drill_close(&shell->drill);
     noticein_free(&shell->noticein);
+    evidence_free(&shell->evidence);
     attach_free(&shell->attach);
     sigin_close(&shell->sigin);
     cluster_free(&shell->cluster);
@@ -551,7 +569,7 @@ struct shell_end shell_run(struct config *config, unsigned closed)
 {
     struct err err;
     struct shell shell = {.config = config, .end = {.code = EXIT_OWN_ERROR}};
-    shell.sigin.fd = shell.jobs.tty.fd = shell.hook.report = -1;
+    shell.sigin.fd = shell.jobs.tty.fd = shell.hook.report = shell.evidence.reader_out = -1;
     if (!init(&shell, closed, &err) || !open_attach(&shell, &err) ||
         !cluster_open(&shell.cluster, config, &shell.loop, &err)) {
         fail(&shell, &err);

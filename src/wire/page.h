@@ -38,10 +38,13 @@ struct page_supervisor {
     char notice_text[256];
 };
 
+/* What a process is doing, as in enum pch_phase. */
+enum page_phase { PAGE_START, PAGE_TRAIN, PAGE_EVAL, PAGE_COMPILE, PAGE_SAVE, PAGE_PHASES };
+
 /* Written by the process. */
 struct page_process {
     _Alignas(64) _Atomic uint64_t step;  /* finished steps */
-    _Alignas(64) _Atomic uint32_t phase; /* enum pch_phase */
+    _Alignas(64) _Atomic uint32_t phase; /* enum page_phase */
 };
 
 #define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */

@@ -6,6 +6,7 @@
 
 #include "wire/bytes.h"
 #include "wire/gate.h"
+#include "wire/page.h"
 
 #include <string.h>
 
@@ -94,6 +95,21 @@ static void pass_counts(struct pass *pass, struct peer_status *s)
     TEXT(s->roster);
 }
 
+static void pass_motion(struct pass *pass, struct peer_status *s)
+{
+    NUMBER(s->motion);
+    NUMBER(s->still_ns);
+    NUMBER(s->limit_ns);
+    NUMBER(s->absent);
+    NUMBER(s->behind_phase);
+    NUMBER(s->behind_count);
+    NUMBER(s->behind_rank);
+    NUMBER(s->behind_pid);
+    NUMBER(s->behind_step);
+    NUMBER(s->behind_ago_ns);
+    NUMBER(s->examined);
+}
+
 static void pass_status(struct pass *pass, struct peermsg *m)
 {
     struct peer_status *s = &m->status;
@@ -123,6 +139,7 @@ static void pass_status(struct pass *pass, struct peermsg *m)
     NUMBER(s->fault_ago_ns);
     TEXT(s->fault_text);
     TEXT(s->save_error);
+    pass_motion(pass, s);
 }
 
 static void pass_order(struct pass *pass, struct peermsg *m)
@@ -150,6 +167,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     TEXT(o->notice_id);
     TEXT(o->notice_text);
     TEXT(o->why);
+    NUMBER(o->examine);
 }
 
 static void pass_nothing(struct pass *pass, struct peermsg *m)
@@ -195,7 +213,8 @@ static bool is_status_in_range(const struct peer_status *s)
            s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 &&
            s->own_more <= 1 && s->interrupted <= 1 && s->left <= 1 && s->has_notice <= 1 &&
            s->knows_notice <= 1 && s->notice_hurry <= 2 && s->fault <= FAULT_REPLACED &&
-           s->fault_ago_ns >= 0;
+           s->fault_ago_ns >= 0 && s->motion <= MOTION_SILENT && s->behind_phase < PAGE_PHASES &&
+           s->behind_ago_ns >= 0 && s->still_ns >= 0 && s->limit_ns >= 0;
 }
 
 static bool is_order_in_range(const struct peer_order *o)

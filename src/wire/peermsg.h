@@ -78,6 +78,15 @@ enum peer_fault_kind {
     FAULT_REPLACED, /* no process failed: the node's record belongs to a later attempt */
 };
 
+/* Do the ranks of a node make progress? Of those that do not the node tells who is behind. */
+enum peer_motion {
+    MOTION_MOVES,  /* one does, or has the time for what it is doing; or nobody watches */
+    MOTION_RESTS,  /* each has ended, or waits for a round */
+    MOTION_ABSENT, /* the same, but not all have attached in the time for that */
+    MOTION_STANDS, /* none does, and one stands for longer than it may take */
+    MOTION_SILENT, /* nobody has attached, and nothing was printed for too long */
+};
+
 /* Where a node stands. The counts speak of the round in the stamp. */
 struct peer_status {
     uint64_t seen;       /* seq of the newest ORDER it has acted upon */
@@ -121,6 +130,17 @@ struct peer_status {
     int64_t fault_ago_ns;
     char fault_text[256];
     char save_error[128]; /* why a save failed, "": it has not */
+    /* for the watchdog */
+    uint8_t motion;        /* enum peer_motion */
+    int64_t still_ns;      /* no rank of it has done anything for so long */
+    int64_t limit_ns;      /* the longest that one of those who stand may stand */
+    uint16_t absent;       /* so many ranks have not attached in the time for that */
+    uint8_t behind_phase;  /* enum page_phase */
+    uint16_t behind_count; /* with MOTION_STANDS: so many stand where the one does that is named */
+    int32_t behind_rank, behind_pid;
+    uint64_t behind_step;
+    int64_t behind_ago_ns; /* it has stood for so long; or nothing was printed */
+    uint32_t examined;     /* the newest examination that is over, the steps read once more */
 };
 
 enum peer_phase {
@@ -164,7 +184,8 @@ struct peer_order {
     int32_t notice_node;
     int64_t notice_left_ns;
     char notice_source[32], notice_id[64], notice_text[96];
-    char why[320]; /* of the round's or the job's end */
+    char why[320];    /* of the round's or the job's end */
+    uint32_t examine; /* number of the last examination of all processes, 0: there was none */
 };
 
 struct peermsg {

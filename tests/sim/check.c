@@ -5,6 +5,8 @@
 
 #include "core/verdict.h"
 
+#include <string.h>
+
 #define S NS_PER_S
 
 static unsigned long long ull(uint64_t v)
@@ -254,7 +256,7 @@ static void check_alone(struct world *w)
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
     if (has_ended_well && !host->had_notice && !w->s.is_replaced &&
-        host->outcome != OUTCOME_COMPLETED)
+        host->outcome != OUTCOME_COMPLETED && host->outcome != OUTCOME_HANG)
         fail(w, "every command had ended with success before the notice, and the outcome is %s",
              verdict_name(host->outcome));
     if (host->outcome == OUTCOME_FAILED && !host->has_failed && !w->s.is_replaced &&
@@ -274,7 +276,8 @@ void check_gate(struct world *w, const struct proc *p, uint64_t word)
         return;
     for (int i = 0; i < w->s.nprocs; i++) {
         const struct proc *q = world_proc(w, p->node, i);
-        bool is_there = proc_is_alive(q) || (q->is_connected && may_stay_attached(w, q));
+        bool is_there =
+            proc_is_alive(q) || q->is_going || (q->is_connected && may_stay_attached(w, q));
         if (is_there && (q->served_tag != p->served_tag || q->served_at + S > w->now))
             return;
     }
@@ -320,6 +323,94 @@ static void check_no_success(struct world *w, int node)
              verdict_name(host->outcome));
 }
 
+static bool hangs(const struct proc *p)
+{
+    return p->hung_at > 0;
+}
+
+/* One that did not go on in the end counts as long as nobody could have heard that it does. */
+static bool any_hangs(const struct world *w)
+{
+    int64_t heard_after = 3 * S + 4 * w->s.delay_max + standstill(w);
+    for (int i = 0; i < w->nall; i++)
+        if (hangs(&w->procs[i]) || w->procs[i].lags_until + heard_after > w->end_at)
+            return true;
+    return false;
+}
+
+/* Every node knows of a notice that holds for so long by now. */
+static bool is_notice_known(const struct world *w)
+{
+    if (w->s.has_loss || w->s.drop || !w->first_notice_at || w->first_notice_at + 5 * S > w->end_at)
+        return false;
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].held_notice_at && w->hosts[i].held_notice_at + 5 * S < w->end_at)
+            return true;
+    return false;
+}
+
+/* At the latest a hang is found so long after anybody has done anything, with what was learned from
+ * pauses that were none, the evidence, and the end of what is still there. */
+static int64_t hang_limit(const struct world *w)
+{
+    int64_t pause = w->s.eval_proc >= 0 ? w->s.eval_time : 0;
+    for (int i = 0; i < w->s.nfaults; i++)
+        if ((w->s.faults[i].kind == DO_STOP || w->s.faults[i].kind == DO_LAG) &&
+            w->s.faults[i].length > pause)
+            pause = w->s.faults[i].length;
+    for (int i = 0; i < w->nall; i++)
+        if (2 * w->s.save_time[i] > pause)
+            pause = 2 * w->s.save_time[i];
+    int64_t limit = SIM_FACTOR * pause > SIM_EVAL_NS ? SIM_FACTOR * pause : SIM_EVAL_NS;
+    return limit + limit / 4 + (10 + 5 + 25 + 10) * S + 2 * standstill(w);
+}
+
+/* No false alarm; and who is named is behind, or has not even come. */
+static void check_hang(struct world *w, const struct host *host)
+{
+    int rank, step;
+    if (w->now > w->moved_at + hang_limit(w))
+        fail(w, "the hang was found %lld s after anybody has moved",
+             (long long)((w->now - w->moved_at) / S));
+    if (is_notice_known(w))
+        fail(w, "a hang was found while a notice held: %s", host->why);
+    if (!any_hangs(w))
+        fail(w, "a hang was found, and nobody hangs: %s", host->why);
+    if (sscanf(host->why, "rank %d (process %*d on node %*d, ) is behind: it has stood at step %d",
+               &rank, &step) != 2) {
+        if (!strstr(host->why, "not attached within"))
+            fail(w, "the hang does not name a rank: %s", host->why);
+        return;
+    }
+    if (w->moved_at > w->end_at) /* of those that wait one is ended, and lets the others go on */
+        return;
+    for (int i = 0; i < w->nall; i++) {
+        const struct proc *p = &w->procs[i];
+        if (hangs(p) && p->is_attached && p->page_step < (uint64_t)step)
+            fail(w, "process %d hangs at step %llu, and the one named is: %s", i, ull(p->page_step),
+                 host->why);
+    }
+    if (w->procs[rank].page_step != (uint64_t)step)
+        fail(w, "process %d is at step %llu: %s", rank, ull(w->procs[rank].page_step), host->why);
+}
+
+static bool stands(const struct proc *p)
+{
+    return p->is_attached &&
+           (p->state == PROC_HUNG || p->state == PROC_COLLECTIVE || p->state == PROC_SAVE_BARRIER);
+}
+
+/* There was no notice, which would have its deadline; and where nobody has attached, or whoever did
+ * has ended, nothing is known of steps. */
+void check_horizon(struct world *w)
+{
+    bool is_due = w->s.is_watched && !w->first_notice_at && w->moved_at + hang_limit(w) < w->now;
+    for (int i = 0; i < w->nall && is_due; i++)
+        if (stands(&w->procs[i]) && w->hosts[w->procs[i].node].is_alive)
+            fail(w, "process %d has stood for %lld s, and nobody has found the hang", i,
+                 (long long)((w->now - w->moved_at) / S));
+}
+
 /* Promises 5 and 6, at the exit of one supervisor. */
 void check_exit(struct world *w, int node)
 {
@@ -348,6 +439,9 @@ void check_exit(struct world *w, int node)
     case OUTCOME_NODE_LOST:
         if (!w->s.has_loss && host->is_started && !one_left_unstarted(w))
             fail(w, "node %d says that a node is lost, and none was: %s", node, host->why);
+        break;
+    case OUTCOME_HANG:
+        check_hang(w, host);
         break;
     case OUTCOME_UNKNOWN:
         fail(w, "node %d exits without an outcome", node);

@@ -202,6 +202,25 @@ MUTANTS = [
      "chief->out->now >= chief->restart_at;"),
     ("no-restart", "src/core/restart.c",
      "    if (r->policy->max == 0)\n        return false;", "    return false;"),
+    ("hang-while-one-moves", "src/core/chief_hang.c",
+     "bool stands = !any_is(chief, FACT_MOVES) &&", "bool stands ="),
+    ("hang-never-found", "src/core/watchdog.c",
+     "        view->motion = MOTION_STANDS;\n", ""),
+    ("hang-names-who-waits", "src/core/watchdog.c",
+     "return m->stand.step < view->behind->stand.step;", "return m->stand.step > view->behind->stand.step;"),
+    ("hang-names-a-node-that-waits", "src/core/chief_hang.c",
+     "return a->status.behind_step < b->status.behind_step;",
+     "return a->status.behind_step > b->status.behind_step;"),
+    ("one-limit-for-all-phases", "src/core/watchdog.c",
+     "int64_t limit = limit_of(dog, phase);", "int64_t limit = limit_of(dog, PAGE_TRAIN);"),
+    ("stopped-is-stuck", "src/core/watchdog.c",
+     "    if (event->examined.stopped_pid)\n", "    if (0)\n"),
+    ("dead-command-is-stuck", "src/core/watchdog.c", "!m->stand.is_dead && ", ""),
+    ("watchdog-looks-once", "src/core/watchdog.c",
+     "    plan_look(dog); /* what is read is an event of its own, a moment later */",
+     "    dog->look_at = CLOCK_NEVER;"),
+    ("examination-waited-for", "src/core/chief_hang.c",
+     " || chief->out->now >= chief->hang.until) {", ") {"),
 ]
 
 # These break no promise, or too seldom, and why; listed so that nobody adds them again.
@@ -213,6 +232,9 @@ MUTANTS = [
 #       test does
 #   left-before-the-ladder: a node must have stood still for a minute while it stops; a unit test does
 #   ladder-misses-who-starts: one schedule in 70,000 stops a node in that instant; a unit test does
+#   hang-under-a-notice, hang-not-looked-at-again: what the chief looks at the nodes have, too
+#   hang-by-one-node's-clock: one schedule in 100,000 has a rank that waited for one who went on, and
+#       whose turn it is now; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

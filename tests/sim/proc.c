@@ -17,6 +17,11 @@ bool proc_is_alive(const struct proc *p)
     return p->state != PROC_NONE && p->state != PROC_DEAD;
 }
 
+int64_t proc_rests_until(const struct proc *p)
+{
+    return p->stopped_until > p->lags_until ? p->stopped_until : p->lags_until;
+}
+
 static void plan(struct world *w, struct proc *p, enum proc_state state, int64_t after)
 {
     p->state = state;
@@ -317,8 +322,19 @@ static void go_on(struct world *w, struct proc *p)
         next_step(w, p);
 }
 
+static bool evaluates_now(const struct world *w, const struct proc *p)
+{
+    return p->index == w->s.eval_proc && !p->has_evaluated && p->step >= w->s.eval_step;
+}
+
 static void after_gate(struct world *w, struct proc *p)
 {
+    if (evaluates_now(w, p)) {
+        p->has_evaluated = true;
+        p->page_phase = PAGE_EVAL;
+        plan(w, p, PROC_EVALUATING, w->s.eval_time);
+        return;
+    }
     if (!p->is_attached || !w->s.own_every || p->step % w->s.own_every != 0)
         go_on(w, p);
     else if (w->s.style == STYLE_ASYNC)
@@ -374,6 +390,7 @@ static void finish_step(struct world *w, struct proc *p)
     p->step += w->s.stride[p->index];
     if (p->is_attached)
         p->page_step = p->step;
+    p->page_phase = PAGE_TRAIN;
     if (p->is_attached && !p->first_step_at)
         p->first_step_at = w->now;
     check_step(w, p);
@@ -410,6 +427,7 @@ void proc_start(struct world *w, int node)
 static void attach(struct world *w, struct proc *p)
 {
     p->first_step = p->has_reattached ? p->step : w->base_step;
+    p->page_phase = PAGE_START;
     p->is_connected = true;
     p->page_step = p->step;
     struct procmsg msg = {.type = PROCMSG_ATTACH,
@@ -471,8 +489,18 @@ void proc_told(struct world *w, struct proc *p, const struct procmsg *msg)
     }
 }
 
+/* Whatever it does, it does not go on. */
+void proc_hang(struct world *w, struct proc *p)
+{
+    if (!proc_is_alive(p) || p->state == PROC_ENDING)
+        return;
+    p->hung_at = w->now;
+    plan(w, p, PROC_HUNG, -1);
+}
+
 void proc_move(struct world *w, struct proc *p)
 {
+    w->moved_at = w->now;
     switch (p->state) {
     case PROC_BOOTING:
         boot(w, p);
@@ -482,6 +510,10 @@ void proc_move(struct world *w, struct proc *p)
         break;
     case PROC_LOOKING:
         look(w, p);
+        break;
+    case PROC_EVALUATING:
+        p->page_phase = PAGE_TRAIN;
+        go_on(w, p);
         break;
     case PROC_SAVING:
         end_save(w, p);

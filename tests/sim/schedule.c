@@ -254,6 +254,34 @@ static void draw_faults(struct schedule *s, struct rng *r)
     }
 }
 
+/* One hangs, at any step and in whatever it does; or only looks like it: it is stopped for a while,
+ * or evaluates for longer than a step may take. */
+static void draw_hangs(struct schedule *s, struct rng *r)
+{
+    s->is_watched = rng_chance(r, 900);
+    s->eval_proc = -1;
+    if (rng_chance(r, 100) && s->nfaults < MAX_FAULTS) {
+        add(s, DO_STOP, draw_moment(s, r), r);
+        s->faults[s->nfaults - 1].length = rng_time(r, S, 2 * SIM_STAND_NS);
+    }
+    if (rng_chance(r, 100) && s->nfaults < MAX_FAULTS) {
+        add(s, DO_LAG, draw_moment(s, r), r);
+        s->faults[s->nfaults - 1].length = rng_time(r, SIM_STAND_NS / 2, SIM_STAND_NS * 4 / 3);
+    }
+    if (rng_chance(r, 80)) {
+        s->eval_proc = (int)rng_below(r, (uint64_t)(s->nnodes * s->nprocs));
+        s->eval_step = s->first_step + rng_below(r, 3) * STRIDES;
+        s->eval_time = rng_time(r, S, SIM_EVAL_NS - S);
+        if (s->is_silent[s->eval_proc]) /* it cannot say so */
+            s->eval_proc = -1;
+    }
+    if (!rng_chance(r, 200))
+        return;
+    if (rng_chance(r, 600)) /* and nothing else happens */
+        s->nfaults = 0;
+    add(s, DO_HANG, draw_moment(s, r), r);
+}
+
 /* Ranks that run freely at unequal speed may be too far apart for a common step within the grace.
  */
 static bool keeps_together(const struct schedule *s)
@@ -333,15 +361,15 @@ static bool can_save(const struct schedule *s, int64_t save_time)
 /* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
 static bool is_benign(const struct schedule *s)
 {
-    return can_save(s, 2 * S) &&
+    return can_save(s, 2 * S) && s->eval_proc < 0 &&
            !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE | 1U << DO_TWIN));
 }
 
 /* One node dies when it has saved, which does not undo the round. */
 static bool is_calm(const struct schedule *s)
 {
-    return can_save(s, 8 * S) && !s->drop && !s->reorder && s->delay_max <= 20 * MS &&
-           !has_fault(s, ~(SIGNALS | 1U << DO_KILL_SAVED));
+    return can_save(s, 8 * S) && s->eval_proc < 0 && !s->drop && !s->reorder &&
+           s->delay_max <= 20 * MS && !has_fault(s, ~(SIGNALS | 1U << DO_KILL_SAVED));
 }
 
 /* One long notice, and nothing else: nine tenths of it belong to the training. */
@@ -428,6 +456,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_faults(s, &r);
     draw_leftovers(s, &r);
     draw_restart(s, &r);
+    draw_hangs(s, &r);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -450,13 +479,19 @@ void schedule_draw(struct schedule *s, uint64_t seed)
         s->begins_at[i] = rng_chance(&r, 500) ? rng_time(&r, 10 * MS, 8 * S) : 0;
 }
 
+static bool is_of_proc(enum fault_kind kind)
+{
+    return kind == DO_KILL_PROC || (kind >= DO_HANG && kind <= DO_LAG);
+}
+
 void schedule_print(const struct schedule *s, FILE *out)
 {
     static const char *const names[DO__COUNT] = {
-        "SIGTERM to",          "checkpoint asked of", "kill process",    "kill node",
-        "break line of",       "partition",           "pause",           "freeze all; drawn for",
-        "kill, once saved,",   "start anew",          "start a twin of", "notice on",
-        "notice withdrawn on", "advice for"};
+        "SIGTERM to",        "checkpoint asked of", "kill process",    "kill node",
+        "break line of",     "partition",           "pause",           "freeze all; drawn for",
+        "kill, once saved,", "start anew",          "start a twin of", "hang process",
+        "stop process",      "delay process",       "notice on",       "notice withdrawn on",
+        "advice for"};
     static const char *const leftovers[] = {"", ", a leftover that ends of SIGTERM",
                                             ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",
@@ -488,6 +523,6 @@ void schedule_print(const struct schedule *s, FILE *out)
     for (int i = 0; i < s->nfaults; i++)
         fprintf(out, "  at %.3f s: %s %d (%.1f s)\n", (double)s->faults[i].at / S,
                 names[s->faults[i].kind],
-                s->faults[i].kind == DO_KILL_PROC ? s->faults[i].proc : s->faults[i].node,
+                is_of_proc(s->faults[i].kind) ? s->faults[i].proc : s->faults[i].node,
                 (double)s->faults[i].length / S);
 }

@@ -98,6 +98,21 @@ static void act_read_steps(struct world *w, int node, const struct action *a)
                                    .node = node});
 }
 
+/* Most often in time, and sometimes not at all; but who is stopped is seen at once. */
+static void act_examine(struct world *w, int node, const struct action *a)
+{
+    int64_t took = rng_time(&w->rng, MS, rng_chance(&w->rng, 100) ? 60 * S : 8 * S);
+    int pid = 0;
+    for (int i = 0; i < w->s.nprocs && node < w->s.nnodes; i++)
+        if (world_proc(w, node, i)->stopped_until > w->now)
+            pid = 1000 + world_proc(w, node, i)->index;
+    world_at(w, (struct happening){.at = w->now + (pid ? MS : took),
+                                   .what = H_EXAMINED,
+                                   .node = node,
+                                   .arg = a->examine,
+                                   .arg2 = (uint64_t)pid});
+}
+
 static void act_proc_send(struct world *w, int node, const struct action *a)
 {
     struct proc *p = world_proc(w, node, a->proc.slot);
@@ -220,6 +235,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_nothing,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_nothing,       [ACT_EXIT] = act_exit,
+    [ACT_EXAMINE] = act_examine,
 };
 
 struct shell {

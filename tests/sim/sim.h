@@ -22,6 +22,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* How long a rank may stand, and how long it may evaluate. */
+#define SIM_STAND_NS (60 * NS_PER_S)
+#define SIM_EVAL_NS  (90 * NS_PER_S)
+#define SIM_FACTOR   2
+
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
 enum { NOTICE_OF_SIGNAL = 2 };      /* beside ids 0 and 1 */
 enum { MAX_HOSTS = MAX_NODES + 1 }; /* the last is that of DO_RESTART and DO_TWIN */
@@ -48,6 +53,9 @@ enum fault_kind {
     DO_KILL_SAVED, /* the host, as soon as the chief knows that its ranks have saved */
     DO_RESTART,    /* the supervisor is killed, and its scheduler starts it anew */
     DO_TWIN,       /* a second supervisor is started for a node that is there */
+    DO_HANG,       /* a process does not go on */
+    DO_STOP,       /* a process is stopped for a while, as by a debugger */
+    DO_LAG,        /* a process does not go on for a while, and nobody can see why */
     DO_NOTICE,     /* a source of a node: it will be ended in `length` (0: it does not say) */
     DO_CANCEL,     /* and takes that back */
     DO_ADVICE,     /* save and go on */
@@ -96,6 +104,11 @@ struct schedule {
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
     struct restart_policy restart;
+    /* one rank evaluates after a step of its own, and says so; -1: none */
+    int eval_proc;
+    uint64_t eval_step;
+    int64_t eval_time;
+    bool is_watched; /* the watchdog is on */
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign;      /* a notice must end in a commit */
@@ -119,6 +132,7 @@ enum proc_state {
     PROC_COLLECTIVE, /* waits for its peers before the next step */
     PROC_LOOKING,    /* has stored its step, is about to load the gate */
     PROC_AT_GATE,
+    PROC_EVALUATING,
     PROC_SAVING,
     PROC_SAVE_BARRIER, /* a collective save: waits for all to have begun */
     PROC_ANSWER,       /* in pch_saved, or held */
@@ -151,6 +165,9 @@ struct proc {
     bool ended_well, is_done, was_told_exit;
     bool has_left; /* trained to its end, but will not say so */
     bool is_cut;   /* its connection broke; it knows at its next step */
+    uint8_t page_phase;
+    bool has_evaluated;
+    int64_t hung_at, stopped_until, lags_until; /* 0: not */
     bool is_going; /* its supervisor is about to learn that it has gone */
 };
 
@@ -173,6 +190,7 @@ struct host {
     int64_t ended_at;            /* the last of them, 0: not yet */
     bool has_failed, had_notice; /* one with a failure; a notice had been given by then */
     bool held_notice;            /* and has held ever since */
+    int64_t held_notice_at;      /* at least one has held since then, 0: none does */
     int64_t deadlines[3];       /* of the notices that hold on it: by id, and of signals; 0: none */
     uint64_t committed;         /* as told by ACT_COMMITTED */
     uint64_t prepared[8], over; /* what its record holds, newest last */
@@ -207,6 +225,7 @@ struct world {
     /* the disk */
     uint64_t durable[MAX_ALL][512]; /* steps that a rank has saved */
     int ndurable[MAX_ALL];
+    int64_t moved_at;   /* a process did something, or a notice was given or withdrawn */
     uint64_t record;    /* the chief's commit record */
     bool record_of_run; /* written in this attempt */
     uint64_t owed_step; /* the commit of it must come, 0: of none */
@@ -224,6 +243,7 @@ enum what {
     H_TIMER,
     H_READ_STEPS,
     H_STEPS,
+    H_EXAMINED,
     H_PREPARED,
     H_COMMITTED,
     H_CONNECTED,
@@ -283,8 +303,11 @@ void proc_written(struct world *world, struct proc *p);
 void proc_told(struct world *world, struct proc *p, const struct procmsg *msg);
 void proc_signal(struct world *world, struct proc *p, int number);
 void proc_supervisor_died(struct world *world, struct proc *p);
+void proc_hang(struct world *world, struct proc *p);
 void proc_die(struct world *world, struct proc *p, int status);
 bool proc_is_alive(const struct proc *p);
+/* It does nothing before that. */
+int64_t proc_rests_until(const struct proc *p);
 
 /* check.c */
 void check_save(struct world *world, const struct proc *p, uint32_t tag, uint64_t step);
@@ -305,6 +328,8 @@ bool check_holds_notice(const struct host *host);
 void check_exit(struct world *world, int node);
 /* At the exit of the supervisor of DO_RESTART or DO_TWIN. */
 void check_extra(struct world *world);
+/* When whoever still runs is about to be told to stop. */
+void check_horizon(struct world *world);
 void check_end(struct world *world);
 
 #endif

@@ -130,15 +130,39 @@ struct proc *world_proc(struct world *w, int node, int slot)
 
 /* --- what happens --- */
 
+/* The pages of a node's processes, as they were read. */
+struct page_words {
+    uint64_t steps[CORE_SLOTS_MAX];
+    uint8_t phases[CORE_SLOTS_MAX];
+};
+
 static void on_read_steps(struct world *w, const struct happening *h)
 {
-    uint64_t *steps = calloc(CORE_SLOTS_MAX, sizeof *steps);
-    for (int i = 0; i < w->s.nprocs && h->node < w->s.nnodes; i++)
-        steps[i] = world_proc(w, h->node, i)->page_step;
+    struct page_words *words = calloc(1, sizeof *words);
+    for (int i = 0; i < w->s.nprocs && h->node < w->s.nnodes; i++) {
+        words->steps[i] = world_proc(w, h->node, i)->page_step;
+        words->phases[i] = world_proc(w, h->node, i)->page_phase;
+    }
     world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, MS / 10),
                                    .what = H_STEPS,
                                    .node = h->node,
-                                   .data = steps});
+                                   .data = words});
+}
+
+static void on_steps(struct world *w, const struct happening *h)
+{
+    const struct page_words *words = h->data;
+    world_event(w, h->node,
+                (struct event){.type = EV_STEPS,
+                               .steps = {.by_slot = words->steps, .phase_by_slot = words->phases}});
+}
+
+static void on_examined(struct world *w, const struct happening *h)
+{
+    world_event(
+        w, h->node,
+        (struct event){.type = EV_EXAMINED,
+                       .examined = {.number = (uint32_t)h->arg, .stopped_pid = (int)h->arg2}});
 }
 
 /* The round in which all processes of a node have saved, 0: none. */
@@ -199,12 +223,15 @@ static void kill_node(struct world *w, int node)
 static void hold(struct world *w, int node, int notice, int64_t left)
 {
     int64_t *deadline = &w->hosts[node].deadlines[notice];
+    if (!w->hosts[node].held_notice_at)
+        w->hosts[node].held_notice_at = w->now;
     if (!*deadline || (notice != NOTICE_OF_SIGNAL && w->now + left < *deadline))
         *deadline = w->now + left;
 }
 
 static void signal_node(struct world *w, int node, int number)
 {
+    w->moved_at = w->now;
     if (w->first_notice_at == 0 && number == SIGTERM)
         w->first_notice_at = w->now;
     if (number == SIGTERM)
@@ -221,14 +248,17 @@ static void source_says(struct world *w, const struct fault *f)
                             .source = "cloud",
                             .left_ns = f->length ? f->length : NOTICE_LEFT_UNKNOWN};
     snprintf(notice.id, sizeof notice.id, "event %d", f->id);
+    w->moved_at = w->now;
     if (w->first_notice_at == 0 && f->kind == DO_NOTICE)
         w->first_notice_at = w->now;
     if (f->kind == DO_NOTICE)
         hold(w, f->node, f->id, f->length > 0 ? f->length : w->s.grace);
     else
         w->hosts[f->node].deadlines[f->id] = 0;
-    if (!check_holds_notice(&w->hosts[f->node]))
+    if (!check_holds_notice(&w->hosts[f->node])) {
         w->hosts[f->node].held_notice = false;
+        w->hosts[f->node].held_notice_at = 0;
+    }
     world_event(w, f->node, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
@@ -251,6 +281,31 @@ static void start_extra(struct world *w, const struct fault *f)
     world_at(w, (struct happening){.at = at, .what = H_EXTRA, .arg = (uint64_t)f->node});
 }
 
+static void trace_fault(struct world *w, const struct fault *f)
+{
+    static const char *const names[DO__COUNT] = {"SIGTERM",
+                                                 "SIGUSR2",
+                                                 "process killed",
+                                                 "killed",
+                                                 "line broken",
+                                                 "partitioned",
+                                                 "paused",
+                                                 "all frozen",
+                                                 "will be killed when its ranks have saved",
+                                                 "killed, to be started anew",
+                                                 "gets a twin",
+                                                 "process hangs",
+                                                 "process stopped",
+                                                 "process lags",
+                                                 "its source gives a notice",
+                                                 "its source withdraws the notice",
+                                                 "its source advises to save"};
+    if (f->kind == DO_KILL_PROC || (f->kind >= DO_HANG && f->kind <= DO_LAG))
+        trace(w, "--- process %d: %s", f->proc, names[f->kind]);
+    else
+        trace(w, "--- node %d: %s", f->node, names[f->kind]);
+}
+
 static void on_fault(struct world *w, const struct happening *h)
 {
     const struct fault *f = &w->s.faults[h->arg];
@@ -264,22 +319,7 @@ static void on_fault(struct world *w, const struct happening *h)
         world_at(w, later);
         return;
     }
-    static const char *const names[DO__COUNT] = {"SIGTERM",
-                                                 "SIGUSR2",
-                                                 "process killed",
-                                                 "killed",
-                                                 "line broken",
-                                                 "partitioned",
-                                                 "paused",
-                                                 "all frozen",
-                                                 "will be killed when its ranks have saved",
-                                                 "killed, to be started anew",
-                                                 "gets a twin",
-                                                 "its source gives a notice",
-                                                 "its source withdraws the notice",
-                                                 "its source advises to save"};
-    trace(w, "--- node %d: %s", f->kind == DO_KILL_PROC ? f->proc / w->s.nprocs : f->node,
-          names[f->kind]);
+    trace_fault(w, f);
     switch (f->kind) {
     case DO_TERM:
         signal_node(w, f->node, SIGTERM);
@@ -289,6 +329,15 @@ static void on_fault(struct world *w, const struct happening *h)
         break;
     case DO_KILL_PROC:
         proc_die(w, &w->procs[f->proc], SIGKILL);
+        break;
+    case DO_HANG:
+        proc_hang(w, &w->procs[f->proc]);
+        break;
+    case DO_STOP:
+        w->procs[f->proc].stopped_until = w->now + f->length;
+        break;
+    case DO_LAG:
+        w->procs[f->proc].lags_until = w->now + f->length;
         break;
     case DO_KILL_NODE:
         kill_node(w, f->node);
@@ -430,6 +479,11 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->term_wait_ns = 10 * S;
     p->kill_wait_ns = 5 * S;
     p->commit_wait_ns = 30 * S;
+    p->watchdog = (struct watchdog_plan){.mode = s->is_watched ? WATCHDOG_ON : WATCHDOG_OFF,
+                                         .factor = SIM_FACTOR,
+                                         .evidence_ns = 10 * S};
+    for (int i = 0; i < PAGE_PHASES; i++)
+        p->watchdog.limit_ns[i] = i == PAGE_EVAL ? SIM_EVAL_NS : SIM_STAND_NS;
     p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
     p->exit = (struct exit_codes){42, 42, 42, 42, 43};
     p->restart = s->restart;
@@ -476,7 +530,10 @@ static void happen(struct world *w, const struct happening *h)
         on_read_steps(w, h);
         break;
     case H_STEPS:
-        world_event(w, h->node, (struct event){.type = EV_STEPS, .steps = {.by_slot = h->data}});
+        on_steps(w, h);
+        break;
+    case H_EXAMINED:
+        on_examined(w, h);
         break;
     case H_PREPARED:
         w->hosts[h->node].nwriting--;
@@ -584,6 +641,8 @@ static void set_up(struct world *w)
         else
             world_at(w, (struct happening){
                             .at = w->s.begins_at[i], .what = H_BEGIN, .arg = (uint64_t)i});
+    /* Where all stand still, time passes all the same. */
+    world_at(w, (struct happening){.at = HORIZON_NS + 1, .what = H_TIMER, .epoch = UINT64_MAX});
     for (int i = 0; i < w->s.nfaults; i++)
         world_at(w,
                  (struct happening){.at = w->s.faults[i].at, .what = H_FAULT, .arg = (uint64_t)i});
@@ -618,6 +677,12 @@ static void run_queue(struct world *w)
         w->now = h.at;
         check_time(w);
         int64_t paused_until = w->hosts[node_of(&h)].paused_until;
+        int64_t stopped_until = h.what == H_PROC ? proc_rests_until(&w->procs[h.proc]) : 0;
+        if (w->now < stopped_until) {
+            h.at = stopped_until;
+            world_at(w, h);
+            continue;
+        }
         if (waits_for_node(h.what) && w->now < paused_until) {
             put_off(w, h, paused_until);
             continue;
@@ -626,6 +691,7 @@ static void run_queue(struct world *w)
         free(h.data);
         if (!is_late && w->now > HORIZON_NS) {
             is_late = true;
+            check_horizon(w);
             for (int i = 0; i < w->nhosts; i++)
                 signal_node(w, i, SIGTERM);
         }

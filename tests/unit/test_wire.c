@@ -170,6 +170,9 @@ static void any_status(struct peer_status *s)
         ANY_TEXT(s->notice_text);
     UP_TO(s->fault, FAULT_REPLACED), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
     UP_TO(s->fault_ago_ns, INT64_MAX), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
+    UP_TO(s->motion, MOTION_SILENT), UP_TO(s->still_ns, INT64_MAX), UP_TO(s->limit_ns, INT64_MAX);
+    ANY(s->absent), UP_TO(s->behind_phase, PAGE_SAVE), ANY(s->behind_count), ANY(s->behind_rank);
+    ANY(s->behind_pid), ANY(s->behind_step), UP_TO(s->behind_ago_ns, INT64_MAX), ANY(s->examined);
 }
 
 static void any_order(struct peer_order *o)
@@ -180,6 +183,7 @@ static void any_order(struct peer_order *o)
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), ANY(o->notice_node), ANY(o->notice_left_ns);
     ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_id), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
+    ANY(o->examine);
 }
 
 static struct peermsg any_peermsg(uint8_t type)
@@ -434,6 +438,9 @@ Test(peermsg, ranges)
               !STATUS(.has_notice = 2));
     cr_assert(!STATUS(.prepared = 2) && !STATUS(.knows_notice = 2) && !STATUS(.stepped = 2) &&
               !STATUS(.fault_ago_ns = -1));
+    cr_assert(STATUS(.motion = MOTION_SILENT) && !STATUS(.motion = MOTION_SILENT + 1));
+    cr_assert(STATUS(.behind_phase = PAGE_SAVE) && !STATUS(.behind_phase = PAGE_SAVE + 1));
+    cr_assert(!STATUS(.still_ns = -1) && !STATUS(.limit_ns = -1) && !STATUS(.behind_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
     cr_assert(ORDER(.end = END_LEAVE) && !ORDER(.end = END_LEAVE + 1));
     cr_assert(ORDER(.manner = MANNER_ASK) && !ORDER(.manner = MANNER_ASK + 1));
@@ -533,16 +540,17 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104de00000001000000020000000300000004000000050000000000000006000000000000000103"
-        "01010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f0000"
-        "000000000010000000000000002900000000000000110000000000000012000000000000001300000000"
-        "000000140000000300302d33170000000000000018000000010001e7ffffffffffffffe1ffffffffffffff20"
-        "000000010200000007005349475445524d020065310400736f6f6e021a0000001b000000e4ffffff1d00"
-        "000000000000040064696564040066756c6c",
+        "43500104100100000100000002000000030000000400000005000000000000000600000000000000"
+        "010301010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000"
+        "000f0000000000000010000000000000002900000000000000110000000000000012000000000000"
+        "001300000000000000140000000300302d33170000000000000018000000010001e7ffffffffffff"
+        "ffe1ffffffffffffff20000000010200000007005349475445524d020065310400736f6f6e021a00"
+        "00001b000000e4ffffff1d00000000000000040064696564040066756c6c032a000000000000002b"
+        "000000000000002c00022d002e0000002f0000003000000000000000310000000000000032000000",
     [PEERMSG_ORDER] =
-        "435001056c00000001000000020000000300000004000000050000000000000001000201010600000000"
-        "00000007000000000000000800000000000000090000000000000001010203f6ffffff0b000000010c0000"
-        "000d000000000000000500636c6f7564020065320400676f6e650300776879",
+        "43500105700000000100000002000000030000000400000005000000000000000100020101060000"
+        "000000000007000000000000000800000000000000090000000000000001010203f6ffffff0b0000"
+        "00010c0000000d000000000000000500636c6f7564020065320400676f6e6503007768790e000000",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
 };
 
@@ -592,7 +600,8 @@ static struct peer_order sample_order(void)
                                .notice_source = "cloud",
                                .notice_id = "e2",
                                .notice_text = "gone",
-                               .why = "why"};
+                               .why = "why",
+                               .examine = 14};
 }
 
 static struct peermsg sample_peermsg(uint8_t type)
@@ -653,7 +662,18 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .fault_code = -28,
                                         .fault_ago_ns = 29,
                                         .fault_text = "died",
-                                        .save_error = "full"};
+                                        .save_error = "full",
+                                        .motion = MOTION_STANDS,
+                                        .still_ns = 42,
+                                        .limit_ns = 43,
+                                        .absent = 44,
+                                        .behind_phase = PAGE_EVAL,
+                                        .behind_count = 45,
+                                        .behind_rank = 46,
+                                        .behind_pid = 47,
+                                        .behind_step = 48,
+                                        .behind_ago_ns = 49,
+                                        .examined = 50};
     if (type == PEERMSG_ORDER)
         m.order = sample_order();
     return m;

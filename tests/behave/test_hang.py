@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job in which nobody makes progress: it is found, looked at, and ended; and what only looks like
+one is left alone."""
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from harness import is_alive, wait_until
+from nodes import Nodes
+from training import LAUNCHER, Training
+
+TRAIN = ("--watchdog-train", "1s")
+FOUND = r"watchdog: no rank makes progress: "
+
+
+def evidence(training, node=0):
+    return (training.dir / ".pchrun" / f"hang.{node}.0.txt").read_text()
+
+
+def train_together(training, to):
+    training.open()
+    training.train(to)
+
+
+def test_who_is_behind_is_named(world):
+    """Rank 1 does not come back from its fourth step; rank 0 has finished that, and waits for it."""
+    training = Training(world, *TRAIN, "--exit-hang", "77", n=2)
+    train_together(training, 3)
+    training.clients[0].train(4)
+    pid = training.pid(1)
+    since = time.monotonic()
+    training.said(FOUND + rf"rank 1 \(process {pid} on node 0, .*\) is behind: it has stood at step 3")
+    assert 0.9 < time.monotonic() - since < 5
+    assert training.job.finish() == 77, training.job.err
+    report = training.report()
+    assert (report["outcome"], report["exit_code"]) == ("hang", 77)
+    assert re.fullmatch(rf"rank 1 \(process {pid} on node 0, .*\) is behind: it has stood at step 3 for "
+                        r"\d+(ms|s), phase train; the others have come to step 4", report["why"])
+    assert report["evidence"] == str(training.dir / ".pchrun" / "hang.0.0.txt")
+    assert re.search(rf"watchdog: rank 1, process {pid} \(pchclient\): state S in \w+, at step 3 for ",
+                     training.job.err)
+    kept = evidence(training)
+    assert re.search(rf"^rank 1, process {pid} \(pchclient\): state S.*, phase train$", kept, re.M)
+    assert re.search(rf"^  thread {pid} \(pchclient\): state S, cpu \d+\.\d\d s", kept, re.M)
+    assert re.search(rf"^rank 0, process {training.pid(0)} ", kept, re.M)
+    training.close()
+
+
+def test_ranks_that_stand_at_one_step(world):
+    training = Training(world, *TRAIN, n=2)
+    train_together(training, 5)
+    assert training.job.finish() == 42
+    assert "stood at step 5" in training.report()["why"]
+    assert training.report()["why"].endswith("phase train, as another rank does")
+    training.close()
+
+
+def test_the_users_program_looks_first(world):
+    """It is run for every rank while it still hangs, and what it prints is kept with the rest."""
+    program = world.file("look", '#!/bin/sh\necho "looking at $1 of rank $2"\nkill -0 $1 && echo alive\n'
+                                 'echo and more >&2\nexit 3\n')
+    program.chmod(0o755)
+    config = world.file("c.json", '{"watchdog": {"train": "1s", "diagnose": ["%s", "{pid}", "{rank}"]}}'
+                        % program)
+    training = Training(world, "-c", config, n=2)
+    train_together(training, 2)
+    assert training.job.finish() == 42
+    for rank in (0, 1):
+        pid = training.pid(rank)
+        assert f"'{program}' for process {pid}: exit code 3\n" \
+               f"looking at {pid} of rank {rank}\nalive\nand more\n" in evidence(training)
+    training.close()
+
+
+def test_a_program_that_takes_too_long(world):
+    """It is killed with all that it has started, and the job ends all the same."""
+    mark = world.root / "pid"
+    program = world.file("look", f"#!/bin/sh\necho begun\nsleep 600 &\necho $! > {mark}\nsleep 600\n")
+    program.chmod(0o755)
+    training = Training(world, *TRAIN, "--watchdog-diagnose", program, "--watchdog-diagnose-wait", "500ms")
+    train_together(training, 2)
+    assert training.job.finish() == 42
+    assert f"'{program}' for process {training.pid(0)}: killed, its time was over\nbegun\n" \
+        in evidence(training)
+    wait_until(lambda: not is_alive(int(mark.read_text())), "what it started to be gone")
+    training.close()
+
+
+def test_a_program_that_floods(world):
+    program = world.file("look", "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\n")
+    program.chmod(0o755)
+    training = Training(world, *TRAIN, "--watchdog-diagnose", program)
+    train_together(training, 2)
+    assert training.job.finish() == 42
+    assert "exit code 0\nxxxxx" in evidence(training)
+    assert "(2737856 bytes more were dropped)" in evidence(training)
+    training.close()
+
+
+def test_a_program_that_is_not_there(world):
+    job = world.start(world.pchrun, "--watchdog-diagnose", "/no/such", "--", "true")
+    assert job.finish() == 125
+    assert "watchdog.diagnose: cannot execute '/no/such'" in job.err
+
+
+def test_a_start_that_hangs(world):
+    training = Training(world, "--watchdog-start", "1s", n=2)
+    training.clients[0].open()
+    assert training.job.finish() == 42
+    assert re.fullmatch(r"node 0 \(.*\): 1 rank has not attached within 1s of the start, and the others wait",
+                        training.report()["why"])
+    training.close()
+
+
+def test_a_save_on_demand_that_hangs(world):
+    """Nothing gives such a round a deadline but the watchdog: who waits for it is not to blame."""
+    training = Training(world, *TRAIN, "--signals", "USR2=checkpoint", n=2)
+    train_together(training, 2)
+    training.notice(signal.SIGUSR2)
+    step = training.agreed()
+    training.clients[0].reach(step)
+    training.clients[0].tell(f"saved {step} {training.path(step, 0)}")
+    assert training.job.finish() == 42
+    assert re.match(r"rank 1 \(process \d+ on node 0, .*\) is behind: it has stood at step 2 ",
+                    training.report()["why"])
+    training.close()
+
+
+def test_behind_a_launcher(world):
+    training = Training(world, *TRAIN, n=2, start=LAUNCHER)
+    train_together(training, 2)
+    training.clients[1].train(3)
+    assert training.job.finish() == 42
+    assert training.report()["why"].startswith("rank 0 ")
+    assert f"process {training.pid(1)} (pchclient)" in evidence(training)
+    training.close()
+
+
+def test_without_a_place_for_it(world):
+    """No state directory and no report: the evidence is told."""
+    script = world.file("script", "open\nstep 1\n")
+    job = world.start(world.pchrun, *TRAIN, "--", "sh", "-c",
+                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
+    assert job.finish() == 42
+    assert re.search(r"evidence:   thread \d+ \(pchclient\): state S", job.err)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_nodes(world, count):
+    """The rank that is behind is on the last node: all of them say so, and end alike."""
+    job = Nodes(world, count, ["-n", "1", "--watchdog-train", "1s", "--state-dir", world.root / "state"])
+    for rank in range(count):
+        steps = "\n".join(f"step {i}" for i in range(1, 9 - rank))
+        script = world.file(f"script{rank}", f"open\n{steps}\n")
+        job.jobs[rank] = job.launch(rank, "sh", "-c",
+                                    f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
+    assert job.finish() == 42
+    view = job.agreed()
+    assert view["outcome"] == "hang"
+    assert re.fullmatch(rf"rank {count - 1} \(process \d+ on node {count - 1}, .*\) is behind: it has stood "
+                        rf"at step {9 - count} for \d+(ms|s), phase train; the others have come to step 8",
+                        view["why"])
+    for rank in range(count):
+        kept = (world.root / "state" / f"hang.{rank}.0.txt").read_text()
+        assert f"\nrank {rank}, process " in kept

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only looks like a hang is left alone: a long start, an evaluation, a debugger, our own
+absence, a notice; and a watchdog that is switched off."""
+
+import os
+import re
+import signal
+import time
+
+from harness import status_of
+from training import Training
+
+TRAIN = ("--watchdog-train", "1s")
+FOUND = "no rank makes progress"
+
+
+def train(training, to):
+    training.open()
+    training.train(to)
+
+
+def woken(training):
+    return int(status_of(training.job.pid)["voluntary_ctxt_switches"])
+
+
+def test_it_can_be_switched_off(world):
+    """And asking nobody to look costs nothing: not one wake-up."""
+    training = Training(world, *TRAIN, "--watchdog-mode", "off")
+    train(training, 2)
+    time.sleep(0.5)  # the report is written, and what comes after the start is done
+    before = woken(training)
+    time.sleep(1.5)
+    assert woken(training) == before
+    assert "watchdog" not in training.job.err
+    training.done()
+    assert training.finish() == 0
+
+
+def test_only_told(world):
+    """With mode log the job is left alone, is told of once, and goes on when it goes on; what was a
+    pause is known to be one from then on."""
+    training = Training(world, *TRAIN, "--watchdog-mode", "log")
+    train(training, 2)
+    training.said(r"watchdog: hang: rank 0 .*; the job is left as it is \(watchdog.mode is log\)")
+    time.sleep(0.5)
+    assert len(re.findall(FOUND, training.job.err)) == 1
+    assert "rank 0" in (training.dir / ".pchrun" / "hang.0.0.txt").read_text()
+    training.train(5)
+    training.said("watchdog: the job is not stuck: it goes on")
+    time.sleep(1.7)
+    assert len(re.findall(FOUND, training.job.err)) == 1
+    training.done()
+    assert training.finish() == 0
+
+
+def test_the_first_step_may_take_long(world):
+    """Compiling, reading, resuming: it has a limit of its own."""
+    training = Training(world, *TRAIN, "--watchdog-start", "1m")
+    training.open()
+    time.sleep(1.7)
+    assert "watchdog" not in training.job.err
+    training.train(1)
+    assert training.job.finish() == 42
+    assert "stood at step 1 for" in training.report()["why"]
+    training.close()
+
+
+def test_a_phase_has_its_own_limit(world):
+    """One rank evaluates, and says so; the other waits for it, much longer than a step may take."""
+    training = Training(world, *TRAIN, "--watchdog-eval", "2s", "--watchdog-factor", "1", n=2)
+    train(training, 2)
+    training.clients[0].ask("phase 2", "phase.*")
+    time.sleep(1.6)
+    assert "watchdog" not in training.job.err
+    training.train(3)
+    training.clients[1].ask("phase 2", "phase.*")
+    pid = training.pid(1)
+    assert training.job.finish() == 42
+    assert re.search(rf"^rank 1 \(process {pid} .*stood at step 3 for \d+(ms|s), phase eval; the others "
+                     r"wait at that step$", training.report()["why"])
+    training.close()
+
+
+def test_pauses_that_recur(world):
+    """A program that evaluates now and then without a word: its pauses are learned."""
+    training = Training(world, *TRAIN)
+    train(training, 2)
+    time.sleep(0.6)
+    training.train(3)
+    time.sleep(2)  # well within five times that
+    assert "watchdog" not in training.job.err
+    training.done()
+    assert training.finish() == 0
+
+
+def test_stopped_by_a_debugger(world):
+    """Said once, and nothing else happens however long it takes."""
+    training = Training(world, *TRAIN)
+    train(training, 2)
+    pid = training.pid(0)
+    os.kill(pid, signal.SIGSTOP)
+    training.said(rf"watchdog: process {pid} is stopped, by a signal or a debugger; that is no hang")
+    time.sleep(1.7)
+    assert training.job.err.count("is stopped") == 1 and "end:" not in training.job.err
+    os.kill(pid, signal.SIGCONT)
+    training.train(4)
+    training.done()
+    assert training.finish() == 0
+    assert not (training.dir / ".pchrun" / "hang.0.0.txt").exists()
+
+
+def test_our_own_absence(world):
+    """pchrun was stopped, or the machine: that nobody was seen to move then means nothing."""
+    training = Training(world, *TRAIN)
+    train(training, 2)
+    training.job.send(signal.SIGSTOP)
+    time.sleep(2)
+    training.job.send(signal.SIGCONT)
+    training.train(3)
+    training.said("pchrun did not run for")
+    training.done()
+    assert training.finish() == 0
+    assert FOUND not in training.job.err
+
+
+def test_a_notice_has_its_own_deadline(world):
+    """A rank that does not come to the save step is late, and not found to hang."""
+    training = Training(world, *TRAIN, "--grace", "3s", n=2)
+    train(training, 2)
+    training.notice()
+    training.agreed()
+    assert training.job.finish() == 42
+    assert training.report()["outcome"] == "preempted_unsaved"
+    assert "watchdog" not in training.job.err
+    training.close()
+
+
+def test_no_wake_ups(world):
+    """Nobody is woken by the watchdog but some times within its limit."""
+    training = Training(world)
+    train(training, 2)
+    time.sleep(0.5)
+    before = woken(training)
+    time.sleep(1.5)
+    assert woken(training) == before
+    training.done()
+    assert training.finish() == 0

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * core/watchdog: one node's ranks, looked at through virtual time. The whole job is the
+ * simulator's.
+ */
+#include "core/watchdog.h"
+
+#include "base/clock.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define S NS_PER_S
+#define M (60 * NS_PER_S)
+
+static struct core_params params;
+static struct out out;
+static struct watchdog dog;
+static struct ranks ranks;
+static struct watchdog_node node;
+static uint64_t steps[CORE_SLOTS_MAX];
+static uint8_t phases[CORE_SLOTS_MAX];
+static int64_t output_at;
+static int reads, examinations;
+
+static void act(void *shell, const struct action *action)
+{
+    reads += action->type == ACT_READ_STEPS;
+    examinations += action->type == ACT_EXAMINE;
+}
+
+static void attach(int rank)
+{
+    struct err err;
+    struct procmsg msg = {.type = PROCMSG_ATTACH,
+                          .rank = rank,
+                          .local_rank = rank,
+                          .world_size = 2,
+                          .local_world_size = 2,
+                          .stride = 1};
+    struct event event = {.type = EV_PROC_ATTACHED,
+                          .proc = {.slot = rank, .pid = 100 + rank, .msg = &msg}};
+    struct member *m = ranks_attach(&ranks, &params, &event, &err);
+    cr_assert(m, "%s", err.text);
+    watchdog_heard(&dog, m);
+}
+
+static void begin(void)
+{
+    params = (struct core_params){
+        .nnodes = 1,
+        .watchdog = {
+            .mode = WATCHDOG_ON,
+            .limit_ns =
+                {[PAGE_START] = 10 * M, [PAGE_TRAIN] = M, [PAGE_EVAL] = 5 * M, [PAGE_SAVE] = 2 * M},
+            .factor = 3}};
+    out = (struct out){.params = &params, .act = act, .now = 1000 * S};
+    memset(&ranks, 0, sizeof ranks);
+    memset(steps, 0, sizeof steps);
+    memset(phases, 0, sizeof phases);
+    memset(&dog, 0, sizeof dog);
+    node = (struct watchdog_node){.is_running = true};
+    reads = examinations = 0;
+    ranks_init(&ranks, 2);
+    watchdog_init(&dog, &out);
+    watchdog_begin(&dog);
+}
+
+/* So much later the pages are read. */
+static struct watchdog_view look_after(int64_t ns)
+{
+    struct err err;
+    struct event event = {
+        .type = EV_STEPS,
+        .steps = {.by_slot = steps, .phase_by_slot = phases, .output_at = output_at}};
+    out.now += ns;
+    watchdog_read(&dog, &ranks, &event, &node);
+    cr_assert(ranks_read_steps(&ranks, steps, &err));
+    return watchdog_view(&dog, &ranks, &node);
+}
+
+static struct watchdog_view train_to(uint64_t step)
+{
+    steps[0] = steps[1] = step;
+    phases[0] = phases[1] = PAGE_TRAIN;
+    return look_after(S);
+}
+
+static void begin_training(void)
+{
+    begin();
+    attach(0);
+    attach(1);
+    cr_assert_eq(train_to(1).motion, MOTION_MOVES);
+}
+
+Test(watchdog, a_step_has_its_limit)
+{
+    begin_training();
+    cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
+    struct watchdog_view view = look_after(1);
+    cr_assert_eq(view.motion, MOTION_STANDS);
+    cr_assert(view.behind->rank == 0 && view.count == 2 && view.limit == M);
+    cr_assert_eq(out.now - view.since, M);
+    cr_assert_eq(train_to(2).motion, MOTION_MOVES);
+}
+
+Test(watchdog, the_lowest_step_is_behind)
+{
+    begin_training();
+    steps[0] = 2;
+    look_after(S);
+    struct watchdog_view view = look_after(M);
+    cr_assert_eq(view.motion, MOTION_STANDS);
+    cr_assert(view.behind->rank == 1 && view.count == 1);
+    steps[1] = 3;
+    look_after(S);
+    view = look_after(M);
+    cr_assert_eq(view.behind->rank, 0);
+}
+
+/* Who does something else is who the others wait for. */
+Test(watchdog, of_equals_the_one_that_does_not_train)
+{
+    begin_training();
+    phases[1] = PAGE_SAVE;
+    look_after(S);
+    cr_assert_eq(look_after(2 * M - 1).motion, MOTION_MOVES);
+    struct watchdog_view view = look_after(1);
+    cr_assert_eq(view.motion, MOTION_STANDS);
+    cr_assert(view.behind->rank == 1 && view.phase == PAGE_SAVE && view.limit == 2 * M);
+}
+
+/* Rank 0 has waited for long, and the one that it waited for has gone on: now it is its turn. */
+Test(watchdog, the_time_of_all_counts_from_the_last_that_moved)
+{
+    begin_training();
+    phases[1] = PAGE_EVAL;
+    look_after(S);
+    cr_assert_eq(look_after(4 * M).motion, MOTION_MOVES);
+    steps[1] = 2;
+    phases[1] = PAGE_TRAIN;
+    look_after(S);
+    cr_assert_eq(look_after(M - S).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(S).motion, MOTION_STANDS);
+}
+
+Test(watchdog, the_first_step_is_part_of_the_start)
+{
+    begin();
+    attach(0);
+    attach(1);
+    phases[0] = phases[1] = PAGE_TRAIN;
+    cr_assert_eq(look_after(10 * M - 1).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(S).motion, MOTION_MOVES); /* it had said that it trains */
+    struct watchdog_view view = look_after(10 * M);
+    cr_assert(view.motion == MOTION_STANDS && view.phase == PAGE_START);
+}
+
+Test(watchdog, who_has_not_come)
+{
+    begin();
+    attach(0);
+    cr_assert_eq(look_after(10 * M - 1).motion, MOTION_MOVES);
+    struct watchdog_view view = look_after(S);
+    cr_assert(view.motion == MOTION_STANDS && view.absent == 1);
+    ranks.members[0].wait = WAIT_SAVE;
+    view = look_after(S);
+    cr_assert(view.motion == MOTION_ABSENT && view.absent == 1);
+}
+
+Test(watchdog, pauses_are_learned)
+{
+    begin_training();
+    look_after(50 * S);
+    train_to(2);
+    cr_assert_eq(look_after(3 * 50 * S).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(3 * S).motion, MOTION_STANDS);
+}
+
+/* Longer than its limit it could stand only since another one had more time. */
+Test(watchdog, a_pause_that_was_excused_teaches_nothing)
+{
+    begin_training();
+    phases[1] = PAGE_EVAL;
+    look_after(S);
+    look_after(4 * M);
+    train_to(2);
+    cr_assert_eq(look_after(M).motion, MOTION_STANDS);
+}
+
+Test(watchdog, a_false_alarm_is_learned_from)
+{
+    begin_training();
+    look_after(2 * M);
+    watchdog_order(&dog, 1);
+    cr_assert_eq(examinations, 1);
+    train_to(2);
+    cr_assert_eq(look_after(6 * M).motion, MOTION_MOVES);
+}
+
+Test(watchdog, pauses_are_forgotten)
+{
+    begin_training();
+    look_after(50 * S);
+    train_to(2);
+    for (uint64_t i = 3; i < 20; i++) {
+        out.now += 3600 * S;
+        ranks.members[0].stand.since = ranks.members[1].stand.since = out.now;
+        train_to(i);
+    }
+    cr_assert_eq(look_after(M).motion, MOTION_STANDS);
+}
+
+Test(watchdog, who_waits_or_has_ended_rests)
+{
+    begin_training();
+    ranks.members[0].wait = WAIT_GATE;
+    ranks_end(&ranks, &ranks.members[1]);
+    cr_assert_eq(look_after(100 * M).motion, MOTION_RESTS);
+    ranks.members[0].wait = WAIT_NONE;
+    cr_assert_eq(look_after(0).motion, MOTION_MOVES); /* it has the whole time again */
+    cr_assert_eq(look_after(M).motion, MOTION_STANDS);
+    watchdog_ended(&dog, &ranks, 100);
+    cr_assert_eq(look_after(M).motion, MOTION_RESTS);
+}
+
+Test(watchdog, quiet_and_off)
+{
+    begin_training();
+    node.is_quiet = true;
+    cr_assert_eq(look_after(100 * M).motion, MOTION_MOVES);
+    node.is_quiet = false;
+    cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(1).motion, MOTION_STANDS);
+    params.watchdog.mode = WATCHDOG_OFF;
+    cr_assert_eq(look_after(M).motion, MOTION_MOVES);
+    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+}
+
+Test(watchdog, no_limit_is_for_ever)
+{
+    begin_training();
+    params.watchdog.limit_ns[PAGE_TRAIN] = 0;
+    cr_assert_eq(look_after(1000 * M).motion, MOTION_MOVES);
+}
+
+Test(watchdog, our_absence_does_not_count)
+{
+    begin_training();
+    out.now += 10 * M;
+    watchdog_forgive(&dog, &ranks, 10 * M);
+    cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(1).motion, MOTION_STANDS);
+}
+
+Test(watchdog, examinations)
+{
+    begin_training();
+    look_after(M);
+    watchdog_order(&dog, 0);
+    watchdog_order(&dog, 7);
+    watchdog_order(&dog, 7);
+    cr_assert_eq(examinations, 1);
+    struct event event = {.type = EV_EXAMINED, .examined = {.number = 6}};
+    watchdog_examined(&dog, &ranks, &event);
+    cr_assert_eq(reads, 0);
+    event.examined.number = 7;
+    watchdog_examined(&dog, &ranks, &event);
+    cr_assert(reads == 1 && dog.examined != 7);
+    cr_assert_eq(look_after(0).motion, MOTION_STANDS);
+    cr_assert_eq(dog.examined, 7);
+    event.examined.stopped_pid = 100;
+    watchdog_examined(&dog, &ranks, &event);
+    cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
+}
+
+Test(watchdog, silence)
+{
+    begin();
+    params.watchdog.silence_ns = 2 * M;
+    output_at = 0; /* nobody sees what they print */
+    cr_assert_eq(look_after(100 * M).motion, MOTION_MOVES);
+    output_at = out.now;
+    cr_assert_eq(look_after(2 * M - 1).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(1).motion, MOTION_SILENT);
+    output_at = out.now;
+    cr_assert_eq(look_after(S).motion, MOTION_MOVES);
+    node.is_running = false;
+    cr_assert_eq(look_after(100 * M).motion, MOTION_RESTS);
+    output_at = 0;
+}
+
+/* A look or two within the shortest limit, and none where nobody is to be looked at. */
+Test(watchdog, when_it_looks)
+{
+    begin();
+    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+    attach(0);
+    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), out.now + M / 8);
+    out.now += M / 8;
+    watchdog_timers(&dog, &ranks, &node);
+    cr_assert(reads == 1 && watchdog_wake_at(&dog, &ranks, &node) == out.now + M / 8);
+    params.nnodes = 2; /* the heartbeats read them */
+    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+}
+
+/* Whatever a page shows. */
+Test(watchdog, a_phase_that_is_none)
+{
+    begin_training();
+    phases[0] = 77;
+    cr_assert_eq(look_after(S).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(M).motion, MOTION_STANDS);
+}
