@@ -133,8 +133,10 @@ static void conclude(struct chief *chief)
     chief->hang.is_told = true;
     tell(chief, why + len, sizeof why - len);
     if (chief->params->watchdog.mode == WATCHDOG_ON)
-        chief_end(chief, &(struct chief_end){
-                             .outcome = OUTCOME_HANG, .manner = MANNER_STOP, .why = why + len});
+        chief_restart_or_end(chief, &(struct chief_end){.outcome = OUTCOME_HANG,
+                                                        .code = chief->params->exit.hang,
+                                                        .manner = MANNER_STOP,
+                                                        .why = why + len});
     else
         out_log(chief->out, LOG_ERROR, "watchdog",
                 "%s; the job is left as it is (watchdog.mode is log)", why);

@@ -167,3 +167,15 @@ def test_several_nodes(world, count):
     for rank in range(count):
         kept = (world.root / "state" / f"hang.{rank}.0.txt").read_text()
         assert f"\nrank {rank}, process " in kept
+
+
+def test_a_restart_in_place(world):
+    """A hang is a failure like any other: the next generation goes on, and each has its evidence."""
+    script = world.file("script", "open\nstep 1\nstep 2\n")
+    job = world.start(world.pchrun, *TRAIN, "--restart-max", "1", "--restart-backoff", "0", "--state-dir",
+                      world.root / "state", "--", "sh", "-c",
+                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
+    assert job.finish() == 42
+    assert len(re.findall(FOUND, job.err)) == 2 and "restarting in place" in job.err
+    for generation in (0, 1):
+        assert "rank 0, process " in (world.root / "state" / f"hang.0.{generation}.txt").read_text()
