@@ -178,6 +178,16 @@ static bool check_cluster(const struct config *config, struct err *err)
     return true;
 }
 
+/* What a program prints is seen only where it is kept. */
+static bool check_silence(const struct config *config, struct err *err)
+{
+    return config->watchdog.silence_ns == 0 || config->logs.dir ||
+           err_set(err, ERR_USAGE, 0,
+                   "watchdog.silence (%s) needs logs.dir: without it nobody sees what the commands "
+                   "print",
+                   from(config, "watchdog.silence"));
+}
+
 static bool check_codes(const struct config *config, struct err *err)
 {
     bool codes[CODES_MAX];
@@ -202,5 +212,5 @@ bool config_validate(struct config *config, struct err *err)
            settle_node_rank(config, err) && check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
            check_one(config, "cluster.bind", config->cluster.bind, err) &&
-           check_codes(config, err) && check_logs(config, err);
+           check_codes(config, err) && check_silence(config, err) && check_logs(config, err);
 }

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "core/verdict.h"
 #include "link/procs.h"
+#include "run/logs.h"
 
 _Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
 
@@ -151,7 +152,9 @@ void attach_read_steps(struct attach *attach)
     procs_read_steps(attach->procs, steps);
     procs_read_phases(attach->procs, phases);
     loop_post(attach->loop, &(struct event){.type = EV_STEPS,
-                                            .steps = {.by_slot = steps, .phase_by_slot = phases}});
+                                            .steps = {.by_slot = steps,
+                                                      .phase_by_slot = phases,
+                                                      .output_at = logs_last_at(attach->logs)}});
 }
 
 /* Where a launcher starts the ranks, they are known only now. Without a welcome it does not train;

@@ -13,11 +13,13 @@
 #include "run/record.h"
 
 struct procs;
+struct logs;
 
 struct attach {
     struct procs *procs;
     struct loop *loop;
     struct record *record;
+    const struct logs *logs; /* that know when the commands printed something */
     struct helpers sweepers;
     bool has_warned; /* that there is no record */
     struct {         /* of a rank that cannot resume; told to the core when it listens again */

@@ -483,6 +483,7 @@ static bool open_loop(struct shell *shell, struct err *err)
 static bool open_attach(struct shell *shell, struct err *err)
 {
     shell->attach.record = &shell->record;
+    shell->attach.logs = &shell->logs;
     shell->children.record = &shell->record;
     if (!loop_open(&shell->loop, err) ||
         !attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))

@@ -179,3 +179,18 @@ def test_a_restart_in_place(world):
     assert len(re.findall(FOUND, job.err)) == 2 and "restarting in place" in job.err
     for generation in (0, 1):
         assert "rank 0, process " in (world.root / "state" / f"hang.0.{generation}.txt").read_text()
+
+
+def test_a_program_that_falls_silent(world):
+    """It does not attach; that it prints nothing any more is all that can be seen of it."""
+    job = world.launch("--logs-dir", world.root / "logs", "--watchdog-silence", "1s",
+                       "--watchdog-diagnose-wait", "1s", "--", "sh", "-c", "echo begun; exec sleep 1000")
+    assert job.finish() == 42
+    assert re.search(r"end: hang, exit code 42: node 0 .*: its commands have printed nothing for 1(\.\d+)?s$",
+                     job.err_lines[-1])
+
+
+def test_silence_cannot_be_heard_without_logs(world):
+    job = world.launch("--watchdog-silence", "1m", "--", "true")
+    assert job.finish() == 125
+    assert "watchdog.silence (flag --watchdog-silence) needs logs.dir" in job.err
