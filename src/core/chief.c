@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define FAULT_PAUSE_NS (200 * NS_PER_MS)
 /* At the end of the training, for what is saved and not recorded yet. */
 #define DRAIN_NS (60 * NS_PER_S)
 
@@ -121,7 +120,6 @@ static void hold_within(struct peer_status *s)
         s->rtt_ns = 0;
     s->notice_left_ns = grace_clamp(s->notice_left_ns);
     s->notice_lead_ns = grace_clamp(s->notice_lead_ns);
-    s->fault_ago_ns = grace_clamp(s->fault_ago_ns);
     s->behind_step = step_within(s->behind_step);
     s->still_ns = grace_clamp(s->still_ns);
     s->limit_ns = grace_clamp(s->limit_ns);
@@ -149,6 +147,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief_refuse_claim(chief, peer);
     if (!s->roster[0]) /* told before: the chief's word for it is in the order */
         str_copy(s->roster, sizeof s->roster, roster);
+    chief_note_fault(chief, peer, &msg->cause);
     chief_note(chief, peer);
     if (s->wants_reply)
         chief_send_order(chief, peer->at.conn, msg->stamp.seq);
@@ -185,7 +184,7 @@ static void on_down(struct chief *chief, const struct event *event)
         return;
     }
     chief_set_conn(chief, peer, CONN_NONE);
-    peer->down_at = chief->out->now;
+    peer->down_at = peer->went_at = chief->out->now;
     if (chief_is_awaited(chief, peer))
         out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s",
                 chief_rank_of(chief, peer), peer->at.host, event->peer.why ? event->peer.why : "");
@@ -212,83 +211,6 @@ void chief_event(struct chief *chief, const struct event *event)
     default:
         break;
     }
-}
-
-/* --- faults --- */
-
-static int64_t fault_at(const struct peer *peer)
-{
-    return peer->status_at - peer->status.fault_ago_ns;
-}
-
-/* NULL: nothing has failed. */
-static const struct peer *first_fault(const struct chief *chief)
-{
-    const struct peer *first = NULL;
-    for (int i = 0; any_is(chief, FACT_FAULT) && i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        if (peer_is(peer, FACT_FAULT) && (!first || fault_at(peer) < fault_at(first)))
-            first = peer;
-    }
-    return first;
-}
-
-/* Until when it is not known what a fault comes from: a node that goes is missed by the processes
- * of the others before we see its connection closed. */
-static int64_t fault_due_at(const struct chief *chief, const struct peer *fault)
-{
-    uint8_t kind = fault->status.fault;
-    bool may_follow = kind == FAULT_EXIT || kind == FAULT_SIGNAL || kind == FAULT_SILENT;
-    return chief->params->nnodes > 1 && may_follow ? fault_at(fault) + FAULT_PAUSE_NS
-                                                   : fault_at(fault);
-}
-
-/* What fails when a node has gone fails because of that. Whether it has gone, and not only its
- * connection, is known when it may no longer come back. */
-static bool may_follow_from_loss(const struct chief *chief, const struct peer *fault)
-{
-    if (chief->out->now < fault_due_at(chief, fault))
-        return true;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        if (peer != fault && peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
-            peer->down_at <= fault_due_at(chief, fault))
-            return true;
-    }
-    return false;
-}
-
-/* A generation that fails in any other way would be followed by one that fails like it; and who
- * asks a program to end does not want it started again. */
-static bool may_restart_after(const struct chief *chief, const struct peer_status *s)
-{
-    bool is_process =
-        s->fault == FAULT_EXIT || s->fault == FAULT_SIGNAL || s->fault == FAULT_SILENT;
-    return is_process && !chief->notice.is_live && !any_is(chief, FACT_INTERRUPTED) &&
-           !any_is(chief, FACT_LOST);
-}
-
-static void end_by_fault(struct chief *chief, const struct peer *first)
-{
-    const struct peer_status *s = &first->status;
-    char why[320] = "";
-    str_addf(why, sizeof why, "node %d: ", chief_rank_of(chief, first));
-    if (s->fault_rank >= 0)
-        str_addf(why, sizeof why, "rank %d, ", s->fault_rank);
-    str_addf(why, sizeof why, "%s", s->fault_text);
-    struct chief_end end = {.outcome =
-                                s->fault == FAULT_START ? OUTCOME_NOT_STARTED : OUTCOME_FAILED,
-                            .code = s->fault_code,
-                            .manner = MANNER_STOP,
-                            .why = why};
-    /* A notice once given holds: what fails after it was preempted. But who was replaced is not to
-     * be started again. */
-    if (chief->notice.is_live && s->fault != FAULT_START && s->fault != FAULT_REPLACED)
-        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
-    if (may_restart_after(chief, s))
-        chief_restart_or_end(chief, &end);
-    else
-        chief_end(chief, &end);
 }
 
 /* --- all decisions --- */
@@ -390,9 +312,8 @@ static void decide_finished(struct chief *chief)
 
 static void decide_running(struct chief *chief)
 {
-    const struct peer *fault = first_fault(chief);
-    if (fault && !may_follow_from_loss(chief, fault)) {
-        end_by_fault(chief, fault);
+    if (chief_fault_counts(chief)) {
+        chief_end_by_fault(chief);
         return;
     }
     if (chief_losses_matter(chief)) {
@@ -421,6 +342,7 @@ void chief_decide(struct chief *chief)
         chief_decide_join(chief);
     else if (chief->order.end == END_NONE)
         decide_running(chief);
+    chief_tell_fault(chief);
     chief_decide_restart(chief);
     decide_leave(chief);
     if (chief->is_changed)
@@ -450,9 +372,7 @@ int64_t chief_wake_at(const struct chief *chief)
         wake = clock_min(wake, clock_min(chief_abort_at(chief), chief_plan_wake_at(chief)));
     if (drains_until(chief) > chief->out->now)
         wake = clock_min(wake, drains_until(chief));
-    const struct peer *fault = first_fault(chief);
-    if (fault && fault_due_at(chief, fault) > chief->out->now)
-        wake = clock_min(wake, fault_due_at(chief, fault));
+    wake = clock_min(wake, chief_fault_wake_at(chief));
     wake = clock_min(wake, chief_hang_wake_at(chief));
     return clock_min(wake, chief_round_wake_at(chief));
 }

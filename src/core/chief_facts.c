@@ -130,7 +130,6 @@ void chief_note(struct chief *chief, struct peer *peer)
                    has && (s->life == LIFE_ENDED || s->life == LIFE_FINISHED));
     chief_set_fact(chief, peer, FACT_FINISHED, has && s->life == LIFE_FINISHED);
     chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
-    chief_set_fact(chief, peer, FACT_FAULT, has && s->fault != FAULT_NONE);
     chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
     chief_set_fact(chief, peer, FACT_INTERRUPTED, has && s->interrupted);
     chief_set_fact(chief, peer, FACT_LEFT, has && s->life == LIFE_GONE && s->left);

@@ -171,12 +171,8 @@ int64_t chief_join_wake_at(const struct chief *chief)
 void chief_decide_join(struct chief *chief)
 {
     const struct core_params *p = chief->params;
-    if (any_is(chief, FACT_FAULT)) {
-        const struct peer *peer = chief_first(chief, FACT_FAULT);
-        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_FAILED,
-                                             .code = peer->status.fault_code,
-                                             .manner = MANNER_STOP,
-                                             .why = peer->status.fault_text});
+    if (chief->causes.n > 0) {
+        chief_end_by_fault(chief);
     } else if (chief->notice.is_live) {
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {

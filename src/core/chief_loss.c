@@ -80,14 +80,51 @@ bool chief_losses_matter(const struct chief *chief)
     return false;
 }
 
-void chief_end_by_loss(struct chief *chief)
+/* It was not there any more. One that is silent was there until its next heartbeat was missed. */
+static int64_t gone_since(const struct chief *chief, const struct peer *peer)
 {
-    const struct peer *peer = chief_first(chief, FACT_LOST);
+    int64_t missed = peer->status_at + chief->params->heartbeat_interval_ns;
+    return peer->down_at == CLOCK_NEVER ? missed : clock_min(peer->went_at, missed);
+}
+
+static void tell(struct chief *chief, const struct peer *peer,
+                 void (*tell_end)(struct chief *, const struct chief_end *))
+{
     char why[320];
+    struct peer_cause *cause = &chief->cause;
     snprintf(why, sizeof why, "node %d (%.40s) is lost: %.125s", chief_rank_of(chief, peer),
              peer->at.host, peer->lost_why);
     struct chief_end end = {.outcome = OUTCOME_NODE_LOST, .manner = MANNER_STOP, .why = why};
-    if (chief->notice.is_live)
+    if (chief->was_preempted)
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
-    chief_end(chief, &end);
+    *cause = (struct peer_cause){.fault = FAULT_LOST,
+                                 .node = chief_rank_of(chief, peer),
+                                 .rank = -1,
+                                 .pid = (int32_t)peer->at.pid,
+                                 .code = chief->params->exit.node_lost,
+                                 .at_ns = gone_since(chief, peer)};
+    cause->wall_ns = chief->out->wall - (chief->out->now - cause->at_ns);
+    str_copy(cause->host, sizeof cause->host, peer->at.host);
+    snprintf(cause->text, sizeof cause->text, "the node is lost: %s", peer->lost_why);
+    tell_end(chief, &end);
+}
+
+void chief_end_by_loss(struct chief *chief)
+{
+    chief->was_preempted = chief->notice.is_live;
+    tell(chief, chief_first(chief, FACT_LOST), chief_end);
+}
+
+bool chief_tell_loss(struct chief *chief, int64_t until)
+{
+    const struct peer *first = NULL;
+    for (int i = 0; any_is(chief, FACT_LOST) && i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer_is(peer, FACT_LOST) && gone_since(chief, peer) <= until &&
+            (!first || gone_since(chief, peer) < gone_since(chief, first)))
+            first = peer;
+    }
+    if (first)
+        tell(chief, first, chief_tell_end);
+    return first;
 }

@@ -26,7 +26,10 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
                                     .ballot = chief->ballot,
                                     .seq = chief->order_seq},
                           .order = chief->order};
+    if (chief->order.end != END_NONE)
+        msg.cause = chief->cause;
     msg.order.echo = echo;
+    msg.order.clock_ns = chief->out->now;
     msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
     msg.order.has_notice = chief->notice.is_live;
     msg.order.notice_node = chief->notice.node;
@@ -90,28 +93,6 @@ static bool may_be_stuck(const struct chief *chief, enum outcome outcome)
                                            p->save_mode == SAVE_ATTACH && p->resume_step > 0);
 }
 
-/* Whatever comes of it, all processes are stopped. */
-static void stop_all(struct chief *chief, const struct chief_end *end)
-{
-    const struct core_params *p = chief->params;
-    chief->order.leave = true;
-    close_for_end(chief, end);
-    str_copy(chief->order.why, sizeof chief->order.why, end->why);
-    chief->order.end = END_STOP;
-    chief->order.manner = (uint8_t)end->manner;
-    chief->order.outcome = (uint8_t)end->outcome;
-    chief->order.exit_code = verdict_code(&p->exit, end->outcome, end->code);
-    chief->end_deadline = CLOCK_NEVER;
-    if (chief->notice.is_live) /* however far away it is, nobody needs longer than that */
-        chief->end_deadline =
-            clock_min(chief->notice.deadline, chief->out->now + chief->notice.lead);
-    chief->leave_deadline =
-        chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
-    if (chief->notice.is_live && chief->end_deadline > chief->out->now)
-        chief->leave_deadline += chief->end_deadline - chief->out->now;
-    chief->is_changed = true;
-}
-
 /* The outcome and the text of an end may be others than what brought it. */
 static void call_no_progress(struct chief *chief, const struct chief_end *end)
 {
@@ -128,16 +109,45 @@ static void call_no_progress(struct chief *chief, const struct chief_end *end)
              p->attempts_without_commit + 1, end->why);
 }
 
+void chief_tell_end(struct chief *chief, const struct chief_end *end)
+{
+    str_copy(chief->order.why, sizeof chief->order.why, end->why);
+    chief->order.outcome = (uint8_t)end->outcome;
+    chief->order.exit_code = verdict_code(&chief->params->exit, end->outcome, end->code);
+    chief->is_changed = true;
+    if (chief->order.restart)
+        return;
+    if (end->outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
+        str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
+                 (unsigned long long)chief->order.commit_step);
+    call_no_progress(chief, end);
+}
+
+/* Whatever comes of it, all processes are stopped. */
+static void stop_all(struct chief *chief, const struct chief_end *end)
+{
+    const struct core_params *p = chief->params;
+    chief->order.leave = true;
+    close_for_end(chief, end);
+    chief_tell_end(chief, end);
+    chief->order.end = END_STOP;
+    chief->order.manner = (uint8_t)end->manner;
+    chief->end_deadline = CLOCK_NEVER;
+    if (chief->notice.is_live) /* however far away it is, nobody needs longer than that */
+        chief->end_deadline =
+            clock_min(chief->notice.deadline, chief->out->now + chief->notice.lead);
+    chief->leave_deadline =
+        chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
+    if (chief->notice.is_live && chief->end_deadline > chief->out->now)
+        chief->leave_deadline += chief->end_deadline - chief->out->now;
+}
+
 void chief_end(struct chief *chief, const struct chief_end *end)
 {
     if (chief->order.end != END_NONE && !chief->order.restart)
         return;
     chief->order.restart = false;
     stop_all(chief, end);
-    if (end->outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
-        str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
-                 (unsigned long long)chief->order.commit_step);
-    call_no_progress(chief, end);
 }
 
 void chief_end_generation(struct chief *chief, const struct chief_end *end)

@@ -68,6 +68,8 @@ struct chief_end {
 };
 /* The job ends: an open round is closed first. If it was only to be restarted, it is no more. */
 void chief_end(struct chief *chief, const struct chief_end *end);
+/* It ends for another reason than was told, before anybody has left. */
+void chief_tell_end(struct chief *chief, const struct chief_end *end);
 /* The generation ends, in the same way, and another is to follow. */
 void chief_end_generation(struct chief *chief, const struct chief_end *end);
 /* A round that was to end the run, and did not come to its commit, ends it unsaved. */
@@ -139,6 +141,8 @@ void chief_look_for_losses(struct chief *chief);
 /* A node that is lost after its ranks have saved does not undo the round. */
 bool chief_losses_matter(const struct chief *chief);
 void chief_end_by_loss(struct chief *chief);
+/* After the end: it was because of a node that had gone by then, if there is one. */
+bool chief_tell_loss(struct chief *chief, int64_t until);
 
 /* --- chief_restart.c: another generation in place --- */
 
@@ -161,6 +165,16 @@ int64_t chief_restart_wake_at(const struct chief *chief);
  * then, the job ends. */
 void chief_decide_hang(struct chief *chief);
 int64_t chief_hang_wake_at(const struct chief *chief);
+/* --- chief_fault.c: failures, and which of them was the first --- */
+
+/* What a node tells of its own. */
+void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told);
+/* Something has failed, and the job is to end because of it. */
+bool chief_fault_counts(const struct chief *chief);
+int64_t chief_fault_wake_at(const struct chief *chief);
+void chief_end_by_fault(struct chief *chief);
+/* What was before it may be known after the end: that is the cause then, until all leave. */
+void chief_tell_fault(struct chief *chief);
 
 /* --- chief_round.c: the agreement, and the record --- */
 

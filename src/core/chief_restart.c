@@ -122,6 +122,7 @@ static void end_preempted(struct chief *chief)
         end_as_failed(chief, "told to stop");
         return;
     }
+    chief->cause = (struct peer_cause){0}; /* a failure that the job would have survived */
     end_after_all(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
                   "the notice came while the job was restarted in place after a failure");
 }
@@ -176,6 +177,8 @@ static void forget_round(struct chief *chief)
     chief->wants_to_end = chief->was_decided = chief->is_first_save = false;
     chief->proposed_at = chief->begun_at = chief->spared_until = 0;
     chief->own_failed = chief->uncommitted = 0;
+    chief->causes.n = 0;
+    chief->cause = (struct peer_cause){0};
     chief->is_trained = false;
     chief->finished_at = 0;
     chief->stride = stride_make(0, 1);

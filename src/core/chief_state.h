@@ -6,6 +6,7 @@
 #ifndef PCHRUN_CORE_CHIEF_STATE_H
 #define PCHRUN_CORE_CHIEF_STATE_H
 
+#include "core/cause.h"
 #include "core/out.h"
 #include "core/restart.h"
 #include "core/stride.h"
@@ -28,18 +29,17 @@ enum fact {
     FACT_NACK,
     FACT_SAVED, /* every rank has saved, and the node's record is written */
     FACT_SOME_SAVED,
-    FACT_BAD,        /* a save failed, or its ranks saved at different steps */
-    FACT_SOME_ENDED, /* a rank ended without having saved */
-    FACT_SOME_BEGUN, /* a rank has begun the save */
-    FACT_SERVED,     /* every rank has begun the save, or ended */
-    FACT_SETTLED,    /* every rank has saved, failed to, or ended */
-    FACT_CLOSED,     /* has seen the end of the round */
-    FACT_WAITS,      /* every saver waits for the answer */
-    FACT_DONE,       /* every rank said that it has trained to the end */
-    FACT_ENDED,      /* all its commands have ended, with success */
-    FACT_FINISHED,   /* and nothing of them is left */
-    FACT_KNOWS,      /* of the notice, and has read its steps since */
-    FACT_FAULT,
+    FACT_BAD,         /* a save failed, or its ranks saved at different steps */
+    FACT_SOME_ENDED,  /* a rank ended without having saved */
+    FACT_SOME_BEGUN,  /* a rank has begun the save */
+    FACT_SERVED,      /* every rank has begun the save, or ended */
+    FACT_SETTLED,     /* every rank has saved, failed to, or ended */
+    FACT_CLOSED,      /* has seen the end of the round */
+    FACT_WAITS,       /* every saver waits for the answer */
+    FACT_DONE,        /* every rank said that it has trained to the end */
+    FACT_ENDED,       /* all its commands have ended, with success */
+    FACT_FINISHED,    /* and nothing of them is left */
+    FACT_KNOWS,       /* of the notice, and has read its steps since */
     FACT_GONE,        /* nothing is left on it */
     FACT_THERE,       /* has joined, and is neither gone nor lost */
     FACT_LISTED,      /* has told which ranks are its own */
@@ -69,11 +69,12 @@ struct peer {
     struct peer *anchored, *next;
     uint64_t facts;
     uint64_t seq;
-    struct caller at;    /* who is this node */
-    struct caller claim; /* who says so, too; see chief_claim.c */
-    bool has_told_claim; /* it knows of the end */
-    int64_t last_heard, down_at;
-    struct peer_stamp stamp; /* of the newest STATUS */
+    struct caller at;            /* who is this node */
+    struct caller claim;         /* who says so, too; see chief_claim.c */
+    bool has_told_claim;         /* it knows of the end */
+    int64_t last_heard, down_at; /* both later for who was away itself */
+    int64_t went_at;             /* when its connection was closed */
+    struct peer_stamp stamp;     /* of the newest STATUS */
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
     int64_t notice_deadline;     /* CLOCK_NEVER: none */
@@ -134,6 +135,7 @@ struct chief {
     bool has_committed;   /* in this attempt */
     int64_t finished_at;  /* all commands, with success; 0: not yet */
     struct stride stride;
+    struct causes causes;   /* what has failed */
     struct restart restart; /* what it may still be granted */
     int64_t generation_at;  /* this one was begun */
     uint64_t generation_step;
@@ -146,6 +148,8 @@ struct chief {
         int64_t until;    /* it is waited for so long */
     } hang;
     /* the end */
+    struct peer_cause cause; /* the first of them, if the job ends because of it */
+    bool was_preempted;      /* by then there was a notice */
     int64_t end_deadline, leave_deadline;
     int64_t tell_until; /* who comes late is told of an end before the start; 0: it is not so */
 };

@@ -121,6 +121,7 @@ void core_handle(struct core *core, const struct event *event)
     assert(event->now >= core->out.now);
     core->is_busy = true;
     core->out.now = event->now;
+    core->out.wall = event->wall;
     forgive_absence(core);
     dispatch(core, event);
     settle(core);
@@ -182,15 +183,20 @@ static void report_job(const struct core *core, struct core_report *ret)
 
 static void report_cause(const struct core *core, struct core_report *ret)
 {
-    const struct node_fault *f = &core->node.fault;
-    ret->first_cause.is_known = f->kind != FAULT_NONE;
-    ret->first_cause.is_signal = f->kind == FAULT_SIGNAL;
-    ret->first_cause.node_rank = core->params.node_rank;
-    ret->first_cause.rank = f->rank;
-    ret->first_cause.pid = f->pid;
-    ret->first_cause.code = f->code;
-    ret->first_cause.at = f->at;
-    str_copy(ret->first_cause.text, sizeof ret->first_cause.text, f->text);
+    struct peer_cause c;
+    node_cause(&core->node, &c);
+    ret->first_cause.is_known = c.fault != FAULT_NONE;
+    ret->first_cause.is_signal = c.fault == FAULT_SIGNAL;
+    ret->first_cause.is_loss = c.fault == FAULT_LOST;
+    ret->first_cause.is_here = c.fault != FAULT_NONE && c.node == core->params.node_rank;
+    ret->first_cause.node_rank = c.node;
+    ret->first_cause.rank = c.rank;
+    ret->first_cause.pid = c.pid;
+    ret->first_cause.code = c.code;
+    ret->first_cause.wall = c.wall_ns;
+    str_copy(ret->first_cause.host, sizeof ret->first_cause.host, c.host);
+    str_copy(ret->first_cause.text, sizeof ret->first_cause.text, c.text);
+    str_copy(ret->first_cause.tail, sizeof ret->first_cause.tail, c.tail);
 }
 
 void core_report(const struct core *core, struct core_report *ret)
@@ -214,10 +220,38 @@ void core_report(const struct core *core, struct core_report *ret)
     report_cause(core, ret);
 }
 
+static bool is_listed(const struct core_rank_report *list, int n, int rank, int pid)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i].rank == rank || list[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* Where each command is a rank, those that do not attach are listed, too. */
+static int add_commands(const struct core *core, const struct peer_cause *cause,
+                        struct core_rank_report *ret, int n, int max)
+{
+    const struct core_params *p = &core->params;
+    for (int i = 0; p->expected_procs == p->children && i < p->children && n < max; i++) {
+        const struct member m = {
+            .slot = -1, .pid = core->node.children[i].pid, .rank = p->node_rank * p->children + i};
+        if (m.pid > 0 && !is_listed(ret, n, m.rank, m.pid))
+            ret[n++] =
+                (struct core_rank_report){.slot = -1,
+                                          .rank = m.rank,
+                                          .pid = m.pid,
+                                          .is_victim = node_is_victim(&core->node, &m, cause)};
+    }
+    return n;
+}
+
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
 {
     const struct ranks *ranks = &core->node.ranks;
     int n = ranks->n < max ? ranks->n : max;
+    struct peer_cause cause;
+    node_cause(&core->node, &cause);
     for (int i = 0; i < n; i++) {
         const struct member *m = &ranks->members[i];
         ret[i] = (struct core_rank_report){.slot = m->slot,
@@ -225,10 +259,11 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
                                            .pid = m->pid,
                                            .is_attached = m->slot >= 0,
                                            .is_done = m->is_done,
+                                           .is_victim = node_is_victim(&core->node, m, &cause),
                                            .saved_step = m->saved_step,
                                            .step = m->stand.step,
                                            .phase = m->stand.phase,
                                            .since = m->stand.since};
     }
-    return n;
+    return add_commands(core, &cause, ret, n, max);
 }

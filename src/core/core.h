@@ -32,6 +32,7 @@ int64_t core_wake_at(const struct core *core);
 struct core_rank_report {
     int slot, rank, pid;
     bool is_attached, is_done;
+    bool is_victim; /* it ended badly, and only after something else had failed */
     uint64_t saved_step;
     /* as they were read last: it has stood at this step and in this phase since then */
     uint64_t step;
@@ -64,14 +65,17 @@ struct core_report {
     } job;
     struct {
         bool is_known, is_signal;
+        bool is_loss; /* of that node, no failure */
+        bool is_here; /* on this node */
         int node_rank, rank, pid, code;
-        int64_t at;
-        char text[256];
-    } first_cause;
+        int64_t wall; /* CLOCK_REALTIME, as its node has it */
+        char host[64], text[512], tail[1024];
+    } first_cause; /* of the job; of this node before the job's is known */
     char why[320];
 };
 void core_report(const struct core *core, struct core_report *ret);
-/* The attached processes; returns how many there are. */
+/* The attached processes, and with -n the commands that have not attached; returns how many there
+ * are. */
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max);
 
 #endif

@@ -45,9 +45,18 @@ enum event_type {
  * commands have them already; those sent by a process of the job itself are not forwarded back. */
 enum signal_from { SIGNAL_FROM_OUTSIDE, SIGNAL_FROM_TERMINAL, SIGNAL_FROM_JOB };
 
+/* What is known of the end of a command beside its status. */
+struct death {
+    char note[200];    /* of the manner, "out of memory: …", "": nothing */
+    char reason[512];  /* as the program has written it down, "": it has not */
+    int64_t reason_at; /* when, by CLOCK_MONOTONIC, 0: not known */
+    char tail[1024];   /* the last lines of its standard error, "": not known */
+};
+
 struct event {
     enum event_type type;
-    int64_t now; /* CLOCK_MONOTONIC, never smaller than before */
+    int64_t now;  /* CLOCK_MONOTONIC, never smaller than before */
+    int64_t wall; /* CLOCK_REALTIME, for people */
     union {
         struct {
             int number;
@@ -58,8 +67,9 @@ struct event {
         struct {
             int index; /* 0 … children - 1 */
             int pid;
-            int status;            /* as of wait(2), with EV_CHILD_EXITED */
-            const struct err *err; /* with EV_CHILD_FAILED */
+            int status;                /* as of wait(2), with EV_CHILD_EXITED */
+            const struct err *err;     /* with EV_CHILD_FAILED */
+            const struct death *death; /* with EV_CHILD_EXITED; NULL: nothing is known */
         } child;
         struct {
             int slot; /* 0 … CORE_SLOTS_MAX - 1 */

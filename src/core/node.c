@@ -48,6 +48,7 @@ static void chief_lost(struct node *node)
         node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
     } else {
         snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
+        node_blame_chief(node);
         node_stop_alone(node, has_notice ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_NODE_LOST, 0, why);
     }
 }
@@ -104,6 +105,8 @@ static void take_order(struct node *node, const struct peermsg *msg)
         node_stop(node, &ending);
         node->uplink.may_renew = node->restarts;
     }
+    if (order->end >= END_STOP)
+        node_take_cause(node, msg);
     node->may_leave = node->may_leave || order->end == END_LEAVE;
     if (node->may_leave && node->state == NODE_LEAVING)
         node_leave(node);

@@ -22,5 +22,11 @@ void node_forgive(struct node *node, int64_t away);
 /* Sends STATUS if anything in it has changed. */
 void node_flush(struct node *node);
 const char *node_state_name(const struct node *node);
+/* What failed first: in the job, or on this node before the job's is known. Its wall_ns tells when,
+ * the other times do not. */
+void node_cause(const struct node *node, struct peer_cause *ret);
+/* Has the process ended badly, and something else had failed before? */
+bool node_is_victim(const struct node *node, const struct member *member,
+                    const struct peer_cause *cause);
 
 #endif

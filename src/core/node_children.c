@@ -61,21 +61,41 @@ void node_on_child_failed(struct node *node, const struct event *event)
     node_check_gone(node);
 }
 
-static void record_end(struct node *node, int index)
+/* What the process itself has said to us counts for more than what it has written down. */
+static void add_death(const struct node *node, const struct death *death, struct node_fault *fault)
 {
-    const struct child *child = &node->children[index];
+    char text[sizeof fault->text + sizeof death->reason + 2];
+    if (death->note[0])
+        str_addf(fault->text, sizeof fault->text, ": %s", death->note);
+    str_copy(fault->tail, sizeof fault->tail, death->tail);
+    if (node_add_reason(node, fault) || !death->reason[0])
+        return;
+    snprintf(text, sizeof text, "%s: %s", fault->text, death->reason);
+    str_fit(fault->text, sizeof fault->text, text);
+    fault->at = death->reason_at;
+    fault->is_told = death->reason_at > 0;
+    fault->told_code = 1;
+}
+
+static void record_end(struct node *node, const struct event *event)
+{
+    static const struct death unknown;
+    const struct child *child = &node->children[event->child.index];
     int code = verdict_of_status(child->status);
     if (code == 0)
         return;
     bool is_signal = code >= EXIT_BY_SIGNAL && (child->status & 0x7f) != 0;
     char how[80];
     struct node_fault fault = {.kind = is_signal ? FAULT_SIGNAL : FAULT_EXIT,
-                               .rank = rank_of(node, index),
+                               .rank = rank_of(node, event->child.index),
                                .pid = child->pid,
                                .code = code};
-    snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
-             verdict_text_of_status(child->status, how, sizeof how));
-    node_add_reason(node, &fault);
+    if (is_signal && node->state > NODE_RUNNING) /* of ours; it counts if it had failed before */
+        snprintf(fault.text, sizeof fault.text, "process %d had failed", child->pid);
+    else
+        snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
+                 verdict_text_of_status(child->status, how, sizeof how));
+    add_death(node, event->child.death ? event->child.death : &unknown, &fault);
     node_record_fault(node, &fault);
 }
 
@@ -91,7 +111,7 @@ void node_on_child_exited(struct node *node, const struct event *event)
     node->is_dirty = true;
     node->settle_at = node->out->now + SETTLE_NS;
     watchdog_ended(&node->watchdog, &node->ranks, child->pid);
-    record_end(node, event->child.index);
+    record_end(node, event);
     node_judge_silence(node);
     node_sweep_if_last(node);
     node_check_gone(node);

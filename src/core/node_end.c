@@ -27,22 +27,6 @@ void node_enter(struct node *node, enum node_state state)
     out_simple(node->out, ACT_STATE);
 }
 
-void node_record_fault(struct node *node, const struct node_fault *fault)
-{
-    if (node->fault.kind != FAULT_NONE || node->state > NODE_RUNNING)
-        return;
-    node->fault = *fault;
-    node->fault.at = node->out->now;
-    node->is_dirty = true;
-    bool is_process =
-        fault->kind == FAULT_EXIT || fault->kind == FAULT_SIGNAL || fault->kind == FAULT_SILENT;
-    if (node->params->restart.max == 0 || !is_process)
-        return;
-    /* Whether a restart may follow depends on whether anybody had come to train. */
-    node->fault_wants_steps = true;
-    out_simple(node->out, ACT_READ_STEPS);
-}
-
 /* --- what is left --- */
 
 bool node_has_work(const struct node *node)

@@ -9,13 +9,24 @@
 
 #include "core/node_state.h"
 
-/* --- node_end.c: what is left here, the first failure, the end --- */
+/* --- node_cause.c: the first failure, here and of the job --- */
+
+/* The first failure counts, and none of those that our own stopping brings about. */
+void node_record_fault(struct node *node, const struct node_fault *fault);
+/* The first on this node, without its time. */
+void node_describe_fault(const struct node *node, struct peer_cause *ret);
+/* NULL: it is none of the commands. */
+const struct child *node_child_of(const struct node *node, int pid);
+/* Node 0 is lost, unless something has failed here before it was. */
+void node_blame_chief(struct node *node);
+/* What the order says of the end, which has come: another failure may have been the first. */
+void node_take_cause(struct node *node, const struct peermsg *msg);
+
+/* --- node_end.c: what is left here, the end --- */
 
 const char *node_state_text(enum node_state state);
 /* The only way from one state to another. */
 void node_enter(struct node *node, enum node_state state);
-/* The first failure counts, and none of those that our own stopping brings about. */
-void node_record_fault(struct node *node, const struct node_fault *fault);
 /* Is there anything on this node that the job's end waits for? */
 bool node_has_work(const struct node *node);
 bool node_commands_have_ended(const struct node *node);
@@ -83,8 +94,8 @@ void node_on_proc_unattached(struct node *node, const struct event *event);
 void node_on_proc_lost(struct node *node, const struct event *event);
 void node_on_steps(struct node *node, const struct event *event);
 void node_on_prepared(struct node *node, const struct event *event);
-/* A command has failed, and one of its ranks has said why: that is told, too. */
-void node_add_reason(const struct node *node, struct node_fault *fault);
+/* A command has failed, and one of its ranks has said why: that is told, too. False: none has. */
+bool node_add_reason(const struct node *node, struct node_fault *fault);
 /* A success is not believed of who was attached and went without a word, nor of who is still
  * attached when all is over, and not done: a fault. What ends with another code tells of itself. */
 void node_judge_silence(struct node *node);

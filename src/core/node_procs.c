@@ -111,6 +111,9 @@ static void add_reason(struct node_fault *fault, const struct member *m)
         return;
     snprintf(text, sizeof text, "%s: %s", fault->text, m->reason);
     str_fit(fault->text, sizeof fault->text, text);
+    fault->at = m->reason_at;
+    fault->is_told = true;
+    fault->told_code = m->reason_code;
 }
 
 static void on_done(struct node *node, struct member *m, const struct procmsg *msg)
@@ -179,14 +182,6 @@ void node_on_proc_message(struct node *node, const struct event *event)
 
 /* --- ends without a word --- */
 
-static const struct child *child_of(const struct node *node, int pid)
-{
-    for (int i = 0; i < node->params->children && pid > 0; i++)
-        if (node->children[i].pid == pid)
-            return &node->children[i];
-    return NULL;
-}
-
 /* Of a launcher: the first of its ranks that said why it fails, and did not leave well after all.
  */
 static const struct member *first_to_say(const struct node *node)
@@ -194,29 +189,30 @@ static const struct member *first_to_say(const struct node *node)
     const struct member *first = NULL;
     for (int i = 0; i < node->ranks.n; i++) {
         const struct member *m = &node->ranks.members[i];
-        if (m->reason[0] && !m->is_closed && !child_of(node, m->pid) &&
+        if (m->reason[0] && !m->is_closed && !node_child_of(node, m->pid) &&
             (!first || m->reason_at < first->reason_at))
             first = m;
     }
     return first;
 }
 
-void node_add_reason(const struct node *node, struct node_fault *fault)
+bool node_add_reason(const struct node *node, struct node_fault *fault)
 {
     const struct member *m = fault->rank < 0 ? first_to_say(node) : NULL;
     for (int i = 0; i < node->ranks.n; i++)
         if (fault->rank >= 0 && node->ranks.members[i].rank == fault->rank)
             m = &node->ranks.members[i];
     if (!m || !m->reason[0])
-        return;
+        return false;
     fault->rank = m->rank;
     add_reason(fault, m);
+    return true;
 }
 
 /* What is behind a shell or a launcher is over when all commands are. */
 static bool is_over(const struct node *node, const struct member *m)
 {
-    const struct child *child = child_of(node, m->pid);
+    const struct child *child = node_child_of(node, m->pid);
     return child ? child->state == CHILD_ENDED : node_commands_have_ended(node);
 }
 

@@ -31,6 +31,8 @@ void node_renew(struct node *node)
     open_gate(node);
     node->has_roster = false;
     node->fault = node->doubt = (struct node_fault){0};
+    node->cause = (struct peer_cause){0};
+    node->is_ordered = false;
     node->outcome = OUTCOME_UNKNOWN;
     node->exit_code = 0;
     node->why[0] = '\0';

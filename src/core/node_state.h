@@ -36,8 +36,11 @@ struct child {
 struct node_fault {
     enum peer_fault_kind kind;
     int rank, pid, code;
-    int64_t at;
-    char text[256];
+    int64_t at;   /* 0: as it is recorded */
+    int64_t wall; /* the same, for people */
+    bool is_told; /* the process itself has said why, and when */
+    int told_code;
+    char text[512], tail[1024];
 };
 
 struct node {
@@ -69,6 +72,7 @@ struct node {
     unsigned advised_again;   /* so many have asked since, too soon */
     int64_t forwarded_at[65]; /* by signal number, 0: never */
     struct node_fault fault;
+    struct peer_cause cause; /* the job's, as the chief has told it */
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
     struct {                 /* the job's notice, as the chief told it */
         bool is_live;
@@ -87,6 +91,7 @@ struct node {
     int exit_code;
     int64_t end_deadline;
     char why[320];
+    bool is_ordered;  /* by the chief */
     bool is_alone;    /* the chief is lost: nobody says LEAVE */
     bool may_leave;   /* it has been said */
     int64_t leave_at; /* leaves by itself then, CLOCK_NEVER: not */

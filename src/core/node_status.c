@@ -43,17 +43,14 @@ static void fill_notice(const struct node *node, struct peer_status *status)
     str_copy(status->notice_text, sizeof status->notice_text, n->text);
 }
 
-static void fill_fault(const struct node *node, struct peer_status *status)
+static void fill_fault(const struct node *node, struct peer_cause *cause)
 {
     const struct node_fault *f = &node->fault;
     if (f->kind == FAULT_NONE || node->fault_wants_steps)
         return;
-    status->fault = (uint8_t)f->kind;
-    status->fault_rank = f->rank;
-    status->fault_pid = f->pid;
-    status->fault_code = f->code;
-    status->fault_ago_ns = node->out->now - f->at;
-    str_copy(status->fault_text, sizeof status->fault_text, f->text);
+    node_describe_fault(node, cause);
+    uplink_clock(&node->uplink, f->at, &cause->at_ns, &cause->error_ns);
+    cause->ago_ns = node->out->now - f->at;
 }
 
 static void fill_ranks(const struct node *node, struct peer_status *status)
@@ -95,7 +92,7 @@ void node_flush(struct node *node)
     fill_ranks(node, &msg.status);
     round_status(&node->round, &msg.status);
     fill_notice(node, &msg.status);
-    fill_fault(node, &msg.status);
+    fill_fault(node, &msg.cause);
     msg.status.interrupted = is_interrupted(node);
     msg.status.left = node->state >= NODE_LEAVING && node->has_given_up;
     node_fill_motion(node, &msg.status);

@@ -17,7 +17,7 @@ struct out {
     const struct core_params *params;
     core_act_fn *act;
     void *shell;
-    int64_t now;                     /* of the event that is being handled */
+    int64_t now, wall;               /* of the event that is being handled */
     struct peermsg queue[OUT_QUEUE]; /* CONN_SELF, oldest first */
     int nqueue;
 };

@@ -114,6 +114,7 @@ static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
     u->last_heard = u->out->now;
     if (msg->order.echo && msg->order.echo == u->beat_seq) {
         u->rtt = u->out->now - u->beat_sent_at;
+        clockoff_take(&u->clock, u->beat_sent_at, u->out->now, msg->order.clock_ns);
         u->beat_seq = 0;
     }
     if (msg->stamp.seq <= u->seen)
@@ -200,6 +201,18 @@ void uplink_forgive(struct uplink *u)
     u->last_heard = u->out->now;
     if (u->down_at != CLOCK_NEVER)
         u->down_at = u->out->now;
+}
+
+void uplink_clock(const struct uplink *u, int64_t ours, int64_t *ret_theirs, int64_t *ret_error)
+{
+    if (!u->is_member) {
+        *ret_theirs = ours;
+        *ret_error = 0;
+    } else if (!clockoff_theirs(&u->clock, u->out->now, ours, ret_theirs, ret_error) ||
+               *ret_theirs < 0) {
+        *ret_theirs = 0;
+        *ret_error = -1;
+    }
 }
 
 void uplink_send_status(struct uplink *u, struct peermsg *msg)

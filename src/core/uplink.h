@@ -7,6 +7,7 @@
 #ifndef PCHRUN_CORE_UPLINK_H
 #define PCHRUN_CORE_UPLINK_H
 
+#include "core/clockoff.h"
 #include "core/out.h"
 
 struct uplink {
@@ -27,6 +28,7 @@ struct uplink {
     uint64_t beat_seq;
     int64_t beat_sent_at;
     int64_t rtt;
+    struct clockoff clock;
     char why[256]; /* the last thing that went wrong */
 };
 
@@ -48,6 +50,10 @@ enum uplink_event uplink_timers(struct uplink *uplink);
 int64_t uplink_wake_at(const struct uplink *uplink);
 /* Our loop was away, nobody knows from when on: everybody's time starts anew. */
 void uplink_forgive(struct uplink *uplink);
+/* What time `ours` is by node 0's clock, and how exactly that is known; *ret_error -1: it is not.
+ */
+void uplink_clock(const struct uplink *uplink, int64_t ours, int64_t *ret_theirs,
+                  int64_t *ret_error);
 /* Sends a STATUS; fills in its stamp but for round and ballot. */
 void uplink_send_status(struct uplink *uplink, struct peermsg *msg);
 void uplink_bye(struct uplink *uplink);

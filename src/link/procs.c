@@ -383,6 +383,21 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
         free(conn);
 }
 
+static void hear(struct conn *const *places, int n)
+{
+    for (int i = 0; i < n; i++) /* what is said may end others */
+        if (places[i])
+            on_read(places[i]->fd, EV_READ, places[i]);
+}
+
+void procs_hear(struct procs *procs)
+{
+    if (procs->busy)
+        return;
+    hear(procs->lobby, LOBBY_MAX);
+    hear(procs->slots, PROCS_MAX);
+}
+
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;

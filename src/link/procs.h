@@ -72,6 +72,9 @@ void procs_gate(struct procs *procs, uint64_t word);
 void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX]);
 /* And what they say that they are doing: whatever they like. */
 void procs_read_phases(const struct procs *procs, uint8_t ret[PROCS_MAX]);
+/* Takes what the processes have said by now, but of each no more than in one turn of the loop: what
+ * a process said last comes before the news of its death. */
+void procs_hear(struct procs *procs);
 /* Sends, now or when the process reads. One that lets too much pile up is cut off, and soon gone. A
  * slot that is free is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STALE_MAX = 64 };
+enum { STALE_MAX = 64, FILES_MAX = 65536 };
 
 static void path_in(const char *dir, const char *name, char ret[PATH_MAX])
 {
@@ -116,11 +116,27 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
                    tried);
 }
 
+/* What the commands were told to write there; of anything else it is not known whose it is. */
+static void remove_files(const struct rundir *dir)
+{
+    DIR *stream = opendir(dir->path);
+    if (!stream)
+        return;
+    int left = FILES_MAX;
+    struct dirent *entry;
+    while (left-- > 0 && (entry = readdir(stream)))
+        if (str_starts(entry->d_name, RUNDIR_FILE_PREFIX))
+            unlinkat(dirfd(stream), entry->d_name, 0);
+    closedir(stream);
+}
+
 bool rundir_remove(struct rundir *dir)
 {
     char path[PATH_MAX];
     path_in(dir->path, "socket", path);
     unlink(path);
+    if (rmdir(dir->path) != 0 && errno == ENOTEMPTY)
+        remove_files(dir);
     fd_close(&dir->lock);
     return rmdir(dir->path) == 0 || errno == ENOENT;
 }

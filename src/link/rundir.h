@@ -15,6 +15,8 @@
 #include <sys/un.h>
 
 #define RUNDIR_PREFIX "pchrun."
+/* Of files that others may put there, and that go with it. */
+#define RUNDIR_FILE_PREFIX "error."
 /* The longest directory in which the path of the socket, "/pchrun.XXXXXX/socket", still fits. */
 #define RUNDIR_BASE_MAX \
     (sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof "/" RUNDIR_PREFIX "XXXXXX/socket")
@@ -33,8 +35,8 @@ MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_lis
                             struct err *err);
 /* The socket's path. Lives as long as the rundir. */
 void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret);
-/* Removes socket and directory. False: something else is in the directory, which stays (errno
- * says why). */
+/* Removes socket, those files and the directory. False: something else is in the directory, which
+ * stays (errno says why). */
 bool rundir_remove(struct rundir *dir);
 
 /* Calls back with the name of each directory beside ours whose owner is dead, at most 64. */

@@ -138,6 +138,11 @@ void attach_clean(struct attach *attach)
     procs_clean(attach->procs);
 }
 
+void attach_hear(struct attach *attach)
+{
+    procs_hear(attach->procs);
+}
+
 /* --- to the processes --- */
 
 void attach_gate(struct attach *attach, const struct action *action)

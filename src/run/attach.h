@@ -38,6 +38,9 @@ const char *attach_socket(const struct attach *attach);
 /* Some time after the commands were started: removes what dead supervisors left. */
 void attach_clean(struct attach *attach);
 
+/* Hands the core what the processes have said by now. */
+void attach_hear(struct attach *attach);
+
 void attach_gate(struct attach *attach, const struct action *action);
 void attach_read_steps(struct attach *attach);
 void attach_send(struct attach *attach, const struct action *action);

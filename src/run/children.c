@@ -11,6 +11,7 @@
 #include "run/env.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -36,6 +37,10 @@ struct child {
     enum child_phase phase;
     struct reap_watch watch; /* pid 0: reaped */
     pid_t group;
+    int status;
+    uint32_t generation;
+    int64_t started; /* CLOCK_REALTIME */
+    struct deaths_inquest *inquest;
     struct env env; /* which it, too, may read until its exec */
     struct spawn_start *start;
     int report;
@@ -88,9 +93,11 @@ void children_free(struct children *children)
 {
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
+        deaths_close(children->list[i].inquest);
         if (!children->list[i].watch.pid) /* else it hangs in its exec, for as long as it likes */
             release(&children->list[i]);
     }
+    deaths_free(&children->deaths);
     spawn_command_free(&children->command);
     free(children->list);
     free(children->groups);
@@ -99,13 +106,12 @@ void children_free(struct children *children)
 
 /* --- starting --- */
 
-static void post(struct child *child, enum event_type type, int status, const struct err *err)
+static void post(struct child *child, enum event_type type, const struct err *err)
 {
-    loop_post(child->children->loop, &(struct event){.type = type,
-                                                     .child = {.index = child->index,
-                                                               .pid = child->watch.pid,
-                                                               .status = status,
-                                                               .err = err}});
+    loop_post(
+        child->children->loop,
+        &(struct event){.type = type,
+                        .child = {.index = child->index, .pid = child->watch.pid, .err = err}});
 }
 
 /* The outcome of exec, if it is known. Who has failed ends by itself, at once, and is told to the
@@ -144,7 +150,7 @@ static void on_exec_wait(void *ctx)
     child->phase = CHILD_PHASE_GIVEN_UP;
     end_report(child);
     proc_kill(child->watch.pid, SIGKILL);
-    post(child, EV_CHILD_FAILED, 0, &err);
+    post(child, EV_CHILD_FAILED, &err);
 }
 
 static void watch_report(struct child *child)
@@ -164,6 +170,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
 {
     struct children *children = child->children;
     const struct core_params *params = children->params;
+    char error_file[PATH_MAX];
     struct env_facts facts = {
         .rank = params->node_rank * children->count + child->index,
         .local_rank = child->index,
@@ -178,6 +185,10 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .socket = children->socket,
     };
     facts.resume_path = record_path(children->record, facts.rank, facts.resume_step);
+    facts.error_file = deaths_file(&children->deaths, child->index, facts.generation, error_file,
+                                   sizeof error_file);
+    child->generation = facts.generation;
+    child->started = clock_real_ns();
     if (!env_build(&child->env, environ, &facts, err))
         return false;
     struct spawn_request request = {.command = &children->command,
@@ -215,9 +226,9 @@ void children_start(struct children *children, const struct action *action)
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         if (start_one(child, action, &err))
-            post(child, EV_CHILD_STARTED, 0, NULL);
+            post(child, EV_CHILD_STARTED, NULL);
         else
-            post(child, EV_CHILD_FAILED, 0, &err);
+            post(child, EV_CHILD_FAILED, &err);
     }
     logs_begun(children->logs);
 }
@@ -229,13 +240,15 @@ void children_watch(struct children *children)
         read_report(child);
         if (child->phase == CHILD_PHASE_STARTING)
             watch_report(child);
+        if (child->watch.pid)
+            deaths_watch(&children->deaths, child->watch.pid);
     }
 }
 
 void children_refuse(struct children *children, const struct err *err)
 {
     for (int i = 0; i < children->count; i++)
-        post(&children->list[i], EV_CHILD_FAILED, 0, err);
+        post(&children->list[i], EV_CHILD_FAILED, err);
 }
 
 pid_t children_first_group(const struct children *children)
@@ -352,20 +365,45 @@ static void post_empty(struct children *children)
     loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
 }
 
+static void on_found_out(void *ctx, const struct death *death)
+{
+    const struct child *child = ctx;
+    loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
+                                                     .child = {.index = child->index,
+                                                               .pid = child->watch.pid,
+                                                               .status = child->status,
+                                                               .death = death}});
+}
+
+/* What is found out is kept for as long as the event may wait. */
+static void hold_inquest(struct child *child)
+{
+    struct deaths_case what = {.pid = child->watch.pid,
+                               .status = child->status,
+                               .index = child->index,
+                               .generation = child->generation,
+                               .started = child->started};
+    if (child->status != 0)
+        attach_hear(child->children->attach); /* why it fails */
+    deaths_close(child->inquest);
+    child->inquest = deaths_ask(&child->children->deaths, &what, on_found_out, child);
+}
+
 /* That the tree is empty is told before the end of the last command, so that the core does not
  * sweep what is not there. */
 static void on_end(struct child *child, int status)
 {
     struct children *children = child->children;
+    child->status = status;
     read_report(child);
     if (children->on_end)
         children->on_end(children->ctx, child->group);
     if (!children->is_empty && reap_is_last(children->reap, child->watch.pid))
         post_empty(children);
     if (child->phase == CHILD_PHASE_FAILED)
-        post(child, EV_CHILD_FAILED, 0, &child->failure);
+        post(child, EV_CHILD_FAILED, &child->failure);
     else if (child->phase != CHILD_PHASE_GIVEN_UP)
-        post(child, EV_CHILD_EXITED, status, NULL);
+        hold_inquest(child);
     child->phase = CHILD_PHASE_ENDED;
     end_report(child);
     release(child);

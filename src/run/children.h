@@ -14,6 +14,8 @@
 #include "os/reap.h"
 #include "os/spawn.h"
 #include "os/tree.h"
+#include "run/attach.h"
+#include "run/deaths.h"
 #include "run/logs.h"
 #include "run/loop.h"
 #include "run/record.h"
@@ -30,8 +32,10 @@ struct children {
     int tty;         /* to be given to the only command; -1: not */
     struct child *list;
     int count;
-    pid_t *groups;         /* room for tree_job */
-    const char *socket;    /* for PCH_SOCKET */
+    pid_t *groups;      /* room for tree_job */
+    const char *socket; /* for PCH_SOCKET */
+    struct deaths deaths;
+    struct attach *attach;
     struct record *record; /* of what is to be resumed */
     struct logs *logs;     /* what they print, if it is kept */
     bool is_empty;         /* EV_TREE_EMPTY has been posted, or nothing was started */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NUMBER_SIZE = 64, NUMBERS_MAX = 16, OURS_MAX = NUMBERS_MAX + 3 };
+enum { NUMBER_SIZE = 64, NUMBERS_MAX = 16, OURS_MAX = NUMBERS_MAX + 4 };
 
 /* What env_build() works with: the numbers' texts, and a table of the names that are taken. */
 struct build {
@@ -90,6 +90,7 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
     add_number(build, "PCH_GENERATION", facts->generation);
     add(build, number(build, "PCH_RESUME_STEP", facts->resume_step));
     add_text(build, "PCH_RESUME_PATH", facts->resume_path, &texts);
+    add_text(build, "TORCHELASTIC_ERROR_FILE", facts->error_file, &texts);
     if (!facts->with_ranks)
         return;
     add_number(build, "RANK", facts->rank);
@@ -197,7 +198,8 @@ static size_t text_size(const char *value)
 bool env_build(struct env *env, char **inherited, const struct env_facts *facts, struct err *err)
 {
     struct build build;
-    size_t texts = text_size(facts->socket) + text_size(facts->resume_path);
+    size_t texts =
+        text_size(facts->socket) + text_size(facts->resume_path) + text_size(facts->error_file);
     if (!begin(&build, env, inherited, texts, err))
         return false;
     add_ours(&build, facts, texts_of(&build));

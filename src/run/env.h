@@ -17,7 +17,7 @@ struct env_facts {
     int node_rank, nnodes;
     uint32_t attempt, generation;
     uint64_t resume_step;
-    const char *socket, *resume_path; /* NULL: none */
+    const char *socket, *resume_path, *error_file; /* NULL: none */
 };
 
 /* Of the program that exit.hook names. */

@@ -88,6 +88,7 @@ static void hand_over(struct loop *loop, const struct event *event)
     if (loop->is_over)
         return;
     timed.now = clock_now_ns();
+    timed.wall = clock_real_ns();
     loop->is_busy = true;
     core_handle(loop->core, &timed);
     loop->is_busy = false;

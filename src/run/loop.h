@@ -35,8 +35,8 @@ void loop_on_settled(struct loop *loop, void (*settled)(void *ctx));
 MUST_CHECK bool loop_open(struct loop *loop, struct err *err);
 void loop_free(struct loop *loop);
 
-/* `event->now` is filled in. What it points to is borrowed for the call. An event that is posted by
- * an action is kept with a copy of its err or why, and must carry no message. */
+/* `event->now` and `wall` are filled in. What it points to is borrowed for the call. An event that
+ * is posted by an action is kept with a copy of its err or why, and must carry no message. */
 void loop_post(struct loop *loop, const struct event *event);
 /* The core has said EXIT: it gets no more events. */
 void loop_close_core(struct loop *loop);

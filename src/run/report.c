@@ -91,8 +91,9 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
     writer_end(w);
 }
 
-static void add_cause(struct writer *w, const struct core_report *r, const char *host)
+static void add_cause(struct writer *w, const struct core_report *r)
 {
+    char at[32];
     if (!r->first_cause.is_known) {
         writer_null(w, "first_cause");
         return;
@@ -101,15 +102,16 @@ static void add_cause(struct writer *w, const struct core_report *r, const char 
     writer_object(w, "first_cause");
     writer_int(w, "node_rank", r->first_cause.node_rank);
     writer_int(w, "rank", r->first_cause.rank);
-    writer_text(w, "host", host);
+    writer_text(w, "host", r->first_cause.host);
     writer_int(w, "pid", r->first_cause.pid);
-    add_time(w, "at", r->first_cause.at);
+    writer_text(w, "at", clock_iso8601(r->first_cause.wall, at, sizeof at));
     writer_int(w, "code", code);
     if (r->first_cause.is_signal)
         writer_int(w, "signal", code - EXIT_BY_SIGNAL);
     else
         writer_null(w, "signal");
     writer_text(w, "text", r->first_cause.text);
+    writer_text(w, "stderr", *r->first_cause.tail ? r->first_cause.tail : NULL);
     writer_end(w);
 }
 
@@ -141,6 +143,7 @@ static void add_ranks(struct writer *w, const struct core *core)
         writer_int(w, "pid", ranks[i].pid);
         writer_bool(w, "attached", ranks[i].is_attached);
         writer_bool(w, "done", ranks[i].is_done);
+        writer_bool(w, "victim", ranks[i].is_victim);
         writer_int(w, "saved_step", (int64_t)ranks[i].saved_step);
         writer_end(w);
     }
@@ -176,7 +179,7 @@ static void compose(const struct report *report, struct writer *w)
     add_notice(w, &r);
     add_round(w, &r);
     add_steps(w, &r, report->record);
-    add_cause(w, &r, report->params->host);
+    add_cause(w, &r);
     add_sources(w, report->noticein);
     add_ranks(w, report->core);
     hook_write(report->hook, w, "exit_hook");

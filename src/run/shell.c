@@ -184,7 +184,7 @@ static int signal_to_repeat(const struct shell *shell, int code)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    bool is_by_signal = report.first_cause.is_known && report.first_cause.is_signal &&
+    bool is_by_signal = report.first_cause.is_here && report.first_cause.is_signal &&
                         report.first_cause.pid > 0 && report.first_cause.code == code;
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
@@ -224,7 +224,7 @@ static void keep_end(struct shell *shell, const struct action *action)
     if (action->exit.outcome == OUTCOME_COMPLETED && !report.uncommitted_step)
         shell->end.level = is_alone ? LOG_DEBUG : LOG_INFO;
     else
-        shell->end.level = is_chief || report.first_cause.is_known ? LOG_NOTICE : LOG_INFO;
+        shell->end.level = is_chief || report.first_cause.is_here ? LOG_NOTICE : LOG_INFO;
     word_end(&shell->end, action->exit.outcome, action->exit.text);
 }
 
@@ -317,7 +317,8 @@ static bool is_done(const struct shell *shell)
            !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
            !evidence_is_busy(&shell->evidence) && !noticein_is_busy(&shell->noticein) &&
            !shell->wants_hook && !hook_is_busy(&shell->hook) && !logs_is_busy(&shell->logs) &&
-           ((shell->attach.sweepers.running == 0 && !noticein_has_strays(&shell->noticein)) ||
+           ((shell->attach.sweepers.running == 0 && shell->children.deaths.readers.running == 0 &&
+             !noticein_has_strays(&shell->noticein)) ||
             shell->has_waited);
 }
 
@@ -490,6 +491,10 @@ static bool open_attach(struct shell *shell, struct err *err)
         return false;
     shell->children.socket = attach_socket(&shell->attach);
     logs_open(&shell->logs, shell->loop.base);
+    shell->children.attach = &shell->attach;
+    deaths_init(&shell->children.deaths, shell->children.socket, &shell->reap, shell->loop.base);
+    shell->children.deaths.readers.on_idle = stop_if_done;
+    shell->children.deaths.readers.ctx = shell;
     shell->attach.sweepers.on_idle = stop_if_done;
     shell->attach.sweepers.ctx = shell;
     shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};

@@ -110,6 +110,24 @@ static void pass_motion(struct pass *pass, struct peer_status *s)
     NUMBER(s->examined);
 }
 
+static void pass_cause(struct pass *pass, struct peer_cause *c)
+{
+    NUMBER(c->fault);
+    if (c->fault == FAULT_NONE)
+        return;
+    NUMBER(c->node);
+    NUMBER(c->rank);
+    NUMBER(c->pid);
+    NUMBER(c->code);
+    NUMBER(c->at_ns);
+    NUMBER(c->error_ns);
+    NUMBER(c->ago_ns);
+    NUMBER(c->wall_ns);
+    TEXT(c->host);
+    TEXT(c->text);
+    TEXT(c->tail);
+}
+
 static void pass_status(struct pass *pass, struct peermsg *m)
 {
     struct peer_status *s = &m->status;
@@ -132,14 +150,9 @@ static void pass_status(struct pass *pass, struct peermsg *m)
     TEXT(s->notice_source);
     TEXT(s->notice_id);
     TEXT(s->notice_text);
-    NUMBER(s->fault);
-    NUMBER(s->fault_rank);
-    NUMBER(s->fault_pid);
-    NUMBER(s->fault_code);
-    NUMBER(s->fault_ago_ns);
-    TEXT(s->fault_text);
     TEXT(s->save_error);
     pass_motion(pass, s);
+    pass_cause(pass, &m->cause);
 }
 
 static void pass_order(struct pass *pass, struct peermsg *m)
@@ -154,6 +167,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     NUMBER(o->commit_step);
     NUMBER(o->own_closed);
     NUMBER(o->echo);
+    NUMBER(o->clock_ns);
     NUMBER(o->end);
     NUMBER(o->restart);
     NUMBER(o->manner);
@@ -168,6 +182,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     TEXT(o->notice_text);
     TEXT(o->why);
     NUMBER(o->examine);
+    pass_cause(pass, &m->cause);
 }
 
 static void pass_nothing(struct pass *pass, struct peermsg *m)
@@ -212,25 +227,30 @@ static bool is_status_in_range(const struct peer_status *s)
     return s->wants_reply <= 1 && s->life <= LIFE_GONE && s->vote <= VOTE_NACK && s->closed <= 1 &&
            s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 &&
            s->own_more <= 1 && s->interrupted <= 1 && s->left <= 1 && s->has_notice <= 1 &&
-           s->knows_notice <= 1 && s->notice_hurry <= 2 && s->fault <= FAULT_REPLACED &&
-           s->fault_ago_ns >= 0 && s->motion <= MOTION_SILENT && s->behind_phase < PAGE_PHASES &&
-           s->behind_ago_ns >= 0 && s->still_ns >= 0 && s->limit_ns >= 0;
+           s->knows_notice <= 1 && s->notice_hurry <= 2 && s->motion <= MOTION_SILENT &&
+           s->behind_phase < PAGE_PHASES && s->behind_ago_ns >= 0 && s->still_ns >= 0 &&
+           s->limit_ns >= 0;
 }
 
 static bool is_order_in_range(const struct peer_order *o)
 {
     return o->start <= 1 && o->roster <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 &&
            o->leave <= 1 && o->save_step <= GATE_STEP_MAX && o->end <= END_LEAVE &&
-           o->restart <= 1 && o->manner <= MANNER_ASK && o->has_notice <= 1;
+           o->restart <= 1 && o->manner <= MANNER_ASK && o->has_notice <= 1 && o->clock_ns >= 0;
+}
+
+static bool is_cause_in_range(const struct peer_cause *c)
+{
+    return c->fault <= FAULT_LOST && c->at_ns >= 0 && c->error_ns >= -1 && c->ago_ns >= 0;
 }
 
 static bool is_in_range(const struct peermsg *m)
 {
     switch (m->type) {
     case PEERMSG_STATUS:
-        return is_status_in_range(&m->status);
+        return is_status_in_range(&m->status) && is_cause_in_range(&m->cause);
     case PEERMSG_ORDER:
-        return is_order_in_range(&m->order);
+        return is_order_in_range(&m->order) && is_cause_in_range(&m->cause);
     default:
         return true;
     }

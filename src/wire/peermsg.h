@@ -5,9 +5,9 @@
  * The protocol is level-triggered: a node says where it stands (STATUS), the chief says where the
  * round stands (ORDER). Both are whole snapshots with a rising number, so a message that is lost,
  * repeated or late does no harm: the next one says it all. Proposing, voting, deciding and
- * committing are fields of these two. Times are durations from the moment of sending: clocks of
- * hosts are never compared. Pure; any thread. All that comes from a peer is untrusted until decode
- * has said yes.
+ * committing are fields of these two. Times are durations from the moment of sending; clocks of
+ * hosts are compared only to find the first of several failures. Pure; any thread. All that comes
+ * from a peer is untrusted until decode has said yes.
  */
 #ifndef PCHRUN_WIRE_PEERMSG_H
 #define PCHRUN_WIRE_PEERMSG_H
@@ -76,6 +76,20 @@ enum peer_fault_kind {
     FAULT_RANKS,
     FAULT_SILENT,   /* it ended with success, but never said that it was done */
     FAULT_REPLACED, /* no process failed: the node's record belongs to a later attempt */
+    FAULT_LOST,     /* nor here: the node was lost. In an ORDER alone */
+};
+
+/* Something that failed. It takes a byte where nothing has. */
+struct peer_cause {
+    uint8_t fault; /* enum peer_fault_kind; FAULT_NONE: nothing has failed, and the rest is empty */
+    int32_t node, rank, pid; /* rank -1: it is not known; pid 0: it was no process */
+    int32_t code;            /* exit code; with FAULT_SIGNAL 128 and its number */
+    int64_t at_ns;           /* when, by node 0's CLOCK_MONOTONIC, as its node works it out */
+    int64_t error_ns;        /* by so much that may be wrong; -1: it was not worked out */
+    int64_t ago_ns;          /* when, before the moment of sending */
+    int64_t wall_ns;         /* when, by the wall clock of its node: for people */
+    char host[64], text[512];
+    char tail[1024]; /* the last lines of the process's standard error, "": they are not known */
 };
 
 /* Do the ranks of a node make progress? Of those that do not the node tells who is behind. */
@@ -124,11 +138,6 @@ struct peer_status {
     uint8_t knows_notice;    /* of the job's notice, and has read its steps since */
     uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
     char notice_source[32], notice_id[64], notice_text[96];
-    /* the first failure on this node */
-    uint8_t fault;                             /* enum peer_fault_kind */
-    int32_t fault_rank, fault_pid, fault_code; /* exit code or signal */
-    int64_t fault_ago_ns;
-    char fault_text[256];
     char save_error[128]; /* why a save failed, "": it has not */
     /* for the watchdog */
     uint8_t motion;        /* enum peer_motion */
@@ -174,6 +183,7 @@ struct peer_order {
     uint64_t commit_step; /* last committed, 0: none */
     uint64_t own_closed;  /* own saves up to this step are answered, committed or not */
     uint64_t echo;        /* the seq of the STATUS it answers, 0: none */
+    int64_t clock_ns;     /* node 0's CLOCK_MONOTONIC at the moment of sending */
     uint8_t end;          /* enum peer_end */
     uint8_t restart;      /* with END_STOP: of this generation; another follows when all are gone */
     uint8_t manner;       /* enum peer_manner */
@@ -191,6 +201,8 @@ struct peer_order {
 struct peermsg {
     uint8_t type; /* enum peermsg_type */
     struct peer_stamp stamp;
+    /* STATUS: the first failure on the node; ORDER: of the job, once it ends because of it */
+    struct peer_cause cause;
     union {
         struct peer_hello hello;
         struct peer_welcome welcome;

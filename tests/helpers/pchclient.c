@@ -533,9 +533,10 @@ static void do_command(const char *name, char *rest)
 
 int main(void)
 {
-    char line[16384];
+    char *line = NULL;
+    size_t size = 0;
     load_library();
-    while (fgets(line, sizeof line, stdin)) {
+    while (getline(&line, &size, stdin) > 0) {
         char *rest = line + strcspn(line, " \n");
         if (*rest)
             *rest++ = '\0';
@@ -543,5 +544,6 @@ int main(void)
         do_command(line, rest);
         fflush(stdout);
     }
+    free(line);
     return 0;
 }

@@ -571,6 +571,107 @@ static void check_losses(struct world *w)
         }
 }
 
+/* Who dies while the job ends has failed only if it had said so before. */
+void check_failed(struct world *w, const struct proc *p)
+{
+    struct host *host = &w->hosts[p->node];
+    int64_t at = p->confessed_at ? p->confessed_at : w->now;
+    if (host->has_exited || (host->stopped_at && at >= host->stopped_at))
+        return;
+    if (!host->failed.is_known || at < host->failed.wall)
+        host->failed = (struct told){.is_known = true, .wall = at};
+}
+
+/* The clocks of the nodes show what they like; what the messages say of it is true within its
+ * error, and what they do not say is known as well as the message was fast. */
+void check_told(struct world *w, int node, const struct peermsg *msg)
+{
+    struct host *host = &w->hosts[node];
+    if (node == 0 && !host->told.is_known && !host->has_exited) {
+        struct core_report report;
+        core_report(host->core, &report);
+        bool is_own = report.first_cause.is_here && report.outcome == OUTCOME_UNKNOWN;
+        host->told = (struct told){.is_known = is_own, .wall = report.first_cause.wall};
+    }
+    if (!msg || msg->type != PEERMSG_STATUS || msg->cause.fault == FAULT_NONE ||
+        w->hosts[0].has_exited || node >= w->s.nnodes ||
+        msg->stamp.generation != w->hosts[0].generation)
+        return;
+    const struct peer_cause *c = &msg->cause;
+    int64_t off = c->at_ns - w->hosts[0].clock - c->wall_ns;
+    int64_t error = c->error_ns >= 0 ? c->error_ns : w->now - c->wall_ns - c->ago_ns;
+    if (c->error_ns >= 0 && (off > error || off < -error))
+        fail(w, "node %d is wrong by %lld us about when it failed, and says %lld us at most", node,
+             (long long)(off / 1000), (long long)(error / 1000));
+    if (!host->told.is_known || c->wall_ns <= host->told.wall)
+        host->told = (struct told){.is_known = true, .wall = c->wall_ns, .error = error};
+}
+
+/* The failure that ended the job was the first of those that were told before all left. */
+static void check_first(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    const struct core_report *r = &chief->report;
+    if (!chief->has_exited || !r->first_cause.is_known || r->first_cause.is_loss ||
+        !r->first_cause.pid) /* it was replaced */
+        return;
+    int node = r->first_cause.node_rank;
+    const struct host *named = &w->hosts[node];
+    if (chief->outcome == OUTCOME_FAILED && chief->code != r->first_cause.code)
+        fail(w, "node 0 exits with %d, and names a failure with %d", chief->code,
+             r->first_cause.code);
+    if (r->first_cause.is_signal && named->signalled_at &&
+        named->signalled_at < r->first_cause.wall)
+        fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
+             node);
+    if (r->first_cause.pid > 0 && !standstill(w) && w->procs[r->first_cause.pid - 1000].has_missed)
+        fail(w, "node 0 names process %d, which only missed a node that had gone",
+             r->first_cause.pid - 1000);
+    for (int i = 0; i < w->s.nnodes; i++) {
+        const struct told *told = &w->hosts[i].told;
+        if (told->is_known && r->first_cause.wall > told->wall + told->error + named->told.error)
+            fail(w, "node 0 names the failure of node %d, and that of node %d was %lld us before",
+                 node, i, (long long)((r->first_cause.wall - told->wall) / 1000));
+    }
+}
+
+/* Nobody was cut off: then each node has told of its first failure before all left. */
+static void check_all_told(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    const struct core_report *r = &chief->report;
+    if (!r->first_cause.is_known || r->first_cause.is_loss || !r->first_cause.pid ||
+        chief->exit_at > chief->stopped_at + 20 * S)
+        return;
+    for (int i = 0; i < w->s.nnodes; i++) {
+        const struct host *host = &w->hosts[i];
+        int64_t error = host->told.error + w->hosts[r->first_cause.node_rank].told.error;
+        if (host->failed.is_known && r->first_cause.wall > host->failed.wall + error)
+            fail(w, "node %d had failed %lld us before what node 0 names", i,
+                 (long long)((r->first_cause.wall - host->failed.wall) / 1000));
+    }
+}
+
+static void check_same_cause(struct world *w)
+{
+    const struct core_report *a = &w->hosts[0].report;
+    for (int i = 1; i < w->s.nnodes; i++) {
+        const struct core_report *b = &w->hosts[i].report;
+        if (a->first_cause.is_known != b->first_cause.is_known || !str_is(a->why, b->why))
+            fail(w, "node 0 says \"%s\", and node %d \"%s\"", a->why, i, b->why);
+        if (!a->first_cause.is_known)
+            continue;
+        if (a->first_cause.node_rank != b->first_cause.node_rank ||
+            a->first_cause.rank != b->first_cause.rank ||
+            a->first_cause.pid != b->first_cause.pid ||
+            a->first_cause.code != b->first_cause.code ||
+            a->first_cause.wall != b->first_cause.wall ||
+            !str_is(a->first_cause.text, b->first_cause.text))
+            fail(w, "node 0 names the cause \"%s\", and node %d \"%s\"", a->first_cause.text, i,
+                 b->first_cause.text);
+    }
+}
+
 /* Promise 4 at the end: everybody has left; and all with one code, where nobody was cut off. */
 void check_end(struct world *w)
 {
@@ -586,12 +687,15 @@ void check_end(struct world *w)
         check_losses(w);
     if (w->s.is_plain_restart)
         check_restart(w);
+    check_first(w);
     if (w->s.has_loss || !all_have_started(w))
         return;
     for (int i = 1; i < w->s.nnodes; i++)
         if (w->hosts[i].code != w->hosts[0].code)
             fail(w, "node %d exits with %d (%s), node 0 with %d (%s)", i, w->hosts[i].code,
                  w->hosts[i].why, w->hosts[0].code, w->hosts[0].why);
+    check_same_cause(w);
+    check_all_told(w);
     if (w->s.is_benign)
         check_benign(w);
     if (w->s.is_withdrawn)

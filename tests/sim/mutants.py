@@ -176,6 +176,24 @@ MUTANTS = [
      "n->deadline < grace->notices[first].deadline", "n->deadline > grace->notices[first].deadline"),
     ("asked-when-it-is-too-late", "src/core/chief_notice.c",
      "return peer->notice_lead > least ? peer->notice_lead : least;", "return peer->notice_lead;"),
+    ("first-heard-stays-the-cause", "src/core/chief_fault.c",
+     "        cause_is_same(first, &chief->cause))\n        return;",
+     "        cause_is_same(first, &chief->cause) || 1)\n        return;"),
+    ("clocks-are-not-compared", "src/core/cause.c",
+     "return told->error_ns >= 0 && told->at_ns < latest ? told->at_ns : latest;", "return latest;"),
+    ("clocks-are-taken-for-equal", "src/core/clockoff.c", "*ret_theirs = ours + sample->offset;",
+     "*ret_theirs = ours;"),
+    ("way-back-not-counted", "src/core/clockoff.c", ".offset = theirs - (sent + half), .error = half + 1};",
+     ".offset = theirs - sent, .error = half + 1};"),
+    ("code-of-the-first-heard", "src/core/node_cause.c", "    node->exit_code = code;", ""),
+    ("cause-told-when-all-leave", "src/core/chief_fault.c", "if (chief->order.end != END_STOP ||",
+     "if (chief->order.end != END_LEAVE ||"),
+    ("said-before-does-not-count", "src/core/node_cause.c",
+     "(fault->is_told && fault->at < node->stopped_at);", "false;"),
+    ("who-misses-a-node-is-the-cause", "src/core/chief_fault.c",
+     "        chief_tell_loss(chief, follows_until(chief, first)))", "        0)"),
+    ("decided-save-is-given-up", "src/core/chief_fault.c",
+     "!(chief_is_deciding(chief) && may_follow_from_loss(chief, first));", "true;"),
     ("put-off-is-not-believed", "src/core/chief.c",
      "if (s->has_notice && s->notice_version == peer->notice_version &&", "if (s->has_notice &&"),
     ("barrier-of-one-node", "src/core/chief_restart.c",
@@ -235,6 +253,7 @@ MUTANTS = [
 #   hang-under-a-notice, hang-not-looked-at-again: what the chief looks at the nodes have, too
 #   hang-by-one-node's-clock: one schedule in 100,000 has a rank that waited for one who went on, and
 #       whose turn it is now; a unit test does
+#   any-death-in-the-end-counts: it comes after what ended the job, and the first is named all the same
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

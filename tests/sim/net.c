@@ -109,6 +109,8 @@ void net_arrive(struct world *w, const struct happening *h)
         return; /* it was in flight when the line broke */
     if (w->now < line->cut_until || w->now < w->hosts[0].cut_until)
         return;
+    if (h->what == H_TO_CHIEF)
+        check_told(w, h->node, h->data);
     struct event event = {
         .type = EV_PEER_MESSAGE,
         .peer = {.conn = h->what == H_TO_CHIEF ? (int)h->arg : CONN_CHIEF, .msg = h->data}};

@@ -180,6 +180,27 @@ void proc_signal(struct world *w, struct proc *p, int number)
         proc_die(w, p, number);
 }
 
+void proc_confess(struct world *w, struct proc *p, int64_t lingers)
+{
+    if (!proc_is_alive(p) || !p->is_attached)
+        return;
+    trace(w, "process %d: says why it fails", p->index);
+    say(w, p, &(struct procmsg){.type = PROCMSG_ERROR, .number = 3, .text = "out of luck"});
+    p->dies_with = 3 << 8;
+    plan(w, p, PROC_ENDING, lingers);
+}
+
+void proc_miss(struct world *w, struct proc *p)
+{
+    bool is_computing = p->state == PROC_TRAINING || p->state == PROC_COLLECTIVE;
+    if (!is_computing || p->is_writing || p->dies_with) /* who saves needs nobody */
+        return;
+    trace(w, "process %d: misses a node, and fails", p->index);
+    p->has_missed = true;
+    p->dies_with = 1 << 8;
+    plan(w, p, PROC_ENDING, rng_time(&w->rng, MS / 10, 100 * MS));
+}
+
 void proc_supervisor_died(struct world *w, struct proc *p)
 {
     (void)w;
@@ -519,7 +540,7 @@ void proc_move(struct world *w, struct proc *p)
         end_save(w, p);
         break;
     case PROC_ENDING:
-        proc_die(w, p, 0);
+        proc_die(w, p, p->dies_with);
         break;
     default:
         break;

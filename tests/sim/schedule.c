@@ -396,6 +396,24 @@ static bool is_withdrawn(const struct schedule *s)
            cancel->at > notice->at && notice->length >= 60 * S && s->trains_on && !s->own_every;
 }
 
+/* Several processes fail at about the same time, on hosts that began to count at another one. From
+ * a chance of their own, so that all else stays as it is. */
+static void draw_failures(struct schedule *s, uint64_t seed)
+{
+    struct rng r = {seed * UINT64_C(0x9e3779b97f4a7c15) + 7};
+    for (int i = 0; i < s->nnodes; i++)
+        s->clock[i] = rng_time(&r, 0, 1000000 * S);
+    s->misses_nodes = s->is_lockstep && rng_chance(&r, 300);
+    if (s->nnodes * s->nprocs == 1 || !rng_chance(&r, 60))
+        return;
+    int64_t at = draw_moment(s, &r);
+    for (int n = 2 + (int)rng_below(&r, 3); n > 0; n--) {
+        add(s, rng_chance(&r, 700) ? DO_KILL_PROC : DO_CONFESS, at, &r);
+        s->faults[s->nfaults - 1].length = rng_time(&r, 0, rng_chance(&r, 500) ? 100 * MS : 3 * S);
+        at += rng_time(&r, 0, rng_chance(&r, 700) ? s->delay_max : S);
+    }
+}
+
 /* Processes are killed, and nothing else goes wrong. */
 static void draw_kills(struct schedule *s, struct rng *r)
 {
@@ -455,6 +473,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_world(s, &r);
     draw_faults(s, &r);
     draw_leftovers(s, &r);
+    draw_failures(s, seed);
     draw_restart(s, &r);
     draw_hangs(s, &r);
     s->has_third_term = has_third_term(s);
@@ -481,17 +500,18 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 
 static bool is_of_proc(enum fault_kind kind)
 {
-    return kind == DO_KILL_PROC || (kind >= DO_HANG && kind <= DO_LAG);
+    return kind == DO_KILL_PROC || (kind >= DO_HANG && kind <= DO_CONFESS);
 }
 
 void schedule_print(const struct schedule *s, FILE *out)
 {
     static const char *const names[DO__COUNT] = {
-        "SIGTERM to",        "checkpoint asked of", "kill process",    "kill node",
-        "break line of",     "partition",           "pause",           "freeze all; drawn for",
-        "kill, once saved,", "start anew",          "start a twin of", "hang process",
-        "stop process",      "delay process",       "notice on",       "notice withdrawn on",
-        "advice for"};
+        "SIGTERM to",   "checkpoint asked of",   "kill process",
+        "kill node",    "break line of",         "partition",
+        "pause",        "freeze all; drawn for", "kill, once saved,",
+        "start anew",   "start a twin of",       "hang process",
+        "stop process", "delay process",         "failure told by process",
+        "notice on",    "notice withdrawn on",   "advice for"};
     static const char *const leftovers[] = {"", ", a leftover that ends of SIGTERM",
                                             ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",

@@ -35,6 +35,10 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     w->generation = a->start.generation;
     w->base_step = a->start.resume_step;
     host->generation = a->start.generation;
+    host->failed = (struct told){0};
+    for (int i = 0; node == 0 && i < w->nhosts; i++) /* node 0 forgets what it was told */
+        w->hosts[i].told = (struct told){0};
+    host->signalled_at = host->stopped_at = 0;
     host->nended = 0;
     host->ended_at = 0;
     host->has_failed = host->had_notice = host->held_notice = false;
@@ -76,6 +80,8 @@ static void act_signal(struct world *w, int node, const struct action *a)
         return; /* it has none */
     trace(w, "node %d: signal %d to its processes", node, a->signal.number);
     check_signal(w, node, a->signal.target);
+    if (!w->hosts[node].signalled_at)
+        w->hosts[node].signalled_at = w->now;
     if (a->signal.target == TARGET_TREE)
         signal_leftover(w, node, a->signal.number);
     for (int i = 0; i < w->s.nprocs; i++)
@@ -199,6 +205,18 @@ static void act_log(struct world *w, int node, const struct action *a)
         fail(w, "node %d: %s", node, a->log.text);
 }
 
+static void act_state(struct world *w, int node, const struct action *a)
+{
+    struct host *host = &w->hosts[node];
+    struct core_report report;
+    (void)a;
+    if (host->stopped_at)
+        return;
+    core_report(host->core, &report);
+    if (str_is(report.state, "stopping"))
+        host->stopped_at = w->now;
+}
+
 static void act_exit(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
@@ -206,6 +224,7 @@ static void act_exit(struct world *w, int node, const struct action *a)
     host->outcome = a->exit.outcome;
     host->code = a->exit.code;
     host->exit_at = w->now;
+    core_report(host->core, &host->report);
     str_copy(host->why, sizeof host->why, a->exit.text);
     trace(w, "node %d: exits with %d, %s: %s", node, a->exit.code, verdict_name(a->exit.outcome),
           a->exit.text);
@@ -234,7 +253,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_CONNECT] = act_connect,     [ACT_SEND] = act_send,
     [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_nothing,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
-    [ACT_STATE] = act_nothing,       [ACT_EXIT] = act_exit,
+    [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
     [ACT_EXAMINE] = act_examine,
 };
 

@@ -56,6 +56,7 @@ enum fault_kind {
     DO_HANG,       /* a process does not go on */
     DO_STOP,       /* a process is stopped for a while, as by a debugger */
     DO_LAG,        /* a process does not go on for a while, and nobody can see why */
+    DO_CONFESS,    /* a process says why it fails, and dies `length` later */
     DO_NOTICE,     /* a source of a node: it will be ended in `length` (0: it does not say) */
     DO_CANCEL,     /* and takes that back */
     DO_ADVICE,     /* save and go on */
@@ -94,6 +95,8 @@ struct schedule {
         is_hidden[MAX_ALL], /* mute, but says that it exits with a failure; its command does not */
         stays_attached[MAX_ALL],  /* mute, and its command ends with 0 before it does */
         is_terse[MAX_ALL];        /* ends by pch_close, without pch_done */
+    bool misses_nodes;            /* a process fails when a node has gone */
+    int64_t clock[MAX_NODES];     /* what CLOCK_MONOTONIC shows when the schedule begins */
     int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
     int64_t delay_max;            /* of a message between nodes */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
@@ -168,17 +171,33 @@ struct proc {
     uint8_t page_phase;
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
-    bool is_going; /* its supervisor is about to learn that it has gone */
+    int dies_with;                              /* status of its end */
+    bool has_missed;                            /* a node, and fails because of that */
+    int64_t confessed_at; /* its supervisor knows since then why it will fail, 0: it does not */
+    bool is_going;        /* its supervisor is about to learn that it has gone */
+};
+
+/* What a node has told of its first failure. */
+struct told {
+    bool is_known;
+    int64_t wall; /* when it was: the true time */
+    int64_t error;
 };
 
 struct host {
     struct core *core;
+    int64_t clock; /* its CLOCK_MONOTONIC is ahead of the true time by so much */
     bool is_alive, has_exited;
     bool is_to_come; /* begins later */
     enum outcome outcome;
     int code;
     int64_t exit_at, died_at; /* 0: not */
     char why[192];
+    struct told told;          /* as node 0 has heard it */
+    struct core_report report; /* the last one */
+    struct told failed;        /* what it has to tell: its first failure, or what was said of it */
+    int64_t signalled_at;      /* all its processes, 0: never */
+    int64_t stopped_at;        /* it knows of the job's end since, 0: not yet */
     uint64_t gate;
     int64_t timer_at;
     uint64_t timer_epoch;
@@ -302,6 +321,9 @@ void proc_move(struct world *world, struct proc *p);
 void proc_written(struct world *world, struct proc *p);
 void proc_told(struct world *world, struct proc *p, const struct procmsg *msg);
 void proc_signal(struct world *world, struct proc *p, int number);
+void proc_confess(struct world *world, struct proc *p, int64_t lingers);
+/* A node has gone, with which all others exchange what they have computed. */
+void proc_miss(struct world *world, struct proc *p);
 void proc_supervisor_died(struct world *world, struct proc *p);
 void proc_hang(struct world *world, struct proc *p);
 void proc_die(struct world *world, struct proc *p, int status);
@@ -324,6 +346,10 @@ void check_begin(struct world *world, int node);
 void check_replaced(struct world *world, int node);
 /* A process looks at a gate that it has served. */
 void check_gate(struct world *world, const struct proc *p, uint64_t word);
+/* A command has ended with a failure, as its supervisor is about to learn. */
+void check_failed(struct world *world, const struct proc *p);
+/* Node 0 hears of a failure. */
+void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);
 void check_exit(struct world *world, int node);
 /* At the exit of the supervisor of DO_RESTART or DO_TWIN. */

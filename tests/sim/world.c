@@ -100,6 +100,8 @@ static void set_timer(struct world *w, int node)
 {
     struct host *host = &w->hosts[node];
     int64_t wake = core_wake_at(host->core);
+    if (wake != CLOCK_NEVER)
+        wake -= host->clock;
     if (wake == host->timer_at)
         return;
     host->timer_at = wake;
@@ -116,11 +118,14 @@ void world_event(struct world *w, int node, struct event event)
     struct host *host = &w->hosts[node];
     if (!host->is_alive || host->has_exited)
         return;
-    event.now = w->now;
+    event.now = w->now + host->clock;
+    event.wall = w->now;
     w->events++;
     core_handle(host->core, &event);
     if (!host->has_exited)
         set_timer(w, node);
+    if (node == 0)
+        check_told(w, 0, NULL);
 }
 
 struct proc *world_proc(struct world *w, int node, int slot)
@@ -217,6 +222,9 @@ static void kill_node(struct world *w, int node)
         p->epoch++;
     }
     net_host_died(w, node);
+    for (int i = 0; w->s.misses_nodes && i < w->nall; i++)
+        if (w->procs[i].node != node)
+            proc_miss(w, &w->procs[i]);
 }
 
 /* A signal is given once; a source that speaks again of the same can leave less. */
@@ -297,10 +305,11 @@ static void trace_fault(struct world *w, const struct fault *f)
                                                  "process hangs",
                                                  "process stopped",
                                                  "process lags",
+                                                 "process says why it fails",
                                                  "its source gives a notice",
                                                  "its source withdraws the notice",
                                                  "its source advises to save"};
-    if (f->kind == DO_KILL_PROC || (f->kind >= DO_HANG && f->kind <= DO_LAG))
+    if (f->kind == DO_KILL_PROC || (f->kind >= DO_HANG && f->kind <= DO_CONFESS))
         trace(w, "--- process %d: %s", f->proc, names[f->kind]);
     else
         trace(w, "--- node %d: %s", f->node, names[f->kind]);
@@ -362,6 +371,9 @@ static void on_fault(struct world *w, const struct happening *h)
     case DO_TWIN:
         start_extra(w, f);
         break;
+    case DO_CONFESS:
+        proc_confess(w, &w->procs[f->proc], f->length);
+        break;
     case DO_NOTICE:
     case DO_CANCEL:
     case DO_ADVICE:
@@ -402,6 +414,8 @@ static void from_proc(struct world *w, const struct happening *h)
                           .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
     if (msg->type == PROCMSG_CLOSE)
         note_gone(w, h);
+    if (msg->type == PROCMSG_ERROR)
+        w->procs[h->proc].confessed_at = w->now;
     world_event(w, h->node, event);
 }
 
@@ -422,6 +436,8 @@ static void child_exited(struct world *w, const struct happening *h)
         return;
     bool is_last = host->nended + 1 == w->s.nprocs;
     host->has_failed = host->has_failed || h->arg;
+    if (h->arg)
+        check_failed(w, p);
     if (is_last && !host->has_leftover)
         world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
     host->nended++;
@@ -494,7 +510,8 @@ static void make_host(struct world *w, int host, const struct core_params *param
     w->hosts[host] = (struct host){.is_alive = true,
                                    .timer_at = CLOCK_NEVER,
                                    .gate = gate_make(GATE_OPEN, 0, false, false),
-                                   .committed = w->s.first_step};
+                                   .committed = w->s.first_step,
+                                   .clock = w->s.clock[params->node_rank]};
     w->hosts[host].core = core_new(params, shell_perform, shell_of(w, host));
 }
 

@@ -269,8 +269,7 @@ Test(core_nodes, absurd_numbers_of_a_peer)
                                      .saved_step = UINT64_MAX,
                                      .rtt_ns = UINT64_MAX,
                                      .has_notice = 1,
-                                     .notice_left_ns = INT64_MAX,
-                                     .fault_ago_ns = INT64_MAX}};
+                                     .notice_left_ns = INT64_MAX}};
     feed(&walks[0],
          (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_FIRST, .msg = &msg}});
     steps_are_read(&walks[0]);

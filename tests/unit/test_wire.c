@@ -168,11 +168,20 @@ static void any_status(struct peer_status *s)
     ANY(s->notice_lead_ns), ANY(s->notice_version), UP_TO(s->knows_notice, 1),
         UP_TO(s->notice_hurry, 2), ANY_TEXT(s->notice_source), ANY_TEXT(s->notice_id),
         ANY_TEXT(s->notice_text);
-    UP_TO(s->fault, FAULT_REPLACED), ANY(s->fault_rank), ANY(s->fault_pid), ANY(s->fault_code);
-    UP_TO(s->fault_ago_ns, INT64_MAX), ANY_TEXT(s->fault_text), ANY_TEXT(s->save_error);
+    ANY_TEXT(s->save_error);
     UP_TO(s->motion, MOTION_SILENT), UP_TO(s->still_ns, INT64_MAX), UP_TO(s->limit_ns, INT64_MAX);
     ANY(s->absent), UP_TO(s->behind_phase, PAGE_SAVE), ANY(s->behind_count), ANY(s->behind_rank);
     ANY(s->behind_pid), ANY(s->behind_step), UP_TO(s->behind_ago_ns, INT64_MAX), ANY(s->examined);
+}
+
+static void any_cause(struct peer_cause *c)
+{
+    UP_TO(c->fault, FAULT_LOST);
+    if (c->fault == FAULT_NONE)
+        return;
+    ANY(c->node), ANY(c->rank), ANY(c->pid), ANY(c->code), UP_TO(c->at_ns, INT64_MAX);
+    UP_TO(c->error_ns, INT64_MAX), UP_TO(c->ago_ns, INT64_MAX), ANY(c->wall_ns);
+    ANY_TEXT(c->host), ANY_TEXT(c->text), ANY_TEXT(c->tail);
 }
 
 static void any_order(struct peer_order *o)
@@ -180,6 +189,7 @@ static void any_order(struct peer_order *o)
     UP_TO(o->start, 1), UP_TO(o->roster, 1), UP_TO(o->phase, PHASE_ABORTED), UP_TO(o->ends_run, 1),
         UP_TO(o->leave, 1);
     UP_TO(o->save_step, GATE_STEP_MAX), ANY(o->commit_step), ANY(o->own_closed), ANY(o->echo);
+    UP_TO(o->clock_ns, INT64_MAX);
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), ANY(o->notice_node), ANY(o->notice_left_ns);
     ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_id), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
@@ -205,9 +215,11 @@ static struct peermsg any_peermsg(uint8_t type)
         break;
     case PEERMSG_STATUS:
         any_status(&m.status);
+        any_cause(&m.cause);
         break;
     case PEERMSG_ORDER:
         any_order(&m.order);
+        any_cause(&m.cause);
         break;
     default:
         break;
@@ -375,10 +387,12 @@ Test(peermsg, every_type_survives_the_journey)
                 cr_assert(got.order.save_step == msg.order.save_step &&
                           got.order.exit_code == msg.order.exit_code &&
                           got.order.notice_left_ns == msg.order.notice_left_ns &&
+                          got.cause.wall_ns == msg.cause.wall_ns &&
                           strcmp(got.order.why, msg.order.why) == 0);
             if (type == PEERMSG_STATUS)
                 cr_assert(got.status.highest == msg.status.highest &&
-                          got.status.fault_pid == msg.status.fault_pid &&
+                          got.cause.pid == msg.cause.pid &&
+                          strcmp(got.cause.tail, msg.cause.tail) == 0 &&
                           strcmp(got.status.save_error, msg.status.save_error) == 0);
         }
 }
@@ -424,6 +438,17 @@ static bool order_is_taken(const struct peer_order *order)
     return decodes(FRAME_PEER, &frame);
 }
 
+static bool cause_is_taken(uint8_t type, const struct peer_cause *cause)
+{
+    struct peermsg msg = {.type = type, .cause = *cause};
+    uint8_t data[ENCODED_MAX];
+    struct frame frame = parse(FRAME_PEER, data, peermsg_encode(&msg, data, sizeof data));
+    return decodes(FRAME_PEER, &frame);
+}
+
+#define CAUSE(...)                                                        \
+    (cause_is_taken(PEERMSG_STATUS, &(struct peer_cause){__VA_ARGS__}) && \
+     cause_is_taken(PEERMSG_ORDER, &(struct peer_cause){__VA_ARGS__}))
 #define STATUS(...) status_is_taken(&(struct peer_status){__VA_ARGS__})
 #define ORDER(...)  order_is_taken(&(struct peer_order){__VA_ARGS__})
 
@@ -431,19 +456,23 @@ Test(peermsg, ranges)
 {
     cr_assert(STATUS(.life = LIFE_GONE) && !STATUS(.life = LIFE_GONE + 1));
     cr_assert(STATUS(.vote = VOTE_NACK) && !STATUS(.vote = VOTE_NACK + 1));
-    cr_assert(STATUS(.fault = FAULT_REPLACED) && !STATUS(.fault = FAULT_REPLACED + 1));
+    cr_assert(CAUSE(.fault = FAULT_LOST) && !CAUSE(.fault = FAULT_LOST + 1));
+    cr_assert(!CAUSE(.fault = FAULT_EXIT, .at_ns = -1) &&
+              !CAUSE(.fault = FAULT_EXIT, .ago_ns = -1));
+    cr_assert(CAUSE(.fault = FAULT_EXIT, .error_ns = -1) &&
+              !CAUSE(.fault = FAULT_EXIT, .error_ns = -2));
     cr_assert(STATUS(.notice_hurry = 2) && !STATUS(.notice_hurry = 3));
     cr_assert(STATUS(.closed = 1) && !STATUS(.closed = 2) && !STATUS(.wants_reply = 2));
     cr_assert(!STATUS(.mismatch = 2) && !STATUS(.all_wait = 2) && !STATUS(.own_more = 2) &&
               !STATUS(.has_notice = 2));
-    cr_assert(!STATUS(.prepared = 2) && !STATUS(.knows_notice = 2) && !STATUS(.stepped = 2) &&
-              !STATUS(.fault_ago_ns = -1));
+    cr_assert(!STATUS(.prepared = 2) && !STATUS(.knows_notice = 2) && !STATUS(.stepped = 2));
     cr_assert(STATUS(.motion = MOTION_SILENT) && !STATUS(.motion = MOTION_SILENT + 1));
     cr_assert(STATUS(.behind_phase = PAGE_SAVE) && !STATUS(.behind_phase = PAGE_SAVE + 1));
     cr_assert(!STATUS(.still_ns = -1) && !STATUS(.limit_ns = -1) && !STATUS(.behind_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
     cr_assert(ORDER(.end = END_LEAVE) && !ORDER(.end = END_LEAVE + 1));
     cr_assert(ORDER(.manner = MANNER_ASK) && !ORDER(.manner = MANNER_ASK + 1));
+    cr_assert(!ORDER(.clock_ns = -1));
     cr_assert(!ORDER(.start = 2) && !ORDER(.ends_run = 2) && !ORDER(.leave = 2));
     cr_assert(!ORDER(.has_notice = 2) && !ORDER(.roster = 2));
     /* A higher one would lose its upper bits in the gate, and name an earlier step. */
@@ -540,17 +569,19 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0700000000000000",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "43500104100100000100000002000000030000000400000005000000000000000600000000000000"
-        "010301010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000"
-        "000f0000000000000010000000000000002900000000000000110000000000000012000000000000"
-        "001300000000000000140000000300302d33170000000000000018000000010001e7ffffffffffff"
-        "ffe1ffffffffffffff20000000010200000007005349475445524d020065310400736f6f6e021a00"
-        "00001b000000e4ffffff1d00000000000000040064696564040066756c6c032a000000000000002b"
-        "000000000000002c00022d002e0000002f0000003000000000000000310000000000000032000000",
+        "435001043701000001000000020000000300000004000000050000000000000006000000000000000103"
+        "01010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f0000"
+        "000000000010000000000000002900000000000000110000000000000012000000000000001300000000"
+        "000000140000000300302d33170000000000000018000000010001e7ffffffffffffffe1ffffffffffff"
+        "ff20000000010200000007005349475445524d020065310400736f6f6e040066756c6c032a0000000000"
+        "00002b000000000000002c00022d002e0000002f00000030000000000000003100000000000000320000"
+        "0002190000001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000"
+        "200000000000000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
-        "43500105700000000100000002000000030000000400000005000000000000000100020101060000"
-        "000000000007000000000000000800000000000000090000000000000001010203f6ffffff0b0000"
-        "00010c0000000d000000000000000500636c6f7564020065320400676f6e6503007768790e000000",
+        "435001057900000001000000020000000300000004000000050000000000000001000201010600000000"
+        "0000000700000000000000080000000000000009000000000000000e0000000000000001010203f6ffff"
+        "ff0b000000010c0000000d000000000000000500636c6f7564020065320400676f6e6503007768790e00"
+        "000000",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
 };
 
@@ -588,6 +619,7 @@ static struct peer_order sample_order(void)
                                .commit_step = 7,
                                .own_closed = 8,
                                .echo = 9,
+                               .clock_ns = 14,
                                .end = END_STOP,
                                .restart = 1,
                                .manner = MANNER_FORWARD,
@@ -602,6 +634,22 @@ static struct peer_order sample_order(void)
                                .notice_text = "gone",
                                .why = "why",
                                .examine = 14};
+}
+
+static struct peer_cause sample_cause(void)
+{
+    return (struct peer_cause){.fault = FAULT_SIGNAL,
+                               .node = 25,
+                               .rank = 26,
+                               .pid = 27,
+                               .code = -28,
+                               .at_ns = 29,
+                               .error_ns = 30,
+                               .ago_ns = 31,
+                               .wall_ns = 32,
+                               .host = "n25",
+                               .text = "died",
+                               .tail = "Oops"};
 }
 
 static struct peermsg sample_peermsg(uint8_t type)
@@ -656,12 +704,6 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .notice_source = "SIGTERM",
                                         .notice_id = "e1",
                                         .notice_text = "soon",
-                                        .fault = FAULT_SIGNAL,
-                                        .fault_rank = 26,
-                                        .fault_pid = 27,
-                                        .fault_code = -28,
-                                        .fault_ago_ns = 29,
-                                        .fault_text = "died",
                                         .save_error = "full",
                                         .motion = MOTION_STANDS,
                                         .still_ns = 42,
@@ -676,6 +718,8 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .examined = 50};
     if (type == PEERMSG_ORDER)
         m.order = sample_order();
+    if (type == PEERMSG_STATUS)
+        m.cause = sample_cause();
     return m;
 }
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See cause.h.
+ */
+#include "core/cause.h"
+
+#include "base/str.h"
+
+#include <stddef.h>
+
+static bool is_one(const struct peer_cause *a, const struct peer_cause *b)
+{
+    return a->fault == b->fault && a->node == b->node && a->rank == b->rank && a->pid == b->pid &&
+           a->code == b->code && a->wall_ns == b->wall_ns;
+}
+
+bool cause_is_same(const struct peer_cause *a, const struct peer_cause *b)
+{
+    return is_one(a, b) && str_is(a->host, b->host) && str_is(a->text, b->text) &&
+           str_is(a->tail, b->tail);
+}
+
+/* It has come to us since, whatever the clocks say; and that is all that is known without them. */
+static int64_t time_of(const struct peer_cause *told, int64_t now)
+{
+    int64_t latest = told->ago_ns < now ? now - told->ago_ns : 0;
+    return told->error_ns >= 0 && told->at_ns < latest ? told->at_ns : latest;
+}
+
+/* -1 is the worst. */
+static bool is_more_exact(const struct peer_cause *a, const struct peer_cause *b)
+{
+    if (a->error_ns < 0 || b->error_ns < 0)
+        return a->error_ns < 0 ? b->error_ns < 0 && a->at_ns < b->at_ns : b->error_ns < 0;
+    return a->error_ns < b->error_ns;
+}
+
+static struct peer_cause *of_node(struct causes *causes, int32_t node)
+{
+    for (int i = 0; i < causes->n; i++)
+        if (causes->list[i].node == node)
+            return &causes->list[i];
+    return NULL;
+}
+
+/* Room for another: a new place, or that of the latest if it was before that; else NULL. */
+static struct peer_cause *place_for(struct causes *causes, const struct peer_cause *cause)
+{
+    struct peer_cause *latest = &causes->list[0];
+    if (causes->n < CAUSES_MAX)
+        return &causes->list[causes->n++];
+    for (int i = 1; i < causes->n; i++)
+        if (causes->list[i].at_ns > latest->at_ns)
+            latest = &causes->list[i];
+    return cause->at_ns < latest->at_ns ? latest : NULL;
+}
+
+void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told)
+{
+    struct peer_cause cause = *told;
+    cause.at_ns = time_of(told, now);
+    struct peer_cause *known = of_node(causes, told->node);
+    if (known && is_one(known, &cause) && !is_more_exact(&cause, known)) {
+        cause.at_ns = known->at_ns;
+        cause.error_ns = known->error_ns;
+    }
+    if (!known)
+        known = place_for(causes, &cause);
+    if (known)
+        *known = cause;
+}
+
+const struct peer_cause *causes_first(const struct causes *causes)
+{
+    const struct peer_cause *first = NULL;
+    for (int i = 0; i < causes->n; i++)
+        if (!first || causes->list[i].at_ns < first->at_ns)
+            first = &causes->list[i];
+    return first;
+}

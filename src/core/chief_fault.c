@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What has failed, which of it was the first, and the end because of it. See chief_parts.h.
+ *
+ * The job ends with the first failure that is heard of, and not all have been told by then. Each
+ * node tells of its own until it leaves, and it leaves when all have; so what the last order names
+ * was the first of all, as far as the nodes' clocks can be compared. In the same way a node that
+ * had gone by then, which takes longer to be sure of, becomes the cause.
+ */
+#include "core/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/grace.h"
+
+/* A node that goes is missed by the processes of the others before we see that it has gone. */
+#define FAULT_PAUSE_NS (200 * NS_PER_MS)
+
+/* Who it is, is ours to say. */
+void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
+{
+    if (told->fault == FAULT_NONE || told->fault == FAULT_LOST)
+        return;
+    struct peer_cause cause = *told;
+    cause.node = chief_rank_of(chief, peer);
+    cause.ago_ns = grace_clamp(told->ago_ns);
+    str_copy(cause.host, sizeof cause.host, peer->at.host);
+    causes_take(&chief->causes, chief->out->now, &cause);
+}
+
+/* Can it be what the loss of a node has brought about? */
+static bool may_follow(const struct peer_cause *cause)
+{
+    return cause->fault == FAULT_EXIT || cause->fault == FAULT_SIGNAL ||
+           cause->fault == FAULT_SILENT;
+}
+
+/* Of a node that we miss by then. */
+static int64_t follows_until(const struct chief *chief, const struct peer_cause *cause)
+{
+    return chief->params->nnodes > 1 && may_follow(cause) ? cause->at_ns + FAULT_PAUSE_NS
+                                                          : cause->at_ns;
+}
+
+/* What fails when a node has gone fails because of that. Whether it has gone, and not only its
+ * connection, is known when it may no longer come back. */
+static bool may_follow_from_loss(const struct chief *chief, const struct peer_cause *cause)
+{
+    if (chief->out->now < follows_until(chief, cause))
+        return true;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (i != cause->node && peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
+            peer->down_at <= follows_until(chief, cause))
+            return true;
+    }
+    return false;
+}
+
+/* The end comes at once, and may still turn out to be that of a loss. But a save that is decided is
+ * not given up for what a loss has brought about: a node that had saved by then does not undo it.
+ */
+bool chief_fault_counts(const struct chief *chief)
+{
+    const struct peer_cause *first = causes_first(&chief->causes);
+    return first && !(chief_is_deciding(chief) && may_follow_from_loss(chief, first));
+}
+
+int64_t chief_fault_wake_at(const struct chief *chief)
+{
+    const struct peer_cause *first = causes_first(&chief->causes);
+    int64_t until = first ? follows_until(chief, first) : 0;
+    return until > chief->out->now ? until : CLOCK_NEVER;
+}
+
+/* A notice once given holds: what fails after it was preempted. But who was replaced is not to be
+ * started again. */
+static enum outcome outcome_of(const struct chief *chief)
+{
+    uint8_t fault = chief->cause.fault;
+    if (fault == FAULT_START)
+        return OUTCOME_NOT_STARTED;
+    bool is_preempted = chief->was_preempted && fault != FAULT_REPLACED;
+    return is_preempted ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_FAILED;
+}
+
+static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
+{
+    const struct peer_cause *cause = &chief->cause;
+    char why[320] = "", text[240];
+    str_addf(why, sizeof why, "node %d: ", cause->node);
+    if (cause->rank >= 0)
+        str_addf(why, sizeof why, "rank %d, ", cause->rank);
+    str_fit(text, sizeof text, cause->text);
+    str_addf(why, sizeof why, "%s", text);
+    tell_end(chief, &(struct chief_end){.outcome = outcome_of(chief),
+                                        .code = cause->code,
+                                        .manner = MANNER_STOP,
+                                        .why = why});
+}
+
+/* A generation that fails in any other way would be followed by one that fails like it; and who
+ * asks a program to end does not want it started again. */
+static bool may_restart(const struct chief *chief)
+{
+    return may_follow(&chief->cause) && chief->order.start && !chief->notice.is_live &&
+           !any_is(chief, FACT_INTERRUPTED) && !any_is(chief, FACT_LOST);
+}
+
+void chief_end_by_fault(struct chief *chief)
+{
+    chief->cause = *causes_first(&chief->causes);
+    chief->was_preempted = chief->notice.is_live;
+    tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
+}
+
+/* While the job is to be restarted, it turns out to be another's. */
+static const struct peer_cause *find_replaced(const struct chief *chief)
+{
+    for (int i = 0; i < chief->causes.n; i++)
+        if (chief->causes.list[i].fault == FAULT_REPLACED)
+            return &chief->causes.list[i];
+    return NULL;
+}
+
+void chief_tell_fault(struct chief *chief)
+{
+    const struct peer_cause *replaced = chief_is_restarting(chief) ? find_replaced(chief) : NULL;
+    if (replaced) {
+        chief->cause = *replaced;
+        tell(chief, chief_end);
+    }
+    const struct peer_cause *first = causes_first(&chief->causes);
+    if (replaced || chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
+        chief->cause.fault == FAULT_LOST || chief->cause.fault == FAULT_REPLACED)
+        return;
+    /* A loss ends what was to be restarted, too; but by a way of its own. */
+    if (may_follow(first) && !chief->order.restart &&
+        chief_tell_loss(chief, follows_until(chief, first)))
+        return;
+    if (cause_is_same(first, &chief->cause))
+        return;
+    chief->cause = *first;
+    tell(chief, chief_tell_end);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What failed first: on this node, and in the job. See node_parts.h.
+ */
+#include "core/node.h"
+#include "core/node_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/cause.h"
+#include "core/verdict.h"
+
+#include <stdio.h>
+
+/* Who is ended because of another's failure may die of that in many ways. But one that has said
+ * before why it will fail, and takes its time to die, has failed then. */
+static bool counts(const struct node *node, const struct node_fault *fault)
+{
+    if (fault->kind == FAULT_REPLACED && node->restarts) /* that would be a mistake */
+        return true;
+    bool is_earlier = node->fault.kind == FAULT_NONE || fault->at < node->fault.at;
+    bool is_before_end =
+        node->state <= NODE_RUNNING || (fault->is_told && fault->at < node->stopped_at);
+    return is_earlier && is_before_end;
+}
+
+void node_record_fault(struct node *node, const struct node_fault *fault)
+{
+    struct node_fault timed = *fault;
+    if (!timed.at)
+        timed.at = node->out->now;
+    timed.wall = node->out->wall - (node->out->now - timed.at);
+    if (!counts(node, &timed))
+        return;
+    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL) { /* which was ours */
+        timed.kind = FAULT_EXIT;
+        timed.code = timed.told_code;
+    }
+    node->fault = timed;
+    node->is_dirty = true;
+    bool is_process =
+        timed.kind == FAULT_EXIT || timed.kind == FAULT_SIGNAL || timed.kind == FAULT_SILENT;
+    if (node->params->restart.max == 0 || !is_process || node->state > NODE_RUNNING)
+        return;
+    /* Whether a restart may follow depends on whether anybody had come to train. */
+    node->fault_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
+}
+
+void node_describe_fault(const struct node *node, struct peer_cause *ret)
+{
+    const struct node_fault *f = &node->fault;
+    *ret = (struct peer_cause){.fault = (uint8_t)f->kind,
+                               .node = node->params->node_rank,
+                               .rank = f->rank,
+                               .pid = f->pid,
+                               .code = f->code,
+                               .wall_ns = f->wall};
+    str_copy(ret->host, sizeof ret->host, node->params->host);
+    str_copy(ret->text, sizeof ret->text, f->text);
+    str_copy(ret->tail, sizeof ret->tail, f->tail);
+}
+
+void node_take_cause(struct node *node, const struct peermsg *msg)
+{
+    const struct peer_order *order = &msg->order;
+    int code = verdict_of_order(order->outcome, order->exit_code);
+    if (node->is_alone)
+        return;
+    node->is_ordered = true;
+    if (cause_is_same(&node->cause, &msg->cause) &&
+        (msg->cause.fault == FAULT_NONE || node->exit_code == code))
+        return;
+    if (msg->cause.fault == FAULT_NONE) { /* it was to be restarted, and ends for another reason */
+        node->cause = msg->cause;
+        out_simple(node->out, ACT_STATE);
+        return;
+    }
+    if (node->cause.fault != FAULT_NONE)
+        out_log(node->out, LOG_INFO, "ending", "the cause is another: %s", order->why);
+    node->cause = msg->cause;
+    node->outcome =
+        order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN;
+    node->exit_code = code;
+    str_copy(node->why, sizeof node->why, order->why);
+    out_simple(node->out, ACT_STATE);
+}
+
+void node_blame_chief(struct node *node)
+{
+    const struct uplink *u = &node->uplink;
+    int64_t since = clock_min(u->last_heard, u->down_at);
+    if (node->fault.kind != FAULT_NONE && node->fault.at < since)
+        return;
+    node->cause = (struct peer_cause){.fault = FAULT_LOST,
+                                      .rank = -1,
+                                      .code = node->params->exit.node_lost,
+                                      .wall_ns = node->out->wall - (node->out->now - since)};
+    snprintf(node->cause.text, sizeof node->cause.text, "the node is lost: %s", u->why);
+}
+
+void node_cause(const struct node *node, struct peer_cause *ret)
+{
+    if (node->is_ordered || node->cause.fault != FAULT_NONE)
+        *ret = node->cause;
+    else
+        node_describe_fault(node, ret);
+}
+
+/* --- victims --- */
+
+static bool is_the_cause(const struct node *node, const struct member *m,
+                         const struct peer_cause *cause)
+{
+    if (cause->node != node->params->node_rank)
+        return false;
+    return cause->rank >= 0 ? m->rank == cause->rank : m->pid == cause->pid;
+}
+
+const struct child *node_child_of(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->params->children && pid > 0; i++)
+        if (node->children[i].pid == pid)
+            return &node->children[i];
+    return NULL;
+}
+
+bool node_is_victim(const struct node *node, const struct member *m, const struct peer_cause *cause)
+{
+    if (cause->fault == FAULT_NONE || is_the_cause(node, m, cause))
+        return false;
+    const struct child *child = node_child_of(node, m->pid);
+    return child ? child->state == CHILD_ENDED && child->status != 0 : ranks_is_silent(m);
+}

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first cause: what failed first, told alike on every node, and who only fell because of it.
+
+The job ends everywhere when a process fails; whoever looks at any node's report or last line must
+find the one failure that started it, not one of the many that followed.
+"""
+
+import calendar
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import is_alive, state_of, wait_until
+from nodes import Nodes
+from training import CHILD, Client
+
+# Who does not end by itself is killed soon.
+HURRY = ["--stop-exit-wait", "300ms", "--stop-term-wait", "300ms"]
+
+
+@pytest.fixture
+def nodes(world):
+    return lambda count, *options: Nodes(world, count, options=options)
+
+
+def start(job, codes):
+    """Actors on all nodes; these exit with that code when they get SIGUSR1."""
+    for rank in range(job.count):
+        ends = ["until", "USR1", "exit", codes[rank]] if rank in codes else ["pause"]
+        job.start(rank, "record", "USR1", "say", f"n{rank}", *ends)
+    for rank in range(job.count):
+        job.pid(rank)
+
+
+def seconds(text):
+    """"2026-11-21T12:03:04.123Z" as a number."""
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + float(text[19:-1])
+
+
+# --- several nodes --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("at_fault", [0, 2])
+def test_every_node_names_the_first_cause(nodes, at_fault):
+    """Nobody has to look for the node that failed: all reports and all last lines have it."""
+    job = nodes(3, "-n", "1", "--stop-exit-wait", "1s")
+    before = time.time()
+    start(job, {at_fault: 7})
+    job.jobs[at_fault].send(signal.SIGUSR1)
+    assert job.finish() == 7
+    job.agreed()
+    cause = job.agreed("first_cause")["first_cause"]
+    assert (cause["node_rank"], cause["rank"], cause["code"]) == (at_fault, at_fault, 7)
+    assert cause["pid"] == job.pid(at_fault) and cause["host"] == socket.gethostname()
+    assert cause["signal"] is None and "exit code 7" in cause["text"]
+    assert before - 0.01 <= seconds(cause["at"]) <= time.time() + 0.01
+    for rank in range(3):
+        last = job.jobs[rank].err_lines[-1]
+        assert f"node {at_fault}: rank {at_fault}, process {cause['pid']} ended" in last, last
+
+
+def test_two_failures_at_once_are_told_alike(nodes):
+    """Which of the two is first is a matter of microseconds; but it is the same one for all."""
+    job = nodes(3, "-n", "1")
+    start(job, {1: 5, 2: 6})
+    for rank in (1, 2):
+        job.jobs[rank].send(signal.SIGUSR1)
+    code = job.finish()
+    cause = job.agreed("first_cause")["first_cause"]
+    assert (code, cause["node_rank"]) in ((5, 1), (6, 2))
+    assert cause["code"] == code
+    job.agreed()
+
+
+def test_who_said_it_first_is_the_cause(world, nodes):
+    """A rank finds that it cannot go on, says so, and takes its time to die. That of another node
+    misses it for a while and dies sooner; that ends the job, but it is only a victim. (For a while:
+    the clocks have been compared once or twice by then, on a machine that is busy with the tests.)"""
+    job = nodes(2, "-n", "1", *HURRY)
+    client = Client(world.root, 0)
+    try:
+        job.jobs[0] = job.launch(0, "sh", "-c", CHILD, f"{world.helpers}/pchclient", world.root)
+        job.start(1, "record", "USR1", "say", "n1", "until", "USR1", "spin", "300", "exit",
+                  "5")
+        world.events.wait("n1")
+        client.open()
+        client.ask("error 3 out of luck", "error 3")
+        job.say(0, "rank 0 says why it fails: out of luck")
+        job.jobs[1].send(signal.SIGUSR1)
+        assert job.finish() == 3
+    finally:
+        client.close()
+    cause = job.agreed("first_cause")["first_cause"]
+    assert (cause["node_rank"], cause["rank"], cause["code"], cause["signal"]) == (0, 0, 3, None)
+    assert cause["text"].endswith(": out of luck")
+    assert "exit code 5" in job.jobs[0].err, "what ended the job is told, too"
+
+
+@pytest.mark.parametrize("reason", [b"x" * (10 << 20), b"bad \xff\xfe\xc0 bytes",
+                                    b"\x1b]0;title\x07 beeps"], ids=["10MiB", "utf8", "control"])
+def test_a_reason_that_is_not_fit_to_be_told(world, reason):
+    """What pch_error is given may be anything; what is told of it is short, and text."""
+    script, report = world.root / "script", world.root / "report.json"
+    script.write_bytes(b"open\nerror 9 " + reason + b"\nexit 9\n")
+    job = world.launch("-n", "1", "--report", report, "--", "sh", "-c",
+                       f"exec {world.pchclient} <{script}")
+    assert job.finish() == 9
+    cause = json.loads(report.read_text())["first_cause"]
+    assert cause["rank"] == 0 and "ended with exit code 9: " in cause["text"]
+    assert len(cause["text"]) < 512 and "\x1b" not in job.err and len(job.err) < 4096
+
+
+def test_its_last_word_comes_before_its_death(training):
+    """pchrun was busy, or stopped: it finds both at once."""
+    job = training()
+    job.open()
+    pid = job.pid(0)
+    job.job.send(signal.SIGSTOP)
+    wait_until(lambda: state_of(job.job.pid) == "T", "pchrun to stop")
+    job.clients[0].ask("error 9 lost a card", "error 9")
+    job.clients[0].tell("exit 9")
+    wait_until(lambda: state_of(pid) == "Z", "the death")
+    job.job.send(signal.SIGCONT)
+    assert job.result() == (9, "failed", None)
+    assert job.report()["first_cause"]["text"].endswith(": lost a card")
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_lost_node_is_the_cause(nodes, request, lost):
+    """Its host has lost power. A process of another node misses it, and fails at once; that ends the
+    job, and what is told is the node."""
+    request.node.add_marker(pytest.mark.killed)
+    job = nodes(3, "-n", "1")
+    start(job, {1: 6})
+    supervisor, actor = job.jobs[lost].pid, job.pid(lost)
+    before = time.time()
+    os.kill(supervisor, signal.SIGKILL)
+    if lost != 0:  # which would not hear of it any more
+        job.jobs[1].send(signal.SIGUSR1)
+    others = [rank for rank in range(3) if rank != lost]
+    assert job.finish(*others) == 42
+    job.jobs.pop(lost).finish()
+    wait_until(lambda: not is_alive(actor), "the end of the lost node's process")
+    assert job.agreed("outcome", "why")["outcome"] == "node_lost"
+    causes = [job.report(rank)["first_cause"] for rank in others]
+    cause = causes[0]
+    if lost != 0:  # else each sees for itself when its line is closed
+        assert causes[1] == cause
+    assert (cause["node_rank"], cause["rank"], cause["code"]) == (lost, -1, 42), cause
+    assert "the node is lost: " in cause["text"]
+    if lost != 0:
+        assert cause["pid"] == supervisor and cause["host"] == socket.gethostname()
+    assert before - 2 <= seconds(cause["at"]) <= time.time()
+    for rank in others:
+        assert re.search(rf"node {lost} .*is lost: ", job.jobs[rank].err_lines[-1])
+
+
+# --- victims --------------------------------------------------------------------------------------
+
+def victims(job):
+    return {rank["rank"]: rank["victim"] for rank in job.report()["ranks"]}
+
+
+def test_who_is_ended_because_of_another_is_a_victim(training):
+    """Killed by us, or dead of the loss of its peer: neither is named, and both are marked."""
+    job = training(*HURRY, n=3)
+    job.open()
+    job.train(2)
+    job.clients[1].tell("exit 7")
+    job.job.finish()
+    assert job.result() == (7, "failed", None)
+    assert job.report()["first_cause"]["rank"] == 1
+    assert victims(job) == {0: True, 1: False, 2: True}
+
+
+def test_who_leaves_well_is_no_victim(training):
+    """It was told to leave, and did."""
+    job = training(n=2)
+    job.open()
+    job.train(2)
+    job.clients[0].ask("done", "done")
+    job.clients[0].end_input()
+    wait_until(lambda: not is_alive(job.pid(0)), "the end of rank 0")
+    job.clients[1].tell("exit 7")
+    assert job.result() == (7, "failed", None)
+    assert victims(job) == {0: False, 1: False}
+
+
+def test_said_first_on_one_node(training):
+    """The same among the ranks of one node."""
+    job = training(*HURRY, n=2)
+    job.open()
+    job.train(2)
+    job.clients[1].ask("error 9 lost a card", "error 9")
+    job.said("rank 1 says why it fails: lost a card")
+    job.kill(0)
+    job.job.finish()
+    assert job.result() == (9, "failed", None)
+    cause = job.report()["first_cause"]
+    assert cause["rank"] == 1 and cause["text"].endswith(": lost a card")
+    assert victims(job) == {0: True, 1: False}
+
+
+def test_commands_that_do_not_attach_are_victims_too(world):
+    """With -n each command is a rank, whatever it knows of pchrun."""
+    report = world.root / "report.json"
+    job = world.launch("-n", "3", *HURRY, "--report", report, "--", "sh", "-c",
+                       'case $RANK in 1) sleep 0.2; exit 4;; 2) trap "exit 0" TERM;; esac; '
+                       'sleep 60 & wait')
+    assert job.finish() == 4
+    ranks = json.loads(report.read_text())["ranks"]
+    assert {r["rank"]: (r["victim"], r["attached"], r["done"]) for r in ranks} == {
+        0: (True, False, False), 1: (False, False, False), 2: (False, False, False)}
+    assert len({r["pid"] for r in ranks}) == 3
+
+
+# --- what a program has written down ------------------------------------------------------------
+
+FILE = "TORCHELASTIC_ERROR_FILE"
+# What PyTorch's `record` does when an exception ends the program.
+RECORD = """
+import json, os, sys, time, traceback
+def record(error):
+    data = {"message": {"message": f"{type(error).__name__}: {error}", "extraInfo": {
+        "py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))}}}
+    with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as f:
+        json.dump(data, f)
+"""
+
+
+def run_python(world, text, *options, env=None):
+    script = world.file("train.py", RECORD + text)
+    report = world.root / "report.json"
+    job = world.launch("--report", report, *options, "--", sys.executable, "-S", script, env=env)
+    code = job.finish()
+    return job, code, json.loads(report.read_text())["first_cause"]
+
+
+def test_an_exception_is_the_cause(world):
+    """Its type and its message, not only an exit code that all exceptions share."""
+    before = time.time()
+    job, code, cause = run_python(world, """
+try:
+    raise RuntimeError("CUDA error: an illegal memory access\\nwas encountered")
+except RuntimeError as e:
+    record(e)
+    raise
+""")
+    assert code == 1
+    assert cause["text"].endswith(": RuntimeError: CUDA error: an illegal memory access")
+    assert "exit code 1" in cause["text"]
+    assert before - 0.02 <= seconds(cause["at"]) <= time.time()
+    assert job.err_lines[-1].endswith("illegal memory access")
+
+
+def test_each_command_has_a_file_of_its_own(world):
+    """Below our private directory, which nobody else can write to; and it goes with it."""
+    job, code, cause = run_python(world, """
+rank = os.environ["RANK"]
+path = os.environ["TORCHELASTIC_ERROR_FILE"]
+print(path, oct(os.stat(os.path.dirname(path)).st_mode & 0o777), flush=True)
+if rank == "1":
+    record(ValueError("rank 1"))
+    sys.exit(9)
+time.sleep(60)
+""", "-n", "2")
+    assert (code, cause["rank"]) == (9, 1) and cause["text"].endswith(": ValueError: rank 1")
+    paths = [line.split() for line in job.out.splitlines()]
+    assert all(mode == "0o700" for _, mode in paths)
+    assert len(paths) < 2 or paths[0][0] != paths[1][0]
+
+
+def test_who_wrote_it_first_was_first(world):
+    """One process fails and takes its time to die; its neighbour dies of that before it."""
+    _, code, cause = run_python(world, """
+if os.environ["RANK"] == "0":
+    record(ValueError("the cause"))
+    open("failed", "w").close()
+    time.sleep(60)
+while not os.path.exists("failed"):
+    time.sleep(0.01)
+time.sleep(1.1)
+record(ConnectionError("reset by peer"))
+sys.exit(5)
+""", "-n", "2", *HURRY)
+    assert cause["rank"] == 0 and cause["text"].endswith("had failed: ValueError: the cause")
+    assert code == cause["code"] == 1
+
+
+def test_the_users_file_is_read_and_stays(world):
+    """Who has set the variable, as torchrun does, looks for it there."""
+    path = world.root / "mine.json"
+    _, code, cause = run_python(world, """
+record(KeyError("loss"))
+sys.exit(3)
+""", env={FILE: str(path)})
+    assert code == 3 and cause["text"].endswith(": KeyError: 'loss'")
+    assert "KeyError" in json.loads(path.read_text())["message"]["message"]
+
+
+def test_an_old_file_of_the_users_tells_nothing(world):
+    """Of the attempt before."""
+    path = world.file("mine.json", '{"message": "yesterday"}')
+    os.utime(path, (time.time() - 86400,) * 2)
+    _, code, cause = run_python(world, "sys.exit(3)\n", env={FILE: str(path)})
+    assert code == 3 and "yesterday" not in cause["text"]
+
+
+def test_a_success_leaves_no_cause(world):
+    """An exception that was caught and written down is none."""
+    _, code, cause = run_python(world, 'record(ValueError("x"))\n')
+    assert (code, cause) == (0, None)
+
+
+BAD = {
+    "fifo": "os.mkfifo(path)",
+    "folder": "os.mkdir(path)",
+    "link": 'os.symlink("/dev/zero", path)',
+    "huge": 'open(path, "w").write("[" * (10 << 20))',
+    "deep": 'open(path, "w").write("[" * 500000)',
+    "binary": 'open(path, "wb").write(bytes(range(256)) * 100)',
+    "utf8": """open(path, "wb").write(b'{"message": "\\\\xff\\\\xfe"}')""",
+    "shape": """open(path, "w").write('{"message": [1, 2]}')""",
+}
+
+
+@pytest.mark.parametrize("whose", ["ours", "users"])
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_no_error_file_does_no_harm(world, kind, whose):
+    """It is said, and the job ends as it would have without it."""
+    env = {FILE: str(world.root / "mine")} if whose == "users" else None
+    job, code, cause = run_python(world, f'path = os.environ["{FILE}"]\n{BAD[kind]}\nsys.exit(6)\n',
+                                  env=env)
+    assert code == 6 and cause["text"].endswith("ended with exit code 6"), cause
+    assert f"({FILE}) is not told: " in job.err, job.err
+
+
+def test_control_characters_do_not_reach_the_terminal(world):
+    job, code, cause = run_python(world, """
+record(ValueError("\\x1b[2Jgone\\x07"))
+sys.exit(1)
+""")
+    assert "\x1b" not in job.err and cause["text"].endswith("ValueError: ?[2Jgone?")
+
+
+# --- out of memory --------------------------------------------------------------------------------
+
+@pytest.fixture
+def control_group(world):
+    """A real one of 64 MiB, in which a process is killed that wants more."""
+    for base, limit in ((Path("/sys/fs/cgroup"), "memory.max"),
+                        (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")):
+        group = base / f"pchrun-{world.mark}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            with open(group / limit, "r+") as f:  # where it is not, this is no control group
+                f.write(str(64 << 20))
+            break
+        except OSError:
+            group.rmdir()
+    else:
+        pytest.skip("no control group with a limit of memory can be made here")
+    yield group
+    wait_until(lambda: not (group / "cgroup.procs").read_text(), "the end of the group")
+    group.rmdir()
+
+
+HOG = "data = []\nwhile True:\n    data.append(bytearray(b'x' * (8 << 20)))\n"
+
+
+def killed_for(world, command, *options):
+    report = world.root / "report.json"
+    job = world.launch("--report", report, *options, "--", "sh", "-c", command)
+    return job, report
+
+
+def test_out_of_memory_is_told_apart(world, control_group):
+    """The rank moves into a group of its own, as a container's does; pchrun stays outside."""
+    script = world.file("hog.py", "import time\ntime.sleep(0.5)\n" + HOG)
+    job, report = killed_for(
+        world, f"echo $$ >{control_group}/cgroup.procs; exec {sys.executable} -S {script}")
+    assert job.finish() == 137
+    cause = json.loads(report.read_text())["first_cause"]
+    assert cause["signal"] == signal.SIGKILL
+    assert "out of memory: the kernel killed it" in cause["text"]
+    assert control_group.name in cause["text"]
+
+
+def test_a_plain_kill_is_not_out_of_memory(world):
+    """Somebody's kill -9 is not blamed on the memory."""
+    report = world.root / "report.json"
+    job = world.launch("--report", report, "--", world.actor, "say", "on", "pause")
+    pid = world.events.wait("on")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    assert job.finish() == 137
+    assert "SIGKILL, cause unknown" in json.loads(report.read_text())["first_cause"]["text"]

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * test_cause: which of several failures was the first, in whatever order they are heard of; and how
+ * far apart two clocks are.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/cause.h"
+#include "core/clockoff.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define NOW (1000 * NS_PER_S)
+
+static struct peer_cause failure(int node, int64_t at, int64_t error, const char *text)
+{
+    struct peer_cause cause = {
+        .fault = FAULT_EXIT, .node = node, .code = 7, .at_ns = at, .error_ns = error, .wall_ns = 1};
+    str_copy(cause.text, sizeof cause.text, text);
+    return cause;
+}
+
+static void take(struct causes *causes, int64_t now, struct peer_cause cause)
+{
+    causes_take(causes, now, &cause);
+}
+
+Test(cause, none)
+{
+    struct causes causes = {0};
+    cr_assert_null(causes_first(&causes));
+}
+
+/* What is heard last may have been first. */
+Test(cause, the_earliest_is_the_first)
+{
+    struct causes causes = {0};
+    take(&causes, NOW, failure(1, NOW - 5, 0, "b"));
+    take(&causes, NOW, failure(2, NOW - 3, 0, "c"));
+    cr_assert_str_eq(causes_first(&causes)->text, "b");
+    take(&causes, NOW, failure(0, NOW - 9, 0, "a"));
+    cr_assert_str_eq(causes_first(&causes)->text, "a");
+}
+
+/* A thousand nodes fail at once, and tell it in the worst order. */
+Test(cause, of_many_the_first_is_kept)
+{
+    struct causes causes = {0};
+    for (int node = 1000; node > 0; node--)
+        take(&causes, NOW, failure(node, NOW - 2000 + node, 0, "x"));
+    cr_assert_eq(causes_first(&causes)->node, 1);
+    cr_assert_leq(causes.n, CAUSES_MAX);
+    for (int node = 1; node <= 1000; node++)
+        take(&causes, NOW, failure(node, NOW - 2000 + node, 0, "x"));
+    cr_assert_eq(causes_first(&causes)->node, 1);
+}
+
+/* Who cannot tell what node 0's clock showed is believed as to how long ago it was. */
+Test(cause, without_a_clock)
+{
+    struct causes causes = {0};
+    struct peer_cause cause = failure(1, 0, -1, "b");
+    cause.ago_ns = 100;
+    take(&causes, NOW, cause);
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW - 100);
+    /* Told again, and sooner on its way: it was before that. */
+    cause.ago_ns = 250;
+    take(&causes, NOW + 100, cause);
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW - 150);
+    cause.ago_ns = 300;
+    take(&causes, NOW + 300, cause);
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW - 150, "this one came late");
+    /* And now it knows. */
+    cause.at_ns = NOW - 170;
+    cause.error_ns = 5;
+    take(&causes, NOW + 400, cause);
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW - 170);
+    cause.at_ns = NOW - 180;
+    cause.error_ns = 50;
+    take(&causes, NOW + 500, cause);
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW - 170, "that was known better");
+}
+
+/* Nothing can have failed after it was told. */
+Test(cause, absurd_times)
+{
+    struct causes causes = {0};
+    struct peer_cause cause = failure(1, INT64_MAX, INT64_MAX, "x");
+    take(&causes, NOW, cause);
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW);
+    cause.ago_ns = INT64_MAX;
+    cause.error_ns = -1;
+    cause.node = 2;
+    take(&causes, NOW, cause);
+    cr_assert_eq(causes_first(&causes)->at_ns, 0);
+}
+
+/* A node finds that another process of it had failed before, or tells more of the same. */
+Test(cause, a_node_changes_its_word)
+{
+    struct causes causes = {0};
+    struct peer_cause told = failure(1, NOW - 5, 0, "exit code 7");
+    take(&causes, NOW, told);
+    struct peer_cause more = failure(1, NOW - 5, 0, "exit code 7: no memory");
+    cr_assert(cause_is_same(&told, &told) && !cause_is_same(&told, &more));
+    take(&causes, NOW, more);
+    cr_assert_str_eq(causes_first(&causes)->text, "exit code 7: no memory");
+    struct peer_cause other = failure(1, NOW - 50, 9, "another");
+    other.pid = 4711;
+    take(&causes, NOW, other);
+    cr_assert_str_eq(causes_first(&causes)->text, "another");
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW - 50);
+    cr_assert_eq(causes.n, 1);
+    more = told;
+    more.at_ns++;
+    more.ago_ns++;
+    cr_assert(cause_is_same(&told, &more), "only its time is known better");
+}
+
+/* --- clocks --- */
+
+Test(clockoff, nothing_is_known)
+{
+    struct clockoff off = {0};
+    int64_t theirs, error;
+    cr_assert(!clockoff_theirs(&off, NOW, NOW, &theirs, &error));
+    clockoff_take(&off, NOW, NOW - 1, 5);
+    clockoff_take(&off, NOW, NOW + 1, -5);
+    clockoff_take(&off, NOW, NOW + 1, INT64_MAX);
+    cr_assert(!clockoff_theirs(&off, NOW, NOW, &theirs, &error), "none of that can be");
+}
+
+/* The true offset is 500 s; the way there and the way back take what they like. */
+static void beat(struct clockoff *off, int64_t sent, int64_t there, int64_t back)
+{
+    clockoff_take(off, sent, sent + there + back, sent + there + 500 * NS_PER_S);
+}
+
+static void expect_within(const struct clockoff *off, int64_t now, int64_t most)
+{
+    int64_t theirs, error;
+    cr_assert(clockoff_theirs(off, now, NOW, &theirs, &error));
+    int64_t wrong = theirs - NOW - 500 * NS_PER_S;
+    cr_assert(wrong <= error && wrong >= -error, "%lld ns, and at most %lld", (long long)wrong,
+              (long long)error);
+    cr_assert_leq(error, most);
+}
+
+Test(clockoff, the_soonest_answer_counts)
+{
+    struct clockoff off = {0};
+    beat(&off, NOW, 8 * NS_PER_MS, NS_PER_MS);
+    expect_within(&off, NOW, 5 * NS_PER_MS);
+    beat(&off, NOW, 10000, 90000);
+    expect_within(&off, NOW, 60000);
+    for (int i = 0; i < CLOCKOFF_SAMPLES - 1; i++)
+        beat(&off, NOW, NS_PER_MS, 300 * NS_PER_MS);
+    expect_within(&off, NOW, 60000);
+    beat(&off, NOW, NS_PER_MS, 300 * NS_PER_MS);
+    expect_within(&off, NOW, 151 * NS_PER_MS);
+}
+
+/* What was measured long ago may not be so any more. */
+Test(clockoff, what_is_old_is_less_exact)
+{
+    struct clockoff off = {0};
+    int64_t theirs, then, later;
+    beat(&off, NOW, 10000, 10000);
+    cr_assert(clockoff_theirs(&off, NOW + 20000, NOW, &theirs, &then));
+    cr_assert(clockoff_theirs(&off, NOW + 100 * NS_PER_S, NOW, &theirs, &later));
+    cr_assert_geq(later, then + 9 * NS_PER_MS);
+    beat(&off, NOW + 100 * NS_PER_S, 100000, 100000);
+    expect_within(&off, NOW + 100 * NS_PER_S, 200000);
+}
+
+/* A machine was suspended, and its clock stood still: what was known before is not true any more,
+ * however exact it was. */
+Test(clockoff, a_clock_that_stood_still)
+{
+    struct clockoff off = {0};
+    int64_t at = NOW - 10 * NS_PER_S;
+    clockoff_take(&off, at, at + 2000, at + 1000 + 503 * NS_PER_S);
+    beat(&off, NOW, NS_PER_MS, 50 * NS_PER_MS);
+    expect_within(&off, NOW, 30 * NS_PER_MS);
+}
