@@ -28,6 +28,7 @@ void node_on_child_started(struct node *node, const struct event *event)
     node->nrunning++;
     node->is_tree_empty = false;
     node->is_dirty = true;
+    node_forward(node);
 }
 
 /* The rank of a command: as its process said, or as its place says where each command is a rank. */
@@ -57,6 +58,7 @@ void node_on_child_failed(struct node *node, const struct event *event)
     node->nstarting -= child->state == CHILD_NONE;
     child->state = CHILD_ENDED;
     node->nended++;
+    node_forward(node);
     node_sweep_if_last(node);
     node_check_gone(node);
 }

@@ -189,12 +189,23 @@ static bool is_repeat(struct node *node, int number)
     return false;
 }
 
+/* Whoever is being started is there in a moment, and would escape what is sent now. */
+void node_forward(struct node *node)
+{
+    for (int number = 1; number <= 64 && node->nstarting == 0 && node->to_forward; number++)
+        if (node->to_forward & UINT64_C(1) << (number - 1)) {
+            node->to_forward &= ~(UINT64_C(1) << (number - 1));
+            out_signal(node->out, number, TARGET_CHILDREN);
+        }
+}
+
 /* A signal that ends programs ends a pchrun that has not started any yet. */
 static void forward(struct node *node, int number)
 {
     if (node->state != NODE_WAITING) {
         if (!is_repeat(node, number))
-            out_signal(node->out, number, TARGET_CHILDREN);
+            node->to_forward |= UINT64_C(1) << (number - 1);
+        node_forward(node);
         return;
     }
     if (!ends_programs(number))

@@ -74,6 +74,8 @@ int64_t node_serves_at(const struct node *node);
 int64_t node_leave_unjoined_at(const struct node *node);
 void node_on_notice(struct node *node, const struct event *event);
 void node_on_signal(struct node *node, const struct event *event);
+/* Hands on what came while commands were being started. */
+void node_forward(struct node *node);
 
 /* --- node_watch.c: do the ranks make progress? --- */
 

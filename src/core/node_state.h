@@ -71,6 +71,7 @@ struct node {
     int64_t advised_at;       /* when a notice asked for it last, 0: never */
     unsigned advised_again;   /* so many have asked since, too soon */
     int64_t forwarded_at[65]; /* by signal number, 0: never */
+    uint64_t to_forward;      /* to those who are being started; bit n - 1: signal n */
     struct node_fault fault;
     struct peer_cause cause; /* the job's, as the chief has told it */
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */

@@ -41,6 +41,7 @@ struct child {
     uint32_t generation;
     int64_t started; /* CLOCK_REALTIME */
     struct deaths_inquest *inquest;
+    struct death death; /* for as long as the event may wait */
     struct env env; /* which it, too, may read until its exec */
     struct spawn_start *start;
     int report;
@@ -365,9 +366,19 @@ static void post_empty(struct children *children)
     loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
 }
 
-static void on_found_out(void *ctx, const struct death *death)
+/* A message of the failure may still be on its way through the pipe. */
+#define TAIL_WAIT_NS (10 * NS_PER_MS)
+
+static void on_found_out(void *ctx, const struct death *found)
 {
-    const struct child *child = ctx;
+    struct child *child = ctx;
+    const struct death *death = NULL;
+    if (found) {
+        child->death = *found;
+        logs_error_lines(child->children->logs, child->index, TAIL_WAIT_NS, child->death.tail,
+                         sizeof child->death.tail);
+        death = &child->death;
+    }
     loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
                                                      .child = {.index = child->index,
                                                                .pid = child->watch.pid,

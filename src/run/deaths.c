@@ -117,7 +117,7 @@ static void read_own(struct deaths_inquest *q, const char *path)
         take_file(q, &file);
     else if (err.code != ERR_NOT_FOUND)
         complain(path, err.text);
-    unlink(path);
+    remove(path); /* it may be a folder; a full one is left to whoever sweeps the directory */
 }
 
 static void be_reader(const char *path, const struct errorfile_span *span, int out)

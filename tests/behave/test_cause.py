@@ -403,3 +403,15 @@ def test_a_plain_kill_is_not_out_of_memory(world):
     os.kill(pid, signal.SIGKILL)
     assert job.finish() == 137
     assert "SIGKILL, cause unknown" in json.loads(report.read_text())["first_cause"]["text"]
+
+
+def test_the_last_lines_of_standard_error(world):
+    """Where they are kept, they are what people look at first: on every node."""
+    nodes = Nodes(world, 2, ["--logs-dir", world.root / "logs"])
+    for node in range(2):
+        nodes.jobs[node] = nodes.launch(
+            node, "sh", "-c", "[ $PCH_NODE_RANK = 1 ] || exec sleep 1000; echo first >&2; "
+            "printf 'Traceback\\n\\377ValueError: 7' >&2; exit 7")
+    assert nodes.finish() == 7
+    for node in range(2):
+        assert nodes.report(node)["first_cause"]["stderr"] == "first\nTraceback\n\ufffdValueError: 7"

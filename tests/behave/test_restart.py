@@ -261,10 +261,12 @@ def test_whoever_is_told_to_stop_does_not_wait_for_the_end_of_a_notice(world):
 def test_all_nodes_begin_together(world):
     """What fails on one node is started again on all; each is told the same."""
     nodes = Nodes(world, 3, QUICK)
-    script = ("echo $PCH_GENERATION; [ $PCH_GENERATION = 1 ] && exit 0; "
-              "[ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
+    script = ("echo $PCH_GENERATION; [ $PCH_GENERATION = 1 ] && exit 0; while [ ! -e go ]; do sleep 0.02; "
+              "done; [ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
     for node in range(3):
         nodes.jobs[node] = nodes.launch(node, "sh", "-c", script)
+    wait_until(lambda: all(job.out for job in nodes.jobs.values()), "the first generation")
+    (world.cwd / "go").touch()
     assert nodes.finish() == 0
     assert [job.out for job in nodes.jobs.values()] == ["0\n1\n"] * 3
     assert nodes.agreed()["generation"] == 1
