@@ -22,11 +22,13 @@
 #define CONFIG_NODES_MAX       4096
 #define CONFIG_PROCS_MAX       256
 #define CONFIG_NOTICES_MAX     16
-#define CONFIG_NOTICE_NAME_MAX 31 /* bytes */
+#define CONFIG_EVERY_MAX       1000000000 /* steps */
+#define CONFIG_NOTICE_NAME_MAX 31         /* bytes */
 
 enum config_rule { CONFIG_FORWARD, CONFIG_PREEMPT, CONFIG_CHECKPOINT, CONFIG_IGNORE };
 enum config_save { CONFIG_SAVE_ATTACH, CONFIG_SAVE_SIGNAL, CONFIG_SAVE_FORWARD };
 enum config_watchdog { CONFIG_WATCHDOG_OFF, CONFIG_WATCHDOG_LOG, CONFIG_WATCHDOG_ON };
+enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_OFF };
 enum config_leftovers { CONFIG_LEFTOVERS_KILL, CONFIG_LEFTOVERS_LEAVE };
 
 /* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"} */
@@ -34,6 +36,11 @@ struct config_signal {
     int number;
     enum config_rule rule;
     int64_t grace_ns; /* -1: the general grace */
+};
+
+/* checkpoint.every: one of the two, the other 0; both 0: never */
+struct config_every {
+    int64_t steps, ns;
 };
 
 /* notices: who tells that this node will be taken away */
@@ -82,6 +89,7 @@ struct config {
     struct {
         char *dir;   /* NULL: none */
         bool shared; /* true: every node sees the same directory */
+        struct config_every every;
         int keep_records;
         int64_t lock_wait_ns;
     } checkpoint;
@@ -106,6 +114,7 @@ struct config {
     struct {
         int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
         enum config_leftovers leftovers;
+        enum config_cgroup cgroup;
     } stop;
     struct {
         int max, start_max;

@@ -3,6 +3,7 @@
  */
 #include "base/size.h"
 #include "base/str.h"
+#include "config/config.h"
 #include "config/noticelist.h"
 #include "config/options.h"
 #include "config/presets.h"
@@ -43,6 +44,10 @@ static void print_range(const struct option *option, FILE *out)
     else if (option->type == OPTION_SIZE)
         fprintf(out, "%s, %s to %s", value_wanted(option), size_text(option->min, min, sizeof min),
                 size_text(option->max, max, sizeof max));
+    else if (option->type == OPTION_EVERY)
+        fprintf(out, "%s; 1 to %d, or %s to %s", value_wanted(option), CONFIG_EVERY_MAX,
+                str_duration(option->min, min, sizeof min),
+                str_duration(option->max, max, sizeof max));
     else if (option->type == OPTION_CHOICE)
         for (int i = 0; option->choices[i]; i++)
             fprintf(out, "%s%s",

@@ -26,6 +26,8 @@ static const char *const save_modes[] = {[CONFIG_SAVE_ATTACH] = "attach",
                                          [CONFIG_SAVE_SIGNAL] = "signal",
                                          [CONFIG_SAVE_FORWARD] = "forward",
                                          NULL};
+static const char *const cgroup_names[] = {
+    [CONFIG_CGROUP_AUTO] = "auto", [CONFIG_CGROUP_OFF] = "off", NULL};
 static const char *const leftovers_names[] = {
     [CONFIG_LEFTOVERS_KILL] = "kill", [CONFIG_LEFTOVERS_LEAVE] = "leave", NULL};
 static const char *const watchdog_modes[] = {[CONFIG_WATCHDOG_OFF] = "off",

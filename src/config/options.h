@@ -21,6 +21,7 @@ enum option_type {
     OPTION_INT,      /* int; null is -1 */
     OPTION_DURATION, /* int64_t, nanoseconds */
     OPTION_SIZE,     /* int64_t, bytes */
+    OPTION_EVERY,    /* struct config_every; null is all 0 */
     OPTION_TEXT,     /* char *, owned; null is NULL */
     OPTION_PATH,     /* the same; made absolute */
     OPTION_TEMPLATE, /* the same; may hold {state_dir} and {node_rank} */

@@ -200,6 +200,11 @@ static void schema_limits(struct writer *w, const struct option *option)
     case OPTION_SIZE:
         writer_text(w, "pattern", "^(0+|[0-9]+[BKMGT])$");
         break;
+    case OPTION_EVERY:
+        writer_int(w, "minimum", 1);
+        writer_int(w, "maximum", CONFIG_EVERY_MAX);
+        schema_duration(w);
+        break;
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_TEMPLATE:
@@ -236,11 +241,11 @@ static void schema_limits(struct writer *w, const struct option *option)
 }
 
 static const char *const schema_types[OPTION_TYPE__COUNT] = {
-    [OPTION_BOOL] = "boolean",  [OPTION_INT] = "integer",   [OPTION_DURATION] = "string",
-    [OPTION_TEXT] = "string",   [OPTION_PATH] = "string",   [OPTION_TEMPLATE] = "string",
-    [OPTION_CHOICE] = "string", [OPTION_SIGNAL] = "string", [OPTION_LIST] = "array",
-    [OPTION_SIZE] = "string",   [OPTION_COMMAND] = "array", [OPTION_SIGNALS] = "object",
-    [OPTION_NOTICES] = "array",
+    [OPTION_BOOL] = "boolean",   [OPTION_INT] = "integer",   [OPTION_DURATION] = "string",
+    [OPTION_TEXT] = "string",    [OPTION_PATH] = "string",   [OPTION_TEMPLATE] = "string",
+    [OPTION_CHOICE] = "string",  [OPTION_SIGNAL] = "string", [OPTION_LIST] = "array",
+    [OPTION_EVERY] = "string",   [OPTION_SIZE] = "string",   [OPTION_COMMAND] = "array",
+    [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array",
 };
 
 static void schema_member(struct writer *w, const struct option *option,
@@ -251,6 +256,8 @@ static void schema_member(struct writer *w, const struct option *option,
     if (option->is_nullable) {
         writer_list(w, "type");
         writer_text(w, NULL, schema_types[option->type]);
+        if (option->type == OPTION_EVERY)
+            writer_text(w, NULL, "integer");
         writer_text(w, NULL, "null");
         writer_end(w);
     } else {

@@ -90,6 +90,31 @@ static bool format_size(const struct option *option, const void *field, char *te
     return true;
 }
 
+/* A bare number is one of steps. */
+static bool parse_every(const struct option *option, const char *text, const char *folder,
+                        void *field, struct err *err)
+{
+    struct config_every every = {0};
+    bool is_number = str_is_whole(text);
+    if (is_number && !str_to_i64(text, 1, CONFIG_EVERY_MAX, &every.steps))
+        return err_set(err, ERR_USAGE, 0, "%.80s steps are out of range (1 to %d)", text,
+                       CONFIG_EVERY_MAX);
+    if (!is_number && !duration_parse(text, option->min, option->max, &every.ns, err))
+        return false;
+    *(struct config_every *)field = every;
+    return true;
+}
+
+static bool format_every(const struct option *option, const void *field, char *text, size_t size)
+{
+    const struct config_every *every = field;
+    text[0] = '\0';
+    if (every->steps)
+        return str_addf(text, size, "%" PRId64, every->steps);
+    str_duration(every->ns, text, size);
+    return true;
+}
+
 /* Takes `copy`, the result of strdup() or its like. */
 static bool keep_text(char **field, char *copy, struct err *err)
 {
@@ -260,6 +285,8 @@ static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT, parse_duration,
                          format_duration},
     [OPTION_SIZE] = {"SIZE", "a size such as \"64M\"", JSON_IS_TEXT, parse_size, format_size},
+    [OPTION_EVERY] = {"N|TIME", "a number of steps or a duration such as \"10m\"", JSON_IS_TEXT,
+                      parse_every, format_every},
     [OPTION_TEXT] = {"TEXT", "a string", JSON_IS_TEXT, parse_text, format_text},
     [OPTION_PATH] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_path, format_text},
     [OPTION_TEMPLATE] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_template, format_text},
@@ -321,7 +348,8 @@ bool value_from_json(const struct option *option, const struct json *json, struc
         value_clear(option, config);
         return true;
     }
-    if (json_kind(json) != type->kind)
+    bool may_be_number = option->type == OPTION_EVERY && json_kind(json) == JSON_IS_INT;
+    if (json_kind(json) != type->kind && !may_be_number)
         return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s", type->wanted,
                        json_kind_name(json));
     if (option->type == OPTION_SIGNALS)
@@ -349,6 +377,8 @@ void value_clear(const struct option *option, struct config *config)
         *(char **)field = NULL;
     } else if (option->type == OPTION_INT) {
         *(int *)field = -1;
+    } else if (option->type == OPTION_EVERY) {
+        *(struct config_every *)field = (struct config_every){0};
     }
 }
 
@@ -359,6 +389,9 @@ bool value_is_null(const struct option *option, const struct config *config)
         return !*(char *const *)field;
     if (option->type == OPTION_COMMAND)
         return !*(char **const *)field;
+    if (option->type == OPTION_EVERY)
+        return !((const struct config_every *)field)->steps &&
+               !((const struct config_every *)field)->ns;
     return option->is_nullable && option->type == OPTION_INT && *(const int *)field < 0;
 }
 
@@ -396,6 +429,8 @@ void value_write(const struct option *option, const struct config *config, struc
         writer_bool(writer, key, *(const bool *)field);
     else if (option->type == OPTION_INT)
         writer_int(writer, key, *(const int *)field);
+    else if (option->type == OPTION_EVERY && ((const struct config_every *)field)->steps)
+        writer_int(writer, key, ((const struct config_every *)field)->steps);
     else if (types[option->type].format == format_text)
         writer_text(writer, key, *(char *const *)field);
     else

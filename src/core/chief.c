@@ -331,6 +331,8 @@ static void decide_running(struct chief *chief)
         chief_decide_checkpoint(chief);
     if (chief->order.end == END_NONE)
         chief_decide_hang(chief);
+    if (chief->order.end == END_NONE)
+        chief_decide_period(chief);
 }
 
 void chief_decide(struct chief *chief)
@@ -372,6 +374,8 @@ int64_t chief_wake_at(const struct chief *chief)
         wake = clock_min(wake, clock_min(chief_abort_at(chief), chief_plan_wake_at(chief)));
     if (drains_until(chief) > chief->out->now)
         wake = clock_min(wake, drains_until(chief));
+    if (chief_period_wake_at(chief) > chief->out->now)
+        wake = clock_min(wake, chief_period_wake_at(chief));
     wake = clock_min(wake, chief_fault_wake_at(chief));
     wake = clock_min(wake, chief_hang_wake_at(chief));
     return clock_min(wake, chief_round_wake_at(chief));

@@ -135,11 +135,11 @@ static void open_round(struct chief *chief)
 {
     bool is_spared = chief->out->now < chief->spared_until;
     if (chief_is_final(chief)) {
-        chief_open_round(chief, true);
+        chief_open_round(chief, true, 0);
     } else if (!chief->notice.has_saved && is_spared) {
         chief->notice.has_saved = true;
     } else if (!chief->notice.has_saved) {
-        chief_open_round(chief, false);
+        chief_open_round(chief, false, 0);
         chief->is_first_save = true;
     }
 }
@@ -204,5 +204,16 @@ void chief_decide_checkpoint(struct chief *chief)
         return;
     }
     chief->checkpoints_done = asked;
-    chief_open_round(chief, false);
+    chief_open_round(chief, false, 0);
+}
+
+/* While a notice is live its own saves are made. */
+void chief_decide_period(struct chief *chief)
+{
+    if (chief->notice.is_live || chief->is_trained || !chief_period_is_over(chief))
+        return;
+    if (!chief_can_open(chief))
+        return;
+    chief->order.bell = 0; /* it has rung */
+    chief_open_round(chief, false, chief_period_step(chief));
 }

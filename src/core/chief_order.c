@@ -60,6 +60,8 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
     chief->is_changed = true;
     /* What failed once is tried again at the last moment, not at once. */
     chief->notice.has_saved = chief->notice.is_live;
+    if (phase != PHASE_COMMITTED && !chief->wants_to_end)
+        chief_count_anew(chief, chief->order.save_step);
     if (phase == PHASE_COMMITTED)
         out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
                 (unsigned long long)chief->order.commit_step);

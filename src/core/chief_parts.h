@@ -52,6 +52,18 @@ struct peer *chief_of_conn(const struct chief *chief, int conn);
 /* Its connection from now on; CONN_NONE: none. */
 void chief_set_conn(struct chief *chief, struct peer *peer, int conn);
 
+/* --- chief_period.c: when a save without a notice is due --- */
+
+/* Every rank has attached, with the step that it resumes from. */
+void chief_begin_period(struct chief *chief);
+/* The next one is counted from here on: the step is committed, or its save has failed. */
+void chief_count_anew(struct chief *chief, uint64_t step);
+/* So much has been trained since, or will be in a moment. Hangs the bell that tells of it. */
+bool chief_period_is_over(struct chief *chief);
+/* Where the save is to be made, 0: as soon as it can. */
+uint64_t chief_period_step(const struct chief *chief);
+int64_t chief_period_wake_at(const struct chief *chief);
+
 /* --- chief_order.c: the order, the end of a round, the end of the job --- */
 
 /* Sends it the order as it stands. */
@@ -179,17 +191,19 @@ void chief_tell_fault(struct chief *chief);
 /* --- chief_round.c: the agreement, and the record --- */
 
 bool chief_can_open(const struct chief *chief);
-void chief_open_round(struct chief *chief, bool ends_run);
+/* It saves at `least_step`, or as soon after it as can be agreed; 0: as soon as it can. */
+void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step);
 void chief_decide_round(struct chief *chief);
 int64_t chief_round_wake_at(const struct chief *chief);
 /* The record is written; `bad`: it is not, and why. */
 void chief_committed(struct chief *chief, const struct err *bad);
 
-/* --- chief_notice.c: notices, and checkpoints asked for --- */
+/* --- chief_notice.c: notices, and checkpoints without one --- */
 
 /* The job's notice is the soonest of the nodes'. */
 void chief_gather_notices(struct chief *chief);
 void chief_decide_notice(struct chief *chief);
 void chief_decide_checkpoint(struct chief *chief);
+void chief_decide_period(struct chief *chief);
 
 #endif

@@ -197,6 +197,7 @@ static void renew(struct chief *chief)
     chief->hang.is_examined = chief->hang.is_told = false;
     chief->hang.look_at = CLOCK_NEVER;
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
+    chief->period.is_counting = false; /* until all have attached again */
     chief->is_changed = true;
     chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
     chief->generation_at = chief->out->now;

@@ -103,6 +103,7 @@ bool chief_check_roster(struct chief *chief)
     check_world(chief, &roster);
     if (!roster.is_bad) {
         chief->order.roster = true;
+        chief_begin_period(chief);
         chief->is_changed = true;
         return true;
     }

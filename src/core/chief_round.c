@@ -53,7 +53,8 @@ static uint64_t highest_expected(const struct chief *chief)
 
 static void propose(struct chief *chief, uint64_t above)
 {
-    uint64_t step = stride_up(chief->stride, above + 1);
+    uint64_t least = above < chief->least_step ? chief->least_step : above + 1;
+    uint64_t step = stride_up(chief->stride, least);
     uint64_t last = last_step(chief);
     if (last && step > last)
         step = last;
@@ -81,10 +82,11 @@ bool chief_can_open(const struct chief *chief)
     return !last || chief_highest_step(chief) < last;
 }
 
-void chief_open_round(struct chief *chief, bool ends_run)
+void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
 {
     chief->round++;
     chief->ballot = 0;
+    chief->least_step = least_step;
     chief->wants_to_end = ends_run;
     chief->was_decided = chief->is_first_save = false;
     chief->first_saved_at = CLOCK_NEVER;
@@ -337,6 +339,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
     } else {
         chief->order.commit_step = chief->writing_step;
         chief->has_committed = true;
+        chief_count_anew(chief, chief->writing_step);
         chief->is_changed = true;
         chief_note_all(chief);
     }

@@ -124,8 +124,15 @@ struct chief {
     uint32_t checkpoints;          /* requests, summed over all nodes */
     uint32_t checkpoints_told;     /* of which it was said that they have to wait */
     uint32_t checkpoints_done;     /* that were served */
+    struct {
+        bool is_counting; /* every rank has attached */
+        uint64_t from_step;
+        int64_t from_at;   /* the last commit, or save that failed */
+        uint64_t rings_at; /* the step at which it is over, 0: not known yet */
+    } period;              /* until the next save without a notice */
     /* the round */
     bool wants_to_end, was_decided;
+    uint64_t least_step;    /* it saves no sooner, if it can */
     bool is_first_save;     /* opened for a notice, which may be withdrawn since */
     int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
     enum chief_writing writing;

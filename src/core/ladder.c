@@ -29,6 +29,7 @@ static int64_t last_kill_at(int64_t now, int64_t deadline, int64_t kill_wait)
 /* TERM at `at`, KILL after term_wait, or in time before the deadline, then a bounded wait. */
 static void add_term_kill(struct ladder *ladder, int64_t at, const struct ladder_times *times)
 {
+    ladder->kill_wait = times->kill_wait;
     ladder->kill_by = last_kill_at(times->now, times->deadline, times->kill_wait);
     int64_t kill_at = clock_min(at + times->term_wait, ladder->kill_by);
     if (at < kill_at)
@@ -117,15 +118,17 @@ void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline)
     for (int i = ladder->next; i + 1 < ladder->n; i++) {
         if (ladder->rungs[i].signal != SIGKILL)
             continue;
-        int64_t kill_wait = ladder->rungs[i + 1].at - ladder->rungs[i].at;
-        ladder->kill_by = clock_min(ladder->kill_by, last_kill_at(now, deadline, kill_wait));
+        ladder->kill_by =
+            clock_min(ladder->kill_by, last_kill_at(now, deadline, ladder->kill_wait));
         move_up(ladder, i, ladder->rungs[i].at - ladder->kill_by);
     }
 }
 
-void ladder_forgive(struct ladder *ladder, int64_t away)
+void ladder_forgive(struct ladder *ladder, int64_t now, int64_t away)
 {
     put_off(ladder, away);
+    if (ladder_is_active(ladder) && ladder->rungs[ladder->next].signal == 0)
+        put_off(ladder, now + ladder->kill_wait - ladder->rungs[ladder->next].at);
 }
 
 void ladder_stop(struct ladder *ladder)

@@ -24,6 +24,7 @@ struct ladder {
     struct ladder_rung rungs[LADDER_RUNGS];
     int n, next;     /* next == n: finished, or never started */
     int64_t kill_by; /* SIGKILL may be put off until then, CLOCK_NEVER: for ever */
+    int64_t kill_wait;
 };
 
 struct ladder_times {
@@ -50,8 +51,9 @@ void ladder_hurry(struct ladder *ladder, int64_t now);
  * time before that. */
 void ladder_limit(struct ladder *ladder, int64_t now, int64_t deadline);
 /* We were away for so long, and what we signalled perhaps, too: all that is to come is put off as
- * much, as far as the deadline lets it. */
-void ladder_forgive(struct ladder *ladder, int64_t away);
+ * much, as far as the deadline lets it. The killed have their time to die from now on: when we saw
+ * them last they may not have run yet. */
+void ladder_forgive(struct ladder *ladder, int64_t now, int64_t away);
 void ladder_stop(struct ladder *ladder);
 
 #endif

@@ -207,7 +207,7 @@ int64_t node_wake_at(const struct node *node)
 
 void node_forgive(struct node *node, int64_t away)
 {
-    ladder_forgive(&node->ladder, away);
+    ladder_forgive(&node->ladder, node->out->now, away);
     watchdog_forgive(&node->watchdog, &node->ranks, away);
     uplink_forgive(&node->uplink);
 }

@@ -105,6 +105,9 @@ struct core_params {
     int64_t save_ns; /* how long a save took in earlier attempts, 0: not known */
     enum save_mode save_mode;
     int save_signal; /* with SAVE_SIGNAL */
+    /* a save without a notice when so much has been trained since the last commit; 0: not so */
+    uint64_t every_steps;
+    int64_t every_ns;
 
     int64_t join_timeout_ns;
     int64_t heartbeat_interval_ns, heartbeat_timeout_ns;

@@ -5,19 +5,14 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/round_say.h"
 #include "wire/gate.h"
 
 #include <string.h>
 
-/* Until a wait in pch_saved is told of. */
-#define OWN_TOLD_NS (10 * NS_PER_S)
-
 void round_init(struct round *round, struct ranks *ranks, struct out *out)
 {
-    *round = (struct round){.ranks = ranks,
-                            .out = out,
-                            .word = gate_make(GATE_OPEN, 0, false, false),
-                            .is_closed = true};
+    *round = (struct round){.ranks = ranks, .out = out, .word = GATE_OPEN, .is_closed = true};
 }
 
 /* --- the gate and who waits at it --- */
@@ -37,10 +32,11 @@ static void set_gate(struct round *round, uint64_t word)
     }
 }
 
+/* Between two rounds the gate holds nobody; but it may be a bell, which rings once. */
 static void lift_gate(struct round *round)
 {
     if (!round->is_ending)
-        set_gate(round, gate_make(GATE_OPEN, 0, false, false));
+        set_gate(round, round->bell > round->rung ? gate_bell(round->bell) : GATE_OPEN);
 }
 
 static bool has_served(const struct round *round, const struct member *m)
@@ -137,29 +133,16 @@ static void release_from_ended(struct round *round)
     release_own(round, 0);
 }
 
-/* Who waits for long is told of: the training stands still. */
-static void tell_of_wait(struct round *round, struct member *m)
-{
-    char missing[64] = "";
-    for (int i = 0; i < round->ranks->n; i++)
-        if (!ranks_has_own(&round->ranks->members[i], m->wait_step))
-            str_addf(missing, sizeof missing, "%s%d", missing[0] ? ", " : "of rank ",
-                     round->ranks->members[i].rank);
-    out_log(
-        round->out, LOG_WARN, "save",
-        "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is missing",
-        m->rank, (int)(OWN_TOLD_NS / NS_PER_S), (unsigned long long)m->wait_step,
-        missing[0] ? missing : "of another node");
-    m->is_wait_told = true;
-}
-
 void round_timers(struct round *round, int64_t commit_wait)
 {
     release_own(round, round->out->now - commit_wait);
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        if (waits_for_own(m) && !m->is_wait_told && m->wait_since <= round->out->now - OWN_TOLD_NS)
-            tell_of_wait(round, m);
+        if (waits_for_own(m) && !m->is_wait_told &&
+            m->wait_since <= round->out->now - ROUND_TOLD_NS) {
+            round_say_wait(round->out, round->ranks, m);
+            m->is_wait_told = true;
+        }
     }
 }
 
@@ -169,7 +152,7 @@ int64_t round_wake_at(const struct round *round, int64_t commit_wait)
     for (int i = 0; i < round->ranks->n; i++) {
         const struct member *m = &round->ranks->members[i];
         if (waits_for_own(m))
-            wake = clock_min(wake, m->wait_since + (m->is_wait_told ? commit_wait : OWN_TOLD_NS));
+            wake = clock_min(wake, m->wait_since + (m->is_wait_told ? commit_wait : ROUND_TOLD_NS));
     }
     return wake;
 }
@@ -268,22 +251,6 @@ static void decide(struct round *round, const struct peer_order *order)
     lift_if_served(round);
 }
 
-/* Of a node with many ranks somebody has to know whose stack to look at. */
-static void say_unsaved(const struct round *round)
-{
-    char list[96] = "";
-    int n = 0;
-    for (int i = 0; i < round->ranks->n && strlen(list) + 20 < sizeof list; i++) {
-        const struct member *m = &round->ranks->members[i];
-        if (!m->is_ended && m->saved_round != round->id && m->failed_round != round->id)
-            str_addf(list, sizeof list, "%s%d", n++ ? ", " : "", m->rank);
-    }
-    if (n > 0)
-        out_log(round->out, LOG_NOTICE, "save", "rank%s %s%s had not saved step %llu by then",
-                n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...",
-                (unsigned long long)round->save_step);
-}
-
 static void close_round(struct round *round, const struct peer_stamp *stamp,
                         const struct peer_order *order)
 {
@@ -296,7 +263,7 @@ static void close_round(struct round *round, const struct peer_stamp *stamp,
      * itself was lost on its way. */
     if (order->phase == PHASE_FAILED && is_ours) {
         decide(round, order);
-        say_unsaved(round);
+        round_say_unsaved(round->out, round->ranks, round->id, round->save_step);
     }
     round->phase = order->phase;
     if (order->phase == PHASE_ABORTED && !round->decided_at)
@@ -343,7 +310,10 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
     if (order->own_closed > round->own_closed)
         round->own_closed = order->own_closed;
     release_own(round, 0);
+    round->bell = order->bell;
     obey(round, stamp, order);
+    if (round->is_closed && !gate_is_decided(round->word))
+        lift_gate(round);
     write_next(round);
 }
 
@@ -469,17 +439,6 @@ static void on_absurd_save(struct round *round, struct member *m, const struct p
         wait_for_answer(round, m, WAIT_SAVE, msg);
 }
 
-/* Said once: a program may go on like that for long. */
-static void tell_of_return(struct round *round, const struct member *m, uint64_t step)
-{
-    if (!round->is_return_told)
-        out_log(round->out, LOG_WARN, "save",
-                "rank %d saves step %llu, below the last commit at step %llu: it is not committed; "
-                "has the training gone back?",
-                m->rank, (unsigned long long)step, (unsigned long long)round->commit_step);
-    round->is_return_told = true;
-}
-
 static void on_saved(struct round *round, struct member *m, const struct procmsg *msg)
 {
     if (msg->step > RANKS_STEP_MAX) {
@@ -492,8 +451,11 @@ static void on_saved(struct round *round, struct member *m, const struct procmsg
         m->saved_step = msg->step;
         m->has_waited = msg->wants_answer;
     }
-    if (id == 0 && msg->step < round->commit_step)
-        tell_of_return(round, m, msg->step);
+    /* Once: a program may go on like that for long. */
+    if (id == 0 && msg->step < round->commit_step && !round->is_return_told) {
+        round_say_return(round->out, m, msg->step, round->commit_step);
+        round->is_return_told = true;
+    }
     if (msg->step > 0)
         ranks_add_own(m, msg->step, own_over(round));
     if (msg->wants_answer)
@@ -508,9 +470,14 @@ static void note_step(struct member *m, uint64_t step)
     m->step = step <= RANKS_STEP_MAX ? step : m->step;
 }
 
+/* Its step is told with the next STATUS. */
 static void on_waiting(struct round *round, struct member *m, const struct procmsg *msg)
 {
     note_step(m, msg->step);
+    if (gate_is_bell(msg->word) && msg->word == round->word) {
+        round->rung = round->bell;
+        lift_gate(round);
+    }
     if (msg->word != round->word)
         out_proc(round->out, m->slot, &(struct procmsg){.type = PROCMSG_LOOK});
     else

@@ -23,7 +23,8 @@ struct round {
     enum peer_phase phase; /* as the newest order said */
     uint64_t save_step;
     bool ends_run;
-    uint64_t word; /* the gate's */
+    uint64_t word;       /* the gate's */
+    uint64_t bell, rung; /* a step that is to be told of, and the last one that was; 0: none */
     enum peer_vote vote;
     bool is_closed, leaves; /* the round's end has been seen; who waits leaves or goes on */
     bool is_ending;         /* the job ends: everybody leaves */

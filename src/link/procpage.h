@@ -54,9 +54,11 @@ static inline void procpage_set_gate(struct procpage *page, uint64_t word)
     atomic_store(&page->supervisor->gate, word);
 }
 
-static inline uint32_t procpage_phase(const struct procpage *page)
+/* One of wire/page.h's: a process that says nonsense trains. */
+static inline uint8_t procpage_phase(const struct procpage *page)
 {
-    return atomic_load_explicit(&page->process->phase, memory_order_relaxed);
+    uint32_t phase = atomic_load_explicit(&page->process->phase, memory_order_relaxed);
+    return phase < PAGE_PHASES ? (uint8_t)phase : PAGE_TRAIN;
 }
 
 static inline uint64_t procpage_step(const struct procpage *page)

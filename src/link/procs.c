@@ -528,7 +528,8 @@ struct procs *procs_new(struct event_base *base, const struct procs_options *opt
     }
     rundir_socket(&procs->dir, &procs->addr);
     const char *scratch = options->scratch_dir ? options->scratch_dir : procs->dir.path;
-    if (!procscratch_init(&procs->scratch, scratch, options->node_rank, err) ||
+    if (!procscratch_init(&procs->scratch, scratch, options->scratch_owner, options->node_rank,
+                          err) ||
         !start_listening(procs, fd_take(&fd), err)) {
         procs_free(procs);
         return NULL;
@@ -584,10 +585,8 @@ void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX])
 
 void procs_read_phases(const struct procs *procs, uint8_t ret[PROCS_MAX])
 {
-    for (int i = 0; i < PROCS_MAX; i++) {
-        uint32_t phase = procs->slots[i] ? procpage_phase(&procs->slots[i]->page) : PAGE_START;
-        ret[i] = phase < PAGE_PHASES ? (uint8_t)phase : PAGE_TRAIN;
-    }
+    for (int i = 0; i < PROCS_MAX; i++)
+        ret[i] = procs->slots[i] ? procpage_phase(&procs->slots[i]->page) : PAGE_START;
 }
 
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)

@@ -48,9 +48,10 @@ struct procs_calls {
 struct procs_options {
     const char *run_dir; /* where to make the private directory, NULL: see rundir.h */
     /* Where processes make their scratch directories: the checkpoints' directory, since they are to
-     * be renamed into it; of one job only. NULL: the private one. */
+     * be renamed into it. NULL: the private one. */
     const char *scratch_dir;
-    int node_rank; /* part of their names */
+    const char *scratch_owner; /* where the job keeps its records, NULL: at the usual place */
+    int node_rank;             /* both are part of their names */
 };
 
 /* Listens. NULL if no directory or no memory is to be had. The strings are copied. */

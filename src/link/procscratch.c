@@ -22,7 +22,17 @@ static void name_entry(struct procscratch *s, unsigned process)
     snprintf(s->entry, sizeof s->entry, "%s%08x", s->epoch, process);
 }
 
-bool procscratch_init(struct procscratch *s, const char *dir, int node_rank, struct err *err)
+/* FNV-1a. */
+static uint32_t number_of(const char *text)
+{
+    uint32_t number = 2166136261U;
+    for (; *text; text++)
+        number = (number ^ (unsigned char)*text) * 16777619U;
+    return number;
+}
+
+bool procscratch_init(struct procscratch *s, const char *dir, const char *owner, int node_rank,
+                      struct err *err)
 {
     uint64_t random;
     *s = (struct procscratch){.epochs = 0};
@@ -32,7 +42,11 @@ bool procscratch_init(struct procscratch *s, const char *dir, int node_rank, str
         return err_set(err, ERR_USAGE, 0, "the path of the scratch directory is too long: %s", dir);
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
         random = (uint64_t)clock_real_ns() ^ (uint64_t)getpid() << 32;
-    snprintf(s->node, sizeof s->node, "pch-scratch-%d-", node_rank);
+    if (owner)
+        snprintf(s->node, sizeof s->node, "pch-scratch-%d.%08" PRIx32 "-", node_rank,
+                 number_of(owner));
+    else
+        snprintf(s->node, sizeof s->node, "pch-scratch-%d-", node_rank);
     snprintf(s->start, sizeof s->start, "%s%016" PRIx64 "-", s->node, random);
     name_epoch(s);
     return true;

@@ -4,6 +4,10 @@
  *
  *   pch-scratch-<node>-<random>-<epoch>-<process>
  *
+ * Where the job keeps its records elsewhere than by default, <node> is followed by a point and a
+ * number that stands for that place: so two jobs that have only the checkpoints' directory in
+ * common, and of which neither waits for the other, do not take each other's for left behind.
+ *
  * A commit begins a new epoch, so that what is handed out after it has another name than what is
  * being removed, however long that takes; a start has a random number of its own, so that what
  * earlier starts of the node left can be told from it. Only names: nothing here touches a file
@@ -20,14 +24,15 @@
 
 struct procscratch {
     char dir[PATH_MAX];        /* absolute */
-    char node[32], start[64];  /* what names of this node, and of this start, begin with */
+    char node[40], start[64];  /* what names of this node, and of this start, begin with */
     char epoch[80], entry[96]; /* what those of this epoch begin with; room for one name */
     unsigned epochs;
 };
 
-/* `dir` is made absolute, since a process may run in another working directory. */
-MUST_CHECK bool procscratch_init(struct procscratch *scratch, const char *dir, int node_rank,
-                                 struct err *err);
+/* `dir` is made absolute, since a process may run in another working directory. `owner`: the
+ * directory of the job's records, NULL: the usual one. */
+MUST_CHECK bool procscratch_init(struct procscratch *scratch, const char *dir, const char *owner,
+                                 int node_rank, struct err *err);
 /* The path for a process with this number. False: it does not fit. */
 bool procscratch_path(struct procscratch *scratch, unsigned process, char *ret, size_t size);
 

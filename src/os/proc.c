@@ -135,6 +135,15 @@ char *proc_wchan(pid_t pid, char *text, size_t size)
     return str_printable(text);
 }
 
+bool proc_is_foreign(pid_t pid, unsigned *ret)
+{
+    char text[2048];
+    if (proc_kill(pid, 0) || errno != EPERM || !read_file(pid, "status", text, sizeof text))
+        return false;
+    const char *uid = strstr(text, "\nUid:");
+    return uid && sscanf(uid, "\nUid: %u", ret) == 1;
+}
+
 bool proc_kill(pid_t pid, int number)
 {
     return pid > 1 && kill(pid, number) == 0;

@@ -33,6 +33,9 @@ bool proc_has_env(pid_t pid, const char *name);
  */
 char *proc_wchan(pid_t pid, char *text, size_t size);
 
+/* It has another user than we, and we may not signal it: then *ret is that user's number. */
+bool proc_is_foreign(pid_t pid, unsigned *ret);
+
 /* kill(2), refused for pid <= 1, so that no stray 0 or -1 ever means "everybody". Only for a child
  * of ours that has not been reaped. */
 bool proc_kill(pid_t pid, int number);

@@ -9,6 +9,8 @@
 
 #include <sys/syscall.h>
 
+#define RAWCALL_CLONE3 435 /* on every architecture */
+
 #if defined(__x86_64__) && defined(__LP64__)
 #define RAWCALL_EXISTS 1
 static inline long rawcall(long number, long a, long b, long c, long d)
@@ -19,6 +21,22 @@ static inline long rawcall(long number, long a, long b, long c, long d)
                      : "=a"(ret)
                      : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
                      : "rcx", "r11", "memory");
+    return ret;
+}
+/* clone3(2) with a stack: the child calls `run`, which never returns. */
+static inline long rawclone(const void *args, unsigned long size, int (*run)(void *), void *arg)
+{
+    long ret;
+    __asm__ volatile("syscall\n\t"
+                     "testq %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "movq %[arg], %%rdi\n\t"
+                     "call *%[run]\n\t"
+                     "hlt\n"
+                     "1:"
+                     : "=a"(ret)
+                     : "a"(RAWCALL_CLONE3), "D"(args), "S"(size), [run] "r"(run), [arg] "r"(arg)
+                     : "rcx", "r11", "memory", "cc");
     return ret;
 }
 #elif defined(__aarch64__) && defined(__LP64__)
@@ -33,6 +51,24 @@ static inline long rawcall(long number, long a, long b, long c, long d)
     __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
     return x0;
 }
+static inline long rawclone(const void *args, unsigned long size, int (*run)(void *), void *arg)
+{
+    register long x8 __asm__("x8") = RAWCALL_CLONE3;
+    register long x0 __asm__("x0") = (long)args;
+    register long x1 __asm__("x1") = (long)size;
+    register void *x2 __asm__("x2") = arg;
+    register int (*x3)(void *) __asm__("x3") = run;
+    __asm__ volatile("svc 0\n\t"
+                     "cbnz x0, 1f\n\t"
+                     "mov x0, x2\n\t"
+                     "blr x3\n\t"
+                     "brk 0\n"
+                     "1:"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3)
+                     : "memory", "cc");
+    return x0;
+}
 #else /* of use only where errno is not shared */
 #define RAWCALL_EXISTS 0
 #include <errno.h>
@@ -41,6 +77,10 @@ static inline long rawcall(long number, long a, long b, long c, long d)
 {
     long ret = syscall(number, a, b, c, d);
     return ret < 0 ? -errno : ret;
+}
+static inline long rawclone(const void *args, unsigned long size, int (*run)(void *), void *arg)
+{
+    return -ENOSYS;
 }
 #endif
 

@@ -52,6 +52,7 @@ struct spawn_start {
     pid_t parent;
     int parent_pidfd; /* -1: the kernel has none */
     int child_end;    /* of the pipe for the report */
+    bool joins;       /* it is not in its control group yet */
     _Alignas(16) char stack[16 * 1024];
     char *script_argv[]; /* for a script without a "#!" line: sh, the path, the arguments */
 };
@@ -221,9 +222,22 @@ static void child_unblock_all(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* It may fail: there are other ways to find it again. */
+static void child_join(const struct spawn_start *start)
+{
+    long fd =
+        rawcall(SYS_openat, start->request.cgroup, ARG("cgroup.procs"), O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    rawcall(SYS_write, fd, ARG("0"), 1, 0);
+    rawcall(SYS_close, fd, 0, 0, 0);
+}
+
 static _Noreturn void child_run(struct spawn_start *start)
 {
     const struct spawn_request *request = &start->request;
+    if (start->joins)
+        child_join(start);
     long why = request->new_session ? rawcall(SYS_setsid, 0, 0, 0, 0)
                                     : rawcall(SYS_setpgid, 0, request->group, 0, 0);
     if (why < 0)
@@ -268,6 +282,7 @@ static struct spawn_start *start_new(const struct spawn_request *request, int ch
         return NULL;
     start->request = *request;
     start->child_end = child_end;
+    start->joins = false;
     start->parent = getpid();
     start->parent_pidfd = (int)syscall(SYS_pidfd_open, start->parent, 0);
     start->script_argv[0] = shell_path;
@@ -283,12 +298,35 @@ static bool can_share(const struct spawn_start *start)
     return RAWCALL_EXISTS && !IS_SANITIZED && !RUNNING_ON_VALGRIND && !start->request.apart;
 }
 
+/* As of clone3(2), the first version that can name a control group. */
+struct clone_into {
+    _Alignas(8) uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack,
+        stack_size, tls, set_tid, set_tid_size, cgroup;
+};
+#define INTO_CGROUP UINT64_C(0x200000000)
+
+/* At once in its control group: to be moved there takes the kernel some milliseconds. */
+static pid_t clone_into(struct spawn_start *start)
+{
+    struct clone_into args = {.flags = CLONE_VM | INTO_CGROUP,
+                              .exit_signal = SIGCHLD,
+                              .stack = (uint64_t)(uintptr_t)start->stack,
+                              .stack_size = sizeof start->stack,
+                              .cgroup = (uint64_t)start->request.cgroup};
+    return (pid_t)rawclone(&args, sizeof args, child_main, start);
+}
+
 /* *start is set to NULL if the child has a copy of it. An emulator or a sandbox may know no clone()
  * but those of fork and of threads. -1 with errno set. */
 static pid_t start_child(struct spawn_start **start)
 {
     char *stack_end = (*start)->stack + sizeof(*start)->stack;
-    pid_t pid = can_share(*start) ? clone(child_main, stack_end, CLONE_VM | SIGCHLD, *start) : -1;
+    bool has_cgroup = (*start)->request.cgroup > 0;
+    pid_t pid = has_cgroup && can_share(*start) ? clone_into(*start) : -1;
+    if (pid > 0)
+        return pid;
+    (*start)->joins = has_cgroup;
+    pid = can_share(*start) ? clone(child_main, stack_end, CLONE_VM | SIGCHLD, *start) : -1;
     if (pid > 0)
         return pid;
     pid = fork();

@@ -45,6 +45,7 @@ struct spawn_request {
     char *own_pid; /* in env: gets the child's pid in decimals (SPAWN_PID_SIZE); NULL: none */
     pid_t group;   /* to join; 0: lead a new one */
     bool new_session;
+    int cgroup;      /* directory of the control group to run in; 0: ours */
     unsigned closed; /* (1 << fd) for those of 0..2 that the child shall not have */
     bool has_output;
     int output[2]; /* if so, what becomes its 1 and 2: descriptors from 3 on; else it has ours */

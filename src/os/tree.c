@@ -280,10 +280,13 @@ char *tree_describe(const struct tree_job *job, char *text, size_t size)
     for (size_t i = 0; i < tree.n && i < NAMED_MAX; i++) {
         const struct proc *proc = &tree.entries[i].proc;
         char wchan[64];
+        unsigned user;
         str_addf(text, size, "%s%d (%s) %c", i ? ", " : "", (int)proc->pid, proc->comm,
                  proc->state);
         if (*proc_wchan(proc->pid, wchan, sizeof wchan))
             str_addf(text, size, " in %s", wchan);
+        if (proc_is_foreign(proc->pid, &user))
+            str_addf(text, size, ", which is user %u's by now, whom we may not kill", user);
     }
     if (tree.n > NAMED_MAX)
         str_addf(text, size, " and %zu more", tree.n - NAMED_MAX);

@@ -54,8 +54,8 @@ size_t tree_signal(const struct tree_job *job, int number);
  * Returns how many there are; at most `max` are stored. */
 size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max);
 
-/* "4711 (python) D in nfs_wait_bit_killable, 4712 (sh) S": who is left, for the log. Returns text.
- */
+/* "4711 (python) D in nfs_wait_bit_killable, 4712 (sh) S": who is left, for the log, and whether it
+ * is the user's fault that we cannot end it. Returns text. */
 char *tree_describe(const struct tree_job *job, char *text, size_t size);
 
 #endif

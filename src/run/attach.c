@@ -104,6 +104,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
 {
     struct procs_options options = {.run_dir = config->run_dir,
                                     .scratch_dir = config->checkpoint.dir,
+                                    .scratch_owner = config->state_dir,
                                     .node_rank = config->cluster.node_rank};
     struct procs_calls calls = {.attached = on_attached,
                                 .unattached = on_unattached,

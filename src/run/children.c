@@ -100,6 +100,7 @@ void children_free(struct children *children)
     }
     deaths_free(&children->deaths);
     spawn_command_free(&children->command);
+    cgroup_end(&children->cgroup);
     free(children->list);
     free(children->groups);
     *children = (struct children){0};
@@ -196,6 +197,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
                                     .env = child->env.list,
                                     .own_pid = child->env.own_pid,
                                     .new_session = children->config->procs.new_session,
+                                    .cgroup = children->cgroup.dir,
                                     .closed = children->closed,
                                     .tty = children->tty};
     request.has_output = logs_output(children->logs, child->index, request.output);
@@ -215,9 +217,24 @@ static bool start_one(struct child *child, const struct action *action, struct e
     return true;
 }
 
+/* Where it cannot be had, which is the rule in containers and in sessions, the tree is looked
+ * through by its parents alone. */
+static void begin_cgroup(struct children *children)
+{
+    struct err err;
+    bool is_wanted = children->config->stop.cgroup == CONFIG_CGROUP_AUTO &&
+                     children->params->leftovers == LEFTOVERS_KILL;
+    /* Who is started into one that was killed before may be killed with it: that of the generation
+     * before, which is empty by now, is not used again. */
+    cgroup_end(&children->cgroup);
+    if (is_wanted && !cgroup_begin(&children->cgroup, &err))
+        log_debug("start", "%s", err.text);
+}
+
 void children_start(struct children *children, const struct action *action)
 {
     struct err err;
+    begin_cgroup(children);
     if (children->config->procs.close_fds)
         spawn_close_inherited();
     if (!logs_begin(children->logs, action->start.attempt, action->start.generation, &err)) {
@@ -328,6 +345,8 @@ void children_signal(struct children *children, const struct action *action)
         break;
     case TARGET_TREE: {
         struct tree_job job = tree_job(children, helpers);
+        if (number == SIGKILL) /* who has left it is found below */
+            cgroup_kill(&children->cgroup);
         tree_signal(&job, number);
         break;
     }

@@ -11,6 +11,7 @@
 #define PCHRUN_RUN_CHILDREN_H
 
 #include "config/config.h"
+#include "os/cgroup.h"
 #include "os/reap.h"
 #include "os/spawn.h"
 #include "os/tree.h"
@@ -38,6 +39,7 @@ struct children {
     struct attach *attach;
     struct record *record; /* of what is to be resumed */
     struct logs *logs;     /* what they print, if it is kept */
+    struct cgroup cgroup;  /* of the commands and all below them, where there can be one */
     bool is_empty;         /* EV_TREE_EMPTY has been posted, or nothing was started */
     /* A command has been stopped by this signal; a command's group has lost its leader. */
     void (*on_stop)(void *ctx, pid_t group, int number);

@@ -67,6 +67,7 @@ static void on_tidying(void *ctx)
     const struct restart_policy *restart = &generation->params->restart;
     if (restart->max == 0 && !restart->after_notice) /* else another generation may want them */
         spawn_let_go();
+    cgroup_tidy(&generation->children->cgroup);
     attach_clean(generation->attach);
 }
 

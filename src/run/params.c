@@ -49,6 +49,8 @@ static void fill_saving(struct core_params *params, const struct config *config)
     params->trains_on = config->save.train_on;
     params->save_mode = save_modes[config->save.mode];
     params->save_signal = config->save.signal;
+    params->every_steps = (uint64_t)config->checkpoint.every.steps;
+    params->every_ns = config->checkpoint.every.ns;
 }
 
 /* A drill ends with what it has shown. */

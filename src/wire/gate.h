@@ -19,7 +19,8 @@
 
 #define GATE_STEP_BITS 48
 #define GATE_STEP_MAX  ((UINT64_C(1) << GATE_STEP_BITS) - 1)
-#define GATE_TAGS      ((1U << 14) - 2)
+#define GATE_TAGS      ((1U << 14) - 3)
+#define GATE_TAG_BELL  ((1U << 14) - 2) /* not a round: who comes to it says so, and goes on */
 #define GATE_TAG_LEAVE ((1U << 14) - 1) /* not a round: leave at the next step, without a save */
 #define GATE_OPEN      GATE_STEP_MAX    /* no round: no step is as high as that */
 #define GATE_ENDS_RUN  (UINT64_C(1) << 62)
@@ -36,6 +37,13 @@ static inline uint64_t gate_make(uint64_t step, uint32_t round, bool decided, bo
            (decided ? GATE_DECIDED : 0) | (ends_run ? GATE_ENDS_RUN : 0);
 }
 
+/* A tentative word that the supervisor takes away as soon as one process has come to `step`: so it
+ * learns of it, and looks at no step before. */
+static inline uint64_t gate_bell(uint64_t step)
+{
+    return (step & GATE_STEP_MAX) | (uint64_t)GATE_TAG_BELL << GATE_STEP_BITS;
+}
+
 /* The word that sends every process out of its training loop. */
 static inline uint64_t gate_leave(void)
 {
@@ -50,6 +58,11 @@ static inline uint64_t gate_step(uint64_t word)
 static inline uint32_t gate_tag(uint64_t word)
 {
     return (uint32_t)(word >> GATE_STEP_BITS) & 0x3fff;
+}
+
+static inline bool gate_is_bell(uint64_t word)
+{
+    return gate_tag(word) == GATE_TAG_BELL;
 }
 
 static inline bool gate_is_decided(uint64_t word)

@@ -166,6 +166,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     NUMBER(o->save_step);
     NUMBER(o->commit_step);
     NUMBER(o->own_closed);
+    NUMBER(o->bell);
     NUMBER(o->echo);
     NUMBER(o->clock_ns);
     NUMBER(o->end);
@@ -235,8 +236,9 @@ static bool is_status_in_range(const struct peer_status *s)
 static bool is_order_in_range(const struct peer_order *o)
 {
     return o->start <= 1 && o->roster <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 &&
-           o->leave <= 1 && o->save_step <= GATE_STEP_MAX && o->end <= END_LEAVE &&
-           o->restart <= 1 && o->manner <= MANNER_ASK && o->has_notice <= 1 && o->clock_ns >= 0;
+           o->leave <= 1 && o->save_step <= GATE_STEP_MAX && o->bell <= GATE_STEP_MAX &&
+           o->end <= END_LEAVE && o->restart <= 1 && o->manner <= MANNER_ASK &&
+           o->has_notice <= 1 && o->clock_ns >= 0;
 }
 
 static bool is_cause_in_range(const struct peer_cause *c)

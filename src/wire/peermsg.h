@@ -182,6 +182,7 @@ struct peer_order {
     uint64_t save_step;
     uint64_t commit_step; /* last committed, 0: none */
     uint64_t own_closed;  /* own saves up to this step are answered, committed or not */
+    uint64_t bell;        /* say so when a rank has finished this step, 0: none */
     uint64_t echo;        /* the seq of the STATUS it answers, 0: none */
     int64_t clock_ns;     /* node 0's CLOCK_MONOTONIC at the moment of sending */
     uint8_t end;          /* enum peer_end */

@@ -53,16 +53,38 @@ void check_step(struct world *w, const struct proc *p)
         }
 }
 
+/* Saves without a notice: a crash costs what is trained in a period and while its save is agreed on
+ * and made. */
+void check_period(struct world *w, const struct proc *p)
+{
+    int64_t save = 0, attached = 0, step = 0;
+    if (!w->s.is_regular || !p->is_attached || w->first_notice_at)
+        return;
+    for (int i = 0; i < w->nall; i++) {
+        save = w->s.save_time[i] > save ? w->s.save_time[i] : save;
+        step = w->s.step_time[i] > step ? w->s.step_time[i] : step;
+        attached = w->s.attach_at[i] > attached ? w->s.attach_at[i] : attached;
+    }
+    /* One of its own may be under way. */
+    int64_t takes = 8 * w->s.delay_max + 2 * save + 3 * step + 100 * NS_PER_MS;
+    uint64_t steps = w->s.stride[p->index] * (4 + 2 * (uint64_t)takes / (uint64_t)step);
+    int64_t since = w->record_at ? w->record_at : attached + S;
+    if (w->s.every_steps && p->step > w->record + w->s.every_steps + steps)
+        fail(w, "process %d has finished step %llu, the last commit is of step %llu", p->index,
+             ull(p->step), ull(w->record));
+    if (w->s.every_ns && w->now > since + w->s.every_ns + takes)
+        fail(w, "process %d trains %lld ms after the last commit", p->index,
+             (long long)((w->now - since) / NS_PER_MS));
+}
+
 void check_durable(struct world *w, const struct proc *p, uint64_t step)
 {
-    int *n = &w->ndurable[p->index];
-    if (*n < (int)(sizeof w->durable[0] / sizeof w->durable[0][0]))
-        w->durable[p->index][(*n)++] = step;
+    w->durable[p->index][w->ndurable[p->index]++ % ARRAY_LEN(w->durable[0])] = step;
 }
 
 static bool is_durable(const struct world *w, int proc, uint64_t step)
 {
-    for (int i = 0; i < w->ndurable[proc]; i++)
+    for (size_t i = 0; i < w->ndurable[proc] && i < ARRAY_LEN(w->durable[0]); i++)
         if (w->durable[proc][i] == step)
             return true;
     return false;
@@ -89,8 +111,21 @@ static bool is_held(const struct host *host, uint64_t step)
     return false;
 }
 
+static void check_not_too_soon(struct world *w, uint64_t step)
+{
+    if (!w->s.is_regular || w->s.nfaults || w->s.own_every || w->first_notice_at)
+        return;
+    /* Where the training ends, the save is not made after it. */
+    if (w->s.every_steps && step < w->record + w->s.every_steps && step != w->s.declared_last)
+        fail(w, "step %llu is committed right after step %llu", ull(step), ull(w->record));
+    if (w->s.every_ns && w->record_at && w->now < w->record_at + w->s.every_ns)
+        fail(w, "step %llu is committed %lld ms after the last", ull(step),
+             (long long)((w->now - w->record_at) / NS_PER_MS));
+}
+
 void check_commit(struct world *w, uint64_t step)
 {
+    check_not_too_soon(w, step);
     if (w->first_notice_at && !w->saved_for_notice_at)
         w->saved_for_notice_at = w->now;
     for (int i = 0; i < w->s.nnodes; i++)

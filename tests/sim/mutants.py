@@ -239,6 +239,16 @@ MUTANTS = [
      "    dog->look_at = CLOCK_NEVER;"),
     ("examination-waited-for", "src/core/chief_hang.c",
      " || chief->out->now >= chief->hang.until) {", ") {"),
+    ("bell-not-hung", "src/core/round.c", "    round->bell = order->bell;\n", ""),
+    ("bell-not-taken-away", "src/core/round.c", "        round->rung = round->bell;\n", ""),
+    ("bell-rings-too-late", "src/core/chief_period.c",
+     "return due > early ? due - early : 1;", "return due + 100;"),
+    ("period-not-counted-from-commit", "src/core/chief_round.c",
+     "        chief_count_anew(chief, chief->writing_step);\n", ""),
+    ("period-not-begun", "src/core/chief_roster.c", "        chief_begin_period(chief);\n", ""),
+    ("nobody-wakes-for-the-period", "src/core/chief_period.c",
+     "return waits ? chief->period.from_at + chief->params->every_ns : CLOCK_NEVER;",
+     "return CLOCK_NEVER;"),
 ]
 
 # These break no promise, or too seldom, and why; listed so that nobody adds them again.
@@ -254,6 +264,8 @@ MUTANTS = [
 #   hang-by-one-node's-clock: one schedule in 100,000 has a rank that waited for one who went on, and
 #       whose turn it is now; a unit test does
 #   any-death-in-the-end-counts: it comes after what ended the job, and the first is named all the same
+#   period-of-who-does-not-train: a save of what nobody has trained is no broken promise; a process
+#       test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

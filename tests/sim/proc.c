@@ -415,6 +415,7 @@ static void finish_step(struct world *w, struct proc *p)
     if (p->is_attached && !p->first_step_at)
         p->first_step_at = w->now;
     check_step(w, p);
+    check_period(w, p);
     plan(w, p, PROC_LOOKING, rng_time(&w->rng, 0, MS / 10));
     wake_collective(w);
 }

@@ -393,7 +393,40 @@ static bool is_withdrawn(const struct schedule *s)
     const struct fault *notice = &s->faults[0], *cancel = &s->faults[1];
     return s->is_benign && s->nfaults == 2 && notice->kind == DO_NOTICE &&
            cancel->kind == DO_CANCEL && notice->node == cancel->node && notice->id == cancel->id &&
-           cancel->at > notice->at && notice->length >= 60 * S && s->trains_on && !s->own_every;
+           cancel->at > notice->at && notice->length >= 60 * S && s->trains_on && !s->own_every &&
+           !s->every_steps && !s->every_ns; /* the training ends in time */
+}
+
+/* Saves without a notice; half of the time nothing else happens. */
+static void draw_period(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9fb21c651e98df25) + 1};
+    if (!rng_chance(&r, 250))
+        return;
+    if (rng_chance(&r, 500))
+        s->every_steps = 1 + rng_below(&r, rng_chance(&r, 300) ? 4 : 60);
+    else
+        s->every_ns = rng_time(&r, 50 * MS, rng_chance(&r, 500) ? S : 20 * S);
+    if (rng_chance(&r, 500))
+        s->nfaults = 0;
+    /* No more rounds than are looked at (save_of_tag). */
+    if (s->every_steps)
+        s->every_steps += (s->last_step - s->first_step) / 50;
+    else
+        s->every_ns += draw_end(s) / 50;
+}
+
+/* In lockstep, or those who are ahead wait for nobody; and without a long way to a common step. */
+static bool is_regular(const struct schedule *s)
+{
+    for (int i = 0; i < s->nnodes; i++)
+        if (s->begins_at[i])
+            return false;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        if (s->stride[i] != s->stride[0])
+            return false;
+    return (s->every_steps || s->every_ns) && s->is_lockstep && can_save(s, 2 * S) &&
+           s->eval_proc < 0 && !has_fault(s, ~(1U << DO_CHECKPOINT)) && !s->drop && !s->reorder;
 }
 
 /* Several processes fail at about the same time, on hosts that began to count at another one. From
@@ -446,6 +479,8 @@ static void draw_restart(struct schedule *s, struct rng *r)
 static bool is_mended(const struct schedule *s)
 {
     const struct restart_policy *p = &s->restart;
+    if (s->every_steps || s->every_ns) /* their saves take their time */
+        return false;
     if (has_fault(s, ~(1U << DO_KILL_PROC)) || s->nfaults > p->max || s->nfaults > p->start_max ||
         p->no_progress || p->is_fatal[137] || s->drop || s->bad_disk || s->slow_disk)
         return false;
@@ -476,6 +511,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_failures(s, seed);
     draw_restart(s, &r);
     draw_hangs(s, &r);
+    draw_period(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -496,6 +532,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     bool has_late = !s->is_calm && rng_chance(&r, 60);
     for (int i = 1; has_late && i < s->nnodes; i++)
         s->begins_at[i] = rng_chance(&r, 500) ? rng_time(&r, 10 * MS, 8 * S) : 0;
+    s->is_regular = is_regular(s);
 }
 
 static bool is_of_proc(enum fault_kind kind)
@@ -523,6 +560,9 @@ void schedule_print(const struct schedule *s, FILE *out)
             (unsigned long long)s->first_step, (unsigned long long)s->last_step,
             s->is_lockstep ? "lockstep" : "free running", (double)s->grace / S,
             s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
+    if (s->every_steps || s->every_ns)
+        fprintf(out, "  a save every %llu steps, %.3f s%s\n", (unsigned long long)s->every_steps,
+                (double)s->every_ns / S, s->is_regular ? ", regular" : "");
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         fprintf(out,
                 "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f "

@@ -20,8 +20,8 @@ static void forget_saves(struct world *w, int node)
     memset(host->prepared, 0, sizeof host->prepared);
     host->over = 0;
     for (int i = node * w->s.nprocs; i < (node + 1) * w->s.nprocs; i++) {
-        int n = 0;
-        for (int k = 0; k < w->ndurable[i]; k++)
+        size_t n = 0, all = w->ndurable[i];
+        for (size_t k = 0; k < all && k < ARRAY_LEN(w->durable[0]); k++)
             if (w->durable[i][k] <= w->base_step)
                 w->durable[i][n++] = w->durable[i][k];
         w->ndurable[i] = n;
@@ -163,6 +163,7 @@ static void act_commit(struct world *w, int node, const struct action *a)
     check_commit(w, a->step);
     if (!is_bad) {
         w->record = a->step;
+        w->record_at = w->now;
         w->record_of_run = true;
     }
     world_at(w, (struct happening){.at = w->now + disk_time(w),

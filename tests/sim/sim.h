@@ -103,6 +103,9 @@ struct schedule {
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
     int64_t grace, least_grace, most_grace; /* that notices leave */
     bool trains_on;
+    uint64_t every_steps; /* saves without a notice; 0: none */
+    int64_t every_ns;
+    bool is_regular;    /* nothing is in their way */
     int64_t known_save; /* from earlier attempts, right or wrong; 0: not known */
     enum leftover leftover[MAX_NODES];
     bool leaves_leftovers; /* stop.leftovers=leave */
@@ -242,10 +245,11 @@ struct world {
     uint64_t base_step;  /* that it has begun from */
     int next_conn;
     /* the disk */
-    uint64_t durable[MAX_ALL][512]; /* steps that a rank has saved */
-    int ndurable[MAX_ALL];
+    uint64_t durable[MAX_ALL][512]; /* steps that a rank has saved, the newest of them */
+    size_t ndurable[MAX_ALL];
     int64_t moved_at;   /* a process did something, or a notice was given or withdrawn */
     uint64_t record;    /* the chief's commit record */
+    int64_t record_at;  /* 0: not in this attempt */
     bool record_of_run; /* written in this attempt */
     uint64_t owed_step; /* the commit of it must come, 0: of none */
     int64_t first_notice_at;
@@ -334,6 +338,8 @@ int64_t proc_rests_until(const struct proc *p);
 /* check.c */
 void check_save(struct world *world, const struct proc *p, uint32_t tag, uint64_t step);
 void check_step(struct world *world, const struct proc *p);
+/* A process has finished a step: not too much has been trained since the last commit. */
+void check_period(struct world *world, const struct proc *p);
 void check_durable(struct world *world, const struct proc *p, uint64_t step);
 void check_commit(struct world *world, uint64_t step);
 /* A generation is about to begin on a node. */

@@ -487,6 +487,8 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     p->trains_on = s->trains_on;
     p->save_mode = s->is_forwarded ? SAVE_FORWARD : SAVE_ATTACH;
     p->save_ns = s->known_save;
+    p->every_steps = s->every_steps;
+    p->every_ns = s->every_ns;
     p->join_timeout_ns = 60 * S;
     p->heartbeat_interval_ns = S;
     p->heartbeat_timeout_ns = 15 * S;
@@ -509,7 +511,7 @@ static void make_host(struct world *w, int host, const struct core_params *param
 {
     w->hosts[host] = (struct host){.is_alive = true,
                                    .timer_at = CLOCK_NEVER,
-                                   .gate = gate_make(GATE_OPEN, 0, false, false),
+                                   .gate = GATE_OPEN,
                                    .committed = w->s.first_step,
                                    .clock = w->s.clock[params->node_rank]};
     w->hosts[host].core = core_new(params, shell_perform, shell_of(w, host));

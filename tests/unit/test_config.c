@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WORDS_MAX 128
+#define WORDS_MAX 256
 
 static char folder[64];
 
@@ -125,6 +125,7 @@ Test(config, defaults)
     cr_expect_eq(c->stop.term_wait_ns, 10 * NS_PER_S);
     cr_expect_eq(c->stop.kill_wait_ns, 5 * NS_PER_S);
     cr_expect_eq(c->stop.leftovers, CONFIG_LEFTOVERS_KILL);
+    cr_expect_eq(c->stop.cgroup, CONFIG_CGROUP_AUTO);
     cr_expect(c->exit.preempted == 42 && c->exit.preempted_unsaved == 42);
     cr_expect(c->exit.node_lost == 42 && c->exit.hang == 42 && c->exit.no_progress == 43);
     cr_expect(c->exit.no_progress_limit == 3 && !c->exit.reraise);
@@ -193,6 +194,11 @@ Test(config, precedence)
          "PCHRUN_CHECKPOINT_SHARED=yes",
          "--no-checkpoint-shared",
          {"true", "false", "true", "false"}},
+        {"checkpoint.every",
+         "{\"checkpoint\": {\"every\": 500}}",
+         "PCHRUN_CHECKPOINT_EVERY=10m",
+         "--checkpoint-every 70",
+         {"null", "500", "10m", "70"}},
         {"save.mode",
          "{\"save\": {\"mode\": \"signal\"}}",
          "PCHRUN_SAVE_MODE=forward",
@@ -431,9 +437,11 @@ static const char everything[] =
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "
     "--procs-per-node 0 --procs-new-session --procs-close-fds --checkpoint-dir c "
-    "--no-checkpoint-shared --checkpoint-keep-records 1 --checkpoint-lock-wait 1s --save-mode "
+    "--no-checkpoint-shared --checkpoint-every 90 --checkpoint-keep-records 1 "
+    "--checkpoint-lock-wait 1s --save-mode "
     "signal --save-signal USR2 --no-save-train-on "
-    "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave";
+    "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave "
+    "--stop-cgroup off";
 static const char everything_else[] =
     " --restart-max 3 --restart-window 2h --restart-start-max 4 --restart-startup 5m "
     "--restart-backoff 2s --restart-backoff-max 3m --restart-no-progress-after 6 "
@@ -501,6 +509,7 @@ Test(config, binding_holds_what_all_nodes_must_share)
     cr_expect_str_eq(text, "cluster.heartbeat_interval=1s\n"
                            "cluster.heartbeat_timeout=30s\n"
                            "checkpoint.shared=true\n"
+                           "checkpoint.every=\n"
                            "save.mode=signal\n"
                            "restart.max=0\n"
                            "restart.after_notice=false\n"

@@ -207,6 +207,25 @@ Test(core_walk, a_preemption_from_notice_to_exit)
     walk_end(w);
 }
 
+/* A machine is suspended while the killed die: they have the rest of their time when it is back. */
+Test(core_walk, a_suspended_machine_does_not_give_up_the_killed)
+{
+    struct walk *w = begin_alone(1);
+    exited(w, 0, SIGABRT);
+    wake(w);
+    wake(w);
+    assert_acts(w, "gate leave; SIGTERM to tree; SIGKILL to tree");
+    now = core_wake_at(w->core) + 60 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    now += 4 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    cr_assert_not(strstr(w->log, "cannot be killed"));
+    now += S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_said(w, "cannot be killed are left behind");
+    walk_end(w);
+}
+
 /* However late it is: it does not leave them behind. */
 Test(core_walk, who_was_away_ends_its_processes_before_it_leaves)
 {

@@ -188,8 +188,8 @@ static void any_order(struct peer_order *o)
 {
     UP_TO(o->start, 1), UP_TO(o->roster, 1), UP_TO(o->phase, PHASE_ABORTED), UP_TO(o->ends_run, 1),
         UP_TO(o->leave, 1);
-    UP_TO(o->save_step, GATE_STEP_MAX), ANY(o->commit_step), ANY(o->own_closed), ANY(o->echo);
-    UP_TO(o->clock_ns, INT64_MAX);
+    UP_TO(o->save_step, GATE_STEP_MAX), ANY(o->commit_step), ANY(o->own_closed);
+    UP_TO(o->bell, GATE_STEP_MAX), ANY(o->echo), UP_TO(o->clock_ns, INT64_MAX);
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), ANY(o->notice_node), ANY(o->notice_left_ns);
     ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_id), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
@@ -477,6 +477,7 @@ Test(peermsg, ranges)
     cr_assert(!ORDER(.has_notice = 2) && !ORDER(.roster = 2));
     /* A higher one would lose its upper bits in the gate, and name an earlier step. */
     cr_assert(ORDER(.save_step = GATE_STEP_MAX) && !ORDER(.save_step = GATE_STEP_MAX + 1));
+    cr_assert(ORDER(.bell = GATE_STEP_MAX) && !ORDER(.bell = GATE_STEP_MAX + 1));
 }
 
 /* Versions that do not know each other can still say so. */
@@ -578,10 +579,10 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0002190000001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000"
         "200000000000000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
-        "435001057900000001000000020000000300000004000000050000000000000001000201010600000000"
-        "0000000700000000000000080000000000000009000000000000000e0000000000000001010203f6ffff"
-        "ff0b000000010c0000000d000000000000000500636c6f7564020065320400676f6e6503007768790e00"
-        "000000",
+        "435001058100000001000000020000000300000004000000050000000000000001000201010600000000"
+        "000000070000000000000008000000000000000e0000000000000009000000000000000e000000000000"
+        "0001010203f6ffffff0b000000010c0000000d000000000000000500636c6f7564020065320400676f6e"
+        "6503007768790e00000000",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
 };
 
@@ -618,6 +619,7 @@ static struct peer_order sample_order(void)
                                .save_step = 6,
                                .commit_step = 7,
                                .own_closed = 8,
+                               .bell = 14,
                                .echo = 9,
                                .clock_ns = 14,
                                .end = END_STOP,
@@ -786,7 +788,7 @@ Test(gate, fields_do_not_touch)
     cr_assert_eq(gate_tag_of(GATE_TAGS), GATE_TAGS);
     cr_assert_eq(gate_tag_of(GATE_TAGS + 1), 1, "0 is for no round");
     uint64_t word = gate_make(GATE_STEP_MAX, GATE_TAGS, true, true);
-    cr_assert_eq(word, 0xfffeffffffffffff);
+    cr_assert_eq(word, 0xfffdffffffffffff);
     cr_assert(gate_is_decided(word) && gate_ends_run(word));
     cr_assert_eq(gate_tag(word), GATE_TAGS);
     cr_assert_eq(gate_step(word), GATE_STEP_MAX);
@@ -797,6 +799,9 @@ Test(gate, leave_stops_everybody)
     for (uint32_t round = 0; round < 3 * GATE_TAGS; round += 1000) {
         cr_assert_neq(gate_tag_of(round), GATE_TAG_LEAVE);
         cr_assert(gate_stops(gate_leave(), 0, gate_tag_of(round)));
+        cr_assert(gate_stops(gate_bell(7), 7, gate_tag_of(round)));
+        cr_assert(!gate_stops(gate_bell(7), 6, gate_tag_of(round)));
+        cr_assert(!gate_is_bell(gate_make(7, round, false, false)));
     }
     cr_assert(gate_is_decided(gate_leave()) && gate_ends_run(gate_leave()));
     cr_assert_eq(gate_leave(), 0xffff000000000000);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * When the next save without a notice is due: so many steps, or so much time, after the last
+ * commit, whoever made that. See chief_parts.h.
+ *
+ * Of steps the chief is told by a bell: a gate that is taken away when the first process has come
+ * to it. So nobody asks for steps meanwhile, and a process that trains for days looks once for each
+ * save. Of time it knows itself; but the bell says when a step is finished after it, since what
+ * does not train, or no longer, has nothing to save.
+ */
+#include "core/chief_parts.h"
+
+#include "base/clock.h"
+
+/* The bell rings so many steps before the save, so that it is agreed on while they are trained. */
+#define BELL_STEPS 2
+
+static bool is_wanted(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    return (p->every_steps || p->every_ns) && p->save_mode == SAVE_ATTACH;
+}
+
+static uint64_t due_step(const struct chief *chief)
+{
+    return stride_up(chief->stride, chief->period.from_step + chief->params->every_steps);
+}
+
+static uint64_t bell_step(const struct chief *chief)
+{
+    uint64_t due = due_step(chief), early = BELL_STEPS * chief->stride.period;
+    return due > early ? due - early : 1;
+}
+
+/* One that would ring at once tells nothing. */
+static void hang_bell(struct chief *chief, uint64_t step)
+{
+    uint64_t bell = step > chief_highest_step(chief) ? step : 0;
+    chief->period.rings_at = step;
+    chief->is_changed = chief->is_changed || bell != chief->order.bell;
+    chief->order.bell = bell;
+}
+
+void chief_count_anew(struct chief *chief, uint64_t step)
+{
+    if (!chief->period.is_counting)
+        return;
+    chief->period.from_at = chief->out->now;
+    if (step > chief->period.from_step)
+        chief->period.from_step = step;
+    hang_bell(chief, chief->params->every_steps ? bell_step(chief) : 0);
+}
+
+void chief_begin_period(struct chief *chief)
+{
+    chief->period.is_counting = is_wanted(chief);
+    chief->period.from_step = chief->order.commit_step;
+    chief_count_anew(chief, chief_highest_step(chief));
+}
+
+int64_t chief_period_wake_at(const struct chief *chief)
+{
+    bool waits = chief->period.is_counting && !chief->period.rings_at;
+    return waits ? chief->period.from_at + chief->params->every_ns : CLOCK_NEVER;
+}
+
+bool chief_period_is_over(struct chief *chief)
+{
+    if (chief_period_wake_at(chief) <= chief->out->now)
+        hang_bell(chief, chief_highest_step(chief) + 1);
+    return chief->period.rings_at && chief_highest_step(chief) >= chief->period.rings_at;
+}
+
+uint64_t chief_period_step(const struct chief *chief)
+{
+    return chief->params->every_steps ? due_step(chief) : 0;
+}

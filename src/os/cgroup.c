@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See cgroup.h.
+ */
+#include "os/cgroup.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "pchrun."
+
+enum { MOUNTS_MAX = 256 * 1024 };
+
+/* --- where we are --- */
+
+/* Up to the next blank or line end; false: there is nothing, or it is longer. */
+static bool take_word(const char **text, char *word, size_t size)
+{
+    size_t len = strcspn(*text, " \n");
+    bool fits = len > 0 && len < size;
+    if (fits)
+        snprintf(word, size, "%.*s", (int)len, *text);
+    *text += len + ((*text)[len] == ' ');
+    return fits;
+}
+
+/* "36 25 0:30 ROOT POINT options [more] - cgroup2 ..." */
+static bool read_mount(const char *line, char *root, char *point)
+{
+    char word[64];
+    size_t len = strcspn(line, "\n");
+    const char *kind = strstr(line, " - cgroup2 ");
+    if (!kind || kind > line + len)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (!take_word(&line, word, sizeof word))
+            return false;
+    return take_word(&line, root, PATH_MAX) && take_word(&line, point, PATH_MAX);
+}
+
+/* The part of the path below the root of the mount; NULL: it is not below it. */
+static const char *below(const char *path, const char *root)
+{
+    size_t len = str_is(root, "/") ? 0 : strlen(root);
+    if (strncmp(path, root, len) != 0 || (path[len] != '/' && path[len]))
+        return NULL;
+    return str_is(path + len, "/") ? "" : path + len;
+}
+
+static const char *next_line(const char *text)
+{
+    text += strcspn(text, "\n");
+    return *text ? text + 1 : text;
+}
+
+/* Of version 2: "0::/path". A path that leads out of our namespace ("/../x") is none. */
+static bool read_group(const char *groups, char *path)
+{
+    for (const char *line = groups; *line; line = next_line(line))
+        if (str_starts(line, "0::/")) {
+            line += strlen("0::");
+            return take_word(&line, path, PATH_MAX) && !str_starts(path, "/..");
+        }
+    return false;
+}
+
+bool cgroup_find(const char *groups, const char *mounts, char *ret, size_t size)
+{
+    char path[PATH_MAX], root[PATH_MAX], point[PATH_MAX];
+    if (!read_group(groups, path))
+        return false;
+    for (const char *line = mounts; *line; line = next_line(line)) {
+        const char *rest = read_mount(line, root, point) ? below(path, root) : NULL;
+        if (rest)
+            return str_copy(ret, size, point) && str_addf(ret, size, "%s", rest);
+    }
+    return false;
+}
+
+static bool read_file(const char *path, char *text, size_t size)
+{
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t n = -1;
+    while (fd >= 0 && len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    return n == 0;
+}
+
+static bool find_ours(char *ret, size_t size, struct err *err)
+{
+    char groups[8192];
+    char *mounts = malloc(MOUNTS_MAX);
+    bool ok = mounts && read_file("/proc/self/cgroup", groups, sizeof groups) &&
+              read_file("/proc/self/mountinfo", mounts, MOUNTS_MAX) &&
+              cgroup_find(groups, mounts, ret, size);
+    free(mounts);
+    return ok || err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are to be seen");
+}
+
+/* --- our own --- */
+
+static bool make(struct cgroup *cgroup, struct err *err)
+{
+    if (access(cgroup->path, W_OK) != 0 || !str_addf(cgroup->path, PATH_MAX, "/" PREFIX "XXXXXX"))
+        return err_set(err, ERR_SYSTEM, errno, "our control group %s is not ours to divide",
+                       cgroup->path);
+    if (!mkdtemp(cgroup->path))
+        return err_set(err, ERR_SYSTEM, errno, "cannot make the control group %s", cgroup->path);
+    FD_CLEANUP int dir = open(cgroup->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FD_CLEANUP int killer = -1;
+    /* A program that changes its user may look at its own group all the same. */
+    if (dir >= 0 && fchmod(dir, 0755) == 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+        killer = openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+    if (killer < 0) {
+        err_set(err, ERR_SYSTEM, errno, "the control group %s cannot be killed", cgroup->path);
+        rmdir(cgroup->path);
+        return false;
+    }
+    cgroup->dir = fd_take(&dir);
+    cgroup->kill = fd_take(&killer);
+    return true;
+}
+
+bool cgroup_begin(struct cgroup *ret, struct err *err)
+{
+    *ret = (struct cgroup){.dir = 0};
+    return find_ours(ret->path, sizeof ret->path, err) && make(ret, err);
+}
+
+void cgroup_end(struct cgroup *cgroup)
+{
+    if (!cgroup->dir)
+        return;
+    rmdir(cgroup->path);
+    close(cgroup->kill);
+    close(cgroup->dir);
+    *cgroup = (struct cgroup){.dir = 0};
+}
+
+bool cgroup_kill(const struct cgroup *cgroup)
+{
+    return cgroup->kill && write(cgroup->kill, "1", 1) == 1;
+}
+
+/* --- those of others --- */
+
+/* It has no owner, or has not yet: then the owner does without. */
+static void remove_stale(int parent, const char *name)
+{
+    FD_CLEANUP int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void cgroup_tidy(const struct cgroup *cgroup)
+{
+    FD_CLEANUP int above = cgroup->dir ? openat(cgroup->dir, "..", O_RDONLY | O_CLOEXEC) : -1;
+    DIR *parent = above < 0 ? NULL : fdopendir(above);
+    if (!parent)
+        return;
+    fd_take(&above); /* the stream closes it */
+    for (struct dirent *entry; (entry = readdir(parent));)
+        if (str_starts(entry->d_name, PREFIX))
+            remove_stale(dirfd(parent), entry->d_name);
+    closedir(parent);
+}

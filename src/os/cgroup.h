@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cgroup: a control group (version 2) for the processes of the job, below our own, by which all of
+ * them are killed at once: who forks faster than anybody can look does not escape.
+ *
+ * Only where that is ours to do: our own group's directory is writable, as with systemd's Delegate=
+ * or for root, and the kernel has cgroup.kill (5.14). No controller is enabled in it, so what is
+ * accounted and limited stays as it was. Its owner holds the directory locked (flock) for as long
+ * as it lives; so an empty one whose lock can be had is a dead one's. A struct cgroup is ended by
+ * cgroup_end(). Not to have one is no failure: the tree (tree.h) is signalled either way. Main
+ * thread. See cgroups(7).
+ */
+#ifndef PCHRUN_OS_CGROUP_H
+#define PCHRUN_OS_CGROUP_H
+
+#include "base/err.h"
+
+#include <limits.h>
+#include <stddef.h>
+
+struct cgroup {
+    char path[PATH_MAX];
+    int dir;  /* for spawn_request; 0: there is none */
+    int kill; /* its cgroup.kill */
+};
+
+/* False: there is none, *err says why, and *ret is all zero but for the path. */
+MUST_CHECK bool cgroup_begin(struct cgroup *ret, struct err *err);
+/* Nobody must be in it any more; else the directory stays, for a later one's cgroup_tidy(). */
+void cgroup_end(struct cgroup *cgroup);
+/* SIGKILL to all that are in it. False: there is none, or it was refused. */
+bool cgroup_kill(const struct cgroup *cgroup);
+/* Removes the empty directories that dead owners have left beside ours. */
+void cgroup_tidy(const struct cgroup *cgroup);
+
+/* Where a group of version 2 is, as /proc/self/cgroup and /proc/self/mountinfo (their whole text)
+ * tell: false if they do not, or it is not mounted where we could see it. */
+MUST_CHECK bool cgroup_find(const char *groups, const char *mounts, char *ret, size_t size);
+
+#endif

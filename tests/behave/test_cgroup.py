@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control group of the commands: made where that is ours to do, the end of all that is in it,
+and removed; by its owner, or by a later one where that was killed."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from harness import is_alive, kill_quietly, marked, read_proc, wait_until
+
+QUICK = ["--stop-term-wait", "300ms", "--stop-kill-wait", "5s"]
+KILL = signal.SIGKILL
+
+
+def group_of(pid):
+    """The path of its group of version 2, as a program sees it."""
+    lines = [line for line in read_proc(pid, "cgroup").decode().splitlines() if line[:3] == "0::"]
+    return lines[0][3:] if lines else None
+
+
+def our_folder():
+    """Where the tests' own group is, None if it is not to be had."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields = line.split()
+        if " - cgroup2 " in line and fields[3] == "/":
+            folder = Path(fields[4] + (group_of("self") or "/none").rstrip("/"))
+            return folder if os.access(folder, os.W_OK) else None
+    return None
+
+
+@pytest.fixture
+def folder():
+    """Ours, in a group of the test's own, so that others' pchruns do not come into it."""
+    ours = our_folder()
+    name = f"test.{os.getpid()}"
+    if not ours:
+        pytest.skip("no control group of version 2 is ours to divide")
+    (ours / name).mkdir()
+    if not (ours / name / "cgroup.kill").exists():
+        (ours / name).rmdir()
+        pytest.skip("the kernel has no cgroup.kill")
+    (ours / name / "cgroup.procs").write_text("0")
+    yield ours / name
+    (ours / "cgroup.procs").write_text("0")
+    for left in [*(ours / name).glob("pchrun.*"), ours / name]:
+        left.rmdir()
+
+
+def groups_in(folder):
+    return sorted(path.name for path in folder.glob("pchrun.*"))
+
+
+def is_in_own(pid, folder):
+    return group_of(pid).startswith(f"{group_of('self').rstrip('/')}/pchrun.")
+
+
+def test_all_that_is_below_the_commands_is_in_it(world, folder):
+    """A daemon in a session of its own, too; pchrun itself is not."""
+    job = world.act("daemon", "{", "say", "left", "pause", "}", "say", "ready", "hold",
+                    world.hold("end"), "exit", "6", options=QUICK)
+    left, actor = world.events.wait("left")["pid"], world.events.wait("ready")["pid"]
+    assert is_in_own(left, folder) and is_in_own(actor, folder)
+    assert group_of(job.pid) == group_of("self") and len(groups_in(folder)) == 1
+    world.go_on("end")
+    assert job.finish() == 6
+    assert groups_in(folder) == []
+
+
+# Each goes on in a child of its own, in a new session, and ends.
+HOPS = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+end = time.monotonic() + 20
+for chain in range(8):
+    if os.fork() == 0:
+        os.setsid()
+        while time.monotonic() < end:
+            if os.fork():
+                os._exit(0)
+        os._exit(0)
+print("hopping", flush=True)
+time.sleep(30)
+"""
+
+
+def test_who_forks_without_end_does_not_escape(world, folder):
+    """Never the same process for longer than a moment, in sessions of their own, and deaf to SIGTERM:
+    whoever looks for them finds that they have just gone."""
+    job = world.launch(*QUICK, "--grace", "1s", "--", "/usr/bin/python3", "-c", HOPS)
+    wait_until(lambda: "hopping" in job.out, "the forks")
+    job.send(signal.SIGTERM)
+    assert job.finish() == 42
+    assert not marked(world.mark) and groups_in(folder) == []
+    assert "left behind" not in job.err
+
+
+def test_all_that_is_in_it_is_killed(world, folder):
+    """Also what cannot be found by its parents: a service has started it for the job (podman
+    --cgroup-parent)."""
+    other = world.start(world.actor, "say", "other", "pause")
+    world.events.wait("other")
+    job = world.act("ignore", "TERM", "say", "ready", "pause", options=[*QUICK, "--grace", "1s"])
+    world.events.wait("ready")
+    (own,) = groups_in(folder)
+    (folder / own / "cgroup.procs").write_text(str(other.pid))
+    job.send(signal.SIGTERM)
+    assert job.finish() == 42
+    assert other.finish() == -KILL
+
+
+def test_not_where_it_is_not_wanted(world, folder):
+    """stop.cgroup=off; and where what is left is to be left."""
+    for options in (["--stop-cgroup", "off"], ["--stop-leftovers", "leave"]):
+        job = world.act("say", "ready", "hold", world.hold("end"), options=options)
+        pid = world.events.wait("ready", count=len(world.jobs))["pid"]
+        assert groups_in(folder) == []
+        world.go_on("end")
+        assert job.finish() == 0 and pid
+
+
+def test_not_where_it_cannot_be_had(world, folder):
+    """Read-only, as in most containers: nothing is said of it, and the tree is swept all the same."""
+    script = (f'mount --bind "{folder}" "{folder}" && mount -o remount,bind,ro "{folder}" && '
+              'exec "$@"')
+    job = world.start("unshare", "--mount", "sh", "-c", script, "sh", world.pchrun, *QUICK, "--",
+                      world.actor, "daemon", "{", "ignore", "TERM", "say", "left", "pause", "}",
+                      "hold", world.hold("end"), "exit", "6")
+    left = world.events.wait("left")["pid"]
+    assert group_of(left) == group_of("self")
+    world.go_on("end")
+    assert job.finish() == 6
+    assert not is_alive(left) and "group" not in job.err
+
+
+def test_an_older_kernel(world, folder):
+    """Without clone3 a command goes there by itself."""
+    job = world.start(world.helpers / "oldkernel", world.pchrun, *QUICK, "--", world.actor,
+                      "daemon", "{", "ignore", "TERM", "say", "left", "pause", "}", "hold",
+                      world.hold("end"), "exit", "6")
+    left = world.events.wait("left")["pid"]
+    assert is_in_own(left, folder)
+    world.go_on("end")
+    assert job.finish() == 6
+    assert not is_alive(left) and groups_in(folder) == []
+
+
+@pytest.mark.killed
+def test_what_a_killed_pchrun_has_left_is_removed(world, folder):
+    """By the next one; not what belongs to one that lives, nor what is still in use."""
+    living = world.act("say", "living", "hold", world.hold("end"))
+    world.events.wait("living")
+    (own,) = groups_in(folder)
+    dead = [world.act("daemon", "{", "say", name, "pause", "}", "pause") for name in ("a", "b")]
+    left = [world.events.wait(name)["pid"] for name in ("a", "b")]
+    groups = [Path(group_of(pid)).name for pid in left]
+    for job in dead:
+        os.kill(job.pid, KILL)
+        job.finish()
+    kill_quietly(left[0])
+    wait_until(lambda: not (folder / groups[0] / "cgroup.procs").read_text(), "it to be empty")
+    later = world.act("say", "later", "hold", world.hold("end"))
+    world.events.wait("later")
+    wait_until(lambda: groups[0] not in groups_in(folder), "the sweep")
+    assert {own, groups[1]} < set(groups_in(folder)) and len(groups_in(folder)) == 3
+    world.go_on("end")
+    assert living.finish() == 0 and later.finish() == 0
+    kill_quietly(left[1])
+    wait_until(lambda: not marked(world.mark), "the end of all")
+    wait_until(lambda: not (folder / groups[1] / "cgroup.procs").read_text(), "it to be empty")
+    (folder / groups[1]).rmdir()

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saves without a notice: so many steps, or so long, after the last commit."""
+
+import re
+import signal
+import time
+
+from harness import status_of, wait_until
+from nodes import Nodes, committed, saved_steps, start_training
+from training import LAUNCHER
+
+PREEMPTED = 42
+
+
+def committed_step(job):
+    return (job.report()["commit"] or {}).get("step")
+
+
+def save(job, step, rounds):
+    """The ranks come to that step, and find that it is one to be saved."""
+    job.train(step - 1)
+    assert job.agreed(rounds) == step
+    job.reach(step)
+    job.saved(step, "continue")
+    wait_until(lambda: committed_step(job) == step, "the report of it")
+
+
+def test_a_crash_costs_no_more_than_a_period(training):
+    job = training("--checkpoint-every", "10", n=2)
+    job.open()
+    save(job, 10, 1)
+    save(job, 20, 2)
+    job.train(28)
+    job.kill(1)
+    assert job.result() == (128 + signal.SIGKILL, "failed", 20)
+    job = training("--checkpoint-every", "10", n=2)
+    assert job.open(20) == [job.path(20, rank) for rank in range(2)]
+    save(job, 30, 1)
+    job.done()
+    assert job.result() == (0, "completed", 30)
+
+
+def test_nobody_looks_before_a_save_is_due(training):
+    """pchrun sleeps while thousands of steps are trained."""
+    job = training("--checkpoint-every", "3000", start=LAUNCHER)
+    job.open()
+    job.train(1)
+    job.said("attach: rank 0")
+
+    def woken():
+        return int(status_of(job.job.pid)["voluntary_ctxt_switches"])
+    wait_until(lambda: woken() == (time.sleep(0.1), woken())[1], "pchrun to sleep")
+    before = woken()
+    job.train(2990)
+    assert woken() == before
+    save(job, 3000, 1)
+    job.done()
+    assert job.result() == (0, "completed", 3000)
+
+
+def test_by_time(training):
+    """At the first step that is finished after it."""
+    job = training("--checkpoint-every", "500ms", n=2)
+    job.open()
+    for rounds in (1, 2):
+        job.train(job.clients[0].step + 3)
+        assert job.job.err.count("every rank saves") == rounds - 1
+        time.sleep(0.6)
+        job.clients[0].train(job.clients[0].step + 1)
+        step = job.agreed(rounds)
+        job.reach(step)
+        job.saved(step, "continue")
+    job.done()
+    assert job.result() == (0, "completed", step)
+
+
+def test_nothing_is_saved_while_nobody_trains(training):
+    """A long evaluation at the end, or before the first step: what time passes there costs nothing,
+    and the job's end has no save to tell of that came to nothing."""
+    job = training("--checkpoint-every", "50ms", n=2)
+    job.open()
+    time.sleep(0.3)
+    assert "round:" not in job.job.err
+    job.train(1)
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "continue")
+    time.sleep(0.3)
+    job.done()
+    assert job.result() == (0, "completed", step)
+    assert job.job.err.count("every rank saves") == 1 and "failed" not in job.job.err
+
+
+def test_what_the_program_saves_by_itself_counts(training):
+    job = training("--checkpoint-every", "10", n=2)
+    job.open()
+    job.train(7)
+    job.saved(7, "continue")
+    save(job, 17, 1)
+    job.done()
+    assert job.result() == (0, "completed", 17)
+
+
+def test_one_that_fails_ends_nothing(training):
+    """The next one is made a period later."""
+    job = training("--checkpoint-every", "10", n=2)
+    first, second = job.clients
+    job.open()
+    job.train(9)
+    assert job.agreed() == 10
+    job.reach(10)
+    first.ask("failed 10 the shelf is full", "failed 10")
+    second.ask(f"saved 10 {job.path(10, 1)}", "saved 10 continue")
+    job.said("rank 0 could not save step 10: the shelf is full")
+    save(job, 20, 2)
+    job.done()
+    assert job.result() == (0, "completed", 20)
+
+
+def test_a_notice_while_one_is_being_made(training):
+    """It is the notice's own: saved once."""
+    job = training("--checkpoint-every", "10", n=2)
+    job.open()
+    job.train(9)
+    assert job.agreed() == 10
+    job.notice()
+    job.said("notice: SIGTERM")
+    job.reach(10)
+    job.saved(10, "exit")
+    assert job.result() == (PREEMPTED, "preempted", 10)
+
+
+def test_a_program_that_attaches_far_into_its_training(training):
+    """It has resumed from something of its own, so nothing is lost yet."""
+    job = training("--checkpoint-every", "10")
+    job.clients[0].ask("open first=1000", "open supervised=1 same=1 resume=0 path=-")
+    job.clients[0].step = 1000
+    save(job, 1010, 1)
+    job.done()
+    assert job.result() == (0, "completed", 1010)
+
+
+def test_on_all_nodes_at_one_step(world):
+    """Free-running ranks, and a save every 20 steps; then a supervisor is killed, and what a later
+    attempt resumes from is not far behind."""
+    job = Nodes(world, 3)
+    start_training(world, job, "--checkpoint-every", "20")
+    steps = [committed(job, count) for count in range(1, 5)]
+    assert all(0 < b - a <= 40 for a, b in zip(steps[1:], steps[2:])), steps
+    saved = saved_steps(job)
+    assert all(saved[step] == 6 for step in steps), saved
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+
+
+def test_the_nodes_agree_on_it(world):
+    job = Nodes(world, 2)
+    job.launch(0, world.actor, options=["--checkpoint-every", "20"])
+    other = job.launch(1, world.actor, options=["--checkpoint-every", "30"])
+    assert other.finish() == 125
+    assert re.search(r"checkpoint\.every", other.err), other.err
+    world.jobs[0].send(signal.SIGINT)
+    world.jobs[0].finish()

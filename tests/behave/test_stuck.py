@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that cannot be killed: stuck in the kernel, or another user's by now. They are named,
+and hold nobody for ever."""
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from deadfs import DeadFolder
+from harness import is_alive, kill_quietly, marked, state_of, wait_until
+
+SHORT = ["--grace", "1s", "--stop-term-wait", "300ms", "--stop-kill-wait", "500ms"]
+
+
+@pytest.fixture
+def dead(world):
+    """A folder on a file system that has stopped answering."""
+    try:
+        folder = DeadFolder(world.root / "dead")
+    except OSError as err:
+        pytest.skip(f"no file system of ours can be mounted: {err}")
+    yield folder
+    folder.end()
+    wait_until(lambda: not marked(world.mark), "the end of who was stuck")
+
+
+def test_a_command_that_is_stuck_in_the_kernel(world, dead):
+    """It reads from a dead server. No signal reaches it, and we leave in time all the same."""
+    job = world.launch(*SHORT, "--", "sh", "-c", f"exec cat {dead.path}/x")
+    assert dead.asked.wait(10)
+    (stuck,) = [pid for pid in marked(world.mark) if pid != job.pid]
+    wait_until(lambda: state_of(stuck) in "SD", "its wait")
+    start = time.monotonic()
+    job.send(signal.SIGTERM)
+    assert job.finish() == 42
+    assert time.monotonic() - start < 5
+    assert is_alive(stuck) and state_of(stuck) == "D"
+    assert re.search(rf"left: still there: {stuck} \(cat\) D in \w+$", job.err, re.M), job.err
+    assert "processes that cannot be killed are left behind" in job.err
+
+
+def test_a_leftover_that_is_stuck_in_the_kernel(world, dead):
+    """The command's own code is kept."""
+    job = world.launch(*SHORT, "--", "sh", "-c", f"cat {dead.path}/x & sleep 0.2; exit 6")
+    assert dead.asked.wait(10)
+    assert job.finish() == 6
+    assert re.search(r"left: still there: \d+ \(cat\) D in \w+$", job.err, re.M), job.err
+
+
+def test_no_more_than_a_moment_stuck(world, dead):
+    """A server that comes back while we wait for the killed: then nobody is left, nor named."""
+    job = world.launch("--grace", "1s", "--stop-term-wait", "300ms", "--", "sh", "-c",
+                       f"exec cat {dead.path}/x")
+    assert dead.asked.wait(10)
+    job.send(signal.SIGTERM)
+    wait_until(lambda: "sending SIGKILL" in job.err, "the kill")
+    dead.end()
+    dead.end = lambda: None
+    assert job.finish() == 42
+    assert "still there" not in job.err
+
+
+# Root, but without the power over other users' processes.
+POWERLESS = ["setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill"]
+OTHER = ["setpriv", "--reuid", "65534", "--clear-groups"]
+
+
+@pytest.mark.parametrize("group", ["off", "auto"])
+def test_who_has_changed_its_user(world, group):
+    """It cannot be signalled any more: that is said. By a control group it can be killed."""
+    job = world.start(*POWERLESS, world.pchrun, *SHORT, "--stop-cgroup", group, "--", *OTHER, "sleep",
+                      "60")
+    commands = wait_until(
+        lambda: [pid for pid in marked(world.mark) if pid != job.pid and
+                 open(f"/proc/{pid}/comm").read() == "sleep\n"], "the command")
+    job.send(signal.SIGTERM)
+    assert job.finish() == 42
+    if "still there" in job.err:
+        assert re.search(rf"still there: {commands[0]} \(sleep\) S.*, which is user 65534's by now, "
+                         "whom we may not kill$", job.err, re.M), job.err
+    else:
+        assert group == "auto" and not is_alive(commands[0])
+    for pid in commands:
+        kill_quietly(pid)
+    wait_until(lambda: not marked(world.mark), "its end")

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_cgroup: where our control group is, as the kernel tells it. What is done with it needs one:
+ * tests/behave/test_cgroup.py.
+ */
+#include "os/cgroup.h"
+
+#include "unit.h"
+
+#include <string.h>
+
+static const char hybrid[] =
+    "30 24 0:26 / /sys/fs/cgroup ro,nosuid - tmpfs tmpfs ro,mode=755\n"
+    "31 30 0:27 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+    "32 30 0:28 / /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory\n";
+static const char unified[] = "31 30 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+/* Another group's directory is mounted first, then one above ours. */
+static const char parts[] = "31 30 0:27 /other /mnt/other rw - cgroup2 cgroup2 rw\n"
+                            "32 30 0:27 /a /mnt/a rw - cgroup2 cgroup2 rw\n";
+
+static const struct {
+    const char *groups, *mounts, *path; /* NULL: none */
+} cases[] = {
+    {"9:name=systemd:/x\n1:cpu:/y\n0::/user.slice/s.scope\n", hybrid,
+     "/sys/fs/cgroup/unified/user.slice/s.scope"},
+    {"0::/user.slice/s.scope\n", unified, "/sys/fs/cgroup/user.slice/s.scope"},
+    {"0::/\n", unified, "/sys/fs/cgroup"},
+    {"0::/a\n", parts, "/mnt/a"},
+    {"0::/a/b\n", parts, "/mnt/a/b"},
+    {"0::/ab\n", parts, NULL},
+    {"0::/\n", parts, NULL},
+    {"0::/../b\n", unified, NULL}, /* outside of our namespace */
+    {"1:cpu:/\n", hybrid, NULL},
+    {"0::/a\n", "32 30 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", NULL},
+    {"0::/a\n", "", NULL},
+    {"", unified, NULL},
+    {"0::/a\n", "31 30 - cgroup2 \n", NULL},
+};
+
+Test(cgroup, is_found)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[PATH_MAX] = "";
+        bool found = cgroup_find(cases[i].groups, cases[i].mounts, path, sizeof path);
+        cr_expect_eq(found, cases[i].path != NULL, "case %zu", i);
+        if (cases[i].path)
+            cr_expect_str_eq(path, cases[i].path, "case %zu", i);
+    }
+}
+
+Test(cgroup, of_a_path_that_does_not_fit)
+{
+    char path[8];
+    cr_assert_not(cgroup_find("0::/a\n", unified, path, sizeof path));
+}
+
+Test(cgroup, that_was_not_made_is_nothing_to_end)
+{
+    struct cgroup none = {.dir = 0};
+    cr_assert_not(cgroup_kill(&none));
+    cgroup_tidy(&none);
+    cgroup_end(&none);
+}
