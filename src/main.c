@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "run/cluster.h"
 #include "run/handover.h"
+#include "run/lastword.h"
 #include "run/shell.h"
 
 #include <malloc.h>
@@ -69,6 +70,7 @@ static struct shell_end load_and_run(char **argv)
     switch (config_load(argv, environ, stdout, &config, &err)) {
     case CONFIG_RUN:
         end = run(&config, argv, closed);
+        lastword_write(config.termination_log, end.text);
         config_free(&config);
         break;
     case CONFIG_SHOWN:
@@ -76,6 +78,7 @@ static struct shell_end load_and_run(char **argv)
         break;
     case CONFIG_BAD:
         log_error(NULL, "%s", err.text);
+        lastword_write(LASTWORD_FILE, err.text);
         break;
     }
     return end;

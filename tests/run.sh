@@ -149,9 +149,9 @@ manuals_are_clean() {
 is_installed() {
     local root=$1 path missing=0
     DESTDIR=$root meson install -C build-opt --no-rebuild --quiet || return 1
-    for path in bin/pchrun libexec/pchrun/pchrun bin/pchrun-watch lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
+    for path in bin/pchrun libexec/pchrun/pchrun bin/pchrun-watch bin/pchctl lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
         share/man/man1/pchrun.1 share/man/man3/libpch.3 share/man/man5/pchrun.json.5 \
-        share/man/man1/pchrun-watch.1 share/man/man7/pchrun-protocol.7; do
+        share/man/man1/pchrun-watch.1 share/man/man1/pchctl.1 share/man/man7/pchrun-protocol.7; do
         if [[ ! -s $root/usr/$path ]]; then
             echo "not installed: $path"
             missing=1

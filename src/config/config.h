@@ -124,13 +124,18 @@ struct config {
         bool after_notice;
     } restart;
     struct {
-        int preempted, preempted_unsaved, node_lost, hang, no_progress;
+        int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
         int no_progress_limit; /* exit.no_progress_after, attempts in a row; 0: never */
         bool reraise;          /* die of the command's signal instead of exiting with 128 + n */
         char **hook;           /* a program and its arguments, ended by NULL; NULL: none */
         int64_t hook_wait_ns;
     } exit;
-    char *report;    /* path, in which {state_dir} and {node_rank} stand for them; NULL: none */
+    char *report; /* path, in which {state_dir} and {node_rank} stand for them; NULL: none */
+    char *events_file, *termination_log; /* NULL: none; the first as `report` */
+    struct {
+        char *file; /* as `report` */
+        int64_t interval_ns;
+    } metrics;
     char *run_dir;   /* NULL: find one */
     char *state_dir; /* NULL: <checkpoint.dir>/.pchrun, or none */
     struct {

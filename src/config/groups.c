@@ -19,6 +19,8 @@ const struct option_group option_groups[] = {
      "When a job counts as hanging, and what is done about it.\nTimes are those without progress."},
     {"stop", "Stopping", "The steps by which processes are brought to an end."},
     {"exit", "Exit codes", "What pchrun exits with, for the scheduler to act upon."},
+    {"events", "Events", NULL},
+    {"metrics", "Metrics", NULL},
     {"log", "Log", NULL},
     {"logs", "Output of the commands",
      "What the training commands print, kept in files.\nThis is off unless\n.Cm logs.dir\nis set."},

@@ -14,6 +14,7 @@
 #define PCHRUN_CORE_CHIEF_H
 
 #include "core/chief_state.h"
+#include "core/peerreport.h"
 
 /* `peers`: room for params->nnodes of them, borrowed. */
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
@@ -29,6 +30,8 @@ uint64_t chief_uncommitted(const struct chief *chief);
 /* The highest step that any node has told; and whether a process has attached anywhere. */
 uint64_t chief_last_step(const struct chief *chief);
 bool chief_has_ranks(const struct chief *chief);
+/* What is known of a node. */
+void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);
 void chief_forgive(struct chief *chief);
 
 #endif

@@ -72,13 +72,15 @@ int64_t chief_fault_wake_at(const struct chief *chief)
     return until > chief->out->now ? until : CLOCK_NEVER;
 }
 
-/* A notice once given holds: what fails after it was preempted. But who was replaced is not to be
- * started again. */
+/* A notice once given holds: what fails after it was preempted. But who was replaced, or stopped,
+ * is not to be started again. */
 static enum outcome outcome_of(const struct chief *chief)
 {
     uint8_t fault = chief->cause.fault;
     if (fault == FAULT_START)
         return OUTCOME_NOT_STARTED;
+    if (fault == FAULT_STOPPED)
+        return OUTCOME_STOPPED;
     bool is_preempted = chief->was_preempted && fault != FAULT_REPLACED;
     return is_preempted ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_FAILED;
 }
@@ -113,25 +115,30 @@ void chief_end_by_fault(struct chief *chief)
     tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
 }
 
-/* While the job is to be restarted, it turns out to be another's. */
-static const struct peer_cause *find_replaced(const struct chief *chief)
+static bool is_final(const struct peer_cause *cause)
+{
+    return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
+}
+
+/* While the job is to be restarted, it turns out to be another's, or somebody asks for its end. */
+static const struct peer_cause *find_final(const struct chief *chief)
 {
     for (int i = 0; i < chief->causes.n; i++)
-        if (chief->causes.list[i].fault == FAULT_REPLACED)
+        if (is_final(&chief->causes.list[i]))
             return &chief->causes.list[i];
     return NULL;
 }
 
 void chief_tell_fault(struct chief *chief)
 {
-    const struct peer_cause *replaced = chief_is_restarting(chief) ? find_replaced(chief) : NULL;
-    if (replaced) {
-        chief->cause = *replaced;
+    const struct peer_cause *final = chief_is_restarting(chief) ? find_final(chief) : NULL;
+    if (final) {
+        chief->cause = *final;
         tell(chief, chief_end);
     }
     const struct peer_cause *first = causes_first(&chief->causes);
-    if (replaced || chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
-        chief->cause.fault == FAULT_LOST || chief->cause.fault == FAULT_REPLACED)
+    if (final || chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
+        chief->cause.fault == FAULT_LOST || is_final(&chief->cause))
         return;
     /* A loss ends what was to be restarted, too; but by a way of its own. */
     if (may_follow(first) && !chief->order.restart &&

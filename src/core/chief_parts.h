@@ -78,6 +78,8 @@ struct chief_end {
     enum peer_manner manner;
     const char *why;
 };
+/* What the first fault of a node makes of the job. */
+enum outcome chief_outcome_of_fault(const struct peer *peer);
 /* The job ends: an open round is closed first. If it was only to be restarted, it is no more. */
 void chief_end(struct chief *chief, const struct chief_end *end);
 /* It ends for another reason than was told, before anybody has left. */

@@ -142,6 +142,7 @@ static void report_round(const struct core *core, struct core_report *ret)
 {
     const struct round *r = &core->node.round;
     ret->round.id = r->id;
+    ret->round.phase = peermsg_phase_name(r->phase);
     ret->round.save_step = r->save_step;
     ret->round.opened_at = r->opened_at;
     ret->round.decided_at = r->decided_at;
@@ -213,6 +214,7 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->uncommitted_step = core->is_chief ? chief_uncommitted(&core->chief) : 0;
     ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_highest(&node->ranks);
+    ret->ranks_expected = node->ranks.expected;
     str_copy(ret->why, sizeof ret->why, node->why);
     report_round(core, ret);
     report_notice(core, ret);
@@ -256,6 +258,7 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
         const struct member *m = &ranks->members[i];
         ret[i] = (struct core_rank_report){.slot = m->slot,
                                            .rank = m->rank,
+                                           .local_rank = m->local_rank,
                                            .pid = m->pid,
                                            .is_attached = m->slot >= 0,
                                            .is_done = m->is_done,
@@ -266,4 +269,13 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
                                            .since = m->stand.since};
     }
     return add_commands(core, &cause, ret, n, max);
+}
+
+int core_peers(const struct core *core, struct core_peer_report *ret, int max)
+{
+    int n = core->is_chief ? core->params.nnodes : 0;
+    n = n < max ? n : max;
+    for (int i = 0; i < n; i++)
+        chief_report_peer(&core->chief, i, &ret[i]);
+    return n;
 }

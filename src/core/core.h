@@ -15,6 +15,7 @@
 #include "core/action.h"
 #include "core/event.h"
 #include "core/params.h"
+#include "core/peerreport.h"
 
 struct core;
 
@@ -30,7 +31,7 @@ int64_t core_wake_at(const struct core *core);
 
 /* A snapshot for the report and the status: see report fields in pchrun(1). */
 struct core_rank_report {
-    int slot, rank, pid;
+    int slot, rank, local_rank, pid;
     bool is_attached, is_done;
     bool is_victim; /* it ended badly, and only after something else had failed */
     uint64_t saved_step;
@@ -52,6 +53,7 @@ struct core_report {
     } notice;
     struct {
         uint32_t id;
+        const char *phase; /* "idle", "proposed", "decided", "committed", "failed", "aborted" */
         uint64_t save_step;
         int64_t opened_at, decided_at, saved_at, committed_at; /* CLOCK_MONOTONIC, 0: not yet */
     } round;
@@ -59,6 +61,7 @@ struct core_report {
     uint64_t uncommitted_step; /* on node 0: above it, and its save came to nothing; 0: none */
     int64_t commit_at;         /* CLOCK_MONOTONIC, 0: not in this attempt */
     uint64_t resumed_step, last_step; /* last: the highest known on this node */
+    int ranks_expected;               /* on this node; -1: nobody has said */
     struct {                          /* on node 0, of all nodes */
         uint64_t last_step;
         bool has_ranks; /* some have attached */
@@ -77,5 +80,8 @@ void core_report(const struct core *core, struct core_report *ret);
 /* The attached processes, and with -n the commands that have not attached; returns how many there
  * are. */
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max);
+
+/* On node 0: every node's; returns how many there are. Elsewhere 0. */
+int core_peers(const struct core *core, struct core_peer_report *ret, int max);
 
 #endif

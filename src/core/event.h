@@ -22,6 +22,8 @@ enum event_type {
     EV_TIMER, /* core_wake_at() has come */
     EV_SIGNAL,
     EV_NOTICE,        /* a notice source has said something */
+    EV_SAVE_ASKED,    /* somebody asks for a save, after which the training goes on */
+    EV_STOP_ASKED,    /* somebody asks for the end of the job, not to be started again */
     EV_CHILD_STARTED, /* answers ACT_START, once per child */
     EV_CHILD_FAILED,  /* the same: it could not be started */
     EV_CHILD_EXITED,
@@ -64,6 +66,7 @@ struct event {
             int sender_pid; /* for the log, 0: unknown */
         } signal;
         const struct notice *notice;
+        const char *why; /* with EV_STOP_ASKED: "stopped by …", for people */
         struct {
             int index; /* 0 … children - 1 */
             int pid;

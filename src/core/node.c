@@ -46,6 +46,8 @@ static void chief_lost(struct node *node)
     } else if (!node->uplink.was_welcome) {
         snprintf(why, sizeof why, "could not join the job: %.280s", node->uplink.why);
         node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
+    } else if (node->fault.kind == FAULT_STOPPED) {
+        node_stop_alone(node, OUTCOME_STOPPED, 0, node->fault.text);
     } else {
         snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
         node_blame_chief(node);
@@ -228,6 +230,8 @@ static const struct {
     [EV_START] = {on_start, FROM(NODE_WAITING), "start"},
     [EV_SIGNAL] = {node_on_signal, ANY, "signal"},
     [EV_NOTICE] = {node_on_notice, ANY, "notice"},
+    [EV_SAVE_ASKED] = {node_on_save_asked, ANY, "save asked for"},
+    [EV_STOP_ASKED] = {node_on_stop_asked, ANY, "stop asked for"},
     [EV_CHILD_STARTED] = {node_on_child_started, ALIVE, "child started"},
     [EV_CHILD_FAILED] = {node_on_child_failed, ALIVE, "child failed to start"},
     [EV_CHILD_EXITED] = {node_on_child_exited, ALIVE, "child exited"},

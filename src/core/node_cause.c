@@ -15,7 +15,8 @@
  * before why it will fail, and takes its time to die, has failed then. */
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
-    if (fault->kind == FAULT_REPLACED && node->restarts) /* that would be a mistake */
+    bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
+    if (is_final && node->restarts) /* that would be a mistake */
         return true;
     bool is_earlier = node->fault.kind == FAULT_NONE || fault->at < node->fault.at;
     bool is_before_end =
@@ -44,6 +45,16 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     /* Whether a restart may follow depends on whether anybody had come to train. */
     node->fault_wants_steps = true;
     out_simple(node->out, ACT_READ_STEPS);
+}
+
+void node_tell_stop(struct node *node)
+{
+    struct node_fault fault = {
+        .kind = FAULT_STOPPED, .rank = -1, .code = node->params->exit.stopped};
+    if (!node->stopped_by[0])
+        return;
+    str_copy(fault.text, sizeof fault.text, node->stopped_by);
+    node_record_fault(node, &fault);
 }
 
 void node_describe_fault(const struct node *node, struct peer_cause *ret)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The signals that a node gets, and the notices: its own and the job's. See node_parts.h.
+ * The signals and requests that a node gets, and the notices: its own and the job's. See
+ * node_parts.h.
  */
 #include "core/node_parts.h"
 
@@ -139,6 +140,31 @@ int64_t node_leave_unjoined_at(const struct node *node)
     return is_connected ? latest : clock_min(latest, g->at + node->params->reconnect_ns);
 }
 
+/* --- requests --- */
+
+static void ask_for_save(struct node *node)
+{
+    node->checkpoint_asked++;
+    node->is_dirty = true;
+}
+
+void node_on_save_asked(struct node *node, const struct event *event)
+{
+    ask_for_save(node);
+}
+
+/* The chief ends the job for it on every node, whether this one has been taken in by then or not:
+ * a node that it has never met ends alone. */
+void node_on_stop_asked(struct node *node, const struct event *event)
+{
+    if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->restarts))
+        return;
+    str_copy(node->stopped_by, sizeof node->stopped_by, event->why);
+    node_tell_stop(node);
+    if (!node->uplink.was_welcome)
+        node_stop_alone(node, OUTCOME_STOPPED, 0, node->stopped_by);
+}
+
 /* --- sources --- */
 
 /* One that comes and goes does not keep the job saving, nor fill the log. */
@@ -158,8 +184,7 @@ static void take_advice(struct node *node)
         return;
     node->advised_at = node->out->now;
     node->advised_again = 0;
-    node->checkpoint_asked++;
-    node->is_dirty = true;
+    ask_for_save(node);
 }
 
 void node_on_notice(struct node *node, const struct event *event)
@@ -227,8 +252,7 @@ void node_on_signal(struct node *node, const struct event *event)
         node_take_notice(node, grace_signal(&node->grace, number, node->out->now, plan->grace_ns));
         break;
     case SIGNAL_CHECKPOINT:
-        node->checkpoint_asked++;
-        node->is_dirty = true;
+        ask_for_save(node);
         break;
     case SIGNAL_FORWARD:
         if (ends_programs(number)) {

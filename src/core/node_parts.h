@@ -13,6 +13,9 @@
 
 /* The first failure counts, and none of those that our own stopping brings about. */
 void node_record_fault(struct node *node, const struct node_fault *fault);
+/* Somebody has asked for the end: that counts more than what a generation has failed of that was to
+ * be followed by another, and outlives it. */
+void node_tell_stop(struct node *node);
 /* The first on this node, without its time. */
 void node_describe_fault(const struct node *node, struct peer_cause *ret);
 /* NULL: it is none of the commands. */
@@ -86,6 +89,8 @@ void node_fill_motion(struct node *node, struct peer_status *status);
 /* The steps are read for it now and then. */
 void node_watch(struct node *node);
 int64_t node_watches_at(const struct node *node);
+void node_on_save_asked(struct node *node, const struct event *event);
+void node_on_stop_asked(struct node *node, const struct event *event);
 
 /* --- node_procs.c: what the training processes say --- */
 

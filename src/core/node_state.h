@@ -74,6 +74,7 @@ struct node {
     uint64_t to_forward;      /* to those who are being started; bit n - 1: signal n */
     struct node_fault fault;
     struct peer_cause cause; /* the job's, as the chief has told it */
+    char stopped_by[256];    /* somebody has asked for the end; "": nobody has */
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
     struct {                 /* the job's notice, as the chief told it */
         bool is_live;

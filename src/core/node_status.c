@@ -93,7 +93,7 @@ void node_flush(struct node *node)
     round_status(&node->round, &msg.status);
     fill_notice(node, &msg.status);
     fill_fault(node, &msg.cause);
-    msg.status.interrupted = is_interrupted(node);
+    msg.status.interrupted = is_interrupted(node) || node->stopped_by[0];
     msg.status.left = node->state >= NODE_LEAVING && node->has_given_up;
     node_fill_motion(node, &msg.status);
     uplink_send_status(&node->uplink, &msg);

@@ -45,11 +45,12 @@ enum outcome {
     OUTCOME_HANG,
     OUTCOME_NO_PROGRESS,
     OUTCOME_NOT_STARTED, /* nodes missing at the join, cannot execute, not found, our own error */
+    OUTCOME_STOPPED,     /* somebody asked for it: not to be started again */
     OUTCOME__COUNT
 };
 
 struct exit_codes {
-    int preempted, preempted_unsaved, node_lost, hang, no_progress;
+    int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
 };
 
 #define RESTARTS_MAX 1000 /* restart.max at the most */

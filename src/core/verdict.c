@@ -21,6 +21,7 @@ static const struct {
     [OUTCOME_HANG] = {"hang", true},
     [OUTCOME_NO_PROGRESS] = {"no_progress", false},
     [OUTCOME_NOT_STARTED] = {"not_started", false},
+    [OUTCOME_STOPPED] = {"stopped", false},
 };
 
 const char *verdict_name(enum outcome outcome)
@@ -55,6 +56,8 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
         return codes->hang;
     case OUTCOME_NO_PROGRESS:
         return codes->no_progress;
+    case OUTCOME_STOPPED:
+        return codes->stopped;
     case OUTCOME_FAILED:
     case OUTCOME_NOT_STARTED:
         /* A failure never reads as success, whatever was recorded. */

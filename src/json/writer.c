@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,6 +140,18 @@ void writer_int(struct writer *w, const char *key, int64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
+    begin(w, key);
+    puts_raw(w, text);
+}
+
+void writer_real(struct writer *w, const char *key, double value)
+{
+    char text[32];
+    if (!isfinite(value)) {
+        writer_null(w, key);
+        return;
+    }
+    snprintf(text, sizeof text, "%.6g", value);
     begin(w, key);
     puts_raw(w, text);
 }

@@ -44,6 +44,8 @@ void writer_list(struct writer *w, const char *key);
 void writer_end(struct writer *w);
 void writer_text(struct writer *w, const char *key, const char *text); /* NULL: null */
 void writer_int(struct writer *w, const char *key, int64_t value);
+/* To six digits; what is not finite: null. */
+void writer_real(struct writer *w, const char *key, double value);
 void writer_bool(struct writer *w, const char *key, bool value);
 void writer_null(struct writer *w, const char *key);
 

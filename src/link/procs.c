@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See procs.h. Read first: unix(7) (SOCK_SEQPACKET, SCM_RIGHTS, SO_PEERCRED).
- *
  * A connection starts in the lobby and gets a slot with its ATTACH. It may be closed from within a
  * call that it made itself; then its memory is kept until that call has returned (procs->busy).
  */
@@ -577,16 +576,18 @@ void procs_gate(struct procs *procs, uint64_t word)
             procpage_set_gate(&procs->slots[i]->page, word);
 }
 
-void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX])
+void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t phases[PROCS_MAX])
 {
-    for (int i = 0; i < PROCS_MAX; i++)
-        ret[i] = procs->slots[i] ? procpage_step(&procs->slots[i]->page) : 0;
+    for (int i = 0; i < PROCS_MAX; i++) {
+        const struct conn *conn = procs->slots[i];
+        steps[i] = conn ? procpage_step(&conn->page) : 0;
+        phases[i] = conn ? procpage_phase(&conn->page) : PAGE_START;
+    }
 }
 
-void procs_read_phases(const struct procs *procs, uint8_t ret[PROCS_MAX])
+const char *procs_run_dir(const struct procs *procs)
 {
-    for (int i = 0; i < PROCS_MAX; i++)
-        ret[i] = procs->slots[i] ? procpage_phase(&procs->slots[i]->page) : PAGE_START;
+    return procs->dir.path;
 }
 
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)

@@ -69,13 +69,14 @@ const char *procs_socket_path(const struct procs *procs);
 
 /* Stores the word in every process's page, those to come included. */
 void procs_gate(struct procs *procs, uint64_t word);
-/* Loads every process's step; 0 for a slot that is free. Untrusted numbers. */
-void procs_read_steps(const struct procs *procs, uint64_t ret[PROCS_MAX]);
-/* And what they say that they are doing: whatever they like. */
-void procs_read_phases(const struct procs *procs, uint8_t ret[PROCS_MAX]);
+/* Loads every process's step, and what it says that it is doing; of a slot that is free 0 and
+ * PAGE_START. Untrusted numbers. */
+void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t phases[PROCS_MAX]);
 /* Takes what the processes have said by now, but of each no more than in one turn of the loop: what
  * a process said last comes before the news of its death. */
 void procs_hear(struct procs *procs);
+/* The private directory. Lives as long as procs. */
+const char *procs_run_dir(const struct procs *procs);
 /* Sends, now or when the process reads. One that lets too much pile up is cut off, and soon gone. A
  * slot that is free is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);

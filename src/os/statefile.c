@@ -173,13 +173,89 @@ static bool writer_replace(const struct statefile *file, const void *data, size_
     return true;
 }
 
+/* --- the other manners --- */
+
+static int writer_open(const struct statefile *file, int how, struct err *err)
+{
+    struct stat st;
+    /* Neither a terminal that becomes ours, nor a pipe that has no reader. */
+    int fd = open(file->path, how | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+    if (fd < 0)
+        err_set(err, ERR_SYSTEM, errno, "cannot open '%s'", file->path);
+    else if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        err_set(err, ERR_SYSTEM, 0, "'%s' is not a regular file, so it is not written", file->path);
+    else
+        return fd;
+    fd_close(&fd);
+    return -1;
+}
+
+/* Another attempt that is still there may do the same; its lines follow ours into the old file. */
+static bool writer_rotate(const struct statefile *file, int *fd, struct err *err)
+{
+    char old[PATH_MAX];
+    if (snprintf(old, sizeof old, "%s.1", file->path) >= (int)sizeof old)
+        return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot rename '%s'", file->path);
+    if (rename(file->path, old) != 0 && errno != ENOENT)
+        return err_set(err, ERR_SYSTEM, errno, "cannot rename '%s' to '%s'", file->path, old);
+    fd_close(fd);
+    *fd = writer_open(file, O_RDWR | O_APPEND | O_CREAT, err);
+    return *fd >= 0;
+}
+
+/* A writer that was killed, or a disk that was full, has left a part of a line. */
+static bool ends_within_line(int fd, off_t size)
+{
+    char last;
+    return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+static bool writer_add(const struct statefile *file, const void *data, size_t len, struct err *err)
+{
+    FD_CLEANUP int dir = -1;
+    FD_CLEANUP int fd = -1;
+    if (!writer_open_dir(file->path, &dir, err))
+        return false;
+    fd = writer_open(file, O_RDWR | O_APPEND | O_CREAT, err);
+    if (fd < 0)
+        return false;
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (size > 0 && (size_t)size >= file->max) {
+        if (!writer_rotate(file, &fd, err))
+            return false;
+        size = lseek(fd, 0, SEEK_END);
+    }
+    bool is_cut = ends_within_line(fd, size);
+    if ((!is_cut || fd_write_all(fd, "\n", 1)) && fd_write_all(fd, data, len))
+        return true;
+    return err_set(err, ERR_SYSTEM, errno, "cannot write '%s'", file->path);
+}
+
+static bool writer_overwrite(const struct statefile *file, const void *data, size_t len,
+                             struct err *err)
+{
+    FD_CLEANUP int fd = writer_open(file, O_WRONLY, err);
+    if (fd < 0)
+        return false;
+    return (ftruncate(fd, 0) == 0 && fd_write_all(fd, data, len)) ||
+           err_set(err, ERR_SYSTEM, errno, "cannot write '%s'", file->path);
+}
+
+typedef bool writer_fn(const struct statefile *file, const void *data, size_t len, struct err *err);
+
+static writer_fn *const writers[] = {
+    [STATEFILE_REPLACE] = writer_replace,
+    [STATEFILE_ADD] = writer_add,
+    [STATEFILE_OVERWRITE] = writer_overwrite,
+};
+
 static _Noreturn void writer_run(const struct statefile *file, int pipe_end, const void *data,
                                  size_t len)
 {
     struct err err;
     memset(&err, 0, sizeof err);
     helper_detach(pipe_end);
-    if (writer_replace(file, data, len, &err))
+    if (writers[file->manner](file, data, len, &err))
         _exit(0);
     _exit(fd_write_all(pipe_end, &err, sizeof err) ? 1 : 2);
 }
@@ -278,6 +354,17 @@ void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx)
 void statefile_check(struct statefile *file, statefile_check_fn *check)
 {
     file->check = check;
+}
+
+void statefile_add(struct statefile *file, size_t max)
+{
+    file->manner = STATEFILE_ADD;
+    file->max = max;
+}
+
+void statefile_overwrite(struct statefile *file)
+{
+    file->manner = STATEFILE_OVERWRITE;
 }
 
 void statefile_free(struct statefile *file)

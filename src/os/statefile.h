@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * statefile: a small file that is replaced as a whole, and is on disk when we are told so.
+ * statefile: a small file that is replaced as a whole, and is on disk when we are told so; or one
+ * of two other manners.
  *
  * A child of ours writes a temporary file in the same directory, syncs it, renames it over the old
  * one and syncs the directory, so that a crash at any instant leaves the old or the new content,
  * and a dead file system stops that child and never us. The first one removes temporary files that
  * killed writers of the same file have left. It is a helper in reap's list: its end is
- * the end of the write. The caller keeps the deadline and ends a write that takes too long by
+ * the end of the write. A journal is added to instead, and a file that others have put in place,
+ * such as one that is a mount by itself, is written over where it lies; both without a sync. The
+ * caller keeps the deadline and ends a write that takes too long by
  * statefile_give_up(). A struct statefile owns its path and what waits to be written. Main thread.
  */
 #ifndef PCHRUN_OS_STATEFILE_H
@@ -25,8 +28,12 @@ typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
  * replaced, and *err says why. */
 typedef bool statefile_check_fn(void *ctx, struct err *err);
 
+enum statefile_manner { STATEFILE_REPLACE, STATEFILE_ADD, STATEFILE_OVERWRITE };
+
 struct statefile {
     char *path, *temp;
+    enum statefile_manner manner;
+    size_t max; /* with STATEFILE_ADD: one that has this size is renamed to "PATH.1" */
     struct reap *reap;
     statefile_fn *fn;
     statefile_check_fn *check;
@@ -52,6 +59,10 @@ MUST_CHECK bool statefile_init(struct statefile *file, const char *path, struct 
 /* Who is told; ctx is the check's, too. */
 void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx);
 void statefile_check(struct statefile *file, statefile_check_fn *check);
+/* Each content is added to the end; whole lines of it, if the one before was cut. */
+void statefile_add(struct statefile *file, size_t max);
+/* The file is emptied and written, if it is there, and a regular one. */
+void statefile_overwrite(struct statefile *file);
 /* Forgets what waits. A writer that still runs is killed; fn is not called. */
 void statefile_free(struct statefile *file);
 

@@ -134,6 +134,17 @@ const char *attach_socket(const struct attach *attach)
     return procs_socket_path(attach->procs);
 }
 
+const char *attach_run_dir(const struct attach *attach)
+{
+    return procs_run_dir(attach->procs);
+}
+
+void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
+                 uint8_t phases[CORE_SLOTS_MAX])
+{
+    procs_look(attach->procs, steps, phases);
+}
+
 void attach_clean(struct attach *attach)
 {
     procs_clean(attach->procs);
@@ -155,8 +166,7 @@ void attach_read_steps(struct attach *attach)
 {
     static uint64_t steps[CORE_SLOTS_MAX]; /* it outlives the queue: the core reads the newest */
     static uint8_t phases[CORE_SLOTS_MAX];
-    procs_read_steps(attach->procs, steps);
-    procs_read_phases(attach->procs, phases);
+    procs_look(attach->procs, steps, phases);
     loop_post(attach->loop, &(struct event){.type = EV_STEPS,
                                             .steps = {.by_slot = steps,
                                                       .phase_by_slot = phases,

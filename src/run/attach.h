@@ -35,6 +35,11 @@ MUST_CHECK bool attach_open(struct attach *attach, const struct config *config, 
 void attach_free(struct attach *attach);
 /* For PCH_SOCKET. */
 const char *attach_socket(const struct attach *attach);
+/* The directory that it is in. */
+const char *attach_run_dir(const struct attach *attach);
+/* Steps and phases of the attached processes, as they are now. */
+void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
+                 uint8_t phases[CORE_SLOTS_MAX]);
 /* Some time after the commands were started: removes what dead supervisors left. */
 void attach_clean(struct attach *attach);
 

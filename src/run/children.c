@@ -42,7 +42,7 @@ struct child {
     int64_t started; /* CLOCK_REALTIME */
     struct deaths_inquest *inquest;
     struct death death; /* for as long as the event may wait */
-    struct env env; /* which it, too, may read until its exec */
+    struct env env;     /* which it, too, may read until its exec */
     struct spawn_start *start;
     int report;
     struct watch report_watch, exec_wait;

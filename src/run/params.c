@@ -140,7 +140,8 @@ bool params_fill(struct core_params *params, const struct config *config, struct
                  .preempted_unsaved = config->exit.preempted_unsaved,
                  .node_lost = config->exit.node_lost,
                  .hang = config->exit.hang,
-                 .no_progress = config->exit.no_progress},
+                 .no_progress = config->exit.no_progress,
+                 .stopped = config->exit.stopped},
         .no_progress_limit = config->exit.no_progress_limit,
     };
     fill_signals(params, config);
@@ -162,21 +163,21 @@ bool params_state_dir(const struct config *config, char **ret, struct err *err)
     return true;
 }
 
-bool params_report_path(const struct config *config, const char *state_dir, int node_rank,
-                        char **ret, struct err *err)
+bool params_path(const struct config *config, const char *template, const char *state_dir,
+                 char **ret, struct err *err)
 {
     static const char dir_name[] = "{state_dir}", rank_name[] = "{node_rank}";
     char path[4096] = "";
     *ret = NULL;
-    if (!config->report || (!state_dir && strstr(config->report, dir_name)))
+    if (!template || (!state_dir && strstr(template, dir_name)))
         return true;
     bool fits = true;
-    for (const char *p = config->report; *p && fits;) {
+    for (const char *p = template; *p && fits;) {
         if (str_starts(p, dir_name)) {
             fits = str_addf(path, sizeof path, "%s", state_dir);
             p += sizeof dir_name - 1;
         } else if (str_starts(p, rank_name)) {
-            fits = str_addf(path, sizeof path, "%d", node_rank);
+            fits = str_addf(path, sizeof path, "%d", config->cluster.node_rank);
             p += sizeof rank_name - 1;
         } else {
             size_t plain = 1 + strcspn(p + 1, "{");
@@ -185,8 +186,7 @@ bool params_report_path(const struct config *config, const char *state_dir, int 
         }
     }
     if (!fits)
-        return err_set(err, ERR_USAGE, ENAMETOOLONG, "the path of the report, '%s'",
-                       config->report);
+        return err_set(err, ERR_USAGE, ENAMETOOLONG, "the path '%s'", template);
     *ret = strdup(path);
     return *ret || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
 }

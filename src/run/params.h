@@ -13,9 +13,10 @@ MUST_CHECK bool params_fill(struct core_params *params, const struct config *con
                             struct err *err);
 /* state_dir, or <checkpoint.dir>/.pchrun; *ret NULL: the job has none. The caller frees it. */
 MUST_CHECK bool params_state_dir(const struct config *config, char **ret, struct err *err);
-/* The report's path; *ret NULL: none is wanted, or it would be in a state_dir that there is not.
- * The caller frees it. */
-MUST_CHECK bool params_report_path(const struct config *config, const char *state_dir,
-                                   int node_rank, char **ret, struct err *err);
+/* The path that a template (of config->report and its like) stands for, when the node's rank is
+ * known; *ret NULL: none is wanted, or it would be in a state_dir that there is not. The caller
+ * frees it. */
+MUST_CHECK bool params_path(const struct config *config, const char *template,
+                            const char *state_dir, char **ret, struct err *err);
 
 #endif

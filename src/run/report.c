@@ -63,6 +63,7 @@ static void add_round(struct writer *w, const struct core_report *r)
     }
     writer_object(w, "round");
     writer_int(w, "id", r->round.id);
+    writer_text(w, "phase", r->round.phase);
     writer_int(w, "save_step", (int64_t)r->round.save_step);
     add_ms(w, "decided_ms", r->round.opened_at, r->round.decided_at);
     add_ms(w, "saved_ms", r->round.opened_at, r->round.saved_at);
@@ -151,7 +152,7 @@ static void add_ranks(struct writer *w, const struct core *core)
     free(ranks);
 }
 
-static void compose(const struct report *report, struct writer *w)
+void report_write(const struct report *report, struct writer *w, const char *key)
 {
     struct core_report r;
     core_report(report->core, &r);
@@ -161,7 +162,7 @@ static void compose(const struct report *report, struct writer *w)
         r.commit_at = report->record->committed_at;
     }
     bool is_known = r.outcome != OUTCOME_UNKNOWN;
-    writer_object(w, NULL);
+    writer_object(w, key);
     writer_text(w, "schema", "pchrun.report");
     writer_int(w, "version", REPORT_VERSION);
     writer_text(w, "job", report->params->job);
@@ -277,7 +278,7 @@ void report_flush(struct report *report)
         return;
     report->is_dirty = report->is_stuck = false;
     writer_init(&w, REPORT_MAX, WRITER_PRETTY);
-    compose(report, &w);
+    report_write(report, &w, NULL);
     const char *text = writer_done(&w, &len);
     if (!text)
         err_set(&err, ERR_SYSTEM, 0, "cannot compose the report");

@@ -42,6 +42,9 @@ MUST_CHECK bool report_open(struct report *report, const struct core *core, stru
 void report_on_idle(struct report *report, void (*on_idle)(void *ctx), void *ctx);
 void report_free(struct report *report);
 
+/* What is in the file, as an object. */
+void report_write(const struct report *report, struct writer *w, const char *key);
+
 /* We exit with this code. */
 void report_exit(struct report *report, int code);
 /* Something in it has changed; report_flush() writes it. */

@@ -16,6 +16,7 @@
 #include "run/attach.h"
 #include "run/children.h"
 #include "run/cluster.h"
+#include "run/desk.h"
 #include "run/drill.h"
 #include "run/evidence.h"
 #include "run/generation.h"
@@ -25,6 +26,7 @@
 #include "run/loop.h"
 #include "run/noticein.h"
 #include "run/params.h"
+#include "run/quota.h"
 #include "run/record.h"
 #include "run/report.h"
 #include "run/sigin.h"
@@ -41,11 +43,6 @@
 /* What a record says of saves is held to it. */
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
-enum {
-    LIMITED_TOPICS = 3,
-    LINES_MAX = 3 * CORE_SLOTS_MAX /* of each topic within some seconds */
-};
-
 struct shell {
     struct config *config;
     struct core_params params;
@@ -61,6 +58,7 @@ struct shell {
     struct record record;
     struct attach attach;
     struct drill drill;
+    struct desk desk;
     struct noticein noticein;
     struct evidence evidence;
     struct hook hook;
@@ -70,7 +68,7 @@ struct shell {
     struct generation generation;
     struct watch end_wait; /* for sweepers */
     bool has_waited;
-    struct log_limit limits[LIMITED_TOPICS];
+    struct quota quota;
     uint64_t reported_commit;
     struct shell_end end;
 };
@@ -153,25 +151,12 @@ static void act_committed(struct shell *shell, const struct action *action)
     attach_committed(&shell->attach);
 }
 
-/* What comes and goes can do so again and again; a job of many ranks has the right to many lines.
- */
-static const char *const limited_topics[LIMITED_TOPICS] = {"attach", "join", "peers"};
-
-static struct log_limit *limit_of(struct shell *shell, const struct action *action)
-{
-    bool is_limited = action->log.level == LOG_INFO || action->log.level == LOG_WARN;
-    for (size_t i = 0; is_limited && i < LIMITED_TOPICS; i++)
-        if (str_is(action->log.topic, limited_topics[i]))
-            return &shell->limits[i];
-    return NULL;
-}
-
 static void act_log(struct shell *shell, const struct action *action)
 {
-    struct log_limit *limit = limit_of(shell, action);
-    if (limit && !log_limit_ok(limit, action->log.topic, LINES_MAX))
+    if (!quota_allows(&shell->quota, action))
         return;
     log_line((enum log_level)action->log.level, action->log.topic, "%s", action->log.text);
+    desk_take(&shell->desk, action);
 }
 
 static void act_state(struct shell *shell, const struct action *action)
@@ -251,12 +236,12 @@ static void act_exit(struct shell *shell, const struct action *action)
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end.code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     report_exit(&shell->report, shell->end.code);
+    desk_exit(&shell->desk, action, shell->end.code);
     if (action->exit.outcome == OUTCOME_FAILED)
         shell->end.signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
-    for (int i = 0; i < LIMITED_TOPICS; i++)
-        log_limit_end(&shell->limits[i], limited_topics[i]);
+    quota_end(&shell->quota);
     keep_end(shell, action);
     shell->outcome = action->exit.outcome;
     loop_close_core(&shell->loop);
@@ -281,10 +266,13 @@ static act_fn *const actions[ACT__COUNT] = {
 
 static void act(void *ctx, const struct action *action)
 {
+    struct shell *shell = ctx;
     if (actions[action->type])
-        actions[action->type](ctx, action);
+        actions[action->type](shell, action);
     else
         log_error("bug", "the core asks for action %d, which nobody performs", (int)action->type);
+    if (action->type != ACT_LOG) /* whose lines are limited */
+        desk_take(&shell->desk, action);
 }
 
 /* --- the run --- */
@@ -317,6 +305,7 @@ static bool is_done(const struct shell *shell)
            !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
            !evidence_is_busy(&shell->evidence) && !noticein_is_busy(&shell->noticein) &&
            !shell->wants_hook && !hook_is_busy(&shell->hook) && !logs_is_busy(&shell->logs) &&
+           !desk_is_busy(&shell->desk) &&
            ((shell->attach.sweepers.running == 0 && shell->children.deaths.readers.running == 0 &&
              !noticein_has_strays(&shell->noticein)) ||
             shell->has_waited);
@@ -394,6 +383,7 @@ static void on_settled(void *ctx)
         report_touch(&shell->report);
     shell->reported_commit = shell->record.committed;
     drill_watch(&shell->drill);
+    desk_settle(&shell->desk);
     report_flush(&shell->report);
     stop_if_done(shell);
 }
@@ -412,6 +402,18 @@ static bool read_record(struct shell *shell, struct err *err)
     return true;
 }
 
+static bool init_desk(struct shell *shell, struct err *err)
+{
+    shell->desk = (struct desk){.config = shell->config,
+                                .params = &shell->params,
+                                .loop = &shell->loop,
+                                .attach = &shell->attach,
+                                .report = &shell->report,
+                                .on_idle = stop_if_done,
+                                .ctx = shell};
+    return desk_init(&shell->desk, shell->state_dir, &shell->reap, err);
+}
+
 static bool init(struct shell *shell, unsigned closed, struct err *err)
 {
     char *path = NULL;
@@ -420,14 +422,14 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     if (!params_fill(&shell->params, shell->config, err) ||
         !params_state_dir(shell->config, &shell->state_dir, err) || !read_record(shell, err) ||
         !noticein_init(&shell->noticein, shell->config, shell->state_dir, &shell->reap, err) ||
-        !params_report_path(shell->config, shell->state_dir, shell->params.node_rank, &path, err))
+        !params_path(shell->config, shell->config->report, shell->state_dir, &path, err))
         return false;
     bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
               children_init(&shell->children, shell->config, &shell->params, closed, err) &&
               hook_init(&shell->hook, shell->config, &shell->reap, err) &&
               logs_init(&shell->logs, shell->config, &shell->params, &shell->reap, err) &&
               evidence_init(&shell->evidence, shell->config, shell->state_dir, path, err) &&
-              loop_init(&shell->loop, &shell->params, act, shell, err);
+              loop_init(&shell->loop, &shell->params, act, shell, err) && init_desk(shell, err);
     free(path);
     if (!ok)
         return false;
@@ -473,7 +475,8 @@ static bool open_loop(struct shell *shell, struct err *err)
 {
     if (!sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
         !report_open(&shell->report, shell->loop.core, shell->loop.base, err) ||
-        !noticein_open(&shell->noticein, shell->config, shell->state_dir, &shell->loop, err))
+        !noticein_open(&shell->noticein, shell->config, shell->state_dir, &shell->loop, err) ||
+        !desk_open(&shell->desk, err))
         return false;
     reap_prepare(&shell->reap);
     report_flush(&shell->report);
@@ -531,6 +534,7 @@ static void finish(struct shell *shell)
     drill_close(&shell->drill);
     noticein_free(&shell->noticein);
     evidence_free(&shell->evidence);
+    desk_free(&shell->desk); /* in a directory of attach's */
     attach_free(&shell->attach);
     sigin_close(&shell->sigin);
     cluster_free(&shell->cluster);

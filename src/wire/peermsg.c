@@ -201,6 +201,15 @@ static const struct {
     [PEERMSG_ORDER] = {"ORDER", pass_order},       [PEERMSG_BYE] = {"BYE", pass_nothing},
 };
 
+const char *peermsg_phase_name(unsigned phase)
+{
+    static const char *const names[] = {
+        [PHASE_IDLE] = "idle",           [PHASE_PROPOSED] = "proposed", [PHASE_DECIDED] = "decided",
+        [PHASE_COMMITTED] = "committed", [PHASE_FAILED] = "failed",     [PHASE_ABORTED] = "aborted",
+    };
+    return phase < sizeof names / sizeof names[0] ? names[phase] : "unknown";
+}
+
 const char *peermsg_name(unsigned type)
 {
     return type < PEERMSG__COUNT && types[type].name ? types[type].name : "?";
@@ -243,7 +252,7 @@ static bool is_order_in_range(const struct peer_order *o)
 
 static bool is_cause_in_range(const struct peer_cause *c)
 {
-    return c->fault <= FAULT_LOST && c->at_ns >= 0 && c->error_ns >= -1 && c->ago_ns >= 0;
+    return c->fault <= FAULT_STOPPED && c->at_ns >= 0 && c->error_ns >= -1 && c->ago_ns >= 0;
 }
 
 static bool is_in_range(const struct peermsg *m)

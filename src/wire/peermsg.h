@@ -77,6 +77,7 @@ enum peer_fault_kind {
     FAULT_SILENT,   /* it ended with success, but never said that it was done */
     FAULT_REPLACED, /* no process failed: the node's record belongs to a later attempt */
     FAULT_LOST,     /* nor here: the node was lost. In an ORDER alone */
+    FAULT_STOPPED,  /* nor there: somebody has asked for the end of the job */
 };
 
 /* Something that failed. It takes a byte where nothing has. */
@@ -220,6 +221,9 @@ size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap);
  * has the same layout in all versions, so that its reason can be read. */
 bool peermsg_decode(const struct frame *frame, struct peermsg *ret);
 const char *peermsg_name(unsigned type);
+/* "idle", "proposed", "decided", "committed", "failed", "aborted"; "unknown" for any other value.
+ */
+const char *peermsg_phase_name(unsigned phase);
 /* What is wrong with a frame of this version that could not be decoded: "ends too early". */
 const char *peermsg_flaw(const struct frame *frame);
 

@@ -709,5 +709,6 @@ def test_no_room_for_the_record(small_disk):
     assert " save: cannot write " in told[0] and "No space left on device" in told[0]
     assert " ending: preempted_unsaved: " in told[1], "the outcome, and why"
     assert " end: preempted_unsaved, exit code 45: " in told[2], "and once more when all have ended"
-    assert set(os.listdir(state)) <= {"commit.json", "commit.lock", "report.0.json"}
+    assert set(os.listdir(state)) <= {"commit.json", "commit.lock", "report.0.json",
+                                      "events.0.jsonl"}
     os.close(state)

@@ -290,7 +290,7 @@ static void check_alone(struct world *w)
     if (host->ended_at && !w->s.slow_disk && w->now > host->ended_at + limit)
         fail(w, "the only node exits %lld ms after its commands",
              (long long)((w->now - host->ended_at) / NS_PER_MS));
-    if (has_ended_well && !host->had_notice && !w->s.is_replaced &&
+    if (has_ended_well && !host->had_notice && !w->s.is_replaced && !w->was_stopped &&
         host->outcome != OUTCOME_COMPLETED && host->outcome != OUTCOME_HANG)
         fail(w, "every command had ended with success before the notice, and the outcome is %s",
              verdict_name(host->outcome));
@@ -477,6 +477,10 @@ void check_exit(struct world *w, int node)
         break;
     case OUTCOME_HANG:
         check_hang(w, host);
+        break;
+    case OUTCOME_STOPPED:
+        if (!w->was_stopped)
+            fail(w, "node %d says that it was stopped by hand, and nobody did", node);
         break;
     case OUTCOME_UNKNOWN:
         fail(w, "node %d exits without an outcome", node);
@@ -707,6 +711,26 @@ static void check_same_cause(struct world *w)
     }
 }
 
+/* Whoever is asked for the end tells the others, and whatever else happens from then on, it is not
+ * to be started again. */
+static void check_stop(struct world *w)
+{
+    int64_t by = w->stop_at + 4 * S + 8 * w->s.delay_max + standstill(w);
+    if (w->end_at < w->stop_at || w->s.is_replaced || any_is(w, ended_in_silence))
+        return;
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].has_failed)
+            return;
+    if (w->end_at > by)
+        fail(w, "the end was asked for, and came %lld ms later",
+             (long long)((w->end_at - w->stop_at) / NS_PER_MS));
+    /* Node 0 hears of it at once; of another node, while it may decide something else. */
+    if ((w->stop_node == 0 || w->end_at > w->stop_at + 3 * S) &&
+        w->hosts[0].outcome != OUTCOME_STOPPED)
+        fail(w, "the end was asked for, and node 0 says %s (%s)", verdict_name(w->hosts[0].outcome),
+             w->hosts[0].why);
+}
+
 /* Promise 4 at the end: everybody has left; and all with one code, where nobody was cut off. */
 void check_end(struct world *w)
 {
@@ -731,6 +755,8 @@ void check_end(struct world *w)
                  w->hosts[i].why, w->hosts[0].code, w->hosts[0].why);
     check_same_cause(w);
     check_all_told(w);
+    if (w->stop_at)
+        check_stop(w);
     if (w->s.is_benign)
         check_benign(w);
     if (w->s.is_withdrawn)

@@ -498,6 +498,14 @@ static bool is_mended(const struct schedule *s)
     return true;
 }
 
+/* From a generator of its own, so that the other faults of a seed stay what they are. */
+static void draw_stop(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 77};
+    if (rng_chance(&r, 60))
+        add(s, DO_END, draw_moment(s, &r), &r);
+}
+
 void schedule_draw(struct schedule *s, uint64_t seed)
 {
     struct rng r = {seed * UINT64_C(0x2545f4914f6cdd1d) + 1};
@@ -512,6 +520,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_restart(s, &r);
     draw_hangs(s, &r);
     draw_period(s);
+    draw_stop(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -542,13 +551,25 @@ static bool is_of_proc(enum fault_kind kind)
 
 void schedule_print(const struct schedule *s, FILE *out)
 {
-    static const char *const names[DO__COUNT] = {
-        "SIGTERM to",   "checkpoint asked of",   "kill process",
-        "kill node",    "break line of",         "partition",
-        "pause",        "freeze all; drawn for", "kill, once saved,",
-        "start anew",   "start a twin of",       "hang process",
-        "stop process", "delay process",         "failure told by process",
-        "notice on",    "notice withdrawn on",   "advice for"};
+    static const char *const names[DO__COUNT] = {"SIGTERM to",
+                                                 "checkpoint asked of",
+                                                 "kill process",
+                                                 "kill node",
+                                                 "break line of",
+                                                 "partition",
+                                                 "pause",
+                                                 "freeze all; drawn for",
+                                                 "kill, once saved,",
+                                                 "start anew",
+                                                 "start a twin of",
+                                                 "hang process",
+                                                 "stop process",
+                                                 "delay process",
+                                                 "failure told by process",
+                                                 "end asked of",
+                                                 "notice on",
+                                                 "notice withdrawn on",
+                                                 "advice for"};
     static const char *const leftovers[] = {"", ", a leftover that ends of SIGTERM",
                                             ", a leftover that needs SIGKILL"};
     fprintf(out, "seed %llu: %d nodes x %d processes, %s, steps %llu..%llu, %s, grace %.1f s%s%s\n",

@@ -45,6 +45,8 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
         if (host->deadlines[i] <= w->now)
             host->deadlines[i] = 0;
+    if (!check_holds_notice(host))
+        host->held_notice_at = 0;
     forget_saves(w, node);
 }
 

@@ -57,6 +57,7 @@ enum fault_kind {
     DO_STOP,       /* a process is stopped for a while, as by a debugger */
     DO_LAG,        /* a process does not go on for a while, and nobody can see why */
     DO_CONFESS,    /* a process says why it fails, and dies `length` later */
+    DO_END,        /* somebody asks a node for the end of the job */
     DO_NOTICE,     /* a source of a node: it will be ended in `length` (0: it does not say) */
     DO_CANCEL,     /* and takes that back */
     DO_ADVICE,     /* save and go on */
@@ -252,6 +253,9 @@ struct world {
     int64_t record_at;  /* 0: not in this attempt */
     bool record_of_run; /* written in this attempt */
     uint64_t owed_step; /* the commit of it must come, 0: of none */
+    int64_t stop_at;    /* the end was asked for, and was not decided yet; 0: never */
+    int stop_node;
+    bool was_stopped; /* somebody asked for it, at whatever time */
     int64_t first_notice_at;
     int64_t saved_for_notice_at; /* the first commit since, 0: none */
     bool is_over;

@@ -270,6 +270,16 @@ static void source_says(struct world *w, const struct fault *f)
     world_event(w, f->node, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
+static void ask_to_stop(struct world *w, int node)
+{
+    w->was_stopped = true;
+    if (!w->stop_at && !w->end_at) {
+        w->stop_at = w->now;
+        w->stop_node = node;
+    }
+    world_event(w, node, (struct event){.type = EV_STOP_ASKED, .why = "stopped by hand"});
+}
+
 static void pause_host(struct world *w, int node, int64_t until)
 {
     if (w->hosts[node].paused_until < until)
@@ -306,6 +316,7 @@ static void trace_fault(struct world *w, const struct fault *f)
                                                  "process stopped",
                                                  "process lags",
                                                  "process says why it fails",
+                                                 "is asked for the end of the job",
                                                  "its source gives a notice",
                                                  "its source withdraws the notice",
                                                  "its source advises to save"};
@@ -321,7 +332,7 @@ static void on_fault(struct world *w, const struct happening *h)
     struct host *host = &w->hosts[f->node];
     if (!host->is_alive || host->has_exited)
         return;
-    bool is_signal = f->kind == DO_TERM || f->kind == DO_CHECKPOINT || f->kind >= DO_NOTICE;
+    bool is_signal = f->kind == DO_TERM || f->kind == DO_CHECKPOINT || f->kind >= DO_END;
     if (is_signal && w->now < host->paused_until) {
         struct happening later = *h;
         later.at = host->paused_until;
@@ -373,6 +384,9 @@ static void on_fault(struct world *w, const struct happening *h)
         break;
     case DO_CONFESS:
         proc_confess(w, &w->procs[f->proc], f->length);
+        break;
+    case DO_END:
+        ask_to_stop(w, f->node);
         break;
     case DO_NOTICE:
     case DO_CANCEL:
@@ -503,7 +517,7 @@ static void fill_params(const struct schedule *s, int node, struct core_params *
     for (int i = 0; i < PAGE_PHASES; i++)
         p->watchdog.limit_ns[i] = i == PAGE_EVAL ? SIM_EVAL_NS : SIM_STAND_NS;
     p->leftovers = s->leaves_leftovers ? LEFTOVERS_LEAVE : LEFTOVERS_KILL;
-    p->exit = (struct exit_codes){42, 42, 42, 42, 43};
+    p->exit = (struct exit_codes){42, 42, 42, 42, 43, 44};
     p->restart = s->restart;
 }
 

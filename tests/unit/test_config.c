@@ -128,6 +128,7 @@ Test(config, defaults)
     cr_expect_eq(c->stop.cgroup, CONFIG_CGROUP_AUTO);
     cr_expect(c->exit.preempted == 42 && c->exit.preempted_unsaved == 42);
     cr_expect(c->exit.node_lost == 42 && c->exit.hang == 42 && c->exit.no_progress == 43);
+    cr_expect(c->exit.stopped == 44);
     cr_expect(c->exit.no_progress_limit == 3 && !c->exit.reraise);
     cr_expect_str_eq(c->report, "{state_dir}/report.{node_rank}.json");
     cr_expect(!c->run_dir && !c->state_dir);
@@ -452,7 +453,9 @@ static const char everything_else[] =
     "--watchdog-diagnose-wait 2m --exit-preempted 143 --exit-preempted-unsaved 1 --exit-node-lost "
     "2 --exit-hang 3 "
     "--exit-hook ./h --exit-hook-wait 1ms --exit-no-progress 255 --exit-no-progress-after 0 "
-    "--exit-reraise -vv --log-format=json --logs-dir logs --no-logs-tee --logs-prefix "
+    "--exit-stopped 7 --exit-reraise --events-file e --metrics-file m "
+    "--metrics-interval 5s --termination-log t -vv --log-format=json --logs-dir logs --no-logs-tee "
+    "--logs-prefix "
     "--logs-max-size 3M --logs-keep 2 --logs-lines 7";
 
 /* What --print-config prints, as a file, gives the same again; so do the defaults, where one
@@ -519,7 +522,8 @@ Test(config, binding_holds_what_all_nodes_must_share)
                            "exit.node_lost=42\n"
                            "exit.hang=42\n"
                            "exit.no_progress=43\n"
-                           "exit.no_progress_after=3\n");
+                           "exit.no_progress_after=3\n"
+                           "exit.stopped=44\n");
     size_t len = strlen(text);
     cr_expect(config_binding(&l.config, text, len + 1));
     cr_expect(!config_binding(&l.config, text, len));

@@ -20,8 +20,12 @@
 
 /* --- verdict --- */
 
-static const struct exit_codes codes = {
-    .preempted = 42, .preempted_unsaved = 44, .node_lost = 45, .hang = 46, .no_progress = 43};
+static const struct exit_codes codes = {.preempted = 42,
+                                        .preempted_unsaved = 44,
+                                        .node_lost = 45,
+                                        .hang = 46,
+                                        .no_progress = 43,
+                                        .stopped = 47};
 
 Test(core_verdict, each_outcome_has_its_code)
 {
@@ -41,6 +45,7 @@ Test(core_verdict, each_outcome_has_its_code)
         {OUTCOME_HANG, 7, 46, true, "hang"},
         {OUTCOME_NO_PROGRESS, 7, 43, false, "no_progress"},
         {OUTCOME_NOT_STARTED, 127, 127, false, "not_started"},
+        {OUTCOME_STOPPED, 7, 47, false, "stopped"},
     };
     cr_assert_eq(ARRAY_LEN(rows), OUTCOME__COUNT);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

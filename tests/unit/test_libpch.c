@@ -68,7 +68,8 @@ static void answer(const struct call *call, enum procmsg_action action)
 static uint64_t step_of(int slot)
 {
     uint64_t steps[PROCS_MAX];
-    procs_read_steps(world.procs, steps);
+    uint8_t phases[PROCS_MAX];
+    procs_look(world.procs, steps, phases);
     return steps[slot];
 }
 

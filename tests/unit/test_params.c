@@ -59,8 +59,9 @@ static void assert_report_path(char **argv, const char *expected)
     struct err err;
     char *dir, *path;
     load(&config, argv);
+    config.cluster.node_rank = 3;
     cr_assert(params_state_dir(&config, &dir, &err));
-    cr_assert(params_report_path(&config, dir, 3, &path, &err), "%s", err.text);
+    cr_assert(params_path(&config, config.report, dir, &path, &err), "%s", err.text);
     if (expected)
         cr_assert(path && strcmp(path, expected) == 0, "%s", path);
     else

@@ -7,6 +7,7 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,4 +246,75 @@ Test(statefile, a_writer_that_hangs_is_given_up)
     settle();
     cr_assert(told.count == 3 && told.tag == 3 && !told.failed);
     assert_content("three");
+}
+
+/* --- the other manners --- */
+
+static void add(const char *text)
+{
+    struct err err;
+    cr_assert(statefile_write(&file, 1, text, strlen(text), &err), "%s", err.text);
+    settle();
+}
+
+static void assert_file(const char *at, const char *expected)
+{
+    char text[256] = "";
+    FILE *in = fopen(at, "r");
+    cr_assert(in, "%s is not there", at);
+    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    fclose(in);
+    cr_assert_str_eq(text, expected);
+}
+
+Test(statefile, a_journal_grows_and_is_rotated)
+{
+    char old[160];
+    snprintf(old, sizeof old, "%s.1", path);
+    statefile_add(&file, 8);
+    add("one\n");
+    add("two\n");
+    assert_file(path, "one\ntwo\n");
+    add("three\nfour\n");
+    assert_file(old, "one\ntwo\n");
+    assert_file(path, "three\nfour\n");
+    add("five\n");
+    assert_file(old, "three\nfour\n");
+    assert_file(path, "five\n");
+    cr_assert(!told.failed);
+}
+
+/* Whoever wrote last was killed, or the disk was full. */
+Test(statefile, a_journal_goes_on_with_a_whole_line)
+{
+    statefile_add(&file, 1000);
+    add("one\ncut");
+    add("two\n");
+    assert_file(path, "one\ncut\ntwo\n");
+}
+
+Test(statefile, a_journal_at_a_pipe_fails)
+{
+    char command[400];
+    statefile_add(&file, 1000);
+    snprintf(command, sizeof command, "mkdir %s/state; mkfifo %s", dir, path);
+    cr_assert_eq(system(command), 0);
+    add("one\\n");
+    cr_assert(told.failed, "a writer without a reader would wait for ever");
+}
+
+Test(statefile, what_lies_there_is_written_over_in_place)
+{
+    struct stat before, after;
+    statefile_overwrite(&file);
+    add("too early");
+    cr_assert(told.failed && told.err.sys_errno == ENOENT, "it makes no file");
+    char command[400];
+    snprintf(command, sizeof command, "mkdir %s/state; echo something longer > %s", dir, path);
+    cr_assert_eq(system(command), 0);
+    cr_assert_eq(stat(path, &before), 0);
+    add("end");
+    assert_file(path, "end");
+    cr_assert_eq(stat(path, &after), 0);
+    cr_assert_eq(before.st_ino, after.st_ino, "it was replaced");
 }

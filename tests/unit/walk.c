@@ -148,7 +148,7 @@ struct core_params params_of(int node, int nnodes, int children)
                             .term_wait_ns = 10 * S,
                             .kill_wait_ns = 5 * S,
                             .commit_wait_ns = 30 * S,
-                            .exit = {42, 42, 42, 42, 43}};
+                            .exit = {42, 42, 42, 42, 43, 44}};
     p.signals[SIGTERM] = (struct signal_plan){SIGNAL_PREEMPT, 25 * S};
     p.signals[SIGUSR2] = (struct signal_plan){SIGNAL_CHECKPOINT, 0};
     return p;

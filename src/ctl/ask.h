@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ask: one question to a supervisor, and its answer. Main thread.
+ */
+#ifndef PCHRUN_CTL_ASK_H
+#define PCHRUN_CTL_ASK_H
+
+#include "ctl/options.h"
+#include "ctl/talk.h"
+#include "json/json.h"
+
+struct answer {
+    struct json *root; /* an object */
+    char *text;        /* as it came, a line without its newline */
+};
+
+/* Sends the request that the options ask for, as `verb`, over an open connection. */
+MUST_CHECK bool ask_send(struct talk *talk, enum control_verb verb,
+                         const struct ctl_options *options, struct err *err);
+/* Connects, asks, and reads the answer. False: there is none, it is no such object, or
+ * pchrun refuses: *err says why. The caller ends the answer with answer_free(). */
+MUST_CHECK bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
+                    struct answer *ret, struct err *err);
+void answer_free(struct answer *answer);
+
+/* A member of an object by its path, "report.round.id"; NULL: there is none. */
+const struct json *answer_find(const struct json *object, const char *path);
+/* What is missing, or of another kind, is "", 0, or not known. Control characters become '?'. */
+char *answer_text(const struct json *object, const char *path, char *text, size_t size);
+int64_t answer_int(const struct json *object, const char *path, int64_t missing);
+double answer_real(const struct json *object, const char *path, double missing);
+bool answer_bool(const struct json *object, const char *path);
+
+#endif

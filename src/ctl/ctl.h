@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ctl: what each command of pchctl does. Main thread.
+ */
+#ifndef PCHRUN_CTL_CTL_H
+#define PCHRUN_CTL_CTL_H
+
+#include "ctl/options.h"
+
+enum {
+    CTL_DONE,
+    CTL_FAILED, /* refused, failed, or not in time */
+    CTL_USAGE,  /* the command line; or no job, or more than one, is meant by it */
+};
+
+/* Returns what to exit with; errors are told on standard error. */
+int ctl_run(const struct ctl_options *options);
+void ctl_complain(const struct err *err);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See find.h.
+ */
+#include "ctl/find.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/ask.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "pchrun." /* of the private directories */
+
+enum { FOUND_MAX = 64, BASES_MAX = 6 };
+
+struct found {
+    char dir[FIND_DIR_MAX];
+    char job[64], host[64], state[16];
+    int node, nnodes, pid;
+};
+
+struct search {
+    const struct ctl_options *options;
+    struct found found[FOUND_MAX];
+    int n;
+    struct stat bases[BASES_MAX]; /* looked into already */
+    int nbases;
+    char looked[256], silent[256];
+};
+
+/* Its lock is not looked at: whether it listens says it all. */
+static bool is_candidate(int base, const char *name)
+{
+    struct stat st, socket;
+    FD_CLEANUP int dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return dir >= 0 && fstat(dir, &st) == 0 && (st.st_uid == geteuid() || geteuid() == 0) &&
+           fstatat(dir, CONTROL_SOCKET, &socket, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISSOCK(socket.st_mode);
+}
+
+static void take(struct search *search, const char *dir)
+{
+    struct answer answer;
+    struct err err;
+    struct found f = {0};
+    if (search->n == FOUND_MAX || !str_copy(f.dir, sizeof f.dir, dir))
+        return;
+    bool ok = ask(dir, CONTROL_STATUS, search->options, &answer, &err);
+    if (!ok && err.sys_errno != ECONNREFUSED && err.sys_errno != ENOENT)
+        str_addf(search->silent, sizeof search->silent, "%s%s: %s", search->silent[0] ? "; " : "",
+                 dir, err.text);
+    if (ok) {
+        answer_text(answer.root, "report.job", f.job, sizeof f.job);
+        answer_text(answer.root, "report.state", f.state, sizeof f.state);
+        answer_text(answer.root, "host", f.host, sizeof f.host);
+        f.node = (int)answer_int(answer.root, "report.node_rank", -1);
+        f.nnodes = (int)answer_int(answer.root, "report.nnodes", 0);
+        f.pid = (int)answer_int(answer.root, "pid", 0);
+    }
+    answer_free(&answer);
+    const struct ctl_options *o = search->options;
+    if (ok && (!o->job || str_is(o->job, f.job)) && (o->node < 0 || o->node == f.node))
+        search->found[search->n++] = f;
+}
+
+/* TMPDIR and /tmp may be the same. */
+static bool is_new_base(struct search *search, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || search->nbases == BASES_MAX)
+        return false;
+    for (int i = 0; i < search->nbases; i++)
+        if (search->bases[i].st_dev == st.st_dev && search->bases[i].st_ino == st.st_ino)
+            return false;
+    search->bases[search->nbases++] = st;
+    return true;
+}
+
+static void look_in(struct search *search, const char *base)
+{
+    char dir[FIND_DIR_MAX];
+    struct dirent *entry;
+    if (!base || !base[0])
+        return;
+    str_addf(search->looked, sizeof search->looked, "%s%s", search->looked[0] ? ", " : "", base);
+    DIR *stream = opendir(base);
+    if (!stream)
+        return;
+    bool is_new = is_new_base(search, dirfd(stream));
+    while (is_new && (entry = readdir(stream)))
+        if (str_starts(entry->d_name, PREFIX) && is_candidate(dirfd(stream), entry->d_name) &&
+            snprintf(dir, sizeof dir, "%s/%s", base, entry->d_name) < (int)sizeof dir)
+            take(search, dir);
+    closedir(stream);
+}
+
+/* Named by --run-dir: where the private directories are, or one of them. */
+static void look_at(struct search *search, const char *dir)
+{
+    FD_CLEANUP int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && is_candidate(fd, ".")) {
+        str_copy(search->looked, sizeof search->looked, dir);
+        take(search, dir);
+    } else {
+        look_in(search, dir);
+    }
+}
+
+static void look_everywhere(struct search *search)
+{
+    look_in(search, getenv("PCHRUN_RUN_DIR"));
+    look_in(search, getenv("XDG_RUNTIME_DIR"));
+    look_in(search, getenv("TMPDIR"));
+    look_in(search, "/tmp");
+    look_in(search, "/dev/shm");
+}
+
+/* Within a job its own is meant, unless another is named. */
+static bool is_within(const struct ctl_options *options, char ret[FIND_DIR_MAX])
+{
+    const char *socket = getenv("PCH_SOCKET");
+    const char *end = socket ? strrchr(socket, '/') : NULL;
+    if (options->job || options->node >= 0 || options->run_dir || !end ||
+        end - socket >= FIND_DIR_MAX)
+        return false;
+    snprintf(ret, FIND_DIR_MAX, "%.*s", (int)(end - socket), socket);
+    return true;
+}
+
+static void print_list(const struct search *search, FILE *list)
+{
+    fprintf(list, "%-16s %-6s %-8s %-16s %-9s %s\n", "JOB", "NODE", "PID", "HOST", "STATE",
+            "RUN-DIR");
+    for (int i = 0; i < search->n; i++) {
+        const struct found *f = &search->found[i];
+        char node[24];
+        snprintf(node, sizeof node, "%d/%d", f->node, f->nnodes);
+        fprintf(list, "%-16s %-6s %-8d %-16s %-9s %s\n", f->job, node, f->pid, f->host, f->state,
+                f->dir);
+    }
+}
+
+bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *list,
+              struct err *err)
+{
+    static struct search search;
+    if (is_within(options, ret))
+        return true;
+    search = (struct search){.options = options};
+    if (options->run_dir)
+        look_at(&search, options->run_dir);
+    else
+        look_everywhere(&search);
+    if (search.n > 1) {
+        print_list(&search, list);
+        return err_set(err, ERR_USAGE, 0,
+                       "which of these %d? name it by --job, --node or --run-dir", search.n);
+    }
+    if (search.n == 0 && search.silent[0])
+        return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", search.silent);
+    if (search.n == 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "no pchrun%s%s of this user is to be found in %s; name its --run-dir",
+                       options->job ? " of job " : "", options->job ? options->job : "",
+                       search.looked);
+    str_copy(ret, FIND_DIR_MAX, search.found[0].dir);
+    return true;
+}

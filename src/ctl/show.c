@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See show.h.
+ */
+#include "ctl/show.h"
+
+#include "base/clock.h"
+#include "base/date.h"
+#include "base/str.h"
+#include "ctl/ask.h"
+
+#include <inttypes.h>
+
+enum { CELL = 48 };
+
+/* --- cells --- */
+
+/* From one moment to another, both as the supervisor's clock has them; -1: one is missing. */
+static int64_t between(const struct json *answer, const char *from, const char *to)
+{
+    char a[40], b[40];
+    int64_t a_ns, b_ns;
+    if (!date_parse(answer_text(answer, from, a, sizeof a), &a_ns) ||
+        !date_parse(answer_text(answer, to, b, sizeof b), &b_ns))
+        return -1;
+    return b_ns > a_ns ? b_ns - a_ns : 0;
+}
+
+static char *age(const struct json *object, const char *key, bool is_least, char text[CELL])
+{
+    double seconds = answer_real(object, key, -1);
+    char about[24];
+    if (seconds < 0 || seconds > 1e9)
+        snprintf(text, CELL, "-");
+    else
+        snprintf(text, CELL, "%s%s", is_least ? ">" : "",
+                 str_about((int64_t)(seconds * 1e3) * NS_PER_MS, about, sizeof about));
+    return text;
+}
+
+static char *pace(const struct json *object, char text[CELL])
+{
+    double steps = answer_real(object, "steps_per_second", 0);
+    if (steps > 0)
+        snprintf(text, CELL, "%.3g", steps);
+    else
+        snprintf(text, CELL, "-");
+    return text;
+}
+
+static char *counted(const struct json *node, char text[CELL])
+{
+    int64_t expected = answer_int(node, "ranks_expected", -1);
+    int64_t attached = answer_int(node, "ranks_attached", 0);
+    if (expected < 0)
+        snprintf(text, CELL, "%" PRId64 "/?", attached);
+    else
+        snprintf(text, CELL, "%" PRId64 "/%" PRId64, attached, expected);
+    return text;
+}
+
+static char *range(const struct json *node, char text[CELL])
+{
+    int64_t low = answer_int(node, "lowest_step", 0), high = answer_int(node, "highest_step", 0);
+    if (low == high)
+        snprintf(text, CELL, "%" PRId64, high);
+    else
+        snprintf(text, CELL, "%" PRId64 "-%" PRId64, low, high);
+    return text;
+}
+
+/* --- the job --- */
+
+static void show_head(const struct json *answer, FILE *out)
+{
+    char job[64], state[32], outcome[32], why[320];
+    fprintf(out,
+            "job %s, node %" PRId64 " of %" PRId64 ", attempt %" PRId64 ", generation %" PRId64
+            ": %s\n",
+            answer_text(answer, "report.job", job, sizeof job),
+            answer_int(answer, "report.node_rank", 0), answer_int(answer, "report.nnodes", 0),
+            answer_int(answer, "report.attempt", 0), answer_int(answer, "report.generation", 0),
+            answer_text(answer, "report.state", state, sizeof state));
+    if (str_is(answer_text(answer, "report.outcome", outcome, sizeof outcome), "unknown"))
+        return;
+    fprintf(out, "ending    %s, exit code %" PRId64 ": %s\n", outcome,
+            answer_int(answer, "report.exit_code", -1),
+            answer_text(answer, "report.why", why, sizeof why));
+}
+
+static void show_notice(const struct json *answer, FILE *out)
+{
+    char source[32], text[96], about[24];
+    if (answer_int(answer, "report.notice.node_rank", -1) < 0) {
+        fprintf(out, "notice    none\n");
+        return;
+    }
+    answer_text(answer, "report.notice.text", text, sizeof text);
+    int64_t left = between(answer, "now", "report.notice.deadline");
+    fprintf(out, "notice    %s%s%s on node %" PRId64 ", %s left\n",
+            answer_text(answer, "report.notice.source", source, sizeof source), *text ? " " : "",
+            text, answer_int(answer, "report.notice.node_rank", 0),
+            left < 0 ? "any time" : str_about(left, about, sizeof about));
+}
+
+static void show_saves(const struct json *answer, FILE *out)
+{
+    char phase[16], path[512], about[24];
+    int64_t step = answer_int(answer, "report.commit.step", -1);
+    if (answer_int(answer, "report.round.id", 0) > 0)
+        fprintf(out, "save      round %" PRId64 ", step %" PRId64 ": %s\n",
+                answer_int(answer, "report.round.id", 0),
+                answer_int(answer, "report.round.save_step", 0),
+                answer_text(answer, "report.round.phase", phase, sizeof phase));
+    if (step < 0) {
+        fprintf(out, "commit    none\n");
+        return;
+    }
+    int64_t ago = between(answer, "report.commit.at", "now");
+    answer_text(answer, "report.commit.path", path, sizeof path);
+    fprintf(out, "commit    step %" PRId64 "%s%s%s%s\n", step, ago >= 0 ? ", " : "",
+            ago >= 0 ? str_about(ago, about, sizeof about) : "", ago >= 0 ? " ago" : "",
+            ago >= 0 ? "" : ", of an earlier attempt");
+    if (*path)
+        fprintf(out, "          %s\n", path);
+}
+
+/* --- the tables --- */
+
+static void show_nodes(const struct json *answer, FILE *out)
+{
+    const struct json *node = json_first(answer_find(answer, "nodes"));
+    char host[64], state[16], why[128], cells[5][CELL];
+    if (!node || !json_next(node)) /* one alone is told by its ranks */
+        return;
+    fprintf(out, "\n%-5s %-20s %-9s %-9s %-17s %-8s %-9s %s\n", "NODE", "HOST", "STATE", "RANKS",
+            "STEP", "STEPS/S", "AGE", "HEARD");
+    for (; node; node = json_next(node)) {
+        answer_text(node, "why", why, sizeof why);
+        answer_text(node, "state", state, sizeof state);
+        bool is_cut =
+            !answer_bool(node, "connected") && !str_is(state, "missing") && !str_is(state, "gone");
+        fprintf(out, "%-5" PRId64 " %-20s %-9s %-9s %-17s %-8s %-9s %s%s%s%s%s\n",
+                answer_int(node, "node_rank", 0), answer_text(node, "host", host, sizeof host),
+                state, counted(node, cells[0]), range(node, cells[1]), pace(node, cells[2]),
+                age(node, "step_age", false, cells[3]), age(node, "heard_age", false, cells[4]),
+                answer_bool(node, "notice") ? ", notice" : "", is_cut ? ", no connection" : "",
+                *why ? ": " : "", why);
+    }
+}
+
+static void show_ranks(const struct json *answer, FILE *out)
+{
+    const struct json *rank = json_first(answer_find(answer, "ranks"));
+    char phase[16], cells[2][CELL];
+    if (!rank) {
+        fprintf(out, "\nno process has attached on this node\n");
+        return;
+    }
+    fprintf(out, "\n%-5s %-8s %-8s %-17s %-8s %-9s %s\n", "RANK", "PID", "PHASE", "STEP", "STEPS/S",
+            "AGE", "SAVED");
+    for (; rank; rank = json_next(rank)) {
+        bool is_there = answer_bool(rank, "attached");
+        const char *word = answer_bool(rank, "done") ? "done" : "gone";
+        answer_text(rank, "phase", phase, sizeof phase);
+        fprintf(out, "%-5" PRId64 " %-8" PRId64 " %-8s %-17" PRId64 " %-8s %-9s %" PRId64 "\n",
+                answer_int(rank, "rank", 0), answer_int(rank, "pid", 0), is_there ? phase : word,
+                answer_int(rank, "step", 0), pace(rank, cells[0]),
+                age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]),
+                answer_int(rank, "saved_step", 0));
+    }
+}
+
+void show_status(const struct json *answer, FILE *out)
+{
+    show_head(answer, out);
+    show_notice(answer, out);
+    show_saves(answer, out);
+    show_nodes(answer, out);
+    show_ranks(answer, out);
+}

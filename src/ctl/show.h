@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * show: an answer for people. Main thread.
+ */
+#ifndef PCHRUN_CTL_SHOW_H
+#define PCHRUN_CTL_SHOW_H
+
+#include "json/json.h"
+
+#include <stdio.h>
+
+/* The answer to CONTROL_STATUS. */
+void show_status(const struct json *answer, FILE *out);
+
+#endif

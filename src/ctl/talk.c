@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See talk.h.
+ */
+#include "ctl/talk.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "wire/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CHUNK = 64 * 1024 };
+
+static bool is_again(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+/* False: not in time. */
+static bool await(int fd, short what, int64_t until)
+{
+    for (;;) {
+        int64_t left = until == CLOCK_NEVER ? INT32_MAX : (until - clock_now_ns()) / NS_PER_MS + 1;
+        struct pollfd poll_fd = {.fd = fd, .events = what};
+        int n = poll(&poll_fd, 1, left < 0 ? 0 : (int)clock_min(left, INT32_MAX));
+        if (n > 0)
+            return true;
+        if (until != CLOCK_NEVER && clock_now_ns() >= until)
+            return false;
+    }
+}
+
+/* Whoever made the socket must be the user whose directory it is in: us, or anybody if we are root.
+ */
+static bool is_ours(int fd, struct err *err)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot tell whose socket it is");
+    return who.uid == geteuid() || geteuid() == 0 ||
+           err_set(err, ERR_SYSTEM, 0, "its socket belongs to user %d", (int)who.uid);
+}
+
+bool talk_open(const char *dir, struct talk *ret, struct err *err)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    FD_CLEANUP int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
+    if (snprintf(addr.sun_path, sizeof addr.sun_path, "%s/" CONTROL_SOCKET, dir) >=
+        (int)sizeof addr.sun_path)
+        return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot connect to the socket in %s", dir);
+    if (connect(fd, (struct sockaddr *)&addr, sizeof addr) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot connect to %s", addr.sun_path);
+    if (!is_ours(fd, err))
+        return false;
+    *ret = (struct talk){.fd = fd_take(&fd)};
+    buf_init(&ret->in, CONTROL_ANSWER_MAX + CHUNK);
+    return true;
+}
+
+void talk_close(struct talk *talk)
+{
+    fd_close(&talk->fd);
+    buf_free(&talk->in);
+}
+
+bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until, struct err *err)
+{
+    while (len > 0) {
+        ssize_t n = send(talk->fd, line, len, MSG_NOSIGNAL);
+        if (n < 0 && !is_again(errno))
+            return err_set(err, ERR_SYSTEM, errno, "cannot ask pchrun");
+        if (n < 0 && !await(talk->fd, POLLOUT, until))
+            return err_set(err, ERR_SYSTEM, ETIMEDOUT, "cannot ask pchrun");
+        if (n > 0) {
+            line += n;
+            len -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+/* Is there a whole line? */
+static bool give(struct talk *talk, char **ret_line, size_t *ret_len)
+{
+    char *data = (char *)buf_bytes(&talk->in);
+    size_t n = buf_len(&talk->in);
+    char *end = n > 0 ? memchr(data, '\n', n) : NULL;
+    if (!end)
+        return false;
+    *end = '\0';
+    *ret_line = data;
+    *ret_len = (size_t)(end - data);
+    talk->taken = *ret_len + 1;
+    return true;
+}
+
+enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
+                           struct err *err)
+{
+    buf_drop(&talk->in, talk->taken);
+    talk->taken = 0;
+    while (!give(talk, ret_line, ret_len)) {
+        uint8_t *room = buf_room(&talk->in, CHUNK);
+        if (!room) {
+            err_set(err, ERR_PROTOCOL, 0, "the answer is too long");
+            return TALK_FAILED;
+        }
+        ssize_t n = recv(talk->fd, room, CHUNK, 0);
+        if (n > 0)
+            buf_added(&talk->in, (size_t)n);
+        else if (n == 0 || errno == ECONNRESET)
+            return TALK_END;
+        else if (!is_again(errno)) {
+            err_set(err, ERR_SYSTEM, errno, "cannot read the answer");
+            return TALK_FAILED;
+        } else if (!await(talk->fd, POLLIN, until))
+            return TALK_LATE;
+    }
+    return TALK_LINE;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * talk: one connection to a supervisor: a request out, lines in. Every wait has a deadline. A
+ * struct talk owns its descriptor and memory: talk_close(). Main thread.
+ */
+#ifndef PCHRUN_CTL_TALK_H
+#define PCHRUN_CTL_TALK_H
+
+#include "base/buf.h"
+
+struct talk {
+    int fd;
+    struct buf in;
+    size_t taken; /* bytes of the line that was given out last */
+};
+#define TALK_NONE \
+    {             \
+        .fd = -1  \
+    }
+
+enum talk_result {
+    TALK_LINE,
+    TALK_END,    /* the supervisor has closed it */
+    TALK_LATE,   /* nothing came in time */
+    TALK_FAILED, /* *err */
+};
+
+/* `dir` is the supervisor's private directory; false: nobody listens there, or it is not ours. */
+MUST_CHECK bool talk_open(const char *dir, struct talk *ret, struct err *err);
+void talk_close(struct talk *talk);
+/* One line with its newline; `until` is of CLOCK_MONOTONIC. */
+MUST_CHECK bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until,
+                         struct err *err);
+/* *ret_line has no newline but a NUL at its end, and lives until the next call. */
+enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
+                           struct err *err);
+
+#endif

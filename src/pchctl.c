@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pchctl: tells how a job that runs under pchrun stands, and what it is to do. See pchctl(1).
+ *
+ * Here: the command line, the run, and the one exit.
+ */
+#include "base/fd.h"
+#include "ctl/ctl.h"
+
+#include <stdlib.h>
+
+static int run(char **argv)
+{
+    struct ctl_options options;
+    struct err err;
+    unsigned opened;
+    if (!fd_fill_standard(&opened, &err)) {
+        ctl_complain(&err);
+        return CTL_FAILED;
+    }
+    switch (options_read(argv, stdout, &options, &err)) {
+    case OPTIONS_RUN:
+        return ctl_run(&options);
+    case OPTIONS_SHOWN:
+        return fflush(stdout) == 0 ? CTL_DONE : CTL_FAILED;
+    case OPTIONS_BAD:
+        break;
+    }
+    ctl_complain(&err);
+    return CTL_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    return run(argv);
+}

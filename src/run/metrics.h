@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics: how the job stands, in the text format of Prometheus (metrics.file), for the textfile
+ * collector of its node exporter. Replaced as a whole at changes of state and every
+ * metrics.interval; without a file it does nothing, and wakes nobody. A file that cannot be written
+ * is said once. Owns its memory: metrics_free(). Main thread.
+ */
+#ifndef PCHRUN_RUN_METRICS_H
+#define PCHRUN_RUN_METRICS_H
+
+#include "base/buf.h"
+#include "core/core.h"
+#include "os/statefile.h"
+#include "run/pace.h"
+#include "run/watch.h"
+
+/* What is told. */
+struct metrics_view {
+    const struct core_params *params;
+    const struct core_report *report;
+    const struct core_rank_report *ranks;
+    int nranks;
+    const uint64_t *steps; /* by slot */
+    const struct pace *pace;
+    int64_t now, real_now;
+    bool is_up; /* it has not ended */
+    int exit_code;
+};
+/* The whole text. False: memory is short. Pure. */
+MUST_CHECK bool metrics_compose(const struct metrics_view *view, struct buf *ret);
+
+struct metrics {
+    bool is_wanted, is_dirty, has_complained, is_stuck, is_running;
+    int64_t interval_ns;
+    struct statefile file;
+    struct watch clock, deadline;
+    /* Fills in what is told. */
+    bool (*compose)(void *ctx, struct buf *ret);
+    void (*on_idle)(void *ctx);
+    void *ctx;
+};
+
+/* Set compose, on_idle and ctx after it. `path` NULL: none is wanted. May block. */
+MUST_CHECK bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns,
+                             struct reap *reap, struct err *err);
+MUST_CHECK bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err);
+void metrics_free(struct metrics *metrics);
+
+/* The commands run from now on, or do not any more. */
+void metrics_run(struct metrics *metrics, bool is_running);
+/* Something in it has changed; metrics_flush() writes it. */
+void metrics_touch(struct metrics *metrics);
+void metrics_flush(struct metrics *metrics);
+bool metrics_is_busy(const struct metrics *metrics);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See status.h.
+ */
+#include "run/status.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/watchdog.h"
+
+#include <stdlib.h>
+
+/* They are kept as they came. */
+static int compare(const void *a, const void *b)
+{
+    const struct core_rank_report *x = a, *y = b;
+    return x->rank - y->rank;
+}
+
+void status_look(struct status_ranks *ret, const struct attach *attach, struct pace *pace)
+{
+    ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
+    ret->now = clock_now_ns();
+    qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], compare);
+    attach_look(attach, ret->steps, ret->phases);
+    pace_look(pace, ret->list, ret->n, ret->steps, ret->now);
+}
+
+static void add_age(struct writer *w, const char *key, int64_t age_ns)
+{
+    int64_t ms = age_ns / NS_PER_MS;
+    if (age_ns < 0)
+        writer_null(w, key);
+    else
+        writer_real(w, key, (double)ms / 1000);
+}
+
+static void add_pace(struct writer *w, double steps_per_s)
+{
+    if (steps_per_s > 0)
+        writer_real(w, "steps_per_second", steps_per_s);
+    else
+        writer_null(w, "steps_per_second");
+}
+
+static void add_rank(struct writer *w, const struct status_ranks *ranks, int i,
+                     const struct pace *pace)
+{
+    const struct core_rank_report *rank = &ranks->list[i];
+    struct pace_view view = pace_of(pace, rank, ranks->now);
+    uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
+    writer_object(w, NULL);
+    writer_int(w, "rank", rank->rank);
+    writer_int(w, "local_rank", rank->local_rank);
+    writer_int(w, "pid", rank->pid);
+    writer_bool(w, "attached", rank->is_attached);
+    writer_bool(w, "done", rank->is_done);
+    writer_int(w, "step", (int64_t)step);
+    add_pace(w, view.steps_per_s);
+    add_age(w, "step_age", view.age_ns);
+    writer_bool(w, "step_age_is_least", view.is_least);
+    writer_text(w, "phase",
+                rank->slot >= 0 ? watchdog_phase_name(ranks->phases[rank->slot]) : NULL);
+    writer_int(w, "saved_step", (int64_t)rank->saved_step);
+    writer_end(w);
+}
+
+static void add_node(struct writer *w, const struct core_peer_report *node, int64_t now)
+{
+    writer_object(w, NULL);
+    writer_int(w, "node_rank", node->node_rank);
+    writer_text(w, "host", node->host[0] ? node->host : NULL);
+    writer_text(w, "state", node->state);
+    writer_bool(w, "connected", node->is_connected);
+    writer_bool(w, "notice", node->has_notice);
+    writer_int(w, "ranks_attached", node->ranks_attached);
+    if (node->ranks_expected >= 0)
+        writer_int(w, "ranks_expected", node->ranks_expected);
+    else
+        writer_null(w, "ranks_expected");
+    writer_int(w, "lowest_step", (int64_t)node->lowest);
+    writer_int(w, "highest_step", (int64_t)node->highest);
+    add_pace(w, node->steps_per_s);
+    add_age(w, "step_age", node->moved_at ? now - node->moved_at : -1);
+    add_age(w, "heard_age", node->heard_at ? now - node->heard_at : -1);
+    writer_text(w, "why", node->why[0] ? node->why : NULL);
+    writer_end(w);
+}
+
+/* What node 0 knows of itself is as old as its last word to itself; it can look. */
+static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks,
+                        const struct pace *pace)
+{
+    bool is_first = true;
+    int64_t youngest = -1;
+    for (int i = 0; i < ranks->n; i++) {
+        const struct core_rank_report *rank = &ranks->list[i];
+        uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
+        struct pace_view view = pace_of(pace, rank, ranks->now);
+        if (is_first || step < own->lowest)
+            own->lowest = step;
+        if (is_first || step > own->highest)
+            own->highest = step;
+        is_first = false;
+        if (view.steps_per_s > 0)
+            own->steps_per_s = view.steps_per_s;
+        if (view.age_ns >= 0 && (youngest < 0 || view.age_ns < youngest))
+            youngest = view.age_ns;
+    }
+    own->heard_at = ranks->now;
+    own->moved_at = youngest >= 0 ? ranks->now - youngest : 0;
+}
+
+static void add_nodes(struct writer *w, const struct report *report,
+                      const struct status_ranks *ranks, const struct pace *pace)
+{
+    int nnodes = report->params->nnodes;
+    struct core_peer_report *nodes = calloc((size_t)nnodes, sizeof *nodes);
+    int n = nodes ? core_peers(report->core, nodes, nnodes) : 0;
+    if (n > 0)
+        look_at_own(&nodes[0], ranks, pace);
+    writer_list(w, "nodes");
+    for (int i = 0; i < n; i++)
+        add_node(w, &nodes[i], ranks->now);
+    writer_end(w);
+    free(nodes);
+}
+
+void status_write(struct writer *w, const struct report *report, const struct status_ranks *ranks,
+                  const struct pace *pace)
+{
+    char text[32];
+    writer_text(w, "now", clock_iso8601(clock_real_ns(), text, sizeof text));
+    report_write(report, w, "report");
+    writer_list(w, "ranks");
+    for (int i = 0; i < ranks->n; i++)
+        add_rank(w, ranks, i, pace);
+    writer_end(w);
+    add_nodes(w, report, ranks, pace);
+}

@@ -1,0 +1,591 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchctl: what it tells of a job and makes it do; and the files that tell of it without being asked:
+the journal of events, the metrics, the last line for Kubernetes. Bad clients: test_control.c, too."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import DEADLINE, wait_until
+from nodes import Nodes
+
+PCHCTL = os.environ.get("PCHCTL", str(Path(os.environ["PCHRUN_BIN"]).with_name("pchctl")))
+CHARLM = os.environ["CHARLM"]
+DONE, FAILED, USAGE = 0, 1, 2
+PREEMPTED, STOPPED = 42, 44
+
+
+@pytest.fixture
+def ctl(world):
+    """ctl(*words) runs a pchctl that looks only where this test's jobs are; .start() does not wait
+    for its end."""
+    def command(words, everywhere):
+        return [PCHCTL, *([] if everywhere else ["--run-dir", world.tmp]), *words]
+
+    def run(*words, everywhere=False, env=None, **more):
+        argv = [str(word) for word in command(words, everywhere)]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE,
+                              env={**world.env, **(env or {})}, check=False, **more)
+
+    def start(*words):
+        return world.start(*command(words, False))
+
+    def status(*words):
+        done = run("status", "--json", *words)
+        assert (done.returncode, done.stderr) == (DONE, "")
+        return json.loads(done.stdout)
+    run.start, run.status = start, status
+    return run
+
+
+def socket_of(world):
+    found = wait_until(lambda: list(world.tmp.glob("pchrun.*/ctl")), "the socket of pchctl")
+    return str(found[0])
+
+
+def waiting(world, *options):
+    """A job of one command that attaches to nothing, and can be asked."""
+    job = world.act("say", "ready", "wait", options=options)
+    world.events.wait("ready")
+    socket_of(world)
+    return job
+
+
+def end(job):
+    job.send(signal.SIGINT)
+    job.finish()
+
+
+# --- status --------------------------------------------------------------------------------------
+
+def test_status_tells_where_each_rank_is(training, ctl):
+    run = training("--job", "run7", n=2)
+    run.open()
+    run.train(4)
+    run.clients[1].train(5)
+    told = ctl.status()
+    assert told["version"] == 1 and told["ok"] and told["pid"] == run.job.pid
+    assert told["report"]["job"] == "run7" and told["report"]["state"] == "running"
+    assert [(r["rank"], r["step"], r["phase"], r["attached"]) for r in told["ranks"]] == [
+        (0, 4, "train", True), (1, 5, "train", True)]
+    assert all(r["step_age_is_least"] and r["step_age"] >= 1 for r in told["ranks"])
+    assert [(n["state"], n["lowest_step"], n["highest_step"]) for n in told["nodes"]] == [
+        ("running", 4, 5)]
+    run.train(6)
+    told = ctl.status()
+    assert all(r["steps_per_second"] > 0 and not r["step_age_is_least"] for r in told["ranks"])
+    text = ctl("status").stdout
+    assert text.startswith("job run7, node 0 of 1, attempt 1, generation 0: running\n")
+    assert re.search(r"^notice +none\ncommit +none\n", text, re.M)
+    assert re.search(rf"^1 +{run.pid(1)} +train +6 ", text, re.M)
+    run.done()
+    assert run.result() == (0, "completed", None)
+
+
+def test_watch_ends_with_the_job(training, ctl):
+    run = training()
+    run.open()
+    run.train(3)
+    watch = ctl.start("status", "--watch", "--interval", "50ms")
+    wait_until(lambda: watch.out.count("\njob pchrun") >= 2, "several looks")
+    run.preempt()
+    assert run.finish() == PREEMPTED
+    assert watch.finish() == DONE
+    assert watch.err == "pchctl: the job has ended\n"
+
+
+def test_status_of_several_nodes(world, ctl):
+    """Node 0 tells of all; another one of itself."""
+    job = Nodes(world, 2, ["--job", "run7"])
+    for rank in range(2):
+        job.jobs[rank] = job.launch(rank, CHARLM, "--steps", 100000, "--step-time", 20, "--dir", world.root)
+    job.say(0, "attach: rank 0")
+    job.say(1, "attach: rank 1")
+
+    def both_train():
+        nodes = ctl.status("--node", 0)["nodes"]
+        return all(n["highest_step"] > 0 for n in nodes) and nodes
+    nodes = wait_until(both_train, "both to train")
+    assert [(n["node_rank"], n["state"], n["ranks_attached"], n["connected"]) for n in nodes] == [
+        (0, "running", 1, True), (1, "running", 1, True)]
+    assert all(n["heard_age"] < 5 for n in nodes)
+    text = ctl("status", "--node", 0).stdout
+    assert re.search(r"^NODE +HOST +STATE", text, re.M) and re.search(r"^1 .* running +1/1 ", text, re.M)
+    other = ctl.status("--node", 1)
+    assert [r["rank"] for r in other["ranks"]] == [1] and other["nodes"] == []
+    done = ctl("status")
+    assert done.returncode == USAGE
+    assert "which of these 2? name it by --job, --node or --run-dir" in done.stderr
+    assert len(re.findall(r"^run7 +[01]/2 ", done.stderr, re.M)) == 2
+    job.jobs[1].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+
+
+def test_status_of_a_job_that_waits_for_its_nodes(world, ctl):
+    job = Nodes(world, 2)
+    job.start(0, "wait")
+    socket_of(world)
+    told = ctl.status()
+    assert told["report"]["state"] == "waiting" and told["ranks"] == []
+    assert [(n["state"], n["host"] is None, n["ranks_expected"]) for n in told["nodes"]] == [
+        ("waiting", False, None), ("missing", True, None)]
+    assert [json.loads(line)["state"] for line in ctl("events").stdout.splitlines()] == ["waiting"]
+    assert ctl("stop").stdout.startswith("stopped, exit code 44: node 0: stopped by pchctl ")
+    assert job.finish(0) == STOPPED
+
+
+# --- checkpoint ----------------------------------------------------------------------------------
+
+def test_a_checkpoint_is_waited_for(training, ctl):
+    run = training(n=2)
+    run.open()
+    run.train(3)
+    asked = ctl.start("checkpoint")
+    step = run.agreed()
+    run.reach(step)
+    run.saved(step, "continue")
+    assert asked.finish() == DONE
+    assert asked.out == f"step {step} is committed\n"
+    assert ctl.status()["report"]["commit"]["step"] == step
+    run.done()
+    assert run.result() == (0, "completed", step)
+
+
+def test_a_checkpoint_that_fails(training, ctl):
+    run = training()
+    run.open()
+    run.train(3)
+    asked = ctl.start("checkpoint")
+    step = run.agreed()
+    run.reach(step)
+    run.clients[0].ask(f"failed {step} no room", "failed .*")
+    assert asked.finish() == FAILED
+    assert asked.err == f"pchctl: the save at step {step} has failed: nothing is committed\n"
+    run.done()
+    assert run.result() == (0, "completed", None)
+
+
+def test_a_checkpoint_that_takes_too_long(training, ctl):
+    run = training()
+    run.open()
+    done = ctl("checkpoint", "--wait", "100ms")
+    assert done.returncode == FAILED
+    assert "nothing was committed within 0.1 s; it is still asked for" in done.stderr
+    step = run.agreed()
+    run.reach(step)
+    run.saved(step, "continue")
+    assert ctl("checkpoint", "--wait", "0").stdout == "asked for\n"
+    run.agreed(2)
+    end(run.job)
+    run.close()
+
+
+def test_no_checkpoint_of_a_program_that_does_not_attach(world, ctl):
+    job = waiting(world, "--save-mode", "forward")
+    done = ctl("checkpoint")
+    assert done.returncode == FAILED and "a program that does not attach" in done.stderr
+    end(job)
+
+
+# --- drain ---------------------------------------------------------------------------------------
+
+def test_a_drain_is_a_notice(training, ctl):
+    run = training()
+    run.open()
+    run.train(3)
+    done = ctl("drain", "--in", "9s", "--text", "the rack goes down")
+    assert (done.returncode, done.stdout) == (
+        DONE, "job pchrun has a notice, of pchctl: it saves and leaves\n")
+    step = run.agreed()
+    assert re.search(r"^notice +pchctl the rack goes down on node 0, [5-8](\.\d+)? s left$",
+                     ctl("status").stdout, re.M)
+    run.reach(step)
+    run.saved(step, "exit")
+    assert run.result() == (PREEMPTED, "preempted", step)
+    assert run.report()["notice"]["source"] == "pchctl"
+
+
+def test_a_drain_is_taken_back(training, ctl):
+    run = training(env={"PCHRUN_SAVE_TRAIN_ON": "true"})
+    run.open()
+    run.train(3)
+    assert ctl("drain", "--in", "1h").returncode == DONE
+    step = run.agreed()
+    run.reach(step)
+    run.saved(step, "continue")
+    done = ctl("drain", "--cancel")
+    assert (done.returncode, done.stdout) == (DONE, "job pchrun has no notice\n")
+    run.done()
+    assert run.result() == (0, "completed", step)
+
+
+def test_a_drain_is_taken_back_where_it_was_given(world, ctl):
+    job = Nodes(world, 2, ["--save-train-on"])
+    job.start_all("wait")
+    wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
+    assert ctl("drain", "--in", "1h", "--node", 1).returncode == DONE
+    wait_until(lambda: ctl.status("--node", 0)["report"]["notice"], "node 0 to be told")
+    done = ctl("drain", "--cancel", "--node", 0)
+    assert done.returncode == FAILED
+    assert done.stderr == "pchctl: the notice holds: it was given on node 1; take it back there\n"
+    done = ctl("drain", "--cancel", "--node", 1)
+    assert (done.returncode, done.stdout) == (DONE, "job pchrun has no notice\n")
+    assert ctl("stop", "--node", 0).returncode == DONE
+    assert job.finish() == STOPPED
+
+
+def test_the_end_of_a_drain_is_waited_for(training, ctl):
+    run = training()
+    run.open()
+    run.train(3)
+    asked = ctl.start("drain", "--wait", "15s")
+    step = run.agreed()
+    run.reach(step)
+    run.saved(step, "exit")
+    assert run.finish() == PREEMPTED
+    assert asked.finish() == DONE
+    assert asked.out.endswith(f"preempted, exit code 42: saved and committed at step {step}\n")
+
+
+# --- stop ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_stop_ends_all_nodes(world, ctl, node):
+    """Whoever is asked; and with a code that does not start the job again."""
+    job = Nodes(world, 2)
+    job.start_all("wait")
+    wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
+    done = ctl("stop", "--node", node)
+    assert done.returncode == DONE, done.stderr
+    assert re.fullmatch(rf"stopped, exit code 44: node {node}: stopped by pchctl "
+                        r"\(process \d+, user \d+\)\n", done.stdout)
+    assert job.finish() == STOPPED
+    assert job.report(1 - node)["outcome"] == "stopped"
+
+
+def test_a_stop_after_a_notice(training, ctl):
+    """The notice would have the job started again."""
+    run = training("--stop-exit-wait", "100ms", "--stop-term-wait", "100ms", "--exit-stopped", "7")
+    run.open()
+    run.train(3)
+    run.notice()
+    run.agreed()
+    assert ctl("stop").stdout.startswith("stopped, exit code 7: ")
+    assert run.job.finish() == 7
+    assert run.report()["outcome"] == "stopped"
+    run.close()
+
+
+def test_a_job_that_is_ending_takes_no_orders(world, ctl):
+    job = world.act("record", "all", "say", "ready", "until", "TERM", "hold", world.hold("end"), "exit", "0",
+                    options=["--stop-term-wait", "1h"])
+    world.events.wait("ready")
+    socket_of(world)
+    assert ctl("stop", "--wait", "0").stdout == "asked for\n"
+    world.events.wait("signal", name="TERM")
+    for words in (["stop"], ["drain"], ["checkpoint"]):
+        done = ctl(*words)
+        assert done.returncode == FAILED
+        assert "the job is ending already: stopped, exit code 44: " in done.stderr
+    assert ctl("status").stdout.splitlines()[1].startswith("ending    stopped, exit code 44: ")
+    world.go_on("end")
+    assert job.finish() == STOPPED
+
+
+def test_a_stop_that_is_not_waited_for(world, ctl):
+    job = world.act("record", "all", "say", "ready", "hold", world.hold("end"), "exit", "0",
+                    options=["--stop-term-wait", "1h"])
+    world.events.wait("ready")
+    socket_of(world)
+    done = ctl("stop", "--wait", "50ms")
+    assert done.returncode == FAILED and "the job has not ended within" in done.stderr
+    world.go_on("end")
+    assert job.finish() == STOPPED
+
+
+# --- events --------------------------------------------------------------------------------------
+
+def names(lines, but=("log", "signal")):
+    return [event["event"] for event in lines if event["event"] not in but]
+
+
+def test_events_are_followed_and_kept(training, ctl):
+    run = training()
+    run.open()
+    follow = ctl.start("events", "--follow")
+    wait_until(lambda: '"attached"' in follow.out, "the events so far")
+    run.train(3)
+    step = run.preempt()
+    assert run.finish() == PREEMPTED
+    assert follow.finish() == DONE
+    kept = (run.dir / ".pchrun/events.0.jsonl").read_text()
+    assert kept == follow.out
+    events = [json.loads(line) for line in kept.splitlines()]
+    assert all({"ts", "node", "attempt", "generation", "event"} <= set(event) for event in events)
+    told = names(events)
+    assert told[:3] == ["started", "state", "attached"] and told[-1] == "exit"
+    assert [e["phase"] for e in events if e["event"] == "round"][-2:] == ["decided", "committed"]
+    for name, key, value in (("notice", "source", "SIGTERM"), ("saved", "step", step),
+                             ("committed", "step", step), ("exit", "exit_code", PREEMPTED)):
+        assert [event[key] for event in events if event["event"] == name] == [value], name
+
+
+def test_events_without_a_file(world, ctl):
+    """The newest are to be had all the same."""
+    job = waiting(world)
+    told = [json.loads(line) for line in ctl("events").stdout.splitlines()]
+    assert names(told) == ["started", "state"] and told[0]["commands"] == 1
+    assert ctl.status()["events_file"] is None
+    end(job)
+
+
+def test_attempts_share_a_journal(world):
+    """One that fails tells why; the next one adds to the file."""
+    for code in (3, 4):
+        job = world.act("exit", code, options=["--state-dir", world.root / "state"])
+        assert job.finish() == code
+    events = [json.loads(line)
+              for line in (world.root / "state/events.0.jsonl").read_text().splitlines()]
+    assert [(e["attempt"], e["exit_code"]) for e in events if e["event"] == "exit"] == [(1, 3), (2, 4)]
+    assert [e["code"] for e in events if e["event"] == "failed"] == [3, 4]
+
+
+def test_a_journal_that_cannot_be_written(world, ctl):
+    """It is said once, and the job goes on and ends as ever."""
+    folder = world.root / "a/b"
+    folder.mkdir(parents=True)
+    job = world.act("say", "ready", "wait", options=["--events-file", folder / "events"])
+    world.events.wait("ready")
+    wait_until((folder / "events").exists, "the journal")
+    (folder / "events").unlink()
+    folder.rmdir()
+    folder.parent.rmdir()
+    assert ctl("stop").returncode == DONE
+    assert job.finish() == STOPPED
+    assert len(re.findall(r"events: cannot .*; the job does not depend on it", job.err)) == 1
+
+
+@pytest.mark.parametrize("option", ["--events-file", "--metrics-file"])
+def test_a_file_that_cannot_be(world, option):
+    job = world.launch(option, "/dev/null", "--", "true")
+    assert job.finish() == 125
+    assert f"({option[2:].replace('-', '.')}): '/dev/null' is not a regular file" in job.err
+
+
+# --- metrics -------------------------------------------------------------------------------------
+
+SAMPLE = re.compile(r'(pchrun_[a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (-?[0-9.e+]+)')
+
+
+def metrics(path):
+    """{(name, more labels): value}, by a strict reader of the text format."""
+    found, name, typed = {}, None, None
+    text = path.read_text()
+    assert text.endswith("\n")
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split()[2]
+            assert name not in {key[0] for key in found}
+        elif line.startswith("# TYPE "):
+            assert line == f"# TYPE {name} gauge"
+            typed = name
+        else:
+            sample = SAMPLE.fullmatch(line)
+            assert sample and sample[1] == name == typed, line
+            labels = dict(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', sample[2]))
+            assert labels.pop("name") == "run7" and labels.pop("node") == "0"
+            found[name, *labels.values()] = float(sample[3])
+    return found
+
+
+def test_metrics(training, world):
+    path = world.root / "metrics/pchrun.prom"
+    path.parent.mkdir()
+    run = training("--job", "run7", "--metrics-file", path, "--metrics-interval", "100ms", n=2)
+    run.open()
+    run.train(4)
+    wait_until(lambda: path.exists() and metrics(path).get(("pchrun_step",)) == 4, "the steps")
+    told = metrics(path)
+    assert told["pchrun_up",] == 1 and told["pchrun_notice",] == 0
+    assert told["pchrun_rank_step", "0"] == told["pchrun_rank_step", "1"] == 4
+    assert told["pchrun_state", "running"] == 1 and told["pchrun_ranks_attached",] == 2
+    step = run.preempt()
+    assert run.finish() == PREEMPTED
+    told = metrics(path)
+    assert told["pchrun_up",] == 0 and told["pchrun_exit_code", "preempted"] == PREEMPTED
+    assert told["pchrun_commit_step",] == step and told["pchrun_notice",] == 1
+    assert os.listdir(path.parent) == [path.name]
+
+
+# --- the last line -------------------------------------------------------------------------------
+
+IN_KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+
+
+def test_the_last_line_for_kubernetes(world):
+    path = world.file("termination-log", "what was there before, and is longer than the end " * 9)
+    inode = path.stat().st_ino
+    job = world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES)
+    assert job.finish() == 3
+    assert path.read_text() == job.err_lines[-1].partition(" end: ")[2]
+    assert path.stat().st_ino == inode, "it is a mount, which cannot be replaced"
+
+
+@pytest.mark.parametrize("kind", ["missing", "pipe", "folder"])
+def test_a_last_line_that_nobody_waits_for(world, kind):
+    path = world.root / "termination-log"
+    {"missing": lambda p: None, "pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
+    job = world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES)
+    assert job.finish() == 3
+    assert path.exists() == (kind != "missing")
+
+
+def test_the_last_line_of_a_job_that_does_not_start(world):
+    path = world.file("termination-log")
+    job = world.launch("--termination-log", path, "--report", "/dev/null", "--", "true")
+    assert job.finish() == 125
+    assert path.read_text().startswith("not_started, exit code 125: ")
+
+
+# --- which job -----------------------------------------------------------------------------------
+
+def test_a_job_is_found_by_its_name(world, ctl):
+    """In the usual places, where there may be others."""
+    name = f"job-{world.mark[:20]}"
+    job = waiting(world, "--job", name)
+    assert ctl("status", "--job", name, everywhere=True).stdout.startswith(f"job {name}, ")
+    done = ctl("status", "--job", name + "x", everywhere=True)
+    assert done.returncode == USAGE
+    assert re.search(rf"no pchrun of job {name}x of this user is to be found in .*/tmp", done.stderr)
+    assert ctl("status", env={"PCHRUN_RUN_DIR": "/nowhere"}).returncode == DONE
+    end(job)
+
+
+def test_within_a_job_it_is_that_job(world, ctl):
+    out = world.root / "told"
+    job = world.launch("--job", "own", "--", "sh", "-c",
+                       f"for i in $(seq 200); do '{PCHCTL}' status >'{out}' && break; sleep 0.02; done")
+    assert job.finish() == 0
+    assert out.read_text().startswith("job own, ")
+
+
+def test_there_is_no_job(world, ctl):
+    done = ctl("status")
+    assert done.returncode == USAGE
+    assert done.stderr == (f"pchctl: no pchrun of this user is to be found in {world.tmp}; "
+                           "name its --run-dir\n")
+
+
+@pytest.mark.killed
+def test_a_killed_pchrun_is_no_job(world, ctl):
+    job = waiting(world)
+    child = job.child()
+    os.kill(job.pid, signal.SIGKILL)
+    job.finish()
+    done = ctl("status")
+    assert done.returncode == USAGE and "no pchrun of this user" in done.stderr
+    os.kill(child, signal.SIGKILL)
+
+
+def test_a_stopped_pchrun_does_not_answer(world, ctl):
+    job = waiting(world)
+    os.kill(job.pid, signal.SIGSTOP)
+    done = ctl("status")
+    os.kill(job.pid, signal.SIGCONT)
+    assert done.returncode == USAGE and "pchrun does not answer; is it stopped?" in done.stderr
+    end(job)
+
+
+@pytest.mark.parametrize("words, why", [
+    ([], "which command?"), (["dance"], 'unknown command "dance"'),
+    (["status", "stop"], '"stop" is one argument too many'), (["--loud", "stop"], "unknown option --loud"),
+    (["status", "--wait", "1s"], "status takes no --wait"), (["drain", "--in"], "--in needs its TIME"),
+    (["drain", "--in", "soon"], "--in: "), (["status", "--watch=yes"], "--watch takes no value"),
+    (["drain", "--cancel", "--in", "1s"], "it goes alone"), (["status", "--node", "x"], "is no node's number"),
+    (["drain", "--text", "x" * 96], "more than 95 bytes"), (["status", "--interval", "0"], "no interval"),
+    (["cancel"], "unknown command"), (["status", "--job="], "--job is empty"),
+])
+def test_a_command_line_that_is_none(ctl, words, why):
+    done = ctl(*words)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr.startswith("pchctl: ") and why in done.stderr
+
+
+def test_help_and_version(ctl):
+    assert ctl("--version").stdout.startswith("pchctl ")
+    text = ctl("-h").stdout
+    assert "Examples:" in text and all(f"\n  {name} " in text
+                                       for name in ("status", "checkpoint", "drain", "stop", "events"))
+
+
+def test_full_output(world):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([PCHCTL, "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == FAILED
+
+
+# --- bad clients ---------------------------------------------------------------------------------
+
+def connect(path):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(DEADLINE)
+    sock.connect(path)
+    return sock
+
+
+def test_a_client_that_does_not_read_disturbs_nobody(training, ctl, world):
+    run = training("--log-level", "debug")
+    run.open()
+    with connect(socket_of(world)) as deaf:
+        deaf.sendall(b'{"version":1,"do":"events","follow":true}\n')
+        for step in range(1, 40):
+            run.clients[0].train(step)
+            assert ctl("checkpoint", "--wait", "0").returncode == DONE
+            save = run.agreed(step)
+            run.reach(save)
+            run.saved(save, "continue")
+            if save >= 10:
+                break
+        run.done()
+        assert run.result()[:2] == (0, "completed")
+
+
+def test_nonsense_is_answered(world, ctl):
+    job = waiting(world)
+    path = socket_of(world)
+    for nonsense in (b"hello\n", b"\0\xff\n", b"{}\n", b"x" * 5000, b'{"version":1,"do":"stop","now":1}\n'):
+        with connect(path) as sock:
+            sock.sendall(nonsense)
+            answer = b""
+            while not answer.endswith(b"\n"):
+                piece = sock.recv(4096)
+                assert piece, answer
+                answer += piece
+            told = json.loads(answer)
+            assert told["ok"] is False and told["error"] and told["version"] == 1
+    assert ctl("status").returncode == DONE
+    end(job)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_another_user_is_kept_out(world, ctl):
+    job = waiting(world)
+    os.chmod(world.root, 0o755)
+    folder = Path(socket_of(world)).parent
+    os.chmod(folder, 0o755)  # by mistake
+    os.chmod(folder / "ctl", 0o777)
+    for path in [world.tmp, *world.tmp.parents]:
+        if path != Path("/"):
+            os.chmod(path, os.stat(path).st_mode | 0o5)
+    probe = ("import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+             "s.settimeout(10); sys.exit(s.recv(1) != b'')")
+    done = subprocess.run(["/usr/bin/python3", "-c", probe, str(folder / "ctl")], user=65534,
+                          group=65534, extra_groups=[], cwd="/", check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    end(job)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any bytes as a request of pchctl. What comes out is one that there is, its text can be shown, and
+ * its times can be computed with.
+ */
+#include "fuzz.h"
+
+#include "base/str.h"
+#include "link/controlmsg.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct control_request request;
+    struct err err = {0};
+    if (!controlmsg_read((const char *)data, size, &request, &err)) {
+        FUZZ_MUST(err.text[0] && memchr(err.text, '\0', sizeof err.text));
+        return 0;
+    }
+    FUZZ_MUST(request.verb < CONTROL__COUNT);
+    FUZZ_MUST(request.pid == 0 && request.uid == 0);
+    FUZZ_MUST(request.left_ns == CONTROLMSG_LEFT_UNKNOWN ||
+              (request.left_ns >= 0 && request.left_ns < INT64_MAX / 2));
+    FUZZ_MUST(memchr(request.text, '\0', sizeof request.text));
+    for (const char *p = request.text; *p; p += str_utf8_len(p))
+        FUZZ_MUST(str_utf8_len(p) > 0 && (unsigned char)*p >= 0x20 && *p != 0x7f);
+    return 0;
+}

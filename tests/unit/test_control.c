@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_control: the socket of pchctl, and clients that do what they should not: too many of them,
+ * too long a line, no reading. None of it reaches the others, or stops the loop.
+ */
+#include "link/control.h"
+
+#include "unit.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char dir[64], path[80];
+static struct event_base *base;
+static struct control *control;
+static struct control_request asked;
+static int nasked;
+
+static void on_asked(void *ctx, struct control_client *client,
+                     const struct control_request *request)
+{
+    asked = *request;
+    nasked++;
+    if (!request->follows)
+        control_answer(client, "answer\n", 7);
+}
+
+static void begin(void)
+{
+    struct err err;
+    strcpy(dir, "/tmp/test_control.XXXXXX");
+    cr_assert(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/" CONTROL_SOCKET, dir);
+    base = event_base_new();
+    struct control_options options = {
+        .base = base, .dir = dir, .patience_ns = 50 * NS_PER_MS, .asked = on_asked};
+    control = control_new(&options, &err);
+    cr_assert(control, "%s", err.text);
+}
+
+static void end(void)
+{
+    control_free(control);
+    event_base_free(base);
+    cr_assert_eq(access(path, F_OK), -1, "the socket is left");
+    cr_assert_eq(rmdir(dir), 0);
+}
+
+TestSuite(control, .init = begin, .fini = end);
+
+static int connect_to(void)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    str_copy(addr.sun_path, sizeof addr.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    cr_assert(fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0);
+    return fd;
+}
+
+/* What can be done at once is done. */
+static void run(void)
+{
+    for (int i = 0; i < 50; i++)
+        event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static int ask(const char *line)
+{
+    int fd = connect_to();
+    cr_assert_eq(send(fd, line, strlen(line), 0), (ssize_t)strlen(line));
+    run();
+    return fd;
+}
+
+/* All that is there; *ret_ended: and then the end. */
+static char *heard(int fd, bool *ret_ended)
+{
+    static char text[4096];
+    ssize_t n, len = 0;
+    while ((n = recv(fd, text + len, sizeof text - 1 - (size_t)len, 0)) > 0)
+        len += n;
+    *ret_ended = n == 0;
+    text[len] = '\0';
+    return text;
+}
+
+static void assert_answer(int fd, const char *part)
+{
+    bool has_ended;
+    const char *text = heard(fd, &has_ended);
+    cr_assert(strstr(text, part), "no %s in %s", part, text);
+    cr_assert(has_ended, "it is not closed behind its answer");
+    close(fd);
+}
+
+Test(control, a_question_and_its_answer)
+{
+    struct stat st;
+    cr_assert_eq(stat(path, &st), 0);
+    cr_assert_eq(st.st_mode & 0777, 0600);
+    int fd = ask("{\"version\":1,\"do\":\"status\"}\n");
+    cr_assert_eq(asked.verb, CONTROL_STATUS);
+    cr_assert_eq(asked.pid, getpid());
+    cr_assert_eq(asked.uid, (int)getuid());
+    assert_answer(fd, "answer\n");
+}
+
+Test(control, a_line_in_pieces)
+{
+    int fd = ask("{\"version\":1,");
+    cr_assert_eq(nasked, 0);
+    cr_assert_eq(send(fd, "\"do\":\"stop\"}\n", 13, 0), 13);
+    run();
+    assert_answer(fd, "answer\n");
+}
+
+/* One connection, one question: what comes behind it is not looked at. */
+Test(control, two_lines)
+{
+    int fd = ask("{\"version\":1,\"do\":\"status\"}\n{\"version\":1,\"do\":\"stop\"}\n");
+    cr_assert_eq(nasked, 1);
+    cr_assert_eq(asked.verb, CONTROL_STATUS);
+    assert_answer(fd, "answer\n");
+}
+
+Test(control, what_is_no_request)
+{
+    char line[CONTROL_REQUEST_MAX + 600];
+    assert_answer(ask("hello\n"), "\"error\"");
+    memset(line, 'x', sizeof line);
+    line[sizeof line - 1] = '\0';
+    assert_answer(ask(line), "at most 1024 bytes");
+    cr_assert_eq(nasked, 0);
+    close(ask("{\"version\":1")); /* and gone */
+    run();
+    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+}
+
+Test(control, too_many_clients)
+{
+    int fds[CONTROL_CLIENTS_MAX];
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
+        fds[i] = connect_to();
+    run();
+    assert_answer(ask(""), "too many clients");
+    close(fds[3]);
+    run();
+    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
+        if (i != 3)
+            close(fds[i]);
+}
+
+Test(control, who_follows_hears_all)
+{
+    bool has_ended;
+    int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
+    int other = connect_to();
+    run();
+    control_tell(control, "one\n", 4);
+    control_tell(control, "two\n", 4);
+    cr_assert_str_eq(heard(fd, &has_ended), "one\ntwo\n");
+    cr_assert(!has_ended);
+    cr_assert_str_eq(heard(other, &has_ended), "", "it has asked for nothing");
+    control_free(control);
+    control = NULL;
+    heard(fd, &has_ended);
+    cr_assert(has_ended);
+    close(fd);
+    close(other);
+}
+
+/* The others get theirs, and what waits for it is bounded. */
+Test(control, who_follows_and_does_not_read_is_put_out)
+{
+    static char line[16 * 1024];
+    char byte[4096];
+    int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
+    memset(line, 'x', sizeof line);
+    line[sizeof line - 1] = '\n';
+    size_t told = 0, got = 0;
+    for (; told < 64 * sizeof line; told += sizeof line) {
+        control_tell(control, line, sizeof line);
+        run();
+    }
+    ssize_t n;
+    while ((n = recv(fd, byte, sizeof byte, 0)) > 0)
+        got += (size_t)n;
+    cr_assert_eq(n, 0, "it is still connected");
+    cr_assert_lt(got, told);
+    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+    close(fd);
+}
+
+/* Waits in the loop until it has been put out; libevent has the time. */
+static void await_end(int fd)
+{
+    char byte;
+    ssize_t n;
+    while ((n = recv(fd, &byte, 1, 0)) < 0 && errno == EAGAIN)
+        cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0, "nothing is waited for any more");
+    cr_assert_eq(n, 0);
+    close(fd);
+}
+
+Test(control, who_asks_nothing_is_put_out)
+{
+    int fds[CONTROL_CLIENTS_MAX];
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
+        fds[i] = ask(i % 2 ? "{\"version\":1" : "");
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
+        await_end(fds[i]);
+    assert_answer(ask("{\"version\":1,\"do\":\"status\"}\n"), "answer\n");
+}
+
+/* Who follows may be silent for ever, while there is nothing that it does not read. */
+Test(control, who_follows_is_not)
+{
+    bool has_ended;
+    int fd = ask("{\"version\":1,\"do\":\"events\",\"follow\":true}\n");
+    await_end(connect_to()); /* who came later */
+    control_tell(control, "one\n", 4);
+    cr_assert_str_eq(heard(fd, &has_ended), "one\n");
+    cr_assert(!has_ended);
+    close(fd);
+}

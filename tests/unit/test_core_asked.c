@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_asked: what somebody asks for by hand: the end of the job, on whichever node, and a
+ * save; and what node 0 tells of the others.
+ */
+#include "walk.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+
+#include <signal.h>
+#include <string.h>
+
+static void stop(struct walk *w)
+{
+    feed(w, (struct event){.type = EV_STOP_ASKED, .why = "stopped by hand"});
+}
+
+static void ends(struct walk *w)
+{
+    gone(w, 0);
+    exited(w, 0, SIGTERM);
+    tree_empty(w);
+    deliver();
+    w->acts[0] = '\0';
+}
+
+Test(core_asked, a_stop_ends_every_node)
+{
+    for (int asked = 0; asked < WALK_NODES; asked++) {
+        begin_two();
+        stop(&walks[asked]);
+        deliver();
+        for (int i = 0; i < WALK_NODES; i++)
+            cr_assert(strstr(walks[i].acts, "TERM") || strstr(walks[i].acts, "leave"), "%s",
+                      walks[i].acts);
+        exited(&walks[0], 0, SIGTERM);
+        tree_empty(&walks[0]);
+        exited(&walks[1], 0, SIGTERM);
+        tree_empty(&walks[1]);
+        deliver();
+        for (int i = 0; i < WALK_NODES; i++)
+            cr_assert(strstr(walks[i].acts, "exit 44 stopped"), "node %d: %s", i, walks[i].acts);
+        assert_said(&walks[0], "stopped by hand");
+        end_two();
+    }
+}
+
+/* Whoever stops a job does not want the scheduler to start it again, notice or no notice. */
+Test(core_asked, a_stop_after_a_notice_is_a_stop)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+    stop(w);
+    ends(w);
+    struct core_report report;
+    core_report(w->core, &report);
+    cr_assert_eq(report.outcome, OUTCOME_STOPPED);
+    cr_assert_eq(report.exit_code, 44);
+    cr_assert_str_eq(report.why, "node 0: stopped by hand");
+    walk_end(w);
+}
+
+/* It may have told the chief before that was lost, or not: it will not be started again. */
+Test(core_asked, a_stop_without_a_chief)
+{
+    begin_two();
+    feed(&walks[1], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF}});
+    stop(&walks[1]);
+    lose_letters();
+    struct core_report report;
+    do {
+        wake(&walks[1]);
+        core_report(walks[1].core, &report);
+    } while (report.outcome == OUTCOME_UNKNOWN);
+    cr_assert_eq(report.outcome, OUTCOME_STOPPED);
+    end_two();
+}
+
+/* A node whose connection is closed for a moment does not make a lost one of it. */
+Test(core_asked, a_stop_waits_for_nobody)
+{
+    begin_two();
+    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
+    stop(&walks[0]);
+    struct core_report report;
+    core_report(walks[0].core, &report);
+    cr_assert_eq(report.outcome, OUTCOME_STOPPED);
+    end_two();
+}
+
+Test(core_asked, a_save_is_made)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    w->acts[0] = '\0';
+    feed(w, (struct event){.type = EV_SAVE_ASKED});
+    cr_assert(strstr(w->acts, "gate"), "%s", w->acts);
+    walk_end(w);
+}
+
+Test(core_asked, node_0_tells_of_all)
+{
+    struct core_peer_report peers[WALK_NODES];
+    begin_two();
+    cr_assert_eq(core_peers(walks[1].core, peers, WALK_NODES), 0);
+    cr_assert_eq(core_peers(walks[0].core, peers, 1), 1, "no more than there is room for");
+    cr_assert_eq(core_peers(walks[0].core, peers, WALK_NODES), 2);
+    for (int i = 0; i < WALK_NODES; i++) {
+        cr_expect_eq(peers[i].node_rank, i);
+        cr_expect_str_eq(peers[i].state, "running");
+        cr_expect_eq(peers[i].ranks_attached, 1);
+        cr_expect_eq(peers[i].ranks_expected, 1);
+        cr_expect(peers[i].is_connected && !peers[i].has_notice);
+    }
+    signalled(&walks[1], SIGTERM);
+    steps_are_read(&walks[1]);
+    deliver();
+    core_peers(walks[0].core, peers, WALK_NODES);
+    cr_assert(peers[1].has_notice && !peers[0].has_notice);
+    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
+    core_peers(walks[0].core, peers, WALK_NODES);
+    cr_assert(!peers[1].is_connected);
+    end_two();
+}
+
+static struct walk *begin_restart(void)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.restart = (struct restart_policy){.max = 3,
+                                        .start_max = 3,
+                                        .window_ns = 60 * S,
+                                        .backoff_ns = 4 * S,
+                                        .backoff_max_ns = 4 * S};
+    struct walk *w = walk_begin(&p);
+    struct core_report report;
+    for (int i = 0; i < 2; i++) { /* the second time there is a pause */
+        started(w, 0);
+        attaches(w, 0, 0, 1);
+        steps[0] = 5;
+        gone(w, 0);
+        exited(w, 0, 1 << 8);
+        steps_are_read(w);
+        tree_empty(w);
+    }
+    core_report(w->core, &report);
+    cr_assert_str_eq(report.state, "restarting", "%s: %s", report.state, w->log);
+    return w;
+}
+
+/* It fails, and is about to be started again: there is no command that could be stopped. */
+Test(core_asked, a_stop_between_two_generations)
+{
+    struct walk *w = begin_restart();
+    struct core_report report;
+    w->acts[0] = '\0';
+    stop(w);
+    core_report(w->core, &report);
+    cr_assert_eq(report.outcome, OUTCOME_STOPPED);
+    cr_assert_str_eq(report.why, "node 0: stopped by hand");
+    cr_assert(strstr(w->acts, "exit 44 stopped"), "%s", w->acts);
+    walk_end(w);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_journal: the lines that follow from what a core does and reports. How they come to their
+ * file is told by tests/behave/test_ctl.py.
+ */
+#include "run/journal.h"
+
+#include "unit.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "json/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct core_params params = {.node_rank = 0,
+                                    .nnodes = 1,
+                                    .children = 1,
+                                    .expected_procs = 1,
+                                    .attempt = 7,
+                                    .job = "journal",
+                                    .join_timeout_ns = 60 * NS_PER_S,
+                                    .heartbeat_interval_ns = NS_PER_S,
+                                    .heartbeat_timeout_ns = 15 * NS_PER_S,
+                                    .reconnect_ns = 2 * NS_PER_S,
+                                    .term_wait_ns = NS_PER_S,
+                                    .kill_wait_ns = NS_PER_S,
+                                    .exit = {42, 42, 42, 42, 43, 44}};
+static struct reap reap;
+static struct core *core;
+static struct journal journal;
+static int told; /* lines that were handed on */
+
+static void act(void *ctx, const struct action *action)
+{
+    journal_take(&journal, action);
+}
+
+static void on_line(void *ctx, const char *text, size_t len)
+{
+    told++;
+    cr_assert_eq(text[len - 1], '\n');
+}
+
+static void feed(struct event event)
+{
+    static int64_t now = 100 * NS_PER_S;
+    event.now = now += NS_PER_MS;
+    core_handle(core, &event);
+    journal_settle(&journal);
+}
+
+static void begin(void)
+{
+    struct err err;
+    core = core_new(&params, act, NULL);
+    cr_assert(core && journal_init(&journal, NULL, &reap, &err));
+    journal.params = &params;
+    journal.core = core;
+    journal.on_line = on_line;
+    feed((struct event){.type = EV_START});
+    feed((struct event){.type = EV_CHILD_STARTED, .child = {.pid = 1000}});
+}
+
+static void end(void)
+{
+    journal_free(&journal);
+    core_free(core);
+}
+
+TestSuite(journal, .init = begin, .fini = end);
+
+/* How many lines tell of this event; the last of them is copied. */
+static int count(const char *event, char *ret, size_t size)
+{
+    int n = 0;
+    const struct journal_line *line;
+    for (unsigned i = 0; (line = journal_line(&journal, i)); i++) {
+        struct err err;
+        struct json *root = json_read("line", line->text, line->len, &err);
+        cr_assert(root, "%s", err.text);
+        cr_assert(json_text(json_find(root, "ts")) && json_find(root, "node") &&
+                  json_find(root, "generation"));
+        if (str_is(json_text(json_find(root, "event")), event)) {
+            n++;
+            snprintf(ret, size, "%.*s", (int)line->len, line->text);
+        }
+        json_free(root);
+    }
+    return n;
+}
+
+static void assert_told(const char *event, int times, const char *part)
+{
+    char line[512] = "";
+    cr_assert_eq(count(event, line, sizeof line), times, "%s", event);
+    cr_assert(strstr(line, part), "no %s in %s", part, line);
+}
+
+Test(journal, a_start)
+{
+    assert_told("started", 1, "\"commands\": 1");
+    assert_told("state", 1, "\"state\": \"running\"");
+    assert_told("state", 1, "\"attempt\": 7");
+    cr_assert_eq(told, (int)journal.count);
+}
+
+/* What holds is told when it begins to hold, and not again. */
+Test(journal, a_notice_is_told_once)
+{
+    struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = 60 * NS_PER_S};
+    feed((struct event){.type = EV_NOTICE, .notice = &notice});
+    assert_told("notice", 1, "\"source\": \"cloud\"");
+    notice.left_ns = 59 * NS_PER_S + NS_PER_S / 2;
+    feed((struct event){.type = EV_NOTICE, .notice = &notice});
+    feed((struct event){.type = EV_TIMER});
+    assert_told("notice", 1, "\"of_node\": 0");
+    notice.left_ns = 20 * NS_PER_S;
+    feed((struct event){.type = EV_NOTICE, .notice = &notice});
+    assert_told("notice", 2, "\"left_ms\"");
+    notice.type = NOTICE_CANCEL;
+    feed((struct event){.type = EV_NOTICE, .notice = &notice});
+    assert_told("notice_over", 1, "");
+}
+
+Test(journal, a_failure_and_the_end)
+{
+    feed((struct event){.type = EV_CHILD_EXITED, .child = {.pid = 1000, .status = 7 << 8}});
+    assert_told("failed", 1, "process 1000 ended with exit code 7");
+    journal_exit(&journal, OUTCOME_FAILED, 7, "why");
+    assert_told("exit", 1, "\"exit_code\": 7");
+    cr_assert(strstr(journal_line(&journal, journal.count - 1)->text, "\"exit\""));
+}
+
+/* The newest are kept. */
+Test(journal, it_is_bounded)
+{
+    char text[32];
+    struct action action = {.type = ACT_LOG, .log = {LOG_INFO, "lost", text}};
+    for (int i = 0; i < 3 * JOURNAL_KEPT; i++) {
+        snprintf(text, sizeof text, "line %d.", i);
+        journal_take(&journal, &action);
+    }
+    cr_assert_eq(journal.count, JOURNAL_KEPT);
+    cr_assert_null(journal_line(&journal, JOURNAL_KEPT));
+    snprintf(text, sizeof text, "line %d.", 3 * JOURNAL_KEPT - 1);
+    cr_assert(strstr(journal_line(&journal, JOURNAL_KEPT - 1)->text, text));
+    snprintf(text, sizeof text, "line %d.", 2 * JOURNAL_KEPT);
+    cr_assert(strstr(journal_line(&journal, 0)->text, text));
+    action.log.level = LOG_DEBUG;
+    int before = told;
+    journal_take(&journal, &action);
+    cr_assert_eq(told, before, "that is for whoever looks for faults of ours");
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_metrics: the text that Prometheus reads, by a strict reader: HELP, TYPE, then the samples of
+ * that name and no others, each name once; labels quoted and escaped; a number at the end.
+ */
+#include "run/metrics.h"
+
+#include "unit.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct core_params params = {.node_rank = 1, .nnodes = 2, .job = "a\"b\\c\nd", .host = "n1"};
+static struct core_report report = {.state = "running",
+                                    .attempt = 3,
+                                    .last_step = 40,
+                                    .ranks_expected = 2,
+                                    .commit_step = 30,
+                                    .commit_at = 90 * NS_PER_S,
+                                    .outcome = OUTCOME_PREEMPTED};
+static struct core_rank_report ranks[] = {{.slot = 0, .rank = 2, .pid = 10, .is_attached = true},
+                                          {.slot = -1, .rank = 3, .step = 39}};
+static uint64_t steps[CORE_SLOTS_MAX] = {44};
+static struct pace pace;
+
+static char *compose(bool is_up)
+{
+    struct buf buf;
+    struct metrics_view view = {.params = &params,
+                                .report = &report,
+                                .ranks = ranks,
+                                .nranks = ARRAY_LEN(ranks),
+                                .steps = steps,
+                                .pace = &pace,
+                                .now = 100 * NS_PER_S,
+                                .real_now = 1000000 * NS_PER_S,
+                                .is_up = is_up,
+                                .exit_code = 42};
+    buf_init(&buf, 65536);
+    cr_assert(metrics_compose(&view, &buf));
+    char *text = strndup((const char *)buf_bytes(&buf), buf_len(&buf));
+    buf_free(&buf);
+    return text;
+}
+
+/* --- the strict reader --- */
+
+static const char *name_at(const char *p, char ret[64])
+{
+    size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyz_");
+    cr_assert(n > 0 && n < 64, "no name: %.40s", p);
+    snprintf(ret, 64, "%.*s", (int)n, p);
+    return p + n;
+}
+
+/* name="value", with \\ \" and \n alone as escapes. */
+static const char *label_at(const char *p)
+{
+    char name[64];
+    p = name_at(p, name);
+    cr_assert(strncmp(p, "=\"", 2) == 0, "%.40s", p);
+    for (p += 2; *p != '"'; p++) {
+        cr_assert(*p && *p != '\n', "the value of %s does not end", name);
+        if (*p == '\\')
+            cr_assert(strchr("\\\"n", *++p), "\\%c", *p);
+    }
+    return p + 1;
+}
+
+static void read_sample(const char *line, const char *of)
+{
+    char name[64], *end;
+    const char *p = name_at(line, name);
+    cr_assert_str_eq(name, of, "a sample of %s among those of %s", name, of);
+    cr_assert_eq(*p, '{', "%s", line);
+    do
+        p = label_at(p + 1);
+    while (*p == ',');
+    cr_assert(strncmp(p, "} ", 2) == 0, "%s", line);
+    strtod(p + 2, &end);
+    cr_assert(end > p + 2 && !*end, "no number: %s", line);
+}
+
+/* Returns how many samples there are. */
+static int read_all(char *text)
+{
+    char name[64] = "", seen[4096] = "", word[80];
+    int samples = 0;
+    bool has_type = false;
+    cr_assert_eq(text[strlen(text) - 1], '\n');
+    for (char *save, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        if (str_starts(line, "# HELP ")) {
+            cr_assert(!name[0] || samples > 0);
+            cr_assert_eq(*name_at(line + 7, name), ' ', "%s", line);
+            snprintf(word, sizeof word, " %s ", name);
+            cr_assert(!strstr(seen, word), "%s is there twice", name);
+            str_addf(seen, sizeof seen, "%s", word);
+            cr_assert(str_starts(name, "pchrun_"));
+            has_type = false;
+        } else if (str_starts(line, "# TYPE ")) {
+            snprintf(word, sizeof word, "# TYPE %s gauge", name);
+            cr_assert_str_eq(line, word);
+            cr_assert(!has_type);
+            has_type = true;
+        } else {
+            cr_assert(has_type, "a sample without a type: %s", line);
+            read_sample(line, name);
+            samples++;
+        }
+    }
+    return samples;
+}
+
+static void assert_has(bool is_up, const char *line)
+{
+    char *text = compose(is_up);
+    cr_assert(strstr(text, line), "no %s in\n%s", line, text);
+    free(text);
+}
+
+#define WHO "name=\"a\\\"b\\\\c\\nd\",node=\"1\""
+
+Test(metrics, a_strict_reader_takes_it)
+{
+    for (int is_up = 0; is_up < 2; is_up++) {
+        report.notice.is_live = is_up;
+        char *text = compose(is_up);
+        cr_assert_gt(read_all(text), 15);
+        free(text);
+    }
+}
+
+Test(metrics, what_is_told)
+{
+    pace_look(&pace, ranks, 2, steps, 98 * NS_PER_S);
+    steps[0] = 50;
+    pace_look(&pace, ranks, 2, steps, 100 * NS_PER_S);
+    assert_has(true, "\npchrun_step{" WHO "} 50\n");
+    assert_has(true, "\npchrun_steps_per_second{" WHO "} 3\n");
+    assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"2\"} 50\n");
+    assert_has(true, "\npchrun_rank_step{" WHO ",rank=\"3\"} 39\n");
+    assert_has(true, "\npchrun_rank_attached{" WHO ",rank=\"3\"} 0\n");
+    assert_has(true, "\npchrun_ranks_attached{" WHO "} 1\n");
+    assert_has(true, "\npchrun_ranks_expected{" WHO "} 2\n");
+    assert_has(true, "\npchrun_commit_step{" WHO "} 30\n");
+    assert_has(true, "\npchrun_commit_timestamp_seconds{" WHO "} 999990\n");
+    assert_has(true, "\npchrun_state{" WHO ",state=\"running\"} 1\n");
+    assert_has(true, "\npchrun_state{" WHO ",state=\"done\"} 0\n");
+    assert_has(true, "\npchrun_notice{" WHO "} 0\n");
+    assert_has(true, "pchrun_up{" WHO "} 1\n");
+    assert_has(false, "pchrun_up{" WHO "} 0\n");
+    assert_has(false, "\npchrun_exit_code{" WHO ",outcome=\"preempted\"} 42\n");
+    pace_free(&pace);
+}
+
+/* One byte that is not UTF-8 would void the whole file. */
+Test(metrics, a_name_that_is_not_text)
+{
+    strcpy(params.job, "\xff\xfeok");
+    char *text = compose(true);
+    cr_assert(strstr(text, "name=\"??ok\""), "%s", text);
+    free(text);
+}
