@@ -40,6 +40,6 @@ void node_renew(struct node *node)
     node->end_deadline = node->leave_at = CLOCK_NEVER;
     node->restarts = false;
     node->generation = node->uplink.generation;
-    node_tell_stop(node); /* the chief has not heard of it yet */
     node_enter(node, NODE_WAITING);
+    node_tell_stop(node); /* the chief has not heard of it yet */
 }

@@ -74,31 +74,31 @@ static void keep(struct probe *probe, const char *data, size_t n)
     probe->dropped += n - kept;
 }
 
-/* All that is there. */
-static void drain(struct probe *probe)
+/* False: there is nothing more for now, or ever. */
+static bool take_some(struct probe *probe)
 {
     char data[READ_BYTES];
-    ssize_t n;
-    while (probe->out >= 0 && (n = read(probe->out, data, sizeof data)) > 0)
-        keep(probe, data, (size_t)n);
-    if (probe->out >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
-        watch_end(&probe->out_watch);
-        fd_close(&probe->out);
-    }
-}
-
-/* A flood of it does not keep us from other work. */
-static void on_output(void *ctx)
-{
-    struct probe *probe = ctx;
-    char data[READ_BYTES];
-    ssize_t n = read(probe->out, data, sizeof data);
+    ssize_t n = probe->out >= 0 ? read(probe->out, data, sizeof data) : -1;
     if (n > 0)
         keep(probe, data, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         watch_end(&probe->out_watch);
         fd_close(&probe->out);
     }
+    return n > 0;
+}
+
+/* All that is there. */
+static void drain(struct probe *probe)
+{
+    while (probe->out >= 0 && take_some(probe))
+        ;
+}
+
+/* A flood of it does not keep us from other work. */
+static void on_output(void *ctx)
+{
+    take_some(ctx);
 }
 
 /* --- its life --- */
