@@ -19,8 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 README_LINES_MAX = 120
-README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "What it cannot do",
-                "Exit codes", "Try it, test it", "Where to read next"]
+README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "Failures", "What it cannot do",
+                "Exit codes", "Try it, test it"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
 OTHERS_FLAGS = {"acknowledge", "cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
                 "open-mode"}

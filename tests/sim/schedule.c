@@ -409,6 +409,9 @@ static void draw_period(struct schedule *s)
         s->every_ns = rng_time(&r, 50 * MS, rng_chance(&r, 500) ? S : 20 * S);
     if (rng_chance(&r, 500))
         s->nfaults = 0;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        if (s->save_time[i] > 2 * S) /* no notice ends such a training before the horizon */
+            s->restart.after_notice = false;
     /* No more rounds than are looked at (save_of_tag). */
     if (s->every_steps)
         s->every_steps += (s->last_step - s->first_step) / 50;
