@@ -298,22 +298,19 @@ static bool can_share(const struct spawn_start *start)
     return RAWCALL_EXISTS && !IS_SANITIZED && !RUNNING_ON_VALGRIND && !start->request.apart;
 }
 
-/* As of clone3(2), the first version that can name a control group. */
-struct clone_into {
-    _Alignas(8) uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack,
-        stack_size, tls, set_tid, set_tid_size, cgroup;
-};
+/* Fields of clone3(2)'s argument, by number, in the first version that can name a control group. */
+enum { INTO_FLAGS, INTO_EXIT_SIGNAL = 4, INTO_STACK, INTO_STACK_SIZE, INTO_GROUP = 10, INTO_COUNT };
 #define INTO_CGROUP UINT64_C(0x200000000)
 
 /* At once in its control group: to be moved there takes the kernel some milliseconds. */
 static pid_t clone_into(struct spawn_start *start)
 {
-    struct clone_into args = {.flags = CLONE_VM | INTO_CGROUP,
-                              .exit_signal = SIGCHLD,
-                              .stack = (uint64_t)(uintptr_t)start->stack,
-                              .stack_size = sizeof start->stack,
-                              .cgroup = (uint64_t)start->request.cgroup};
-    return (pid_t)rawclone(&args, sizeof args, child_main, start);
+    uint64_t args[INTO_COUNT] = {[INTO_FLAGS] = CLONE_VM | INTO_CGROUP,
+                                 [INTO_EXIT_SIGNAL] = SIGCHLD,
+                                 [INTO_STACK] = (uint64_t)(uintptr_t)start->stack,
+                                 [INTO_STACK_SIZE] = sizeof start->stack,
+                                 [INTO_GROUP] = (uint64_t)start->request.cgroup};
+    return (pid_t)rawclone(args, sizeof args, child_main, start);
 }
 
 /* *start is set to NULL if the child has a copy of it. An emulator or a sandbox may know no clone()

@@ -230,9 +230,9 @@ struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_cas
     return q;
 }
 
-void deaths_close(struct deaths_inquest *q)
+void deaths_close(struct deaths_inquest *inquest)
 {
-    if (q)
-        end_reading(q);
-    free(q);
+    if (inquest)
+        end_reading(inquest);
+    free(inquest);
 }

@@ -296,7 +296,7 @@ static bool start_reader(struct evidence *evidence, struct err *err)
     if (pipe2(ends, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "no pipe");
     evidence->reader_out = ends[0];
-    FD_CLEANUP int writer_end = ends[1];
+    FD_CLEANUP int write_to = ends[1];
     evidence->reader_watch = (struct watch){.fn = on_reader_output, .ctx = evidence};
     if (!fd_set_nonblock(ends[0], err) ||
         !watch_fd(&evidence->reader_watch, evidence->loop->base, ends[0], err))
@@ -304,7 +304,7 @@ static bool start_reader(struct evidence *evidence, struct err *err)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        read_threads(evidence, writer_end);
+        read_threads(evidence, write_to);
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, errno, "no process to do it");
     evidence->reader = (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_reader};

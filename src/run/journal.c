@@ -116,7 +116,8 @@ static void keep(struct journal *journal, const char *text, size_t len)
     } else {
         journal->count++;
     }
-    *line = (struct journal_line){copy, len};
+    line->text = copy;
+    line->len = len;
 }
 
 const struct journal_line *journal_line(const struct journal *journal, unsigned i)
