@@ -238,10 +238,6 @@ MUTANTS = [
      "int64_t limit = limit_of(dog, phase);", "int64_t limit = limit_of(dog, PAGE_TRAIN);"),
     ("stopped-is-stuck", "src/core/watchdog.c",
      "    if (event->examined.stopped_pid)\n", "    if (0)\n"),
-    ("dead-command-is-stuck", "src/core/watchdog.c", "!m->stand.is_dead && ", ""),
-    ("watchdog-looks-once", "src/core/watchdog.c",
-     "    plan_look(dog); /* what is read is an event of its own, a moment later */",
-     "    dog->look_at = CLOCK_NEVER;"),
     ("examination-waited-for", "src/core/chief_hang.c",
      " || chief->out->now >= chief->hang.until) {", ") {"),
     ("bell-not-hung", "src/core/round.c", "    round->bell = order->bell;\n", ""),
@@ -271,6 +267,7 @@ MUTANTS = [
 #   any-death-in-the-end-counts: it comes after what ended the job, and the first is named all the same
 #   period-of-who-does-not-train: a save of what nobody has trained is no broken promise; a process
 #       test does
+#   dead-command-is-stuck, watchdog-looks-once: a failure or another read comes before it; unit tests do
 #   decided-save-is-given-up: one schedule in 40,000 and more has a death beside a loss just then
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
