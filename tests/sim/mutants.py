@@ -267,7 +267,7 @@ MUTANTS = [
 #   any-death-in-the-end-counts: it comes after what ended the job, and the first is named all the same
 #   period-of-who-does-not-train: a save of what nobody has trained is no broken promise; a process
 #       test does
-#   dead-command-is-stuck, watchdog-looks-once: a failure or another read comes before it; unit tests do
+#   dead-command-is-stuck, watchdog-looks-once: a failure, or another read of the steps, comes before it
 #   decided-save-is-given-up: one schedule in 40,000 and more has a death beside a loss just then
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
