@@ -12,15 +12,16 @@
 #include <stdio.h>
 
 /* Who is ended because of another's failure may die of that in many ways. But one that has said
- * before why it will fail, and takes its time to die, has failed then. */
+ * before why it will fail, and takes its time to die, has failed then; so has one that was dead
+ * before we knew how it died. */
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
     if (is_final && node->restarts) /* that would be a mistake */
         return true;
     bool is_earlier = node->fault.kind == FAULT_NONE || fault->at < node->fault.at;
-    bool is_before_end =
-        node->state <= NODE_RUNNING || (fault->is_told && fault->at < node->stopped_at);
+    bool is_before_end = node->state <= NODE_RUNNING ||
+                         ((fault->is_told || fault->was_dead) && fault->at < node->stopped_at);
     return is_earlier && is_before_end;
 }
 
@@ -32,7 +33,7 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     timed.wall = node->out->wall - (node->out->now - timed.at);
     if (!counts(node, &timed))
         return;
-    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL) { /* which was ours */
+    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) { /* ours */
         timed.kind = FAULT_EXIT;
         timed.code = timed.told_code;
     }

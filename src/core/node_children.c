@@ -16,6 +16,9 @@
 /* How long the end of a connection may come after that of its command. Who is attached for longer
  * lives elsewhere. */
 #define SETTLE_NS NS_PER_S
+/* How long the end of a process may come after that of its connection: a large one's memory is torn
+ * down for seconds. Who lives for longer has only lost its connection then. */
+#define DYING_NS (30 * NS_PER_S)
 
 /* --- their lives --- */
 
@@ -31,14 +34,21 @@ void node_on_child_started(struct node *node, const struct event *event)
     node_forward(node);
 }
 
+static const struct member *member_of(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->ranks.n && pid > 0; i++)
+        if (node->ranks.members[i].pid == pid)
+            return &node->ranks.members[i];
+    return NULL;
+}
+
 /* The rank of a command: as its process said, or as its place says where each command is a rank. */
 static int rank_of(const struct node *node, int index)
 {
     const struct core_params *p = node->params;
-    int pid = node->children[index].pid;
-    for (int i = 0; i < node->ranks.n && pid > 0; i++)
-        if (node->ranks.members[i].pid == pid)
-            return node->ranks.members[i].rank;
+    const struct member *m = member_of(node, node->children[index].pid);
+    if (m)
+        return m->rank;
     return p->expected_procs == p->children ? p->node_rank * p->children + index : -1;
 }
 
@@ -79,6 +89,20 @@ static void add_death(const struct node *node, const struct death *death, struct
     fault->told_code = 1;
 }
 
+/* Its connection ends before the kernel tells how it died, which may be after the word that ends
+ * the job. But who lives on without a connection dies of our SIGTERM. */
+static void add_time_of_death(const struct node *node, const struct child *child,
+                              struct node_fault *fault)
+{
+    const struct member *m = member_of(node, child->pid);
+    bool is_stopped = node->state > NODE_RUNNING;
+    if (!m || !m->gone_at || node->out->now - m->gone_at > DYING_NS ||
+        (is_stopped && (m->gone_at >= node->stopped_at || child->status == SIGTERM)))
+        return;
+    fault->at = m->gone_at;
+    fault->was_dead = true;
+}
+
 static void record_end(struct node *node, const struct event *event)
 {
     static const struct death unknown;
@@ -92,7 +116,9 @@ static void record_end(struct node *node, const struct event *event)
                                .rank = rank_of(node, event->child.index),
                                .pid = child->pid,
                                .code = code};
-    if (is_signal && node->state > NODE_RUNNING) /* of ours; it counts if it had failed before */
+    add_time_of_death(node, child, &fault);
+    if (is_signal && node->state > NODE_RUNNING &&
+        !fault.was_dead) /* of ours; it counts if it had failed before */
         snprintf(fault.text, sizeof fault.text, "process %d had failed", child->pid);
     else
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,

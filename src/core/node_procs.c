@@ -267,10 +267,11 @@ void node_judge_silence(struct node *node)
 
 void node_on_proc_gone(struct node *node, const struct event *event)
 {
-    const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
     if (!m)
         return;
     ranks_gone(&node->ranks, event->proc.slot, event->proc.step);
+    m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
                 "rank %d (process %d) has gone at step %llu, without pch_done or pch_close",

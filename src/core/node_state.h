@@ -40,6 +40,7 @@ struct node_fault {
     int64_t wall; /* the same, for people */
     bool is_told; /* the process itself has said why, and when */
     int told_code;
+    bool was_dead; /* at `at`, before we ended anything, though how it died was heard later */
     char text[512], tail[1024];
 };
 

@@ -42,6 +42,7 @@ struct member {
     char reason[256]; /* why it will fail, as it said itself; "": it did not */
     int reason_code;
     int64_t reason_at;
+    int64_t gone_at; /* its connection ended without a word of success; 0: it did not */
     uint64_t step, first_step, last_step;
     /* the agreed rounds, by number, 0: none */
     uint32_t served_round; /* has begun its save in it */

@@ -310,3 +310,28 @@ Test(core_nodes, who_is_being_started_is_not_missed)
     lose_letters();
     walk_end(w);
 }
+
+/* Its rank has died; that it has gone is seen before the word comes to end the job, how it died
+ * only after it. The rank of node 0 has failed later, because of that. */
+Test(core_nodes, a_death_that_is_seen_late_is_the_first_cause)
+{
+    begin_two();
+    gone(&walks[1], 0);
+    now += MS;
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_ERROR, .number = 1, .text = "lost rank 1"});
+    closes(&walks[0], 0);
+    exited(&walks[0], 0, 1 << 8);
+    now += MS;
+    deliver();
+    assert_said(&walks[1], "ending: failed: node 0: rank 0");
+    exited(&walks[1], 0, SIGKILL);
+    tree_empty(&walks[1]);
+    tree_empty(&walks[0]);
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        cr_assert_not_null(strstr(walks[i].acts, "exit 137 failed"), "node %d did \"%s\"", i,
+                           walks[i].acts);
+        assert_said(&walks[i], "end: node 1: rank 1, process 1000 ended with signal 9");
+    }
+    end_two();
+}
