@@ -19,6 +19,7 @@ packages=(
     gcc libc6-dev meson ninja-build pkg-config                             # to build
     libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev
     libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
+    iproute2 nftables                                                      # chaos
     clang-14 libclang-rt-14-dev mandoc spin                                # fuzz, house, model
     clang-format clang-tidy-14 cppcheck                                    # analysis
     valgrind                                                               # memcheck
@@ -27,7 +28,7 @@ packages=(
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
-opt_suites=(sim model plain)
+opt_suites=(sim model chaos plain)
 # What is done beside the suites, in this order: functions part_… below and in tests/ci.
 parts=(fuzz clang old-kernel memcheck dist aarch64 analysis install)
 

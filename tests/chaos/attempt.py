@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""attempt: one start of the job on all its nodes, and what the plan has befall it meanwhile.
+
+It owns the processes that it starts: finish() returns when all supervisors have ended, or raises Late
+with what is still there; either way end() leaves nothing.
+"""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import harness
+import lab as laboratory
+from plan import STEPS
+
+NODE_MARK = "CHAOS_NODE"
+TICK_S = 0.004
+# Processes of a supervisor that was killed find out at their next step, or are killed by the kernel.
+ORPHANS_S = 5.0
+
+
+class Late(Exception):
+    """A wait has come to its bound."""
+
+
+class Attempt:
+    """fired: the faults that found something to act upon. codes: by node, what it has ended with."""
+
+    def __init__(self, place, plan, number, before=()):
+        """before: the attempts of which something still runs."""
+        self.place, self.plan, self.number, self.before = place, plan, number, before
+        self.faults = plan.attempts[number - 1]
+        self.folder = place.folder / f"attempt{number}"
+        self.folder.mkdir()
+        self.rng = random.Random(f"{plan.seed}.{number}")
+        self.jobs, self.fired, self.codes = {}, [], {}
+        self.is_awaited = False
+        self.stopped = {}  # by fault: whom it has stopped
+        self.begin = time.monotonic()
+        # What of an older attempt still holds a port does so on a host that has been given up.
+        self.port, self.charlm_port = place.port + 10 * number, place.charlm_port + 10 * number
+        if place.relay:
+            place.relay.there = (laboratory.address(0), self.port)
+
+    def note(self, text):
+        self.place.note(f"{time.monotonic() - self.begin:7.3f} {text}")
+
+    # --- start and end ---
+
+    def run(self):
+        """All of it. Returns nothing; see codes."""
+        starts = [(self.rng.uniform(0, 0.1), lambda node=node: self._start(node))
+                  for node in range(self.plan.nnodes)]
+        events = starts + [(self.rng.uniform(0, 0.6), old.resume_all) for old in self.before]
+        events += [event for fault in self.faults for event in self._events_of(fault)]
+        end = self.begin + self.plan.deadline_s(self.faults)
+        for at, act in sorted(events, key=lambda event: event[0]):
+            if not self._wait(self.begin + at):
+                break
+            act()
+        self.place.heal()
+        if not self.lingering():
+            self.resume_all()
+        if self._wait(end):
+            raise Late(f"it has not ended within {end - self.begin:.1f} s")
+        for old in self.before:
+            old.outlast(end)
+        if not self.lingering():
+            self._no_process_left()
+        else:
+            self.note(f"nodes {self.lingering()} linger, and are not waited for")
+
+    def outlast(self, until):
+        """Waits for what has lingered."""
+        self.resume_all()
+        self.is_awaited = True
+        if self._wait(until):
+            raise Late(f"of attempt {self.number} something runs on: {self.lingering()}")
+
+    def lingering(self):
+        """The nodes that have not ended and need not have, since the next attempt comes anyway. Not
+        before the start: a node 0 that still waits for others may do so for longer than the next one
+        waits for its lock."""
+        if self.is_awaited or self.number == len(self.plan.attempts):
+            return set()
+        nodes = self.plan.lingering(self.fired) - set(self.codes)
+        return nodes if nodes and self.is_started() else set()
+
+    def _wait(self, until):
+        """Until then, or until all supervisors have ended: then it returns False."""
+        while True:
+            for node, job in self.jobs.items():
+                if node not in self.codes and job.process.poll() is not None:
+                    self.codes[node] = job.process.returncode
+                    self.note(f"node {node} has ended with {self.codes[node]}")
+            if self.codes and len(self.codes) + len(self.lingering()) == self.plan.nnodes:
+                return False
+            left = until - time.monotonic()
+            if left <= 0:
+                return True
+            time.sleep(min(left, TICK_S))
+
+    def _no_process_left(self):
+        end = time.monotonic() + ORPHANS_S
+        while left := harness.marked(self.place.mark):
+            if time.monotonic() > end:
+                raise Late(f"processes are left {ORPHANS_S:g} s after the end")
+            time.sleep(TICK_S)
+
+    def end(self):
+        """Of a failed one: nothing is left running, and its parent has its children's ends."""
+        for pid in harness.marked(self.place.mark):
+            harness.kill_quietly(pid)
+        for job in self.jobs.values():
+            job.process.wait(10)
+        harness.reap_adopted()
+
+    def _start(self, node):
+        plan, place = self.plan, self.place
+        entry = f"{laboratory.HUB}:{place.relay_port}" if plan.has_proxy else \
+            f"{laboratory.address(0)}:{self.port}"
+        entries = [entry] + [f"{laboratory.address(n)}:{self.port}" for n in range(1, plan.nnodes)]
+        disk = place.disk_of(node)
+        argv = [place.pchrun, "--cluster-nodes", ",".join(entries), "--node-rank", str(node),
+                "--cluster-bind", f"{laboratory.address(0)}:{self.port}", *plan.options(),
+                *(["--cluster-key-file", place.key] if plan.has_key else ["--cluster-insecure"]),
+                "--checkpoint-dir", disk, "--report", self.folder / "report.{node_rank}.json",
+                "--", *self._command(disk)]
+        out, err = (self.folder / f"{name}.{node}" for name in ("out", "err"))
+        with place.lab.inside(place.lab.nodes[node]), out.open("wb") as o, err.open("wb") as e:
+            process = subprocess.Popen([str(word) for word in argv], env=place.env_of(node), stdout=o,
+                                       stderr=e, stdin=subprocess.DEVNULL, cwd=self.folder,
+                                       process_group=0)
+        self.jobs[node] = harness.Job(process, out, err, place.mark)
+
+    def _command(self, disk):
+        plan, place = self.plan, self.place
+        if plan.is_charlm:
+            return [place.charlm, "--dir", disk, "--steps", STEPS, "--save-every", plan.save_every,
+                    "--step-time", plan.pace_ms, "--skew", plan.skew_ms, "--log-every", 1,
+                    "--join-timeout", 10, "--root", laboratory.address(0), "--port", self.charlm_port]
+        script = f"open last={STEPS}\nspree {STEPS} {plan.pace_ms} {plan.save_every} {disk}/shelf\n"
+        path = self.folder / "script"
+        path.write_text(script)
+        return ["sh", "-c", f"exec {place.pchclient} <{path}"]
+
+    # --- faults ---
+
+    def _events_of(self, fault):
+        """(when, what) of its begin and, if it lasts, of its end."""
+        def begin():
+            has_fired = getattr(self, f"_{fault.kind}")(fault)
+            self.note(f"{fault.kind} node {fault.node}" + ("" if has_fired else ": nobody is there"))
+            if has_fired:
+                self.fired.append(fault)
+
+        def end():
+            if fault in self.fired:
+                self.note(f"{fault.kind} is over")
+                getattr(self, f"_end_{fault.kind}")(fault)
+        return [(fault.at, begin)] + ([(fault.at + fault.lasts, end)] if fault.lasts else [])
+
+    def _supervisor(self, fault):
+        """Its pid, if it lives."""
+        job = self.jobs.get(fault.node)
+        return job.pid if job and job.process.poll() is None else None
+
+    def _proc(self, fault):
+        """The pid of one of its node's training processes; pchrun has helpers beside them."""
+        pid = self._supervisor(fault)
+        own = os.path.basename(self.place.pchrun)
+        commands = sorted(child for child in (harness.commands_of(pid) if pid else [])
+                          if harness.status_of(child).get("Name", own) != own)
+        return commands[fault.local % len(commands)] if commands else None
+
+    def _send(self, pid, number):
+        if not pid:
+            return False
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _of_node(self, node):
+        needle = f"{NODE_MARK}={node}".encode()
+        return [pid for pid in harness.marked(self.place.mark)
+                if needle in harness.read_proc(pid, "environ").split(b"\0")]
+
+    def _kill_proc(self, fault):
+        return self._send(self._proc(fault), signal.SIGKILL)
+
+    def _segv_proc(self, fault):
+        return self._send(self._proc(fault), signal.SIGSEGV)
+
+    def _term_proc(self, fault):
+        return self._send(self._proc(fault), signal.SIGTERM)
+
+    def _stop(self, fault, pids):
+        self.stopped[fault] = [pid for pid in pids if self._send(pid, signal.SIGSTOP)]
+        return bool(self.stopped[fault])
+
+    def _resume(self, fault):
+        for pid in self.stopped.pop(fault, []):
+            self._send(pid, signal.SIGCONT)
+
+    def resume_all(self):
+        for fault in list(self.stopped):
+            self._resume(fault)
+
+    def _stop_proc(self, fault):
+        return self._stop(fault, [self._proc(fault)])
+
+    def _stop_supervisor(self, fault):
+        return self._stop(fault, [self._supervisor(fault)])
+
+    def _freeze_node(self, fault):
+        return self._stop(fault, self._of_node(fault.node))
+
+    _end_stop_proc = _end_stop_supervisor = _end_freeze_node = _resume
+
+    def _kill_supervisor(self, fault):
+        return self._send(self._supervisor(fault), signal.SIGKILL)
+
+    def _power_off(self, fault):
+        """Nobody hears anything of it any more, not even a FIN; the next attempt finds it mended."""
+        if not self._supervisor(fault):
+            return False
+        self.place.cut(fault.node)
+        for pid in self._of_node(fault.node):
+            harness.kill_quietly(pid)
+        return True
+
+    def _tell(self, node, number):
+        """A signal for pchrun itself; one that comes before its first instruction ends any program."""
+        job = self.jobs.get(node)
+        return bool(job and number in harness.signal_set(job.pid, "SigBlk")
+                    and self._send(job.pid, number))
+
+    def _interrupt(self, fault):
+        return self._tell(fault.node, signal.SIGINT)
+
+    def _notice(self, fault):
+        return self._tell(fault.node, signal.SIGTERM)
+
+    def _notice_to_all(self, fault):
+        return any([self._tell(node, signal.SIGTERM) for node in self.jobs])
+
+    def _checkpoint(self, fault):
+        return self._tell(fault.node, signal.SIGUSR2)
+
+    def _cut(self, fault):
+        self.place.cut(fault.node)
+        return True
+
+    def _end_cut(self, fault):
+        self.place.mend(fault.node)
+
+    def _loss(self, fault):
+        self.place.lose(fault.amount)
+        return True
+
+    def _end_loss(self, fault):
+        self.place.lose(0)
+
+    def _reset(self, fault):
+        self.place.relay.reset()
+        return True
+
+    def _stall(self, fault):
+        self.place.relay.is_stalled = True
+        return True
+
+    def _end_stall(self, fault):
+        self.place.relay.is_stalled = False
+
+    def _half_open(self, fault):
+        self.place.relay.half_open()
+        return True
+
+    def _delay(self, fault):
+        self.place.relay.delay_s = 0.05
+        return True
+
+    def _end_delay(self, fault):
+        self.place.relay.delay_s = 0.0
+
+    def _split(self, fault):
+        self.place.relay.splits = True
+        return True
+
+    def _end_split(self, fault):
+        self.place.relay.splits = False
+
+    def _full_disk(self, fault):
+        self.place.fill(fault.node)
+        return True
+
+    def _end_full_disk(self, fault):
+        self.place.free(fault.node)
+
+    def _clock(self, fault):
+        self.place.set_clock(fault.node, fault.amount)
+        return True
+
+    # --- what it has said ---
+
+    def report(self, node):
+        """What the node's supervisor has left, or {}."""
+        path = self.folder / f"report.{node}.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def is_started(self):
+        """Have all nodes come, so that the training was started?"""
+        return bool(self.found(r"all \d+ nodes are there after .*: starting$"))
+
+    def has_chief(self):
+        """Is there one to make all end alike? Without it each node goes by what it knows."""
+        return self.is_started() and 0 not in self.hurt
+
+    @property
+    def hurt(self):
+        return self.plan.hurt(self.fired)
+
+    def unhurt(self):
+        return [node for node in range(self.plan.nnodes) if node not in self.hurt]
+
+    def found(self, pattern):
+        """All that matches in what its nodes have said."""
+        return [match for job in self.jobs.values()
+                for match in re.findall(pattern, job.out + job.err, re.M)]

@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""chaos: whole jobs of pchrun under faults, at random instants, from a seed.
+
+A run is a job of 2 to 4 nodes in network namespaces, with a real training. Its attempts are disturbed
+as plan.py says, then it is started once more and left in peace. After each attempt promises.py looks
+at what is left; in the end the training must have learnt what it learns undisturbed. What a failed
+run has left is kept (--keep), and its seed can be run again (--trace SEED).
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import ctypes
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "behave"))
+import harness  # noqa: E402
+import lab as laboratory  # noqa: E402
+import plan as planning  # noqa: E402
+import promises  # noqa: E402
+from attempt import Attempt, Late  # noqa: E402
+from place import Place, Programs  # noqa: E402
+
+PR_SET_PDEATHSIG = 1
+lab = None  # of this worker
+
+
+def make_lab(root):
+    """A worker's first deed."""
+    global lab
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    harness.become_subreaper()
+    harness.start_from_defaults()
+    lab = laboratory.Lab(root)
+
+
+def evidence(place, attempt):
+    """Who still lives and waits for what."""
+    lines = []
+    for pid in harness.marked(place.mark):
+        wait = harness.read_proc(pid, "wchan").decode(errors="replace")
+        lines.append(f"{harness.describe(pid)} wchan={wait} "
+                     f"syscall={harness.read_proc(pid, 'syscall').decode(errors='replace').strip()}")
+    for node, job in sorted(attempt.jobs.items()):
+        lines += [f"  node {node}: {line}" for line in job.err_lines[-12:]]
+    return lines
+
+
+def disturb(place, digests, counts):
+    """All attempts of a run; stops at the first that completes. Raises Broken or Late. Counts what has
+    come to pass."""
+    plan, attempts = place.plan, []
+    records = promises.Records(place, plan)
+    try:
+        for number in range(1, len(plan.attempts) + 1):
+            place.note(f"attempt {number}")
+            attempts.append(Attempt(place, plan, number, [a for a in attempts if a.lingering()]))
+            attempts[-1].run()
+            place.note(f"it has ended with {attempts[-1].codes}")
+            counts.update(fault.kind for fault in attempts[-1].fired)
+            counts.update(f"exit {code}" for code in attempts[-1].codes.values())
+            counts["linger"] += bool(attempts[-1].lingering())
+            records = promises.check_attempt(place, attempts[-1], records)
+            promises.check_nothing_left(place, attempts)
+            if promises.is_complete(attempts[-1]):
+                promises.check_learnt(plan, attempts[-1], digests[plan.world])
+                return
+        raise promises.Broken("left in peace, it does not complete")
+    except (promises.Broken, Late) as why:
+        place.note(f"BROKEN: {why}")
+        for line in evidence(place, attempts[-1]):
+            place.note(line)
+        raise
+    finally:
+        for attempt in attempts:
+            attempt.end()
+
+
+def run(seed, digests, keep, is_traced):
+    """Returns (seed, None or what is wrong, seconds, counts of what has come to pass)."""
+    begin, counts = time.monotonic(), collections.Counter()
+    place = Place(lab, planning.make(seed), Programs())
+    why = None
+    try:
+        disturb(place, digests, counts)
+    except (promises.Broken, Late) as broken:
+        why = str(broken)
+    except Exception:  # a fault of these tests, or a file that is not what it should be
+        why = traceback.format_exc()
+    finally:
+        place.heal()
+        if why or is_traced:
+            place.keep(keep / f"seed-{seed}")
+        place.close()
+    return seed, why, time.monotonic() - begin, counts
+
+
+def digest_of(world, charlm):
+    """What charlm's weights are when nobody disturbs it."""
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [charlm, "--steps", str(planning.STEPS), "--dir", folder, "--port",
+                str(29000 + os.getpid() % 3000)]
+        ranks = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                  env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(world)})
+                 for rank in range(world)]
+        told = [rank.communicate(timeout=60)[0] for rank in ranks]
+    return re.search("^digest (.*)$", told[0], re.M)[1]
+
+
+def seeds_of(options, begin):
+    """options.runs of them, or as many as options.long minutes allow."""
+    seed = options.seed
+    while (seed - options.seed < options.runs if not options.long
+           else time.monotonic() - begin < 60 * options.long):
+        yield seed
+        seed += 1
+
+
+def run_all(options, digests, root):
+    """Yields each run's result. Not more seeds are drawn than can be run at once."""
+    begin = time.monotonic()
+    context = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, context, make_lab, (root,)) as pool:
+        running, seeds = set(), seeds_of(options, begin)
+        while True:
+            while len(running) < options.jobs and (seed := next(seeds, None)) is not None:
+                running.add(pool.submit(run, seed, digests, options.keep, options.trace is not None))
+            if not running:
+                return
+            done, running = concurrent.futures.wait(running,
+                                                    return_when=concurrent.futures.FIRST_COMPLETED)
+            for one in done:
+                yield one.result()
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] + " Reads PCHRUN_BIN, "
+                                     "PCHRUN_HELPERS and CHARLM, as the tests of behave do.")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first (default 1)")
+    parser.add_argument("--runs", type=int, default=200, metavar="N", help="so many (default 200)")
+    parser.add_argument("--long", type=float, metavar="MIN", help="instead: for so many minutes")
+    parser.add_argument("--trace", type=int, metavar="SEED", help="this one; show what happens")
+    parser.add_argument("--plan", type=int, metavar="SEED", help="show what it would do, and do nothing")
+    parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1), metavar="N",
+                        help="runs at a time (default: 3 for each processor)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", default=Path(tempfile.gettempdir()) /
+                        "pchrun-chaos", help="where failed runs are kept (default %(default)s)")
+    options = parser.parse_args()
+    if options.trace is not None:
+        options.seed, options.runs, options.jobs, options.long = options.trace, 1, 1, None
+    return options
+
+
+def report_all(options, root):
+    """Runs all, and prints what came of it."""
+    begin, passed, failed = time.monotonic(), 0, []
+    charlm = Programs().charlm
+    digests = {world: digest_of(world, charlm) for world in planning.WORLDS}
+    counts = collections.Counter()
+    for seed, why, seconds, counted in run_all(options, digests, root):
+        counts += counted
+        if why:
+            failed.append(seed)
+            print(f"FAILED after {seconds:.1f} s: {why}\n{planning.make(seed)}\n"
+                  f"  kept in {options.keep}/seed-{seed}; again: chaos.py --trace {seed}", flush=True)
+        else:
+            passed += 1
+        if options.trace is not None:
+            print((options.keep / f"seed-{seed}" / "journal").read_text())
+    print(", ".join(f"{name}: {count}" for name, count in sorted(counts.items())))
+    print(f"{passed} passed, {len(failed)} failed, 0 skipped in {time.monotonic() - begin:.1f}s")
+    return 1 if failed else 0
+
+
+def main():
+    options = parse()
+    if options.plan is not None:
+        print(planning.make(options.plan))
+        return 0
+    why_not = laboratory.why_not()
+    if why_not:
+        print(f"skipped: {why_not}\n0 passed, 0 failed, {options.runs} skipped in 0.0s")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="chaos-") as root:
+        return report_all(options, Path(root))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

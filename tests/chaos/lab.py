@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lab: hosts and a network for a job: one network namespace per node, each joined by a veth pair to a
+bridge in a namespace of its own, whose nftables drop what is to be lost; and small disks.
+
+Nothing here has a name outside of this process: namespaces are held by descriptors, mounts lie in a
+mount namespace of ours, so all is gone when the process is. Needs root. The calling thread must be
+the process's only one when a Lab is made; inside() moves the calling thread alone.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import subprocess
+
+CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
+MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
+NODES_MAX = 4
+HUB = "10.77.0.254"  # where a proxy may listen
+DISK_BYTES = 256 << 20
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(what, rc):
+    if rc != 0:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount(source, target, kind, flags=0, data=None):
+    check(f"mount {target}", libc.mount(source.encode(), os.fsencode(target), kind.encode(), flags,
+                                        data.encode() if data else None))
+
+
+def address(node):
+    return f"10.77.0.{node + 1}"
+
+
+def why_not():
+    """Why no lab can be made here, or None."""
+    for tool in ("ip", "nft"):
+        if not shutil.which(tool):
+            return f"{tool} is not installed"
+    probe = subprocess.run(["unshare", "--net", "--mount", "sh", "-c",
+                            "mount -t tmpfs none /mnt && ip link add name b type bridge && "
+                            "nft 'add table bridge t; add chain bridge t c "
+                            "{ type filter hook forward priority 0; }; "
+                            "add rule bridge t c numgen random mod 100 < 5 drop'"],
+                           capture_output=True, text=True, check=False)
+    return None if probe.returncode == 0 else (
+        f"no namespaces with a bridge and nftables: {(probe.stderr.strip() or 'no reason').splitlines()[0]}")
+
+
+class Lab:
+    """root: a directory over which it mounts one of its own."""
+
+    def __init__(self, root):
+        check("unshare", libc.unshare(CLONE_NEWNS))
+        mount("none", "/", "none", MS_REC | MS_PRIVATE)
+        self.root = root
+        mount("tmpfs", self.root, "tmpfs", data="size=2g")
+        self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        self.hub = self._new_namespace()
+        self.nodes = [self._new_namespace() for _ in range(NODES_MAX)]
+        self._join_hosts()
+        self.cut, self.loss = set(), 0
+
+    def _new_namespace(self):
+        """Left again at once; the descriptor keeps it."""
+        check("unshare", libc.unshare(CLONE_NEWNET))
+        fd = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        check("setns", libc.setns(self.home, CLONE_NEWNET))
+        return fd
+
+    def _join_hosts(self):
+        lines = ["link set lo up", "link add br0 type bridge", "link set br0 up",
+                 f"addr add {HUB}/24 dev br0"]
+        for node, fd in enumerate(self.nodes):
+            lines += [f"link add v{node} type veth peer name eth0 netns /proc/{os.getpid()}/fd/{fd}",
+                      f"link set v{node} master br0 up"]
+        self._ip(self.hub, lines)
+        for node, fd in enumerate(self.nodes):
+            self._ip(fd, ["link set lo up", "link set eth0 up",
+                          f"addr add {address(node)}/24 dev eth0"])
+
+    def _ip(self, namespace, lines):
+        with self.inside(namespace):
+            subprocess.run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+
+    @contextlib.contextmanager
+    def inside(self, namespace):
+        """The calling thread, and what it starts, is there meanwhile."""
+        check("setns", libc.setns(namespace, CLONE_NEWNET))
+        try:
+            yield
+        finally:
+            check("setns", libc.setns(self.home, CLONE_NEWNET))
+
+    def filter(self, cut, loss):
+        """From now on nothing passes between these nodes and others, and of the rest `loss` percent
+        is lost."""
+        if (cut, loss) == (self.cut, self.loss):
+            return
+        self.cut, self.loss = set(cut), loss
+        rules = []
+        for node in sorted(cut):
+            rules += [f'iifname "v{node}" drop', f'oifname "v{node}" drop']
+        if loss:
+            rules.append(f"numgen random mod 100 < {loss} drop")
+        text = "add table bridge chaos\ndelete table bridge chaos\nadd table bridge chaos\n"
+        for hook in ("forward", "input", "output"):  # the last two: the hub's own, a proxy
+            text += f"add chain bridge chaos {hook}_ {{ type filter hook {hook} priority 0; }}\n"
+            text += "".join(f"add rule bridge chaos {hook}_ {rule}\n" for rule in rules)
+        with self.inside(self.hub):
+            subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+
+    def disk(self, path):
+        """An empty disk there, small enough to be filled."""
+        path.mkdir()
+        mount("tmpfs", path, "tmpfs", data=f"size={DISK_BYTES}")
+
+    def remove(self, folder, disks):
+        for path in disks:
+            check(f"umount {path}", libc.umount2(os.fsencode(path), MNT_DETACH))
+        shutil.rmtree(folder)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""place: where one run happens: its folder and disks in a lab, its ports, clocks and relay, and the
+journal of what was done when. A Place outlives the attempts of its run; close() takes all away.
+"""
+
+import itertools
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import harness
+import lab as laboratory
+from attempt import NODE_MARK
+from relay import Relay
+
+# Each run has ports of its own, so that none meets what is left of another's connections.
+PORTS = itertools.cycle(range(20000, 29000, 3))
+
+
+class Programs:
+    """What is tested and what it runs, from the environment that the tests of behave have as well."""
+
+    def __init__(self):
+        self.pchrun = os.environ["PCHRUN_BIN"]
+        self.charlm = os.environ["CHARLM"]
+        self.helpers = Path(os.environ["PCHRUN_HELPERS"])
+
+
+class Place:
+    def __init__(self, lab, plan, programs):
+        self.lab, self.plan = lab, plan
+        self.pchrun, self.charlm = programs.pchrun, programs.charlm
+        self.pchclient = programs.helpers / "pchclient"
+        self.shim = programs.helpers / "shim_clock.so"
+        self.mark = uuid.uuid4().hex
+        self.begin = time.monotonic()
+        self.journal = []
+        self.folder = lab.root / f"seed-{plan.seed}"
+        self.folder.mkdir()
+        self.tmp = self._folder("tmp")
+        self.sanitizer = self._folder("sanitizer")
+        self.disks = [self.folder / f"disk{n}" for n in range(1 if plan.is_shared else plan.nnodes)]
+        for disk in self.disks:
+            lab.disk(disk)
+        self.port, self.relay_port, self.charlm_port = (next(PORTS) + n for n in range(3))
+        self.key = self.folder / "key"
+        if plan.has_key:
+            subprocess.run([self.pchrun, "--make-key", str(self.key)], check=True,
+                           stdout=subprocess.DEVNULL)
+        self.is_cut, self.loss = set(), 0
+        self.relay = Relay(lab.hub, (laboratory.HUB, self.relay_port),
+                           (laboratory.address(0), self.port)) if plan.has_proxy else None
+
+    def _folder(self, name):
+        path = self.folder / name
+        path.mkdir()
+        return path
+
+    def note(self, text):
+        self.journal.append(text)
+
+    def env_of(self, node):
+        program = os.path.basename(self.pchrun)
+        options = [os.environ.get("ASAN_OPTIONS"),
+                   f"handle_segv=0:{harness.SANITIZER_OPTIONS}{self.sanitizer}/asan"]  # some are sent
+        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8",
+                "TMPDIR": str(self.tmp), harness.MARK: self.mark, NODE_MARK: str(node),
+                "LD_PRELOAD": str(self.shim), "SHIM_FOR": program,
+                "SHIM_CLOCK": str(self.folder / f"clock{node}"),
+                "ASAN_OPTIONS": ":".join(filter(None, options))}
+
+    # --- the network ---
+
+    def cut(self, node):
+        self.is_cut.add(node)
+        self.lab.filter(self.is_cut, self.loss)
+
+    def mend(self, node):
+        self.is_cut.discard(node)
+        self.lab.filter(self.is_cut, self.loss)
+
+    def lose(self, percent):
+        self.loss = percent
+        self.lab.filter(self.is_cut, self.loss)
+
+    def heal(self):
+        """All that lasts is over."""
+        self.is_cut, self.loss = set(), 0
+        self.lab.filter(self.is_cut, self.loss)
+        for disk in self.disks:
+            (disk / "ballast").unlink(missing_ok=True)
+        if self.relay:
+            self.relay.delay_s, self.relay.is_stalled, self.relay.splits = 0.0, False, False
+
+    # --- disks and clocks ---
+
+    def disk_of(self, node):
+        return self.disks[node % len(self.disks)]
+
+    def fill(self, node):
+        """To the last byte; what is written meanwhile elsewhere does not make it less full."""
+        fd = os.open(self.disk_of(node) / "ballast", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            for size in (1 << 20, 4096):
+                try:
+                    while True:
+                        end = os.lseek(fd, 0, os.SEEK_END)
+                        os.posix_fallocate(fd, end, size)
+                except OSError:
+                    pass
+        finally:
+            os.close(fd)
+
+    def free(self, node):
+        (self.disk_of(node) / "ballast").unlink(missing_ok=True)
+
+    def set_clock(self, node, seconds):
+        path = self.folder / f"clock{node}"
+        path.with_suffix(".new").write_text(str(seconds))
+        path.with_suffix(".new").rename(path)
+
+    # --- the end ---
+
+    def keep(self, target):
+        """What somebody needs who looks into a failure: all but the checkpoints."""
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self.folder, target, ignore=shutil.ignore_patterns(
+            "step-*", "ballast", "key", "tmp"), ignore_dangling_symlinks=True)
+        (target / "journal").write_text("\n".join([str(self.plan), *self.journal, ""]))
+
+    def close(self):
+        if self.relay:
+            self.relay.close()
+        self.lab.remove(self.folder, self.disks)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""promises: what has to be true after each attempt and at the end of a run, seen from outside: exit
+codes, reports, records, checkpoints, and what the training has learnt. A broken one is a Broken.
+"""
+
+import json
+import struct
+
+from plan import KILLS, KINDS, NODE_LOST, NOT_STARTED, STEPS
+
+KILLED = -9
+NO_PROGRESS = 43
+VICTIM = 1  # charlm, when another rank has gone
+CHECKPOINT_MAGIC = 0x314D4C5241484301
+# contrib/examples/charlm.h: magic, digest, text, world, step, three times the weights, rank, rng
+CHECKPOINT_BYTES = 8 * 5 + 3 * 4 * (8 * 96 * 64 + 64 * 96) + 8 * 2
+
+
+class Broken(Exception):
+    """A promise was not kept."""
+
+
+def check(condition, text):
+    if not condition:
+        raise Broken(text)
+
+
+# --- exit codes ----------------------------------------------------------------------------------
+
+def may_end_with(plan, attempt, records):
+    """The codes that what has befallen the attempt accounts for."""
+    harmful = plan.harmful(attempt.fired)
+    codes = {0} | {code for fault in harmful for code in KINDS[fault.kind].codes}
+    if plan.is_charlm and harmful:
+        codes.add(VICTIM)
+    if harmful and not attempt.is_started():
+        codes.add(NOT_STARTED)  # who leaves before it has joined is missed by the others
+    if records.attempts_without_commit >= 3:
+        codes.add(NO_PROGRESS)
+    return codes
+
+
+def check_codes(plan, attempt, records):
+    killed = {fault.node for fault in attempt.fired if fault.kind in KILLS}
+    allowed = may_end_with(plan, attempt, records)
+    for node, code in attempt.codes.items():
+        if node in attempt.hurt:
+            fine = code in allowed | {NODE_LOST} or (code == KILLED and node in killed)
+        else:
+            fine = code in allowed
+        check(fine, f"node {node} has ended with {code}; what befell it accounts for {sorted(allowed)}")
+    codes = {attempt.codes[node] for node in attempt.unhurt()}
+    check(len(codes) <= 1 or not attempt.has_chief(), f"the nodes end differently: {attempt.codes}; hurt: {attempt.hurt}")
+
+
+def check_outlasted(plan, old, records):
+    """What has ended after the next attempt had begun: it knew no better, or was told so."""
+    allowed = may_end_with(plan, old, records) | {NODE_LOST, NOT_STARTED}
+    check(set(old.codes.values()) <= allowed | {KILLED},
+          f"attempt {old.number} has ended with {old.codes}; accounted for are {sorted(allowed)}")
+
+
+def check_restarted(plan, attempt):
+    """One process that dies is made good in place."""
+    harmful = plan.harmful(attempt.fired)
+    if plan.restarts and [fault.kind for fault in harmful] in (["kill_proc"], ["segv_proc"]):
+        check(set(attempt.codes.values()) == {0}, f"not restarted in place: {attempt.codes}")
+
+
+def check_saved(plan, attempt):
+    """A notice that leaves time enough is never lost work where nothing else goes wrong."""
+    harmful = {fault.kind for fault in plan.harmful(attempt.fired)}
+    if harmful and harmful <= {"notice", "notice_to_all", "term_proc"} and not any(
+            fault.kind == "stop_proc" for fault in attempt.fired):
+        for node in range(plan.nnodes):
+            outcome = attempt.report(node).get("outcome")
+            check(outcome != "preempted_unsaved", f"node {node} says that it has not saved")
+
+
+def check_reports(attempt):
+    """Whole, and alike, with the code that the node has ended with."""
+    views = []
+    for node in attempt.unhurt():
+        report = attempt.report(node)
+        if not report and not attempt.is_started():
+            continue  # it has ended before it knew where reports go
+        check(report.get("state") == "done" and report["exit_code"] == attempt.codes[node],
+              f"node {node} has ended with {attempt.codes[node]}, and its report says {report}")
+        views.append({key: report[key] for key in ("outcome", "exit_code", "attempt", "generation",
+                                                   "nnodes", "job")})
+    check(all(view == views[0] for view in views) or not attempt.has_chief(), f"the reports differ: {views}")
+    for node in attempt.hurt:
+        attempt.report(node)  # whole, if it is there
+
+
+def check_round(plan, attempt):
+    """A preempted job leaves with the same commit everywhere."""
+    reports = [attempt.report(node) for node in range(plan.nnodes)]
+    if attempt.hurt or reports[0].get("outcome") != "preempted":
+        return
+    steps = {report["commit"] and report["commit"]["step"] for report in reports}
+    check(len(steps) == 1, f"preempted, and the nodes know of different commits: {steps}")
+
+
+# --- records and checkpoints ---------------------------------------------------------------------
+
+class Records:
+    """The state directories after an attempt."""
+
+    def __init__(self, place, plan):
+        self.place, self.plan = place, plan
+        states = [disk / ".pchrun" for disk in place.disks]
+        self.commit = self._read(states[0] / "commit.json")
+        self.ranks = {node: self._read(states[node % len(states)] / f"ranks.{node}.json")
+                      for node in range(plan.nnodes)}
+        self.steps = [commit["step"] for commit in self.commit.get("commits", [])]
+        self.last = self.steps[-1] if self.steps else 0
+        self.attempts_without_commit = self.commit.get("attempts_without_commit", 0)
+
+    def _read(self, path):
+        if not path.exists():
+            return {}
+        try:
+            return json.loads(path.read_text())
+        except ValueError as why:
+            raise Broken(f"{path} is damaged: {why}: {path.read_bytes()[:200]!r}") from None
+
+    def check(self, before):
+        """before: the records after the last attempt."""
+        check(all(a < b for a, b in zip(self.steps, self.steps[1:])), f"the commits fall: {self.steps}")
+        check(self.last >= before.last, f"the last commit was {before.last}, and now is {self.last}")
+        check(self.commit.get("attempt", 0) >= before.commit.get("attempt", 0), "attempts go back")
+        if self.last:
+            self._check_last()
+
+    def _check_last(self):
+        """Every rank of it has said where it is, and charlm's are there and whole."""
+        paths = {rank["rank"]: rank["path"] for node in self.ranks.values()
+                 for save in node.get("saves", []) if save["step"] == self.last
+                 for rank in save["ranks"]}
+        check(set(paths) == set(range(self.plan.world)),
+              f"step {self.last} is committed, and known of the ranks {sorted(paths)} alone")
+        for rank, path in paths.items():
+            if self.plan.is_charlm:
+                self._check_whole(rank, path)
+
+    def _check_whole(self, rank, path):
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as why:
+            raise Broken(f"step {self.last} is committed, and of rank {rank} there is {why}") from None
+        magic, _, _, world, step = struct.unpack("QQQqq", data[:40])
+        told = (magic, len(data), world, step)
+        check(told == (CHECKPOINT_MAGIC, CHECKPOINT_BYTES, self.plan.world, self.last),
+              f"{path} is not what step {self.last} was committed with: {told}")
+
+
+def check_told(attempt, records):
+    """What anybody was told is committed is on disk."""
+    told = [int(step) for step in attempt.found(r"commit: step (\d+) is durable")]
+    told += [report["commit"]["step"] for report in map(attempt.report, attempt.jobs)
+             if report.get("commit")]
+    check(max(told, default=0) <= records.last,
+          f"step {max(told, default=0)} was told to be committed; on disk is {records.last}")
+
+
+def check_resumed(plan, attempt, before):
+    """All ranks of a generation begin at one step, the last committed one."""
+    pattern = r"^charlm: .* from step (\d+) to" if plan.is_charlm else r"^open .* resume=(\d+) "
+    resumed = [int(step) for step in attempt.found(pattern)]
+    if attempt.before:  # what lingered may have committed a step before it was replaced
+        check(plan.restarts or len(set(resumed)) <= 1, f"ranks resume at {resumed}")
+    elif plan.restarts == 0:
+        check(set(resumed) <= {before.last},
+              f"the last commit is {before.last}, and ranks resume at {resumed}")
+    check(all(step >= before.last for step in resumed), f"{resumed} lies before {before.last}")
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+def is_complete(attempt):
+    return list(attempt.codes.values()) == [0] * attempt.plan.nnodes
+
+
+def check_learnt(plan, attempt, digest):
+    """The job has come to its end: as if nothing had happened."""
+    if plan.is_charlm:
+        found = attempt.found(r"^digest (.*)$")
+        check(set(found) == {digest}, f"the weights are {found}; undisturbed they are {digest}")
+    else:
+        found = attempt.found(r"^spree (\d+) (\w+)$")
+        count = found.count((str(STEPS), "continue"))  # some may have done so in an earlier generation
+        check(count >= plan.world, f"the ranks have ended so: {found}")
+
+
+def check_nothing_left(place, attempts):
+    """Of supervisors that were not killed."""
+    if any(KILLED in attempt.codes.values() or attempt.lingering() for attempt in attempts):
+        return
+    files = sorted(str(path.relative_to(place.tmp)) for path in place.tmp.rglob("*"))
+    check(not files, f"left in TMPDIR: {files}")
+
+
+def check_sanitizers(place, attempt):
+    reports = [path.read_text(errors="replace") for path in place.sanitizer.iterdir()]
+    reports += [job.err for job in attempt.jobs.values() if "runtime error:" in job.err]
+    check(not reports, "\n".join(reports))
+
+
+def check_attempt(place, attempt, before):
+    """All of it, but for what only the last attempt can show. Returns the records that it has left."""
+    plan = place.plan
+    records = Records(place, plan)
+    check_sanitizers(place, attempt)
+    records.check(before)
+    check_told(attempt, records)
+    check_codes(plan, attempt, records)
+    check_reports(attempt)
+    check_round(plan, attempt)
+    check_restarted(plan, attempt)
+    check_saved(plan, attempt)
+    check_resumed(plan, attempt, before)
+    for old in attempt.before:
+        check_outlasted(plan, old, records)
+    return records
