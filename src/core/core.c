@@ -200,13 +200,18 @@ static void report_cause(const struct core *core, struct core_report *ret)
     str_copy(ret->first_cause.tail, sizeof ret->first_cause.tail, c.tail);
 }
 
+static void report_end(const struct node *node, struct core_report *ret)
+{
+    ret->outcome = node->outcome;
+    ret->exit_code = node->exit_code;
+    str_copy(ret->why, sizeof ret->why, node->why);
+}
+
 void core_report(const struct core *core, struct core_report *ret)
 {
     const struct node *node = &core->node;
     memset(ret, 0, sizeof *ret);
     ret->state = node_state_name(node);
-    ret->outcome = node->outcome;
-    ret->exit_code = node->exit_code;
     ret->attempt = node->uplink.attempt;
     ret->generation = node->uplink.generation;
     ret->commit_step = node->commit_step;
@@ -215,7 +220,8 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_highest(&node->ranks);
     ret->ranks_expected = node->ranks.expected;
-    str_copy(ret->why, sizeof ret->why, node->why);
+    if (!node->restarts) /* else it is a generation's end, and not the job's */
+        report_end(node, ret);
     report_round(core, ret);
     report_notice(core, ret);
     report_job(core, ret);

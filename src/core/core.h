@@ -41,8 +41,9 @@ struct core_rank_report {
     int64_t since; /* CLOCK_MONOTONIC */
 };
 struct core_report {
-    const char *state; /* "waiting", "running", "saving", "stopping", "leaving", "done" */
-    enum outcome outcome;
+    /* "waiting", "running", "saving", "stopping", "leaving", "restarting", "done" */
+    const char *state;
+    enum outcome outcome; /* of the job: unknown where another generation is to follow */
     int exit_code;
     uint32_t attempt, generation;
     struct {

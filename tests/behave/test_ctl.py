@@ -298,6 +298,48 @@ def test_a_job_that_is_ending_takes_no_orders(world, ctl):
     assert job.finish() == STOPPED
 
 
+def in_a_pause(world, script="exit 7", *options):
+    """A job that has failed, and waits for its restart."""
+    job = world.launch("--restart-max", "3", "--restart-startup", "0", "--restart-backoff", "1h",
+                       "--restart-backoff-max", "1h", *options, "--", "sh", "-c", script)
+    wait_until(lambda: "at the soonest" in job.err, "the pause")
+    return job
+
+
+def test_a_stop_between_two_generations(world, ctl):
+    """The end of a generation is not that of the job."""
+    job = in_a_pause(world)
+    report = ctl.status()["report"]
+    assert [report[key] for key in ("state", "outcome", "exit_code", "why")] == [
+        "restarting", "unknown", None, ""]
+    assert report["first_cause"]["code"] == 7
+    assert ctl("stop").stdout.startswith("stopped, exit code 44: node 0: stopped by pchctl ")
+    assert job.finish() == STOPPED
+
+
+def test_a_drain_between_two_generations(world, ctl):
+    job = in_a_pause(world)
+    assert ctl("drain").returncode == DONE
+    assert job.finish() == PREEMPTED
+
+
+def test_a_drain_is_taken_back_when_all_have_left(training, ctl):
+    """With restart.after_notice they come again."""
+    run = training("--restart-after-notice", n=1)
+    run.open()
+    run.train(1)
+    ctl("drain", "--in", "10m")
+    step = run.agreed()
+    run.reach(step)
+    run.saved(step, "exit")
+    run.clients[0].end_input()
+    wait_until(lambda: run.report()["state"] == "restarting", "the wait")
+    assert ctl("drain", "--cancel").stdout == "job pchrun has no notice\n"
+    run.said("generation 1 begins")
+    assert ctl("stop").returncode == DONE
+    assert run.job.finish() == STOPPED
+
+
 def test_a_stop_that_is_not_waited_for(world, ctl):
     job = world.act("record", "all", "say", "ready", "hold", world.hold("end"), "exit", "0",
                     options=["--stop-term-wait", "1h"])

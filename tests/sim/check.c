@@ -629,7 +629,9 @@ void check_told(struct world *w, int node, const struct peermsg *msg)
     if (node == 0 && !host->told.is_known && !host->has_exited) {
         struct core_report report;
         core_report(host->core, &report);
-        bool is_own = report.first_cause.is_here && report.outcome == OUTCOME_UNKNOWN;
+        bool is_ending =
+            report.outcome != OUTCOME_UNKNOWN || strcmp(report.state, "restarting") == 0;
+        bool is_own = report.first_cause.is_here && !is_ending;
         host->told = (struct told){.is_known = is_own, .wall = report.first_cause.wall};
     }
     if (!msg || msg->type != PEERMSG_STATUS || msg->cause.fault == FAULT_NONE ||
