@@ -203,7 +203,7 @@ static bool writer_rotate(const struct statefile *file, int *fd, struct err *err
     return *fd >= 0;
 }
 
-/* A writer that was killed, or a disk that was full, has left a part of a line. */
+/* A writer that was killed has left a part of a line. */
 static bool ends_within_line(int fd, off_t size)
 {
     char last;
@@ -228,7 +228,10 @@ static bool writer_add(const struct statefile *file, const void *data, size_t le
     bool is_cut = ends_within_line(fd, size);
     if ((!is_cut || fd_write_all(fd, "\n", 1)) && fd_write_all(fd, data, len))
         return true;
-    return err_set(err, ERR_SYSTEM, errno, "cannot write '%s'", file->path);
+    int why = errno;
+    bool is_clean = ftruncate(fd, size) == 0; /* of what came before the disk was full */
+    return err_set(err, ERR_SYSTEM, why, "cannot write '%s'%s", file->path,
+                   is_clean ? "" : ", in which a part of a line is left");
 }
 
 static bool writer_overwrite(const struct statefile *file, const void *data, size_t len,

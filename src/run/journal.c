@@ -34,22 +34,35 @@ static void complain(struct journal *journal, const struct err *err)
     journal->has_complained = true;
 }
 
+/* What was to be written is missing there, and so is the word on what was missing before. */
+static void count_lost(struct journal *journal)
+{
+    journal->dropped += journal->writing;
+    journal->writing = 0;
+}
+
 static void flush(struct journal *journal)
 {
     struct err err;
     char note[96] = "";
     if (!journal->has_file || buf_len(&journal->pending) == 0 || statefile_is_busy(&journal->file))
         return;
+    journal->writing = journal->gathered;
+    journal->gathered = 0;
     if (journal->dropped > 0) {
         snprintf(note, sizeof note, "{\"event\":\"dropped\",\"count\":%u}\n", journal->dropped);
-        if (buf_add(&journal->pending, note, strlen(note)))
+        if (buf_add(&journal->pending, note, strlen(note))) {
+            journal->writing += journal->dropped;
             journal->dropped = 0;
+        }
     }
     if (statefile_write(&journal->file, 0, buf_bytes(&journal->pending), buf_len(&journal->pending),
-                        &err))
+                        &err)) {
         watch_at(&journal->deadline, clock_now_ns() + WRITE_WAIT_NS);
-    else
+    } else {
+        count_lost(journal);
         complain(journal, &err);
+    }
     buf_drop(&journal->pending, buf_len(&journal->pending));
 }
 
@@ -68,8 +81,10 @@ static void on_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct journal *journal = ctx;
     journal->is_stuck = err && statefile_is_busy(&journal->file);
-    if (err)
+    if (err) {
+        count_lost(journal);
         complain(journal, err);
+    }
     watch_at(&journal->deadline, CLOCK_NEVER);
     flush(journal);
     if (!journal_is_busy(journal) && journal->on_idle)
@@ -88,7 +103,9 @@ static void add_to_file(struct journal *journal, const char *text, size_t len)
         return;
     /* Room is kept for the word that some were dropped. */
     bool fits = buf_len(&journal->pending) + len + 128 <= PENDING_MAX_BYTES;
-    if (!fits || !buf_add(&journal->pending, text, len))
+    if (fits && buf_add(&journal->pending, text, len))
+        journal->gathered++;
+    else
         journal->dropped++;
     if (journal->is_ending)
         flush(journal);

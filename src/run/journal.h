@@ -40,7 +40,8 @@ struct journal {
     bool has_file, has_complained, is_stuck, is_ending;
     struct statefile file;
     struct buf pending;
-    unsigned dropped;
+    unsigned gathered, writing; /* lines: that wait; that are being written, or told of there */
+    unsigned dropped;           /* that the file does not tell of yet */
     struct watch gather, deadline;
     void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: nobody wants to know */
     void (*on_idle)(void *ctx);                               /* nothing is being written */

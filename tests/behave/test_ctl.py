@@ -5,6 +5,7 @@ the journal of events, the metrics, the last line for Kubernetes. Bad clients: t
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -411,6 +412,24 @@ def test_a_journal_that_cannot_be_written(world, ctl):
     assert ctl("stop").returncode == DONE
     assert job.finish() == STOPPED
     assert len(re.findall(r"events: cannot .*; the job does not depend on it", job.err)) == 1
+
+
+def test_what_a_full_disk_has_not_taken_is_counted(world, ctl):
+    """And it leaves no part of a line. The limit is for a file what the disk is for all."""
+    path = world.root / "events"
+    job = waiting(world, "--events-file", path)
+    wait_until(lambda: path.exists() and path.read_text().count("\n") >= 2, "the first events")
+    before = path.read_text()
+    resource.prlimit(job.pid, resource.RLIMIT_FSIZE, (len(before) + 30, resource.RLIM_INFINITY))
+    assert ctl("checkpoint", "--wait", "0").returncode == DONE
+    wait_until(lambda: "events: cannot write" in job.err, "the complaint")
+    assert path.read_text() == before
+    resource.prlimit(job.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    assert ctl("stop").returncode == DONE
+    assert job.finish() == STOPPED
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    asked = [event for event in told if event.get("text", "").startswith("asked for")]
+    assert not asked and {"event": "dropped", "count": 1} in told
 
 
 @pytest.mark.parametrize("option", ["--events-file", "--metrics-file"])
