@@ -427,7 +427,7 @@ static void on_end(struct child *child, int status)
     child->status = status;
     read_report(child);
     if (children->on_end)
-        children->on_end(children->ctx, child->group);
+        children->on_end(children->ctx, child->group, status);
     if (!children->is_empty && reap_is_last(children->reap, child->watch.pid))
         post_empty(children);
     if (child->phase == CHILD_PHASE_FAILED)

@@ -43,7 +43,7 @@ struct children {
     bool is_empty;         /* EV_TREE_EMPTY has been posted, or nothing was started */
     /* A command has been stopped by this signal; a command's group has lost its leader. */
     void (*on_stop)(void *ctx, pid_t group, int number);
-    void (*on_end)(void *ctx, pid_t group);
+    void (*on_end)(void *ctx, pid_t group, int status);
     void *ctx;
 };
 

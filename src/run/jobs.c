@@ -7,6 +7,7 @@
 #include "base/sigtext.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool is_forwarded(const struct jobs *jobs, int number)
@@ -47,11 +48,25 @@ static void on_stop(void *ctx, pid_t group, int number)
         log_info("stop", "the process group %d was stopped by %s", (int)group, SIGTEXT(number));
 }
 
-static void on_end(void *ctx, pid_t group)
+/* A key that has ended who had the terminal did not come to us. The core is told that they had it,
+ * so that it takes that for what somebody wants. */
+static void tell_key(struct jobs *jobs, int number)
+{
+    bool is_key = number == SIGINT || number == SIGQUIT;
+    if (is_key && is_forwarded(jobs, number))
+        loop_post(jobs->children->loop,
+                  &(struct event){.type = EV_SIGNAL,
+                                  .signal = {.number = number, .from = SIGNAL_FROM_TERMINAL}});
+}
+
+static void on_end(void *ctx, pid_t group, int status)
 {
     struct jobs *jobs = ctx;
-    if (jobs->tty.lent_to == group)
-        tty_take_back(&jobs->tty);
+    if (jobs->tty.lent_to != group)
+        return;
+    if (WIFSIGNALED(status) && tty_is_foreground(&jobs->tty, group))
+        tell_key(jobs, WTERMSIG(status));
+    tty_take_back(&jobs->tty);
 }
 
 /* --- signals --- */
@@ -67,8 +82,15 @@ static void on_tstp(struct jobs *jobs, const struct signals_info *info)
 {
     /* Ctrl-Z without a shell that could continue the job: the kernel would not stop it, either. */
     bool is_idle_key = info->from == SIGNALS_FROM_TERMINAL && !jobs->tty.has_jobs;
-    if (!is_idle_key && info->from != SIGNALS_FROM_JOB)
-        children_signal_groups(jobs->children, info->number);
+    pid_t command;
+    if (is_idle_key || info->from == SIGNALS_FROM_JOB)
+        return;
+    if (children_pids(jobs->children, &command, 1) > 0) {
+        children_signal_groups(jobs->children, info->number); /* their stop is ours */
+    } else if (jobs->tty.has_jobs && info->number == SIGTSTP) {
+        jobs->expects_cont = true;
+        tty_stop_us(false);
+    }
 }
 
 bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
@@ -103,10 +125,11 @@ void jobs_init(struct jobs *jobs, struct children *children, const struct core_p
 {
     *jobs = (struct jobs){.children = children, .params = params};
     tty_open(&jobs->tty);
-    /* Where the keyboard means something to us, such as a notice, it must come to us. */
-    jobs->is_lender = jobs->tty.is_ours_alone && params->children == 1 &&
-                      !children->config->procs.new_session && is_forwarded(jobs, SIGINT) &&
-                      is_forwarded(jobs, SIGQUIT);
+    /* Where the keyboard means something to us, such as a notice, or that nobody wants a restart,
+     * it must come to us. */
+    jobs->is_lender = params->restart.max == 0 && jobs->tty.is_ours_alone &&
+                      params->children == 1 && !children->config->procs.new_session &&
+                      is_forwarded(jobs, SIGINT) && is_forwarded(jobs, SIGQUIT);
     children->on_stop = on_stop;
     children->on_end = on_end;
     children->ctx = jobs;

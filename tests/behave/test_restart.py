@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from harness import is_blocked, marked, state_of, wait_until
+from harness import PROMPT, interactive_shell, is_blocked, marked, state_of, wait_until
 from nodes import Nodes
 from test_train import Attempt, digest
 from training import Training
@@ -108,6 +108,41 @@ def test_the_terminal_is_lent_again(world):
     t.type("two\n")
     t.expect("got two")
     assert t.finish() == 0
+
+
+@pytest.mark.parametrize("script", [
+    "echo here; exec sleep 1000",
+    "trap 'exit 130' INT; echo here; while :; do sleep 0.02; done",
+    "read line; echo here; exec sleep 1000",
+])
+def test_who_presses_a_key_wants_no_restart(world, script):
+    """Whether the terminal was lent, so that the key does not come to pchrun, or not."""
+    t = world.terminal(world.pchrun, *TRAINED, "--", "sh", "-c", script)
+    t.type("\n")
+    t.expect("here")
+    t.type("\x03")
+    assert t.finish() == 130
+    assert "restarting" not in t.job.err
+
+
+@pytest.fixture
+def shell(world):
+    yield from interactive_shell(world, "bash", "--norc", "--noprofile", "-i")
+
+
+def test_a_pause_can_be_stopped_by_a_key(world, shell):
+    """There is no command that could stop; the shell gets its prompt all the same."""
+    script = world.file("script", "[ $PCH_GENERATION = 2 ] || exit 1; read line; echo got $line")
+    shell.type(f"{world.pchrun} {' '.join(TRAINED)} --restart-backoff 1s -- sh {script}\n")
+    shell.expect("at the soonest")
+    shell.type("\x1a")
+    shell.expect("Stopped")
+    shell.expect(PROMPT)
+    shell.type("fg\n")
+    shell.expect("generation 2 begins")
+    shell.type("this\n")
+    shell.expect("got this")
+    shell.expect(PROMPT)
 
 
 @pytest.mark.parametrize("number, code", [(INT, 130), (signal.SIGHUP, 129)])
