@@ -254,6 +254,14 @@ static int add_commands(const struct core *core, const struct peer_cause *cause,
     return n;
 }
 
+/* Who has gone is not read any more; and what it has saved it had finished. */
+static uint64_t last_step_of(const struct member *m)
+{
+    if (m->slot >= 0)
+        return m->stand.step;
+    return m->step > m->saved_step ? m->step : m->saved_step;
+}
+
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
 {
     const struct ranks *ranks = &core->node.ranks;
@@ -270,7 +278,7 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
                                            .is_done = m->is_done,
                                            .is_victim = node_is_victim(&core->node, m, &cause),
                                            .saved_step = m->saved_step,
-                                           .step = m->stand.step,
+                                           .step = last_step_of(m),
                                            .phase = m->stand.phase,
                                            .since = m->stand.since};
     }

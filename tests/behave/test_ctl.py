@@ -481,6 +481,7 @@ def test_metrics(training, world):
     told = metrics(path)
     assert told["pchrun_up",] == 0 and told["pchrun_exit_code", "preempted"] == PREEMPTED
     assert told["pchrun_commit_step",] == step and told["pchrun_notice",] == 1
+    assert told["pchrun_rank_step", "0"] == told["pchrun_rank_step", "1"] == step
     assert os.listdir(path.parent) == [path.name]
 
 
