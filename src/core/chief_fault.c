@@ -77,7 +77,7 @@ int64_t chief_fault_wake_at(const struct chief *chief)
 static enum outcome outcome_of(const struct chief *chief)
 {
     uint8_t fault = chief->cause.fault;
-    if (fault == FAULT_START)
+    if (fault == FAULT_START && chief->generation == 0)
         return OUTCOME_NOT_STARTED;
     if (fault == FAULT_STOPPED)
         return OUTCOME_STOPPED;

@@ -2,6 +2,7 @@
 """Restarts in place: what failed is started again, everywhere, from the last commit, when nothing of
 the last generation is left; and not for ever."""
 
+import json
 import os
 import re
 import signal
@@ -62,6 +63,17 @@ def test_a_command_that_cannot_be_executed_is_not_tried_again(world):
     job = world.launch(*QUICK, "--", "/nonexistent")
     assert job.finish() == 127
     assert generations(job) == []
+
+
+def test_a_command_that_is_no_longer_there(world):
+    """What ran once was started, whatever becomes of it."""
+    script = world.file("script", "#!/bin/sh\nrm $0; exit 3\n", 0o755)
+    report = world.root / "report"
+    job = world.launch(*QUICK, "--report", report, "--", script)
+    assert job.finish() == 127
+    assert generations(job) == [1]
+    assert json.loads(report.read_text())["outcome"] == "failed"
+    assert re.search(r"end: failed, exit code 127: node 0: cannot execute ", job.err)
 
 
 def test_death_by_signal_counts_as_well(world):
