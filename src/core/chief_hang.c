@@ -60,6 +60,14 @@ static int count_beside(const struct chief *chief, const struct peer *last)
 
 /* --- what is said of it --- */
 
+static bool has_others(const struct chief *chief)
+{
+    int n = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        n += chief->peers[i].status.attached;
+    return n > 1;
+}
+
 static void add_others(const struct chief *chief, const struct peer *last, char *text, size_t size)
 {
     uint64_t highest = chief_highest_step(chief);
@@ -70,7 +78,7 @@ static void add_others(const struct chief *chief, const struct peer *last, char 
         str_addf(text, size, "%d other ranks do", beside - 1);
     if (highest > last->status.behind_step)
         str_addf(text, size, "; the others have come to step %llu", (unsigned long long)highest);
-    else if (beside == 1 && last->status.behind_phase != PAGE_TRAIN)
+    else if (beside == 1 && last->status.behind_phase != PAGE_TRAIN && has_others(chief))
         str_addf(text, size, "; the others wait at that step");
 }
 
@@ -81,7 +89,8 @@ static void tell(const struct chief *chief, char *text, size_t size)
     const struct peer_status *s = &last->status;
     int64_t ago = s->behind_ago_ns + chief->out->now - last->status_at;
     int node = chief_rank_of(chief, last);
-    str_duration(ago / NS_PER_S * NS_PER_S, since, sizeof since);
+    int64_t unit = ago < NS_PER_S ? NS_PER_MS : NS_PER_S;
+    str_duration(ago / unit * unit, since, sizeof since);
     if (s->motion == MOTION_SILENT) {
         snprintf(text, size, "node %d (%.40s): its commands have printed nothing for %s", node,
                  last->at.host, since);

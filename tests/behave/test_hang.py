@@ -107,6 +107,16 @@ def test_a_program_that_is_not_there(world):
     assert "watchdog.diagnose: cannot execute '/no/such'" in job.err
 
 
+def test_one_that_hangs_alone(world):
+    """There are no others that could wait for it."""
+    training = Training(world, "--watchdog-start", "400ms", n=1)
+    training.clients[0].open()
+    assert training.job.finish() == 42
+    assert re.search(r"end: hang, .* is behind: it has stood at step 0 for [4-9]\d\dms, phase start$",
+                     training.job.err, re.M)
+    training.close()
+
+
 def test_a_start_that_hangs(world):
     training = Training(world, "--watchdog-start", "1s", n=2)
     training.clients[0].open()
