@@ -146,6 +146,19 @@ static void print_list(const struct search *search, FILE *list)
     }
 }
 
+/* What was looked for, and where. */
+static bool say_none(const struct search *search, struct err *err)
+{
+    const struct ctl_options *o = search->options;
+    char node[32] = "";
+    if (o->node >= 0)
+        str_addf(node, sizeof node, ", node %d,", o->node);
+    return err_set(err, ERR_USAGE, 0, "no pchrun%s%s%s%s is to be found in %s%s",
+                   o->job ? " of job " : "", o->job ? o->job : "", node,
+                   geteuid() == 0 ? "" : " of this user", search->looked,
+                   o->run_dir ? "; has it ended?" : "; name its --run-dir");
+}
+
 bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *list,
               struct err *err)
 {
@@ -165,10 +178,7 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *l
     if (search.n == 0 && search.silent[0])
         return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", search.silent);
     if (search.n == 0)
-        return err_set(err, ERR_USAGE, 0,
-                       "no pchrun%s%s of this user is to be found in %s; name its --run-dir",
-                       options->job ? " of job " : "", options->job ? options->job : "",
-                       search.looked);
+        return say_none(&search, err);
     str_copy(ret, FIND_DIR_MAX, search.found[0].dir);
     return true;
 }

@@ -524,7 +524,7 @@ def test_a_job_is_found_by_its_name(world, ctl):
     assert ctl("status", "--job", name, everywhere=True).stdout.startswith(f"job {name}, ")
     done = ctl("status", "--job", name + "x", everywhere=True)
     assert done.returncode == USAGE
-    assert re.search(rf"no pchrun of job {name}x of this user is to be found in .*/tmp", done.stderr)
+    assert re.search(rf"no pchrun of job {name}x( of this user)? is to be found in .*/tmp", done.stderr)
     assert ctl("status", env={"PCHRUN_RUN_DIR": "/nowhere"}).returncode == DONE
     end(job)
 
@@ -540,8 +540,16 @@ def test_within_a_job_it_is_that_job(world, ctl):
 def test_there_is_no_job(world, ctl):
     done = ctl("status")
     assert done.returncode == USAGE
-    assert done.stderr == (f"pchctl: no pchrun of this user is to be found in {world.tmp}; "
-                           "name its --run-dir\n")
+    assert re.fullmatch(rf"pchctl: no pchrun( of this user)? is to be found in {world.tmp}; "
+                        r"has it ended\?\n", done.stderr)
+
+
+def test_there_is_no_such_node(world, ctl):
+    job = waiting(world)
+    done = ctl("status", "--node", 3)
+    assert done.returncode == USAGE and re.search("no pchrun, node 3,( of this user)? is to be found",
+                                                  done.stderr)
+    end(job)
 
 
 @pytest.mark.killed
@@ -551,7 +559,7 @@ def test_a_killed_pchrun_is_no_job(world, ctl):
     os.kill(job.pid, signal.SIGKILL)
     job.finish()
     done = ctl("status")
-    assert done.returncode == USAGE and "no pchrun of this user" in done.stderr
+    assert done.returncode == USAGE and "no pchrun" in done.stderr
     os.kill(child, signal.SIGKILL)
 
 
