@@ -115,10 +115,12 @@ static void log_ending(struct node *node, const struct node_ending *ending)
 {
     bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
     bool was_started = node->nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
-    bool is_told = ending->outcome == OUTCOME_COMPLETED || ending->restarts;
+    /* Of a restart node 0 tells in its own words. */
+    bool is_told =
+        ending->outcome == OUTCOME_COMPLETED || (ending->restarts && !node->uplink.is_member);
     out_log(node->out, is_told || !(has_others || was_started) ? LOG_DEBUG : LOG_NOTICE,
-            ending->restarts ? "restart" : "ending", "%s: %s", verdict_name(ending->outcome),
-            ending->why);
+            ending->restarts ? "restart" : "ending", "%s: %s%s", verdict_name(ending->outcome),
+            ending->why, ending->restarts ? "; restarting in place" : "");
 }
 
 static void keep_ending(struct node *node, const struct node_ending *ending)

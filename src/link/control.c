@@ -303,10 +303,14 @@ static int open_socket(const struct sockaddr_un *addr, struct err *err)
         err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
         return -1;
     }
+    /* Under its name it is found only when it listens. */
+    struct sockaddr_un hidden = *addr;
+    str_addf(hidden.sun_path, sizeof hidden.sun_path, "~");
     mode_t mask = umask(0177);
-    bool is_bound = bind(fd, (const struct sockaddr *)addr, sizeof *addr) == 0;
+    bool is_bound = bind(fd, (const struct sockaddr *)&hidden, sizeof hidden) == 0;
     umask(mask);
-    if (is_bound && listen(fd, CONTROL_CLIENTS_MAX) == 0)
+    if (is_bound && listen(fd, CONTROL_CLIENTS_MAX) == 0 &&
+        rename(hidden.sun_path, addr->sun_path) == 0)
         return fd_take(&fd);
     err_set(err, ERR_SYSTEM, errno, "cannot listen at %s", addr->sun_path);
     return -1;

@@ -172,7 +172,6 @@ static bool compose(void *ctx, struct buf *ret)
                                 .report = &report,
                                 .ranks = ranks.list,
                                 .nranks = ranks.n,
-                                .steps = ranks.steps,
                                 .pace = &desk->pace,
                                 .now = ranks.now,
                                 .real_now = clock_real_ns(),

@@ -137,7 +137,7 @@ static void put_ranks(struct text *text)
     head(text, "rank_step", "Finished steps.");
     for (int i = 0; i < v->nranks; i++)
         sample(text, "rank_step", rank_label(&v->ranks[i], label, sizeof label),
-               (double)(v->ranks[i].slot >= 0 ? v->steps[v->ranks[i].slot] : v->ranks[i].step));
+               (double)v->ranks[i].step);
     head(text, "rank_attached", "1 while its process is attached.");
     for (int i = 0; i < v->nranks; i++)
         sample(text, "rank_attached", rank_label(&v->ranks[i], label, sizeof label),
@@ -154,11 +154,11 @@ static void put_steps(struct text *text)
     int attached = 0;
     for (int i = 0; i < v->nranks; i++) {
         struct pace_view pace = pace_of(v->pace, &v->ranks[i], v->now);
+        if (v->ranks[i].step > highest)
+            highest = v->ranks[i].step;
         if (v->ranks[i].slot < 0)
             continue;
         attached++;
-        if (v->steps[v->ranks[i].slot] > highest)
-            highest = v->steps[v->ranks[i].slot];
         if (pace.steps_per_s > 0 && (slowest == 0 || pace.steps_per_s < slowest))
             slowest = pace.steps_per_s;
         if (pace.age_ns >= 0 && (youngest < 0 || pace.age_ns < youngest))

@@ -20,7 +20,6 @@ struct metrics_view {
     const struct core_report *report;
     const struct core_rank_report *ranks;
     int nranks;
-    const uint64_t *steps; /* by slot */
     const struct pace *pace;
     int64_t now, real_now;
     bool is_up; /* it has not ended */

@@ -16,12 +16,23 @@ static int compare(const void *a, const void *b)
     return x->rank - y->rank;
 }
 
+/* Of what its page shows, what was read before, and what it has saved: a page may be gone before
+ * that is told, and what was saved was finished. */
+static void take_step(struct core_rank_report *rank, const uint64_t steps[CORE_SLOTS_MAX])
+{
+    uint64_t now = rank->slot >= 0 ? steps[rank->slot] : 0;
+    rank->step = now > rank->step ? now : rank->step;
+    rank->step = rank->saved_step > rank->step ? rank->saved_step : rank->step;
+}
+
 void status_look(struct status_ranks *ret, const struct attach *attach, struct pace *pace)
 {
     ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
     ret->now = clock_now_ns();
     qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], compare);
     attach_look(attach, ret->steps, ret->phases);
+    for (int i = 0; i < ret->n; i++)
+        take_step(&ret->list[i], ret->steps);
     pace_look(pace, ret->list, ret->n, ret->steps, ret->now);
 }
 
@@ -47,14 +58,13 @@ static void add_rank(struct writer *w, const struct status_ranks *ranks, int i,
 {
     const struct core_rank_report *rank = &ranks->list[i];
     struct pace_view view = pace_of(pace, rank, ranks->now);
-    uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
     writer_object(w, NULL);
     writer_int(w, "rank", rank->rank);
     writer_int(w, "local_rank", rank->local_rank);
     writer_int(w, "pid", rank->pid);
     writer_bool(w, "attached", rank->is_attached);
     writer_bool(w, "done", rank->is_done);
-    writer_int(w, "step", (int64_t)step);
+    writer_int(w, "step", (int64_t)rank->step);
     add_pace(w, view.steps_per_s);
     add_age(w, "step_age", view.age_ns);
     writer_bool(w, "step_age_is_least", view.is_least);

@@ -68,6 +68,7 @@ POWERLESS = ["setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill"]
 OTHER = ["setpriv", "--reuid", "65534", "--clear-groups"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("group", ["off", "auto"])
 def test_who_has_changed_its_user(world, group):
     """It cannot be signalled any more: that is said. By a control group it can be killed."""

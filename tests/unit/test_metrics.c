@@ -23,8 +23,9 @@ static struct core_report report = {.state = "running",
                                     .commit_step = 30,
                                     .commit_at = 90 * NS_PER_S,
                                     .outcome = OUTCOME_PREEMPTED};
-static struct core_rank_report ranks[] = {{.slot = 0, .rank = 2, .pid = 10, .is_attached = true},
-                                          {.slot = -1, .rank = 3, .step = 39}};
+static struct core_rank_report ranks[] = {
+    {.slot = 0, .rank = 2, .pid = 10, .step = 44, .is_attached = true},
+    {.slot = -1, .rank = 3, .step = 39}};
 static uint64_t steps[CORE_SLOTS_MAX] = {44};
 static struct pace pace;
 
@@ -35,7 +36,6 @@ static char *compose(bool is_up)
                                 .report = &report,
                                 .ranks = ranks,
                                 .nranks = ARRAY_LEN(ranks),
-                                .steps = steps,
                                 .pace = &pace,
                                 .now = 100 * NS_PER_S,
                                 .real_now = 1000000 * NS_PER_S,
@@ -139,7 +139,7 @@ Test(metrics, a_strict_reader_takes_it)
 Test(metrics, what_is_told)
 {
     pace_look(&pace, ranks, 2, steps, 98 * NS_PER_S);
-    steps[0] = 50;
+    ranks[0].step = steps[0] = 50;
     pace_look(&pace, ranks, 2, steps, 100 * NS_PER_S);
     assert_has(true, "\npchrun_step{" WHO "} 50\n");
     assert_has(true, "\npchrun_steps_per_second{" WHO "} 3\n");
