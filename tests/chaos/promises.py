@@ -4,6 +4,7 @@ codes, reports, records, checkpoints, and what the training has learnt. A broken
 """
 
 import json
+import signal
 import struct
 
 from plan import KILLS, KINDS, NODE_LOST, NOT_STARTED, STEPS
@@ -14,6 +15,7 @@ VICTIM = 1  # charlm, when another rank has gone
 CHECKPOINT_MAGIC = 0x314D4C5241484301
 # contrib/examples/charlm.h: magic, digest, text, world, step, three times the weights, rank, rng
 CHECKPOINT_BYTES = 8 * 5 + 3 * 4 * (8 * 96 * 64 + 64 * 96) + 8 * 2
+BEGUN_S = 0.5  # a pchrun that is started takes signals by then
 
 
 class Broken(Exception):
@@ -33,6 +35,8 @@ def may_end_with(plan, attempt, records):
     codes = {0} | {code for fault in harmful for code in KINDS[fault.kind].codes}
     if plan.is_charlm and harmful:
         codes.add(VICTIM)
+    if any(fault.kind.startswith("notice") and fault.at < BEGUN_S for fault in attempt.fired):
+        codes.add(-signal.SIGTERM)  # it may come before a pchrun has come so far as to take it
     if harmful and not attempt.is_started():
         codes.add(NOT_STARTED)  # who leaves before it has joined is missed by the others
     if records.attempts_without_commit >= 3:

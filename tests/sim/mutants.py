@@ -196,7 +196,7 @@ MUTANTS = [
     ("cause-told-when-all-leave", "src/core/chief_fault.c", "final || chief->order.end != END_STOP ||",
      "final || chief->order.end != END_LEAVE ||"),
     ("said-before-does-not-count", "src/core/node_cause.c",
-     "(fault->is_told && fault->at < node->stopped_at);", "false;"),
+     "((fault->is_told || fault->was_dead) && fault->at < node->stopped_at);", "false;"),
     ("who-misses-a-node-is-the-cause", "src/core/chief_fault.c",
      "        chief_tell_loss(chief, follows_until(chief, first)))", "        0)"),
     ("put-off-is-not-believed", "src/core/chief.c",
