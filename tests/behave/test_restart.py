@@ -241,7 +241,7 @@ def test_generations_without_a_commit_come_to_an_end(world):
         t.clients[0].step = 0
         t.open()
         t.train(3)
-        os.kill(int(re.findall(r"is process (\d+)$", t.job.err, re.M)[-1]), KILL)
+        os.kill(int(t.said(r"attach: rank 0 of 1 is process (\d+)$", generation + 1)[1]), KILL)
     code, outcome, commit = t.result()
     assert (code, outcome, commit) == (137, "failed", None)
     assert "2 generations in a row brought no commit" in t.job.err
