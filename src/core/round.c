@@ -266,8 +266,6 @@ static void close_round(struct round *round, const struct peer_stamp *stamp,
         round_say_unsaved(round->out, round->ranks, round->id, round->save_step);
     }
     round->phase = order->phase;
-    if (order->phase == PHASE_ABORTED && !round->decided_at)
-        lift_gate(round);
     lift_if_served(round);
     answer_round(round);
 }
@@ -312,6 +310,7 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
     release_own(round, 0);
     round->bell = order->bell;
     obey(round, stamp, order);
+    /* What was called off holds nobody any more; and the bell may have come or gone. */
     if (round->is_closed && !gate_is_decided(round->word))
         lift_gate(round);
     write_next(round);

@@ -46,15 +46,18 @@ MUTANTS = [
     ("gate-lifted-by-first-saver", "src/core/round.c",
      "count_served(round) == round->ranks->n)", "count_served(round) > 0)"),
     ("fail-lifts-gate", "src/core/round.c",
-     "if (order->phase == PHASE_ABORTED && !round->decided_at)",
-     "if (order->phase == PHASE_ABORTED || order->phase == PHASE_FAILED)"),
+     "if (round->is_closed && !gate_is_decided(round->word))\n        lift_gate",
+     "if (round->is_closed && (round->phase == PHASE_FAILED || !gate_is_decided(round->word)))\n"
+     "        lift_gate"),
     ("abort-after-some-decided", "src/core/chief_round.c",
      "    if (any_is(chief, FACT_BAD)) {\n"
      "        chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));",
      "    if (!chief->wants_to_end && any_is(chief, FACT_SERVED) && !all_are(chief, FACT_SERVED)) {\n"
      '        chief_close_round(chief, PHASE_ABORTED, "mutant");'),
     ("abort-not-obeyed", "src/core/round.c",
-     "if (order->phase == PHASE_ABORTED && !round->decided_at)\n        lift_gate(round);", ""),
+     "if (round->is_closed && !gate_is_decided(round->word))\n        lift_gate",
+     "if (round->is_closed && round->phase != PHASE_ABORTED &&"
+     " !gate_is_decided(round->word))\n        lift_gate"),
     ("steps-before-gate", "src/core/round.c",
      "    set_gate(round, gate_make(order->save_step, round->id, false, false));\n"
      "    out_simple(round->out, ACT_READ_STEPS);",
@@ -307,10 +310,10 @@ def objects(options):
     return made
 
 
-def link_and_run(options, name, files):
+def link_and_run(options, name, files, seeds):
     program = options.build / f"sim-{name}"
     subprocess.run([os.environ.get("CC", "cc"), *map(str, files), "-o", str(program)], check=True)
-    command = [str(program), "--seeds", str(options.seeds)]
+    command = [str(program), "--seeds", str(seeds)]
     if not options.only:
         command.append("--quiet")
     try:
@@ -331,7 +334,7 @@ def run_mutant(options, made, mutant):
     changed.write_text(text.replace(old, new))
     files = dict(made)
     files[file] = compile_file(options, changed, options.build / f"{name}.o")
-    code, output = link_and_run(options, name, files.values())
+    code, output = link_and_run(options, name, files.values(), options.seeds)
     lines = output.strip().splitlines() or [f"ended with {code}"]
     return name, code != 0, "\n".join(lines) if options.only else lines[0]
 
@@ -341,7 +344,8 @@ def main():
     options.build.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     made = objects(options)
-    code, output = link_and_run(options, "unchanged", made.values())
+    # Only whether it runs at all: that every promise holds is for the test beside this one to show.
+    code, output = link_and_run(options, "unchanged", made.values(), 1000)
     if code != 0:
         print(f"the unchanged core fails:\n{output}")
         return 1
