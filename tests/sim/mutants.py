@@ -285,7 +285,8 @@ def arguments():
     return parser.parse_args()
 
 
-CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-w", "-c"]
+# Most of the time goes to the compiler: -O2 takes twice as long, and the programs are no faster.
+CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-c"]
 
 
 def compile_file(options, path, target):
