@@ -29,6 +29,11 @@ void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *
 {
 }
 
+void cluster_on_ranks(struct cluster *cluster,
+                      void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx)
+{
+}
+
 void cluster_free(struct cluster *cluster)
 {
 }
@@ -42,6 +47,10 @@ void cluster_send(struct cluster *cluster, const struct action *action)
 }
 
 void cluster_close(struct cluster *cluster, const struct action *action)
+{
+}
+
+void cluster_tell(struct cluster *cluster, int conn, const struct peermsg *msg)
 {
 }
 

@@ -27,6 +27,7 @@ void chief_report_peer(const struct chief *chief, int node_rank, struct core_pee
     *ret = (struct core_peer_report){
         .node_rank = node_rank,
         .state = state_of(peer),
+        .conn = peer->at.conn,
         .is_connected = peer->at.conn != CONN_NONE,
         .has_notice = s->has_notice,
         .ranks_expected = is_expected_known ? s->expected : -1,

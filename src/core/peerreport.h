@@ -14,6 +14,7 @@ struct core_peer_report {
     char host[64]; /* "": it has not come yet */
     /* "missing", "waiting", "running", "ended", "finished", "failed", "gone", "lost" */
     const char *state;
+    int conn; /* the number of its connection, CONN_NONE: it has none */
     bool is_connected, has_notice;
     int ranks_expected; /* -1: nobody has said */
     int ranks_attached;

@@ -23,6 +23,8 @@ bool ask_send(struct talk *talk, enum control_verb verb, const struct ctl_option
     writer_object(&w, NULL);
     writer_int(&w, "version", CONTROL_VERSION);
     writer_text(&w, "do", control_name(verb));
+    if (verb == CONTROL_STATUS && options)
+        writer_bool(&w, "all", true);
     if (verb == CONTROL_EVENTS)
         writer_bool(&w, "follow", options->follows);
     if (verb == CONTROL_DRAIN && options->in_ns >= 0)

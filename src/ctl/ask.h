@@ -14,7 +14,8 @@ struct answer {
     char *text;        /* as it came, a line without its newline */
 };
 
-/* Sends the request that the options ask for, as `verb`, over an open connection. */
+/* Sends the request that the options ask for, as `verb`, over an open connection. NULL
+ * stands for a look at that pchrun alone, which asks no other node. */
 MUST_CHECK bool ask_send(struct talk *talk, enum control_verb verb,
                          const struct ctl_options *options, struct err *err);
 /* Connects, asks, and reads the answer. False: there is none, it is no such object, or

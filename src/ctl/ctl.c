@@ -50,7 +50,7 @@ static int flush_out(int code)
 static void pause_for(int64_t ns)
 {
     struct timespec left = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+    while (ns > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
         ;
 }
 
@@ -80,10 +80,11 @@ static int run_status(const struct ctl *ctl)
 {
     struct answer answer;
     struct err err;
+    int64_t again_at = clock_now_ns() + PACE_NS;
     bool ok = ask(ctl->dir, CONTROL_STATUS, ctl->options, &answer, &err);
     if (ok && lacks_pace(&answer)) {
         answer_free(&answer);
-        pause_for(PACE_NS);
+        pause_for(again_at - clock_now_ns());
         ok = ask(ctl->dir, CONTROL_STATUS, ctl->options, &answer, &err);
     }
     if (ok)
@@ -158,7 +159,7 @@ static enum look await_save(const struct ctl *ctl, const struct answer *before,
     int64_t until = clock_now_ns() + ctl->options->wait_ns;
     for (;;) {
         answer_free(ret_last);
-        if (!ask(ctl->dir, CONTROL_STATUS, ctl->options, ret_last, err))
+        if (!ask(ctl->dir, CONTROL_STATUS, NULL, ret_last, err))
             return LOOK_FAILED;
         enum look look = look_at_save(ret_last->root, before->root, err);
         if (look != LOOK_WAITS)
@@ -248,7 +249,7 @@ static bool await_cancel(const struct ctl *ctl, struct answer *ret, struct err *
                            node);
         pause_for(LOOK_NS);
         answer_free(ret);
-        if (!ask(ctl->dir, CONTROL_STATUS, ctl->options, ret, err))
+        if (!ask(ctl->dir, CONTROL_STATUS, NULL, ret, err))
             return false;
     }
     return true;

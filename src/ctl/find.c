@@ -51,7 +51,7 @@ static void take(struct search *search, const char *dir)
     struct found f = {0};
     if (search->n == FOUND_MAX || !str_copy(f.dir, sizeof f.dir, dir))
         return;
-    bool ok = ask(dir, CONTROL_STATUS, search->options, &answer, &err);
+    bool ok = ask(dir, CONTROL_STATUS, NULL, &answer, &err);
     if (!ok && err.sys_errno != ECONNREFUSED && err.sys_errno != ENOENT)
         str_addf(search->silent, sizeof search->silent, "%s%s: %s", search->silent[0] ? "; " : "",
                  dir, err.text);

@@ -148,26 +148,47 @@ static void show_nodes(const struct json *answer, FILE *out)
     }
 }
 
+static void show_rank(const struct json *rank, bool has_nodes, FILE *out)
+{
+    char phase[16], cells[2][CELL];
+    bool is_there = answer_bool(rank, "attached");
+    const char *word = answer_bool(rank, "done") ? "done" : "gone";
+    answer_text(rank, "phase", phase, sizeof phase);
+    fprintf(out, "%-5" PRId64 " ", answer_int(rank, "rank", 0));
+    if (has_nodes)
+        fprintf(out, "%-5" PRId64 " ", answer_int(rank, "node_rank", 0));
+    fprintf(out, "%-8" PRId64 " %-8s %-17" PRId64 " %-8s %-9s %" PRId64 "\n",
+            answer_int(rank, "pid", 0), is_there ? phase : word, answer_int(rank, "step", 0),
+            pace(rank, cells[0]),
+            age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]),
+            answer_int(rank, "saved_step", 0));
+}
+
+/* What is not known of the others, and who knows it. */
+static void show_unknown(const struct json *answer, FILE *out)
+{
+    char text[256];
+    if (str_is(answer_text(answer, "ranks_of", text, sizeof text), "node"))
+        fprintf(out, "\nonly the ranks of this node; pchctl on node 0, which is %s, tells of all\n",
+                answer_text(answer, "chief", text, sizeof text));
+    for (const struct json *node = json_first(answer_find(answer, "nodes")); node;
+         node = json_next(node))
+        if (*answer_text(node, "ranks_unknown_why", text, sizeof text))
+            fprintf(out, "node %" PRId64 ": %s\n", answer_int(node, "node_rank", 0), text);
+}
+
 static void show_ranks(const struct json *answer, FILE *out)
 {
     const struct json *rank = json_first(answer_find(answer, "ranks"));
-    char phase[16], cells[2][CELL];
-    if (!rank) {
-        fprintf(out, "\nno process has attached on this node\n");
-        return;
-    }
-    fprintf(out, "\n%-5s %-8s %-8s %-17s %-8s %-9s %s\n", "RANK", "PID", "PHASE", "STEP", "STEPS/S",
-            "AGE", "SAVED");
-    for (; rank; rank = json_next(rank)) {
-        bool is_there = answer_bool(rank, "attached");
-        const char *word = answer_bool(rank, "done") ? "done" : "gone";
-        answer_text(rank, "phase", phase, sizeof phase);
-        fprintf(out, "%-5" PRId64 " %-8" PRId64 " %-8s %-17" PRId64 " %-8s %-9s %" PRId64 "\n",
-                answer_int(rank, "rank", 0), answer_int(rank, "pid", 0), is_there ? phase : word,
-                answer_int(rank, "step", 0), pace(rank, cells[0]),
-                age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]),
-                answer_int(rank, "saved_step", 0));
-    }
+    bool has_nodes = answer_int(answer, "report.nnodes", 1) > 1;
+    if (!rank)
+        fprintf(out, "\nno process has attached\n");
+    else
+        fprintf(out, "\n%-5s %s%-8s %-8s %-17s %-8s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "",
+                "PID", "PHASE", "STEP", "STEPS/S", "AGE", "SAVED");
+    for (; rank; rank = json_next(rank))
+        show_rank(rank, has_nodes, out);
+    show_unknown(answer, out);
 }
 
 void show_status(const struct json *answer, FILE *out)

@@ -182,7 +182,8 @@ static void refuse_unequal(struct conn *conn, bool has_key)
 
 static bool is_from_chief(unsigned type)
 {
-    return type == PEERMSG_WELCOME || type == PEERMSG_REFUSED || type == PEERMSG_ORDER;
+    return type == PEERMSG_WELCOME || type == PEERMSG_REFUSED || type == PEERMSG_ORDER ||
+           type == PEERMSG_LOOK;
 }
 
 /* Is this message in order here? */

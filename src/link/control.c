@@ -33,6 +33,7 @@ struct control_client {
     struct control *control;
     int fd, pid, uid;
     int place;
+    uint64_t number;
     bool has_asked, follows, is_cut;
     struct event *on_read, *on_write, *on_late;
     struct lines in;
@@ -46,6 +47,7 @@ struct control {
     struct listener *listener;
     struct control_client *clients[CONTROL_CLIENTS_MAX];
     struct log_limit limit;
+    uint64_t clients_so_far;
 };
 
 /* --- clients --- */
@@ -138,6 +140,19 @@ static void add(struct control_client *client, const char *text, size_t len)
 void control_answer(struct control_client *client, const char *text, size_t len)
 {
     add(client, text, len);
+}
+
+uint64_t control_number(const struct control_client *client)
+{
+    return client->number;
+}
+
+struct control_client *control_find(const struct control *control, uint64_t number)
+{
+    for (int i = 0; control && i < CONTROL_CLIENTS_MAX; i++)
+        if (control->clients[i] && control->clients[i]->number == number)
+            return control->clients[i];
+    return NULL;
 }
 
 void control_tell(struct control *control, const char *text, size_t len)
@@ -281,7 +296,8 @@ static void on_accept(void *arg, int fd, const union netaddr *peer)
                                       .fd = fd_take(&taken),
                                       .pid = who.pid,
                                       .uid = (int)who.uid,
-                                      .place = place};
+                                      .place = place,
+                                      .number = ++control->clients_so_far};
     control->clients[place] = client;
     lines_init(&client->in, CONTROL_REQUEST_MAX, READ_CHUNK);
     buf_init(&client->out, CONTROL_ANSWER_MAX);

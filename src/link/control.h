@@ -22,7 +22,8 @@ struct control_options {
     struct event_base *base;
     const char *dir;     /* where to listen; outlives it */
     int64_t patience_ns; /* for a request; and between two reads of what waits */
-    /* Answer it with control_answer(), once, before you return. */
+    /* Answer it with control_answer(), once: before you return, or within a few seconds; no other
+     * deadline holds for the answer. */
     void (*asked)(void *ctx, struct control_client *client, const struct control_request *request);
     void *ctx;
 };
@@ -35,6 +36,11 @@ void control_free(struct control *control);
 /* Whole lines, or nothing. What does not fit into the bound ends the connection, and so does the
  * end of the answer, unless the client follows. */
 void control_answer(struct control_client *client, const char *text, size_t len);
+/* Under this number, which no other gets, it is found again as long as it is there: who answers
+ * later keeps the number. */
+uint64_t control_number(const struct control_client *client);
+/* NULL: it is gone. `control` may be NULL. */
+struct control_client *control_find(const struct control *control, uint64_t number);
 /* Whole lines for all that follow. `control` may be NULL. */
 void control_tell(struct control *control, const char *text, size_t len);
 

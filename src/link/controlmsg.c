@@ -36,6 +36,12 @@ static bool take_follow(const struct json *value, struct control_request *ret, s
            err_set(err, ERR_PROTOCOL, 0, "\"follow\" is not true or false");
 }
 
+static bool take_of_all(const struct json *value, struct control_request *ret, struct err *err)
+{
+    return json_bool(value, &ret->is_of_all) ||
+           err_set(err, ERR_PROTOCOL, 0, "\"all\" is not true or false");
+}
+
 static bool take_left(const struct json *value, struct control_request *ret, struct err *err)
 {
     int64_t ms;
@@ -62,8 +68,8 @@ static const struct {
     member_fn *take;
     bool is_required;
 } members[] = {
-    {"version", take_version, true}, {"do", take_verb, true},    {"follow", take_follow, false},
-    {"left_ms", take_left, false},   {"text", take_text, false},
+    {"version", take_version, true}, {"do", take_verb, true},       {"follow", take_follow, false},
+    {"all", take_of_all, false},     {"left_ms", take_left, false}, {"text", take_text, false},
 };
 
 static bool is_member(const char *key)

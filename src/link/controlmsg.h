@@ -16,6 +16,7 @@
 struct control_request {
     enum control_verb verb;
     bool follows;    /* CONTROL_EVENTS: those to come, too */
+    bool is_of_all;  /* CONTROL_STATUS: node 0 asks the other nodes, too */
     int64_t left_ns; /* CONTROL_DRAIN: until the deadline, CONTROLMSG_LEFT_UNKNOWN: not said */
     char text[CONTROL_TEXT_MAX + 1]; /* the same, for people; "": none */
     int pid, uid;                    /* who asks, as the kernel says; the reader leaves them 0 */

@@ -50,6 +50,10 @@ static void on_up(void *ctx, int conn)
 static void on_message(void *ctx, int conn, const struct peermsg *msg)
 {
     struct cluster *cluster = ctx;
+    if (msg->type == PEERMSG_LOOK || msg->type == PEERMSG_RANKS) {
+        cluster->on_ranks(cluster->ranks_ctx, conn, msg);
+        return;
+    }
     /* Who is there is asked once: the answer takes a search. */
     const char *from = msg->type == PEERMSG_HELLO ? peers_name(cluster->peers, conn) : NULL;
     loop_post(cluster->loop, &(struct event){.type = EV_PEER_MESSAGE,
@@ -161,6 +165,13 @@ void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *
     cluster->ctx = ctx;
 }
 
+void cluster_on_ranks(struct cluster *cluster,
+                      void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx)
+{
+    cluster->on_ranks = on_ranks;
+    cluster->ranks_ctx = ctx;
+}
+
 void cluster_free(struct cluster *cluster)
 {
     peers_free(cluster->peers);
@@ -183,6 +194,11 @@ void cluster_send(struct cluster *cluster, const struct action *action)
 void cluster_close(struct cluster *cluster, const struct action *action)
 {
     peers_close(cluster->peers, action->peer.conn);
+}
+
+void cluster_tell(struct cluster *cluster, int conn, const struct peermsg *msg)
+{
+    peers_send(cluster->peers, conn, msg);
 }
 
 void cluster_finish(struct cluster *cluster)

@@ -27,6 +27,8 @@ struct cluster {
     bool is_busy;       /* the last words are still on their way */
     void (*on_idle)(void *ctx);
     void *ctx;
+    void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
+    void *ranks_ctx;
 };
 
 /* Sets `config->cluster.node_rank` where nobody gave it: the one entry of cluster.nodes that is
@@ -38,12 +40,18 @@ MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *confi
                              struct loop *loop, struct err *err);
 /* Called when cluster_is_busy() has become false. */
 void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx);
+/* Called with what the nodes ask and tell each other for people: LOOK and RANKS, of which the core
+ * knows nothing. */
+void cluster_on_ranks(struct cluster *cluster,
+                      void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx);
 void cluster_free(struct cluster *cluster);
 
 /* ACT_CONNECT, ACT_SEND, ACT_CLOSE. */
 void cluster_connect(struct cluster *cluster);
 void cluster_send(struct cluster *cluster, const struct action *action);
 void cluster_close(struct cluster *cluster, const struct action *action);
+/* LOOK or RANKS. */
+void cluster_tell(struct cluster *cluster, int conn, const struct peermsg *msg);
 /* ACT_EXIT: sends what is queued and closes; nothing more is posted. */
 void cluster_finish(struct cluster *cluster);
 /* Has it been told to finish, and is not done yet? It ends by itself within a second. */

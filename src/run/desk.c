@@ -9,8 +9,6 @@
 #include "core/verdict.h"
 #include "link/control.h"
 #include "run/params.h"
-#include "run/status.h"
-#include "json/writer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,39 +16,6 @@
 
 /* For its request, and between two reads of what waits for it. */
 #define CLIENT_PATIENCE_NS (10 * NS_PER_S)
-
-/* --- answers --- */
-
-static void answer(struct desk *desk, struct control_client *client, const struct err *bad,
-                   const struct core_report *was)
-{
-    static struct status_ranks ranks; /* too large for the stack */
-    struct writer w;
-    size_t len;
-    writer_init(&w, CONTROL_ANSWER_MAX, WRITER_LINE);
-    writer_object(&w, NULL);
-    writer_int(&w, "version", CONTROL_VERSION);
-    writer_bool(&w, "ok", !bad);
-    if (bad)
-        writer_text(&w, "error", bad->text);
-    /* Who waits for what it asked for compares with that. */
-    writer_object(&w, "was");
-    writer_int(&w, "round", was->round.id);
-    writer_int(&w, "commit_step", (int64_t)was->commit_step);
-    writer_end(&w);
-    status_look(&ranks, desk->attach, &desk->pace);
-    writer_int(&w, "pid", desk->params->pid);
-    writer_text(&w, "host", desk->params->host);
-    writer_text(&w, "events_file", desk->journal.has_file ? desk->journal.file.path : NULL);
-    status_write(&w, desk->report, &ranks, &desk->pace);
-    writer_end(&w);
-    const char *text = writer_done(&w, &len);
-    if (text)
-        control_answer(client, text, len);
-    else
-        log_warn("control", "no memory to answer pchctl");
-    writer_free(&w);
-}
 
 /* --- requests --- */
 
@@ -137,6 +102,10 @@ static void on_asked(void *ctx, struct control_client *client,
         tell_events(desk, client);
         return;
     }
+    if (request->verb == CONTROL_STATUS && request->is_of_all) {
+        answer_of_all(&desk->answer, client, &was);
+        return;
+    }
     if (asks[request->verb]) {
         ok = can_ask(desk, &was, &err);
         if (ok)
@@ -144,7 +113,7 @@ static void on_asked(void *ctx, struct control_client *client,
                      control_name(request->verb));
         ok = ok && asks[request->verb](desk, request, &err);
     }
-    answer(desk, client, ok ? NULL : &err, &was);
+    answer_client(&desk->answer, client, ok ? NULL : &err, &was);
 }
 
 /* --- events and metrics --- */
@@ -209,6 +178,7 @@ void desk_exit(struct desk *desk, const struct action *action, int code)
 {
     desk->is_over = true;
     desk->exit_code = code;
+    answer_end(&desk->answer);
     journal_exit(&desk->journal, action->exit.outcome, code, action->exit.text);
     metrics_run(&desk->metrics, false);
     metrics_touch(&desk->metrics);
@@ -222,6 +192,20 @@ bool desk_is_busy(const struct desk *desk)
 
 /* --- begin and end --- */
 
+static void on_ranks(void *ctx, int conn, const struct peermsg *msg)
+{
+    struct desk *desk = ctx;
+    if (!desk->is_over)
+        answer_peer(&desk->answer, conn, msg);
+}
+
+static const char *where_chief_is(const struct config *config)
+{
+    if (config->cluster.nnodes == 1)
+        return NULL;
+    return config->cluster.chief ? config->cluster.chief : config->cluster.nodes[0];
+}
+
 bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap, struct err *err)
 {
     const struct config *config = desk->config;
@@ -232,6 +216,14 @@ bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap, stru
               metrics_init(&desk->metrics, metrics, config->metrics.interval_ns, reap, err);
     free(events);
     free(metrics);
+    desk->answer = (struct answer){.params = desk->params,
+                                   .chief = where_chief_is(config),
+                                   .attach = desk->attach,
+                                   .report = desk->report,
+                                   .journal = &desk->journal,
+                                   .pace = &desk->pace,
+                                   .cluster = desk->cluster};
+    cluster_on_ranks(desk->cluster, on_ranks, desk);
     desk->journal.params = desk->params;
     desk->journal.core = desk->loop->core;
     desk->journal.on_line = on_line;
@@ -252,7 +244,9 @@ bool desk_open(struct desk *desk, struct err *err)
     if (!journal_open(&desk->journal, desk->loop->base, err) ||
         !metrics_open(&desk->metrics, desk->loop->base, err))
         return false;
-    desk->control = control_new(&options, &why);
+    if (!answer_open(&desk->answer, desk->loop->base, err))
+        return false;
+    desk->control = desk->answer.control = control_new(&options, &why);
     if (!desk->control)
         log_warn("control", "pchctl cannot be served: %s", why.text);
     desk_settle(desk);
@@ -261,8 +255,9 @@ bool desk_open(struct desk *desk, struct err *err)
 
 void desk_free(struct desk *desk)
 {
+    answer_free(&desk->answer);
     control_free(desk->control);
-    desk->control = NULL;
+    desk->control = desk->answer.control = NULL;
     metrics_free(&desk->metrics);
     journal_free(&desk->journal);
     pace_free(&desk->pace);

@@ -9,6 +9,7 @@
 #define PCHRUN_RUN_DESK_H
 
 #include "config/config.h"
+#include "run/answer.h"
 #include "run/attach.h"
 #include "run/journal.h"
 #include "run/metrics.h"
@@ -22,9 +23,11 @@ struct desk {
     struct loop *loop;
     struct attach *attach;
     struct report *report;
+    struct cluster *cluster;
     struct journal journal;
     struct metrics metrics;
     struct pace pace;
+    struct answer answer;
     struct control *control; /* NULL: it could not be opened */
     bool is_over;
     int exit_code;
@@ -32,8 +35,8 @@ struct desk {
     void *ctx;
 };
 
-/* Before the core's first event; set config, params, loop, attach, report, on_idle and ctx before.
- * False: what the user asks for cannot be had. May block. */
+/* Before the core's first event; set all above `journal`, on_idle and ctx before. False: what the
+ * user asks for cannot be had. May block. */
 MUST_CHECK bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap,
                           struct err *err);
 /* When the commands have been started, if they were. */

@@ -409,6 +409,7 @@ static bool init_desk(struct shell *shell, struct err *err)
                                 .loop = &shell->loop,
                                 .attach = &shell->attach,
                                 .report = &shell->report,
+                                .cluster = &shell->cluster,
                                 .on_idle = stop_if_done,
                                 .ctx = shell};
     return desk_init(&shell->desk, shell->state_dir, &shell->reap, err);

@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 
+/* Of steps in a million seconds; what a page shows may be anything. */
+#define PACE_MAX 1e18
+
 /* They are kept as they came. */
 static int compare(const void *a, const void *b)
 {
@@ -53,28 +56,50 @@ static void add_pace(struct writer *w, double steps_per_s)
         writer_null(w, "steps_per_second");
 }
 
-static void add_rank(struct writer *w, const struct status_ranks *ranks, int i,
-                     const struct pace *pace)
+static uint64_t pace_on_wire(double steps_per_s)
+{
+    double pace = steps_per_s * 1e6;
+    return pace < PACE_MAX ? (uint64_t)pace : (uint64_t)PACE_MAX;
+}
+
+struct peer_rank status_rank(const struct status_ranks *ranks, int i, const struct pace *pace)
 {
     const struct core_rank_report *rank = &ranks->list[i];
     struct pace_view view = pace_of(pace, rank, ranks->now);
+    return (struct peer_rank){.rank = rank->rank,
+                              .local_rank = rank->local_rank,
+                              .pid = rank->pid,
+                              .attached = rank->is_attached,
+                              .done = rank->is_done,
+                              .phase = rank->slot >= 0 ? ranks->phases[rank->slot] : 0,
+                              .step = rank->step,
+                              .saved_step = rank->saved_step,
+                              .pace = pace_on_wire(view.steps_per_s),
+                              .age_ns = view.age_ns,
+                              .is_least = view.is_least};
+}
+
+void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
+                       int64_t ago_ns)
+{
     writer_object(w, NULL);
     writer_int(w, "rank", rank->rank);
+    writer_int(w, "node_rank", node_rank);
     writer_int(w, "local_rank", rank->local_rank);
     writer_int(w, "pid", rank->pid);
-    writer_bool(w, "attached", rank->is_attached);
-    writer_bool(w, "done", rank->is_done);
+    writer_bool(w, "attached", rank->attached);
+    writer_bool(w, "done", rank->done);
     writer_int(w, "step", (int64_t)rank->step);
-    add_pace(w, view.steps_per_s);
-    add_age(w, "step_age", view.age_ns);
-    writer_bool(w, "step_age_is_least", view.is_least);
-    writer_text(w, "phase",
-                rank->slot >= 0 ? watchdog_phase_name(ranks->phases[rank->slot]) : NULL);
+    add_pace(w, (double)rank->pace / 1e6);
+    add_age(w, "step_age", rank->age_ns < 0 ? -1 : rank->age_ns + ago_ns);
+    writer_bool(w, "step_age_is_least", rank->is_least);
+    writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
     writer_int(w, "saved_step", (int64_t)rank->saved_step);
     writer_end(w);
 }
 
-static void add_node(struct writer *w, const struct core_peer_report *node, int64_t now)
+void status_write_node(struct writer *w, const struct core_peer_report *node, int64_t now,
+                       const char *unknown)
 {
     writer_object(w, NULL);
     writer_int(w, "node_rank", node->node_rank);
@@ -93,6 +118,8 @@ static void add_node(struct writer *w, const struct core_peer_report *node, int6
     add_age(w, "step_age", node->moved_at ? now - node->moved_at : -1);
     add_age(w, "heard_age", node->heard_at ? now - node->heard_at : -1);
     writer_text(w, "why", node->why[0] ? node->why : NULL);
+    writer_bool(w, "ranks_known", !unknown);
+    writer_text(w, "ranks_unknown_why", unknown);
     writer_end(w);
 }
 
@@ -120,30 +147,20 @@ static void look_at_own(struct core_peer_report *own, const struct status_ranks 
     own->moved_at = youngest >= 0 ? ranks->now - youngest : 0;
 }
 
-static void add_nodes(struct writer *w, const struct report *report,
-                      const struct status_ranks *ranks, const struct pace *pace)
+int status_nodes(const struct report *report, const struct status_ranks *ranks,
+                 const struct pace *pace, struct core_peer_report **ret)
 {
     int nnodes = report->params->nnodes;
-    struct core_peer_report *nodes = calloc((size_t)nnodes, sizeof *nodes);
-    int n = nodes ? core_peers(report->core, nodes, nnodes) : 0;
+    *ret = calloc((size_t)nnodes, sizeof **ret);
+    int n = *ret ? core_peers(report->core, *ret, nnodes) : 0;
     if (n > 0)
-        look_at_own(&nodes[0], ranks, pace);
-    writer_list(w, "nodes");
-    for (int i = 0; i < n; i++)
-        add_node(w, &nodes[i], ranks->now);
-    writer_end(w);
-    free(nodes);
+        look_at_own(&(*ret)[0], ranks, pace);
+    return n;
 }
 
-void status_write(struct writer *w, const struct report *report, const struct status_ranks *ranks,
-                  const struct pace *pace)
+void status_write_job(struct writer *w, const struct report *report)
 {
     char text[32];
     writer_text(w, "now", clock_iso8601(clock_real_ns(), text, sizeof text));
     report_write(report, w, "report");
-    writer_list(w, "ranks");
-    for (int i = 0; i < ranks->n; i++)
-        add_rank(w, ranks, i, pace);
-    writer_end(w);
-    add_nodes(w, report, ranks, pace);
 }

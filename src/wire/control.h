@@ -14,7 +14,7 @@
 #define CONTROL_VERSION     1
 #define CONTROL_SOCKET      "ctl" /* no longer than "socket": its path fits wherever that does */
 #define CONTROL_REQUEST_MAX 1024  /* bytes of a line, without its newline */
-#define CONTROL_ANSWER_MAX  (16 * 1024 * 1024) /* the same; thousands of nodes fit */
+#define CONTROL_ANSWER_MAX  (32 * 1024 * 1024) /* the same; CORE_WORLD_MAX ranks fit */
 #define CONTROL_CLIENTS_MAX 16                 /* connected at a time */
 #define CONTROL_TEXT_MAX    95                 /* bytes of a notice's text */
 #define CONTROL_SOURCE      "pchctl"           /* of its notices */

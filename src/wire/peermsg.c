@@ -186,6 +186,39 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     pass_cause(pass, &m->cause);
 }
 
+static void pass_look(struct pass *pass, struct peermsg *m)
+{
+    NUMBER(m->look.number);
+}
+
+static void pass_rank(struct pass *pass, struct peer_rank *r)
+{
+    NUMBER(r->rank);
+    NUMBER(r->local_rank);
+    NUMBER(r->pid);
+    NUMBER(r->attached);
+    NUMBER(r->done);
+    NUMBER(r->phase);
+    NUMBER(r->step);
+    NUMBER(r->saved_step);
+    NUMBER(r->pace);
+    NUMBER(r->age_ns);
+    NUMBER(r->is_least);
+}
+
+/* Of more than there is room for none is read: then there is more in the frame than its fields. */
+static void pass_ranks(struct pass *pass, struct peermsg *m)
+{
+    struct peer_ranks *r = &m->ranks;
+    NUMBER(r->number);
+    NUMBER(r->node_rank);
+    NUMBER(r->total);
+    NUMBER(r->first);
+    NUMBER(r->count);
+    for (unsigned i = 0; r->count <= PEERMSG_RANKS_MAX && i < r->count; i++)
+        pass_rank(pass, &r->list[i]);
+}
+
 static void pass_nothing(struct pass *pass, struct peermsg *m)
 {
     (void)pass;
@@ -199,6 +232,7 @@ static const struct {
     [PEERMSG_HELLO] = {"HELLO", pass_hello},       [PEERMSG_WELCOME] = {"WELCOME", pass_welcome},
     [PEERMSG_REFUSED] = {"REFUSED", pass_refused}, [PEERMSG_STATUS] = {"STATUS", pass_status},
     [PEERMSG_ORDER] = {"ORDER", pass_order},       [PEERMSG_BYE] = {"BYE", pass_nothing},
+    [PEERMSG_LOOK] = {"LOOK", pass_look},          [PEERMSG_RANKS] = {"RANKS", pass_ranks},
 };
 
 const char *peermsg_phase_name(unsigned phase)
@@ -255,6 +289,20 @@ static bool is_cause_in_range(const struct peer_cause *c)
     return c->fault <= FAULT_STOPPED && c->at_ns >= 0 && c->error_ns >= -1 && c->ago_ns >= 0;
 }
 
+static bool is_rank_in_range(const struct peer_rank *r)
+{
+    return r->attached <= 1 && r->done <= 1 && r->is_least <= 1 && r->phase < PAGE_PHASES &&
+           r->age_ns >= -1 && r->age_ns <= INT64_MAX / 2;
+}
+
+static bool are_ranks_in_range(const struct peer_ranks *r)
+{
+    bool ok = r->count <= PEERMSG_RANKS_MAX && r->first + r->count <= r->total;
+    for (unsigned i = 0; ok && i < r->count; i++)
+        ok = is_rank_in_range(&r->list[i]);
+    return ok;
+}
+
 static bool is_in_range(const struct peermsg *m)
 {
     switch (m->type) {
@@ -262,6 +310,8 @@ static bool is_in_range(const struct peermsg *m)
         return is_status_in_range(&m->status) && is_cause_in_range(&m->cause);
     case PEERMSG_ORDER:
         return is_order_in_range(&m->order) && is_cause_in_range(&m->cause);
+    case PEERMSG_RANKS:
+        return are_ranks_in_range(&m->ranks);
     default:
         return true;
     }

@@ -28,6 +28,8 @@ enum peermsg_type {
     PEERMSG_STATUS,    /* node to chief: where the node stands */
     PEERMSG_ORDER,     /* chief to node: where the round and the job stand */
     PEERMSG_BYE,       /* either: I leave on purpose; do not wait for me */
+    PEERMSG_LOOK,      /* chief to node: somebody asks; how are your ranks? */
+    PEERMSG_RANKS,     /* node to chief: some of them, as they are now; until all are told */
     PEERMSG__COUNT
 };
 
@@ -200,6 +202,34 @@ struct peer_order {
     uint32_t examine; /* number of the last examination of all processes, 0: there was none */
 };
 
+/* The question is for people, and so is the answer: nothing is decided by it, and neither is sent
+ * while nobody asks. */
+struct peer_look {
+    uint32_t number; /* which question it is */
+};
+
+#define PEERMSG_RANKS_MAX 24 /* in one message: no type is to take more room than HELLO does */
+
+/* A rank, for people. */
+struct peer_rank {
+    uint64_t step, saved_step;
+    uint64_t pace;  /* steps in a million seconds, 0: not known */
+    int64_t age_ns; /* since it moved last, before the moment of sending; -1: not known */
+    int32_t rank, local_rank, pid;
+    uint8_t phase; /* enum page_phase; of who is attached */
+    uint8_t attached, done;
+    uint8_t is_least; /* it has not moved since it was looked at first: at least that old */
+};
+
+/* The ranks from `first` on, of `total` that the node has. They come in order. */
+struct peer_ranks {
+    uint32_t number; /* of the LOOK that is answered */
+    uint32_t node_rank;
+    uint16_t total, first;
+    uint8_t count; /* here */
+    struct peer_rank list[PEERMSG_RANKS_MAX];
+};
+
 struct peermsg {
     uint8_t type; /* enum peermsg_type */
     struct peer_stamp stamp;
@@ -211,8 +241,12 @@ struct peermsg {
         struct peer_refused refused;
         struct peer_status status;
         struct peer_order order;
+        struct peer_look look;
+        struct peer_ranks ranks;
     };
 };
+_Static_assert(sizeof(struct peer_ranks) <= sizeof(struct peer_hello),
+               "messages that are seldom sent do not make room for themselves in all others");
 
 /* Header and payload into `data` (FRAME_MAX is always enough). Returns the size. */
 size_t peermsg_encode(const struct peermsg *msg, uint8_t *data, size_t cap);

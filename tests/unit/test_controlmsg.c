@@ -44,7 +44,9 @@ Test(controlmsg, all_members)
     cr_assert_eq(request.left_ns, 1500 * NS_PER_MS);
     cr_assert_str_eq(request.text, "a?b", "a terminal is not to obey it");
     cr_assert(reads("{\"follow\":true,\"do\":\"events\",\"version\":1}", &request, &err));
-    cr_assert(request.follows);
+    cr_assert(request.follows && !request.is_of_all);
+    cr_assert(reads("{\"version\":1,\"do\":\"status\",\"all\":true}", &request, &err));
+    cr_assert(request.is_of_all);
 }
 
 Test(controlmsg, what_is_wrong_is_told)
@@ -63,6 +65,7 @@ Test(controlmsg, what_is_wrong_is_told)
         {"{\"version\":1,\"do\":7}", "names nothing"},
         {"{\"version\":1,\"do\":\"stop\",\"force\":true}", "a request has no \"force\""},
         {"{\"version\":1,\"do\":\"events\",\"follow\":1}", "\"follow\" is not true or false"},
+        {"{\"version\":1,\"do\":\"status\",\"all\":\"yes\"}", "\"all\" is not true or false"},
         {"{\"version\":1,\"do\":\"drain\",\"left_ms\":-1}", "of a year at most"},
         {"{\"version\":1,\"do\":\"drain\",\"left_ms\":9223372036854775807}", "of a year at most"},
         {"{\"version\":1,\"do\":\"drain\",\"left_ms\":1.5}", "of a year at most"},

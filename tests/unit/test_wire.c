@@ -196,6 +196,22 @@ static void any_order(struct peer_order *o)
     ANY(o->examine);
 }
 
+static void any_ranks(struct peer_ranks *r)
+{
+    ANY(r->number), ANY(r->node_rank), ANY(r->total);
+    r->count = (uint8_t)(random() % (PEERMSG_RANKS_MAX + 1));
+    r->total |= UINT16_C(0x100);
+    r->first = (uint16_t)(random() % (r->total - r->count + 1));
+    for (unsigned i = 0; i < r->count; i++) {
+        struct peer_rank *rank = &r->list[i];
+        ANY(rank->rank), ANY(rank->local_rank), ANY(rank->pid), ANY(rank->step);
+        ANY(rank->saved_step), ANY(rank->pace);
+        rank->age_ns = random() % 10 - 1;
+        rank->phase = (uint8_t)(random() % PAGE_PHASES);
+        rank->attached = random() % 2, rank->done = random() % 2, rank->is_least = random() % 2;
+    }
+}
+
 static struct peermsg any_peermsg(uint8_t type)
 {
     struct peermsg m = {.type = type};
@@ -220,6 +236,12 @@ static struct peermsg any_peermsg(uint8_t type)
     case PEERMSG_ORDER:
         any_order(&m.order);
         any_cause(&m.cause);
+        break;
+    case PEERMSG_LOOK:
+        ANY(m.look.number);
+        break;
+    case PEERMSG_RANKS:
+        any_ranks(&m.ranks);
         break;
     default:
         break;
@@ -394,6 +416,11 @@ Test(peermsg, every_type_survives_the_journey)
                           got.cause.pid == msg.cause.pid &&
                           strcmp(got.cause.tail, msg.cause.tail) == 0 &&
                           strcmp(got.status.save_error, msg.status.save_error) == 0);
+            if (type == PEERMSG_RANKS)
+                cr_assert(got.ranks.total == msg.ranks.total &&
+                          got.ranks.first == msg.ranks.first &&
+                          memcmp(got.ranks.list, msg.ranks.list,
+                                 msg.ranks.count * sizeof msg.ranks.list[0]) == 0);
         }
 }
 
@@ -446,6 +473,18 @@ static bool cause_is_taken(uint8_t type, const struct peer_cause *cause)
     return decodes(FRAME_PEER, &frame);
 }
 
+static bool ranks_are_taken(uint16_t total, uint16_t first, uint8_t count, struct peer_rank one)
+{
+    struct peermsg msg = {.type = PEERMSG_RANKS,
+                          .ranks = {.total = total, .first = first, .count = count}};
+    for (unsigned i = 0; i < PEERMSG_RANKS_MAX; i++)
+        msg.ranks.list[i] = one;
+    uint8_t data[ENCODED_MAX];
+    struct frame frame = parse(FRAME_PEER, data, peermsg_encode(&msg, data, sizeof data));
+    return decodes(FRAME_PEER, &frame);
+}
+
+#define RANK(...) ranks_are_taken(2, 1, 1, (struct peer_rank){__VA_ARGS__})
 #define CAUSE(...)                                                        \
     (cause_is_taken(PEERMSG_STATUS, &(struct peer_cause){__VA_ARGS__}) && \
      cause_is_taken(PEERMSG_ORDER, &(struct peer_cause){__VA_ARGS__}))
@@ -478,6 +517,19 @@ Test(peermsg, ranges)
     /* A higher one would lose its upper bits in the gate, and name an earlier step. */
     cr_assert(ORDER(.save_step = GATE_STEP_MAX) && !ORDER(.save_step = GATE_STEP_MAX + 1));
     cr_assert(ORDER(.bell = GATE_STEP_MAX) && !ORDER(.bell = GATE_STEP_MAX + 1));
+}
+
+Test(peermsg, ranges_of_ranks)
+{
+    struct peer_rank one = {0};
+    cr_assert(ranks_are_taken(0, 0, 0, one) && ranks_are_taken(UINT16_MAX, UINT16_MAX, 0, one));
+    cr_assert(ranks_are_taken(24, 0, 24, one) && !ranks_are_taken(23, 0, 24, one));
+    cr_assert(!ranks_are_taken(25, 2, 24, one) && !ranks_are_taken(UINT16_MAX, 0, 25, one));
+    cr_assert(!ranks_are_taken(UINT16_MAX, UINT16_MAX, 1, one));
+    cr_assert(RANK(.phase = PAGE_SAVE) && !RANK(.phase = PAGE_SAVE + 1));
+    cr_assert(RANK(.attached = 1) && !RANK(.attached = 2) && !RANK(.done = 2));
+    cr_assert(RANK(.is_least = 1) && !RANK(.is_least = 2));
+    cr_assert(RANK(.age_ns = -1) && !RANK(.age_ns = -2) && !RANK(.age_ns = INT64_MAX));
 }
 
 /* Versions that do not know each other can still say so. */
@@ -584,6 +636,11 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0001010203f6ffffff0b000000010c0000000d000000000000000500636c6f7564020065320400676f6e"
         "6503007768790e00000000",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
+    [PEERMSG_LOOK] = "435001071c00000001000000020000000300000004000000050000000000000006000000",
+    [PEERMSG_RANKS] =
+        "435001085500000001000000020000000300000004000000050000000000000006000000070000000900"
+        "0800010a0000000b0000000c000000010002"
+        "0d000000000000000e000000000000000f00000000000000ffffffffffffffff01",
 };
 
 static const char *const golden_proc[] = {
@@ -654,6 +711,25 @@ static struct peer_cause sample_cause(void)
                                .tail = "Oops"};
 }
 
+static struct peer_ranks sample_ranks(void)
+{
+    return (struct peer_ranks){.number = 6,
+                               .node_rank = 7,
+                               .total = 9,
+                               .first = 8,
+                               .count = 1,
+                               .list = {{.rank = 10,
+                                         .local_rank = 11,
+                                         .pid = 12,
+                                         .attached = 1,
+                                         .phase = PAGE_EVAL,
+                                         .step = 13,
+                                         .saved_step = 14,
+                                         .pace = 15,
+                                         .age_ns = -1,
+                                         .is_least = 1}}};
+}
+
 static struct peermsg sample_peermsg(uint8_t type)
 {
     struct peermsg m = {
@@ -720,6 +796,10 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .examined = 50};
     if (type == PEERMSG_ORDER)
         m.order = sample_order();
+    if (type == PEERMSG_LOOK)
+        m.look.number = 6;
+    if (type == PEERMSG_RANKS)
+        m.ranks = sample_ranks();
     if (type == PEERMSG_STATUS)
         m.cause = sample_cause();
     return m;

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_rollcall: node 0 asks the others for their ranks. The nodes are this file: it stands in the
+ * place of run/cluster and of the core.
+ */
+#include "run/rollcall.h"
+
+#include "unit.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+enum { NODES = 300 };
+
+static struct rollcall call;
+static struct event_base *base;
+static struct cluster cluster;
+static int over, asked;
+static bool cut_off[NODES];
+
+/* --- what stands in --- */
+
+static int conn_of(int node)
+{
+    return node == 0 ? CONN_SELF : cut_off[node] ? CONN_NONE : CONN_FIRST + node;
+}
+
+int core_peers(const struct core *core, struct core_peer_report *ret, int max)
+{
+    for (int i = 0; i < max; i++)
+        ret[i] = (struct core_peer_report){.node_rank = i, .conn = conn_of(i)};
+    return max;
+}
+
+static void (*on_look)(int node);
+
+void cluster_tell(struct cluster *to, int conn, const struct peermsg *msg)
+{
+    cr_assert(to == &cluster && msg->type == PEERMSG_LOOK && msg->look.number == call.number);
+    asked++;
+    if (on_look)
+        on_look(conn - CONN_FIRST);
+}
+
+static void on_over(void *ctx)
+{
+    over++;
+    watch_stop(base);
+}
+
+/* --- the nodes --- */
+
+static struct peermsg told(int node, int total, int first, int count)
+{
+    struct peermsg msg = {.type = PEERMSG_RANKS,
+                          .ranks = {.number = call.number,
+                                    .node_rank = (uint32_t)node,
+                                    .total = (uint16_t)total,
+                                    .first = (uint16_t)first,
+                                    .count = (uint8_t)count}};
+    for (int i = 0; i < count; i++)
+        msg.ranks.list[i].rank = 1000 * node + first + i;
+    return msg;
+}
+
+static void answer(int node, int total, int first, int count)
+{
+    struct peermsg msg = told(node, total, first, count);
+    rollcall_take(&call, CONN_FIRST + node, &msg);
+}
+
+static void two_ranks(int node)
+{
+    answer(node, 2, 0, 2);
+}
+
+static const struct rollcall_node *of(int node, const char *why)
+{
+    char text[64] = "";
+    const struct rollcall_node *got = rollcall_told(&call, node, text, sizeof text);
+    cr_assert_str_eq(got ? "" : text, why);
+    return got;
+}
+
+/* --- the tests --- */
+
+static void begin_with(int nnodes)
+{
+    struct err err;
+    base = watch_open(&err);
+    call = (struct rollcall){.cluster = &cluster, .nnodes = nnodes, .on_over = on_over};
+    cr_assert(base && rollcall_open(&call, base, &err) && rollcall_begin(&call));
+}
+
+static void end(void)
+{
+    rollcall_free(&call);
+    watch_close(base);
+}
+
+static void run(void)
+{
+    cr_assert(watch_run(base));
+    cr_assert_eq(over, 1);
+}
+
+TestSuite(rollcall, .fini = end, .timeout = 20);
+
+Test(rollcall, all_answer)
+{
+    on_look = two_ranks;
+    begin_with(NODES);
+    cr_assert_eq(asked, 0, "not within the call: the loop comes first");
+    int64_t began = clock_now_ns();
+    run();
+    cr_assert_eq(asked, NODES - 1, "node 0 itself is not asked");
+    cr_assert_lt(clock_now_ns() - began, NS_PER_S);
+    cr_assert_eq(of(NODES - 1, "")->n, 2);
+    cr_assert_eq(of(NODES - 1, "")->list[1].rank, 1000 * (NODES - 1) + 1);
+    rollcall_forget(&call);
+    cr_assert(rollcall_begin(&call), "it can be asked again");
+}
+
+static void in_pieces(int node)
+{
+    answer(node, 50, 0, 24);
+    answer(node, 50, 24, 24);
+    answer(node, 50, 48, 2);
+}
+
+Test(rollcall, an_answer_in_pieces)
+{
+    on_look = in_pieces;
+    begin_with(2);
+    run();
+    cr_assert_eq(of(1, "")->n, 50);
+    cr_assert_eq(of(1, "")->list[49].rank, 1049);
+}
+
+static void all_but_one(int node)
+{
+    if (node == 2)
+        answer(node, 3, 0, 2); /* and never the third */
+    else
+        answer(node, 0, 0, 0);
+}
+
+Test(rollcall, who_does_not_answer_is_not_waited_for_long)
+{
+    on_look = all_but_one;
+    cut_off[3] = true;
+    begin_with(4);
+    int64_t began = clock_now_ns();
+    run();
+    cr_assert_geq(clock_now_ns() - began, 2 * NS_PER_S - 20 * NS_PER_MS);
+    cr_assert_lt(clock_now_ns() - began, 4 * NS_PER_S);
+    cr_assert_eq(asked, 2);
+    cr_assert_eq(of(1, "")->n, 0);
+    of(2, "no answer for 2 s");
+    of(3, "it has no connection to node 0");
+}
+
+Test(rollcall, an_end_before_all_have_answered)
+{
+    on_look = NULL;
+    begin_with(2);
+    rollcall_end(&call);
+    of(1, "the job has ended before it answered");
+    two_ranks(1);
+    of(1, "the job has ended before it answered");
+}
+
+/* Node 1 says what cannot be, and node 2 answers. */
+static void expect_bad(void (*lie)(int node))
+{
+    on_look = NULL;
+    begin_with(3);
+    lie(1);
+    two_ranks(2);
+    run();
+    of(1, "what it answers cannot be");
+    cr_assert_eq(of(2, "")->n, 2);
+}
+
+static void with_a_hole(int node)
+{
+    answer(node, 5, 0, 2);
+    answer(node, 5, 3, 2);
+}
+
+static void with_another_total(int node)
+{
+    answer(node, 5, 0, 2);
+    answer(node, 4, 2, 2);
+}
+
+static void too_many(int node)
+{
+    answer(node, CORE_SLOTS_MAX + 1, 0, 24);
+}
+
+static void nothing_of_something(int node)
+{
+    answer(node, 5, 0, 0);
+}
+
+Test(rollcall, a_hole)
+{
+    expect_bad(with_a_hole);
+}
+
+Test(rollcall, another_total)
+{
+    expect_bad(with_another_total);
+}
+
+Test(rollcall, more_than_a_node_can_have)
+{
+    expect_bad(too_many);
+}
+
+Test(rollcall, a_piece_of_nothing)
+{
+    expect_bad(nothing_of_something);
+}
+
+/* Who speaks for another, of another question, or again, is not listened to. */
+Test(rollcall, strange_words)
+{
+    on_look = NULL;
+    begin_with(3);
+    struct peermsg msg = told(1, 7, 0, 7);
+    rollcall_take(&call, CONN_FIRST + 2, &msg);
+    msg.ranks.number--;
+    rollcall_take(&call, CONN_FIRST + 1, &msg);
+    msg = told(UINT16_MAX, 1, 0, 1);
+    rollcall_take(&call, CONN_FIRST + 1, &msg);
+    msg = told(0, 1, 0, 1);
+    rollcall_take(&call, CONN_SELF, &msg);
+    rollcall_take(&call, CONN_NONE, &msg);
+    two_ranks(1);
+    answer(1, 2, 0, 2);
+    two_ranks(2);
+    run();
+    cr_assert(of(1, "")->n == 2 && of(2, "")->n == 2);
+}
+
+/* All nodes together cannot tell of more ranks than a job can have. */
+static void full(int node)
+{
+    for (int first = 0; first < CORE_SLOTS_MAX; first += 16)
+        answer(node, CORE_SLOTS_MAX, first, 16);
+}
+
+Test(rollcall, more_than_a_job_can_have)
+{
+    on_look = full;
+    begin_with(NODES);
+    run();
+    cr_assert_eq(of(CORE_WORLD_MAX / CORE_SLOTS_MAX, "")->n, CORE_SLOTS_MAX);
+    of(CORE_WORLD_MAX / CORE_SLOTS_MAX + 1, "what it answers cannot be");
+}
