@@ -15,6 +15,7 @@
 #include "link/dial.h"
 #include "link/listener.h"
 #include "link/resolve.h"
+#include "link/tls.h"
 
 #include <assert.h>
 #include <event2/event.h>
@@ -91,6 +92,8 @@ static void on_conn_up(struct conn *conn)
 {
     struct peers *peers = conn->owner;
     peers->options.on_up(peers->options.arg, conn->id);
+    if (peers->options.tls) /* a member's only connection */
+        tls_rest(peers->options.tls);
 }
 
 static void on_conn_hello(struct conn *conn)

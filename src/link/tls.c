@@ -395,6 +395,11 @@ bool tls_stream(struct tls *tls, int fd, bool is_ours, struct stream *ret)
     return false;
 }
 
+void tls_rest(const struct tls *tls)
+{
+    tlslib_let_go(tls->lib);
+}
+
 bool tls_is_record(const uint8_t *data, size_t len)
 {
     return len >= 1 && data[0] >= SSL3_RT_CHANGE_CIPHER_SPEC &&

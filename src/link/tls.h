@@ -25,6 +25,8 @@ void tls_free(struct tls *tls);
 /* Takes the descriptor of a connected TCP socket, which `is_ours` if we connected it. False:
  * memory is short, and the descriptor is closed. */
 MUST_CHECK bool tls_stream(struct tls *tls, int fd, bool is_ours, struct stream *ret);
+/* No handshake is expected for now: gives memory back that only those need. */
+void tls_rest(const struct tls *tls);
 /* What the nodes of `job` share: one step of HKDF, see pchrun-protocol(7). */
 MUST_CHECK bool tls_secret(const struct key *key, const char *job, uint8_t ret[TLS_SECRET_BYTES],
                            struct err *err);

@@ -8,7 +8,11 @@
 #include "base/str.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define LIBRARY "libssl.so.3"
 
@@ -95,6 +99,60 @@ const struct tlslib *tlslib_load(struct err *err)
     }
     is_loaded = true;
     return &the_library;
+}
+
+/* ---- letting go ---- */
+
+static bool holds(const struct dl_phdr_info *object, const void *address)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t at = (uintptr_t)address - object->dlpi_addr - part->p_vaddr;
+        if (part->p_type == PT_LOAD && at < part->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+/* Has the linker written into pages that are not writable? They are like no file, then. */
+static bool has_changed_text(const struct dl_phdr_info *object)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_DYNAMIC)
+            continue;
+        const ElfW(Dyn) *row = (const void *)(object->dlpi_addr + part->p_vaddr);
+        for (; row->d_tag != DT_NULL; row++)
+            if (row->d_tag == DT_TEXTREL ||
+                (row->d_tag == DT_FLAGS && (row->d_un.d_val & DF_TEXTREL)))
+                return true;
+    }
+    return false;
+}
+
+/* What was writable at any time holds addresses that the linker has put there. Where a part cannot
+ * be let go (mlockall(2)), it stays. */
+static int let_go_of(struct dl_phdr_info *object, size_t size, void *arg)
+{
+    const struct tlslib *lib = arg;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    bool is_ours = holds(object, (void *)lib->SSL_new) || holds(object, (void *)lib->HMAC);
+    if (!is_ours || has_changed_text(object))
+        return 0;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || (part->p_flags & PF_W))
+            continue;
+        uintptr_t from = (object->dlpi_addr + part->p_vaddr) & ~(page - 1);
+        uintptr_t to = object->dlpi_addr + part->p_vaddr + part->p_filesz;
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void tlslib_let_go(const struct tlslib *lib)
+{
+    dl_iterate_phdr(let_go_of, (void *)lib);
 }
 
 const struct tlslib *tlslib_loaded(void)

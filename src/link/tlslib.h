@@ -79,6 +79,10 @@ struct tlslib {
 /* The same each time. NULL: it is not there, or is not what it should be; the error says what to
  * install. */
 MUST_CHECK const struct tlslib *tlslib_load(struct err *err);
+/* Lets go of the library's pages, as far as they are no more than a file's. A connection that is up
+ * needs a tenth of what the start and the handshake did; that comes back when it is used, from the
+ * system's cache. */
+void tlslib_let_go(const struct tlslib *lib);
 /* For OpenSSL's callbacks: it is loaded. */
 const struct tlslib *tlslib_loaded(void);
 

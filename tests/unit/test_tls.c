@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum { MEMBER, CHIEF, ENDS };
 
@@ -257,6 +258,34 @@ Test(tls, what_was_said_is_read_though_sending_fails)
     event_add(w.ends[MEMBER].conn->readable, NULL);
     run_until(&w, w.ends[MEMBER].broken);
     cr_assert_eq(w.ends[MEMBER].messages, 3);
+    end(&w);
+}
+
+/* Pages of files that are resident (proc(5), statm). */
+static long file_pages(void)
+{
+    long size, resident, shared;
+    FILE *file = fopen("/proc/self/statm", "re");
+    cr_assert(file && fscanf(file, "%ld %ld %ld", &size, &resident, &shared) == 3);
+    fclose(file);
+    return shared;
+}
+
+/* What the handshake needed is given back, more than a megabyte; what is needed again, for messages
+ * and for the next handshake, comes back. */
+Test(tls, memory_is_given_back_at_rest)
+{
+    struct world w;
+    begin(&w, tls_of(&first_key, "run7"), tls_of(&first_key, "run7"));
+    say_hello(&w);
+    long before = file_pages();
+    tls_rest(w.ends[MEMBER].rules.tls);
+    send_orders(&w, 10);
+    run_until(&w, w.ends[MEMBER].messages == 10);
+    cr_expect_gt(before - file_pages(), (1 << 20) / sysconf(_SC_PAGESIZE));
+    end(&w);
+    begin(&w, tls_of(&first_key, "run8"), tls_of(&first_key, "run8"));
+    say_hello(&w);
     end(&w);
 }
 
