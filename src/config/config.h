@@ -19,7 +19,7 @@
 #include <stdio.h>
 
 #define CONFIG_FILE_MAX        (1024 * 1024)
-#define CONFIG_NODES_MAX       4096
+#define CONFIG_NODES_MAX       16384
 #define CONFIG_PROCS_MAX       256
 #define CONFIG_NOTICES_MAX     16
 #define CONFIG_EVERY_MAX       1000000000 /* steps */

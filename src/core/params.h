@@ -13,7 +13,7 @@
 
 #define CORE_CHILDREN_MAX 256 /* training commands started by one node (-n) */
 #define CORE_SLOTS_MAX    256 /* attached processes of one node */
-#define CORE_NODES_MAX    4096
+#define CORE_NODES_MAX    16384
 #define CORE_WORLD_MAX    65536 /* ranks in the job */
 
 /* What to do with a signal that somebody sends to pchrun. */

@@ -14,85 +14,24 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+import failures
+from measure import (JOB, Bench, Figure, Unmeasured, chief_options, duration, free_port, key_options, paired, running,
+                     spread)
+
 ROOT = Path(__file__).resolve().parents[2]
-JOB = "bench"
 PEERS = ["tini", "dumb-init", "catatonit"]
 BUILD = ["gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libevent-dev", "libjansson-dev",
          "libssl-dev"]
-
-
-class Unmeasured(Exception):
-    """A figure cannot be had here; the text says why."""
-
-
-@dataclass
-class Figure:
-    """A line of the table."""
-    name: str
-    ours: str
-    peer: str = ""
-    ratio: str = ""
-    target: str = ""
-
-
-class Bench:
-    """Where what is measured lies, and how often."""
-
-    def __init__(self, build, rounds, folder):
-        self.build, self.rounds = build, rounds
-        self.kept = {}  # what one run has measured for several figures
-        self.pchrun = str(folder / "pchrun")
-        self.install(folder)
-
-    def install(self, folder):
-        """Copies, as an installation makes them: the pages of a file that a linker has written here and there lie in
-        memory here and there, too, and its start takes a tenth longer."""
-        for name in ("pchrun", "run/cluster/pchrun"):
-            if (self.build / "src" / name).exists():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(self.build / "src" / name, folder / name)
-
-    def helper(self, name):
-        return str(self.build / "tests/bench" / f"bench-{name}")
-
-    def lines(self, command, **more):
-        """The numbers that a measuring program prints, line by line."""
-        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=False, **more)
-        if done.returncode != 0:
-            raise Unmeasured(f"{command[0]} has ended with {done.returncode}")
-        return [[int(number) for number in line.split()] for line in done.stdout.splitlines()]
-
-
-# --- showing numbers ---
-
-
-def duration(ns):
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if ns >= size:
-            return f"{ns / size:.3g} {unit}"
-    return f"{ns:.2f} ns"
-
-
-def spread(values):
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:.2f} [{low:.2f}–{high:.2f}]"
-
-
-def paired(name, pairs, peer, target, per=1):
-    """From pairs of times, ours and the peer's; each is of `per` operations."""
-    ours, theirs = (statistics.median(side) / per for side in zip(*pairs))
-    return Figure(name, duration(ours), f"{peer} {duration(theirs)}", spread([a / b for a, b in pairs]), target)
 
 
 # --- the figures ---
@@ -160,38 +99,6 @@ def logs(bench):
 
 
 # --- several nodes ---
-
-
-def free_port():
-    """Below those that pchrun refuses, since somebody else uses them by default, and those of connections."""
-    while True:
-        port = random.randrange(14000, 28000)
-        with contextlib.suppress(OSError), socket.socket() as sock:
-            sock.bind(("127.0.0.1", port))
-            return port
-
-
-def key_options(bench, folder):
-    """With a new key, so that the nodes speak TLS."""
-    key = Path(folder, "key")
-    subprocess.run([bench.pchrun, "--make-key", str(key)], stdout=subprocess.DEVNULL, check=True)
-    return ["--job", JOB, "--cluster-key-file", str(key)]
-
-
-def chief_options(size, port, run_dir, *more):
-    """Node 0 of a job of so many nodes; no process attaches to it, so that nothing but the nodes is measured."""
-    return ["--log-level", "error", "--nnodes", str(size), "--node-rank", "0", "--cluster-chief", "127.0.0.1",
-            "--cluster-port", str(port), "--procs-per-node", "0", "--run-dir", run_dir, *more, "--", "sleep", "1000"]
-
-
-@contextlib.contextmanager
-def running(command, end=signal.SIGKILL, **more):
-    """Ended by the signal; what a killed pchrun has started dies of that, too (PR_SET_PDEATHSIG)."""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, **more) as process:
-        try:
-            yield process
-        finally:
-            process.send_signal(end)
 
 
 def told_options(folder):
@@ -411,7 +318,7 @@ def lost(bench):
 
 
 FIGURES = {figure.__name__: figure for figure in
-           (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost)}
+           (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES)}
 
 
 # --- the table ---
@@ -480,6 +387,9 @@ def arguments():
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="what to measure")
     parser.add_argument("--build", type=Path, metavar="DIR",
                         help="measure this build (ninja -C DIR bench), instead of making one for release")
+    parser.add_argument("--peers", type=Path, metavar="DIR",
+                        default=Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pchrun-bench",
+                        help="where peers are kept that are no Debian packages: torchrun (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=400, metavar="N",
                         help="pairs of what takes milliseconds; of what takes longer fewer, but 20 (default 400)")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, as in NEWS.md")
@@ -500,10 +410,13 @@ def main():
     os.environ["PATH"] = "/usr/bin:/bin:/usr/sbin:/sbin:" + os.environ.get("PATH", "")
     if not args.no_install and shutil.which("dpkg-query"):
         install(PEERS + ([] if args.build else BUILD))
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files[1], files[1]))  # for node 0 of 10,000
     with tempfile.TemporaryDirectory(prefix="pchrun-bench.") as folder:
         if not args.build:
             make(folder)
         bench = Bench((args.build or Path(folder)).resolve(), args.rounds, Path(folder, "installed"))
+        bench.peers = args.peers.resolve()
         show(measure(bench, args.figures or FIGURES), args.markdown)
 
 

@@ -63,6 +63,8 @@ static void make_all(void)
         msg.order.start = true;
         msg.order.roster = stage >= TRAINING;
         msg.order.has_notice = stage >= VOTING;
+        /* swarm waits for the phase, or for the end */
+        msg.order.end = stage >= VOTING ? END_STOP : END_NONE;
         if (stage >= VOTING)
             msg.order.phase = stage == VOTING ? PHASE_PROPOSED : PHASE_DECIDED;
         make(&exchange.orders[stage], &msg);

@@ -3,13 +3,16 @@
  * swarm: speaks for all nodes of a job but node 0, from one process, and measures how node 0 (or
  * exchange, which does no more than it must) takes them in and comes to an agreement.
  *
- *     bench-swarm agree|tell:FIFO|idle PORT OPTION ... -- COMMAND
+ *     bench-swarm agree|tell:FIFO|fail|kill:FIFO|idle PORT OPTION ... -- COMMAND
  *
  * Options and command are those of pchrun on node 0; with a key among them the nodes speak TLS.
  * Each node has one rank, which has trained HIGHEST steps and is below every proposal. "agree"
  * prints one line: nanoseconds from the first connection until all have been told to start; from a
  * notice at one node until all have been told what is decided; and how many orders came for that.
  * "tell:FIFO" does the same, but the notice is a line that it writes for a notice source of node 0.
+ * "fail" measures from one node's word that a process of it has failed until all have been told to
+ * stop theirs; "kill:FIFO" from the SIGKILL of a process of node 0, which is rank.c and has told of
+ * itself in the FIFO.
  * "idle" prints a line, the number of nodes, when all is quiet, and then sends each node's
  * heartbeat every second, evenly, until it is killed.
  */
@@ -25,6 +28,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -230,6 +234,11 @@ static bool has_decision(const struct node *node)
     return node->order.phase == PHASE_DECIDED;
 }
 
+static bool has_end(const struct node *node)
+{
+    return node->order.end >= END_STOP;
+}
+
 static int pump(int wait_ms)
 {
     struct epoll_event events[EVENTS];
@@ -345,6 +354,57 @@ static int64_t agree_after_line(const char *fifo)
     return took;
 }
 
+/* As its node tells of it. */
+static int64_t fail(void)
+{
+    struct peer_status status;
+    struct node *node = &swarm.nodes[swarm.n / 2];
+    describe(node, &status);
+    status.life = LIFE_FAILED;
+    status.live = 0;
+    node->status.cause = (struct peer_cause){.fault = FAULT_SIGNAL,
+                                             .node = rank_of(node) + 1,
+                                             .rank = rank_of(node),
+                                             .pid = 1,
+                                             .code = 128 + SIGKILL,
+                                             .error_ns = -1,
+                                             .host = "swarm",
+                                             .text = "killed"};
+    swarm.orders = 0;
+    int64_t from = bench_now();
+    tell_status(node, &status);
+    wait_until_all(has_end, "for the job's end");
+    return bench_now() - from;
+}
+
+/* The process that has said "up NODE PROCESS NANOSECONDS". */
+static pid_t process_of(const char *fifo)
+{
+    char line[128];
+    int pid, fd = open(fifo, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (n <= 0)
+        bench_die("nothing was read from %s: %s", fifo, strerror(errno));
+    line[n] = '\0';
+    if (sscanf(line, "up %*s %d", &pid) != 1)
+        bench_die("%s says: %s", fifo, line);
+    close(fd);
+    return pid;
+}
+
+static int64_t fail_by_kill(const char *fifo)
+{
+    pid_t pid = process_of(fifo);
+    while (pump(QUIET_MS) > 0)
+        ;
+    swarm.orders = 0;
+    int64_t from = bench_now();
+    if (kill(pid, SIGKILL) != 0)
+        bench_die("cannot kill process %d: %s", (int)pid, strerror(errno));
+    wait_until_all(has_end, "for the job's end");
+    return bench_now() - from;
+}
+
 /* A heartbeat is a STATUS that wants an answer. */
 static void beat(void)
 {
@@ -360,6 +420,22 @@ static void beat(void)
         status.wants_reply = 1;
         tell_status(node, &status);
     }
+}
+
+static bool is_with_fifo(const char *how, const char *what, const char **ret_fifo)
+{
+    *ret_fifo = how + strlen(what);
+    return strncmp(how, what, strlen(what)) == 0;
+}
+
+static int64_t measure(const char *how)
+{
+    const char *fifo;
+    if (is_with_fifo(how, "tell:", &fifo))
+        return agree_after_line(fifo);
+    if (is_with_fifo(how, "kill:", &fifo))
+        return fail_by_kill(fifo);
+    return strcmp(how, "fail") == 0 ? fail() : agree();
 }
 
 static void take_key(void)
@@ -382,7 +458,7 @@ int main(int argc, char **argv)
     struct err err;
     struct rlimit files;
     if (argc < 6)
-        bench_die("usage: swarm agree|tell:FIFO|idle PORT OPTION ... -- COMMAND");
+        bench_die("usage: swarm agree|tell:FIFO|fail|kill:FIFO|idle PORT OPTION ... -- COMMAND");
     if (config_load(argv + 2, environ, stdout, &swarm.config, &err) != CONFIG_RUN)
         bench_die("%s", err.text);
     take_key();
@@ -402,8 +478,7 @@ int main(int argc, char **argv)
     attach();
     if (strcmp(argv[1], "idle") == 0)
         beat();
-    bool is_told = strncmp(argv[1], "tell:", 5) == 0;
-    int64_t agreed = is_told ? agree_after_line(argv[1] + 5) : agree();
-    bench_print((int64_t[]){joined, agreed, swarm.orders}, 3);
+    int64_t took = measure(argv[1]);
+    bench_print((int64_t[]){joined, took, swarm.orders}, 3);
     return 0;
 }

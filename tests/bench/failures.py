@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""failures: how soon a failure is known everywhere, and what is lost of it is there again.
+
+The commands of these jobs are bench-rank, which tells in a FIFO when its main() begins and when it is sent SIGTERM.
+Nothing here looks again and again: each line is waited for, and bears the time at which it was written.
+"""
+
+import contextlib
+import os
+import random
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import Figure, Unmeasured, chief_options, duration, free_port, paired, running
+
+NODES = 8
+PATIENCE = 60
+TORCH = "torch==2.13.0"
+# What torch.distributed.run imports.
+TORCH_NEEDS = ["typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "setuptools"]
+
+
+# --- jobs of several nodes ---
+
+
+@dataclass
+class Word:
+    """What a command has said of itself."""
+    what: str
+    node: int
+    pid: int
+    at: int
+
+
+class Ranks:
+    """What all the commands of a job say, in the order in which it comes."""
+
+    def __init__(self, folder):
+        self.path = f"{folder}/ranks"
+        os.mkfifo(self.path)
+        self.fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)  # and so without an end
+        self.text = ""
+
+    def close(self):
+        os.close(self.fd)
+
+    def next(self, patience=PATIENCE):
+        while "\n" not in self.text:
+            if not select.select([self.fd], [], [], patience)[0]:
+                raise Unmeasured(f"the commands have said nothing for {patience} s")
+            self.text += os.read(self.fd, 65536).decode("ascii")
+        line, self.text = self.text.split("\n", 1)
+        what, *numbers = line.split()
+        return Word(what, *map(int, numbers))
+
+    def wait_for(self, what, count, but=None):
+        """Of so many nodes, the word of each; of others, and of node `but`, it is passed over."""
+        found = {}
+        while len(found) < count:
+            word = self.next()
+            if word.what == what and word.node != but:
+                found[word.node] = word
+        return found
+
+
+def eight_nodes(bench, ranks, folder, *more):
+    """The commands of NODES supervisors on one machine."""
+    port = free_port()
+    common = ["--log-level", "error", "--nnodes", str(NODES), "--cluster-chief", "127.0.0.1", "--cluster-port", str(port),
+              "--procs-per-node", "0", "--run-dir", folder, *more]
+    return [[bench.pchrun, *common, "--node-rank", str(node), "--", bench.helper("rank"), ranks.path]
+            for node in range(NODES)]
+
+
+@contextlib.contextmanager
+def job(bench, *more):
+    """NODES supervisors that run: their processes, and what their commands say; all commands have begun."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
+        ranks = stack.enter_context(contextlib.closing(Ranks(folder)))
+        nodes = [stack.enter_context(running(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                 for command in eight_nodes(bench, ranks, folder, *more)]
+        yield nodes, ranks, ranks.wait_for("up", NODES)
+
+
+def from_to(number, send, ranks, node):
+    """From the signal until the last of the other nodes has begun to stop its command; nanoseconds."""
+    begin = time.monotonic_ns()
+    os.kill(number, send)
+    return max(word.at for word in ranks.wait_for("term", NODES - 1, but=node).values()) - begin
+
+
+def spread_of(times):
+    low, middle, high = statistics.quantiles(times, n=4)
+    return duration(middle), f"[{duration(low)}–{duration(high)}]", f"longest {duration(max(times))}"
+
+
+# --- the figures ---
+
+
+def death_of_eight(bench):
+    with job(bench) as (_, ranks, commands):
+        node = random.randrange(NODES)
+        return from_to(commands[node].pid, signal.SIGKILL, ranks, node)
+
+
+def swarm_pair(bench, size):
+    """pchrun as node 0, with a command that is killed; and a bare exchange that hears of such a thing."""
+    took = {}
+    for side in random.sample(["ours", "bare"], 2):
+        port = free_port()
+        with tempfile.TemporaryDirectory(prefix="bench.") as folder:
+            with contextlib.closing(Ranks(folder)) as ranks:
+                options = chief_options(size, port, folder)
+                options[options.index("--") + 1:] = [bench.helper("rank"), ranks.path]
+                server = [bench.pchrun, *options]
+                if side == "bare":
+                    server = [bench.helper("exchange"), str(port), str(size - 1)]
+                with running(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+                    how = f"kill:{ranks.path}" if side == "ours" else "fail"
+                    took[side] = bench.lines([bench.helper("swarm"), how, str(port), *options])[0][1]
+    return took["ours"], took["bare"]
+
+
+def death(bench):
+    """death of a process → the last of the other nodes begins to stop its own"""
+    times = [death_of_eight(bench) for _ in range(max(20, bench.rounds // 10))]
+    yield Figure(f"process dead → all {NODES} nodes stop", *spread_of(times), "≤ 5 ms")
+    for size, rounds, target in ((1024, 20, "≤ 50 ms"), (10000, 7, "≤ 500 ms")):
+        pairs = [swarm_pair(bench, size) for _ in range(rounds)]
+        yield paired(f"process dead → {size} nodes told", pairs, "bare epoll", target)
+
+
+def killed(bench):
+    """SIGKILL of a supervisor → the last of the other nodes begins to stop its processes"""
+    for name, of in (("a node's pchrun", range(1, NODES)), ("node 0's pchrun", [0])):
+        times = []
+        for _ in range(max(20, bench.rounds // 20)):
+            with job(bench) as (nodes, ranks, _):
+                node = random.choice(of)
+                times.append(from_to(nodes[node].pid, signal.SIGKILL, ranks, node))
+        yield Figure(f"{name} killed → all nodes stop", *spread_of(times), "≤ 5 ms")
+
+
+def silent(bench):
+    """SIGSTOP of a supervisor → the last of the other nodes begins to stop its processes, with a timeout of 1 s"""
+    timing = ["--cluster-heartbeat-interval", "250ms", "--cluster-heartbeat-timeout", "1s"]
+    for name, of in (("a node's pchrun", range(1, NODES)), ("node 0's pchrun", [0])):
+        times = []
+        for _ in range(max(8, bench.rounds // 40)):
+            with job(bench, *timing) as (nodes, ranks, _):
+                node = random.choice(of)
+                times.append(from_to(nodes[node].pid, signal.SIGSTOP, ranks, node))
+        yield Figure(f"{name} silent → all nodes stop", *spread_of(times), "≤ 1.2 s")
+
+
+# --- another generation, beside torchrun ---
+
+
+def torchrun_of(bench):
+    """torchrun in an environment of its own, made if it is not there."""
+    home = bench.peers / TORCH.replace("==", "-")
+    torchrun = home / "bin/torchrun"
+    if torchrun.exists():
+        return str(torchrun)
+    print(f"bench: installing {TORCH} in {home}", file=sys.stderr)
+    pip = [str(home / "bin/python"), "-m", "pip", "-q", "install"]
+    for command in ([sys.executable, "-m", "venv", "--clear", str(home)], [*pip, "--no-deps", TORCH], [*pip, *TORCH_NEEDS]):
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            torchrun.unlink(missing_ok=True)
+            raise Unmeasured(f"torchrun cannot be had: {' '.join(command)}: {done.stdout.strip()[-300:]}")
+    return str(torchrun)
+
+
+def change(ranks, commands):
+    """Kills one command: nanoseconds until the last one of the next generation has come to its main()."""
+    begin = time.monotonic_ns()
+    os.kill(random.choice(list(commands.values())).pid, signal.SIGKILL)
+    after = ranks.wait_for("up", NODES)
+    return max(word.at for word in after.values()) - begin, after
+
+
+@contextlib.contextmanager
+def torchrun_job(bench, restarts):
+    """The same as job(), of torchrun's agents."""
+    torchrun, port = torchrun_of(bench), free_port()
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
+        ranks = stack.enter_context(contextlib.closing(Ranks(folder)))
+        for node in range(NODES):
+            command = [torchrun, "--nnodes", str(NODES), "--node-rank", str(node), "--nproc-per-node", "1", "--max-restarts",
+                       str(restarts), "--rdzv-backend", "c10d", "--rdzv-id", "bench", "--rdzv-endpoint",
+                       f"127.0.0.1:{port}", "--no-python", bench.helper("rank"), ranks.path]
+            stack.enter_context(running(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        yield ranks, ranks.wait_for("up", NODES)
+
+
+def generation(bench):
+    """a process dies → all processes of the next generation have come to main(), beside torchrun --max-restarts"""
+    changes = max(20, bench.rounds // 20)
+    options = ["--restart-max", str(changes), "--restart-window", "0", "--restart-start-max", str(changes),
+               "--restart-backoff", "0", "--restart-no-progress-after", "0"]
+    pairs = []
+    with torchrun_job(bench, changes) as (their_ranks, theirs), job(bench, *options) as (_, our_ranks, ours):
+        for _ in range(changes):
+            took, ours = change(our_ranks, ours)
+            their_time, theirs = change(their_ranks, theirs)
+            pairs.append((took, their_time))
+    yield paired(f"another generation, {NODES} nodes", pairs, "torchrun", "≤ 300 ms")
+
+
+FIGURES = (death, killed, silent, generation)

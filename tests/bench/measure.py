@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""measure: what the figures of bench.py and failures.py share: the programs that are measured, the lines of the
+table, and jobs of several nodes."""
+
+import contextlib
+import random
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+JOB = "bench"
+
+
+class Unmeasured(Exception):
+    """A figure cannot be had here; the text says why."""
+
+
+@dataclass
+class Figure:
+    """A line of the table."""
+    name: str
+    ours: str
+    peer: str = ""
+    ratio: str = ""
+    target: str = ""
+
+
+class Bench:
+    """Where what is measured lies, and how often."""
+
+    def __init__(self, build, rounds, folder):
+        self.build, self.rounds = build, rounds
+        self.peers = None  # the folder of those that are no Debian packages
+        self.kept = {}  # what one run has measured for several figures
+        self.pchrun = str(folder / "pchrun")
+        self.install(folder)
+
+    def install(self, folder):
+        """Copies, as an installation makes them: the pages of a file that a linker has written here and there lie in
+        memory here and there, too, and its start takes a tenth longer."""
+        for name in ("pchrun", "run/cluster/pchrun"):
+            if (self.build / "src" / name).exists():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(self.build / "src" / name, folder / name)
+
+    def helper(self, name):
+        return str(self.build / "tests/bench" / f"bench-{name}")
+
+    def lines(self, command, **more):
+        """The numbers that a measuring program prints, line by line."""
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=False, **more)
+        if done.returncode != 0:
+            raise Unmeasured(f"{command[0]} has ended with {done.returncode}")
+        return [[int(number) for number in line.split()] for line in done.stdout.splitlines()]
+
+
+# --- showing numbers ---
+
+
+def duration(ns):
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.2f} ns"
+
+
+def spread(values):
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:.2f} [{low:.2f}–{high:.2f}]"
+
+
+def paired(name, pairs, peer, target, per=1):
+    """From pairs of times, ours and the peer's; each is of `per` operations."""
+    ours, theirs = (statistics.median(side) / per for side in zip(*pairs))
+    return Figure(name, duration(ours), f"{peer} {duration(theirs)}", spread([a / b for a, b in pairs]), target)
+
+
+# --- several nodes ---
+
+
+def free_port():
+    """Below those that pchrun refuses, since somebody else uses them by default, and those of connections."""
+    while True:
+        port = random.randrange(14000, 28000)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            return port
+
+
+def key_options(bench, folder):
+    """With a new key, so that the nodes speak TLS."""
+    key = Path(folder, "key")
+    subprocess.run([bench.pchrun, "--make-key", str(key)], stdout=subprocess.DEVNULL, check=True)
+    return ["--job", JOB, "--cluster-key-file", str(key)]
+
+
+def chief_options(size, port, run_dir, *more):
+    """Node 0 of a job of so many nodes; no process attaches to it, so that nothing but the nodes is measured."""
+    return ["--log-level", "error", "--nnodes", str(size), "--node-rank", "0", "--cluster-chief", "127.0.0.1",
+            "--cluster-port", str(port), "--procs-per-node", "0", "--run-dir", run_dir, *more, "--", "sleep", "1000"]
+
+
+@contextlib.contextmanager
+def running(command, end=signal.SIGKILL, **more):
+    """Ended by the signal; what a killed pchrun has started dies of that, too (PR_SET_PDEATHSIG)."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, **more) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(end)
