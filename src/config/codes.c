@@ -30,15 +30,26 @@ static bool read_range(const char *text, long *ret_first, long *ret_last)
     return *text == '\0' && *ret_first <= *ret_last;
 }
 
+static bool read_item(const char *text, long *ret_first, long *ret_last, struct err *err)
+{
+    return read_range(text, ret_first, ret_last) ||
+           err_set(err, ERR_USAGE, 0,
+                   "'%s' is no exit code and no range of them, such as 3 or 64-78 (1 to 255)",
+                   text);
+}
+
+bool codes_check(const char *text, struct err *err)
+{
+    long first, last;
+    return read_item(text, &first, &last, err);
+}
+
 bool codes_read(char *const *list, bool codes[CODES_MAX], struct err *err)
 {
     long first, last;
     for (; *list; list++) {
-        if (!read_range(*list, &first, &last))
-            return err_set(err, ERR_USAGE, 0,
-                           "'%s' is no exit code and no range of them, such as 3 or 64-78 (1 to "
-                           "255)",
-                           *list);
+        if (!read_item(*list, &first, &last, err))
+            return false;
         for (long code = first; code <= last; code++)
             codes[code] = true;
     }

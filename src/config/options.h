@@ -28,6 +28,7 @@ enum option_type {
     OPTION_CHOICE,   /* int, an index into `choices` */
     OPTION_SIGNAL,   /* int, a signal number */
     OPTION_LIST,     /* char **, owned, ends with NULL */
+    OPTION_CODES,    /* the same; each is as in codes.h */
     OPTION_COMMAND,  /* the same; null is NULL */
     OPTION_SIGNALS,  /* struct config_signal *, size_t: the two fields that config.h has for it */
     OPTION_NOTICES,  /* struct config_notice *, size_t: the same */

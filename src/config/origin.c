@@ -23,7 +23,9 @@ bool origin_set(struct config *config, const struct option *option, enum origin_
     }
     if (!whole)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the configuration");
-    if ((option->type == OPTION_LIST || option->type == OPTION_NOTICES) && origin->from != from)
+    bool grows = option->type == OPTION_LIST || option->type == OPTION_CODES ||
+                 option->type == OPTION_NOTICES;
+    if (grows && origin->from != from)
         value_clear(option, config);
     free(origin->text);
     *origin = (struct config_origin){.from = from, .text = whole};

@@ -4,6 +4,7 @@
 #include "config/show.h"
 
 #include "base/str.h"
+#include "config/codes.h"
 #include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
@@ -186,6 +187,19 @@ static void schema_notices(struct writer *w)
     writer_int(w, "maxItems", CONFIG_NOTICES_MAX);
 }
 
+static void schema_codes(struct writer *w)
+{
+    writer_object(w, "items");
+    writer_list(w, "type");
+    writer_text(w, NULL, "integer");
+    writer_text(w, NULL, "string");
+    writer_end(w);
+    writer_int(w, "minimum", 1);
+    writer_int(w, "maximum", CODES_MAX - 1);
+    writer_text(w, "pattern", "^[0-9]+(-[0-9]+)?$");
+    writer_end(w);
+}
+
 static void schema_limits(struct writer *w, const struct option *option)
 {
     char pattern[256];
@@ -223,6 +237,10 @@ static void schema_limits(struct writer *w, const struct option *option)
         writer_end(w);
         writer_int(w, "maxItems", option->max);
         break;
+    case OPTION_CODES:
+        schema_codes(w);
+        writer_int(w, "maxItems", option->max);
+        break;
     case OPTION_COMMAND:
         writer_object(w, "items");
         writer_text(w, "type", "string");
@@ -245,7 +263,7 @@ static const char *const schema_types[OPTION_TYPE__COUNT] = {
     [OPTION_TEXT] = "string",    [OPTION_PATH] = "string",   [OPTION_TEMPLATE] = "string",
     [OPTION_CHOICE] = "string",  [OPTION_SIGNAL] = "string", [OPTION_LIST] = "array",
     [OPTION_EVERY] = "string",   [OPTION_SIZE] = "string",   [OPTION_COMMAND] = "array",
-    [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array",
+    [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array", [OPTION_CODES] = "array",
 };
 
 static void schema_member(struct writer *w, const struct option *option,

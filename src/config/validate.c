@@ -5,7 +5,6 @@
 
 #include "base/address.h"
 #include "base/str.h"
-#include "config/codes.h"
 #include "config/origin.h"
 #include "config/ports.h"
 
@@ -188,13 +187,6 @@ static bool check_silence(const struct config *config, struct err *err)
                    from(config, "watchdog.silence"));
 }
 
-static bool check_codes(const struct config *config, struct err *err)
-{
-    bool codes[CODES_MAX];
-    return codes_read(config->restart.fatal_codes, codes, err) ||
-           err_wrap(err, "restart.fatal_codes (%s)", from(config, "restart.fatal_codes"));
-}
-
 /* What would have no effect is a mistake. */
 static bool check_logs(const struct config *config, struct err *err)
 {
@@ -212,5 +204,5 @@ bool config_validate(struct config *config, struct err *err)
            settle_node_rank(config, err) && check_nodes(config, err) &&
            check_one(config, "cluster.chief", config->cluster.chief, err) &&
            check_one(config, "cluster.bind", config->cluster.bind, err) &&
-           check_codes(config, err) && check_silence(config, err) && check_logs(config, err);
+           check_silence(config, err) && check_logs(config, err);
 }

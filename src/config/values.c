@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "config/codes.h"
 #include "config/command.h"
 #include "config/noticelist.h"
 #include "config/rules.h"
@@ -99,6 +100,11 @@ static bool parse_every(const struct option *option, const char *text, const cha
     if (is_number && !str_to_i64(text, 1, CONFIG_EVERY_MAX, &every.steps))
         return err_set(err, ERR_USAGE, 0, "%.80s steps are out of range (1 to %d)", text,
                        CONFIG_EVERY_MAX);
+    if (!is_number && !str_to_duration(text, &every.ns))
+        return err_set(err, ERR_USAGE, 0,
+                       "\"%.80s\" is neither a whole number of steps nor a duration, which is a "
+                       "number and its unit (ms, s, m, h or d), as in \"10m\"",
+                       text);
     if (!is_number && !duration_parse(text, option->min, option->max, &every.ns, err))
         return false;
     *(struct config_every *)field = every;
@@ -205,6 +211,8 @@ static bool add_item(const struct option *option, const char *text, char ***list
         return err_set(err, ERR_USAGE, 0, "more than %" PRId64 " items", option->max);
     if (!text_check(text, 1, 300, err))
         return err_wrap(err, "item %zu", n + 1);
+    if (option->type == OPTION_CODES && !codes_check(text, err))
+        return false;
     char **more = realloc(*list, (n + 2) * sizeof *more);
     if (!more)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
@@ -235,16 +243,32 @@ static bool parse_list(const struct option *option, const char *text, const char
     return ok;
 }
 
+/* Exit codes may be written as the numbers that they are; `number` has room for one. */
+static const char *item_text(const struct option *option, const struct json *item, char number[24])
+{
+    int64_t value;
+    number[0] = '\0';
+    if (option->type == OPTION_CODES && json_int(item, &value) &&
+        str_addf(number, 24, "%" PRId64, value))
+        return number;
+    return json_text(item);
+}
+
 static bool list_from_json(const struct option *option, const struct json *json,
                            struct place *place, char ***field, struct err *err)
 {
     if (!begin_list(field, err))
         return false;
     for (const struct json *item = json_first(json); item; item = json_next(item)) {
-        const char *text = json_text(item);
+        char number[24];
+        const char *text = item_text(option, item, number);
         place->at = item;
         if (!text)
-            return err_set(err, ERR_USAGE, 0, "a string is wanted, not %s", json_kind_name(item));
+            return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s",
+                           option->type == OPTION_CODES
+                               ? "an exit code or a range such as \"64-78\""
+                               : "a string",
+                           json_kind_name(item));
         if (!add_item(option, text, field, err))
             return false;
     }
@@ -285,8 +309,8 @@ static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_DURATION] = {"TIME", "a duration such as \"25s\"", JSON_IS_TEXT, parse_duration,
                          format_duration},
     [OPTION_SIZE] = {"SIZE", "a size such as \"64M\"", JSON_IS_TEXT, parse_size, format_size},
-    [OPTION_EVERY] = {"N|TIME", "a number of steps or a duration such as \"10m\"", JSON_IS_TEXT,
-                      parse_every, format_every},
+    [OPTION_EVERY] = {"N|TIME", "a whole number of steps or a duration such as \"10m\"",
+                      JSON_IS_TEXT, parse_every, format_every},
     [OPTION_TEXT] = {"TEXT", "a string", JSON_IS_TEXT, parse_text, format_text},
     [OPTION_PATH] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_path, format_text},
     [OPTION_TEMPLATE] = {"PATH", "a path as a string", JSON_IS_TEXT, parse_template, format_text},
@@ -294,6 +318,8 @@ static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_SIGNAL] = {"SIGNAL", "a signal's name as a string", JSON_IS_TEXT, parse_signal,
                        format_signal},
     [OPTION_LIST] = {"ITEM,...", "a list of strings", JSON_IS_LIST, parse_list, NULL},
+    [OPTION_CODES] = {"CODE[-CODE],...", "a list of exit codes and of ranges such as \"64-78\"",
+                      JSON_IS_LIST, parse_list, NULL},
     [OPTION_COMMAND] = {"PROGRAM", "a program and its arguments as a list", JSON_IS_LIST,
                         parse_command, NULL},
     [OPTION_SIGNALS] = {"RULE,...", "an object of signals", JSON_IS_OBJECT, NULL, NULL},
@@ -356,7 +382,7 @@ bool value_from_json(const struct option *option, const struct json *json, struc
         return rules_from_json(option, json, place, config, err);
     if (option->type == OPTION_NOTICES)
         return noticelist_from_json(json, place, config, err);
-    if (option->type == OPTION_LIST)
+    if (option->type == OPTION_LIST || option->type == OPTION_CODES)
         return list_from_json(option, json, place, value_field(option, config), err);
     if (option->type == OPTION_COMMAND)
         return parse_json_command(json, place, value_field(option, config), err);
@@ -370,7 +396,7 @@ void value_clear(const struct option *option, struct config *config)
         rules_clear(config);
     } else if (option->type == OPTION_NOTICES) {
         noticelist_clear(config);
-    } else if (option->type == OPTION_LIST || option->type == OPTION_COMMAND) {
+    } else if (types[option->type].kind == JSON_IS_LIST) {
         command_clear(field);
     } else if (types[option->type].format == format_text) {
         free(*(char **)field);
@@ -423,7 +449,7 @@ void value_write(const struct option *option, const struct config *config, struc
         rules_write(config, writer, key);
     else if (option->type == OPTION_NOTICES)
         noticelist_write(config, writer, key);
-    else if (option->type == OPTION_LIST || option->type == OPTION_COMMAND)
+    else if (types[option->type].kind == JSON_IS_LIST)
         write_list(*(char **const *)field, writer, key);
     else if (option->type == OPTION_BOOL)
         writer_bool(writer, key, *(const bool *)field);

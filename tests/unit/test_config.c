@@ -302,6 +302,19 @@ Test(config, lists_are_replaced_by_a_stronger_source_and_grow_within_one)
     unload(&l);
 }
 
+Test(config, exit_codes_are_numbers_or_texts)
+{
+    static const char *const wanted[] = {"2", "64-78", "137", NULL};
+    struct load l;
+    write_file("c.json", "{\"restart\": {\"fatal_codes\": [2, \"64-78\", \"137\"]}}");
+    load_ok(&l, "-c c.json x", "");
+    size_t n = 0;
+    for (; wanted[n] && l.config.restart.fatal_codes[n]; n++)
+        cr_expect_str_eq(l.config.restart.fatal_codes[n], wanted[n]);
+    cr_expect(!wanted[n] && !l.config.restart.fatal_codes[n]);
+    unload(&l);
+}
+
 static struct config_signal rule_of(const struct config *config, int number)
 {
     size_t i = 0;

@@ -218,6 +218,28 @@ static const struct bad types[] = {
                               "its unit (ms, s, m, h or d), as in \"25s\""},
     {"{\"grace\": \"25sec\"}", "c.json:1:2: grace: \"25sec\" is not a duration; write a number and "
                                "its unit (ms, s, m, h or d), as in \"25s\""},
+    {"{\"checkpoint\": {\"every\": 1.5}}", "c.json:1:17: checkpoint.every: a whole number of steps "
+                                           "or a duration such as \"10m\" is wanted, "
+                                           "not a number with a fraction or exponent"},
+    {"{\"checkpoint\": {\"every\": \"1.5\"}}",
+     "c.json:1:17: checkpoint.every: \"1.5\" is neither a whole number of steps nor a duration, "
+     "which "
+     "is a number and its unit (ms, s, m, h or d), as in \"10m\""},
+    {"{\"restart\": {\"fatal_codes\": 3}}",
+     "c.json:1:14: restart.fatal_codes: a list of exit codes "
+     "and of ranges such as \"64-78\" is wanted, not a number"},
+    {"{\"restart\": {\"fatal_codes\": [3, 4.0]}}",
+     "c.json:1:33: restart.fatal_codes: an exit code or a range such as \"64-78\" is wanted, not a "
+     "number with a fraction or exponent"},
+    {"{\"restart\": {\"fatal_codes\": [true]}}",
+     "c.json:1:30: restart.fatal_codes: an exit code or a range such as \"64-78\" is wanted, not a "
+     "boolean"},
+    {"{\"restart\": {\"fatal_codes\": [2, 256]}}",
+     "c.json:1:33: restart.fatal_codes: '256' is no exit code and no range of them, such as 3 or "
+     "64-78 (1 to 255)"},
+    {"{\"restart\": {\"fatal_codes\": [\"9-3\"]}}",
+     "c.json:1:30: restart.fatal_codes: '9-3' is no exit code and no range of them, such as 3 or "
+     "64-78 (1 to 255)"},
     {"{\"signals\": \"TERM\"}",
      "c.json:1:2: signals: an object of signals is wanted, not a string"},
     {"{\"signals\": {\"TERM\": 1}}",
