@@ -31,7 +31,7 @@ struct search {
     int n;
     struct stat bases[BASES_MAX]; /* looked into already */
     int nbases;
-    char looked[256], silent[256];
+    char looked[256], silent[512];
 };
 
 /* Its lock is not looked at: whether it listens says it all. */
@@ -104,7 +104,11 @@ static void look_in(struct search *search, const char *base)
 static void look_at(struct search *search, const char *dir)
 {
     FD_CLEANUP int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && is_candidate(fd, ".")) {
+    struct err err;
+    if (fd < 0 && errno == EACCES) {
+        talk_denied(dir, &err);
+        str_copy(search->silent, sizeof search->silent, err.text);
+    } else if (fd >= 0 && is_candidate(fd, ".")) {
         str_copy(search->looked, sizeof search->looked, dir);
         take(search, dir);
     } else {

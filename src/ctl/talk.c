@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -48,6 +49,19 @@ static bool is_ours(int fd, struct err *err)
            err_set(err, ERR_SYSTEM, 0, "its socket belongs to user %d", (int)who.uid);
 }
 
+void talk_denied(const char *dir, struct err *err)
+{
+    struct stat st;
+    char whose[32] = "another user";
+    if (stat(dir, &st) == 0)
+        snprintf(whose, sizeof whose, "user %u", (unsigned)st.st_uid);
+    err_set(
+        err, ERR_SYSTEM, 0,
+        "cannot enter %s: Permission denied; it is the pchrun of %s: run pchctl as that user, or "
+        "as root",
+        dir, whose);
+}
+
 bool talk_open(const char *dir, struct talk *ret, struct err *err)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -57,7 +71,12 @@ bool talk_open(const char *dir, struct talk *ret, struct err *err)
     if (snprintf(addr.sun_path, sizeof addr.sun_path, "%s/" CONTROL_SOCKET, dir) >=
         (int)sizeof addr.sun_path)
         return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot connect to the socket in %s", dir);
-    if (connect(fd, (struct sockaddr *)&addr, sizeof addr) != 0)
+    bool is_there = connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
+    if (!is_there && errno == EACCES) {
+        talk_denied(dir, err);
+        return false;
+    }
+    if (!is_there)
         return err_set(err, ERR_SYSTEM, errno, "cannot connect to %s", addr.sun_path);
     if (!is_ours(fd, err))
         return false;

@@ -25,6 +25,8 @@ enum talk_result {
     TALK_FAILED, /* *err */
 };
 
+/* Sets *err: we may not enter `dir`; whose it is, and who may. */
+void talk_denied(const char *dir, struct err *err);
 /* `dir` is the supervisor's private directory; false: nobody listens there, or it is not ours. */
 MUST_CHECK bool talk_open(const char *dir, struct talk *ret, struct err *err);
 void talk_close(struct talk *talk);

@@ -619,19 +619,42 @@ def test_nonsense_is_answered(world, ctl):
     end(job)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
-def test_another_user_is_kept_out(world, ctl):
-    job = waiting(world)
+def let_others_in(world):
+    """As far as the private directories."""
     os.chmod(world.root, 0o755)
-    folder = Path(socket_of(world)).parent
-    os.chmod(folder, 0o755)  # by mistake
-    os.chmod(folder / "ctl", 0o777)
     for path in [world.tmp, *world.tmp.parents]:
         if path != Path("/"):
             os.chmod(path, os.stat(path).st_mode | 0o5)
+
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_another_user_is_told_whose_pchrun_it_is(world, ctl):
+    job = waiting(world)
+    let_others_in(world)
+    folder = Path(socket_of(world)).parent
+    advice = (f"cannot enter {folder}: Permission denied; it is the pchrun of user 0: run pchctl as that "
+              "user, or as root\n")
+    named = ctl("--run-dir", folder, "status", everywhere=True, **NOBODY)
+    assert (named.returncode, named.stderr) == (USAGE, f"pchctl: no pchrun answers: {advice}")
+    within = ctl("status", everywhere=True, env={"PCH_SOCKET": folder / "socket"}, **NOBODY)
+    assert (within.returncode, within.stderr) == (FAILED, f"pchctl: {advice}")
+    assert ctl("status").returncode == DONE
+    end(job)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_another_user_is_kept_out(world, ctl):
+    job = waiting(world)
+    let_others_in(world)
+    folder = Path(socket_of(world)).parent
+    os.chmod(folder, 0o755)  # by mistake
+    os.chmod(folder / "ctl", 0o777)
     probe = ("import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
              "s.settimeout(10); sys.exit(s.recv(1) != b'')")
-    done = subprocess.run(["/usr/bin/python3", "-c", probe, str(folder / "ctl")], user=65534,
-                          group=65534, extra_groups=[], cwd="/", check=False, capture_output=True)
+    done = subprocess.run(["/usr/bin/python3", "-c", probe, str(folder / "ctl")], check=False,
+                          capture_output=True, **NOBODY)
     assert done.returncode == 0, done.stderr
     end(job)
