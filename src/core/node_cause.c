@@ -87,7 +87,8 @@ void node_take_cause(struct node *node, const struct peermsg *msg)
         out_simple(node->out, ACT_STATE);
         return;
     }
-    if (node->cause.fault != FAULT_NONE)
+    /* Where there was to be a restart, the end has just been told, with its cause. */
+    if (node->cause.fault != FAULT_NONE && !str_is(node->why, order->why))
         out_log(node->out, LOG_INFO, "ending", "the cause is another: %s", order->why);
     node->cause = msg->cause;
     node->outcome =

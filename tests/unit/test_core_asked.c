@@ -156,8 +156,10 @@ Test(core_asked, a_stop_between_two_generations)
 {
     struct walk *w = begin_restart();
     struct core_report report;
-    w->acts[0] = '\0';
+    w->acts[0] = w->log[0] = '\0';
     stop(w);
+    const char *said = strstr(w->log, "stopped by hand");
+    cr_assert(said && !strstr(said + 1, "stopped by hand"), "once, not: %s", w->log);
     core_report(w->core, &report);
     cr_assert_eq(report.outcome, OUTCOME_STOPPED);
     cr_assert_str_eq(report.why, "node 0: stopped by hand");
