@@ -134,7 +134,12 @@ static enum look look_at_save(const struct json *now, const struct json *before,
 {
     char phase[16], why[320];
     int64_t step = answer_int(now, "report.commit.step", 0);
-    bool is_newer = answer_int(now, "report.round.id", 0) > answer_int(before, "was.round", 0);
+    /* Rounds are counted within a generation. What is asked for between two is made in the next. */
+    bool was_between = str_is(answer_text(before, "was.state", phase, sizeof phase), "restarting");
+    int64_t later =
+        answer_int(now, "report.generation", 0) - answer_int(before, "was.generation", 0);
+    bool is_newer =
+        later > 0 || answer_int(now, "report.round.id", 0) > answer_int(before, "was.round", 0);
     answer_text(now, "report.round.phase", phase, sizeof phase);
     if (step > answer_int(before, "was.commit_step", 0))
         return LOOK_DONE;
@@ -142,6 +147,11 @@ static enum look look_at_save(const struct json *now, const struct json *before,
         err_set(err, ERR_PEER, 0, "the save at step %" PRId64 " %s: nothing is committed",
                 answer_int(now, "report.round.save_step", 0),
                 str_is(phase, "failed") ? "has failed" : "was called off");
+        return LOOK_FAILED;
+    }
+    if (later > was_between) {
+        err_set(err, ERR_PEER, 0,
+                "the job was restarted in place before the save was committed; ask again");
         return LOOK_FAILED;
     }
     if (!str_is(answer_text(now, "report.outcome", phase, sizeof phase), "unknown")) {

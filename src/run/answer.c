@@ -37,6 +37,8 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
         writer_text(w, "error", bad->text);
     /* Who waits for what it asked for compares with that. */
     writer_object(w, "was");
+    writer_int(w, "generation", was->generation);
+    writer_text(w, "state", was->state);
     writer_int(w, "round", was->round.id);
     writer_int(w, "commit_step", (int64_t)was->commit_step);
     writer_end(w);

@@ -11,6 +11,7 @@ import pytest
 
 from harness import PROMPT, interactive_shell, is_blocked, marked, state_of, wait_until
 from nodes import Nodes
+from pchctl import ctl  # noqa: F401
 from test_train import Attempt, digest
 from training import Training
 
@@ -208,6 +209,52 @@ def test_ranks_resume_from_the_last_commit(world):
     assert (report["attempt"], report["steps"]["resumed"]) == (1, 5)
     t.done()
     assert t.result() == (0, "completed", 5)
+
+
+def test_who_waits_for_a_save_hears_of_a_restart(world, ctl):  # noqa: F811
+    """Its rounds count from 1 again: the one that failed is not waited for in vain."""
+    t = Training(world, *TRAINED, "-v", n=2)
+    t.open()
+    t.train(4)
+    first = ctl.start("checkpoint")
+    step = t.agreed()
+    t.reach(step)
+    t.saved(step, "continue")
+    assert first.finish() == 0
+    t.train(step + 3)
+    second = ctl.start("checkpoint")
+    t.agreed(2)
+    t.kill(1)
+    assert second.finish() == 1
+    assert re.fullmatch(r"pchctl: (the save at step \d+ (has failed|was called off): nothing is committed"
+                        r"|the job was restarted in place before the save was committed; ask again)\n",
+                        second.err)
+    t.said("generation 1 begins")
+    for client in t.clients:
+        client.forget()
+        client.step = step
+        client.open(resume=step)
+    t.done()
+    assert t.result() == (0, "completed", step)
+
+
+def test_a_save_that_is_asked_for_in_the_pause_is_made(world, ctl):  # noqa: F811
+    t = Training(world, *TRAINED, "--restart-backoff", "1s", "--restart-backoff-max", "1s", "-v")
+    for generation in range(2):
+        t.open()
+        t.train(3)
+        os.kill(int(t.said(r"attach: rank 0 of 1 is process (\d+)$", generation + 1)[1]), KILL)
+        t.said(rf"restarting in place.*\({generation + 1} of 3\)")
+        t.clients[0].step = 0
+        asked = ctl.start("checkpoint") if generation == 1 else None
+        t.said(f"generation {generation + 1} begins")
+    t.open()
+    step = t.agreed()
+    t.reach(step)
+    t.saved(step, "continue")
+    assert (asked.finish(), asked.out) == (0, f"step {step} is committed\n")
+    t.done()
+    assert t.result() == (0, "completed", step)
 
 
 def test_what_was_saved_and_not_committed_can_be_saved_again(world):
