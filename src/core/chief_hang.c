@@ -123,11 +123,28 @@ static bool all_have_examined(const struct chief *chief)
     return true;
 }
 
+/* One that is stopped, by a debugger for one, is looked at as often as its time has come, and
+ * stands where it stood: that is told once. */
+static bool is_news(struct chief *chief)
+{
+    const struct peer *last = furthest_behind(chief);
+    const struct peer_status *s = &last->status;
+    bool is_known = last == chief->hang.whom && s->behind_rank == chief->hang.rank &&
+                    s->behind_step == chief->hang.step && s->behind_phase == chief->hang.phase;
+    chief->hang.whom = last;
+    chief->hang.rank = s->behind_rank;
+    chief->hang.step = s->behind_step;
+    chief->hang.phase = s->behind_phase;
+    return !is_known;
+}
+
 static void examine(struct chief *chief)
 {
     char text[256];
     tell(chief, text, sizeof text);
-    out_log(chief->out, LOG_WARN, "watchdog", "no rank makes progress: %s", text);
+    chief->hang.is_news = is_news(chief);
+    out_log(chief->out, chief->hang.is_news ? LOG_WARN : LOG_DEBUG, "watchdog",
+            "no rank makes progress: %s", text);
     chief->hang.is_examined = true;
     chief->hang.until = chief->out->now + chief->params->watchdog.evidence_ns + WORD_NS;
     chief->order.examine++;
@@ -185,7 +202,8 @@ void chief_decide_hang(struct chief *chief)
 {
     if (!hangs(chief)) {
         if ((chief->hang.is_examined || chief->hang.is_told) && !chief->notice.is_live)
-            out_log(chief->out, LOG_NOTICE, "watchdog", "the job is not stuck: it goes on");
+            out_log(chief->out, chief->hang.is_news ? LOG_NOTICE : LOG_DEBUG, "watchdog",
+                    "the job is not stuck: it goes on");
         chief->hang.is_examined = chief->hang.is_told = false;
     } else if (chief->hang.is_told) {
         return;

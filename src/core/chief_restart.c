@@ -195,6 +195,7 @@ static void renew(struct chief *chief)
 {
     chief->generation++;
     chief->hang.is_examined = chief->hang.is_told = false;
+    chief->hang.whom = NULL;
     chief->hang.look_at = CLOCK_NEVER;
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
     chief->period.is_counting = false; /* until all have attached again */

@@ -153,6 +153,12 @@ struct chief {
         bool is_examined; /* the examination of the order goes on */
         bool is_told;     /* this hang was */
         int64_t until;    /* it is waited for so long */
+        /* who was examined last, and whether that was news */
+        const struct peer *whom;
+        int32_t rank;
+        uint64_t step;
+        uint8_t phase;
+        bool is_news;
     } hang;
     /* the end */
     struct peer_cause cause; /* the first of them, if the job ends because of it */
