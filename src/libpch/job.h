@@ -24,6 +24,7 @@
 enum live_state {
     LIVE_OFF,     /* unsupervised: all calls are no-ops */
     LIVE_ON,      /* attached */
+    LIVE_SERVING, /* the same; the last pch_step said PCH_SAVE, so the next has more to look at */
     LIVE_LEAVING, /* every pch_step says PCH_EXIT */
 };
 
@@ -34,8 +35,7 @@ struct live {
     struct page_process *process;
     /* the training thread's */
     uint32_t served_tag;   /* of the round it served last; changed under the lock */
-    bool must_look;        /* the next pch_step does not take the short way */
-    bool is_serving;       /* the last pch_step said PCH_SAVE */
+    bool is_serving;       /* the last pch_step said PCH_SAVE, which is not answered yet */
     bool is_held;          /* the round it serves ends the run, and is not answered yet */
     uint64_t served_step;  /* changed under the lock */
     _Atomic bool is_lost;  /* the supervisor is gone */

@@ -321,7 +321,8 @@ static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
         return PCH_EXIT;
     live->is_serving = true;
     live->is_held = gate_ends_run(word);
-    live->must_look = true;
+    uint32_t was = LIVE_ON; /* unless it is to leave by now */
+    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_SERVING);
     return PCH_SAVE;
 }
 
@@ -358,35 +359,55 @@ static enum pch_action look(struct pch *job, uint64_t step)
     }
 }
 
-static __attribute__((noinline)) enum pch_action step_slowly(struct pch *job, uint64_t step)
+static enum pch_action step_slowly(struct pch *job, uint64_t step)
 {
     NOT_CANCELLED;
     struct live *live = job_live(job);
+    uint32_t was = LIVE_SERVING; /* unless it is to leave by now */
     live->is_serving = false;
-    live->must_look = false;
+    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
     return look(job, step);
 }
 
-/* The way that nearly every call takes is laid out straight, in two lines of the cache. */
+/* There is a round, or no supervisor any more. */
+static __attribute__((noinline)) enum pch_action step_to_gate(struct pch *job, uint64_t step)
+{
+    uint64_t word = atomic_load(&job->supervisor->gate);
+    if (!gate_stops(word, step, job_live(job)->served_tag) && page_is_alive(job->supervisor))
+        return PCH_CONTINUE;
+    return step_slowly(job, step);
+}
+
+/* Not from one step of the training to the next. */
+static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job, uint64_t step)
+{
+    enum live_state state = job_state(job_live(job));
+    if (state != LIVE_ON && state != LIVE_SERVING)
+        return state == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
+    atomic_store_explicit(&job->process->phase, PCH_TRAIN, memory_order_relaxed);
+    atomic_store(&job->process->step, step);
+    return state == LIVE_ON ? step_to_gate(job, step) : step_slowly(job, step);
+}
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
+/* The way that nearly every call takes is laid out straight, in one line of the cache: an
+ * instruction in a second line is a tenth of the whole. */
 __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finished)
 {
-    struct live *live = LIKELY(job) ? job_live(job) : &nobody;
-    if (!LIKELY(job_state(live) == LIVE_ON))
-        return job_state(live) == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
-    struct page_process *process = job->process;
+    if (!LIKELY(job))
+        return PCH_CONTINUE;
     const struct page_supervisor *supervisor = job->supervisor;
-    if (!LIKELY(atomic_load_explicit(&process->phase, memory_order_relaxed) == PCH_TRAIN))
-        atomic_store_explicit(&process->phase, PCH_TRAIN, memory_order_relaxed);
+    struct page_process *process = job->process;
+    if (!LIKELY(job_state(job_live(job)) == LIVE_ON) ||
+        !LIKELY(atomic_load_explicit(&process->phase, memory_order_relaxed) == PCH_TRAIN))
+        return step_from_afar(job, finished);
     /* Sequentially consistent: of this process and the supervisor, which stores the gate and then
      * loads the steps, at least one sees the other (gate.h). */
     atomic_store(&process->step, finished);
-    uint64_t word = atomic_load(&supervisor->gate);
-    if (LIKELY(!gate_stops(word, finished, live->served_tag) && !live->must_look &&
-               page_is_alive(supervisor)))
+    if (LIKELY(gate_is_open(atomic_load(&supervisor->gate)) && page_is_alive(supervisor)))
         return PCH_CONTINUE;
-    return step_slowly(job, finished);
+    return step_to_gate(job, finished);
 }
 
 /* Saves */

@@ -75,6 +75,12 @@ static inline bool gate_ends_run(uint64_t word)
     return word & GATE_ENDS_RUN;
 }
 
+/* Is there nothing at all that a process could stop for? */
+static inline bool gate_is_open(uint64_t word)
+{
+    return word >> GATE_STEP_BITS == 0;
+}
+
 /* Must a process that has finished `step`, and last served the round `served_tag`, stop and look?
  */
 static inline bool gate_stops(uint64_t word, uint64_t step, uint32_t served_tag)

@@ -897,6 +897,18 @@ Test(gate, who_stops)
     cr_assert(!gate_stops(gate_make(GATE_OPEN, 0, false, false), GATE_STEP_MAX - 1, 3));
 }
 
+/* Whoever finds it open need not look at the step. */
+Test(gate, is_open_without_a_round)
+{
+    cr_assert(gate_is_open(GATE_OPEN));
+    cr_assert(gate_is_open(gate_make(7, 0, false, false)));
+    cr_assert(!gate_is_open(gate_leave()));
+    cr_assert(!gate_is_open(gate_bell(7)));
+    for (uint32_t round = 1; round < 3 * GATE_TAGS; round += 1000)
+        for (int flags = 0; flags < 4; flags++)
+            cr_assert(!gate_is_open(gate_make(0, round, flags & 1, flags & 2)));
+}
+
 /* The layout is a protocol between programs that were built apart. */
 Test(page, layout)
 {
