@@ -93,6 +93,8 @@ static bool make_wanted(const char *wanted, struct rundir *ret, int *ret_listen,
     return false;
 }
 
+/* Memory comes last, though it is quicker: logind removes what a user has in /dev/shm when the
+ * user's last session ends (RemoveIPC), and a job of a scheduler belongs to no session. */
 bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
 {
     const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
