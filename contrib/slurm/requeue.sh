@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# requeue.sh: the exit hook (exit.hook) for a cluster whose slurm.conf has no RequeueExit=42. One node
+# asks Slurm to run the job again; not after too many runs without progress.
+[ "$PCH_NODE_RANK" = 0 ] && [ "$PCH_OUTCOME" != no_progress ] || exit 0
+exec scontrol requeue "$SLURM_JOB_ID"
