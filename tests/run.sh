@@ -20,6 +20,7 @@ packages=(
     libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev
     libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
     iproute2 nftables                                                      # chaos
+    slurmctld slurmd slurm-client munge                                    # slurm
     clang-14 libclang-rt-14-dev mandoc spin                                # fuzz, house, model
     clang-format clang-tidy-14 cppcheck                                    # analysis
     valgrind                                                               # memcheck
@@ -28,7 +29,7 @@ packages=(
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
-opt_suites=(sim model chaos plain)
+opt_suites=(sim model chaos slurm plain)
 # What is done beside the suites, in this order: functions part_… below and in tests/ci.
 parts=(fuzz clang old-kernel memcheck dist aarch64 analysis install)
 

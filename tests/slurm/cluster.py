@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cluster: a real Slurm, Debian's, as several machines: every node is a slurmd in a network and a UTS
+namespace of its own, with an address and a name, joined by a bridge; slurmctld and munged are on "head".
+
+It must be made in namespaces of its own (network, mounts, PIDs: run.sh makes them), where nobody else's
+ports, mounts and processes are. All its files lie in one directory. Timers that make a user wait are
+short; the one that cannot be set is Slurm's look at time limits and grace times, every 30 s.
+"""
+
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+NODES = 6
+HEAD = "10.78.0.254"
+DEADLINE = 60  # seconds; for what takes a few on an idle machine, and up to 30 at time limits
+PAUSE = 0.1  # between two questions to Slurm
+OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "SPECIAL_EXIT"}
+
+CONF = """
+ClusterName=test
+SlurmctldHost=head({head})
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+# A job that is requeued waits for so long, and a second more; less than 5 is taken for 120.
+AuthInfo=socket={root}/munge/socket,cred_expire=5
+StateSaveLocation={root}/state
+SlurmdSpoolDir={root}/spool/%n
+SlurmctldPidFile={root}/slurmctld.pid
+SlurmdPidFile={root}/slurmd.%n.pid
+SlurmctldLogFile={root}/log/slurmctld
+SlurmdLogFile={root}/log/slurmd.%n
+SlurmctldDebug=verbose
+SlurmdDebug=verbose
+LogTimeFormat=iso8601_ms
+RequeueExit=42
+RequeueExitHold=43
+JobRequeue=1
+KillWait=30
+MpiDefault=none
+ReturnToService=2
+# As with control groups, which not every machine lets us have, a signal reaches the process that Slurm has
+# started and not what that has started; but nothing ends that, either, if pchrun does not.
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+SwitchType=switch/none
+SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+MessageTimeout=30
+SlurmdParameters=config_overrides
+NodeName=n[1-{nodes}] CPUs=4 RealMemory=1000 State=UNKNOWN
+PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
+PartitionName=high Nodes=ALL MaxTime=INFINITE DefaultTime=60 PriorityTier=10 PreemptMode=OFF
+"""
+
+# It waits until its network is there.
+NODE = """
+hostname "$1" && read -r && exec slurmd -D -c -N "$1" -f "$2"
+"""
+
+
+class Late(AssertionError):
+    """A wait came to its deadline."""
+
+
+def wait_until(condition, what, deadline=DEADLINE):
+    """Asks until condition() is true, and returns it."""
+    end = time.monotonic() + deadline
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise Late(f"waited {deadline:g} s for {what}")
+        time.sleep(PAUSE)
+    return value
+
+
+def processes(variable):
+    """The living processes with this in their environment, "NAME=value": {pid: command}."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"{variable}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # it has ended
+            pass
+    return found
+
+
+class Cluster:
+    """root: an empty directory, which all its files go into. Nothing is started before start()."""
+
+    def __init__(self, root, path):
+        self.root = Path(root)
+        self.conf = self.root / "slurm.conf"
+        self.env = {"PATH": f"{path}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.root),
+                    "LANG": "C.UTF-8", "SLURM_CONF": str(self.conf)}
+        self.daemons = {}
+
+    # --- up and down ---
+
+    def start(self):
+        for name in ("munge", "state", "log", *(f"spool/n{i}" for i in range(1, NODES + 1))):
+            (self.root / name).mkdir(parents=True)
+        self.conf.write_text(CONF.format(head=HEAD, root=self.root, nodes=NODES))
+        self._name_hosts()
+        subprocess.run(["ip", "-batch", "-"], check=True, text=True, input=f"""
+            link set lo up
+            link add br0 type bridge
+            link set br0 up
+            addr add {HEAD}/24 dev br0""")
+        self._start_munged()
+        self._daemon("slurmctld", "slurmctld", "-D", "-c", "-i", "-f", self.conf)
+        for i in range(1, NODES + 1):
+            self._start_node(i)
+        wait_until(lambda: self._idle() == NODES, "all nodes to be idle", DEADLINE)
+
+    def _name_hosts(self):
+        names = [f"10.78.0.{i} n{i}" for i in range(1, NODES + 1)]
+        hosts = self.root / "hosts"
+        hosts.write_text("\n".join(["127.0.0.1 localhost", f"{HEAD} head", *names, ""]))
+        subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
+        subprocess.run(["hostname", "head"], check=True)
+
+    def _daemon(self, name, *argv, **options):
+        with (self.root / f"log/{name}.out").open("wb") as out:
+            self.daemons[name] = subprocess.Popen(
+                [str(word) for word in argv], env=self.env, stdout=out, stderr=out, cwd="/",
+                start_new_session=True, **{"stdin": subprocess.DEVNULL, **options})
+        return self.daemons[name]
+
+    def _start_munged(self):
+        munge = self.root / "munge"
+        munge.chmod(0o755)
+        (munge / "key").write_bytes(os.urandom(128))
+        (munge / "key").chmod(0o400)
+        self._daemon("munged", "munged", "--foreground", "--force", f"--key-file={munge}/key",
+                     f"--socket={munge}/socket", f"--pid-file={munge}/pid", f"--log-file={munge}/log",
+                     f"--seed-file={munge}/seed", "--num-threads=2")
+        wait_until((munge / "socket").exists, "munged's socket", DEADLINE)
+
+    def _start_node(self, i):
+        node = self._daemon(f"n{i}", "unshare", "--net", "--uts", "bash", "-c", NODE, "bash", f"n{i}",
+                            self.conf, stdin=subprocess.PIPE)
+        own = os.readlink("/proc/self/ns/net")
+        wait_until(lambda: os.readlink(f"/proc/{node.pid}/ns/net") != own, f"the network of n{i}", DEADLINE)
+        subprocess.run(["ip", "-batch", "-"], check=True, text=True, input=f"""
+            link add v{i} type veth peer name eth0 netns {node.pid}
+            link set v{i} master br0 up""")
+        subprocess.run(["nsenter", "--net", "--target", str(node.pid), "ip", "-batch", "-"], check=True,
+                       text=True, input=f"""
+            link set lo up
+            link set eth0 up
+            addr add 10.78.0.{i}/24 dev eth0""")
+        node.stdin.write(b"\n")
+        node.stdin.close()
+
+    def _idle(self):
+        shown = self.run("sinfo", "-h", "-N", "-p", "low", "-t", "idle", "-o", "%N", check=False)
+        return len(shown.split())
+
+    def stop(self):
+        """Ends the daemons, and fails if one does not."""
+        for daemon in reversed(self.daemons.values()):
+            daemon.terminate()
+        for name, daemon in self.daemons.items():
+            try:
+                daemon.wait(20)
+            except subprocess.TimeoutExpired:
+                raise Late(f"{name} does not end") from None
+
+    # --- what a user does ---
+
+    def run(self, *argv, check=True):
+        """A client's command; returns its standard output."""
+        done = subprocess.run([str(word) for word in argv], env=self.env, text=True, capture_output=True,
+                              timeout=DEADLINE, check=False, cwd=self.root)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{argv}: {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def submit(self, script, *command, name, options=(), env=None, files=None):
+        """sbatch, in a directory of the job's name with these files: {name: text}."""
+        folder = self.root / name
+        folder.mkdir()
+        for file, text in (files or {}).items():
+            (folder / file).write_text(text)
+        variables = "".join(f",{key}={value}" for key, value in (env or {}).items())
+        number = self.run("sbatch", "--parsable", f"--job-name={name}", f"--chdir={folder}",
+                          f"--export=ALL{variables}", *options, script, *command)
+        return Job(self, int(number), name, folder)
+
+
+class Job:
+    """One that was submitted. Its directory is what it was submitted in."""
+
+    def __init__(self, cluster, number, name, folder):
+        self.cluster, self.number, self.name, self.folder = cluster, number, name, folder
+
+    def show(self):
+        """What scontrol says of it: {"JobState": "RUNNING", ...}."""
+        text = self.cluster.run("scontrol", "--oneliner", "show", "job", self.number)
+        return dict(word.split("=", 1) for word in text.split() if "=" in word)
+
+    @property
+    def log(self):
+        path = self.folder / f"{self.name}-{self.number}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def update(self, setting):
+        self.cluster.run("scontrol", "update", f"JobId={self.number}", setting)
+
+    def _wait(self, condition, what):
+        """What condition() returns when that is something."""
+        try:
+            return wait_until(condition, what)
+        except Late as late:
+            raise Late(f"{late}; {self.name} is {self.show()}; it said:\n{self.log}") from None
+
+    def wait_state(self, *states):
+        self._wait(lambda: self.show()["JobState"] in states, f"one of {states}")
+
+    def wait_log(self, pattern, count=1):
+        """The count-th match of the pattern in what it has said."""
+        return self._wait(lambda: re.findall(pattern, self.log, re.M)[count - 1:count],
+                          f"{count} x {pattern!r}")[0]
+
+    def wait_requeued(self, runs=1):
+        """Slurm has put it back, for the runs-th time. It need not wait as long as others would."""
+        self._wait(lambda: self.show()["Restarts"] == str(runs), f"restart {runs}")
+        self._wait(lambda: self.show()["Reason"] == "BeginTime", "its next run to have a time")
+        assert not processes(f"SLURM_JOB_ID={self.number}"), f"{self.name} has left processes"
+
+    def run_again(self):
+        """Sooner than Slurm would. Within the second of its end a node takes it for the run that is over,
+        and the job fails for good."""
+        self.update("StartTime=now+2")
+
+    def wait_end(self):
+        """How it has ended: ("COMPLETED", "0:0"); none of its processes may be left."""
+        self._wait(lambda: self.show()["JobState"] in OVER, "its end")
+        assert not processes(f"SLURM_JOB_ID={self.number}"), f"{self.name} has left processes"
+        now = self.show()
+        return now["JobState"], now["ExitCode"]
