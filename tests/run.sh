@@ -19,6 +19,7 @@ packages=(
     gcc libc6-dev meson ninja-build pkg-config                             # to build
     libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev
     libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
+    bash-completion zsh fish                                               # house: completions
     iproute2 nftables                                                      # chaos
     slurmctld slurmd slurm-client munge                                    # slurm
     clang-14 libclang-rt-14-dev mandoc spin                                # fuzz, house, model
@@ -153,7 +154,10 @@ is_installed() {
     DESTDIR=$root meson install -C build-opt --no-rebuild --quiet || return 1
     for path in bin/pchrun libexec/pchrun/pchrun bin/pchrun-watch bin/pchctl lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
         share/man/man1/pchrun.1 share/man/man3/libpch.3 share/man/man5/pchrun.json.5 \
-        share/man/man1/pchrun-watch.1 share/man/man1/pchctl.1 share/man/man7/pchrun-protocol.7; do
+        share/man/man1/pchrun-watch.1 share/man/man1/pchctl.1 share/man/man7/pchrun-protocol.7 \
+        share/bash-completion/completions/{pchrun,pchctl,pchrun-watch} \
+        share/zsh/site-functions/_{pchrun,pchctl,pchrun-watch} \
+        share/fish/vendor_completions.d/{pchrun,pchctl,pchrun-watch}.fish; do
         if [[ ! -s $root/usr/$path ]]; then
             echo "not installed: $path"
             missing=1

@@ -74,8 +74,9 @@ static bool take_special(struct flags *flags, enum special special, const char *
     case SPECIAL_DRILL:
         return read_drill(value, &flags->drill_ns, err);
     case SPECIAL_PRINT_OPTIONS:
-        if (!str_is(value, "mdoc"))
-            return err_set(err, ERR_USAGE, 0, "--print-options: \"%.40s\" is not mdoc", value);
+        if (!str_is(value, option_specials[special].words[0]))
+            return err_set(err, ERR_USAGE, 0, "--print-options: \"%.40s\" is not %s", value,
+                           option_specials[special].words[0]);
         break;
     case SPECIAL_MAKE_KEY:
         if (!value || !*value)

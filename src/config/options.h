@@ -82,6 +82,7 @@ struct option_special {
     char letter;         /* 0: none */
     const char *metavar; /* its value; NULL: it takes none */
     const char *help;
+    const char *const *words; /* all that the value can be, ends with NULL; NULL: more than words */
 };
 extern const struct option_special option_specials[SPECIAL__COUNT];
 

@@ -12,10 +12,7 @@
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
-static const struct {
-    const char *help;
-    int64_t wait_ns;
-} commands[CONTROL__COUNT] = {
+const struct option_command option_commands[CONTROL__COUNT] = {
     [CONTROL_STATUS] = {"how the job stands", 0},
     [CONTROL_SAVE] = {"save and go on, and wait for the commit", 60 * NS_PER_S},
     [CONTROL_DRAIN] = {"give a notice by hand: save and leave", 0},
@@ -23,23 +20,15 @@ static const struct {
     [CONTROL_EVENTS] = {"what has happened, as lines of JSON", 0},
 };
 
-enum kind { KIND_FLAG, KIND_TEXT, KIND_NODE, KIND_TIME, KIND_SHOW };
 enum show { SHOW_HELP, SHOW_VERSION };
 
 #define AT(field)  offsetof(struct ctl_options, field)
-#define FOR(verb)  (1U << (verb))
+#define FOR(verb)  OPTION_FOR(verb)
 #define ALL        (FOR(CONTROL__COUNT) - 1)
 #define WAITS      (FOR(CONTROL_SAVE) | FOR(CONTROL_DRAIN) | FOR(CONTROL_STOP))
 #define BUT_EVENTS (ALL & ~FOR(CONTROL_EVENTS))
 
-static const struct row {
-    const char *name;
-    char letter;
-    const char *metavar, *help;
-    enum kind kind;
-    size_t offset; /* in struct ctl_options; KIND_SHOW: enum show */
-    unsigned commands;
-} rows[] = {
+const struct option_row option_rows[] = {
     {"help", 'h', NULL, "this text", KIND_SHOW, SHOW_HELP, ALL},
     {"version", 'V', NULL, "the version", KIND_SHOW, SHOW_VERSION, ALL},
     {"job", 'j', "NAME", "the job of this name", KIND_TEXT, AT(job), ALL},
@@ -59,6 +48,7 @@ static const struct row {
     {"follow", 'f', NULL, "also what happens from now on, until the job ends", KIND_FLAG,
      AT(follows), FOR(CONTROL_EVENTS)},
 };
+const size_t option_rows_count = ARRAY_LEN(option_rows);
 
 /* --- what is shown --- */
 
@@ -76,13 +66,13 @@ static const char help_tail[] =
     "  pchctl --job run7 drain --in 2m --text \"the rack goes down\"\n"
     "  pchctl events --follow | jq -r 'select(.event == \"committed\").step'\n";
 
-static void print_takers(const struct row *row, FILE *out)
+static void print_takers(const struct option_row *row, FILE *out)
 {
     const char *before = " (";
     if (row->commands == ALL || row->commands == BUT_EVENTS)
         return;
     for (unsigned i = 0; i < CONTROL__COUNT; i++)
-        if ((row->commands & FOR(i)) && commands[i].help) {
+        if ((row->commands & FOR(i)) && option_commands[i].help) {
             fprintf(out, "%s%s", before, control_name((enum control_verb)i));
             before = ", ";
         }
@@ -93,23 +83,25 @@ static void print_help(FILE *out)
 {
     fputs(help_head, out);
     for (unsigned i = 0; i < CONTROL__COUNT; i++)
-        if (commands[i].help)
-            fprintf(out, "  %-18s %s\n", control_name((enum control_verb)i), commands[i].help);
+        if (option_commands[i].help)
+            fprintf(out, "  %-18s %s\n", control_name((enum control_verb)i),
+                    option_commands[i].help);
     fprintf(out, "\nOptions:\n");
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; i < option_rows_count; i++) {
         char left[40] = "  ";
-        if (rows[i].letter)
-            str_addf(left, sizeof left, "-%c, ", rows[i].letter);
-        str_addf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].metavar ? " " : "",
-                 rows[i].metavar ? rows[i].metavar : "");
-        fprintf(out, "%-20s %s", left, rows[i].help);
-        print_takers(&rows[i], out);
+        if (option_rows[i].letter)
+            str_addf(left, sizeof left, "-%c, ", option_rows[i].letter);
+        str_addf(left, sizeof left, "--%s%s%s", option_rows[i].name,
+                 option_rows[i].metavar ? " " : "",
+                 option_rows[i].metavar ? option_rows[i].metavar : "");
+        fprintf(out, "%-20s %s", left, option_rows[i].help);
+        print_takers(&option_rows[i], out);
         fprintf(out, "\n");
     }
     fputs(help_tail, out);
 }
 
-static enum options_result show(const struct row *row, FILE *out)
+static enum options_result show(const struct option_row *row, FILE *out)
 {
     if (row->offset == SHOW_HELP)
         print_help(out);
@@ -120,7 +112,7 @@ static enum options_result show(const struct row *row, FILE *out)
 
 /* --- what is read --- */
 
-static bool set_value(const struct row *row, const char *value, void *field, struct err *err)
+static bool set_value(const struct option_row *row, const char *value, void *field, struct err *err)
 {
     int64_t node;
     switch (row->kind) {
@@ -139,8 +131,8 @@ static bool set_value(const struct row *row, const char *value, void *field, str
     }
 }
 
-static bool set(const struct row *row, const char *value, bool is_joined, struct ctl_options *ret,
-                struct err *err)
+static bool set(const struct option_row *row, const char *value, bool is_joined,
+                struct ctl_options *ret, struct err *err)
 {
     void *field = (char *)ret + row->offset;
     if (row->kind == KIND_FLAG && is_joined)
@@ -154,13 +146,13 @@ static bool set(const struct row *row, const char *value, bool is_joined, struct
     return set_value(row, value, field, err);
 }
 
-static const struct row *find(const char *word, size_t len, struct err *err)
+static const struct option_row *find(const char *word, size_t len, struct err *err)
 {
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if ((word[1] == '-' && strlen(rows[i].name) == len &&
-             strncmp(rows[i].name, word + 2, len) == 0) ||
-            (word[1] != '-' && rows[i].letter == word[1] && !word[2]))
-            return &rows[i];
+    for (size_t i = 0; i < option_rows_count; i++)
+        if ((word[1] == '-' && strlen(option_rows[i].name) == len &&
+             strncmp(option_rows[i].name, word + 2, len) == 0) ||
+            (word[1] != '-' && option_rows[i].letter == word[1] && !word[2]))
+            return &option_rows[i];
     err_set(err, ERR_USAGE, 0, "unknown option %.40s; pchctl --help shows all that there are",
             word);
     return NULL;
@@ -171,7 +163,7 @@ static bool take_command(const char *word, bool *has_command, struct ctl_options
 {
     if (*has_command)
         return err_set(err, ERR_USAGE, 0, "\"%.40s\" is one argument too many", word);
-    *has_command = control_verb_of(word, &ret->verb) && commands[ret->verb].help;
+    *has_command = control_verb_of(word, &ret->verb) && option_commands[ret->verb].help;
     return *has_command ||
            err_set(err, ERR_USAGE, 0,
                    "unknown command \"%.40s\"; pchctl --help shows all that there are", word);
@@ -181,10 +173,10 @@ static bool settle(struct ctl_options *ret, bool has_command, unsigned given, st
 {
     if (!has_command)
         return err_set(err, ERR_USAGE, 0, "which command? pchctl --help shows all that there are");
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if ((given & 1U << i) && !(rows[i].commands & FOR(ret->verb)))
+    for (size_t i = 0; i < option_rows_count; i++)
+        if ((given & 1U << i) && !(option_rows[i].commands & FOR(ret->verb)))
             return err_set(err, ERR_USAGE, 0, "%s takes no --%s", control_name(ret->verb),
-                           rows[i].name);
+                           option_rows[i].name);
     if (ret->cancels && (ret->in_ns >= 0 || ret->text))
         return err_set(err, ERR_USAGE, 0, "--cancel takes back what was given; it goes alone");
     if (ret->text && strlen(ret->text) > CONTROL_TEXT_MAX)
@@ -194,7 +186,7 @@ static bool settle(struct ctl_options *ret, bool has_command, unsigned given, st
     if (ret->interval_ns < 0)
         ret->interval_ns = NS_PER_S;
     if (ret->wait_ns < 0)
-        ret->wait_ns = commands[ret->verb].wait_ns;
+        ret->wait_ns = option_commands[ret->verb].wait_ns;
     if (ret->cancels)
         ret->verb = CONTROL_CANCEL;
     return true;
@@ -215,7 +207,7 @@ enum options_result options_read(char **argv, FILE *out, struct ctl_options *ret
             continue;
         }
         size_t len = word[1] == '-' ? strcspn(word + 2, "=") : 0;
-        const struct row *row = find(word, len, err);
+        const struct option_row *row = find(word, len, err);
         if (row && row->kind == KIND_SHOW)
             return show(row, out);
         bool is_joined = row && word[1] == '-' && word[2 + len] == '=';
@@ -224,7 +216,7 @@ enum options_result options_read(char **argv, FILE *out, struct ctl_options *ret
         argv += takes_next && value;
         if (!row || !set(row, value, is_joined, ret, err))
             return OPTIONS_BAD;
-        given |= 1U << (row - rows);
+        given |= 1U << (row - option_rows);
     }
     return settle(ret, has_command, given, err) ? OPTIONS_RUN : OPTIONS_BAD;
 }

@@ -8,6 +8,7 @@
 
 #include "wire/control.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -29,5 +30,25 @@ enum options_result {
 };
 MUST_CHECK enum options_result options_read(char **argv, FILE *out, struct ctl_options *ret,
                                             struct err *err);
+
+/* The two tables. A verb without help is no command of its own. */
+struct option_command {
+    const char *help;
+    int64_t wait_ns; /* how long it waits unless --wait says so */
+};
+extern const struct option_command option_commands[CONTROL__COUNT];
+
+#define OPTION_FOR(verb) (1U << (verb))
+enum option_kind { KIND_FLAG, KIND_TEXT, KIND_NODE, KIND_TIME, KIND_SHOW };
+struct option_row {
+    const char *name;           /* without the dashes */
+    char letter;                /* 0: none */
+    const char *metavar, *help; /* metavar: NULL without a value */
+    enum option_kind kind;
+    size_t offset;     /* in struct ctl_options; KIND_SHOW: what to show */
+    unsigned commands; /* those that take it, OPTION_FOR() each */
+};
+extern const struct option_row option_rows[];
+extern const size_t option_rows_count;
 
 #endif

@@ -11,45 +11,49 @@
 #include <stddef.h>
 #include <string.h>
 
-enum kind { KIND_TEXT, KIND_TIME, KIND_MILD, KIND_FORMAT, KIND_SHOW };
 enum show { SHOW_HELP, SHOW_VERSION, SHOW_LIST };
 
-struct row {
-    const char *name;
-    char letter;
-    const char *metavar, *help;
-    enum kind kind;
-    size_t offset; /* in struct watch_options; KIND_SHOW: enum show */
-    bool is_some;  /* only some sources take it: struct source names it */
-};
 #define AT(field) offsetof(struct watch_options, field)
 
-static const struct row rows[] = {
-    {"help", 'h', NULL, "this text", KIND_SHOW, SHOW_HELP, false},
-    {"version", 'V', NULL, "the version", KIND_SHOW, SHOW_VERSION, false},
-    {"list", '\0', NULL, "the names of the sources", KIND_SHOW, SHOW_LIST, false},
+static const struct option_word mild_words[] = {
+    {"log", NOTICE_LOG}, {"checkpoint", NOTICE_CHECKPOINT}, {NULL, 0}};
+static const struct option_word format_words[] = {
+    {"text", LOG_TEXT}, {"json", LOG_JSON}, {NULL, 0}};
+
+const struct option_row option_rows[] = {
+    {"help", 'h', NULL, "this text", KIND_SHOW, SHOW_HELP, false, NULL},
+    {"version", 'V', NULL, "the version", KIND_SHOW, SHOW_VERSION, false, NULL},
+    {"list", '\0', NULL, "the names of the sources", KIND_SHOW, SHOW_LIST, false, NULL},
     {"lead", '\0', "TIME", "tell what is further ahead as a log, and as itself when so near",
-     KIND_TIME, AT(lead_ns), false},
-    {"mild", '\0', "TYPE", "what the machine lives through asks for: log or checkpoint", KIND_MILD,
-     AT(mild), false},
+     KIND_TIME, AT(lead_ns), false, NULL},
+    {"mild", '\0', "TYPE", "what the machine lives through asks for: log or checkpoint", KIND_WORD,
+     AT(mild), false, mild_words},
     {"interval", '\0', "TIME", "between two polls, and before a failure is tried again", KIND_TIME,
-     AT(interval_ns), false},
-    {"timeout", '\0', "TIME", "for one request [2s]", KIND_TIME, AT(timeout_ns), true},
+     AT(interval_ns), false, NULL},
+    {"timeout", '\0', "TIME", "for one request [2s]", KIND_TIME, AT(timeout_ns), true, NULL},
     {"hang", '\0', "TIME", "how long the server may hold a request [60s]", KIND_TIME, AT(hang_ns),
-     true},
+     true, NULL},
     {"endpoint", '\0', "URL", "where the service is: http://HOST[:PORT]", KIND_TEXT, AT(endpoint),
-     true},
+     true, NULL},
     {"name", '\0', "NAME", "the machine's own name, as the events have it", KIND_TEXT, AT(name),
-     true},
+     true, NULL},
     {"acknowledge", '\0', "ID", "say that this event is expected, so that it begins, and end",
-     KIND_TEXT, AT(acknowledge), true},
-    {"end-time", '\0', "DATE", "the end of the job's time", KIND_TEXT, AT(end_time), true},
-    {"annotation", '\0', "KEY", "which annotation [pchrun/notice]", KIND_TEXT, AT(annotation),
-     true},
-    {"value", '\0', "TEXT", "the value that is a notice", KIND_TEXT, AT(value), true},
-    {"log-format", '\0', "FORMAT", "of errors on standard error: text or json [text]", KIND_FORMAT,
-     AT(log_format), false},
+     KIND_TEXT, AT(acknowledge), true, NULL},
+    {"end-time", '\0', "DATE", "the end of the job's time", KIND_TEXT, AT(end_time), true, NULL},
+    {"annotation", '\0', "KEY", "which annotation [pchrun/notice]", KIND_TEXT, AT(annotation), true,
+     NULL},
+    {"value", '\0', "TEXT", "the value that is a notice", KIND_TEXT, AT(value), true, NULL},
+    {"log-format", '\0', "FORMAT", "of errors on standard error: text or json [text]", KIND_WORD,
+     AT(log_format), false, format_words},
 };
+const size_t option_rows_count = ARRAY_LEN(option_rows);
+
+bool source_takes(const struct source *source, const struct option_row *row)
+{
+    char word[32];
+    snprintf(word, sizeof word, " %s ", row->name);
+    return !row->is_some || strstr(source->options, word);
+}
 
 /* ---- what is shown ---- */
 
@@ -64,13 +68,11 @@ static void print_list(FILE *out)
 }
 
 /* "(gce, aws)": the sources that take it. */
-static void print_takers(const struct row *row, FILE *out)
+static void print_takers(const struct option_row *row, FILE *out)
 {
-    char word[32];
     const char *before = " (";
-    snprintf(word, sizeof word, " %s ", row->name);
     for (const struct source *const *source = sources; *source; source++)
-        if (strstr((*source)->options, word)) {
+        if (source_takes(*source, row)) {
             fprintf(out, "%s%s", before, (*source)->name);
             before = ", ";
         }
@@ -88,21 +90,22 @@ static void print_help(FILE *out)
             "\nSources:\n");
     print_list(out);
     fprintf(out, "\nOptions:\n");
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; i < option_rows_count; i++) {
         char left[40] = "  ";
-        if (rows[i].letter)
-            str_addf(left, sizeof left, "-%c, ", rows[i].letter);
-        str_addf(left, sizeof left, "--%s%s%s", rows[i].name, rows[i].metavar ? " " : "",
-                 rows[i].metavar ? rows[i].metavar : "");
-        fprintf(out, "%-22s %s", left, rows[i].help);
-        if (rows[i].is_some)
-            print_takers(&rows[i], out);
+        if (option_rows[i].letter)
+            str_addf(left, sizeof left, "-%c, ", option_rows[i].letter);
+        str_addf(left, sizeof left, "--%s%s%s", option_rows[i].name,
+                 option_rows[i].metavar ? " " : "",
+                 option_rows[i].metavar ? option_rows[i].metavar : "");
+        fprintf(out, "%-22s %s", left, option_rows[i].help);
+        if (option_rows[i].is_some)
+            print_takers(&option_rows[i], out);
         fprintf(out, "\n");
     }
     fprintf(out, "\nTIME is a number and its unit: ms, s, m, h or d.\n");
 }
 
-static enum options_result show(const struct row *row, FILE *out)
+static enum options_result show(const struct option_row *row, FILE *out)
 {
     if (row->offset == SHOW_HELP)
         print_help(out);
@@ -115,41 +118,26 @@ static enum options_result show(const struct row *row, FILE *out)
 
 /* ---- what is read ---- */
 
-static bool set_time(const struct row *row, const char *value, int64_t *ret, struct err *err)
+static bool set_time(const struct option_row *row, const char *value, int64_t *ret, struct err *err)
 {
     int64_t least = row->offset == AT(lead_ns) ? 0 : NS_PER_MS;
     return duration_parse(value, least, 10 * 365 * 86400 * NS_PER_S, ret, err) ||
            err_wrap(err, "--%s", row->name);
 }
 
-static bool set_word(const struct row *row, const char *value, unsigned *ret, struct err *err)
+static bool set_word(const struct option_row *row, const char *value, unsigned *ret,
+                     struct err *err)
 {
-    static const struct {
-        enum kind kind;
-        const char *word;
-        unsigned value;
-    } words[] = {
-        {KIND_MILD, "log", NOTICE_LOG},
-        {KIND_MILD, "checkpoint", NOTICE_CHECKPOINT},
-        {KIND_FORMAT, "text", LOG_TEXT},
-        {KIND_FORMAT, "json", LOG_JSON},
-    };
-    const char *allowed[2];
-    unsigned n = 0;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        if (words[i].kind != row->kind)
-            continue;
-        allowed[n++] = words[i].word;
-        if (str_is(words[i].word, value)) {
-            *ret = words[i].value;
+    for (const struct option_word *at = row->words; at->word; at++)
+        if (str_is(at->word, value)) {
+            *ret = at->value;
             return true;
         }
-    }
     return err_set(err, ERR_USAGE, 0, "--%s: \"%.80s\" is neither \"%s\" nor \"%s\"", row->name,
-                   value, allowed[0], allowed[1]);
+                   value, row->words[0].word, row->words[1].word);
 }
 
-static bool set(const struct row *row, const char *value, struct watch_options *ret,
+static bool set(const struct option_row *row, const char *value, struct watch_options *ret,
                 struct err *err)
 {
     void *field = (char *)ret + row->offset;
@@ -163,8 +151,7 @@ static bool set(const struct row *row, const char *value, struct watch_options *
         break;
     case KIND_TIME:
         return set_time(row, value, field, err);
-    case KIND_MILD:
-    case KIND_FORMAT:
+    case KIND_WORD:
         return set_word(row, value, field, err);
     case KIND_SHOW:
         break;
@@ -172,19 +159,19 @@ static bool set(const struct row *row, const char *value, struct watch_options *
     return true;
 }
 
-static const struct row *find(const char *name, size_t len, struct err *err)
+static const struct option_row *find(const char *name, size_t len, struct err *err)
 {
     char typed[64];
-    const struct row *nearest = NULL;
+    const struct option_row *nearest = NULL;
     snprintf(typed, sizeof typed, "%.*s", (int)(len < 60 ? len : 60), name);
     unsigned best = str_near(typed) + 1;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        unsigned distance = str_distance(typed, rows[i].name);
+    for (size_t i = 0; i < option_rows_count; i++) {
+        unsigned distance = str_distance(typed, option_rows[i].name);
         if (distance == 0)
-            return &rows[i];
+            return &option_rows[i];
         if (distance < best) {
             best = distance;
-            nearest = &rows[i];
+            nearest = &option_rows[i];
         }
     }
     if (nearest)
@@ -198,11 +185,11 @@ static const struct row *find(const char *name, size_t len, struct err *err)
     return NULL;
 }
 
-static const struct row *find_letter(const char *word, struct err *err)
+static const struct option_row *find_letter(const char *word, struct err *err)
 {
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i].letter == word[1] && !word[2])
-            return &rows[i];
+    for (size_t i = 0; i < option_rows_count; i++)
+        if (option_rows[i].letter == word[1] && !word[2])
+            return &option_rows[i];
     err_set(err, ERR_USAGE, 0, "unknown option %.20s; pchrun-watch --help shows all that there are",
             word);
     return NULL;
@@ -230,12 +217,10 @@ static bool settle(struct watch_options *ret, unsigned given, struct err *err)
                        "which source? pchrun-watch --list shows all that there are");
     if (source->arguments && source->arguments[0] != '[' && !ret->path)
         return err_set(err, ERR_USAGE, 0, "%s needs its %s", source->name, source->arguments);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char word[32];
-        snprintf(word, sizeof word, " %s ", rows[i].name);
-        if ((given & 1U << i) && rows[i].is_some && !strstr(source->options, word))
-            return err_set(err, ERR_USAGE, 0, "%s takes no --%s", source->name, rows[i].name);
-    }
+    for (size_t i = 0; i < option_rows_count; i++)
+        if ((given & 1U << i) && !source_takes(source, &option_rows[i]))
+            return err_set(err, ERR_USAGE, 0, "%s takes no --%s", source->name,
+                           option_rows[i].name);
     if (ret->interval_ns < 0)
         ret->interval_ns = source->interval_ns;
     if (ret->lead_ns < 0)
@@ -244,8 +229,8 @@ static bool settle(struct watch_options *ret, unsigned given, struct err *err)
 }
 
 /* One word, or two. True: go on. */
-static bool take(char ***argv, bool *is_words, struct watch_options *ret, const struct row **row,
-                 struct err *err)
+static bool take(char ***argv, bool *is_words, struct watch_options *ret,
+                 const struct option_row **row, struct err *err)
 {
     const char *word = *(*argv)++;
     *row = NULL;
@@ -275,7 +260,7 @@ enum options_result options_read(char **argv, FILE *out, struct watch_options *r
                                   .log_format = LOG_TEXT};
     unsigned given = 0;
     bool is_words = false;
-    const struct row *row;
+    const struct option_row *row;
     if (*argv)
         argv++;
     while (*argv) {
@@ -284,7 +269,7 @@ enum options_result options_read(char **argv, FILE *out, struct watch_options *r
         if (row && row->kind == KIND_SHOW)
             return show(row, out);
         if (row)
-            given |= 1U << (row - rows);
+            given |= 1U << (row - option_rows);
     }
     return settle(ret, given, err) ? OPTIONS_RUN : OPTIONS_BAD;
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * completions: what a shell has to know of a program to complete its command line.
+ *
+ * At build time there is a generator for each program: main.c, completions.c, the writers for bash,
+ * zsh and fish, and the file that fills this in from the program's own tables. It copies a shell's
+ * template
+ * (*.in) and puts into it what that shell is to know. It frees nothing, and ends at the first
+ * fault.
+ */
+#ifndef PCHRUN_COMPLETIONS_H
+#define PCHRUN_COMPLETIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum { FLAGS_MAX = 256, WORDS_MAX = 64, NAME_MAX_BYTES = 72, HELP_MAX = 256, LIST_MAX = 1024 };
+
+/* How a value is completed. */
+enum value {
+    VALUE_NONE,    /* the flag takes none */
+    VALUE_TEXT,    /* not at all: a number, a time, a name */
+    VALUE_FILE,    /* of any kind */
+    VALUE_FOLDER,  /* a directory */
+    VALUE_PROGRAM, /* a command, or a file */
+    VALUE_WORD,    /* one of `list` */
+    VALUE_LIST,    /* some of `list`, with commas between them */
+};
+
+/* No text of the tables holds a character that is special within single quotes or braces of a
+ * shell, but the apostrophe; main.c looks. */
+struct flag {
+    char name[NAME_MAX_BYTES],
+        also[NAME_MAX_BYTES]; /* without the dashes; "": there is no second */
+    char letter;              /* 0: none */
+    bool is_repeated;         /* it may be given more than once */
+    enum value value;
+    const char *metavar;
+    char list[LIST_MAX];     /* words with a blank between them */
+    char not_with[LIST_MAX]; /* the same: program.words that do not take this flag; "": all do */
+    char help[HELP_MAX];
+};
+
+/* The first argument that is no flag. */
+struct word {
+    const char *name, *help;
+    bool takes_file; /* as the second argument */
+};
+
+struct program {
+    const char *name;
+    bool is_prefix; /* the arguments are another command; there are no words */
+    struct flag flags[FLAGS_MAX];
+    size_t nflags;
+    struct word words[WORDS_MAX];
+    size_t nwords;
+};
+
+/* Says so on standard error and ends the generator. */
+_Noreturn void completions_fail(const char *what, const char *text);
+
+/* Adds a flag, with "" and false but for these, or a word; there is room, else the generator ends.
+ */
+struct flag *program_add_flag(struct program *program, const char *name, char letter,
+                              const char *help);
+void program_add_word(struct program *program, const char *name, const char *help, bool takes_file);
+/* What a flag's value is, as people are told: FILE, PATH, DIR, PROGRAM, or anything else; NULL: it
+ * takes none. */
+void flag_takes(struct flag *flag, const char *metavar);
+/* Adds to flag.list or flag.not_with. */
+void list_add(char list[LIST_MAX], const char *word);
+
+/* Fills it in; it is all 0. One in each generator. */
+void program_describe(struct program *program);
+
+/* What a template of one shell has for @name@: the writer of that part. Ends with a name that is
+ * NULL. Those for all shells: @program@, and @function@, which is the same as shells allow it in
+ * names. */
+struct part {
+    const char *name;
+    void (*write)(const struct program *program, FILE *out);
+};
+extern const struct part bash_parts[], zsh_parts[], fish_parts[];
+
+/* A list with something else between its words. */
+void write_joined(const char *list, const char *between, FILE *out);
+
+#endif
