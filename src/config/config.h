@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "config/platform.h"
+#include "discover/discover.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -69,6 +70,7 @@ struct config {
     char *job;  /* "pchrun" */
     int preset; /* enum preset */
     struct {
+        int discovery; /* enum discover_from */
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
         char *chief;   /* instead of nodes: where node 0 listens; NULL */
         int nnodes;    /* 1; the length of nodes where that is given */
@@ -152,6 +154,7 @@ struct config {
     char **command;   /* what to run: a pointer into argv */
 
     struct platform scheduler; /* with PRESET_AUTO: what was found */
+    struct discovery found;    /* by cluster.discovery */
 
     struct config_origin *origins; /* where each value came from, by option (origin.h) */
 };

@@ -9,7 +9,7 @@ const struct option_group option_groups[] = {
     {"cluster", "Cluster",
      "Where the job's nodes are.\nOne node needs none of it; several need\n.Cm cluster.nodes "
      ",\nor\n"
-     ".Cm cluster.chief\nand\n.Cm cluster.nnodes ."},
+     ".Cm cluster.chief\nand\n.Cm cluster.nnodes ,\nor\n.Cm cluster.discovery ."},
     {"procs", "Processes", "The training commands that each node starts."},
     {"checkpoint", "Checkpoints", NULL},
     {"save", "Saving", NULL},

@@ -5,6 +5,7 @@
 
 #include "base/keyfile.h"
 #include "base/str.h"
+#include "config/discovered.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/presets.h"
@@ -31,7 +32,8 @@ static bool set_defaults(struct config *config, struct err *err)
     return true;
 }
 
-/* The weakest source first, but for the preset: the others say which it is. */
+/* The weakest source first, but for the preset and what is discovered: the others say which it is,
+ * and whether to look. */
 static bool apply_sources(const struct flags *flags, char **env, struct config *config,
                           struct err *err)
 {
@@ -42,7 +44,7 @@ static bool apply_sources(const struct flags *flags, char **env, struct config *
     if (file && !file_apply(file, config, err))
         return false;
     if (!env_apply(env, config, err) || !flags_apply(flags, config, err) ||
-        !presets_apply(config, env, err))
+        !presets_apply(config, env, err) || !discovered_apply(config, env, err))
         return false;
     config->command = flags->command;
     return true;
@@ -68,7 +70,8 @@ static bool make_key(const char *path, FILE *out, struct err *err)
     return true;
 }
 
-static bool show(const struct flags *flags, const struct config *config, FILE *out, struct err *err)
+static bool show(const struct flags *flags, char **env, const struct config *config, FILE *out,
+                 struct err *err)
 {
     bool ok = true;
     switch (flags->show) {
@@ -88,7 +91,7 @@ static bool show(const struct flags *flags, const struct config *config, FILE *o
         ok = make_key(flags->key_file, out, err);
         break;
     default:
-        ok = show_config(config, out, err);
+        ok = show_config(config, env, out, err);
         break;
     }
     if (ok && (fflush(out) != 0 || ferror(out)))
@@ -106,7 +109,7 @@ static enum config_result load(const struct flags *flags, char **env, FILE *out,
     if (needs_values && (!apply_sources(flags, env, config, err) || !config_validate(config, err)))
         return CONFIG_BAD;
     if (flags->show >= 0)
-        return show(flags, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
+        return show(flags, env, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
     settle_count(config);
     config->drill_ns = flags->drill_ns;
     if (config->command[0])

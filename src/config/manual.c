@@ -116,6 +116,17 @@ static void print_presets(FILE *out)
     fprintf(out, ".El\n");
 }
 
+static void print_discovery(FILE *out)
+{
+    print_text(discover_manual_head, out);
+    fprintf(out, ".Bl -tag -width Ds\n");
+    for (int from = 0; from < DISCOVER__COUNT; from++) {
+        fprintf(out, ".It Li %s\n", discover_names[from]);
+        print_text(discover_manual((enum discover_from)from), out);
+    }
+    fprintf(out, ".El\n");
+}
+
 void show_manual(FILE *out)
 {
     for (size_t g = 0; g < option_groups_count; g++) {
@@ -136,4 +147,6 @@ void show_manual(FILE *out)
     }
     fprintf(out, ".Sh PRESETS\n");
     print_presets(out);
+    fprintf(out, ".Sh DISCOVERY\n");
+    print_discovery(out);
 }

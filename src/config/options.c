@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "config/platform.h"
+#include "discover/discover.h"
 
 #define FIELD(f) .offset = offsetof(struct config, f)
 #define HOUR     (3600 * NS_PER_S)

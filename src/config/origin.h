@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * origin: where each option's value came from. Sources are applied from the weakest to the
- * strongest, each through origin_set(), so that the last one wins; but the preset comes last, and
- * fills in what still has its default (presets.h). Main thread.
+ * strongest, each through origin_set(), so that the last one wins; but what is discovered
+ * (discovered.h) and the preset (presets.h) come last, and fill in what still has its default. Main
+ * thread.
  */
 #ifndef PCHRUN_CONFIG_ORIGIN_H
 #define PCHRUN_CONFIG_ORIGIN_H
@@ -11,7 +12,14 @@
 #include "config/options.h"
 
 /* Weakest first. */
-enum origin_from { FROM_DEFAULT, FROM_PRESET, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
+enum origin_from {
+    FROM_DEFAULT,
+    FROM_PRESET,
+    FROM_DISCOVERY,
+    FROM_FILE,
+    FROM_ENVIRONMENT,
+    FROM_FLAG
+};
 
 struct config_origin {
     enum origin_from from;

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "config/codes.h"
+#include "config/discovered.h"
 #include "config/noticelist.h"
 #include "config/options.h"
 #include "config/origin.h"
@@ -16,7 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
-const char *const show_added[] = {"$platform", "$sources", NULL};
+const char *const show_added[] = {"$platform", "$cluster", "$sources", NULL};
 
 #define SHOWN_MAX (16 * 1024 * 1024) /* CONFIG_FILE_MAX, with room for escapes and indentation */
 
@@ -54,12 +55,13 @@ static void write_member(struct writer *w, const struct option *option, const st
     value_write(option, config, w, leaf(option));
 }
 
-bool show_config(const struct config *config, FILE *out, struct err *err)
+bool show_config(const struct config *config, char **env, FILE *out, struct err *err)
 {
     struct writer w;
     writer_init(&w, SHOWN_MAX, WRITER_PRETTY);
     writer_object(&w, NULL);
     presets_show(config, &w);
+    discovered_show(config, env, &w);
     for (size_t i = 0; i < option_groups_count; i++) {
         const struct option_group *group = &option_groups[i];
         if (group->name[0])

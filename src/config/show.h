@@ -15,7 +15,7 @@ extern const char *const show_added[];
 
 void show_help(FILE *out);
 void show_manual(FILE *out);
-MUST_CHECK bool show_config(const struct config *config, FILE *out, struct err *err);
+MUST_CHECK bool show_config(const struct config *config, char **env, FILE *out, struct err *err);
 MUST_CHECK bool show_schema(const struct config *config, FILE *out, struct err *err);
 
 #endif

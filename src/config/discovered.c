@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See discovered.h.
+ */
+#include "config/discovered.h"
+
+#include "base/str.h"
+#include "config/options.h"
+#include "config/origin.h"
+#include "config/values.h"
+
+#include <stdio.h>
+
+#define KEY(name) option_by_key("cluster." name)
+
+static bool is_given(const struct config *config, const char *key)
+{
+    return origin_from(config, option_by_key(key)) != FROM_DEFAULT;
+}
+
+/* How many nodes the user has said there are; 0: nothing. */
+static int given_nnodes(const struct config *config)
+{
+    int n = 0;
+    while (config->cluster.nodes[n])
+        n++;
+    return n > 0 ? n : is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
+}
+
+static bool needs_nothing(const struct config *config)
+{
+    bool has_chief = config->cluster.nodes[0] || config->cluster.chief;
+    int given = given_nnodes(config);
+    return config->cluster.discovery == DISCOVER_NONE || given == 1 ||
+           (given > 1 && has_chief && config->cluster.node_rank >= 0);
+}
+
+static bool set(struct config *config, const struct option *option, const char *text,
+                const char *why, struct err *err)
+{
+    char origin[2 * DISCOVER_TEXT_MAX];
+    if (origin_from(config, option) != FROM_DEFAULT)
+        return true;
+    snprintf(origin, sizeof origin, "discovery %s: %s", discover_names[config->found.from], why);
+    return origin_set(config, option, FROM_DISCOVERY, origin, err) &&
+           (value_from_text(option, text, NULL, config, err) || err_wrap(err, "%s", origin));
+}
+
+static bool set_number(struct config *config, const struct option *option, int number,
+                       const char *why, struct err *err)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    return set(config, option, text, why, err);
+}
+
+/* A rank is one of the nodes that were found: if the user counts others it means nothing. */
+static bool check_rank(const struct config *config, int given, struct err *err)
+{
+    const struct discovery *found = &config->found;
+    if (config->cluster.node_rank >= 0 ||
+        (found->nnodes > 0 && (given == 0 || given == found->nnodes)))
+        return true;
+    if (found->nnodes > 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "the job has %d nodes (%s), but %s; set cluster.node_rank, too", given,
+                       origin_text(config, config->cluster.nodes[0] ? KEY("nodes") : KEY("nnodes")),
+                       found->nnodes_why);
+    return given > 0 || err_set(err, ERR_USAGE, 0,
+                                "cluster.discovery, %s: %s, but nothing says how many nodes there "
+                                "are; set cluster.nnodes",
+                                discover_names[found->from], found->node_rank_why);
+}
+
+static bool take(struct config *config, struct err *err)
+{
+    const struct discovery *found = &config->found;
+    int given = given_nnodes(config);
+    bool is_told = found->nnodes > 0 || found->node_rank >= 0;
+    if (!is_told || (found->nnodes == 1 && given > 1))
+        return true;
+    if (!check_rank(config, given, err))
+        return false;
+    bool is_several = given > 1 || found->nnodes > 1, has_nodes = config->cluster.nodes[0];
+    if (found->nnodes > 0 && !has_nodes &&
+        !set_number(config, KEY("nnodes"), found->nnodes, found->nnodes_why, err))
+        return false;
+    if (found->node_rank >= 0 &&
+        !set_number(config, KEY("node_rank"), found->node_rank,
+                    found->node_rank_why[0] ? found->node_rank_why : found->nnodes_why, err))
+        return false;
+    if (!is_several)
+        return true;
+    if (found->port > 0 && !set_number(config, KEY("port"), found->port, found->port_why, err))
+        return false;
+    if (!found->chief[0] || has_nodes || config->cluster.chief)
+        return true;
+    return set(config, KEY("chief"), found->chief, found->chief_why, err) &&
+           (!found->bind[0] || config->cluster.node_rank != 0 ||
+            set(config, KEY("bind"), found->bind, "HOSTNAME is this pod's name", err));
+}
+
+bool discovered_apply(struct config *config, char **env, struct err *err)
+{
+    config->found = (struct discovery){.node_rank = -1};
+    if (needs_nothing(config))
+        return true;
+    return discover(env, "", (enum discover_from)config->cluster.discovery, &config->found, err) &&
+           take(config, err);
+}
+
+/* --- what --print-config tells --- */
+
+static void show_found(const struct discovery *found, struct writer *w)
+{
+    writer_text(w, "found", found->from == DISCOVER_NONE ? NULL : discover_names[found->from]);
+    if (found->nnodes > 0)
+        writer_int(w, "nnodes", found->nnodes);
+    if (found->node_rank >= 0)
+        writer_int(w, "node_rank", found->node_rank);
+    if (found->chief[0])
+        writer_text(w, "chief", found->chief);
+    writer_text(w, "why", found->why);
+}
+
+/* Nobody has asked, so a source that is half there is no error. */
+static void show_possible(char **env, struct writer *w)
+{
+    struct discovery found;
+    struct err err;
+    writer_object(w, "auto");
+    if (discover(env, "", DISCOVER_AUTO, &found, &err))
+        show_found(&found, w);
+    else
+        writer_text(w, "why", err.text);
+    writer_end(w);
+}
+
+void discovered_show(const struct config *config, char **env, struct writer *w)
+{
+    writer_object(w, "$cluster");
+    if (config->cluster.discovery == DISCOVER_NONE) {
+        writer_text(w, "found", NULL);
+        writer_text(w, "why", "cluster.discovery is none; with auto it would be:");
+        show_possible(env, w);
+    } else if (!config->found.why[0]) {
+        writer_text(w, "found", NULL);
+        writer_text(w, "why", "the nodes and this node's rank are given, so nothing was looked at");
+    } else {
+        show_found(&config->found, w);
+    }
+    writer_end(w);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See discover.h.
+ *
+ * To add a source: its number in discover.h, its finder in finder.h and a file of its family, its
+ * row here, and an environment from real life in tests/unit/test_discover.c.
+ */
+#include "discover/discover.h"
+
+#include "base/str.h"
+#include "discover/vars.h"
+
+#include <stdio.h>
+
+const char *const discover_names[] = {
+    [DISCOVER_NONE] = "none",         [DISCOVER_AUTO] = "auto",
+    [DISCOVER_SLURM] = "slurm",       [DISCOVER_TORCHRUN] = "torchrun",
+    [DISCOVER_KUBEFLOW] = "kubeflow", [DISCOVER_TF_CONFIG] = "tf-config",
+    [DISCOVER_MPI] = "mpi",           [DISCOVER_LWS] = "leaderworkerset",
+    [DISCOVER_JOBSET] = "jobset",     [DISCOVER_AWS_BATCH] = "aws-batch",
+    [DISCOVER_TPU] = "tpu",           [DISCOVER_KUBERNETES] = "kubernetes",
+    [DISCOVER__COUNT] = NULL,
+};
+
+enum { SIGNS_MAX = 4 };
+static const struct {
+    finder_fn *find;
+    const char *signs[SIGNS_MAX + 1]; /* each alone makes the source be there; end with NULL */
+    bool is_last; /* only where no other tells of several nodes: its index may be that of a part */
+    const char *manual;
+} sources[DISCOVER__COUNT] = {
+    [DISCOVER_NONE] = {.manual = "Nothing is looked at."},
+    [DISCOVER_AUTO] = {.manual = "All of those below."},
+    [DISCOVER_SLURM] =
+        {find_slurm,
+         {"SLURM_STEP_NODELIST"},
+         .manual = "A task of srun: each is a node, whether a host has one or several; node 0 is "
+                   "on the first host of\n.Ev SLURM_STEP_NODELIST .\nIn a batch script that no "
+                   "srun has started, pchrun is alone."},
+    [DISCOVER_TORCHRUN] =
+        {find_torchrun,
+         {"RANK"},
+         .manual = "A worker of torchrun, or a pod of Kubeflow's PyTorchJob:\n.Ev RANK , "
+                   "WORLD_SIZE\nand\n.Ev MASTER_ADDR ."},
+    [DISCOVER_KUBEFLOW] =
+        {find_kubeflow,
+         {"PET_NNODES", "PET_NODE_RANK"},
+         .manual = "A pod in which Kubeflow would have torchrun started:\n.Ev PET_NNODES , "
+                   "PET_NODE_RANK\nand\n.Ev PET_MASTER_ADDR ."},
+    [DISCOVER_TF_CONFIG] =
+        {find_tf_config,
+         {"TF_CONFIG"},
+         .manual = "A task of TensorFlow: the chief, and the workers after it.\nAn evaluator runs "
+                   "alone; a job with parameter servers is refused."},
+    [DISCOVER_MPI] =
+        {find_mpi,
+         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"},
+         .manual = "A process of mpirun: Open MPI's rank and size, or PMI's.\nUnless all are on "
+                   "this machine nothing tells where rank 0 is: set\n.Cm cluster.chief ."},
+    [DISCOVER_LWS] =
+        {find_lws,
+         {"LWS_GROUP_SIZE", "LWS_WORKER_INDEX"},
+         .manual = "A pod of a LeaderWorkerSet:\n.Ev LWS_GROUP_SIZE , LWS_WORKER_INDEX\nand\n"
+                   ".Ev LWS_LEADER_ADDRESS ."},
+    [DISCOVER_JOBSET] =
+        {find_jobset,
+         {"JOBSET_NAME"},
+         .manual = "A pod of a JobSet whose manifest hands it its labels:\n.Ev JOBSET_NAME\nand\n"
+                   ".Ev REPLICATED_JOB_NAME ,\nfor several equal Jobs\n"
+                   ".Ev REPLICATED_JOB_REPLICAS\nand\n.Ev JOB_INDEX ,\nand how many pods a Job has "
+                   "in\n.Ev PROCESSES_IN_JOB .\nWithout the last,\n.Cm cluster.nnodes\nis to be "
+                   "set."},
+    [DISCOVER_AWS_BATCH] =
+        {find_aws_batch,
+         {"AWS_BATCH_JOB_NUM_NODES", "AWS_BATCH_JOB_NODE_INDEX"},
+         .manual = "A node of a multi-node parallel job; the main node is node 0, and listens on "
+                   "all its addresses."},
+    [DISCOVER_TPU] = {find_tpu,
+                      {"TPU_WORKER_HOSTNAMES", "TPU_PROCESS_ADDRESSES", "TPU_WORKER_ID"},
+                      .manual = "A worker of a Cloud TPU, or of one of several slices, as\n.Ev "
+                                "MEGASCALE_NUM_SLICES , MEGASCALE_SLICE_ID\nand\n.Ev "
+                                "MEGASCALE_COORDINATOR_ADDRESS\ntell."},
+    [DISCOVER_KUBERNETES] =
+        {find_kubernetes,
+         {"JOB_COMPLETION_INDEX"},
+         .is_last = true,
+         .manual = "A pod of an indexed Job; only where no other source tells of several nodes.\n"
+                   "How many there are nobody tells it: set\n.Cm cluster.nnodes .\nWhere pod 0 is "
+                   "follows from the pod's own name in\n.Pa /etc/hosts ,\nwhich it has where a "
+                   "headless service is its subdomain."},
+};
+
+const char discover_manual_head[] =
+    "With\n.Cm cluster.discovery\npchrun finds out how many nodes there are, which of them this "
+    "is, and where node 0 is, by variables that somebody else has set.\nNo packet is sent for it, "
+    "and no program is run.\nWhat the user has set of\n.Cm cluster.nodes , cluster.chief , "
+    "cluster.nnodes , cluster.node_rank , cluster.port\nand\n.Cm cluster.bind\nwins; only the rest "
+    "is filled in.\nA source that is half there is an error, and so are two that contradict each "
+    "other; it names the variables and what to set.\nOne that tells of a single node contradicts "
+    "none.\nWhere the job has one node, nothing changes.\n.Nm pchrun Fl -print-config\nshows "
+    "under\n"
+    ".Li $cluster\nwhat was found, or would be with\n.Li auto ,\nand under\n.Li $sources\nby which "
+    "variable.\nIt is off unless it is asked for: tasks that are started side by side, as those of "
+    "a job array, need not be one job, and would wait for each other.\n.Pp\nJobs that may share a "
+    "machine get a port of their own: 20000 and the remainder of the job's id divided by 8192, or "
+    "of a number that is made from an id that is none.\nThe id is\n.Ev SLURM_JOB_ID\nwith 97 more "
+    "for each\n.Ev SLURM_STEP_ID ,\nor\n.Ev MASTER_PORT ,\nthe port of\n.Ev TF_CONFIG Ap s\nfirst "
+    "task, or\n.Ev PMIX_NAMESPACE\nor\n.Ev PMI_JOBID .";
+
+const char *discover_manual(enum discover_from from)
+{
+    return sources[from].manual;
+}
+
+/* The sign that is set; NULL: the source is not there. */
+static const char *find_sign(const struct place *place, enum discover_from from)
+{
+    for (const char *const *sign = sources[from].signs; *sign; sign++)
+        if (vars_has(place, *sign))
+            return *sign;
+    return NULL;
+}
+
+static void list_signs(enum discover_from from, char *text, size_t size)
+{
+    for (const char *const *sign = sources[from].signs; *sign; sign++)
+        str_addf(text, size, "%s%s", text[0] ? ", " : "", *sign);
+}
+
+static bool tells_of_several(const struct discovery *found)
+{
+    return found->nnodes != 1 && (found->nnodes > 1 || found->node_rank >= 0);
+}
+
+static bool find(const struct place *place, enum discover_from from, struct discovery *ret,
+                 struct err *err)
+{
+    *ret = (struct discovery){.from = from, .node_rank = -1};
+    if (sources[from].find(place, ret, err)) {
+        if (ret->nnodes == 1)
+            ret->node_rank = 0;
+        return true;
+    }
+    struct err what = *err;
+    return err_set(err, what.code, what.sys_errno,
+                   "cluster.discovery, %s: %.280s; set cluster.chief, cluster.nnodes and "
+                   "cluster.node_rank, or another cluster.discovery, such as none",
+                   discover_names[from], what.text);
+}
+
+/* --- several sources at once --- */
+
+static bool differ(const struct discovery *a, const struct discovery *b, struct err *err)
+{
+    bool counts = a->nnodes > 0 && b->nnodes > 0 && a->nnodes != b->nnodes;
+    bool ranks = a->node_rank >= 0 && b->node_rank >= 0 && a->node_rank != b->node_rank;
+    if (!counts && !ranks)
+        return false;
+    err_set(err, ERR_USAGE, 0,
+            "cluster.discovery: two sources differ: %s (%.150s), %s (%.150s); set "
+            "cluster.discovery to the one that is meant",
+            discover_names[a->from], counts ? a->nnodes_why : a->node_rank_why,
+            discover_names[b->from], counts ? b->nnodes_why : b->node_rank_why);
+    return true;
+}
+
+static void fill_in(struct discovery *all, const struct discovery *one)
+{
+    if (all->nnodes == 0) {
+        all->nnodes = one->nnodes;
+        str_copy(all->nnodes_why, sizeof all->nnodes_why, one->nnodes_why);
+    }
+    if (all->node_rank < 0) {
+        all->node_rank = one->node_rank;
+        str_copy(all->node_rank_why, sizeof all->node_rank_why, one->node_rank_why);
+    }
+    if (!all->chief[0]) {
+        str_copy(all->chief, sizeof all->chief, one->chief);
+        str_copy(all->bind, sizeof all->bind, one->bind);
+        str_copy(all->chief_why, sizeof all->chief_why, one->chief_why);
+    }
+    if (all->port == 0) {
+        all->port = one->port;
+        str_copy(all->port_why, sizeof all->port_why, one->port_why);
+    }
+}
+
+/* One that names a single node does not contradict one that names several: it may be a part. */
+static bool merge(struct discovery *all, const struct discovery *one, struct err *err)
+{
+    bool is_news = one->nnodes > 0 || one->node_rank >= 0;
+    if (!is_news || (!tells_of_several(one) && all->from != DISCOVER_NONE))
+        return true;
+    if (!tells_of_several(all)) {
+        *all = *one;
+        return true;
+    }
+    if (differ(all, one, err))
+        return false;
+    fill_in(all, one);
+    return true;
+}
+
+static bool find_all(const struct place *place, struct discovery *ret, struct err *err)
+{
+    char why[DISCOVER_WHY_MAX] = "", looked[DISCOVER_WHY_MAX] = "";
+    struct discovery one;
+    for (int from = DISCOVER_AUTO + 1; from < DISCOVER__COUNT; from++) {
+        const char *sign = find_sign(place, (enum discover_from)from);
+        if (!sign) {
+            list_signs((enum discover_from)from, looked, sizeof looked);
+            continue;
+        }
+        if (sources[from].is_last && tells_of_several(ret))
+            continue;
+        if (!find(place, (enum discover_from)from, &one, err) || !merge(ret, &one, err))
+            return false;
+        str_addf(why, sizeof why, "%s%s by %s", why[0] ? ", " : "", discover_names[from], sign);
+    }
+    if (why[0])
+        str_copy(ret->why, sizeof ret->why, why);
+    else
+        snprintf(ret->why, sizeof ret->why, "%.480s: none is set", looked);
+    return true;
+}
+
+bool discover(char **env, const char *root, enum discover_from from, struct discovery *ret,
+              struct err *err)
+{
+    struct place place = {env, root};
+    *ret = (struct discovery){.node_rank = -1};
+    if (from == DISCOVER_NONE)
+        return true;
+    if (from == DISCOVER_AUTO)
+        return find_all(&place, ret, err);
+    const char *sign = find_sign(&place, from);
+    if (!sign) {
+        char signs[DISCOVER_WHY_MAX] = "";
+        list_signs(from, signs, sizeof signs);
+        return err_set(err, ERR_USAGE, 0,
+                       "cluster.discovery is %s, but none of its variables is set (%s)",
+                       discover_names[from], signs);
+    }
+    if (!find(&place, from, ret, err))
+        return false;
+    snprintf(ret->why, sizeof ret->why, "%s by %s", discover_names[from], sign);
+    return true;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * k8s: pods of Kubernetes: the indexed Job, the JobSet, the LeaderWorkerSet.
+ *
+ * Kubernetes tells a pod of a Job its index and nothing else, so how many there are is for the user
+ * to say. Pods have names in the DNS where a headless service is named as their subdomain; the
+ * kubelet then writes the pod's own whole name into its /etc/hosts. A pod finds itself under its
+ * short name before the whole one is in the DNS, so node 0 listens on that. See finder.h.
+ */
+#include "base/fd.h"
+#include "base/str.h"
+#include "discover/vars.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INDEX "JOB_COMPLETION_INDEX"
+
+enum { HOSTS_MAX = 64 * 1024, PATH_SIZE = 512 };
+
+static void bind_to_pod(const struct place *place, struct discovery *ret)
+{
+    if (vars_has(place, "HOSTNAME"))
+        str_copy(ret->bind, sizeof ret->bind, vars_get(place, "HOSTNAME"));
+}
+
+bool find_lws(const struct place *place, struct discovery *ret, struct err *err)
+{
+    if (!vars_take_nodes(place, "LWS_GROUP_SIZE", "LWS_WORKER_INDEX", ret, err))
+        return false;
+    if (ret->nnodes == 1)
+        return true;
+    const char *leader = vars_need(place, "LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", err);
+    bind_to_pod(place, ret);
+    return leader && vars_take_chief(ret, leader, "LWS_LEADER_ADDRESS", err);
+}
+
+/* --- JobSet: the names are those of its labels, which the manifest hands to the pod --- */
+
+/* How many pods a Job has, and which of several equal Jobs this is. */
+static bool take_jobs(const struct place *place, struct discovery *ret, struct err *err)
+{
+    int jobs = 1, job = 0, pods = 0, index;
+    if (!vars_number(place, INDEX, "JOBSET_NAME", &index, err))
+        return false;
+    if (vars_has(place, "REPLICATED_JOB_REPLICAS") || vars_has(place, "JOB_INDEX")) {
+        struct discovery among = {0};
+        if (!vars_take_nodes(place, "REPLICATED_JOB_REPLICAS", "JOB_INDEX", &among, err))
+            return false;
+        jobs = among.nnodes;
+        job = among.node_rank;
+    }
+    if ((jobs > 1 || vars_has(place, "PROCESSES_IN_JOB")) &&
+        !vars_number(place, "PROCESSES_IN_JOB", jobs > 1 ? "REPLICATED_JOB_REPLICAS" : INDEX, &pods,
+                     err))
+        return false;
+    if (pods > DISCOVER_NODES_MAX / jobs || (pods > 0 && index >= pods))
+        return err_set(err, ERR_USAGE, 0,
+                       "PROCESSES_IN_JOB is %d, REPLICATED_JOB_REPLICAS %d and " INDEX
+                       " %d, which do not fit together",
+                       pods, jobs, index);
+    ret->nnodes = jobs * pods;
+    ret->node_rank = job * pods + index;
+    snprintf(ret->node_rank_why, sizeof ret->node_rank_why, INDEX " is %d, JOB_INDEX is %d", index,
+             job);
+    snprintf(ret->nnodes_why, sizeof ret->nnodes_why,
+             "PROCESSES_IN_JOB is %d, REPLICATED_JOB_REPLICAS is %d", pods, jobs);
+    return true;
+}
+
+bool find_jobset(const struct place *place, struct discovery *ret, struct err *err)
+{
+    char chief[2 * ADDRESS_HOST_MAX];
+    const char *set = vars_get(place, "JOBSET_NAME");
+    const char *job = vars_need(place, "REPLICATED_JOB_NAME", "JOBSET_NAME", err);
+    if (!job || !take_jobs(place, ret, err))
+        return false;
+    if (ret->nnodes == 1)
+        return true;
+    snprintf(chief, sizeof chief, "%.200s-%.200s-0-0.%.60s", set, job, set);
+    bind_to_pod(place, ret);
+    return vars_take_chief(ret, chief, "by JOBSET_NAME and REPLICATED_JOB_NAME node 0", err);
+}
+
+/* --- the indexed Job --- */
+
+/* The pod's /etc/hosts, ended by NUL; empty where there is none. */
+static void read_hosts(const struct place *place, char text[HOSTS_MAX])
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/etc/hosts", place->root);
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, HOSTS_MAX - 1);
+    text[n > 0 ? n : 0] = '\0';
+}
+
+/* The name in `text` that is `host`, a point and more; NULL: there is none. */
+static char *find_whole_name(char *text, const char *host)
+{
+    size_t len = strlen(host);
+    char *save;
+    for (char *name = strtok_r(text, " \t\n", &save); name; name = strtok_r(NULL, " \t\n", &save))
+        if (strncmp(name, host, len) == 0 && name[len] == '.' && name[len + 1])
+            return name;
+    return NULL;
+}
+
+/* "train-3" in "train-3.svc.team.svc.cluster.local": pod 0 is "train-0" there. */
+static bool take_pod_0(const struct place *place, struct discovery *ret, struct err *err)
+{
+    const char *host = vars_get(place, "HOSTNAME");
+    char end[24], chief[2 * ADDRESS_HOST_MAX];
+    snprintf(end, sizeof end, "-%d", ret->node_rank);
+    size_t len = host ? strlen(host) : 0, end_len = strlen(end);
+    if (len <= end_len || !str_is(host + len - end_len, end))
+        return true;
+    char *hosts = malloc(HOSTS_MAX);
+    if (!hosts)
+        return true;
+    read_hosts(place, hosts);
+    const char *whole = find_whole_name(hosts, host);
+    bool ok = true;
+    if (whole) {
+        snprintf(chief, sizeof chief, "%.*s-0%.250s", (int)(len - end_len), host, whole + len);
+        bind_to_pod(place, ret);
+        ok = vars_take_chief(ret, chief, "this pod's name in /etc/hosts, with index 0,", err);
+    }
+    free(hosts);
+    return ok;
+}
+
+bool find_kubernetes(const struct place *place, struct discovery *ret, struct err *err)
+{
+    if (!vars_number(place, INDEX, INDEX, &ret->node_rank, err))
+        return false;
+    snprintf(ret->node_rank_why, sizeof ret->node_rank_why, INDEX " is %d", ret->node_rank);
+    return take_pod_0(place, ret, err);
+}

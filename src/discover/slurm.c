@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * slurm: what srun tells each task of a step.
+ *
+ * One task is one node of ours, so that "srun pchrun" is right with one task per host and with
+ * several. In a batch script that runs no srun, pchrun is alone, whatever the allocation has: a
+ * second one would be started by srun only. See finder.h.
+ */
+#include "base/str.h"
+#include "discover/hostlist.h"
+#include "discover/vars.h"
+
+#include <stdio.h>
+
+#define HOSTS "SLURM_STEP_NODELIST"
+#define TASKS "SLURM_STEP_NUM_TASKS"
+#define JOB   "SLURM_JOB_ID"
+#define STEP  "SLURM_STEP_ID"
+
+/* Steps of one job go on at the same time; the jobs beside it have the ids next to its own. */
+enum { PORTS_PER_STEP = 97 };
+
+struct hosts {
+    char first[HOSTLIST_NAME_MAX];
+    int n;
+};
+
+static void count(void *ctx, const char *host)
+{
+    struct hosts *hosts = ctx;
+    if (hosts->n++ == 0)
+        str_copy(hosts->first, sizeof hosts->first, host);
+}
+
+/* The list and the count come from the same srun; if they differ, one is stale. */
+static bool take_hosts(const struct place *place, struct discovery *ret, struct err *err)
+{
+    const char *list = vars_get(place, HOSTS);
+    char why[DISCOVER_TEXT_MAX];
+    struct hosts hosts = {.n = 0};
+    int nhosts, host;
+    if (!vars_number(place, "SLURM_STEP_NUM_NODES", HOSTS, &nhosts, err) ||
+        !vars_number(place, "SLURM_NODEID", HOSTS, &host, err))
+        return false;
+    if (!hostlist_walk(list, DISCOVER_NODES_MAX, count, &hosts, err))
+        return err_wrap(err, HOSTS);
+    if (hosts.n != nhosts)
+        return err_set(err, ERR_USAGE, 0,
+                       HOSTS " is %.60s, %d hosts, but SLURM_STEP_NUM_NODES is %d", list, hosts.n,
+                       nhosts);
+    if (ret->node_rank == 0 && host != 0)
+        return err_set(err, ERR_USAGE, 0,
+                       "SLURM_PROCID is 0, but SLURM_NODEID is %d: task 0 is not on the first host "
+                       "of " HOSTS " (%.60s), where the others would look for it",
+                       host, list);
+    if (nhosts == 1) {
+        snprintf(why, sizeof why, HOSTS " is %.60s", list);
+        vars_take_loopback(ret, why);
+        return true;
+    }
+    return vars_take_chief(ret, hosts.first, "the first host of " HOSTS, err);
+}
+
+static bool take_port(const struct place *place, struct discovery *ret, struct err *err)
+{
+    const char *job = vars_need(place, JOB, HOSTS, err);
+    int step;
+    if (!job || !vars_number(place, STEP, HOSTS, &step, err))
+        return false;
+    vars_take_port(ret, job, (int64_t)step * PORTS_PER_STEP, JOB);
+    str_addf(ret->port_why, sizeof ret->port_why, ", " STEP " is %d", step);
+    return true;
+}
+
+bool find_slurm(const struct place *place, struct discovery *ret, struct err *err)
+{
+    int parts;
+    if (vars_has(place, "SLURM_HET_SIZE")) {
+        if (!vars_number(place, "SLURM_HET_SIZE", HOSTS, &parts, err))
+            return false;
+        if (parts > 1)
+            return err_set(err, ERR_USAGE, 0,
+                           "SLURM_HET_SIZE is %d: each part of a heterogeneous job has lists of "
+                           "its own",
+                           parts);
+    }
+    if (!vars_take_nodes(place, TASKS, "SLURM_PROCID", ret, err))
+        return false;
+    return ret->nnodes == 1 || (take_hosts(place, ret, err) && take_port(place, ret, err));
+}

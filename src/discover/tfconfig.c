@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tfconfig: TF_CONFIG, the JSON text in which TensorFlow's jobs are told of their tasks.
+ *
+ * The chief (or "master") and the workers are nodes, in this order. An evaluator is not part of the
+ * cluster and runs by itself. Parameter servers take no steps that others could wait for, so a job
+ * that has them is refused. The ports belong to TensorFlow. See finder.h.
+ */
+#include "base/str.h"
+#include "discover/vars.h"
+#include "json/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME "TF_CONFIG"
+
+/* "cluster" has lists, or objects of indices. */
+static int count_tasks(const struct json *cluster, const char *type)
+{
+    int n = 0;
+    const struct json *tasks = json_find(cluster, type);
+    for (const struct json *at = tasks ? json_first(tasks) : NULL; at; at = json_next(at))
+        n++;
+    return n;
+}
+
+static bool read_index(const struct json *task, int *ret)
+{
+    const struct json *index = json_find(task, "index");
+    const char *text = json_text(index);
+    int64_t number = 0;
+    if (index && !json_int(index, &number) && !(text && str_to_i64(text, 0, INT32_MAX, &number)))
+        return false;
+    if (number < 0 || number >= DISCOVER_NODES_MAX)
+        return false;
+    *ret = (int)number;
+    return true;
+}
+
+/* The task with index 0, whether it stands in a list or in an object. */
+static const char *first_address(const struct json *tasks)
+{
+    const struct json *zero =
+        json_kind(tasks) == JSON_IS_OBJECT ? json_find(tasks, "0") : json_first(tasks);
+    return json_text(zero);
+}
+
+static bool take_chief(const struct json *tasks, struct discovery *ret, struct err *err)
+{
+    struct address address;
+    char port[16];
+    const char *text = first_address(tasks);
+    if (!text)
+        return err_set(err, ERR_USAGE, 0, NAME ": the address of \"%s\" 0 is missing",
+                       json_key(tasks));
+    if (!address_parse(text, 0, &address, err) ||
+        !vars_take_chief(ret, text, "the first task of " NAME, err))
+        return err_wrap(err, NAME);
+    snprintf(port, sizeof port, "%d", address.port);
+    if (address.port > 0)
+        vars_take_port(ret, port, 0, "the port of the first task of " NAME);
+    return true;
+}
+
+struct task {
+    const char *type;
+    int index;
+};
+
+static bool read_task(const struct json *root, struct task *ret, struct err *err)
+{
+    const struct json *task = json_find(root, "task");
+    ret->type = task ? json_text(json_find(task, "type")) : NULL;
+    if (!ret->type)
+        return err_set(err, ERR_USAGE, 0,
+                       NAME " has a \"cluster\", but no \"task\" with a \"type\"");
+    return read_index(task, &ret->index) ||
+           err_set(err, ERR_USAGE, 0, NAME ": the \"index\" of the \"task\" is no whole number");
+}
+
+static bool place_task(const struct json *cluster, const struct task *task, struct discovery *ret,
+                       struct err *err)
+{
+    const char *head = count_tasks(cluster, "chief") > 0 ? "chief" : "master";
+    int heads = count_tasks(cluster, head), workers = count_tasks(cluster, "worker");
+    bool is_worker = str_is(task->type, "worker");
+    if (!is_worker && !str_is(task->type, head))
+        return err_set(err, ERR_USAGE, 0,
+                       NAME ": the task's type is \"%.40s\", which is not in "
+                            "the cluster",
+                       task->type);
+    if (task->index >= (is_worker ? workers : heads) || heads > 1 ||
+        heads + workers > DISCOVER_NODES_MAX)
+        return err_set(err, ERR_USAGE, 0,
+                       NAME ": the task is \"%s\" %d, but the cluster has %d \"%s\" and %d "
+                            "\"worker\"",
+                       task->type, task->index, heads, head, workers);
+    ret->nnodes = heads + workers;
+    ret->node_rank = task->index + (is_worker ? heads : 0);
+    snprintf(ret->nnodes_why, sizeof ret->nnodes_why, NAME " has %d \"%s\", %d \"worker\"", heads,
+             head, workers);
+    snprintf(ret->node_rank_why, sizeof ret->node_rank_why, NAME "'s task is \"%s\" %d", task->type,
+             task->index);
+    return ret->nnodes == 1 ||
+           take_chief(json_find(cluster, heads > 0 ? head : "worker"), ret, err);
+}
+
+static bool read(const struct json *root, struct discovery *ret, struct err *err)
+{
+    const struct json *cluster = json_find(root, "cluster");
+    struct task task = {NULL, 0};
+    if (!cluster || !json_first(cluster)) /* TensorFlow runs alone then, too */
+        return true;
+    if (!read_task(root, &task, err))
+        return false;
+    if (str_is(task.type, "evaluator")) {
+        ret->nnodes = 1;
+        str_copy(ret->nnodes_why, sizeof ret->nnodes_why, NAME "'s task is \"evaluator\"");
+        return true;
+    }
+    if (str_is(task.type, "ps") || count_tasks(cluster, "ps") > 0)
+        return err_set(err, ERR_USAGE, 0,
+                       NAME " has parameter servers (\"ps\"), which save at no common step");
+    return place_task(cluster, &task, ret, err);
+}
+
+bool find_tf_config(const struct place *place, struct discovery *ret, struct err *err)
+{
+    const char *text = vars_get(place, NAME);
+    struct json *root = json_read(NAME, text, strlen(text), err);
+    bool ok = root && read(root, ret, err);
+    json_free(root);
+    return ok;
+}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Discovery: real pchruns among the variables that schedulers and launchers set."""
+
+import json
+import subprocess
+
+import pytest
+
+from nodes import FAST, free_port
+
+OWN_ERROR = 125
+PORTS = 20000  # and the job's id modulo 8192
+AUTO = ["--cluster-discovery", "auto"]
+
+
+def slurm(task, tasks=2, hosts="127.0.0.[1-2]", job=4711):
+    """What srun gives to one of its tasks; the hosts are two, with one task on each at first."""
+    count = 2 if "[" in hosts else 1
+    return {"SLURM_JOB_ID": str(job), "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": hosts,
+            "SLURM_STEP_NUM_NODES": str(count), "SLURM_STEP_NUM_TASKS": str(tasks),
+            "SLURM_PROCID": str(task), "SLURM_NODEID": str(task * count // tasks),
+            "SLURM_JOB_NODELIST": hosts, "SLURM_LOCALID": "0"}
+
+
+def job_of_own():
+    """A job's id whose port nobody has."""
+    while True:
+        port = free_port()
+        if port < PORTS + 8192:
+            return port - PORTS
+
+
+def shown(world, *args, env=None):
+    """What --print-config prints, read."""
+    done = subprocess.run([world.pchrun, *map(str, args), "--print-config"], env={"PATH": "/bin:/usr/bin", **(env or {})},
+                          capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_two_tasks_of_srun_are_one_job(world):
+    """What users type under srun, with nothing said of nodes: it joins, and each has its rank."""
+    show = 'echo "$PCH_NODE_RANK/$PCH_NNODES $RANK/$WORLD_SIZE"'
+    job = job_of_own()
+    two = [world.launch(*AUTO, *FAST, "-n", 2, "--", "sh", "-c", show, env=slurm(task, job=job))
+           for task in (1, 0)]
+    assert [one.finish() for one in two] == [0, 0]
+    assert sorted(two[1].out.splitlines()) == ["0/2 0/4", "0/2 1/4"]
+    assert sorted(two[0].out.splitlines()) == ["1/2 2/4", "1/2 3/4"]
+    assert f"waiting for 1 other node at 127.0.0.1, port {PORTS + job}" in two[1].err
+
+
+def test_tasks_on_one_host_meet_on_its_loopback(world):
+    """srun -N1 -n2: no name is looked up, and no key is needed."""
+    job = job_of_own()
+    two = [world.launch(*AUTO, *FAST, "--", world.actor, "say", f"n{task}",
+                        env=slurm(task, hosts="nowhere7", job=job)) for task in (0, 1)]
+    assert [one.finish() for one in two] == [0, 0]
+    assert {e["what"] for e in world.events.all()} == {"n0", "n1"}
+
+
+def test_print_config_says_what_was_found_and_by_what(world):
+    got = shown(world, *AUTO, env=slurm(1))
+    assert got["$cluster"] == {"found": "slurm", "nnodes": 2, "node_rank": 1, "chief": "127.0.0.1",
+                               "why": "slurm by SLURM_STEP_NODELIST"}
+    assert got["cluster"]["chief"] == "127.0.0.1" and got["cluster"]["port"] == 24711
+    assert got["cluster"]["nnodes"] == 2 and got["cluster"]["node_rank"] == 1
+    sources = got["$sources"]
+    assert sources["cluster.chief"] == "discovery slurm: the first host of SLURM_STEP_NODELIST is 127.0.0.1"
+    assert sources["cluster.nnodes"] == "discovery slurm: SLURM_STEP_NUM_TASKS is 2"
+    assert sources["cluster.node_rank"] == "discovery slurm: SLURM_PROCID is 1"
+    assert sources["cluster.port"] == "discovery slurm: SLURM_JOB_ID is 4711, SLURM_STEP_ID is 0"
+
+
+def test_nothing_is_looked_at_unless_asked(world):
+    """Tasks that are started side by side need not be one job. What would be found is shown."""
+    got = shown(world, env=slurm(1))
+    assert got["cluster"]["nnodes"] == 1 and got["cluster"]["chief"] is None
+    assert got["$cluster"]["found"] is None and got["$cluster"]["auto"]["node_rank"] == 1
+    # Half there; nobody has asked for it.
+    got = shown(world, env={"RANK": "3"})
+    assert "RANK is set (3), but WORLD_SIZE is not" in got["$cluster"]["auto"]["why"]
+    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env=slurm(1))
+    assert job.finish() == 0 and job.out == "1\n"
+
+
+def test_on_one_node_nothing_changes(world):
+    """The same batch script on one host, or a shell: no network, no key, no other program."""
+    for env in ({}, slurm(0, tasks=1, hosts="n7"), {"TF_CONFIG": "{}"},
+                {"RANK": "0", "WORLD_SIZE": "1"}, {"TPU_WORKER_ID": "0", "TPU_WORKER_HOSTNAMES": "localhost"}):
+        job = world.launch(*AUTO, "--", "sh", "-c", "echo $PCH_NODE_RANK/$PCH_NNODES", env=env)
+        assert job.finish() == 0 and job.out == "0/1\n", job.err
+        assert not job.err
+
+
+def test_what_the_user_says_wins(world):
+    """Each of the settings alone; what is not said is filled in."""
+    got = shown(world, *AUTO, "--cluster-port", 15000, "--cluster-chief", "127.0.0.9", env=slurm(1))
+    assert (got["cluster"]["port"], got["cluster"]["chief"]) == (15000, "127.0.0.9")
+    assert (got["cluster"]["nnodes"], got["cluster"]["node_rank"]) == (2, 1)
+    got = shown(world, *AUTO, "--cluster-nodes", "127.0.0.3,127.0.0.4", env=slurm(1))
+    assert got["cluster"]["nodes"] == ["127.0.0.3", "127.0.0.4"]
+    assert got["cluster"]["node_rank"] == 1 and got["cluster"]["chief"] is None
+    # All is said: what is half there does not matter.
+    got = shown(world, *AUTO, "--cluster-nodes", "127.0.0.3,127.0.0.4", "--node-rank", 0, env={"RANK": "1"})
+    assert got["$cluster"]["why"].startswith("the nodes and this node's rank are given")
+    got = shown(world, *AUTO, "--nnodes", 1, env={"RANK": "1"})
+    assert got["cluster"]["nnodes"] == 1
+
+
+@pytest.mark.parametrize("args,env,words", [
+    (AUTO, {"RANK": "3"}, ["torchrun", "RANK is set (3), but WORLD_SIZE is not", "set cluster.chief"]),
+    (AUTO, {**slurm(1), "RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "x"},
+     ["slurm (SLURM_STEP_NUM_TASKS is 2), torchrun (WORLD_SIZE is 8)", "set cluster.discovery to the one"]),
+    (["--cluster-discovery", "slurm"], {"SLURM_JOB_ID": "1"},
+     ["cluster.discovery is slurm, but none of its variables is set (SLURM_STEP_NODELIST)"]),
+    (AUTO, {"JOB_COMPLETION_INDEX": "2"},
+     ["kubernetes: JOB_COMPLETION_INDEX is 2, but nothing says how many nodes there are; set cluster.nnodes"]),
+    (AUTO, {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"},
+     ["cluster.nnodes is 2 (discovery mpi: OMPI_COMM_WORLD_SIZE is 2)", "set cluster.nodes or cluster.chief"]),
+    (AUTO, slurm(1, hosts="n[1-2]"), ["n1 is not a loopback address", "discovery slurm"]),
+    ([*AUTO, "--cluster-nodes", "127.0.0.1,127.0.0.2,127.0.0.3"], slurm(1),
+     ["the job has 3 nodes (flag --cluster-nodes), but SLURM_STEP_NUM_TASKS is 2; set cluster.node_rank"]),
+    (["--cluster-discovery", "slrum"], {}, ["--cluster-discovery", "slrum"]),
+], ids=["half", "differ", "absent", "no-count", "no-chief", "no-key", "other-count", "no-such"])
+def test_refusals_say_what_to_set(world, args, env, words):
+    job = world.launch(*args, "--", world.actor, "say", "started", env=env)
+    assert job.finish() == OWN_ERROR
+    assert len(job.err_lines) == 1, job.err
+    for word in words:
+        assert word in job.err_lines[0], job.err
+    assert not world.events.all()

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slurm's host lists: as scontrol show hostnames expands them, and what it refuses; then lists made
+ * at random, whose expansion is known because they were made from it.
+ */
+#include "base/str.h"
+#include "discover/hostlist.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX = 4096 };
+
+/* The hosts with a space behind each. */
+struct expanded {
+    char text[512 * 1024];
+    size_t n;
+};
+static struct expanded got;
+
+static void add(void *ctx, const char *host)
+{
+    struct expanded *expanded = ctx;
+    expanded->n++;
+    cr_assert(str_addf(expanded->text + strlen(expanded->text),
+                       sizeof expanded->text - strlen(expanded->text), "%s ", host));
+}
+
+static bool expand(const char *list, struct err *err)
+{
+    got.text[0] = '\0';
+    got.n = 0;
+    return hostlist_walk(list, MAX, add, &got, err);
+}
+
+Test(hostlist, as_slurm_expands_them)
+{
+    static const struct {
+        const char *list, *hosts;
+    } rows[] = {
+        {"n1", "n1 "},
+        {"node[001-003,007],gpu1", "node001 node002 node003 node007 gpu1 "},
+        {"n[1-2],n[2-3]", "n1 n2 n2 n3 "},
+        {"a[1-2]b[3-4]", "a1b3 a1b4 a2b3 a2b4 "},
+        {"a[1-2][3-4]", "a13 a14 a23 a24 "},
+        {"r[1,3]c[08-10]n[0-1]", "r1c08n0 r1c08n1 r1c09n0 r1c09n1 r1c10n0 r1c10n1 r3c08n0 r3c08n1 "
+                                 "r3c09n0 r3c09n1 r3c10n0 r3c10n1 "},
+        {"n[9-11]", "n9 n10 n11 "},
+        {"n[09-11]", "n09 n10 n11 "},
+        {"n[099-101]", "n099 n100 n101 "},
+        {"n[7]", "n7 "},
+        {"n[007]", "n007 "},
+        {"n[0-0]", "n0 "},
+        {"[1-3]", "1 2 3 "},
+        {"gpu-a100-[01-02].cluster,login", NULL}, /* text behind the last bracket */
+        {"ip-10-0-0-1,ip-10-0-0-2", "ip-10-0-0-1 ip-10-0-0-2 "},
+        {"n[999999998-999999999]", "n999999998 n999999999 "},
+        {"n[1-3,10-11,20]", "n1 n2 n3 n10 n11 n20 "},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        bool ok = expand(rows[i].list, &err);
+        if (!rows[i].hosts) {
+            cr_expect(!ok, "%s", rows[i].list);
+            continue;
+        }
+        cr_expect(ok, "%s: %s", rows[i].list, err.text);
+        cr_expect_str_eq(got.text, rows[i].hosts, "%s: %s", rows[i].list, got.text);
+    }
+}
+
+/* Each by the words of its error. */
+Test(hostlist, what_is_no_list)
+{
+    static const struct {
+        const char *list, *words;
+    } rows[] = {
+        {"", "a name is missing at character 1"},
+        {",n1", "a name is missing at character 1"},
+        {"n1,", "a name is missing at character 4"},
+        {"n1,,n2", "a name is missing at character 4"},
+        {"n[1-2]-ib0", "text behind the last bracket at character 7"},
+        {"a[1-2]b[3-4]c", "text behind the last bracket at character 13"},
+        {"n[3-1]", "ends before it begins at character 3"},
+        {"n[1-3", "the bracket is not closed at character 2"},
+        {"n[1-2],m[", "the bracket is not closed at character 9"},
+        {"n]", "a bracket that was not opened at character 2"},
+        {"n[]", "a number of at most 9 digits is wanted at character 3"},
+        {"n[1-]", "the range has no end"},
+        {"n[-3]", "a number of at most 9 digits is wanted"},
+        {"n[1,]", "a number of at most 9 digits is wanted at character 5"},
+        {"n[a-b]", "a number of at most 9 digits is wanted"},
+        {"n[1-2-3]", "',' or ']' is wanted at character 6"},
+        {"n[[1]]", "text behind the last bracket at character 6"},
+        {"n[[1]", "a number of at most 9 digits is wanted at character 3"},
+        {"n[1 2]", "a character that no name has at character 4"},
+        {"(null)", "a character that no name has at character 1"},
+        {"n[1-9999999999]", "the range has no end"},
+        {"n[0-4096]", "has more than 4096 hosts"},
+        {"n[0-999999999]", "has more than 4096 hosts"},
+        {"n[1-99][1-99][1-99][1-99][1-99][1-99][1-99][1-99]", "has more than 4096 hosts"},
+        {"n[1][1][1][1][1][1][1][1][1]", "too many brackets in one name at character 26"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err err = {0};
+        cr_expect(!expand(rows[i].list, &err), "%s", rows[i].list);
+        cr_expect(strstr(err.text, rows[i].words), "%s: %s", rows[i].list, err.text);
+    }
+}
+
+Test(hostlist, as_many_as_are_allowed)
+{
+    struct err err = {0};
+    cr_expect(expand("n[0001-4096]", &err) && got.n == MAX, "%s", err.text);
+}
+
+Test(hostlist, a_name_that_is_too_long)
+{
+    char list[2 * HOSTLIST_NAME_MAX];
+    struct err err = {0};
+    memset(list, 'n', sizeof list);
+    list[HOSTLIST_NAME_MAX] = '\0';
+    cr_expect(!expand(list, &err) && strstr(err.text, "too long"), "%s", err.text);
+    strcpy(list + HOSTLIST_NAME_MAX - 3, "[100]");
+    cr_expect(!expand(list, &err) && strstr(err.text, "too long"), "%s", err.text);
+    strcpy(list + HOSTLIST_NAME_MAX - 4, "[100]");
+    cr_expect(expand(list, &err) && got.n == 1, "%s", err.text);
+}
+
+/* --- lists made at random --- */
+
+static char list[4096], wanted[64 * 1024];
+static size_t wanted_n;
+
+/* "b[03-05,9]", and its numbers as texts. */
+static size_t add_part(char numbers[64][16])
+{
+    size_t n = 0, ranges = 1 + (size_t)(rand() % 3);
+    str_addf(list, sizeof list, "%c[", 'a' + rand() % 26);
+    for (size_t i = 0; i < ranges; i++) {
+        int width = rand() % 4, first = rand() % 120, length = 1 + rand() % 4;
+        char text[16];
+        int len = snprintf(text, sizeof text, "%0*d", width, first);
+        str_addf(list, sizeof list, "%s%s", i > 0 ? "," : "", text);
+        if (length > 1 || rand() % 2)
+            str_addf(list, sizeof list, "-%d", first + length - 1);
+        for (int k = 0; k < length; k++)
+            snprintf(numbers[n++], 16, "%0*d", len, first + k);
+    }
+    str_addf(list, sizeof list, "]");
+    return n;
+}
+
+static void add_name(void)
+{
+    char first[64][16], second[64][16];
+    char a, b = '\0';
+    size_t at = strlen(list), n, m = 1;
+    n = add_part(first);
+    a = list[at];
+    second[0][0] = '\0';
+    if (rand() % 2) {
+        at = strlen(list);
+        m = add_part(second);
+        b = list[at];
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < m; k++, wanted_n++) {
+            str_addf(wanted, sizeof wanted, "%c%s", a, first[i]);
+            if (b)
+                str_addf(wanted, sizeof wanted, "%c%s", b, second[k]);
+            str_addf(wanted, sizeof wanted, " ");
+        }
+}
+
+Test(hostlist, what_was_made_from_hosts_expands_to_them)
+{
+    srand(7);
+    for (int round = 0; round < 2000; round++) {
+        struct err err = {0};
+        list[0] = wanted[0] = '\0';
+        wanted_n = 0;
+        for (int names = 1 + rand() % 4; names > 0; names--) {
+            add_name();
+            if (names > 1)
+                str_addf(list, sizeof list, ",");
+        }
+        cr_assert(expand(list, &err), "%s: %s", list, err.text);
+        cr_assert(got.n == wanted_n && str_is(got.text, wanted), "%s: %s, not %s", list, got.text,
+                  wanted);
+        /* Cut anywhere it is a list or none, but never more, and never beyond its memory. */
+        list[(size_t)rand() % strlen(list)] = '\0';
+        cr_assert(!expand(list, &err) || got.n <= wanted_n);
+    }
+}
