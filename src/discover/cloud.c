@@ -21,6 +21,9 @@ bool find_aws_batch(const struct place *place, struct discovery *ret, struct err
         return true;
     if (!vars_number(place, BATCH "MAIN_NODE_INDEX", BATCH "NODE_INDEX", &main_node, err))
         return false;
+    if (main_node >= ret->nnodes)
+        return err_set(err, ERR_USAGE, 0, BATCH "MAIN_NODE_INDEX is %d, but %s", main_node,
+                       ret->nnodes_why);
     int index = ret->node_rank;
     ret->node_rank = index == main_node ? 0 : index < main_node ? index + 1 : index;
     str_addf(ret->node_rank_why, sizeof ret->node_rank_why, ", " BATCH "MAIN_NODE_INDEX is %d",

@@ -250,6 +250,9 @@ Test(discover, half_there_or_wrong)
         {"JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=4 PROCESSES_IN_JOB=4",
          "do not fit together"},
         {BATCH "AWS_BATCH_JOB_NODE_INDEX=0", "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS is not"},
+        {"AWS_BATCH_JOB_NUM_NODES=2 AWS_BATCH_JOB_NODE_INDEX=1 "
+         "AWS_BATCH_JOB_MAIN_NODE_INDEX=5 " BATCH_MAIN_IS,
+         "MAIN_NODE_INDEX is 5, but AWS_BATCH_JOB_NUM_NODES is 2"},
         {"TPU_WORKER_ID=1", "TPU_WORKER_ID is set (1), but TPU_WORKER_HOSTNAMES is not"},
         {"TPU_WORKER_HOSTNAMES=a,b", "TPU_WORKER_HOSTNAMES is set (a,b), but TPU_WORKER_ID is not"},
         {"TPU_WORKER_HOSTNAMES=a,b TPU_WORKER_ID=2", "has 2 entries (a,b)"},
