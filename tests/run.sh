@@ -27,12 +27,13 @@ packages=(
     valgrind                                                               # memcheck
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static           # aarch64
     git ca-certificates                                                    # dist
+    python3-dev python3-venv python3-pip                                   # python, wheel
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
 opt_suites=(sim model chaos slurm plain)
 # What is done beside the suites, in this order: functions part_… below and in tests/ci.
-parts=(fuzz clang old-kernel memcheck dist aarch64 analysis install)
+parts=(fuzz clang old-kernel memcheck dist aarch64 analysis install wheel)
 
 usage() {
     cat <<END
@@ -136,7 +137,7 @@ suites_are_there() {
 import json, sys
 there = {suite.split(":")[-1] for line in sys.stdin for test in json.loads(line) for suite in test["suite"]}
 sys.exit("; ".join(f"suite {s} has no test" for s in sys.argv[1:] if s not in there) or 0)' \
-        unit behave example house "${opt_suites[@]}"
+        unit behave example house python "${opt_suites[@]}"
 }
 
 manuals_are_clean() {
@@ -152,7 +153,7 @@ manuals_are_clean() {
 is_installed() {
     local root=$1 path missing=0
     DESTDIR=$root meson install -C build-opt --no-rebuild --quiet || return 1
-    for path in bin/pchrun libexec/pchrun/pchrun bin/pchrun-watch bin/pchctl lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
+    for path in lib/python3/dist-packages/pch/{__init__.py,py.typed,_pch.abi3.so} bin/pchrun libexec/pchrun/pchrun bin/pchrun-watch bin/pchctl lib/libpch.so lib/libpch.a lib/pkgconfig/pch.pc include/pch.h \
         share/man/man1/pchrun.1 share/man/man3/libpch.3 share/man/man5/pchrun.json.5 \
         share/man/man1/pchrun-watch.1 share/man/man1/pchctl.1 share/man/man7/pchrun-protocol.7 \
         share/bash-completion/completions/{pchrun,pchctl,pchrun-watch} \

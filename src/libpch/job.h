@@ -13,6 +13,7 @@
 #define PCHRUN_LIBPCH_JOB_H
 
 #include "pch.h"
+#include "wire/gate.h"
 #include "wire/page.h"
 #include "wire/procmsg.h"
 
@@ -20,6 +21,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 enum live_state {
     LIVE_OFF,     /* unsupervised: all calls are no-ops */
@@ -88,6 +91,21 @@ static inline struct live *job_live(const struct pch *job)
 static inline enum live_state job_state(const struct live *live)
 {
     return (enum live_state)atomic_load_explicit(&live->state, memory_order_relaxed);
+}
+
+/* The short way of pch_step: the step is told, and nothing is asked of it. False: there is more to
+ * look at, perhaps to wait for. */
+static inline bool job_step_is_short(const struct pch *job, uint64_t finished)
+{
+    const struct page_supervisor *supervisor = job->supervisor;
+    struct page_process *process = job->process;
+    if (!LIKELY(job_state(job_live(job)) == LIVE_ON) ||
+        !LIKELY(atomic_load_explicit(&process->phase, memory_order_relaxed) == PAGE_TRAIN))
+        return false;
+    /* Sequentially consistent: of this process and the supervisor, which stores the gate and then
+     * loads the steps, at least one sees the other (gate.h). */
+    atomic_store(&process->step, finished);
+    return gate_is_open(atomic_load(&supervisor->gate)) && page_is_alive(supervisor);
 }
 
 static inline bool job_can_talk(const struct live *live)

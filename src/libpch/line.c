@@ -26,6 +26,18 @@ enum {
 
 #define CLOSED_BY_PROGRAM "this program has closed libpch's connection to pchrun"
 
+static line_is_over_fn *wait_is_over;
+
+void line_ask_in_waits(line_is_over_fn *is_over)
+{
+    wait_is_over = is_over;
+}
+
+static bool is_given_up(void)
+{
+    return wait_is_over && wait_is_over();
+}
+
 void line_say(const char *fmt, ...)
 {
     char text[700] = "pch: ";
@@ -118,6 +130,8 @@ static bool send_over(struct pch *job, unsigned connection, const struct procmsg
     while ((result = try_send(job, connection, frame, size, &fd)) == 0) {
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         poll(&p, 1, LOOK_AGAIN_MS);
+        if (is_given_up())
+            break;
     }
     return result == 1;
 }
@@ -192,15 +206,19 @@ static void read_turn(struct pch *job)
 bool line_ask(struct pch *job, unsigned connection, const struct procmsg *msg, line_done_fn *done,
               const void *arg)
 {
-    bool ok = false;
+    bool ok = false, is_over = false;
     if (!send_over(job, connection, msg))
         return false;
     pthread_mutex_lock(&job->lock);
-    while (job->connection == connection && !(ok = done(job, arg)) && job_can_talk(job_live(job))) {
+    while (job->connection == connection && !(ok = done(job, arg)) && !is_over &&
+           job_can_talk(job_live(job))) {
         if (job->has_reader)
             pthread_cond_wait(&job->turn, &job->lock);
         else
             read_turn(job);
+        pthread_mutex_unlock(&job->lock);
+        is_over = is_given_up();
+        pthread_mutex_lock(&job->lock);
     }
     pthread_mutex_unlock(&job->lock);
     return ok;
@@ -226,7 +244,8 @@ static enum line_result connect_to(struct pch *job, const char *path, struct err
         return LINE_FAILED;
     }
     int rc;
-    while ((rc = connect(fd, (struct sockaddr *)&addr, sizeof addr)) != 0 && errno == EINTR)
+    while ((rc = connect(fd, (struct sockaddr *)&addr, sizeof addr)) != 0 && errno == EINTR &&
+           !is_given_up())
         ;
     if (rc != 0) {
         enum line_result result = errno == ECONNREFUSED ? LINE_DEAD : LINE_FAILED;
@@ -324,6 +343,8 @@ static bool wait_for_answer(int fd, struct err *err)
     for (int64_t left; (left = deadline - clock_now_ns()) > 0;)
         if (poll(&p, 1, (int)(left / NS_PER_MS) + 1) == 1)
             return true;
+        else if (is_given_up())
+            return err_set(err, ERR_PEER, 0, "a signal has ended the wait for its answer");
     return err_set(err, ERR_PEER, 0, "it did not answer within %d s", ATTACH_WAIT_S);
 }
 

@@ -36,6 +36,13 @@ typedef bool line_done_fn(struct pch *job, const void *arg);
 MUST_CHECK bool line_ask(struct pch *job, unsigned connection, const struct procmsg *msg,
                          line_done_fn *done, const void *arg);
 
+/* An interpreter's signal handlers only take a note, which it has to be asked for: every wait asks
+ * `is_over` after each signal that interrupts it, and once a second. True gives the wait up, as if
+ * the connection had ended; but it has not, and the same call may be made again. Called without a
+ * lock, by the thread that waits. For the whole process, before any wait. */
+typedef bool line_is_over_fn(void);
+void line_ask_in_waits(line_is_over_fn *is_over);
+
 /* The supervisor is lost: says so, and from now on every pch_step says PCH_EXIT. */
 void line_lost(struct pch *job, const char *how);
 /* Is it still there? If not it is lost. */

@@ -309,6 +309,13 @@ static bool wait_at_gate(struct pch *job, uint64_t step, uint64_t word)
     return line_ask(job, job->connection, &msg, gate_has_moved, &word);
 }
 
+/* The next step does not take the short way. */
+static void look_again(struct live *live)
+{
+    uint32_t was = LIVE_ON; /* unless it is to leave by now */
+    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_SERVING);
+}
+
 static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
 {
     struct live *live = job_live(job);
@@ -321,8 +328,7 @@ static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
         return PCH_EXIT;
     live->is_serving = true;
     live->is_held = gate_ends_run(word);
-    uint32_t was = LIVE_ON; /* unless it is to leave by now */
-    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_SERVING);
+    look_again(live);
     return PCH_SAVE;
 }
 
@@ -332,8 +338,11 @@ static enum pch_action hold(struct pch *job)
 {
     struct live *live = job_live(job);
     struct procmsg msg = {.type = PROCMSG_HELD, .step = live->served_step, .tag = live->served_tag};
-    live->is_held = false;
-    return ask(job, &msg);
+    enum pch_action action = ask(job, &msg);
+    live->is_held = !job->answer.is_there;
+    if (live->is_held)
+        look_again(live); /* given up: the next step asks again */
+    return action;
 }
 
 static enum pch_action look(struct pch *job, uint64_t step)
@@ -369,27 +378,22 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
     return look(job, step);
 }
 
-/* There is a round, or no supervisor any more. */
-static __attribute__((noinline)) enum pch_action step_to_gate(struct pch *job, uint64_t step)
-{
-    uint64_t word = atomic_load(&job->supervisor->gate);
-    if (!gate_stops(word, step, job_live(job)->served_tag) && page_is_alive(job->supervisor))
-        return PCH_CONTINUE;
-    return step_slowly(job, step);
-}
-
-/* Not from one step of the training to the next. */
+/* There is a round, or no supervisor any more; or it is not from one step of the training to the
+ * next. */
 static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job, uint64_t step)
 {
-    enum live_state state = job_state(job_live(job));
+    struct live *live = job_live(job);
+    enum live_state state = job_state(live);
     if (state != LIVE_ON && state != LIVE_SERVING)
         return state == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
     atomic_store_explicit(&job->process->phase, PCH_TRAIN, memory_order_relaxed);
     atomic_store(&job->process->step, step);
-    return state == LIVE_ON ? step_to_gate(job, step) : step_slowly(job, step);
+    uint64_t word = atomic_load(&job->supervisor->gate);
+    if (state == LIVE_ON && !gate_stops(word, step, live->served_tag) &&
+        page_is_alive(job->supervisor))
+        return PCH_CONTINUE;
+    return step_slowly(job, step);
 }
-
-#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 /* The way that nearly every call takes is laid out straight, in one line of the cache: an
  * instruction in a second line is a tenth of the whole. */
@@ -397,17 +401,9 @@ __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finis
 {
     if (!LIKELY(job))
         return PCH_CONTINUE;
-    const struct page_supervisor *supervisor = job->supervisor;
-    struct page_process *process = job->process;
-    if (!LIKELY(job_state(job_live(job)) == LIVE_ON) ||
-        !LIKELY(atomic_load_explicit(&process->phase, memory_order_relaxed) == PCH_TRAIN))
-        return step_from_afar(job, finished);
-    /* Sequentially consistent: of this process and the supervisor, which stores the gate and then
-     * loads the steps, at least one sees the other (gate.h). */
-    atomic_store(&process->step, finished);
-    if (LIKELY(gate_is_open(atomic_load(&supervisor->gate)) && page_is_alive(supervisor)))
+    if (LIKELY(job_step_is_short(job, finished)))
         return PCH_CONTINUE;
-    return step_to_gate(job, finished);
+    return step_from_afar(job, finished);
 }
 
 /* Saves */

@@ -25,13 +25,14 @@ import time
 from pathlib import Path
 
 import failures
+import frameworks
 from measure import (JOB, Bench, Figure, Unmeasured, chief_options, duration, free_port, key_options, paired, running,
                      spread)
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ["tini", "dumb-init", "catatonit"]
 BUILD = ["gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libevent-dev", "libjansson-dev",
-         "libssl-dev"]
+         "libssl-dev", "python3-dev"]
 
 
 # --- the figures ---
@@ -318,7 +319,8 @@ def lost(bench):
 
 
 FIGURES = {figure.__name__: figure for figure in
-           (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES)}
+           (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
+            *frameworks.FIGURES)}
 
 
 # --- the table ---

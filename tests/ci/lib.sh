@@ -91,13 +91,31 @@ build() {
 # run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, however it is wrapped, with the
 # logs' base name NAME. Counts every case; a process left behind is a failure more.
 run_suites() {
-    local name=$1 log=$2/meson-logs/$1.json p f s status left=0
+    local name=$1 log=$2/meson-logs/$1.json status
     shift 2
     rm -f "$log"
     begin "$name"
     tests/house/nothing_left.py -- "$@" --logbase "$name" --no-rebuild \
         ${long:+--timeout-multiplier $((2 * long + 2))} >"$output/suites" 2>&1
     status=$?
+    tally "$log" "$status"
+}
+
+# run_pytest NAME COMMAND...: the same for a pytest that meson does not run.
+run_pytest() {
+    local name=$1 log=$output/$1.json status
+    shift
+    begin "$name"
+    tests/house/nothing_left.py -- "$@" >"$output/suites" 2>&1
+    status=$?
+    python3 -c 'import json, sys; print(json.dumps({"name": sys.argv[1], "result": sys.argv[2], "stdout": sys.stdin.read()}))' \
+        "$name" "$( ((status == 0)) && echo OK || echo FAIL)" <"$output/suites" >"$log"
+    tally "$log" "$status"
+}
+
+# tally LOG STATUS: adds what the log of a run counts, and says it; $output/suites is what the run said.
+tally() {
+    local log=$1 status=$2 p f s left=0
     if grep '^left behind:' "$output/suites" >"$output/left"; then
         left=1 status=0 # it says nothing else that the log does not
     fi

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job: the type pch.Job, a handle of the process's one job. What its methods do is said in their
+ * docstrings, which are the reference; libpch(3) says more.
+ */
+#include "types.h"
+
+#include <string.h>
+
+#define DOC(name, signature, text) PyDoc_STRVAR(name##_doc, #name signature "\n--\n\n" text)
+
+int step_from(PyObject *object, void *ret_step)
+{
+    PyObject *number = PyNumber_Index(object);
+    if (!number)
+        return 0;
+    unsigned long long step = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError))
+        return 0;
+    if (PyErr_Occurred() || step >= STEP_LIMIT) {
+        PyErr_Format(PyExc_ValueError, "%S is no number of steps: they lie from 0 to 2**48 - 2",
+                     object);
+        return 0;
+    }
+    *(uint64_t *)ret_step = step;
+    return 1;
+}
+
+/* A path as bytes, NULL for None. False: an exception. */
+static bool path_from(PyObject *object, PyObject **ret_path)
+{
+    *ret_path = NULL;
+    return object == Py_None || PyUnicode_FSConverter(object, ret_path);
+}
+
+static const char *path_text(PyObject *path)
+{
+    return path ? PyBytes_AsString(path) : NULL;
+}
+
+/* The training loop */
+
+DOC(step, "($self, finished=None, /)",
+    "One more step (stride) is finished, or so many in all. True: save now, on every rank,\n"
+    "then call saved(). Look at should_exit after it.");
+
+static PyObject *job_step(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    uint64_t finished = training.finished + training.stride;
+    if (count > 1)
+        return PyErr_Format(PyExc_TypeError, "step() takes at most 1 argument (%zd given)", count);
+    if (count == 1 && args[0] != Py_None && !step_from(args[0], &finished))
+        return NULL;
+    if (finished < training.finished || finished >= STEP_LIMIT)
+        return PyErr_Format(PyExc_ValueError, "step %llu is finished already, so %llu cannot be",
+                            (unsigned long long)training.finished, (unsigned long long)finished);
+    int result = training_step(finished);
+    return result < 0 ? NULL : Py_NewRef(result ? Py_True : Py_False);
+}
+
+DOC(steps, "($self, total, /, save=None)",
+    "Iterates over the steps that are left: for step in job.steps(total). One turn is one\n"
+    "step; step is how many were finished before it. Ask should_save at the end of each turn,\n"
+    "or give save: save(step) is then called where it is time, and returns the path of the\n"
+    "checkpoint, or None. Raises Exit when the job is to leave.");
+
+static PyObject *job_steps(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static const char *const names[] = {"", "save", NULL};
+    uint64_t total;
+    PyObject *save = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|O:steps", KEYWORDS(names), step_from,
+                                     &total, &save))
+        return NULL;
+    if (save != Py_None && !PyCallable_Check(save))
+        return PyErr_Format(PyExc_TypeError, "save must be a function, not %R", save);
+    return steps_new(PyType_GetModuleState(Py_TYPE(self)), total, save == Py_None ? NULL : save);
+}
+
+static PyObject *job_should_save(PyObject *self, void *closure)
+{
+    if (training.turn && training_end_turn() < 0)
+        return NULL;
+    return Py_NewRef(training.should_save ? Py_True : Py_False);
+}
+
+static PyObject *job_should_exit(PyObject *self, void *closure)
+{
+    return Py_NewRef(training.should_exit ? Py_True : Py_False);
+}
+
+/* Saves */
+
+DOC(saved, "($self, path=None, /)",
+    "The save of the step that was finished last is durable: it will be found after a loss of\n"
+    "power. Waits until every rank has said so, or the save is given up. path, str, bytes or\n"
+    "PathLike, is what resume_path will be; None where another rank saves for this one.\n"
+    "Saves that the program makes by itself are reported here, too.");
+
+static PyObject *job_saved(PyObject *self, PyObject *args)
+{
+    PyObject *object = Py_None, *path;
+    if (!PyArg_ParseTuple(args, "|O:saved", &object) || !path_from(object, &path))
+        return NULL;
+    bool ok = training_saved(path_text(path));
+    Py_XDECREF(path);
+    return ok ? Py_NewRef(Py_None) : NULL;
+}
+
+DOC(durable, "($self, step, path=None, /)",
+    "The save at that step, which was made in the background, is durable. Never waits, and may\n"
+    "come from any thread; in a round that ends the run the next step() waits instead.");
+
+static PyObject *job_durable(PyObject *self, PyObject *args)
+{
+    PyObject *object = Py_None, *path;
+    uint64_t step;
+    if (!PyArg_ParseTuple(args, "O&|O:durable", step_from, &step, &object) ||
+        !path_from(object, &path))
+        return NULL;
+    training_leave(false);
+    pch_durable(training.job, step, path_text(path));
+    bool ok = training_return(false);
+    Py_XDECREF(path);
+    return ok ? Py_NewRef(Py_None) : NULL;
+}
+
+DOC(save_failed, "($self, why, step=None, /)",
+    "There is no save at that step (the one that was finished last), and why: nothing is\n"
+    "committed on any rank.");
+
+static PyObject *job_save_failed(PyObject *self, PyObject *args)
+{
+    const char *why;
+    PyObject *object = Py_None;
+    if (!PyArg_ParseTuple(args, "s|O:save_failed", &why, &object) || training_end_turn() < 0)
+        return NULL;
+    uint64_t step = training.finished;
+    if (object != Py_None && !step_from(object, &step))
+        return NULL;
+    return training_save_failed(step, why) ? Py_NewRef(Py_None) : NULL;
+}
+
+DOC(scratch_dir, "($self, /)",
+    "The path of an empty directory of this rank's own, for files between the beginning of a\n"
+    "save and its commit, after which it is removed. None where there can be none.");
+
+static PyObject *job_scratch_dir(PyObject *self, PyObject *unused)
+{
+    training_leave(false);
+    const char *path = pch_scratch_dir(training.job);
+    if (!training_return(false))
+        return NULL;
+    return path ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
+}
+
+/* Status */
+
+DOC(phase, "($self, name, /)",
+    "What the process does from now on: 'start', 'train', 'eval', 'compile' or 'save'. How long\n"
+    "it may take without a step depends on that. A step sets 'train' by itself.");
+
+static PyObject *job_phase(PyObject *self, PyObject *args)
+{
+    static const char *const names[] = {
+        [PCH_START] = "start",     [PCH_TRAIN] = "train",  [PCH_EVAL] = "eval",
+        [PCH_COMPILE] = "compile", [PCH_IN_SAVE] = "save",
+    };
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s:phase", &name))
+        return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], name) != 0)
+            continue;
+        training_leave(false);
+        pch_phase(training.job, (enum pch_phase)i);
+        return training_return(false) ? Py_NewRef(Py_None) : NULL;
+    }
+    return PyErr_Format(PyExc_ValueError,
+                        "'%s' is no phase; there are start, train, eval, compile and save", name);
+}
+
+DOC(notice, "($self, /)", "The text of the notice that is in force, None without one.");
+
+static PyObject *job_notice(PyObject *self, PyObject *unused)
+{
+    char text[1024];
+    training_leave(false);
+    size_t size = pch_notice(training.job, text, sizeof text);
+    if (!training_return(false))
+        return NULL;
+    return size ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace")
+                : Py_NewRef(Py_None);
+}
+
+DOC(error, "($self, text, code=1, /)",
+    "Why this process is about to fail; it is told as the cause if it does. Ends nothing. An\n"
+    "exception that nobody catches is reported by itself.");
+
+static PyObject *job_error(PyObject *self, PyObject *args)
+{
+    PyObject *text;
+    int code = 1;
+    if (!PyArg_ParseTuple(args, "U|i:error", &text, &code))
+        return NULL;
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+    if (!bytes)
+        return NULL;
+    training_leave(false);
+    pch_error(training.job, code, PyBytes_AsString(bytes));
+    bool ok = training_return(false);
+    Py_DECREF(bytes);
+    return ok ? Py_NewRef(Py_None) : NULL;
+}
+
+/* The end */
+
+DOC(done, "($self, /)",
+    "Trained to the end. A `with` block that ends without an exception says so by itself.");
+
+static bool say_done(void)
+{
+    if (training_end_turn() < 0)
+        return false;
+    training_leave(false);
+    pch_done(training.job);
+    return training_return(false);
+}
+
+static PyObject *job_done(PyObject *self, PyObject *unused)
+{
+    return say_done() ? Py_NewRef(Py_None) : NULL;
+}
+
+DOC(close, "($self, /)",
+    "Detaches: the process is on its own. Every later call does nothing, until attach().");
+
+static PyObject *job_close(PyObject *self, PyObject *unused)
+{
+    return training_close() ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *job_enter(PyObject *self, PyObject *unused)
+{
+    return Py_NewRef(self);
+}
+
+DOC(__exit__, "($self, kind, value, trace, /)",
+    "Without an exception: done(), unless the job was told to leave, then close(). With one the\n"
+    "job stays attached, so that the exception can be reported if nobody catches it.");
+
+static PyObject *job_exit(PyObject *self, PyObject *args)
+{
+    PyObject *kind = Py_None, *value, *trace;
+    if (!PyArg_ParseTuple(args, "OOO:__exit__", &kind, &value, &trace))
+        return NULL;
+    if (kind == Py_None && ((!training.should_exit && !say_done()) || !training_close()))
+        return NULL;
+    return Py_NewRef(Py_False);
+}
+
+/* What it is */
+
+static PyObject *job_supervised(PyObject *self, void *closure)
+{
+    return PyBool_FromLong(pch_supervised(training.job));
+}
+
+static PyObject *job_finished(PyObject *self, void *closure)
+{
+    return PyLong_FromUnsignedLongLong(training.finished);
+}
+
+static PyObject *job_rank(PyObject *self, void *closure)
+{
+    return pch_supervised(training.job) ? PyLong_FromLong(training.job->rank) : Py_NewRef(Py_None);
+}
+
+static PyObject *job_resume_step(PyObject *self, void *closure)
+{
+    return PyLong_FromUnsignedLongLong(pch_resume_step(training.job));
+}
+
+static PyObject *job_resume_path(PyObject *self, void *closure)
+{
+    const char *path = pch_resume_path(training.job);
+    return path ? PyUnicode_DecodeFSDefault(path) : Py_NewRef(Py_None);
+}
+
+static PyObject *job_repr(PyObject *self)
+{
+    const char *what = training.should_exit   ? ", to leave"
+                       : training.should_save ? ", to save"
+                                              : "";
+    unsigned long long finished = training.finished;
+    if (!pch_supervised(training.job))
+        return PyUnicode_FromFormat("<pch.Job, not under pchrun, %llu steps finished>", finished);
+    return PyUnicode_FromFormat("<pch.Job of rank %d, %llu steps finished%s>", training.job->rank,
+                                finished, what);
+}
+
+static PyObject *job_reduce(PyObject *self, PyObject *unused)
+{
+    PyErr_SetString(PyExc_TypeError,
+                    "a pch.Job cannot be pickled or copied: it is this process's connection to "
+                    "pchrun; a process that trains calls pch.attach() by itself");
+    return NULL;
+}
+
+static void job_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+#define METHOD(name, function, flags)                                     \
+    {                                                                     \
+#name, (PyCFunction)(void (*)(void))(function), flags, name##_doc \
+    }
+
+static PyMethodDef methods[] = {
+    METHOD(step, job_step, METH_FASTCALL),
+    METHOD(steps, job_steps, METH_VARARGS | METH_KEYWORDS),
+    METHOD(saved, job_saved, METH_VARARGS),
+    METHOD(durable, job_durable, METH_VARARGS),
+    METHOD(save_failed, job_save_failed, METH_VARARGS),
+    METHOD(scratch_dir, job_scratch_dir, METH_NOARGS),
+    METHOD(phase, job_phase, METH_VARARGS),
+    METHOD(notice, job_notice, METH_NOARGS),
+    METHOD(error, job_error, METH_VARARGS),
+    METHOD(done, job_done, METH_NOARGS),
+    METHOD(close, job_close, METH_NOARGS),
+    {"__enter__", job_enter, METH_NOARGS, NULL},
+    METHOD(__exit__, job_exit, METH_VARARGS),
+    {"__reduce__", job_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef members[] = {
+    {"should_save", job_should_save, NULL,
+     "Is this step to be saved now? Ends the turn of the loop over steps(): asked at its end,\n"
+     "it tells that the step is finished. True until saved() or save_failed(), or the next step.",
+     NULL},
+    {"should_exit", job_should_exit, NULL,
+     "Leave the training loop and end: the job will be started again, or is being stopped.", NULL},
+    {"supervised", job_supervised, NULL, "Is the process attached to a pchrun?", NULL},
+    {"finished", job_finished, NULL, "How many steps are finished, as far as was told.", NULL},
+    {"rank", job_rank, NULL, "This process's rank in the job, None without a pchrun.", NULL},
+    {"resume_step", job_resume_step, NULL,
+     "The last committed step, 0 without one: train from there.", NULL},
+    {"resume_path", job_resume_path, NULL,
+     "What this rank, or the one that saves for all, passed to saved() at that step, or None.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (void *)"The job that this process takes part in; attach() returns it. There is\n"
+                        "one, and without pchrun it never asks for anything."},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, members},
+    {Py_tp_repr, (void *)job_repr},
+    {Py_tp_dealloc, (void *)job_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec job_spec = {
+    .name = "pch.Job",
+    .basicsize = sizeof(PyObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};

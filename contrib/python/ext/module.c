@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * module: the extension pch._pch, libpch for CPython. It uses the limited API, so that one build
+ * serves every version from 3.10, and holds libpch itself: nothing else has to be installed. It
+ * never leaves memory, as libpch asks for. Subinterpreters are refused: the job is the process's,
+ * and their loops could not be told apart.
+ */
+#include "types.h"
+
+PyDoc_STRVAR(attach_doc,
+             "attach(*, rank=-1, local_rank=-1, world_size=-1, local_world_size=-1, first_step=0, "
+             "stride=1, last_step=0, shield=True)\n--\n\nSee pch.attach.");
+
+static PyObject *module_attach(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static const char *const names[] = {
+        "rank",      "local_rank", "world_size", "local_world_size", "first_step", "stride",
+        "last_step", "shield",     NULL};
+    struct module *module = PyModule_GetState(self);
+    struct pch_options options = PCH_OPTIONS_INIT;
+    int is_shielded = 1;
+    options.stride = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$iiiiO&O&O&p:attach", KEYWORDS(names),
+                                     &options.rank, &options.local_rank, &options.world_size,
+                                     &options.local_world_size, step_from, &options.first_step,
+                                     step_from, &options.stride, step_from, &options.last_step,
+                                     &is_shielded))
+        return NULL;
+    if (options.stride == 0)
+        return PyErr_Format(PyExc_ValueError, "stride must be 1 or more steps");
+    options.flags = is_shielded ? 0 : PCH_NO_SHIELD;
+    if (!training_attach(&options))
+        return NULL;
+    return (PyObject *)PyObject_New(PyObject, (PyTypeObject *)module->job_type);
+}
+
+/* The last reference to what is added may be the module's. */
+static bool add(PyObject *self, const char *name, PyObject *object)
+{
+    return object && PyModule_AddObjectRef(self, name, object) == 0;
+}
+
+static int module_exec(PyObject *self)
+{
+    struct module *module = PyModule_GetState(self);
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "pch works in the main interpreter only: the job is the process's, not a "
+                        "subinterpreter's");
+        return -1;
+    }
+    if (!training_init())
+        return -1;
+    module->job_type = PyType_FromModuleAndSpec(self, &job_spec, NULL);
+    module->steps_type = PyType_FromModuleAndSpec(self, &steps_spec, NULL);
+    module->exit = PyErr_NewExceptionWithDoc(
+        "pch.Exit",
+        "The job is to leave: it will be started again, or is being stopped. A SystemExit, with\n"
+        "status 0: pchrun's own exit code tells the scheduler.",
+        PyExc_SystemExit, NULL);
+    bool ok = add(self, "Job", module->job_type) && add(self, "Steps", module->steps_type) &&
+              add(self, "Exit", module->exit) &&
+              PyModule_AddStringConstant(self, "__version__", PCH_VERSION) == 0;
+    return ok ? 0 : -1;
+}
+
+static int module_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct module *module = PyModule_GetState(self);
+    Py_VISIT(module->job_type);
+    Py_VISIT(module->steps_type);
+    Py_VISIT(module->exit);
+    return 0;
+}
+
+static int module_clear(PyObject *self)
+{
+    struct module *module = PyModule_GetState(self);
+    Py_CLEAR(module->job_type);
+    Py_CLEAR(module->steps_type);
+    Py_CLEAR(module->exit);
+    return 0;
+}
+
+static PyMethodDef functions[] = {
+    {"attach", (PyCFunction)(void (*)(void))module_attach, METH_VARARGS | METH_KEYWORDS,
+     attach_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)module_exec},
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "pch._pch",
+    .m_doc = "libpch for CPython; see the package pch.",
+    .m_size = sizeof(struct module),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+};
+
+PyMODINIT_FUNC PyInit__pch(void);
+
+PyMODINIT_FUNC PyInit__pch(void)
+{
+    return PyModuleDef_Init(&definition);
+}

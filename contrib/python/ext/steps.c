@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * steps: `for step in job.steps(total)`: one turn of the loop is one step (or one stride), which is
+ * told when the turn ends: where the program asks should_save or reports a save, or else when the
+ * next turn begins.
+ */
+#include "types.h"
+
+#include <stddef.h>
+
+struct steps {
+    PyObject_HEAD uint64_t total;
+    PyObject *save; /* NULL: none */
+};
+
+PyObject *steps_new(struct module *module, uint64_t total, PyObject *save)
+{
+    struct steps *self = PyObject_GC_New(struct steps, (PyTypeObject *)module->steps_type);
+    if (!self)
+        return NULL;
+    self->total = total;
+    self->save = Py_XNewRef(save);
+    PyObject_GC_Track((PyObject *)self);
+    return (PyObject *)self;
+}
+
+static int steps_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct steps *self = (struct steps *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->save);
+    return 0;
+}
+
+static int steps_clear(PyObject *object)
+{
+    struct steps *self = (struct steps *)object;
+    Py_CLEAR(self->save);
+    return 0;
+}
+
+static void steps_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    if (training.turn == object)
+        training.turn = NULL; /* the program has left the loop in the middle of a turn */
+    steps_clear(object);
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+}
+
+/* "ValueError: no such file", of the exception that is set and stays so. NULL: it cannot be told.
+ */
+static PyObject *text_of_exception(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *name = PyObject_GetAttrString(type, "__name__");
+    PyObject *text = name ? PyUnicode_FromFormat("%U: %S", name, value) : NULL;
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(text);
+    PyErr_Restore(type, value, trace); /* instead of what this has raised */
+    return bytes;
+}
+
+/* The save that was given to steps(). It returns the path, or None. */
+static bool call_save(struct steps *self)
+{
+    PyObject *path = NULL;
+    uint64_t step = training.finished;
+    PyObject *saved = PyObject_CallFunction(self->save, "K", (unsigned long long)step);
+    bool ok = saved && (saved == Py_None || PyUnicode_FSConverter(saved, &path));
+    if (ok) {
+        /* It may have reported the save by itself. */
+        ok = !training.should_save || training_saved(path ? PyBytes_AsString(path) : NULL);
+    } else {
+        PyObject *why = text_of_exception();
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        training_save_failed(step, why ? PyBytes_AsString(why) : NULL);
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+        Py_XDECREF(why);
+    }
+    Py_XDECREF(path);
+    Py_XDECREF(saved);
+    return ok;
+}
+
+/* A save is asked for at the end of a turn in which nobody looked. */
+static bool serve(struct steps *self)
+{
+    if (self->save)
+        return call_save(self);
+    return training_save_failed(training.finished, "the program has not looked at should_save") &&
+           PyErr_WarnEx(PyExc_RuntimeWarning,
+                        "pchrun has asked for a save in a turn of the loop that did not look at "
+                        "job.should_save; look at it in every turn, or give job.steps() a save "
+                        "function",
+                        1) == 0;
+}
+
+static PyObject *steps_next(PyObject *object)
+{
+    struct steps *self = (struct steps *)object;
+    if (training.turn == object) {
+        int result = training_end_turn();
+        if (result < 0 || (result == 1 && !serve(self)))
+            return NULL;
+    }
+    if (training.should_exit) {
+        struct module *module = PyType_GetModuleState(Py_TYPE(object));
+        PyErr_SetNone(module->exit);
+        return NULL;
+    }
+    if (training.finished >= self->total)
+        return NULL;
+    training.turn = object;
+    return PyLong_FromUnsignedLongLong(training.finished);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (void *)"What Job.steps() returns: an iterator over the steps that are left."},
+    {Py_tp_traverse, (void *)steps_traverse},
+    {Py_tp_clear, (void *)steps_clear},
+    {Py_tp_dealloc, (void *)steps_dealloc},
+    {Py_tp_iter, (void *)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)steps_next},
+    {0, NULL},
+};
+
+PyType_Spec steps_spec = {
+    .name = "pch.Steps",
+    .basicsize = sizeof(struct steps),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};

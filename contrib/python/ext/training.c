@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See training.h.
+ */
+#include "training.h"
+
+#include "libpch/line.h"
+
+#include <pthread.h>
+
+struct training training;
+
+/* Of a thread that has given up the interpreter's lock for a call of libpch. */
+static _Thread_local PyThreadState *away;
+
+/* Asked in every wait of libpch. A Python handler runs here, and may raise. */
+static bool wait_is_over(void)
+{
+    if (!away)
+        return false;
+    PyEval_RestoreThread(away);
+    bool is_over = PyErr_CheckSignals() != 0;
+    away = PyEval_SaveThread();
+    return is_over;
+}
+
+/* Nothing was asked of a fork, and none of its threads is in a call. */
+static void on_fork_child(void)
+{
+    training.is_attached = training.is_busy = false;
+    training.should_save = training.should_exit = false;
+    away = NULL;
+}
+
+bool training_init(void)
+{
+    static bool is_done;
+    if (!is_done && pthread_atfork(NULL, NULL, on_fork_child) != 0) {
+        PyErr_NoMemory();
+        return false;
+    }
+    is_done = true;
+    line_ask_in_waits(wait_is_over);
+    return true;
+}
+
+bool training_leave(bool is_training_call)
+{
+    if (is_training_call && training.is_busy) {
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "another thread, or what a signal has interrupted, is in a call of the same "
+            "job; the training loop belongs to one thread");
+        return false;
+    }
+    training.is_busy = training.is_busy || is_training_call;
+    away = PyEval_SaveThread();
+    return true;
+}
+
+bool training_return(bool is_training_call)
+{
+    PyEval_RestoreThread(away);
+    away = NULL;
+    if (is_training_call)
+        training.is_busy = false;
+    return !PyErr_Occurred();
+}
+
+bool training_attach(const struct pch_options *options)
+{
+    if (training.is_attached)
+        return true;
+    if (!training_leave(true))
+        return false;
+    training.job = pch_open(options);
+    if (!training_return(true)) {
+        pch_close(training.job);
+        return false;
+    }
+    training.is_attached = true;
+    training.should_save = training.should_exit = false;
+    training.turn = NULL;
+    training.stride = options->stride ? options->stride : 1;
+    training.finished = options->first_step ? options->first_step : pch_resume_step(training.job);
+    return true;
+}
+
+bool training_close(void)
+{
+    if (!training_leave(true))
+        return false;
+    pch_close(training.job);
+    training.is_attached = false;
+    training.should_save = false;
+    return training_return(true);
+}
+
+int training_step_slowly(uint64_t finished)
+{
+    if (!training_leave(true))
+        return -1;
+    enum pch_action action = pch_step(training.job, finished);
+    if (!training_return(true))
+        return -1;
+    training.finished = finished;
+    training.turn = NULL;
+    training.should_save = action == PCH_SAVE;
+    training.should_exit = action == PCH_EXIT;
+    return training.should_save;
+}
+
+int training_end_turn(void)
+{
+    return training.turn ? training_step(training.finished + training.stride) : 0;
+}
+
+bool training_saved(const char *path)
+{
+    if (training_end_turn() < 0 || !training_leave(true))
+        return false;
+    enum pch_action action = pch_saved(training.job, training.finished, path);
+    if (!training_return(true))
+        return false;
+    training.should_save = false;
+    training.should_exit = training.should_exit || action == PCH_EXIT;
+    return true;
+}
+
+bool training_save_failed(uint64_t step, const char *why)
+{
+    training_leave(false);
+    pch_save_failed(training.job, step, why);
+    if (step == training.finished)
+        training.should_save = false;
+    return training_return(false);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * types: the two types of the module. Their instances hold nothing of the job, which is the
+ * process's (training.h), so that any number of them may come and go.
+ */
+#ifndef PCH_EXT_TYPES_H
+#define PCH_EXT_TYPES_H
+
+#include "training.h"
+
+struct module {
+    PyObject *job_type, *steps_type;
+    PyObject *exit; /* pch.Exit */
+};
+
+extern PyType_Spec job_spec, steps_spec;
+
+/* The iterator of Job.steps. `save` may be NULL. Returns a new reference, NULL: an exception. */
+PyObject *steps_new(struct module *module, uint64_t total, PyObject *save);
+
+/* For PyArg_ParseTupleAndKeywords, whose names are not declared const before Python 3.13. */
+#define KEYWORDS(names) (char **)(uintptr_t)(names)
+
+/* For PyArg_Parse's O&: a step, or anything that has __index__. */
+int step_from(PyObject *object, void *ret_step);
+
+#endif

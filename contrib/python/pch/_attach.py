@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""attach: how a process finds its job, and how its last exception gets to pchrun."""
+
+import os
+import sys
+import traceback
+from types import TracebackType
+from typing import Callable, Optional, Type
+
+from . import _pch
+
+_Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
+
+
+def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_world_size: int = -1,
+           first_step: int = 0, stride: int = 1, last_step: int = 0, shield: bool = True,
+           required: bool = False) -> _pch.Job:
+    """Attaches this process to the pchrun that has started it; returns the job.
+
+    Without a pchrun the job never asks for anything; with `required` that is a RuntimeError. A pchrun
+    that cannot be reached, or refuses the process, is told of on standard error. Attached already, it
+    returns the same job and looks at no argument. A fork may attach as a rank of its own.
+
+    rank and the like: -1 takes them from the environment (PCH_RANK, RANK, ...). first_step: the steps
+    that are finished, 0: resume_step. stride: steps per turn of the loop. last_step: the training ends
+    after it, 0: unknown. shield: a SIGTERM is handed to pchrun, which takes it for a notice, instead of
+    ending the process, unless the program has a handler of its own.
+    """
+    job = _pch.attach(rank=rank, local_rank=local_rank, world_size=world_size,
+                      local_world_size=local_world_size, first_step=first_step, stride=stride,
+                      last_step=last_step, shield=shield)
+    if job.supervised:
+        _watch_exceptions(job)
+    elif required:
+        job.close()
+        socket = os.environ.get("PCH_SOCKET")
+        raise RuntimeError(f"cannot attach to pchrun at {socket}; standard error says why" if socket else
+                           "no pchrun has started this process (PCH_SOCKET is not set): run it as "
+                           "`pchrun -- python ...`")
+    return job
+
+
+def _watch_exceptions(job: _pch.Job) -> None:
+    if not isinstance(sys.excepthook, _Report):
+        sys.excepthook = _Report(job, sys.excepthook)
+
+
+class _Report:
+    """A sys.excepthook that tells pchrun, then does what the one before it does."""
+
+    def __init__(self, job: _pch.Job, previous: _Hook) -> None:
+        self._job, self._previous = job, previous
+
+    def __call__(self, kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> None:
+        # First pchrun: to print may fail, or take its time. Of a job that is closed, and in a fork, nothing is told.
+        try:
+            self._job.error(_describe(kind, value, trace))
+        finally:
+            self._previous(kind, value, trace)
+
+
+def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> str:
+    """ "ValueError: no such step (train.py:12, in save)" """
+    text = "".join(traceback.format_exception_only(kind, value)).strip()
+    places = traceback.extract_tb(trace)
+    if not places:
+        return text
+    last = places[-1]
+    return f"{text} ({os.path.basename(last.filename)}:{last.lineno}, in {last.name})"

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the tests of contrib/python: those of tests/behave, and Python programs under pchrun.
+
+Environment, beside that of tests/behave: PCH_PYTHON, the interpreter of the programs, which can import
+pch (by PCH_PACKAGE, a folder for its path, if that is set); PCH_PRELOAD, what is to be preloaded for it (a
+sanitizer's runtime).
+"""
+
+import importlib.util
+import json
+import os
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+BEHAVE = HERE.parent / "behave"
+sys.path.insert(0, str(BEHAVE))
+_spec = importlib.util.spec_from_file_location("behave_conftest", BEHAVE / "conftest.py")
+_behave = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_behave)
+pytest_configure, pytest_runtest_makereport = _behave.pytest_configure, _behave.pytest_runtest_makereport
+world = _behave.world
+
+from harness import Late, wait_until  # noqa: E402
+
+
+class Program:
+    """Python code that a test runs, alone or as the ranks of a pchrun. What it imports from `told`
+    (say, wait_for) is how the test and the program tell each other."""
+
+    def __init__(self, world, code):
+        self.world = world
+        number = len(list(world.root.glob("program*.py")))
+        self.path = world.file(f"program{number}.py", textwrap.dedent(code))
+        self.checkpoints = world.root / "checkpoints"
+        self.checkpoints.mkdir(exist_ok=True)
+        self.report_path = world.root / f"report{number}.json"
+        package = [os.environ["PCH_PACKAGE"]] if os.environ.get("PCH_PACKAGE") else []
+        self.env = {"PYTHONPATH": os.pathsep.join([*package, str(HERE)]), "PYTHONDONTWRITEBYTECODE": "1",
+                    "CHECKPOINTS": str(self.checkpoints), "HOLD": str(world.root)}
+        self.job = None
+
+    def command(self, *arguments):
+        """The interpreter has what a sanitizer needs; whoever starts it must not."""
+        preload = os.environ.get("PCH_PRELOAD")
+        prefix = ["env", f"LD_PRELOAD={preload}"] if preload else []
+        return [*prefix, os.environ["PCH_PYTHON"], self.path, *arguments]
+
+    def alone(self, *arguments, **env):
+        """Runs it without a pchrun: (exit code, standard output, standard error)."""
+        job = self.world.start(*self.command(*arguments), env=self.variables(env))
+        code = job.finish()
+        return code, job.out, job.err
+
+    def variables(self, env):
+        """LeakSanitizer would report what the interpreter keeps to its end."""
+        options = self.world.env["ASAN_OPTIONS"]
+        return {**self.env, "ASAN_OPTIONS": f"{options}:detect_leaks=0", **env}
+
+    def start(self, *options, n=1, wrap=(), **env):
+        """Starts pchrun over `n` of it, each below what `wrap` says."""
+        self.job = self.world.launch("--checkpoint-dir", self.checkpoints, "--report", self.report_path, "-n", n,
+                                     *options, "--", *wrap, *self.command(), env=self.variables(env))
+        return self
+
+    @property
+    def report(self):
+        return json.loads(self.report_path.read_text())
+
+    def said(self, pattern):
+        """Waits until pchrun or a rank has said it, and returns the match."""
+        try:
+            return wait_until(lambda: re.search(pattern, self.job.err, re.M), pattern)
+        except Late as late:
+            raise Late(f"{late}; it said: {self.job.err}") from None
+
+    def result(self):
+        """(exit code, outcome, committed step or None)"""
+        code = self.job.finish()
+        report = self.report
+        return code, report["outcome"], report["commit"] and report["commit"]["step"]
+
+
+@pytest.fixture
+def program(world):
+    """A function that makes a Program of code."""
+    return lambda code: Program(world, code)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package by itself: without a pchrun it does nothing and costs nothing; what cannot be is refused."""
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "contrib/python"
+
+
+def prints(program, code, *wanted):
+    """The program ends well, and prints these lines and no others; nothing on standard error."""
+    status, out, err = program("import pch\n" + textwrap.dedent(code)).alone()
+    assert (status, err) == (0, "")
+    assert out.splitlines() == list(wanted)
+
+
+def test_a_loop_runs_as_without_it(program):
+    prints(program, """
+        import sys
+        before = sys.excepthook
+        with pch.attach() as job:
+            for step in job.steps(3):
+                print(step, job.should_save)
+            print(job.finished, job.should_exit, job.rank, job.resume_path, job.notice(), job.scratch_dir())
+        print(sys.excepthook is before)
+        """, "0 False", "1 False", "2 False", "3 False None None None None", "True")
+
+
+def test_every_call_is_a_no_op(program):
+    prints(program, """
+        job = pch.attach()
+        job.saved("x"); job.saved(); job.durable(1, b"x"); job.save_failed("why"); job.save_failed("why", 1)
+        job.phase("eval"); job.error("text", 3); job.done(); job.close(); job.close()
+        print(job.step(), job.step(7), job.finished, pch.attach().finished)
+        """, "False False 7 0")
+
+
+def test_a_resumed_start_without_libpch(program):
+    """A shell script may hand the variables on to a program that is not attached."""
+    one = program("import pch\njob = pch.attach()\nprint(job.resume_step, job.resume_path, list(job.steps(9)))")
+    assert one.alone(PCH_RESUME_STEP="7", PCH_RESUME_PATH="/a/b")[1] == "7 /a/b [7, 8]\n"
+
+
+def test_strides_and_a_loop_that_is_left(program):
+    """The turn that was left is not counted: only the program knows what it has done."""
+    prints(program, """
+        job = pch.attach(stride=4)
+        for step in job.steps(20):
+            if step == 8:
+                break
+        print(job.finished, list(job.steps(20)), job.finished)
+        """, "8 [8, 12, 16] 20")
+
+
+def test_the_saver_alone(program):
+    prints(program, """
+        job = pch.attach()
+        saver = pch.Saver(job, print)
+        print(saver.run(lambda a, b=0: a + b, 1, b=2), job.finished)
+        saver.save_if_preempted()
+        print(job.finished)
+        with saver.scope() as same:
+            print(same.finished)
+        print(job.finished)
+        try:
+            with saver.scope():
+                raise KeyError
+        except KeyError:
+            print(job.finished)
+        """, "3 1", "2", "2", "3", "3")
+
+
+@pytest.mark.parametrize("call, error", [
+    ("job.step(-1)", "ValueError: -1 is no number of steps"),
+    ("job.step(2**48 - 1)", "ValueError: 281474976710655 is no number of steps"),
+    ("job.step(10**30)", "ValueError: 10.* is no number of steps"),
+    ("job.step('5')", "TypeError: 'str' object cannot be interpreted as an integer"),
+    ("job.step(1, 2)", "TypeError: step.. takes at most 1 argument"),
+    ("job.step(5); job.step(4)", "ValueError: step 5 is finished already, so 4 cannot be"),
+    ("job.step(2**48 - 2); job.step()", "ValueError: step .* is finished already"),
+    ("job.steps()", "TypeError: steps"),
+    ("job.steps(3, save=1)", "TypeError: save must be a function, not 1"),
+    ("job.saved(3)", "TypeError: expected str, bytes or os.PathLike object, not int"),
+    ("job.saved('a\\0b')", "ValueError: embedded null byte"),
+    ("job.phase('lunch')", "ValueError: 'lunch' is no phase; there are start, train"),
+    ("job.step = 1", "AttributeError: 'pch.Job' object attribute 'step' is read-only"),
+    ("job.anything = 1", "AttributeError"),
+    ("pch.Job()", "TypeError: cannot create 'pch.Job' instances"),
+    ("pch.Job.step = 1", "TypeError: cannot set 'step' attribute of immutable type 'pch.Job'"),
+    ("pch.attach(stride=0)", "ValueError: stride must be 1 or more steps"),
+    ("pch.attach(last_step=-1)", "ValueError: -1 is no number of steps"),
+    ("pch.attach(rank='a')", "TypeError"),
+    ("pch.attach(required=True)", "RuntimeError: no pchrun has started this process"),
+    ("pch.Saver(job, None)", "TypeError: save must be a function, not None"),
+    ("pickle.dumps(job)", "TypeError: a pch.Job cannot be pickled or copied"),
+    ("copy.copy(job)", "TypeError: a pch.Job cannot be pickled or copied"),
+    ("pickle.dumps(job.steps(3))", "TypeError: cannot pickle 'pch.Steps' object"),
+])
+def test_what_cannot_be_is_refused(program, call, error):
+    status, _, err = program(f"import copy, pch, pickle\njob = pch.attach()\n{call}").alone()
+    assert status == 1 and re.search(f"^{error}", err.splitlines()[-1]), err
+
+
+def test_a_socket_that_is_not_there(program):
+    """It trains unsupervised, as a C program does, unless it asks for a supervisor."""
+    one = program("import pch, sys\nprint(pch.attach(required=len(sys.argv) > 1).step())")
+    status, out, err = one.alone(PCH_SOCKET="/nowhere/s")
+    assert (status, out) == (0, "False\n") and err.startswith("pch: cannot attach to pchrun at /nowhere/s:")
+    status, _, err = one.alone("required", PCH_SOCKET="/nowhere/s")
+    assert status == 1 and err.endswith("RuntimeError: cannot attach to pchrun at /nowhere/s; standard error says why\n")
+
+
+def test_what_it_shows_of_itself(program):
+    prints(program, """
+        job = pch.attach()
+        print(job)
+        job.step()
+        print(repr(job), type(job), pch.Job.__module__, pch.Exit.__mro__[1].__name__)
+        """, "<pch.Job, not under pchrun, 0 steps finished>",
+        "<pch.Job, not under pchrun, 1 steps finished> <class 'pch.Job'> pch SystemExit")
+
+
+def test_a_subinterpreter_is_refused(program):
+    """Before and after the main interpreter has it; the process goes on."""
+    code = """
+        import _xxsubinterpreters as sub
+        def attempt():
+            one = sub.create()
+            try:
+                sub.run_string(one, "import pch")
+            except sub.RunFailedError as error:
+                print(error)
+            sub.destroy(one)
+        attempt()
+        import pch
+        attempt()
+        print(pch.attach().step())
+        """
+    status, out, err = program(code).alone()
+    if "No module named '_xxsubinterpreters'" in err:
+        pytest.skip("this Python has no subinterpreters")
+    refused = ("<class 'ImportError'>: pch works in the main interpreter only: the job is the process's, not a "
+               "subinterpreter's")
+    assert (status, out.splitlines(), err) == (0, [refused, refused, "False"], "")
+
+
+def test_nothing_leaks(program):
+    """Every call many times, also those that fail; what is allocated stays as it is."""
+    prints(program, """
+        import gc, sys
+        job = pch.attach()
+        function = lambda step: None
+        def fails(call, *args):
+            try:
+                call(*args)
+            except Exception:
+                pass
+        def all_calls():
+            pch.attach()
+            for step in job.steps(job.finished + 3, save=function):
+                job.should_save, job.should_exit, job.finished, job.resume_step, job.resume_path, job.rank
+            job.step(), job.step(job.finished), job.saved("path"), job.durable(1000, b"path"), job.save_failed("why")
+            job.scratch_dir(), job.phase("eval"), job.notice(), job.error("text"), job.done(), repr(job)
+            with job:
+                pass
+            for call, args in ((job.step, ("x",)), (job.step, (-1,)), (job.saved, (3,)), (job.phase, ("x",)),
+                               (job.durable, ("x",)), (job.steps, (3, 4)), (job.__reduce__, ()),
+                               (pch.attach, (1,)), (job.error, (1,)), (job.save_failed, (1,))):
+                fails(call, *args)
+        def count():
+            gc.collect()
+            return sys.getallocatedblocks(), sys.getrefcount(pch.Job), sys.getrefcount(function), len(gc.get_objects())
+        for _ in range(50):
+            all_calls()
+        before = count()
+        for _ in range(2000):
+            all_calls()
+        print([abs(now - then) < 20 for now, then in zip(count(), before)])
+        """, "[True, True, True, True]")
+
+
+def test_what_is_public_is_documented_and_typed(program):
+    """The stub has every name of the extension, and no other; each has a docstring."""
+    code = """
+        import inspect, os, pch
+        names = [n for n in vars(pch.Job) if not n.startswith("_")]
+        print(*sorted(names))
+        print([n for n in names if not getattr(pch.Job, n).__doc__])
+        print(inspect.signature(pch.Job.step), inspect.signature(pch.Job.saved))
+        print(os.path.exists(os.path.join(os.path.dirname(pch.__file__), "py.typed")))
+        """
+    status, out, err = program(code).alone()
+    names, undocumented, signatures, has_marker = out.splitlines()
+    stub = (PACKAGE / "pch/_pch.pyi").read_text()
+    of_job = stub[stub.index("class Job:"):stub.index("\ndef attach")]
+    assert sorted(set(re.findall(r"def ([a-z]\w*)", of_job))) == names.split()
+    assert (status, err, undocumented, has_marker) == (0, "", "[]", "True")
+    assert signatures == "(self, finished=None, /) (self, path=None, /)"
+
+
+def test_its_version_is_the_projects(program):
+    wanted = re.search(r'PCH_VERSION "(.*)"', (PACKAGE / "include/pch.h").read_text())[1]
+    assert re.search(r'^version = "(.*)"', (PACKAGE / "pyproject.toml").read_text(), re.M)[1] == wanted
+    prints(program, "print(pch.__version__)", wanted)

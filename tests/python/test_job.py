@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package under a real pchrun, with several ranks."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from harness import is_alive, is_blocked, wait_until
+
+PREEMPTED = 42
+TOTAL = 40
+
+# What the shapes of a training loop have in common. The ranks run at their own pace; the test holds them at step 5.
+BEGIN = f"""
+import pch
+from told import load, save, say, wait_for
+TOTAL = {TOTAL}
+state = None
+def train():
+    global state
+    state += state % 7 + 1
+    if job.finished == 5 and job.resume_step == 0:
+        say("training")
+        wait_for("on")
+def saved(step):
+    say("saved", step=step)
+    return save(step, state)
+"""
+
+# The end of the job must not be missed: the ranks that go on must come to be asked.
+LOOPS = {
+    "steps": """
+with pch.attach() as job:
+    state = load(job.resume_path)
+    say("begin", step=job.resume_step)
+    for step in job.steps(TOTAL):
+        train()
+        if job.should_save:
+            job.saved(saved(job.finished))
+    say("end", state=state)
+""",
+    "steps with a save function": """
+with pch.attach() as job:
+    state = load(job.resume_path)
+    say("begin", step=job.resume_step)
+    for step in job.steps(TOTAL, save=saved):
+        train()
+    say("end", state=state)
+""",
+    "step": """
+job = pch.attach()
+state, step = load(job.resume_path), job.resume_step
+say("begin", step=step)
+while step < TOTAL and not job.should_exit:
+    train()
+    step += 1
+    if job.step(step):
+        job.saved(saved(step))
+if not job.should_exit:
+    job.done()
+    say("end", state=state)
+job.close()
+""",
+    "durable": """
+import threading
+with pch.attach() as job:
+    state = load(job.resume_path)
+    say("begin", step=job.resume_step)
+    for step in job.steps(TOTAL):
+        train()
+        if job.should_save:
+            say("saved", step=job.finished)
+            threading.Thread(target=lambda at, now: job.durable(at, save(at, now)), args=(job.finished, state)).start()
+    say("end", state=state)
+""",
+    "run": """
+with pch.attach() as job:
+    state = load(job.resume_path)
+    say("begin", step=job.resume_step)
+    saver = pch.Saver(job, saved)
+    while job.finished < TOTAL:
+        saver.run(train)
+    say("end", state=state)
+""",
+    "save_if_preempted": """
+with pch.attach() as job:
+    state = load(job.resume_path)
+    say("begin", step=job.resume_step)
+    saver = pch.Saver(job, saved)
+    while job.finished < TOTAL:
+        train()
+        saver.save_if_preempted()
+    say("end", state=state)
+""",
+    "scope": """
+with pch.attach() as job:
+    state = load(job.resume_path)
+    say("begin", step=job.resume_step)
+    saver = pch.Saver(job, saved)
+    while job.finished < TOTAL:
+        with saver.scope():
+            train()
+    say("end", state=state)
+""",
+}
+
+
+def undisturbed():
+    state = 0
+    for _ in range(TOTAL):
+        state += state % 7 + 1
+    return state
+
+
+@pytest.mark.parametrize("shape", LOOPS)
+def test_a_preemption(program, world, shape):
+    """All ranks save one step and leave; started again they resume at it, and end as if nothing had been."""
+    one = program(BEGIN + LOOPS[shape])
+    one.start(n=3)
+    world.events.wait("training", count=3)
+    one.job.send(signal.SIGTERM)
+    one.said("^pchrun .* notice: SIGTERM")
+    world.go_on("on")
+    code, outcome, step = one.result()
+    steps = [event["step"] for event in world.events.all("saved")]
+    assert (code, outcome) == (PREEMPTED, "preempted") and 5 < step < TOTAL
+    assert steps == [step] * 3 and not world.events.all("end")
+    one.start(n=3)
+    assert one.result()[:2] == (0, "completed")
+    assert [event["step"] for event in world.events.all("begin")] == [0] * 3 + [step] * 3
+    assert [event["state"] for event in world.events.all("end")] == [undisturbed()] * 3
+    assert "pch_done" not in one.job.err, "a rank has left without a word"
+
+
+def test_a_stride(program, world):
+    """The save step is one at which every rank looks."""
+    one = program(BEGIN + LOOPS["steps"].replace("attach()", "attach(stride=5)"))
+    one.start(n=2)
+    world.events.wait("training", count=2)
+    one.job.send(signal.SIGTERM)
+    one.said("notice: SIGTERM")
+    world.go_on("on")
+    code, _, step = one.result()
+    assert code == PREEMPTED and step % 5 == 0
+    assert [event["step"] for event in world.events.all("saved")] == [step] * 2
+
+
+def test_nobody_looks_at_should_save(program, world):
+    """The mistake is told, to both sides; the job is not held by it."""
+    one = program(BEGIN + "job = pch.attach()\nstate = 0\nfor step in job.steps(10**9): train()")
+    one.start()
+    world.events.wait("training")
+    one.job.send(signal.SIGTERM)
+    world.go_on("on")
+    assert one.result() == (PREEMPTED, "preempted_unsaved", None)
+    assert "RuntimeWarning: pchrun has asked for a save in a turn of the loop that did not look" in one.job.err
+    assert "the program has not looked at should_save" in one.report["why"]
+
+
+SAVE_RAISES = {
+    "steps": "for step in job.steps(10**9, save=fails): train()",
+    "Saver": "saver = pch.Saver(job, fails)\nwhile True: saver.run(train)",
+}
+
+
+@pytest.mark.parametrize("shape", SAVE_RAISES)
+def test_a_save_that_raises(program, world, shape):
+    """It fails on every rank, and the exception goes on, with its traceback."""
+    code = BEGIN + "def fails(step): raise OSError('disk full: \\udcff')\njob = pch.attach()\nstate = 0\n"
+    one = program(code + SAVE_RAISES[shape])
+    one.start(n=2)
+    world.events.wait("training", count=2)
+    one.job.send(signal.SIGTERM)
+    world.go_on("on")
+    code, outcome, step = one.result()
+    assert step is None and "OSError: disk full: \\udcff" in one.job.err
+    assert (code, outcome) in [(1, "failed"), (PREEMPTED, "preempted_unsaved")]
+
+
+def test_its_own_saves(program, world):
+    """Reported before should_save is looked at, a save belongs to the turn that it is made in."""
+    one = program(BEGIN + """
+with pch.attach() as job:
+    for step in job.steps(6):
+        if step % 3 == 2:
+            job.saved(save(step + 1, "x"))
+        say("finished", finished=job.finished)
+    job.saved(save(6, "x"))
+""")
+    assert one.start(n=2).result() == (0, "completed", 6)
+    assert [event["finished"] for event in world.events.all("finished", rank=0)] == [0, 1, 3, 3, 4, 6]
+
+
+def test_an_exception_is_the_cause(program):
+    """What nobody catches is told to pchrun, and printed as ever, after what the program's own hook does."""
+    one = program("""
+        import pch, sys
+        own = sys.excepthook
+        sys.excepthook = lambda *args: (print("own hook", file=sys.stderr), own(*args))
+        def train():
+            raise ValueError("no such step")
+        with pch.attach() as job:
+            job.step()
+            train()
+        """)
+    assert one.start().result() == (1, "failed", None)
+    cause = one.report["first_cause"]
+    assert cause["text"].endswith("exit code 1: ValueError: no such step (program0.py:6, in train)")
+    printed = one.job.err[one.job.err.index("own hook"):]
+    assert "Traceback (most recent call last):" in printed and "ValueError: no such step\n" in printed
+
+
+def test_an_exception_that_is_caught_is_no_cause(program):
+    one = program("""
+        import pch
+        try:
+            with pch.attach() as job:
+                job.step()
+                raise ValueError("caught")
+        except ValueError:
+            with pch.attach() as same:
+                assert same.supervised and same.finished == 1
+        """)
+    assert one.start().result() == (0, "completed", None)
+
+
+@pytest.mark.parametrize("leave, code", [("sys.exit(7)", 7), ("sys.exit('why')", 1), ("sys.exit()", 0),
+                                         ("os._exit(3)", 3), ("os.abort()", 134)])
+def test_exit_codes_are_kept(program, leave, code):
+    one = program(f"import os, pch, sys\nwith pch.attach() as job:\n    {leave}")
+    assert one.start().result()[0] == code
+
+
+def test_required(program):
+    one = program("import pch\nprint(pch.attach(required=True))")
+    assert one.start().result()[0] == 0
+    assert one.job.out == "<pch.Job of rank 0, 0 steps finished>\n"
+
+
+# Rank 0 waits in saved() for rank 1, which holds back.
+WAITS = """
+import pch, signal, sys, threading
+from told import say, wait_for
+job = pch.attach()
+job.step(1)
+if job.rank == 1:
+    wait_for("on")
+    job.saved("b")
+    job.done()
+    sys.exit()
+"""
+
+
+def test_a_wait_lets_other_threads_run(program, world):
+    """And refuses them what belongs to the training thread."""
+    one = program(WAITS + """
+def other():
+    wait_for("waiting")
+    for call in (job.step, job.saved, job.close, lambda: job.step(2)):
+        try:
+            call()
+        except RuntimeError as error:
+            say("refused", text=str(error))
+    job.phase("save"), job.durable(1, "x"), job.notice(), repr(job)
+    say("ran")
+thread = threading.Thread(target=other)
+thread.start()
+job.saved("a")
+say("answered")
+thread.join()
+job.done()
+""")
+    one.start(n=2)
+    wait_until(lambda: is_blocked(rank_pid(one, 0)), "a rank that waits")
+    world.go_on("waiting")
+    world.events.wait("ran")
+    assert not world.events.all("answered")
+    refused = [event["text"] for event in world.events.all("refused")]
+    assert len(refused) == 4 and all(text.startswith("another thread, or what a signal") for text in refused)
+    world.go_on("on")
+    assert one.result()[:2] == (0, "completed")
+
+
+def rank_pid(one, rank):
+    return int(one.said(rf"attach: rank {rank} of \d+ is process (\d+)$")[1])
+
+
+def test_a_keyboard_interrupt_ends_a_wait(program, world):
+    """It is raised where the program waits, which may then ask again."""
+    one = program(WAITS + """
+say("waits")
+try:
+    job.saved("a")
+except KeyboardInterrupt:
+    say("interrupted")
+job.saved("a")
+job.done()
+say("answered")
+""")
+    one.start(n=2)
+    world.events.wait("waits")
+    pid = rank_pid(one, 0)
+    wait_until(lambda: is_blocked(pid), "a rank that waits")
+    os.kill(pid, signal.SIGINT)
+    world.events.wait("interrupted")
+    world.go_on("on")
+    world.events.wait("answered")
+    assert one.result()[:2] == (0, "completed")
+
+
+def test_a_handler_runs_in_a_wait(program, world):
+    """One that raises nothing does not end it; calls of the training loop are refused there."""
+    one = program(WAITS + """
+def handler(number, frame):
+    try:
+        job.step()
+    except RuntimeError as error:
+        say("handled", text=str(error), notice=job.notice())
+signal.signal(signal.SIGUSR1, handler)
+say("waits")
+job.saved("a")
+job.done()
+say("answered")
+""")
+    one.start(n=2)
+    world.events.wait("waits")
+    pid = rank_pid(one, 0)
+    wait_until(lambda: is_blocked(pid), "a rank that waits")
+    os.kill(pid, signal.SIGUSR1)
+    assert world.events.wait("handled")["text"].startswith("another thread, or what a signal has interrupted")
+    assert not world.events.all("answered")
+    world.go_on("on")
+    assert one.result()[:2] == (0, "completed")
+
+
+def test_an_interrupt_of_a_rank_that_is_held(program, world):
+    """Its save in the background is done, another's is not: its next step waits, and waits again after a signal."""
+    one = program("""
+import pch
+from told import path_of, save, say, wait_for
+with pch.attach() as job:
+    say("begin")
+    while not job.should_exit:
+        try:
+            asked = job.step(job.finished + 1)
+        except KeyboardInterrupt:
+            say("interrupted", finished=job.finished)
+            continue
+        if asked:
+            say("asked", step=job.finished)
+            if job.rank == 1:
+                wait_for("on")
+            job.durable(job.finished, save(job.finished, "x"))
+""")
+    one.start(n=2)
+    world.events.wait("begin", count=2)
+    one.job.send(signal.SIGTERM)
+    world.events.wait("asked", count=2)
+    pid = rank_pid(one, 0)
+    for times in (1, 2):
+        wait_until(lambda: is_blocked(pid), "a rank that waits")
+        os.kill(pid, signal.SIGINT)
+        step = world.events.wait("interrupted", count=times)["finished"]
+    world.go_on("on")
+    assert one.result() == (PREEMPTED, "preempted", step)
+
+
+def test_workers_do_not_take_part(program, world):
+    """What a data loader forks does not count, is not held, and ends without a word; a spawned one is refused a rank
+    that is taken, and the job goes on."""
+    one = program("""
+import multiprocessing, os, pch, sys
+from told import say
+def work(n):
+    with pch.attach() if n == "again" else job:
+        for step in job.steps(1000): pass
+        return job.supervised, job.should_exit, str(job)
+if __name__ == "__main__":
+    with pch.attach() as job:
+        for step in job.steps(3):
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                say("worker", said=pool.map(work, [1, 2]))
+            pid = os.fork()
+            if pid == 0:
+                job.step(500)
+                raise SystemExit(5)
+            say("fork", status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), finished=job.finished)
+""")
+    assert one.start().result() == (0, "completed", None)
+    assert one.report["steps"]["last"] == 3
+    assert [event["status"] for event in world.events.all("fork")] == [5] * 3
+    assert [event["finished"] for event in world.events.all("fork")] == [0, 1, 2]
+    unsupervised = [False, False, "<pch.Job, not under pchrun, 1000 steps finished>"]
+    assert [event["said"] for event in world.events.all("worker")] == [[unsupervised] * 2] * 3
+    assert one.job.err.count("attach: rank") == 1
+
+
+def test_a_fork_while_a_thread_waits(program, world):
+    """In the fork nobody is in a call, whatever the parent's threads do."""
+    one = program(WAITS + """
+import os
+def other():
+    wait_for("waiting")
+    pid = os.fork()
+    if pid == 0:
+        job.step(), job.saved("x"), job.close()
+        os._exit(0 if not job.supervised else 1)
+    say("fork", status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+thread = threading.Thread(target=other)
+thread.start()
+job.saved("a")
+thread.join()
+job.done()
+""")
+    one.start(n=2)
+    wait_until(lambda: is_blocked(rank_pid(one, 0)), "a rank that waits")
+    world.go_on("waiting")
+    assert world.events.wait("fork")["status"] == 0
+    world.go_on("on")
+    assert one.result()[:2] == (0, "completed")
+
+
+def test_ranks_that_a_program_forks(program, world):
+    """It looks where the job resumes, closes, and forks its ranks, which attach by themselves."""
+    one = program("""
+import os, pch
+from told import save, say
+job = pch.attach(rank=0, world_size=1)
+job.close()
+pids = []
+for rank in range(2):
+    pid = os.fork()
+    if pid == 0:
+        os.environ["RANK"] = str(rank)
+        with pch.attach(rank=rank, local_rank=rank, world_size=2, local_world_size=2) as job:
+            say("forked", supervised=job.supervised, attached=job.rank)
+            for step in job.steps(5):
+                if job.should_save or step == 4:
+                    job.saved(save(5, "x"))
+        os._exit(0)
+    pids.append(pid)
+raise SystemExit(sum(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids))
+""")
+    one.start("--procs-per-node", "2")
+    assert one.result() == (0, "completed", 5)
+    assert sorted(event["attached"] for event in world.events.all("forked")) == [0, 1]
+
+
+def test_a_sigterm_to_a_rank_is_a_notice(program, world):
+    """Python leaves SIGTERM at its default action, so that libpch's handler stands."""
+    one = program(BEGIN + LOOPS["steps"])
+    one.start(n=2)
+    world.events.wait("training", count=2)
+    os.kill(rank_pid(one, 1), signal.SIGTERM)
+    one.said("notice: ")
+    world.go_on("on")
+    assert one.result()[:2] == (PREEMPTED, "preempted")
+
+
+@pytest.mark.killed
+def test_the_loop_ends_when_pchrun_has_died(program, world):
+    """Below a shell, so that the kernel does not end it together with pchrun."""
+    one = program("""
+import pch
+from told import say
+with pch.attach() as job:
+    say("begin")
+    try:
+        for step in job.steps(10**12): pass
+    except pch.Exit as leave:
+        say("left", code=leave.code)
+""")
+    one.start(wrap=["sh", "-c", '"$@"; exit $?', "sh"])
+    pid = world.events.wait("begin")["pid"]
+    os.kill(one.job.pid, signal.SIGKILL)
+    one.job.finish()
+    assert world.events.wait("left")["code"] is None
+    wait_until(lambda: not is_alive(pid), "the end of the rank")
+
+
+def test_the_readme_s_program(program, world):
+    """The example of the manual, as it stands there: preempted, and started again."""
+    readme = (os.path.join(os.path.dirname(__file__), "../../contrib/python/README.md"))
+    with open(readme, encoding="utf-8") as file:
+        code = re.search(r"^```python\n(# train.py\n.*?)^```", file.read(), re.S | re.M)[1]
+    one = program(code)
+    one.start("--drill", "20s", n=2)
+    one.job.finish()
+    assert one.report["outcome"] == "preempted"
+    step = one.report["commit"]["step"]
+    one.start(n=2)
+    assert one.result()[:2] == (0, "completed")
+    assert f"resumes at step {step}" in one.job.out

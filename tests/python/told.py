@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""told: how the programs of these tests tell the test something, and wait for it."""
+
+import json
+import os
+import time
+
+
+def say(what, **fields):
+    """A line for world.events; one write, since all ranks say something."""
+    line = json.dumps({"what": what, "pid": os.getpid(), "rank": int(os.environ.get("RANK", 0)), **fields})
+    fd = os.open(os.environ["ACTOR_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(fd, f"{line}\n".encode())
+    os.close(fd)
+
+
+def wait_for(name, patience=15):
+    """Until the test has called world.go_on(name)."""
+    end = time.monotonic() + patience
+    while not os.path.exists(f"{os.environ['HOLD']}/{name}.hold"):
+        if time.monotonic() > end:
+            raise TimeoutError(f"the test has not said {name}")
+        time.sleep(0.003)
+
+
+def path_of(step):
+    return f"{os.environ['CHECKPOINTS']}/step-{step}.rank-{os.environ.get('RANK', 0)}"
+
+
+def save(step, state):
+    path = path_of(step)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(state))
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def load(path):
+    if path is None:
+        return 0
+    with open(path, encoding="ascii") as file:
+        return int(file.read())
