@@ -40,13 +40,13 @@ static bool read_item(const char *text, long *ret_first, long *ret_last, struct 
 
 bool codes_check(const char *text, struct err *err)
 {
-    long first, last;
+    long first = 0, last = 0;
     return read_item(text, &first, &last, err);
 }
 
 bool codes_read(char *const *list, bool codes[CODES_MAX], struct err *err)
 {
-    long first, last;
+    long first = 0, last = 0;
     for (; *list; list++) {
         if (!read_item(*list, &first, &last, err))
             return false;

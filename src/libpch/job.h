@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job: what libpch knows; the one struct pch of a process, shared by pch.c (what the program calls)
- * and line.c (the connection).
+ * job: what libpch knows; the one struct pch of a process, shared by pch.c and loop.c (what the program
+ * calls) and line.c (the connection).
  *
  * Forks: a fork is not attached. So all that makes a process attached lies in struct live, in
  * memory that the kernel fills with zeros in a fork, however that was made: every call finds

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pch: what a training program calls (include/pch.h), as far as it is not the connection (line.c).
+ * pch: what a training program calls (include/pch.h) to open and close the job, and to ask of it;
+ * what it says at its steps and saves is in loop.c, the connection in line.c.
  *
  * There is one struct pch, in static memory, so that no call can be given a job that is not there.
  * It owns the wiped page, which is kept to the end of the process, and what line.c owns. Nothing
@@ -10,6 +11,7 @@
 #include "pch.h"
 
 #include "base/str.h"
+#include "libpch/cancel.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
 #include "libpch/shield.h"
@@ -30,22 +32,6 @@ static struct pch the_job = {.live = &nobody,
                              .opening = PTHREAD_MUTEX_INITIALIZER,
                              .lock = PTHREAD_MUTEX_INITIALIZER,
                              .turn = PTHREAD_COND_INITIALIZER};
-
-/* A thread that is cancelled in one of our waits would leave the others without a reader. */
-static int cancel_off(void)
-{
-    int old;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    return old;
-}
-
-static void cancel_back(const int *old)
-{
-    pthread_setcancelstate(*old, NULL);
-}
-
-#define NOT_CANCELLED \
-    const int cancel_state __attribute__((cleanup(cancel_back), unused)) = cancel_off()
 
 /* Opening and closing */
 
@@ -273,207 +259,6 @@ const char *pch_resume_path(const pch_t *job)
     return job && job->resume_path[0] ? job->resume_path : NULL;
 }
 
-/* The training loop */
-
-static bool has_answer(struct pch *job, const void *arg)
-{
-    return job->answer.is_there;
-}
-
-/* Sends what wants an ANSWER, and waits for it. */
-static enum pch_action ask(struct pch *job, const struct procmsg *msg)
-{
-    struct live *live = job_live(job);
-    pthread_mutex_lock(&job->lock);
-    job->answer.is_there = false;
-    job->answer.step = msg->step;
-    pthread_mutex_unlock(&job->lock);
-    if (!line_ask(job, job->connection, msg, has_answer, NULL))
-        return PCH_EXIT;
-    if (job->answer.action == PROC_CONTINUE)
-        return PCH_CONTINUE;
-    atomic_store(&live->state, LIVE_LEAVING);
-    return PCH_EXIT;
-}
-
-/* A LOOK only wakes whoever reads the socket; what counts is the word. */
-static bool gate_has_moved(struct pch *job, const void *arg)
-{
-    const uint64_t *word = arg;
-    return atomic_load(&job_live(job)->supervisor->gate) != *word;
-}
-
-static bool wait_at_gate(struct pch *job, uint64_t step, uint64_t word)
-{
-    struct procmsg msg = {.type = PROCMSG_WAITING, .step = step, .word = word};
-    return line_ask(job, job->connection, &msg, gate_has_moved, &word);
-}
-
-/* The next step does not take the short way. */
-static void look_again(struct live *live)
-{
-    uint32_t was = LIVE_ON; /* unless it is to leave by now */
-    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_SERVING);
-}
-
-static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
-{
-    struct live *live = job_live(job);
-    struct procmsg msg = {.type = PROCMSG_SERVING, .step = step, .tag = gate_tag(word)};
-    pthread_mutex_lock(&job->lock);
-    live->served_tag = gate_tag(word);
-    live->served_step = step;
-    pthread_mutex_unlock(&job->lock);
-    if (!line_send(job, &msg))
-        return PCH_EXIT;
-    live->is_serving = true;
-    live->is_held = gate_ends_run(word);
-    look_again(live);
-    return PCH_SAVE;
-}
-
-/* Its save in the background belongs to a round that ends the run: no further step before that is
- * answered. */
-static enum pch_action hold(struct pch *job)
-{
-    struct live *live = job_live(job);
-    struct procmsg msg = {.type = PROCMSG_HELD, .step = live->served_step, .tag = live->served_tag};
-    enum pch_action action = ask(job, &msg);
-    live->is_held = !job->answer.is_there;
-    if (live->is_held)
-        look_again(live); /* given up: the next step asks again */
-    return action;
-}
-
-static enum pch_action look(struct pch *job, uint64_t step)
-{
-    struct live *live = job_live(job);
-    for (;;) {
-        line_check(job);
-        if (job_state(live) != LIVE_ON)
-            return PCH_EXIT;
-        if (live->is_held && hold(job) == PCH_EXIT)
-            return PCH_EXIT;
-        uint64_t word = atomic_load(&live->supervisor->gate);
-        if (!gate_stops(word, step, live->served_tag) || gate_tag(word) == 0)
-            return PCH_CONTINUE;
-        if (gate_tag(word) == GATE_TAG_LEAVE) {
-            atomic_store(&live->state, LIVE_LEAVING);
-            return PCH_EXIT;
-        }
-        if (gate_is_decided(word))
-            return serve(job, step, word);
-        if (!wait_at_gate(job, step, word))
-            return PCH_EXIT;
-    }
-}
-
-static enum pch_action step_slowly(struct pch *job, uint64_t step)
-{
-    NOT_CANCELLED;
-    struct live *live = job_live(job);
-    uint32_t was = LIVE_SERVING; /* unless it is to leave by now */
-    live->is_serving = false;
-    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
-    return look(job, step);
-}
-
-/* There is a round, or no supervisor any more; or it is not from one step of the training to the
- * next. */
-static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job, uint64_t step)
-{
-    struct live *live = job_live(job);
-    enum live_state state = job_state(live);
-    if (state != LIVE_ON && state != LIVE_SERVING)
-        return state == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
-    atomic_store_explicit(&job->process->phase, PCH_TRAIN, memory_order_relaxed);
-    atomic_store(&job->process->step, step);
-    uint64_t word = atomic_load(&job->supervisor->gate);
-    if (state == LIVE_ON && !gate_stops(word, step, live->served_tag) &&
-        page_is_alive(job->supervisor))
-        return PCH_CONTINUE;
-    return step_slowly(job, step);
-}
-
-/* The way that nearly every call takes is laid out straight, in one line of the cache: an
- * instruction in a second line is a tenth of the whole. */
-__attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finished)
-{
-    if (!LIKELY(job))
-        return PCH_CONTINUE;
-    if (LIKELY(job_step_is_short(job, finished)))
-        return PCH_CONTINUE;
-    return step_from_afar(job, finished);
-}
-
-/* Saves */
-
-/* The round that a save at `step` belongs to, 0: it is the program's own. */
-static uint32_t tag_of(struct pch *job, uint64_t step)
-{
-    struct live *live = job_live(job);
-    pthread_mutex_lock(&job->lock);
-    uint32_t tag = live->served_tag && live->served_step == step ? live->served_tag : 0;
-    pthread_mutex_unlock(&job->lock);
-    return tag;
-}
-
-static const char *reason_of(const char *text)
-{
-    return text && text[0] ? text : "no reason given";
-}
-
-static void send_failed(struct pch *job, uint64_t step, uint32_t tag, const char *why)
-{
-    struct procmsg msg = {.type = PROCMSG_SAVE_FAILED, .step = step, .tag = tag};
-    str_copy(msg.text, sizeof msg.text, reason_of(why));
-    line_send(job, &msg);
-}
-
-/* False, and the save reported as failed: a path that was cut could not be found again. */
-static bool describe_save(struct pch *job, struct procmsg *ret, uint64_t step, uint32_t tag,
-                          const char *path)
-{
-    *ret = (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag};
-    if (str_copy(ret->path, sizeof ret->path, path))
-        return true;
-    send_failed(job, step, tag, "the path of the checkpoint is too long (4095 letters at most)");
-    return false;
-}
-
-enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path)
-{
-    NOT_CANCELLED;
-    struct live *live = job ? job_live(job) : &nobody;
-    struct procmsg msg;
-    if (!job || !job_can_talk(live))
-        return job_state(live) == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
-    uint32_t tag = live->is_serving ? live->served_tag : 0;
-    bool is_described = describe_save(job, &msg, step, tag, path);
-    live->is_serving = false;
-    if (!is_described)
-        return PCH_CONTINUE;
-    msg.wants_answer = 1;
-    if (tag)
-        live->is_held = false; /* answered here */
-    return ask(job, &msg);
-}
-
-void pch_durable(pch_t *job, uint64_t step, const char *path)
-{
-    NOT_CANCELLED;
-    struct procmsg msg;
-    if (pch_supervised(job) && describe_save(job, &msg, step, tag_of(job, step), path))
-        line_send(job, &msg);
-}
-
-void pch_save_failed(pch_t *job, uint64_t step, const char *why)
-{
-    NOT_CANCELLED;
-    if (pch_supervised(job))
-        send_failed(job, step, tag_of(job, step), why);
-}
-
 /* The rest */
 
 static bool has_scratch(struct pch *job, const void *arg)
@@ -582,27 +367,4 @@ size_t pch_notice(pch_t *job, char *text, size_t size)
     if (size > 0)
         str_copy(text, size, now);
     return strlen(now);
-}
-
-void pch_error(pch_t *job, int code, const char *text)
-{
-    NOT_CANCELLED;
-    struct procmsg msg = {.type = PROCMSG_ERROR, .number = code};
-    str_copy(msg.text, sizeof msg.text, reason_of(text));
-    if (pch_supervised(job))
-        line_send(job, &msg);
-}
-
-void pch_done(pch_t *job)
-{
-    NOT_CANCELLED;
-    struct procmsg msg = {.type = PROCMSG_DONE};
-    if (!pch_supervised(job))
-        return;
-    pthread_mutex_lock(&job->lock);
-    struct live *live = job_live(job);
-    if (live->process)
-        msg.step = atomic_load(&live->process->step);
-    pthread_mutex_unlock(&job->lock);
-    line_send(job, &msg);
 }
