@@ -391,7 +391,8 @@ static void on_settled(void *ctx)
 static bool read_record(struct shell *shell, struct err *err)
 {
     struct core_params *params = &shell->params;
-    if (!takeover_begin(&shell->takeover, shell->config, shell->state_dir, &shell->reap, err) ||
+    shell->takeover = (struct takeover){.config = shell->config, .params = params};
+    if (!takeover_begin(&shell->takeover, &shell->state_dir, &shell->reap, err) ||
         !record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
         return false;
     params->attempt = (uint32_t)shell->record.history.attempt;

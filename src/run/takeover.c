@@ -98,27 +98,43 @@ static bool judge(struct takeover *takeover, enum dirlock_result result, const s
     return err_wrap(err, "nothing could be recorded, so nothing is started");
 }
 
-bool takeover_begin(struct takeover *takeover, const struct config *config, const char *dir,
-                    struct reap *reap, struct err *err)
+/* The other nodes wait for this one, and cannot know. */
+static bool goes_on_to_tell(struct takeover *takeover, char **dir, const struct err *err)
 {
+    const struct core_params *params = takeover->params;
+    bool is_notice = takeover->signal && params->signals[takeover->signal].rule == SIGNAL_PREEMPT;
+    if (!is_notice || params->nnodes == 1 || params->node_rank != 0)
+        return false;
+    log_notice("start", "%s; nothing is started, and the other nodes are told", err->text);
+    free(*dir);
+    *dir = NULL;
+    takeover->dir = NULL;
+    return true;
+}
+
+bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, struct err *err)
+{
+    const struct config *config = takeover->config;
     sigset_t end;
     bool locks = config->cluster.node_rank == 0;
-    *takeover = (struct takeover){.dir = dir, .wait_ns = config->checkpoint.lock_wait_ns};
-    if (!dir)
+    takeover->dir = *dir;
+    takeover->wait_ns = config->checkpoint.lock_wait_ns;
+    if (!*dir)
         return true;
-    if (asprintf(&takeover->record, "%s/commit.json", dir) < 0 ||
-        asprintf(&takeover->file, "%s/commit.lock", dir) < 0)
+    if (asprintf(&takeover->record, "%s/commit.json", *dir) < 0 ||
+        asprintf(&takeover->file, "%s/commit.lock", *dir) < 0)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     ending_signals(config, &end);
     struct dirlock_request request = {.parent = config->checkpoint.dir,
-                                      .dir = dir,
+                                      .dir = *dir,
                                       .file = locks ? takeover->file : NULL,
                                       .answer_ns = ANSWER_WAIT_NS,
                                       .wait_ns = takeover->wait_ns,
                                       .end = &end,
                                       .on_held = on_held,
                                       .ctx = takeover};
-    return judge(takeover, dirlock_take(&takeover->lock, &request, reap, err), &end, err);
+    return judge(takeover, dirlock_take(&takeover->lock, &request, reap, err), &end, err) ||
+           goes_on_to_tell(takeover, dir, err);
 }
 
 void takeover_end(struct takeover *takeover)

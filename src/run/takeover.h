@@ -11,9 +11,12 @@
 #define PCHRUN_RUN_TAKEOVER_H
 
 #include "config/config.h"
+#include "core/params.h"
 #include "os/dirlock.h"
 
 struct takeover {
+    const struct config *config; /* set before, and the params */
+    const struct core_params *params;
     struct dirlock lock;
     const char *dir;
     char *record, *file; /* paths in it: commit.json, and what is locked */
@@ -21,9 +24,12 @@ struct takeover {
     int signal; /* the one that ended the wait, 0: none did */
 };
 
-/* `dir` NULL: there is no state directory. False: *err says why nothing can be started. */
-MUST_CHECK bool takeover_begin(struct takeover *takeover, const struct config *config,
-                               const char *dir, struct reap *reap, struct err *err);
+/* *dir NULL: there is no state directory. A notice that comes while it is waited for, where other
+ * nodes are to be told of it, frees *dir and makes it NULL: nothing may be written there, and the
+ * signal, which is still pending, keeps anything from being started. False: *err says why nothing
+ * can be. */
+MUST_CHECK bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap,
+                               struct err *err);
 void takeover_end(struct takeover *takeover);
 
 #endif

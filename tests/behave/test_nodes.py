@@ -497,3 +497,23 @@ def test_garbage_on_the_port(world, nodes):
     scanners[0].close()
     for scanner in scanners[1:]:
         scanner.close()
+
+
+def test_a_notice_while_the_state_directory_is_waited_for(world):
+    """Node 0 has it, and waits for an older pchrun's end: it has started nothing, and can say so. The
+    others would wait for it until that is an error."""
+    options = ["--checkpoint-dir", world.root]
+    old = world.launch(*options, "--", world.actor, "say", "old", "wait")
+    world.events.wait("old")
+    job = Nodes(world, 3, options)
+    job.start(1, "say", "started")
+    job.start(0, "say", "started")
+    job.say(0, "still holds the state directory")
+    job.jobs[0].send(signal.SIGTERM)
+    job.start(2, "say", "started")  # it comes late
+    assert job.finish() == 42
+    assert not world.events.all("started")
+    assert "SIGTERM has come while the state directory was waited for; nothing is started" in job.jobs[0].err
+    assert "42: the notice came before the start: nothing was started" in job.jobs[1].err
+    old.send(signal.SIGINT)
+    old.finish()
