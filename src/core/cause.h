@@ -18,6 +18,12 @@ struct causes {
     int n;
 };
 
+/* Is it the end of a process, which may be what another failure has brought about? */
+static inline bool cause_is_process(unsigned fault)
+{
+    return fault == FAULT_EXIT || fault == FAULT_SIGNAL || fault == FAULT_SILENT;
+}
+
 /* A node has told of its first failure; `now` is node 0's clock. */
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);
 /* NULL: nothing has failed. */

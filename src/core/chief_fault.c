@@ -27,18 +27,12 @@ void chief_note_fault(struct chief *chief, const struct peer *peer, const struct
     causes_take(&chief->causes, chief->out->now, &cause);
 }
 
-/* Can it be what the loss of a node has brought about? */
-static bool may_follow(const struct peer_cause *cause)
-{
-    return cause->fault == FAULT_EXIT || cause->fault == FAULT_SIGNAL ||
-           cause->fault == FAULT_SILENT;
-}
-
 /* Of a node that we miss by then. */
 static int64_t follows_until(const struct chief *chief, const struct peer_cause *cause)
 {
-    return chief->params->nnodes > 1 && may_follow(cause) ? cause->at_ns + FAULT_PAUSE_NS
-                                                          : cause->at_ns;
+    return chief->params->nnodes > 1 && cause_is_process(cause->fault)
+               ? cause->at_ns + FAULT_PAUSE_NS
+               : cause->at_ns;
 }
 
 /* What fails when a node has gone fails because of that. Whether it has gone, and not only its
@@ -104,7 +98,7 @@ static void tell(struct chief *chief, void (*tell_end)(struct chief *, const str
  * asks a program to end does not want it started again. */
 static bool may_restart(const struct chief *chief)
 {
-    return may_follow(&chief->cause) && chief->order.start && !chief->notice.is_live &&
+    return cause_is_process(chief->cause.fault) && chief->order.start && !chief->notice.is_live &&
            !any_is(chief, FACT_INTERRUPTED) && !any_is(chief, FACT_LOST);
 }
 
@@ -141,7 +135,7 @@ void chief_tell_fault(struct chief *chief)
         chief->cause.fault == FAULT_LOST || is_final(&chief->cause))
         return;
     /* A loss ends what was to be restarted, too; but by a way of its own. */
-    if (may_follow(first) && !chief->order.restart &&
+    if (cause_is_process(first->fault) && !chief->order.restart &&
         chief_tell_loss(chief, follows_until(chief, first)))
         return;
     if (cause_is_same(first, &chief->cause))

@@ -39,9 +39,8 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     }
     node->fault = timed;
     node->is_dirty = true;
-    bool is_process =
-        timed.kind == FAULT_EXIT || timed.kind == FAULT_SIGNAL || timed.kind == FAULT_SILENT;
-    if (node->params->restart.max == 0 || !is_process || node->state > NODE_RUNNING)
+    if (node->params->restart.max == 0 || !cause_is_process(timed.kind) ||
+        node->state > NODE_RUNNING)
         return;
     /* Whether a restart may follow depends on whether anybody had come to train. */
     node->fault_wants_steps = true;

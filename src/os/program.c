@@ -84,6 +84,33 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
                    path ? path : default_path);
 }
 
+char **program_args(char *const *args, const char *path, struct err *err)
+{
+    char found[PATH_MAX];
+    size_t n = 0;
+    while (args[n])
+        n++;
+    if (!program_find(args[0], path, found, sizeof found, err))
+        return NULL;
+    char **ret = calloc(n + 1, sizeof *ret);
+    if (ret) {
+        memcpy(ret, args, n * sizeof *args);
+        ret[0] = strdup(found);
+    }
+    if (ret && ret[0])
+        return ret;
+    free(ret);
+    err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    return NULL;
+}
+
+void program_args_free(char **args)
+{
+    if (args)
+        free(args[0]);
+    free(args);
+}
+
 /* The folder of our own executable, with a slash; "" if that is not to be found out. */
 static void own_folder(char ret[PATH_MAX])
 {

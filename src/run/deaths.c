@@ -37,6 +37,7 @@ _Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is written at once"
 struct deaths_inquest {
     struct death death;
     struct errorfile_span span;
+    const char *file; /* the user's, that is read */
     deaths_fn *fn;
     void *ctx;
     int answer;
@@ -142,16 +143,15 @@ static void end_reading(struct deaths_inquest *q)
 static bool take_answer(struct deaths_inquest *q)
 {
     struct answer answer;
-    const char *path = getenv(VARIABLE);
     ssize_t n = read(q->answer, &answer, sizeof answer);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return false;
     if (n != (ssize_t)sizeof answer)
-        complain(path, "it could not be read");
+        complain(q->file, "it could not be read");
     else if (answer.ok)
         take_file(q, &answer.file);
     else if (answer.why[0])
-        complain(path, answer.why);
+        complain(q->file, answer.why);
     return true;
 }
 
@@ -172,7 +172,7 @@ static void on_clock(void *ctx)
 {
     struct deaths_inquest *q = ctx;
     if (!take_answer(q)) {
-        complain(getenv(VARIABLE), "its file system does not answer");
+        complain(q->file, "its file system does not answer");
         proc_kill(q->reader, SIGKILL);
     }
     close_case(q);
@@ -184,12 +184,13 @@ static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct e
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe");
+    q->file = deaths->user_file;
     q->answer = ends[0];
     q->answered = (struct watch){.fn = on_answer, .ctx = q};
     q->clock = (struct watch){.fn = on_clock, .ctx = q};
     q->reader = fork();
     if (q->reader == 0)
-        be_reader(deaths->user_file, &q->span, ends[1]);
+        be_reader(q->file, &q->span, ends[1]);
     close(ends[1]);
     if (q->reader < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot start a helper");

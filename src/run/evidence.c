@@ -44,19 +44,8 @@ int64_t evidence_time(const struct config *config)
 /* Now, while the user can still be told, and our directory is the one that he knows. */
 static bool find_program(struct evidence *evidence, char **args, struct err *err)
 {
-    char path[PATH_MAX];
-    size_t n = 0;
-    while (args[n])
-        n++;
-    if (!program_find(args[0], getenv("PATH"), path, sizeof path, err))
-        return false;
-    evidence->program = strdup(path);
-    evidence->args = calloc(n + 1, sizeof *args);
-    if (!evidence->program || !evidence->args)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    memcpy(evidence->args, args, n * sizeof *args);
-    evidence->args[0] = evidence->program;
-    return true;
+    evidence->args = program_args(args, getenv("PATH"), err);
+    return evidence->args;
 }
 
 /* Its place in the list of reap is free only after this. */
@@ -145,8 +134,7 @@ void evidence_free(struct evidence *evidence)
     free(evidence->targets);
     free(evidence->probes);
     free(evidence->path);
-    free(evidence->args);
-    free(evidence->program);
+    program_args_free(evidence->args);
     free(evidence->dir);
 }
 
@@ -331,7 +319,7 @@ static void take_probe(struct evidence *evidence, int i)
 {
     struct probe *probe = &evidence->probes[i];
     const struct evidence_target *target = &evidence->targets[probe->target];
-    add(evidence, "\n'%s' for process %d: %s\n", evidence->program, target->pid, probe->how);
+    add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], target->pid, probe->how);
     if (!buf_add(&evidence->text, buf_bytes(&probe->text), buf_len(&probe->text)))
         add(evidence, "(no room for what it printed)\n");
     if (probe->dropped)

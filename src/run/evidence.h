@@ -38,7 +38,6 @@ struct evidence {
     struct children *children;
     char *dir;       /* NULL: none */
     char **args;     /* of watchdog.diagnose, its path first; NULL: none */
-    char *program;   /* that path */
     uint32_t number; /* of the examination */
     enum evidence_phase phase;
     struct evidence_target *targets; /* NULL before the first examination: it is rare */

@@ -25,19 +25,8 @@ static void on_clock(void *ctx);
 /* Now, while the user can still be told, and our directory is the one that he knows. */
 static bool find(struct hook *hook, char **args, struct err *err)
 {
-    char path[PATH_MAX];
-    size_t n = 0;
-    while (args[n])
-        n++;
-    if (!program_find(args[0], getenv("PATH"), path, sizeof path, err))
-        return false;
-    hook->path = strdup(path);
-    hook->argv = calloc(n + 1, sizeof *hook->argv);
-    if (!hook->path || !hook->argv)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    memcpy(hook->argv, args, n * sizeof *args);
-    hook->argv[0] = hook->path;
-    return spawn_command_init(&hook->command, hook->argv, NULL, err);
+    hook->argv = program_args(args, getenv("PATH"), err);
+    return hook->argv && spawn_command_init(&hook->command, hook->argv, NULL, err);
 }
 
 bool hook_init(struct hook *hook, const struct config *config, struct reap *reap, struct err *err)
@@ -65,8 +54,7 @@ void hook_free(struct hook *hook)
     watch_end(&hook->clock);
     fd_close(&hook->report);
     spawn_command_free(&hook->command);
-    free(hook->argv);
-    free(hook->path);
+    program_args_free(hook->argv);
 }
 
 bool hook_is_set(const struct hook *hook)
@@ -93,7 +81,7 @@ static void end(struct hook *hook, enum log_level level)
     hook->phase = HOOK_OVER;
     watch_at(&hook->clock, CLOCK_NEVER);
     fd_close(&hook->report);
-    log_line(level, "hook", "'%s'%s%s: %s", hook->path, has_run ? ", after " : "",
+    log_line(level, "hook", "'%s'%s%s: %s", hook->argv[0], has_run ? ", after " : "",
              has_run ? str_duration(hook->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took) : "",
              hook->text);
     hook->on_end(hook->ctx);
@@ -197,7 +185,7 @@ void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, 
     }
     hook->phase = HOOK_RUNNING;
     watch_at(&hook->clock, until);
-    log_info("hook", "running '%s' (exit.hook), which may take %s", hook->path,
+    log_info("hook", "running '%s' (exit.hook), which may take %s", hook->argv[0],
              str_duration((until - now) / NS_PER_MS * NS_PER_MS, left, sizeof left));
 }
 
@@ -208,7 +196,7 @@ void hook_write(const struct hook *hook, struct writer *w, const char *key)
         return;
     }
     writer_object(w, key);
-    writer_text(w, "command", hook->path);
+    writer_text(w, "command", hook->argv[0]);
     writer_text(w, "state",
                 hook->phase == HOOK_RUNNING  ? "running"
                 : hook->phase == HOOK_KILLED ? "killed"

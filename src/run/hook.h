@@ -22,8 +22,7 @@ struct hook {
     const struct config *config;
     unsigned closed; /* standard descriptors that it shall not have */
     struct reap *reap;
-    char *path;  /* of the program */
-    char **argv; /* its, with that path first; the others are the configuration's */
+    char **argv; /* its path first; the others are the configuration's */
     struct spawn_command command;
     enum hook_phase phase;
     struct reap_watch watch;

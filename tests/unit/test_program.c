@@ -86,6 +86,20 @@ Test(program, what_cannot_be_run)
     cr_expect_str_eq(err.text, "cannot execute './a': Is a directory");
 }
 
+Test(program, a_command)
+{
+    char *command[] = {"run", "a b", "", NULL}, wanted[PATH_MAX];
+    char **args = program_args(command, "a:b", &err);
+    cr_assert(args, "%s", err.text);
+    snprintf(wanted, sizeof wanted, "%s/b/run", folder);
+    cr_assert_str_eq(args[0], wanted);
+    cr_assert(str_is(args[1], "a b") && str_is(args[2], "") && !args[3]);
+    program_args_free(args);
+    cr_assert(!program_args(command, "a", &err));
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    program_args_free(NULL);
+}
+
 Test(program, what_does_not_fit)
 {
     char small[16];
