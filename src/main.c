@@ -87,6 +87,7 @@ static struct shell_end load_and_run(char **argv)
 int main(int argc, char **argv)
 {
     shell_begin();
+    handover_take();
     mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
     struct shell_end end = load_and_run(argv);
     return shell_finish(&end);

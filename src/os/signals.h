@@ -18,6 +18,13 @@
  * kill us for a write, and puts SIGCHLD back to default, ignored or not. SIGHUP, SIGINT and SIGQUIT
  * stay ignored if they were. Cannot fail. */
 void signals_begin(void);
+/* For a program that is to take our place: dispositions as inherited; but what we take stays
+ * blocked, so that what comes between the two stays pending. The text tells of the mask that we
+ * inherited, for signals_inherit() there, after signals_begin(). */
+#define SIGNALS_MASK_TEXT 17
+void signals_hand_over(char text[SIGNALS_MASK_TEXT]);
+/* False: it is no such text, and nothing is changed. */
+MUST_CHECK bool signals_inherit(const char *text);
 /* A new descriptor of the signals taken: non-blocking, close-on-exec, the caller's. -1: *err. */
 MUST_CHECK int signals_open(struct err *err);
 

@@ -9,10 +9,39 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* From where pchrun is installed, and from where it was built. */
 static const char *const places[] = {PCHRUN_TO_CLUSTER, PCHRUN_TO_BUILT_CLUSTER, NULL};
+
+/* "PID:MASK", for the program that this process becomes; other processes never see it. */
+#define VARIABLE "_PCHRUN_MASK"
+
+/* `env` with ours, which must live until the execve(). NULL: no memory. */
+static char **with_ours(char **env, char *ours)
+{
+    size_t n = 0;
+    while (env[n])
+        n++;
+    char **ret = calloc(n + 2, sizeof *ret);
+    if (!ret)
+        return NULL;
+    ret[0] = ours;
+    memcpy(ret + 1, env, n * sizeof *env);
+    return ret;
+}
+
+void handover_take(void)
+{
+    const char *text = getenv(VARIABLE);
+    char pid[16];
+    size_t len = (size_t)snprintf(pid, sizeof pid, "%d:", (int)getpid());
+    if (text && strncmp(text, pid, len) == 0 && signals_inherit(text + len))
+        unsetenv(VARIABLE);
+}
 
 void handover(char **argv, char **env, unsigned closed, struct err *err)
 {
@@ -27,7 +56,11 @@ void handover(char **argv, char **env, unsigned closed, struct err *err)
     for (int fd = 0; fd <= 2; fd++)
         if (closed & 1U << fd)
             fcntl(fd, F_SETFD, FD_CLOEXEC);
-    signals_restore();
-    execve(path, argv, env);
+    char mask[SIGNALS_MASK_TEXT], ours[64];
+    signals_hand_over(mask);
+    snprintf(ours, sizeof ours, VARIABLE "=%d:%s", (int)getpid(), mask);
+    char **all = with_ours(env, ours);
+    execve(path, argv, all ? all : env);
+    free(all);
     err_set(err, ERR_SYSTEM, errno, "several nodes need %.300s, which cannot be executed", path);
 }

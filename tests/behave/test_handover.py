@@ -90,6 +90,33 @@ def test_the_command_sees_what_it_would_have_seen(world, look, before):  # noqa:
     assert two.jobs[1].finish() == 0
 
 
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_a_signal_between_the_two(world):
+    """It comes with the call that puts the one in the place of the other, the first that strace counts;
+    it is a notice like any."""
+    two = Nodes(world, 2)
+    trace = ["strace", "-o", "/dev/null", "-e", "trace=execve", "-e", "inject=execve:signal=SIGTERM:when=1"]
+    job = world.start(*trace, world.pchrun, "--cluster-nodes", two.entries, "--node-rank", "0",
+                      *two.options, "--", world.actor, "say", "started")
+    two.jobs[1] = two.launch(1, world.actor, "say", "started")
+    assert two.jobs[1].finish() == PREEMPTED
+    assert job.finish() == PREEMPTED
+    assert "notice: SIGTERM" in job.err and not world.events.all()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_mask_that_was_not_handed_over(world, count):
+    """A variable that looks like it, and is another process's, changes nothing."""
+    two = Nodes(world, 2)
+    options = ["--cluster-nodes", two.entries, "--node-rank", "0", *two.options] if count == 2 else []
+    two.jobs = {1: two.launch(1, "true")} if count == 2 else {}
+    job = world.start("env", "_PCHRUN_MASK=1:ffffffffffffffff", world.pchrun, *options, "--",
+                      "grep", "SigBlk", "/proc/self/status")
+    assert job.finish() == 0
+    assert job.out == f"SigBlk:\t{0:016x}\n"
+    assert all(other.finish() == 0 for other in two.jobs.values())
+
+
 def test_sigchld_that_was_ignored_is_reset_by_both(world):
     two = Nodes(world, 2)
     two.jobs[1] = two.launch(1, "true")
