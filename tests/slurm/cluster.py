@@ -13,10 +13,10 @@ import subprocess
 import time
 from pathlib import Path
 
-NODES = 6
+NODES = 8
 HEAD = "10.78.0.254"
 DEADLINE = 60  # seconds; for what takes a few on an idle machine, and up to 30 at time limits
-PAUSE = 0.1  # between two questions to Slurm
+PAUSE = 0.25  # between two questions to Slurm
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "SPECIAL_EXIT"}
 
 CONF = """
@@ -59,7 +59,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 MessageTimeout=30
 SlurmdParameters=config_overrides
-NodeName=n[1-{nodes}] CPUs=4 RealMemory=1000 State=UNKNOWN
+NodeName=n[1-{nodes}] CPUs=8 RealMemory=1000 State=UNKNOWN
 PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
 PartitionName=high Nodes=ALL MaxTime=INFINITE DefaultTime=60 PriorityTier=10 PreemptMode=OFF
 """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch scripts of contrib/slurm, as they are, under a real Slurm: run.sh, cluster.py.
 
-Each job trains the example. Of each it is told which step it has finished, once: so when it has been
-started again as often as need be, every step from the first to the last must have been told exactly
-once, and what it has learnt must be what an undisturbed training learns.
+Each job trains the example, is disturbed, and is put back by Slurm until it completes. Then it must have
+told each step from the first to the last exactly once, and have learnt what an undisturbed training
+learns. Most of the time is waited for Slurm, which looks at time limits every 30 seconds; so all stories
+go on at once, and the tests look at how they have ended.
 
 Environment: TESTED, the folders with pchrun and pchrun-watch; CHARLM, the example.
 """
@@ -82,131 +83,178 @@ class Training:
             (self.job.folder / "pace").write_text("0")
         self.job.run_again()
 
-    def check_learnt(self, digest):
-        """It has ended, and has done and told every step once."""
-        assert self.job.wait_end() == ("COMPLETED", "0:0"), self.job.log
-        steps = [int(step) for step in re.findall(r"^step (\d+) ", self.job.log, re.M)]
-        assert steps == list(range(1, STEPS + 1)), self.job.log
-        assert digest_of(self.job.log) == digest
-
 
 def nodes(first, last):
     return [f"--nodelist=n[{first}-{last}]", f"--nodes={last - first + 1}"]
 
 
-BY_SIGNALS = {"PCHRUN_NOTICES": "none", "pace_ms": SLOWER_MS}
+BY_SIGNALS = {"PCHRUN_NOTICES": "none"}
 
 
-def signalled_ahead(cluster, name, script, *options):
-    training = Training(cluster, script, name, *options, "--time=2", **BY_SIGNALS)
-    training.job.wait_requeued()
-    training.job.update("TimeLimit=60")
-    training.go_on()
-    training.job.wait_end()
-    return training
+# --- the stories: each returns its Training, which has ended -------------------------------------
 
-
-def over_its_limit(cluster, name, script, *options):
-    training = Training(cluster, script, name, *options, PCHRUN_SIGNALS="USR1=ignore", **BY_SIGNALS)
-    training.wait_step()
-    training.job.update("EndTime=now+1")
-    training.job.wait_requeued()
-    training.go_on()
-    training.job.wait_end()
-    return training
-
-
-@pytest.fixture(scope="module")
-def early(cluster):
-    """Slurm looks every 30 seconds whose time comes to its end. Those who wait for that wait together,
-    and while the other tests run: {name: future of the Training that has ended}."""
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        yield {
-            "signal": pool.submit(signalled_ahead, cluster, "signal", "nodes.sbatch", *nodes(5, 6)),
-            "batch-signal": pool.submit(signalled_ahead, cluster, "batch-signal", "batch.sbatch", *nodes(5, 5)),
-            "limit": pool.submit(over_its_limit, cluster, "limit", "nodes.sbatch", *nodes(5, 6)),
-            "batch-limit": pool.submit(over_its_limit, cluster, "batch-limit", "batch.sbatch", *nodes(6, 6)),
-        }
-
-
-def test_requeued_on_42_until_it_completes(cluster, early, learnt):
-    """Four nodes with two ranks each. Any node's notice ends all, with 42 from every task, which srun and
-    the batch script hand on."""
-    training = Training(cluster, "nodes.sbatch", "four-by-two", *nodes(1, 4), PCHRUN_PROCS_COUNT=2)
+def four_by_two(cluster, name):
+    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 4), PCHRUN_PROCS_COUNT=2)
     for run in (1, 2, 3):
         training.job.wait_log(rf"^step {20 * run} ")
         cluster.run("scancel", "--signal=TERM", training.job.number)
         training.job.wait_requeued(run)
         training.go_on(quick=run == 3)
-    training.check_learnt(learnt(8))
-    assert len(re.findall(r"^pchrun\[0\] .* ending: preempted: saved and committed", training.job.log, re.M)) == 3
+    return training
 
 
-def test_a_pchrun_for_every_task(cluster, learnt):
-    """Slurm starts the ranks, two on a node; each has a pchrun, which are eight nodes to each other."""
-    training = Training(cluster, "tasks.sbatch", "tasks", *nodes(1, 4), "--ntasks-per-node=2")
+def tasks(cluster, name):
+    training = Training(cluster, "tasks.sbatch", name, *nodes(1, 4), "--ntasks-per-node=2")
     training.wait_step()
     cluster.run("scancel", "--signal=TERM", training.job.number)
     training.job.wait_requeued()
     training.go_on()
-    training.check_learnt(learnt(8))
+    return training
 
 
-def test_preempted_within_the_grace_time(cluster, learnt):
-    """A job of a better partition wants the nodes. The tasks are told at once, and leave long before
-    GraceTime is over; the batch script is not told."""
-    training = Training(cluster, "nodes.sbatch", "preempted", *nodes(3, 4), PCHRUN_NOTICES="none")
+def preempted(cluster, name):
+    training = Training(cluster, "nodes.sbatch", name, *nodes(7, 8), **BY_SIGNALS)
     training.wait_step()
-    better = cluster.submit("--wrap=sleep 1", name="better", options=["--partition=high", "--exclusive", *nodes(3, 4)])
+    better = cluster.submit("--wrap=sleep 1", name="better",
+                            options=["--partition=high", "--exclusive", *nodes(7, 8)])
     training.job.wait_requeued()
     assert better.wait_end() == ("COMPLETED", "0:0")
     training.go_on()
-    training.check_learnt(learnt(2))
+    return training
 
 
-def test_cancelled(cluster):
-    """scancel is no preemption, but who can tell: all is saved, and Slurm does not put it back."""
-    training = Training(cluster, "nodes.sbatch", "cancelled", *nodes(1, 2))
+def cancelled(cluster, name):
+    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2))
     training.wait_step()
     cluster.run("scancel", training.job.number)
-    assert training.job.wait_end()[0] == "CANCELLED"
-    assert training.job.show()["Restarts"] == "0"
-    assert training.last_step() == int(training.job.wait_log(r"commit: step (\d+)"))
+    return training
 
 
-def test_requeued_by_its_hook(cluster, learnt):
-    """A cluster that does not know the code: requeue.sh asks Slurm."""
-    training = Training(cluster, "nodes.sbatch", "hook", *nodes(1, 2), PCHRUN_EXIT_PREEMPTED=45,
+def hook(cluster, name):
+    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2), PCHRUN_EXIT_PREEMPTED=45,
                         PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
     training.wait_step()
     cluster.run("scancel", "--signal=TERM", training.job.number)
     training.job.wait_requeued()
     training.go_on()
-    training.check_learnt(learnt(2))
+    return training
 
 
-def test_the_end_of_its_time_is_asked_for(cluster, learnt):
-    """Without a signal: pchrun-watch learns from squeue that less than ten minutes are left."""
-    training = Training(cluster, "nodes.sbatch", "end-of-time", *nodes(1, 1), "--time=5")
-    training.job.wait_log("the job's time is over at")
+def end_of_time(cluster, name):
+    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 1), "--time=5")
     training.job.wait_requeued()
     training.job.update("TimeLimit=60")
     training.go_on()
-    training.check_learnt(learnt(1))
+    return training
 
 
-@pytest.mark.parametrize("name, ranks", [("signal", 2), ("batch-signal", 1)])
-def test_signalled_ahead_of_the_end(early, learnt, name, ranks):
+def signal(cluster, name, script="nodes.sbatch", where=(5, 6)):
+    training = Training(cluster, script, name, *nodes(*where), "--time=2", pace_ms=SLOWER_MS, **BY_SIGNALS)
+    training.job.wait_requeued()
+    training.job.update("TimeLimit=60")
+    training.go_on()
+    return training
+
+
+def batch_signal(cluster, name):
+    return signal(cluster, name, "batch.sbatch", (5, 5))
+
+
+def limit(cluster, name, script="nodes.sbatch", where=(5, 6)):
+    training = Training(cluster, script, name, *nodes(*where), pace_ms=SLOWER_MS, PCHRUN_SIGNALS="USR1=ignore",
+                        **BY_SIGNALS)
+    training.wait_step()
+    training.job.update("EndTime=now+1")
+    training.job.wait_requeued()
+    training.go_on()
+    return training
+
+
+def batch_limit(cluster, name):
+    return limit(cluster, name, "batch.sbatch", (6, 6))
+
+
+# Those that wait longest first.
+STORIES = [limit, batch_limit, signal, batch_signal, four_by_two, tasks, preempted, cancelled, hook, end_of_time]
+
+
+@pytest.fixture(scope="module")
+def end_of(cluster):
+    """A function that waits for a story's end and returns its Training and how it has ended."""
+    def tell(story):
+        training = story(cluster, story.__name__)
+        return training, training.job.wait_end()
+    with concurrent.futures.ThreadPoolExecutor(len(STORIES)) as pool:
+        told = {story: pool.submit(tell, story) for story in STORIES}
+        yield lambda story: told[story].result()
+
+
+# --- the tests -----------------------------------------------------------------------------------
+
+def check_learnt(end, digest):
+    """It has completed, and has told every step once."""
+    training, state = end
+    assert state == ("COMPLETED", "0:0"), training.job.log
+    steps = [int(step) for step in re.findall(r"^step (\d+) ", training.job.log, re.M)]
+    assert steps == list(range(1, STEPS + 1)), training.job.log
+    assert digest_of(training.job.log) == digest
+
+
+def test_requeued_on_42_until_it_completes(end_of, learnt):
+    """Four nodes with two ranks each. Any node's notice ends all, with 42 from every task, which srun and
+    the batch script hand on."""
+    end = end_of(four_by_two)
+    check_learnt(end, learnt(8))
+    assert len(re.findall(r"^pchrun\[0\] .* ending: preempted: saved and committed", end[0].job.log, re.M)) == 3
+
+
+def test_a_pchrun_for_every_task(end_of, learnt):
+    """Slurm starts the ranks, two on a node; each has a pchrun, which are eight nodes to each other."""
+    end = end_of(tasks)
+    check_learnt(end, learnt(8))
+    assert "all 8 nodes are there" in end[0].job.log
+
+
+def test_preempted_within_the_grace_time(end_of, learnt):
+    """A job of a better partition wants the nodes. The tasks are told at once, and leave long before
+    GraceTime is over; the batch script is not told."""
+    check_learnt(end_of(preempted), learnt(2))
+
+
+def test_cancelled(end_of):
+    """scancel is no preemption, but who can tell: all is saved, and Slurm does not put it back."""
+    training, (state, _) = end_of(cancelled)
+    assert state == "CANCELLED"
+    assert training.job.show()["Restarts"] == "0"
+    assert training.last_step() == int(training.job.wait_log(r"commit: step (\d+)"))
+
+
+def test_requeued_by_its_hook(end_of, learnt):
+    """A cluster that does not know the code: requeue.sh asks Slurm."""
+    end = end_of(hook)
+    check_learnt(end, learnt(2))
+    assert "exit code 45" in end[0].job.log
+
+
+def test_the_end_of_its_time_is_asked_for(end_of, learnt):
+    """Without a signal: pchrun-watch learns from squeue that less than ten minutes are left."""
+    end = end_of(end_of_time)
+    check_learnt(end, learnt(1))
+    assert "the job's time is over at" in end[0].job.log
+
+
+@pytest.mark.parametrize("story, ranks", [(signal, 2), (batch_signal, 1)])
+def test_signalled_ahead_of_the_end(end_of, learnt, story, ranks):
     """--signal=USR1@120, as the scripts ask for it: to the tasks, or with B: to the batch process."""
-    training = early[name].result()
-    assert "notice: SIGUSR1" in training.job.log
-    training.check_learnt(learnt(ranks))
+    end = end_of(story)
+    check_learnt(end, learnt(ranks))
+    assert "notice: SIGUSR1" in end[0].job.log
 
 
-@pytest.mark.parametrize("name, ranks", [("limit", 2), ("batch-limit", 1)])
-def test_over_its_time_limit(early, learnt, name, ranks):
+@pytest.mark.parametrize("story, ranks", [(limit, 2), (batch_limit, 1)])
+def test_over_its_time_limit(end_of, learnt, story, ranks):
     """Slurm sends SIGTERM, to a task twice within some ms, and kills 30 seconds later. A job that ends with
     42 meanwhile is put back, although its time was over."""
-    training = early[name].result()
-    assert "notice: SIGTERM" in training.job.log
-    training.check_learnt(learnt(ranks))
+    end = end_of(story)
+    check_learnt(end, learnt(ranks))
+    assert "notice: SIGTERM" in end[0].job.log
