@@ -22,6 +22,7 @@ packages=(
     bash-completion zsh fish                                               # house: completions
     iproute2 nftables                                                      # chaos
     slurmctld slurmd slurm-client munge                                    # slurm
+    python3-yaml python3-jsonschema systemd                                # house: contrib
     clang-14 libclang-rt-14-dev mandoc spin                                # fuzz, house, model
     clang-format clang-tidy-14 cppcheck                                    # analysis
     valgrind                                                               # memcheck

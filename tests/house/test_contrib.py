@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What contrib has for schedulers: manifests fit the schemas in tests/house/schemas, scripts are shell and
+end in exec, pages name all that lies beside them. tests/behave/test_contrib.py runs what can be run."""
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTRIB = ROOT / "contrib"
+FOLDERS = ["slurm", "kubernetes", "systemd", "lsf", "htcondor", "pbs", "sge", "aws-batch", "skypilot", "docker"]
+SCRIPTS = [path for name in FOLDERS for path in sorted((CONTRIB / name).iterdir())
+           if path.read_text().startswith("#!")]
+SCHEMAS = {}
+for file in (Path(__file__).parent / "schemas").glob("*.json"):
+    SCHEMAS.update(json.loads(file.read_text()))
+
+
+def manifests():
+    """(name, name of the schema, document)"""
+    for path in sorted((CONTRIB / "kubernetes").glob("*.yaml")):
+        for document in yaml.safe_load_all(path.read_text()):
+            yield path.name, document["kind"], document
+    for path in sorted((CONTRIB / "aws-batch").glob("*.json")):
+        yield path.name, "RegisterJobDefinition", json.loads(path.read_text())
+    for path in sorted((CONTRIB / "skypilot").glob("*.yaml")):
+        yield path.name, "task", yaml.safe_load(path.read_text())
+
+
+MANIFESTS = list(manifests())
+
+
+def faults(kind, document):
+    return [error.message for error in jsonschema.Draft7Validator(SCHEMAS[kind]).iter_errors(document)]
+
+
+def test_there_are_manifests():
+    kinds = {kind for _, kind, _ in MANIFESTS}
+    assert kinds == {"Job", "Service", "JobSet", "PyTorchJob", "TrainingRuntime", "TrainJob",
+                     "RegisterJobDefinition", "task"}
+
+
+@pytest.mark.parametrize("name, kind, document", MANIFESTS, ids=lambda value: str(value)[:24])
+def test_manifest_fits_its_schema(name, kind, document):
+    assert not faults(kind, document)
+
+
+def places(node, path=()):
+    """Every object in a document, as the way to it."""
+    if isinstance(node, dict):
+        yield path
+        for key, inner in node.items():
+            yield from places(inner, (*path, key))
+    if isinstance(node, list):
+        for i, inner in enumerate(node):
+            yield from places(inner, (*path, i))
+
+
+# Their keys are the user's.
+OF_THE_USER = {"limits", "labels", "selector", "envs", "secrets", "volumes", "pytorchReplicaSpecs"}
+
+
+@pytest.mark.parametrize("name, kind, document", MANIFESTS, ids=lambda value: str(value)[:24])
+def test_schema_sees_what_does_not_belong(name, kind, document):
+    """In any object of the document."""
+    seen = 0
+    for path in places(document):
+        if path and path[-1] in OF_THE_USER and isinstance(path[-1], str):
+            continue
+        changed = node = copy.deepcopy(document)
+        for step in path:
+            node = node[step]
+        node["noSuchField"] = 1
+        assert faults(kind, changed), path
+        seen += 1
+    assert seen
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_script_is_shell_and_ends_in_exec(path):
+    """The scheduler looks at the script's own end, and signals it: a shell in between would be what it
+    sees (contrib/slurm/README.md)."""
+    shell = "bash" if "bash" in path.read_text().splitlines()[0] else "sh"
+    subprocess.run([shell, "-n", path], check=True)
+    code = re.sub(r"^\s*#.*", "", path.read_text(), flags=re.M)
+    code = re.sub(r"'[^']*'", "''", code.replace("\\\n", " "))  # an argument may be a script itself
+    last = code.split("\n")[-2]
+    assert re.search(r"(^|&& )exec ", last), last
+
+
+def test_all_scripts_were_found():
+    assert {"nodes.sbatch", "tasks.sbatch", "batch.sbatch", "requeue.sh", "train.lsf", "train.sge", "train.pbs",
+            "resubmit.sh", "with-key.sh"} == {path.name for path in SCRIPTS}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_page_names_all_that_is_beside_it(name):
+    page = (CONTRIB / name / "README.md").read_text()
+    others = {path.name for path in (CONTRIB / name).iterdir()} - {"README.md"}
+    assert others
+    assert others <= set(re.findall(r"\]\(([\w.-]+)\)", page))
+    for link in re.findall(r"\]\(([\w./-]+)\)", page):
+        assert (CONTRIB / name / link).exists(), link
+
+
+def test_systemd_takes_the_unit(tmp_path):
+    """Verified where systemd is; the programs that it names need not be installed, so others stand in."""
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is not installed")
+    text = (CONTRIB / "systemd/train.service").read_text()
+    cluster = re.sub(r"^#(\w+=)", r"\1", text, flags=re.M)
+    for number, unit in enumerate((text, cluster)):
+        path = tmp_path / f"train{number}.service"
+        path.write_text(unit.replace("/usr/bin/pchrun", "/bin/true"))
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], text=True, capture_output=True,
+                              check=False)
+        about = [line for line in done.stderr.splitlines() if path.name in line]
+        assert done.returncode == 0 and not about, done.stderr
+
+
+def test_systemd_would_refuse_another(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is not installed")
+    path = tmp_path / "train.service"
+    path.write_text("[Service]\nExecStart=/bin/true\nRestartForceExitStatus=fortytwo\n")
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], text=True, capture_output=True,
+                          check=False)
+    assert f"{path}:3: " in done.stderr
+
+
+def test_dockerfile():
+    """It has the packages that the quickstart installs to build, and starts pchrun without a shell."""
+    text = re.sub(r"\\\n", " ", (CONTRIB / "docker/Dockerfile").read_text())
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert {line.split()[0] for line in lines} == {"FROM", "RUN", "COPY", "ENTRYPOINT"}
+    assert json.loads(lines[-1].removeprefix("ENTRYPOINT ")) == ["pchrun", "--"]
+    quickstart = re.search(r"^readonly packages=\((.*?)\)", (CONTRIB / "quickstart.sh").read_text(), re.S | re.M)[1]
+    built, run = [set(line.split("recommends ")[1].split("&&")[0].split()) for line in lines if "apt-get" in line]
+    assert built == set(quickstart.split())
+    assert run == {"libevent-core-2.1-7", "libjansson4", "libssl3", "libcurl4", "ca-certificates"}
+    options = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)) | {"buildtype"}
+    assert set(re.findall(r"-D(\w+)=", text)) <= options
+
+
+def test_htcondor_submit_file():
+    """Its form; there is no HTCondor in Debian 12 to ask."""
+    lines = (CONTRIB / "htcondor/train.sub").read_text().splitlines()
+    lines = [line for line in lines if line.strip() and not line.startswith("#")]
+    assert lines.pop() == "queue"
+    assert all(re.fullmatch(r"\w+ *= \S.*", line) for line in lines)
