@@ -4,11 +4,12 @@
 # run: every test of pchrun, on a fresh Debian 12 as on a developer's machine.
 #
 # It installs what is missing, builds (with sanitizers; optimised; by clang; for aarch64; from the
-# release, as a stranger), runs the suites of meson and the fuzzers, some of them under valgrind and on what looks like
-# an old kernel, and checks what no suite can: that no sanitizer has written a report, and that it would
-# have; that no process is left; that the analysers have nothing to say; that what is installed is
-# complete; that the documents are true. Long parts are in tests/ci. It goes on after a failure; its
-# last line is the sum, its exit status 0 only if nothing failed. It writes into build-* alone.
+# release, as a stranger; as Debian's packages), runs the suites of meson and the fuzzers, some of them
+# under valgrind and on what looks like an old kernel, and checks what no suite can: that no sanitizer has
+# written a report, and that it would have; that no process is left; that the analysers have nothing to
+# say; that what is installed is complete; that the packages work and leave nothing; that the documents
+# are true. Long parts are in tests/ci. It goes on after a failure; its last line is the sum, its exit
+# status 0 only if nothing failed. It writes into build-* alone.
 
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -29,12 +30,13 @@ packages=(
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static           # aarch64
     git ca-certificates                                                    # dist
     python3-dev python3-venv python3-pip                                   # python, wheel
+    debhelper dpkg-dev                                                     # deb
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
 opt_suites=(sim model chaos slurm plain)
 # What is done beside the suites, in this order: functions part_… below and in tests/ci.
-parts=(fuzz clang old-kernel memcheck dist aarch64 analysis install wheel)
+parts=(fuzz clang old-kernel memcheck dist deb aarch64 analysis install wheel)
 
 usage() {
     cat <<END
