@@ -20,6 +20,7 @@ packages=(
     gcc libc6-dev meson ninja-build pkg-config                             # to build
     libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev
     libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
+    g++                                                                    # plain: C++
     bash-completion zsh fish                                               # house: completions
     iproute2 nftables                                                      # chaos
     slurmctld slurmd slurm-client munge                                    # slurm

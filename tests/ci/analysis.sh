@@ -23,7 +23,7 @@ cppcheck_is_silent() {
 }
 
 format_is_kept() {
-    find src include man tests contrib -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
+    find src include man tests contrib '(' -name '*.[ch]' -o -name '*.cc' ')' -exec clang-format --dry-run -Werror {} +
 }
 
 part_analysis() {
