@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 enum action_type {
+    ACT_PORT,       /* store a port that is free on this machine in *port, 0: none; at once */
     ACT_START,      /* start every child; EV_CHILD_STARTED or EV_CHILD_FAILED for each */
     ACT_SIGNAL,     /* send a signal */
     ACT_GATE,       /* store this word in every process's page, those to come included */
@@ -46,7 +47,9 @@ struct action {
         struct {
             uint32_t attempt, generation;
             uint64_t resume_step;
+            uint16_t port; /* on node 0, for the commands to meet; 0: none */
         } start;
+        uint16_t *port;
         struct {
             int number;
             enum signal_target target;

@@ -119,6 +119,7 @@ static void start(struct chief *chief)
     char took[32];
     int64_t ns = chief->out->now - chief->started_at;
     chief->order.start = true;
+    chief->order.port = out_port(chief->out);
     chief->is_changed = true;
     chief->generation_at = chief->out->now;
     chief->generation_step = chief->order.commit_step;

@@ -198,7 +198,8 @@ static void renew(struct chief *chief)
     chief->hang.whom = NULL;
     chief->hang.look_at = CLOCK_NEVER;
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
-    chief->period.is_counting = false; /* until all have attached again */
+    chief->order.port = out_port(chief->out); /* the last one's may still be in use */
+    chief->period.is_counting = false;        /* until all have attached again */
     chief->is_changed = true;
     chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
     chief->generation_at = chief->out->now;

@@ -64,7 +64,7 @@ static void take_commit(struct node *node, const struct peermsg *msg)
     out_step(node->out, ACT_COMMITTED, node->commit_step);
 }
 
-static void start(struct node *node)
+static void start(struct node *node, uint16_t port)
 {
     node->nstarting = node->params->children;
     node->resumed_step = node->commit_step;
@@ -73,7 +73,8 @@ static void start(struct node *node)
     out_act(node->out, &(struct action){.type = ACT_START,
                                         .start = {.attempt = node->uplink.attempt,
                                                   .generation = node->uplink.generation,
-                                                  .resume_step = node->commit_step}});
+                                                  .resume_step = node->commit_step,
+                                                  .port = port}});
 }
 
 static void take_order(struct node *node, const struct peermsg *msg)
@@ -89,7 +90,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
     take_commit(node, msg);
     node_take_notice_of_job(node, order);
     if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
-        start(node);
+        start(node, order->port);
     round_order(&node->round, &msg->stamp, order);
     watchdog_order(&node->watchdog, order->examine);
     if (order->end >= END_STOP) {

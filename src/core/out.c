@@ -65,3 +65,10 @@ void out_step(struct out *out, enum action_type type, uint64_t step)
 {
     out_act(out, &(struct action){.type = type, .step = step});
 }
+
+uint16_t out_port(struct out *out)
+{
+    uint16_t port = 0;
+    out_act(out, &(struct action){.type = ACT_PORT, .port = &port});
+    return port;
+}

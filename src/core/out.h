@@ -32,5 +32,6 @@ bool out_next(struct out *out, struct peermsg *ret);
 void out_proc(struct out *out, int slot, const struct procmsg *msg);
 void out_signal(struct out *out, int number, enum signal_target target);
 void out_step(struct out *out, enum action_type type, uint64_t step);
+uint16_t out_port(struct out *out);
 
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NUMBER_SIZE = 64, NUMBERS_MAX = 16, OURS_MAX = NUMBERS_MAX + 4 };
+enum { NUMBER_SIZE = 64, NUMBERS_MAX = 20, OURS_MAX = NUMBERS_MAX + 5 };
 
 /* What env_build() works with: the numbers' texts, and a table of the names that are taken. */
 struct build {
@@ -91,12 +91,19 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
     add(build, number(build, "PCH_RESUME_STEP", facts->resume_step));
     add_text(build, "PCH_RESUME_PATH", facts->resume_path, &texts);
     add_text(build, "TORCHELASTIC_ERROR_FILE", facts->error_file, &texts);
+    if (facts->shutdown_s > 0)
+        add_number(build, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", facts->shutdown_s);
     if (!facts->with_ranks)
         return;
     add_number(build, "RANK", facts->rank);
     add_number(build, "LOCAL_RANK", facts->local_rank);
     add_number(build, "WORLD_SIZE", facts->world_size);
     add_number(build, "LOCAL_WORLD_SIZE", facts->local_world_size);
+    add_number(build, "GROUP_RANK", facts->node_rank);
+    add_number(build, "GROUP_WORLD_SIZE", facts->nnodes);
+    add_text(build, "MASTER_ADDR", facts->master_addr, &texts);
+    if (facts->master_port > 0)
+        add_number(build, "MASTER_PORT", facts->master_port);
 }
 
 /* Meant for us, or stale: an outer pchrun's variables that this one does not set. */
@@ -198,8 +205,8 @@ static size_t text_size(const char *value)
 bool env_build(struct env *env, char **inherited, const struct env_facts *facts, struct err *err)
 {
     struct build build;
-    size_t texts =
-        text_size(facts->socket) + text_size(facts->resume_path) + text_size(facts->error_file);
+    size_t texts = text_size(facts->socket) + text_size(facts->resume_path) +
+                   text_size(facts->error_file) + text_size(facts->master_addr);
     if (!begin(&build, env, inherited, texts, err))
         return false;
     add_ours(&build, facts, texts_of(&build));

@@ -18,6 +18,10 @@ struct env_facts {
     uint32_t attempt, generation;
     uint64_t resume_step;
     const char *socket, *resume_path, *error_file; /* NULL: none */
+    /* With the ranks: where they meet; NULL and 0: the variables are the user's. */
+    const char *master_addr;
+    uint16_t master_port;
+    int shutdown_s; /* how long torchrun leaves its workers to end; 0: the variable is the user's */
 };
 
 /* Of the program that exit.hook names. */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/spawn.h"
+#include "run/meet.h"
 
 /* A program has come to its main() by then, undisturbed by what we do beside it. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
@@ -42,14 +43,16 @@ static void start(struct generation *generation, const struct action *action)
 }
 
 /* The last command of a generation may just be being reaped: the next one is started after that. */
-void generation_start(struct generation *generation, const struct action *action)
+void generation_act(struct generation *generation, const struct action *action)
 {
-    if (action->start.generation == 0) {
+    if (action->type == ACT_PORT) {
+        *action->port = meet_pick(generation->config);
+    } else if (action->start.generation == 0) {
         start(generation, action);
-        return;
+    } else {
+        generation->to_start = *action;
+        watch_at(&generation->starting, clock_now_ns());
     }
-    generation->to_start = *action;
-    watch_at(&generation->starting, clock_now_ns());
 }
 
 static void on_starting(void *ctx)

@@ -30,7 +30,7 @@ struct generation {
 MUST_CHECK bool generation_open(struct generation *generation, struct event_base *base,
                                 struct err *err);
 void generation_close(struct generation *generation);
-/* ACT_START. */
-void generation_start(struct generation *generation, const struct action *action);
+/* ACT_START, ACT_PORT. */
+void generation_act(struct generation *generation, const struct action *action);
 
 #endif

@@ -77,9 +77,9 @@ struct shell {
 
 typedef void act_fn(struct shell *shell, const struct action *action);
 
-static void act_start(struct shell *shell, const struct action *action)
+static void act_generation(struct shell *shell, const struct action *action)
 {
-    generation_start(&shell->generation, action);
+    generation_act(&shell->generation, action);
 }
 
 static void act_signal(struct shell *shell, const struct action *action)
@@ -253,7 +253,7 @@ static void act_exit(struct shell *shell, const struct action *action)
 }
 
 static act_fn *const actions[ACT__COUNT] = {
-    [ACT_START] = act_start,         [ACT_SIGNAL] = act_signal,
+    [ACT_START] = act_generation,    [ACT_SIGNAL] = act_signal,
     [ACT_GATE] = act_gate,           [ACT_READ_STEPS] = act_read_steps,
     [ACT_PROC_SEND] = act_proc_send, [ACT_PROC_CLOSE] = act_proc_close,
     [ACT_PREPARE] = act_prepare,     [ACT_COMMIT] = act_commit,
@@ -261,7 +261,7 @@ static act_fn *const actions[ACT__COUNT] = {
     [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_notice,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
-    [ACT_EXAMINE] = act_examine,
+    [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_generation,
 };
 
 static void act(void *ctx, const struct action *action)

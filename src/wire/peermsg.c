@@ -183,6 +183,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     TEXT(o->notice_text);
     TEXT(o->why);
     NUMBER(o->examine);
+    NUMBER(o->port);
     pass_cause(pass, &m->cause);
 }
 

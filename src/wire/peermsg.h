@@ -200,6 +200,7 @@ struct peer_order {
     char notice_source[32], notice_id[64], notice_text[96];
     char why[320];    /* of the round's or the job's end */
     uint32_t examine; /* number of the last examination of all processes, 0: there was none */
+    uint16_t port;    /* on node 0, where the commands of this generation may meet, 0: none */
 };
 
 /* The question is for people, and so is the answer: nothing is decided by it, and neither is sent

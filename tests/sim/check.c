@@ -146,6 +146,13 @@ void check_committed(struct world *w, int node, uint64_t step)
 }
 
 /* Nothing of the last generation is left anywhere, and all begin from the last commit. */
+void check_port(struct world *w, int node, uint16_t port)
+{
+    if (port != w->port)
+        fail(w, "node %d starts its processes with port %u; node 0 has picked %u", node, port,
+             w->port);
+}
+
 void check_generation(struct world *w, int node, uint32_t generation, uint64_t step)
 {
     if (generation <= w->hosts[node].generation)

@@ -36,6 +36,8 @@ MUTANTS = [
     ("saves-of-any-round", "src/core/chief_facts.c",
      "bool is_round = chief->round > 0 && peer->stamp.round == chief->round;",
      "bool is_round = chief->round > 0;"),
+    ("no-port-for-the-next-generation", "src/core/chief_restart.c",
+     "    chief->order.port = out_port(chief->out);", "    "),
     ("commit-before-all-saved", "src/core/chief_round.c",
      "} else if (all_are(chief, FACT_SAVED)) {", "} else if (any_is(chief, FACT_SAVED)) {"),
     ("commit-when-all-served", "src/core/chief_round.c",

@@ -50,9 +50,17 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     forget_saves(w, node);
 }
 
+/* Never the same twice. */
+static void act_port(struct world *w, int node, const struct action *a)
+{
+    *a->port = ++w->port;
+    trace(w, "node %d: picks port %u", node, w->port);
+}
+
 static void act_start(struct world *w, int node, const struct action *a)
 {
     w->hosts[node].is_started = true;
+    check_port(w, node, a->start.port);
     if (node >= w->s.nnodes) {
         fail(w, "a second supervisor of a node starts processes");
         return;
@@ -257,7 +265,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_CLOSE] = act_close,         [ACT_NOTICE] = act_nothing,
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
-    [ACT_EXAMINE] = act_examine,
+    [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_port,
 };
 
 struct shell {

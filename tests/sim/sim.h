@@ -244,6 +244,7 @@ struct world {
     int nall;
     uint32_t generation; /* the newest that has been begun on some node */
     uint64_t base_step;  /* that it has begun from */
+    uint16_t port;       /* that node 0 has picked last */
     int next_conn;
     /* the disk */
     uint64_t durable[MAX_ALL][512]; /* steps that a rank has saved, the newest of them */
@@ -346,6 +347,8 @@ void check_step(struct world *world, const struct proc *p);
 void check_period(struct world *world, const struct proc *p);
 void check_durable(struct world *world, const struct proc *p, uint64_t step);
 void check_commit(struct world *world, uint64_t step);
+/* A node starts its processes, and tells them of this port. */
+void check_port(struct world *world, int node, uint16_t port);
 /* A generation is about to begin on a node. */
 void check_generation(struct world *world, int node, uint32_t generation, uint64_t step);
 /* A node is told of a commit. */

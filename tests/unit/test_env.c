@@ -60,7 +60,27 @@ Test(env, the_last_duplicate_wins_and_ours_always)
     assert_env(inherited, &f, "B=2\nA=3\nRANK=9\n" OURS);
     f.with_ranks = true;
     assert_env(inherited, &f,
-               "B=2\nA=3\n" OURS "RANK=5\nLOCAL_RANK=1\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=4\n");
+               "B=2\nA=3\n" OURS "RANK=5\nLOCAL_RANK=1\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=4\n"
+               "GROUP_RANK=1\nGROUP_WORLD_SIZE=2\n");
+}
+
+/* Where the ranks meet is the user's own, if that is set. */
+Test(env, the_meeting_point)
+{
+#define RANKS                                                  \
+    "RANK=5\nLOCAL_RANK=1\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=4\n" \
+    "GROUP_RANK=1\nGROUP_WORLD_SIZE=2\n"
+    char *inherited[] = {"MASTER_ADDR=there", "MASTER_PORT=9", NULL};
+    struct env_facts f = facts();
+    f.with_ranks = true;
+    assert_env(inherited, &f, "MASTER_ADDR=there\nMASTER_PORT=9\n" OURS RANKS);
+    f.master_addr = "n0";
+    f.master_port = 40001;
+    assert_env(inherited, &f, OURS RANKS "MASTER_ADDR=n0\nMASTER_PORT=40001\n");
+    f.with_ranks = false;
+    f.shutdown_s = 45;
+    assert_env(inherited, &f,
+               "MASTER_ADDR=there\nMASTER_PORT=9\n" OURS "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=45\n");
 }
 
 Test(env, keeps_back_what_was_meant_for_us)

@@ -193,7 +193,7 @@ static void any_order(struct peer_order *o)
     UP_TO(o->end, END_LEAVE), UP_TO(o->manner, MANNER_ASK), ANY(o->outcome), ANY(o->exit_code);
     ANY(o->end_left_ms), UP_TO(o->has_notice, 1), ANY(o->notice_node), ANY(o->notice_left_ns);
     ANY_TEXT(o->notice_source), ANY_TEXT(o->notice_id), ANY_TEXT(o->notice_text), ANY_TEXT(o->why);
-    ANY(o->examine);
+    ANY(o->examine), ANY(o->port);
 }
 
 static void any_ranks(struct peer_ranks *r)
@@ -631,10 +631,10 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "0002190000001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000"
         "200000000000000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
-        "435001058100000001000000020000000300000004000000050000000000000001000201010600000000"
+        "435001058300000001000000020000000300000004000000050000000000000001000201010600000000"
         "000000070000000000000008000000000000000e0000000000000009000000000000000e000000000000"
         "0001010203f6ffffff0b000000010c0000000d000000000000000500636c6f7564020065320400676f6e"
-        "6503007768790e00000000",
+        "6503007768790e0000000f0000",
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
     [PEERMSG_LOOK] = "435001071c00000001000000020000000300000004000000050000000000000006000000",
     [PEERMSG_RANKS] =
@@ -692,7 +692,8 @@ static struct peer_order sample_order(void)
                                .notice_id = "e2",
                                .notice_text = "gone",
                                .why = "why",
-                               .examine = 14};
+                               .examine = 14,
+                               .port = 15};
 }
 
 static struct peer_cause sample_cause(void)

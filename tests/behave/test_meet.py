@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the ranks of -n meet: MASTER_ADDR, MASTER_PORT, and what else torchrun would have told them."""
+
+import socket
+
+import pytest
+
+from nodes import Nodes
+
+SHOW = 'echo "$RANK $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR $MASTER_PORT"'
+# What torch.distributed does first: rank 0 listens, the others connect, each says its rank.
+MEET = """
+import os, socket, sys, time
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    with socket.create_server(("", where[1])) as server:
+        seen = []
+        for _ in range(world - 1):
+            conn = server.accept()[0]
+            seen.append(int(conn.makefile().readline()))
+            conn.close()
+    print("met", sorted(seen), flush=True)
+else:
+    until = time.monotonic() + 15
+    while True:
+        try:
+            with socket.create_connection(where, 15) as conn:
+                conn.sendall(b"%d\\n" % rank)
+            break
+        except ConnectionRefusedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+"""
+
+
+def lines(job):
+    return sorted(job.out.splitlines())
+
+
+def test_ranks_of_one_node(world):
+    job = world.launch("-n", 2, "--", "sh", "-c", SHOW)
+    assert job.finish() == 0
+    first, second = lines(job)
+    port = first.split()[-1]
+    assert first == f"0 0/1 127.0.0.1 {port}" and second == f"1 0/1 127.0.0.1 {port}"
+    # It is free: whoever comes now can have it.
+    with socket.create_server(("", int(port))):
+        pass
+
+
+def test_all_nodes_are_told_the_same(world):
+    """Node 0 has found the port; the others learn it with the start."""
+    two = Nodes(world, 2, ["-n", "2"])
+    for rank in (1, 0):
+        two.jobs[rank] = two.launch(rank, "sh", "-c", SHOW)
+    assert two.finish() == 0
+    port = lines(two.jobs[0])[0].split()[-1]
+    assert lines(two.jobs[0]) == [f"{r} 0/2 127.0.0.1 {port}" for r in (0, 1)]
+    assert lines(two.jobs[1]) == [f"{r} 1/2 127.0.0.1 {port}" for r in (2, 3)]
+
+
+def test_they_meet(world):
+    two = Nodes(world, 2, ["-n", "2"])
+    program = world.file("meet.py", MEET)
+    for rank in (0, 1):
+        two.jobs[rank] = two.launch(rank, "/usr/bin/python3", program)
+    assert two.finish() == 0
+    assert two.jobs[0].out == "met [1, 2, 3]\n"
+
+
+def test_each_generation_has_a_port_of_its_own(world):
+    """The last one's connections may not be over yet (TIME_WAIT, a process that hangs)."""
+    show = 'echo "$PCH_GENERATION $MASTER_PORT"; [ $PCH_GENERATION = 2 ] || exit 3'
+    two = Nodes(world, 2, ["-n", "1", "--restart-max", "2", "--restart-backoff", "0s"])
+    for rank in (0, 1):
+        two.jobs[rank] = two.launch(rank, "sh", "-c", show)
+    assert two.finish() == 0
+    told = [dict(line.split() for line in two.jobs[rank].out.splitlines()) for rank in (0, 1)]
+    assert told[0]["2"] == told[1]["2"]
+    for generation in set(told[0]) & set(told[1]):  # one that has failed at once may have ended the other's
+        assert told[0][generation] == told[1][generation]
+    assert len(set(told[0].values())) == len(told[0]) > 1
+
+
+@pytest.mark.parametrize("users,expected", [
+    ({"MASTER_PORT": "12345"}, ["127.0.0.1 12345"]),
+    ({"MASTER_ADDR": "elsewhere", "MASTER_PORT": "12345"}, ["elsewhere 12345"]),
+], ids=["port", "both"])
+def test_what_the_user_has_set_stays(world, users, expected):
+    job = world.launch("-n", 1, "--", "sh", "-c", 'echo "$MASTER_ADDR $MASTER_PORT"', env=users)
+    assert job.finish() == 0 and job.out.splitlines() == expected
+
+
+def test_a_port_that_is_set_on_node_0_is_told_to_all(world):
+    two = Nodes(world, 2, ["-n", "1"])
+    for rank, env in ((0, {"MASTER_PORT": "12345"}), (1, {})):
+        world.env.pop("MASTER_PORT", None)
+        world.env.update(env)
+        two.jobs[rank] = two.launch(rank, "sh", "-c", "echo $MASTER_PORT")
+    world.env.pop("MASTER_PORT", None)
+    assert two.finish() == 0
+    assert two.jobs[0].out == two.jobs[1].out == "12345\n"
+
+
+def test_without_n_nothing_of_it_is_set(world):
+    """The program is a launcher, or alone, and would take it for somebody else's job."""
+    job = world.launch("--", "sh", "-c", 'echo "${MASTER_PORT-none} ${GROUP_RANK-none} ${RANK-none}"')
+    assert job.finish() == 0 and job.out == "none none none\n"
+
+
+def test_devices_are_left_alone(world):
+    job = world.launch("-n", 2, "--", "sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"', env={"CUDA_VISIBLE_DEVICES": "2,3"})
+    assert job.finish() == 0 and job.out == "2,3\n2,3\n"
+
+
+@pytest.mark.parametrize("args,env,seconds", [
+    ([], {}, "36"), (["--grace", "5s"], {}, "30"), (["--signals", "USR1=preempt:4m"], {}, "251"),
+    ([], {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "7"}, "7"),
+], ids=["default", "short", "long", "users"])
+def test_torchrun_waits_as_long_as_the_grace(world, args, env, seconds):
+    """It kills its workers 30 s after it was told to end, whether they still save or not."""
+    job = world.launch(*args, "--", "sh", "-c", "echo $TORCH_ELASTIC_SHUTDOWN_TIMEOUT", env=env)
+    assert job.finish() == 0 and job.out == f"{seconds}\n"
