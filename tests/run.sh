@@ -22,6 +22,7 @@ packages=(
     libcriterion-dev python3 python3-pytest strace util-linux openssl      # unit, behave, house
     g++                                                                    # plain: C++
     bash-completion zsh fish                                               # house: completions
+    openmpi-bin                                                            # behave: before and below mpirun
     iproute2 nftables                                                      # chaos
     slurmctld slurmd slurm-client munge                                    # slurm
     python3-yaml python3-jsonschema systemd                                # house: contrib

@@ -101,10 +101,10 @@ const char discover_manual_head[] =
     ".Li $cluster\nwhat was found, or would be with\n.Li auto ,\nand under\n.Li $sources\nby which "
     "variable.\nIt is off unless it is asked for: tasks that are started side by side, as those of "
     "a job array, need not be one job, and would wait for each other.\n.Pp\nJobs that may share a "
-    "machine get a port of their own: 20000 and the remainder of the job's id divided by 8192, or "
-    "of a number that is made from an id that is none.\nThe id is\n.Ev SLURM_JOB_ID\nwith 97 more "
-    "for each\n.Ev SLURM_STEP_ID ,\nor\n.Ev MASTER_PORT ,\nthe port of\n.Ev TF_CONFIG Ap s\nfirst "
-    "task, or\n.Ev PMIX_NAMESPACE\nor\n.Ev PMI_JOBID .";
+    "machine get a port of their own: 20000 and the remainder of a number divided by 8192.\n"
+    "The number is\n.Ev SLURM_JOB_ID\nwith 97 more for each\n.Ev SLURM_STEP_ID ,\nor\n"
+    ".Ev MASTER_PORT ,\nor the port of\n.Ev TF_CONFIG Ap s\nfirst task, or it is made from\n"
+    ".Ev PMIX_NAMESPACE\nor\n.Ev PMI_JOBID .";
 
 const char *discover_manual(enum discover_from from)
 {

@@ -63,11 +63,10 @@ static bool take_hosts(const struct place *place, struct discovery *ret, struct 
 
 static bool take_port(const struct place *place, struct discovery *ret, struct err *err)
 {
-    const char *job = vars_need(place, JOB, HOSTS, err);
-    int step;
-    if (!job || !vars_number(place, STEP, HOSTS, &step, err))
+    int job, step;
+    if (!vars_number(place, JOB, HOSTS, &job, err) || !vars_number(place, STEP, HOSTS, &step, err))
         return false;
-    vars_take_port(ret, job, (int64_t)step * PORTS_PER_STEP, JOB);
+    vars_take_port(ret, (uint64_t)job + (uint64_t)step * PORTS_PER_STEP, JOB, vars_get(place, JOB));
     str_addf(ret->port_why, sizeof ret->port_why, ", " STEP " is %d", step);
     return true;
 }

@@ -59,7 +59,7 @@ static bool take_chief(const struct json *tasks, struct discovery *ret, struct e
         return err_wrap(err, NAME);
     snprintf(port, sizeof port, "%d", address.port);
     if (address.port > 0)
-        vars_take_port(ret, port, 0, "the port of the first task of " NAME);
+        vars_take_port(ret, (uint64_t)address.port, "the port of the first task of " NAME, port);
     return true;
 }
 

@@ -19,7 +19,7 @@ static bool is_worker(const struct place *place)
 
 bool find_torchrun(const struct place *place, struct discovery *ret, struct err *err)
 {
-    int local = 0;
+    int local = 0, port;
     if (!is_worker(place) && vars_has(place, "PET_NODE_RANK"))
         return true;
     if (!vars_take_nodes(place, "WORLD_SIZE", "RANK", ret, err))
@@ -32,8 +32,11 @@ bool find_torchrun(const struct place *place, struct discovery *ret, struct err 
     const char *master = vars_need(place, "MASTER_ADDR", "RANK", err);
     if (!master)
         return false;
-    if (vars_has(place, "MASTER_PORT"))
-        vars_take_port(ret, vars_get(place, "MASTER_PORT"), 0, "MASTER_PORT");
+    if (vars_has(place, "MASTER_PORT")) {
+        if (!vars_number(place, "MASTER_PORT", "RANK", &port, err))
+            return false;
+        vars_take_port(ret, (uint64_t)port, "MASTER_PORT", vars_get(place, "MASTER_PORT"));
+    }
     if (local != ret->nnodes)
         return vars_take_chief(ret, master, "MASTER_ADDR", err);
     vars_take_loopback(ret, "LOCAL_WORLD_SIZE is WORLD_SIZE");

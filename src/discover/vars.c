@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,11 +82,8 @@ void vars_take_loopback(struct discovery *ret, const char *why)
     snprintf(ret->chief_why, sizeof ret->chief_why, "all are on this machine: %s", why);
 }
 
-void vars_take_port(struct discovery *ret, const char *id, int64_t more, const char *variable)
+void vars_take_port(struct discovery *ret, uint64_t number, const char *variable, const char *id)
 {
-    int64_t number;
-    if (!str_to_i64(id, 0, INT64_MAX / 2, &number))
-        number = (int64_t)(str_hash(id) >> 2);
-    ret->port = DISCOVER_PORT_FIRST + (int)((number + more) % DISCOVER_PORTS);
+    ret->port = DISCOVER_PORT_FIRST + (int)(number % DISCOVER_PORTS);
     snprintf(ret->port_why, sizeof ret->port_why, "%s is %.60s", variable, id);
 }

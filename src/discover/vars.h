@@ -31,8 +31,8 @@ MUST_CHECK bool vars_take_chief(struct discovery *ret, const char *text, const c
                                 struct err *err);
 /* All nodes are on this machine, as `why` tells. */
 void vars_take_loopback(struct discovery *ret, const char *why);
-/* A port of the job's own, from an id: a number, or any text. `more` tells apart what goes on
- * within one job. */
-void vars_take_port(struct discovery *ret, const char *id, int64_t more, const char *variable);
+/* A port of the job's own, from a number that no other job on this machine should have; `variable`
+ * and its value `id` are where the number comes from. */
+void vars_take_port(struct discovery *ret, uint64_t number, const char *variable, const char *id);
 
 #endif

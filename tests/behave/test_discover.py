@@ -32,8 +32,8 @@ def job_of_own():
 
 def shown(world, *args, env=None):
     """What --print-config prints, read."""
-    done = subprocess.run([world.pchrun, *map(str, args), "--print-config"], env={"PATH": "/bin:/usr/bin", **(env or {})},
-                          capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([world.pchrun, *map(str, args), "--print-config"],
+                          env={"PATH": "/bin:/usr/bin", **(env or {})}, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launchers that people use: pchrun before them, whose workers attach as its grandchildren, and below
+them, where what they set tells it of the nodes."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import wait_until
+from nodes import FAST, free_port
+
+CHARLM = os.environ["CHARLM"]
+LAUNCHER = Path(__file__).with_name("launcher.py")  # as torchrun: it ends with 1 if a worker did not with 0
+PREEMPTED = 42
+TERM = signal.SIGTERM
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+MPIRUN = ["mpirun", "--oversubscribe", "--mca", "plm_rsh_agent", "false"]
+
+# The example asks pchrun first which rank it is; below a launcher that has said so it is to ask that. LEAVE is
+# what a worker exits with when it was told to leave.
+AS_LAUNCHED = """
+unset PCH_RANK PCH_WORLD_SIZE
+[ -z "$OMPI_COMM_WORLD_RANK" ] || export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE \
+    LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE
+"$0" "$@" && exit ${LEAVE-0}
+"""
+
+needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="needs openmpi-bin")
+
+
+def train(world, above, env=None):
+    """The example below a launcher; each rank tells its steps."""
+    report = world.root / "report.json"
+    job = world.launch("--report", report, "--checkpoint-dir", world.root / "ckpt", "--", *above,
+                       "sh", "-c", AS_LAUNCHED, CHARLM, "--steps", 100000, "--step-time", 20, "--log-every", 1, "--dir",
+                       world.root / "ckpt", "--port", free_port(), env=env)
+    job.report = lambda: json.loads(report.read_text())
+    wait_until(lambda: "\nstep 3 " in job.out or job.process.poll() is not None, "step 3")
+    assert "\nstep 3 " in job.out, job.out + job.err
+    return job
+
+
+def preempted(job, ranks):
+    """One save step on every rank, committed; whatever the launcher's exit code."""
+    assert job.finish() == PREEMPTED, job.out + job.err
+    report = job.report()
+    assert report["outcome"] == "preempted" and report["commit"]["step"] == report["round"]["save_step"] > 0
+    assert sorted(rank["rank"] for rank in report["ranks"]) == list(range(ranks))
+
+
+@needs_mpirun
+def test_before_mpirun(world):
+    """The ranks know theirs by Open MPI's variables. mpirun hears nothing of the notice."""
+    job = train(world, [*MPIRUN, "-n", 3], env=ROOT)
+    job.send(TERM)
+    preempted(job, 3)
+
+
+def test_before_a_launcher_of_torchruns_kind(world):
+    """A worker that leaves with 42 makes it end with 1, which is not the job's outcome."""
+    job = train(world, [sys.executable, LAUNCHER, 2, 30], env={"LEAVE": "42"})
+    job.send(TERM)
+    preempted(job, 2)
+
+
+def test_a_scheduler_that_tells_the_launcher_too(world):
+    """As Slurm does with all of a step: the launcher hands the signal to workers that save already. It has
+    the patience that pchrun tells it, as torchrun has."""
+    patient = 'exec "$0" "$1" 2 "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT" "${@:2}"'
+    job = train(world, ["bash", "-c", patient, sys.executable, LAUNCHER])
+    launcher = next(int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_launcher(pid, job.pid))
+    job.send(TERM)
+    os.kill(launcher, TERM)
+    preempted(job, 2)
+
+
+def is_launcher(pid, parent):
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        return int(stat.rsplit(")", 1)[1].split()[1]) == parent and b"launcher.py" in \
+            Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+@needs_mpirun
+def test_below_mpirun(world):
+    """One pchrun for each of its processes: the size and the ranks are Open MPI's, and all are on this
+    machine, so that they meet on loopback, at a port that no other mpirun's have."""
+    show = "echo $PCH_NODE_RANK/$PCH_NNODES $OMPI_COMM_WORLD_RANK"
+    job = world.start(*MPIRUN, "-n", 3, world.pchrun, "--cluster-discovery", "auto", *FAST, "--", "sh", "-c", show,
+                      env=ROOT)
+    assert job.finish() == 0, job.err
+    assert sorted(job.out.splitlines()) == ["0/3 0", "1/3 1", "2/3 2"]
+    assert re.search(r"waiting for 2 other nodes at 127\.0\.0\.1, port 2[0-8]\d\d\d\n", job.err)
+
+
+def test_below_a_launcher_of_torchruns_kind(world):
+    port = free_port()
+    env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    show = "echo $PCH_NODE_RANK/$PCH_NNODES"
+    job = world.start(sys.executable, LAUNCHER, 2, 30, world.pchrun, "--cluster-discovery", "auto", *FAST, "--",
+                      "sh", "-c", show, env=env)
+    assert job.finish() == 0, job.err
+    assert sorted(job.out.splitlines()) == ["0/2", "1/2"]
+    assert f"port {20000 + port % 8192}\n" in job.err
