@@ -29,6 +29,7 @@
 enum config_rule { CONFIG_FORWARD, CONFIG_PREEMPT, CONFIG_CHECKPOINT, CONFIG_IGNORE };
 enum config_save { CONFIG_SAVE_ATTACH, CONFIG_SAVE_SIGNAL, CONFIG_SAVE_FORWARD };
 enum config_watchdog { CONFIG_WATCHDOG_OFF, CONFIG_WATCHDOG_LOG, CONFIG_WATCHDOG_ON };
+enum config_cpus { CONFIG_CPUS_NONE, CONFIG_CPUS_SPREAD };
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_OFF };
 enum config_leftovers { CONFIG_LEFTOVERS_KILL, CONFIG_LEFTOVERS_LEAVE };
 
@@ -87,6 +88,7 @@ struct config {
         int per_node;      /* processes that will attach, -1: unknown */
         bool new_session;  /* setsid instead of setpgid */
         bool close_fds;    /* close inherited descriptors >= 3 in the commands */
+        enum config_cpus cpus;
     } procs;
     struct {
         char *dir;   /* NULL: none */

@@ -27,6 +27,8 @@ static const char *const save_modes[] = {[CONFIG_SAVE_ATTACH] = "attach",
                                          [CONFIG_SAVE_SIGNAL] = "signal",
                                          [CONFIG_SAVE_FORWARD] = "forward",
                                          NULL};
+static const char *const cpus_names[] = {
+    [CONFIG_CPUS_NONE] = "none", [CONFIG_CPUS_SPREAD] = "spread", NULL};
 static const char *const cgroup_names[] = {
     [CONFIG_CGROUP_AUTO] = "auto", [CONFIG_CGROUP_OFF] = "off", NULL};
 static const char *const leftovers_names[] = {

@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "os/cpus.h"
 #include "os/rawcall.h"
 #include "os/signals.h"
 
@@ -253,6 +254,8 @@ static _Noreturn void child_run(struct spawn_start *start)
         rawcall(SYS_ioctl, request->tty, TIOCSPGRP, ARG(&group), 0);
     if (request->own_pid)
         child_write_pid(request->own_pid);
+    if (request->cpus) /* it may fail: they may have been taken away since */
+        rawcall(SYS_sched_setaffinity, 0, sizeof *request->cpus, ARG(request->cpus), 0);
     if (request->has_output && !child_set_output(request->output, &why))
         child_fail(start, ERR_SYSTEM, -why, "its standard output and error");
     for (int fd = 0; fd <= (request->has_output ? STDIN_FILENO : STDERR_FILENO); fd++)

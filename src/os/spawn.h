@@ -51,6 +51,7 @@ struct spawn_request {
     int output[2]; /* if so, what becomes its 1 and 2: descriptors from 3 on; else it has ours */
     int tty;       /* the terminal, to make the child's group its foreground; -1: do not */
     const struct spawn_apart *apart; /* NULL: of the job */
+    const struct cpus *cpus;         /* to run on; NULL: wherever we may */
 };
 #define SPAWN_PID_SIZE 12
 

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/sigtext.h"
+#include "os/cpus.h"
 #include "os/signals.h"
 #include "run/env.h"
 #include "run/meet.h"
@@ -105,6 +106,7 @@ void children_free(struct children *children)
     cgroup_end(&children->cgroup);
     free(children->list);
     free(children->groups);
+    free(children->shares);
     *children = (struct children){0};
 }
 
@@ -220,7 +222,9 @@ static bool start_one(struct child *child, const struct action *action, struct e
                                     .new_session = children->config->procs.new_session,
                                     .cgroup = children->cgroup.dir,
                                     .closed = children->closed,
-                                    .tty = children->tty};
+                                    .tty = children->tty,
+                                    .cpus =
+                                        children->shares ? &children->shares[child->index] : NULL};
     request.has_output = logs_output(children->logs, child->index, request.output);
     struct spawn_child spawned;
     bool ok = spawn_start(&request, &spawned, err);
@@ -252,10 +256,29 @@ static void begin_cgroup(struct children *children)
         log_debug("start", "%s", err.text);
 }
 
+/* Once: who hangs in its exec still reads its share. */
+static void share_cpus(struct children *children)
+{
+    struct err err;
+    struct cpus allowed;
+    bool is_wanted = children->config->procs.cpus == CONFIG_CPUS_SPREAD;
+    if (!is_wanted || children->count < 2 || children->shares)
+        return;
+    children->shares = calloc((size_t)children->count, sizeof *children->shares);
+    if (children->shares && cpus_allowed(&allowed, &err) &&
+        cpus_split(&allowed, "", children->count, children->shares, &err))
+        return;
+    log_warn("start", "procs.cpus: %s; each command runs where pchrun may",
+             children->shares ? err.text : "no memory");
+    free(children->shares);
+    children->shares = NULL;
+}
+
 void children_start(struct children *children, const struct action *action)
 {
     struct err err;
     begin_cgroup(children);
+    share_cpus(children);
     if (children->config->procs.close_fds)
         spawn_close_inherited();
     if (!logs_begin(children->logs, action->start.attempt, action->start.generation, &err)) {

@@ -33,8 +33,9 @@ struct children {
     int tty;         /* to be given to the only command; -1: not */
     struct child *list;
     int count;
-    pid_t *groups;      /* room for tree_job */
-    const char *socket; /* for PCH_SOCKET */
+    struct cpus *shares; /* of the processors, one for each; NULL: they are not shared out */
+    pid_t *groups;       /* room for tree_job */
+    const char *socket;  /* for PCH_SOCKET */
     struct deaths deaths;
     struct attach *attach;
     struct record *record; /* of what is to be resumed */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the ranks of -n meet: MASTER_ADDR, MASTER_PORT, and what else torchrun would have told them."""
 
+import os
 import socket
 
 import pytest
@@ -123,3 +124,23 @@ def test_torchrun_waits_as_long_as_the_grace(world, args, env, seconds):
     """It kills its workers 30 s after it was told to end, whether they still save or not."""
     job = world.launch(*args, "--", "sh", "-c", "echo $TORCH_ELASTIC_SHUTDOWN_TIMEOUT", env=env)
     assert job.finish() == 0 and job.out == f"{seconds}\n"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_each_has_its_share_of_the_processors(world):
+    """All of them, none twice; without the option each has all."""
+    show = "import os; print(*sorted(os.sched_getaffinity(0)))"
+    job = world.launch("-n", 2, "--procs-cpus", "spread", "--", "/usr/bin/python3", "-c", show)
+    assert job.finish() == 0
+    shares = [set(map(int, line.split())) for line in job.out.splitlines()]
+    assert len(shares) == 2 and not shares[0] & shares[1] and shares[0] | shares[1] == os.sched_getaffinity(0)
+    job = world.launch("-n", 2, "--", "/usr/bin/python3", "-c", show)
+    assert job.finish() == 0
+    assert {frozenset(map(int, line.split())) for line in job.out.splitlines()} == {frozenset(os.sched_getaffinity(0))}
+
+
+def test_more_commands_than_processors(world):
+    count = len(os.sched_getaffinity(0)) + 1
+    job = world.launch("-n", count, "--procs-cpus", "spread", "--", world.actor, "say", "ran")
+    assert job.finish() == 0 and len(world.events.all("ran")) == count
+    assert f"procs.cpus: there are {count - 1} processors for {count} commands; each command runs where" in job.err

@@ -451,7 +451,7 @@ static const char everything[] =
     "--cluster-port 99 "
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "
-    "--procs-per-node 0 --procs-new-session --procs-close-fds --checkpoint-dir c "
+    "--procs-per-node 0 --procs-cpus spread --procs-new-session --procs-close-fds --checkpoint-dir c "
     "--no-checkpoint-shared --checkpoint-every 90 --checkpoint-keep-records 1 "
     "--checkpoint-lock-wait 1s --save-mode "
     "signal --save-signal USR2 --no-save-train-on "
