@@ -192,6 +192,8 @@ static void on_down(struct chief *chief, const struct event *event)
         clock_min(chief->next_loss_at, peer->down_at + chief->params->reconnect_ns);
     if (!chief->order.start)
         chief_unjoin(chief, peer);
+    else if (event->peer.has_ended && chief_is_awaited(chief, peer))
+        chief_lose(chief, peer, "its supervisor has ended without a word");
 }
 
 void chief_event(struct chief *chief, const struct event *event)

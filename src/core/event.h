@@ -99,7 +99,9 @@ struct event {
             int conn;
             const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */
             const char *why;           /* with EV_PEER_DOWN */
-            const char *from;          /* with a HELLO: the address, for people; may be NULL */
+            bool has_ended; /* the same: the supervisor there has closed it, or died; no mere break
+                             */
+            const char *from; /* with a HELLO: the address, for people; may be NULL */
         } peer;
     };
 };

@@ -162,7 +162,8 @@ static void on_chief_up(struct node *node, const struct event *event)
 static void on_chief_down(struct node *node, const struct event *event)
 {
     if (event->peer.conn == CONN_CHIEF)
-        uplink_down(&node->uplink, event->peer.why ? event->peer.why : "closed");
+        uplink_down(&node->uplink, event->peer.why ? event->peer.why : "closed",
+                    event->peer.has_ended && node->state != NODE_WAITING);
 }
 
 /* --- time --- */

@@ -58,19 +58,21 @@ void uplink_up(struct uplink *u)
     u->conn = CONN_CHIEF;
     u->retry_at = CLOCK_NEVER;
     u->down_at = CLOCK_NEVER;
-    u->is_welcome = false;
+    u->is_welcome = u->has_ended = false;
     say_hello(u);
 }
 
-void uplink_down(struct uplink *u, const char *why)
+void uplink_down(struct uplink *u, const char *why, bool has_ended)
 {
+    u->has_ended = has_ended && u->was_welcome;
     if (u->conn != CONN_NONE || u->down_at == CLOCK_NEVER)
         u->down_at = u->out->now;
     u->conn = CONN_NONE;
+    if (!u->is_given_up) /* at once where most often only the line broke */
+        u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);
+    if (!u->is_welcome)
+        u->backoff = clock_min(2 * u->backoff, BACKOFF_LAST_NS);
     u->is_welcome = false;
-    if (!u->is_given_up)
-        u->retry_at = u->out->now + u->backoff;
-    u->backoff = clock_min(2 * u->backoff, BACKOFF_LAST_NS);
     u->heartbeat_at = CLOCK_NEVER;
     str_copy(u->why, sizeof u->why, why);
 }
@@ -151,6 +153,8 @@ static int64_t lost_at(const struct uplink *u)
         return CLOCK_NEVER;
     if (!u->was_welcome)
         return u->started_at + p->join_timeout_ns;
+    if (u->has_ended)
+        return u->down_at;
     int64_t silent = u->last_heard + p->heartbeat_timeout_ns;
     return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
 }

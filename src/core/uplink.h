@@ -16,6 +16,7 @@ struct uplink {
     bool is_member;  /* not node 0 */
     bool is_welcome; /* the chief has taken us in on this connection */
     bool was_welcome;
+    bool has_ended;   /* the chief, while the connection is down */
     bool is_given_up; /* UPLINK_LOST or UPLINK_REFUSED has been said: there is no chief any more */
     uint32_t attempt, generation;
     bool may_renew; /* the next generation may begin; nobody but the chief can know when */
@@ -44,7 +45,8 @@ enum uplink_event {
 void uplink_init(struct uplink *uplink, struct out *out);
 void uplink_start(struct uplink *uplink);
 void uplink_up(struct uplink *uplink);
-void uplink_down(struct uplink *uplink, const char *why);
+/* `has_ended`: it will not come back. */
+void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
 enum uplink_event uplink_timers(struct uplink *uplink);
 int64_t uplink_wake_at(const struct uplink *uplink);

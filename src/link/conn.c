@@ -25,7 +25,51 @@ static void arm(struct event *timer, int64_t ns)
     evtimer_add(timer, &tv);
 }
 
+/* ---- what lies between ---- */
+
+/* Both ends as they look from here, or as they would look from there; "": not to be had. */
+static void describe_line(const struct conn *conn, bool is_from_there, char *ret, size_t size)
+{
+    union netaddr here, there;
+    socklen_t here_size = sizeof here, there_size = sizeof there;
+    char a[NETADDR_TEXT_MAX], b[NETADDR_TEXT_MAX];
+    ret[0] = '\0';
+    if (getsockname(conn->stream.fd, &here.any, &here_size) != 0 ||
+        getpeername(conn->stream.fd, &there.any, &there_size) != 0)
+        return;
+    netaddr_text(is_from_there ? &there : &here, a, sizeof a);
+    netaddr_text(is_from_there ? &here : &there, b, sizeof b);
+    str_addf(ret, size, "%s>%s", a, b);
+}
+
+/* What a proxy has accepted is another connection, with other ends. */
+static void learn_line(struct conn *conn, const struct peermsg *msg)
+{
+    char line[sizeof msg->hello.line];
+    if (msg->type == PEERMSG_HELLO) {
+        describe_line(conn, true, line, sizeof line);
+        conn->is_direct = line[0] != '\0' && str_is(line, msg->hello.line);
+    } else if (msg->type == PEERMSG_WELCOME) {
+        conn->is_direct = msg->welcome.is_direct;
+    }
+}
+
+static void tell_line(const struct conn *conn, struct peermsg *msg)
+{
+    if (msg->type == PEERMSG_HELLO)
+        describe_line(conn, false, msg->hello.line, sizeof msg->hello.line);
+    else if (msg->type == PEERMSG_WELCOME)
+        msg->welcome.is_direct = conn->is_direct;
+}
+
 /* ---- the end ---- */
+
+/* We live, and the other side is not to take it for our death: it is reset, not closed. */
+static void reset_when_closed(const struct conn *conn)
+{
+    struct linger linger = {.l_onoff = 1};
+    (void)setsockopt(conn->stream.fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+}
 
 static void break_off(struct conn *conn)
 {
@@ -55,6 +99,8 @@ static void fail(struct conn *conn, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
+    if (conn->is_direct && !conn->has_ended)
+        reset_when_closed(conn);
     note(conn, why);
     break_off(conn);
 }
@@ -83,7 +129,7 @@ static void stop_writing(struct conn *conn, const struct err *err)
 {
     note(conn, err->text);
     buf_free(&conn->out);
-    shutdown(conn->stream.fd, SHUT_RDWR);
+    shutdown(conn->stream.fd, SHUT_RD); /* nothing is sent: it would look like our end */
 }
 
 static void start_lingering(struct conn *conn)
@@ -120,13 +166,22 @@ static void flush(struct conn *conn)
         start_lingering(conn);
 }
 
+static size_t encode(const struct conn *conn, const struct peermsg *msg, uint8_t *frame)
+{
+    if (msg->type != PEERMSG_HELLO && msg->type != PEERMSG_WELCOME)
+        return peermsg_encode(msg, frame, FRAME_MAX);
+    struct peermsg with_line = *msg;
+    tell_line(conn, &with_line);
+    return peermsg_encode(&with_line, frame, FRAME_MAX);
+}
+
 /* Most often a message is sent at once, and nothing has to be queued. */
 void conn_send(struct conn *conn, const struct peermsg *msg)
 {
     if (conn->state != CONN_OPEN || conn->why[0] != '\0')
         return;
     uint8_t frame[FRAME_MAX];
-    size_t size = peermsg_encode(msg, frame, sizeof frame), sent = 0;
+    size_t size = encode(conn, msg, frame), sent = 0;
     assert(size > 0);
     if (buf_len(&conn->out) == 0)
         sent = write_some(conn, frame, size);
@@ -212,6 +267,7 @@ static void take_frame(struct conn *conn, const struct frame *frame)
     }
     if (!check(conn, &msg))
         return;
+    learn_line(conn, &msg);
     if (conn->is_stranger) {
         event_del(conn->deadline);
         conn->is_stranger = false;
@@ -290,6 +346,14 @@ static void receive_more_later(struct conn *conn)
         event_active(conn->readable, EV_READ, 1);
 }
 
+/* Not so where we could not write any more: then it may be of our own doing. */
+static void end(struct conn *conn)
+{
+    conn->has_ended = conn->is_direct && conn->why[0] == '\0';
+    fail(conn, "closed by the other side%s",
+         buf_len(&conn->in) > 0 ? " in the middle of a message" : "");
+}
+
 static void receive(struct conn *conn)
 {
     uint8_t data[READ_BYTES];
@@ -298,8 +362,7 @@ static void receive(struct conn *conn)
     if (n > 0)
         take(conn, data, (size_t)n);
     else if (n == STREAM_END)
-        fail(conn, "closed by the other side%s",
-             buf_len(&conn->in) > 0 ? " in the middle of a message" : "");
+        end(conn);
     else if (n == STREAM_FAILED)
         fail(conn, "%s", err.text);
     if (conn->state != CONN_OPEN)

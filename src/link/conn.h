@@ -53,6 +53,9 @@ struct conn {
     struct buf in, out;
     char name[NETADDR_TEXT_MAX];
     char why[256]; /* it ends, "": it does not */
+    /* No proxy and no translation of addresses lies between: who closes it is the other side's
+     * kernel. And that has closed it: nobody there has it open any more. */
+    bool is_direct, has_ended;
     /* the owner's */
     LIST_ENTRY(conn) link;
     int id;

@@ -59,7 +59,7 @@ static void finish(struct dial *dial)
     int fd = fd_take(&dial->fd);
     struct err err = dial->err;
     union netaddr peer = {.any.sa_family = AF_INET};
-    if (fd >= 0)
+    if (dial->next > 0)
         peer = dial->list.all[dial->next - 1];
     dial_free(dial);
     options.on_done(options.arg, fd, &peer, &err);

@@ -18,6 +18,7 @@
 #include "link/tls.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -42,6 +43,8 @@ struct peers {
     int next_id;
     int conns, n_guests;
     bool is_finishing;
+    union netaddr chief_at;   /* the last connection to it */
+    bool was_direct;          /* the last of them that was welcome */
     bool is_chief_lost;       /* there was no memory for the dial: to be told by on_later() */
     int64_t stranger_said_at; /* when the log last spoke of one; 0: never */
     int64_t stranger_pause;   /* and for how long it does not again */
@@ -105,6 +108,8 @@ static void on_conn_hello(struct conn *conn)
 static void on_conn_message(struct conn *conn, const struct peermsg *msg)
 {
     struct peers *peers = conn->owner;
+    if (msg->type == PEERMSG_WELCOME)
+        peers->was_direct = conn->is_direct;
     peers->options.on_message(peers->options.arg, conn->id, msg);
 }
 
@@ -154,15 +159,28 @@ static bool on_short(void *arg)
     return put_out_oldest_guest(arg, GUEST_CHANCE_NS);
 }
 
+/* A supervisor listens for as long as it lives; and it is its kernel that says so. */
+static bool is_gone(const struct peers *peers, const union netaddr *tried, const struct err *err)
+{
+    return peers->was_direct && err->sys_errno == ECONNREFUSED &&
+           netaddr_same_host(tried, &peers->chief_at);
+}
+
 static void on_dialled(void *arg, int fd, const union netaddr *peer, const struct err *err)
 {
     struct peers *peers = arg;
     peers->dial = NULL;
-    struct conn *conn = fd < 0 ? NULL : conn_new(&peers->rules, fd, peer, true);
-    if (!conn) {
-        peers->options.on_down(peers->options.arg, PEERS_CHIEF, fd < 0 ? err->text : NO_MEMORY);
+    if (fd < 0) {
+        peers->options.on_down(peers->options.arg, PEERS_CHIEF, err->text,
+                               is_gone(peers, peer, err));
         return;
     }
+    struct conn *conn = conn_new(&peers->rules, fd, peer, true);
+    if (!conn) {
+        peers->options.on_down(peers->options.arg, PEERS_CHIEF, NO_MEMORY, false);
+        return;
+    }
+    peers->chief_at = *peer;
     own(peers, conn, PEERS_CHIEF);
     conn->is_told = true;
     conn_start(conn);
@@ -193,12 +211,12 @@ static void log_stranger(struct peers *peers, const char *why)
 static void bury(struct peers *peers, struct conn *conn)
 {
     int id = conn->id;
-    bool is_told = conn->is_told, is_stranger = conn->is_stranger;
+    bool is_told = conn->is_told, is_stranger = conn->is_stranger, has_ended = conn->has_ended;
     char why[sizeof conn->why];
     str_copy(why, sizeof why, conn->why);
     disown(peers, conn);
     if (is_told)
-        peers->options.on_down(peers->options.arg, id, why);
+        peers->options.on_down(peers->options.arg, id, why, has_ended);
     else if (is_stranger && why[0] != '\0')
         log_stranger(peers, why);
 }
@@ -208,7 +226,7 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
     struct peers *peers = arg;
     if (peers->is_chief_lost) {
         peers->is_chief_lost = false;
-        peers->options.on_down(peers->options.arg, PEERS_CHIEF, NO_MEMORY);
+        peers->options.on_down(peers->options.arg, PEERS_CHIEF, NO_MEMORY, false);
     }
     struct conn *conn;
     while ((conn = TAILQ_FIRST(&peers->broken))) {

@@ -36,8 +36,11 @@ struct peers_options {
     void (*on_up)(void *arg, int conn);
     /* `msg` lives as long as the call. */
     void (*on_message)(void *arg, int conn, const struct peermsg *msg);
-    /* It is closed, or could not be made. Not told of one whose first message was not a HELLO. */
-    void (*on_down)(void *arg, int conn, const char *why);
+    /* It is closed, or could not be made. Not told of one whose first message was not a HELLO.
+     * `has_ended`: the kernel of the other end has closed it, or nobody listens any more where the
+     * chief was, and nothing lies between that could have done so: without a BYE the supervisor
+     * has died. */
+    void (*on_down)(void *arg, int conn, const char *why, bool has_ended);
     /* peers_finish() is done. May be NULL. */
     void (*on_finished)(void *arg);
     /* How connections are encrypted; borrowed. NULL: they are not. */

@@ -74,13 +74,14 @@ static void log_down(struct cluster *cluster, const char *why)
     cluster->has_said_why = cluster->has_said_why || is_news;
 }
 
-static void on_down(void *ctx, int conn, const char *why)
+static void on_down(void *ctx, int conn, const char *why, bool has_ended)
 {
     struct cluster *cluster = ctx;
     if (conn == CONN_CHIEF) /* of the others the core tells: it knows which nodes they are */
         log_down(cluster, why);
     loop_post(cluster->loop,
-              &(struct event){.type = EV_PEER_DOWN, .peer = {.conn = conn, .why = why}});
+              &(struct event){.type = EV_PEER_DOWN,
+                              .peer = {.conn = conn, .why = why, .has_ended = has_ended}});
 }
 
 static void on_finished(void *ctx)

@@ -55,12 +55,14 @@ static void pass_hello(struct pass *pass, struct peermsg *m)
     TEXT(h->settings);
     NUMBER(h->commit_step);
     NUMBER(h->pid);
+    TEXT(h->line);
 }
 
 static void pass_welcome(struct pass *pass, struct peermsg *m)
 {
     NUMBER(m->welcome.incarnation);
     NUMBER(m->welcome.resume_step);
+    NUMBER(m->welcome.is_direct);
 }
 
 static void pass_refused(struct pass *pass, struct peermsg *m)
@@ -307,6 +309,8 @@ static bool are_ranks_in_range(const struct peer_ranks *r)
 static bool is_in_range(const struct peermsg *m)
 {
     switch (m->type) {
+    case PEERMSG_WELCOME:
+        return m->welcome.is_direct <= 1;
     case PEERMSG_STATUS:
         return is_status_in_range(&m->status) && is_cause_in_range(&m->cause);
     case PEERMSG_ORDER:

@@ -152,22 +152,36 @@ def test_two_nodes_with_one_rank(world, nodes, when):
 
 @pytest.mark.killed
 def test_a_node_is_started_anew(nodes):
-    """Its supervisor was killed, and its scheduler starts it again at once. The job cannot go on
-    without it, nor with it; all are to be started again, and it must not be the one that says
-    otherwise."""
+    """Its supervisor was killed, and its scheduler starts it again at once, while the others still
+    end theirs. The job cannot go on without it, nor with it; all are to be started again, and it
+    must not be the one that says otherwise."""
+    three = nodes(3, "--stop-term-wait", "10s")
+    three.start_all("pause", n2=["ignore", "TERM", "pause"])
+    os.kill(three.jobs[1].pid, KILL)
+    assert three.jobs[1].finish() == -KILL
+    three.start(1, "say", "anew")
+    three.say(0, "says that it is this node, too")
+    os.kill(three.pid(2), KILL)
+    assert three.finish() == NODE_LOST
+    agreed = three.agreed("outcome", "exit_code", "why")
+    assert agreed["outcome"] == "node_lost"
+    assert agreed["why"] == (f"node 1 ({HOST}) is lost: its supervisor has ended without a word")
+    for job in three.jobs.values():
+        assert agreed["why"] in job.err
+    assert not three.world.events.all("anew")
+
+
+@pytest.mark.killed
+def test_a_node_that_is_started_anew_waits_for_the_next_attempt(nodes):
+    """The others have gone because of its end, and are started again, too."""
     three = nodes(3)
     three.start_all("pause")
     os.kill(three.jobs[1].pid, KILL)
     assert three.jobs[1].finish() == -KILL
-    three.start(1, "say", "anew")
-    assert three.finish() == NODE_LOST
-    agreed = three.agreed("outcome", "exit_code", "why")
-    assert agreed["outcome"] == "node_lost"
-    assert agreed["why"].startswith(f"node 1 ({HOST}) is lost: its supervisor ended in mid-job, and "
-                                    f"another was started, pid {three.jobs[1].pid} at 127.0.0.")
-    for job in three.jobs.values():
-        assert agreed["why"] in job.err
-    assert not three.world.events.all("anew")
+    assert three.finish(0, 2) == NODE_LOST
+    for rank in (1, 0, 2):
+        three.start(rank)
+    assert three.finish() == 0
 
 
 def test_node_0_is_preempted_before_the_others_come(nodes):

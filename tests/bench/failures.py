@@ -91,7 +91,9 @@ def job(bench, *more):
 
 
 def from_to(number, send, ranks, node):
-    """From the signal until the last of the other nodes has begun to stop its command; nanoseconds."""
+    """From the signal until the last of the other nodes has begun to stop its command; nanoseconds. It comes at a random
+    instant, when what the nodes have to say to each other at the start has been said."""
+    time.sleep(random.uniform(0.2, 0.5))
     begin = time.monotonic_ns()
     os.kill(number, send)
     return max(word.at for word in ranks.wait_for("term", NODES - 1, but=node).values()) - begin

@@ -70,7 +70,8 @@ def duration(ns):
 
 def spread(values):
     low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:.2f} [{low:.2f}–{high:.2f}]"
+    places = 2 if middle >= 0.1 else 4
+    return f"{middle:.{places}f} [{low:.{places}f}–{high:.{places}f}]"
 
 
 def paired(name, pairs, peer, target, per=1):

@@ -617,6 +617,33 @@ static void check_losses(struct world *w)
         }
 }
 
+/* No save is under way that the loss would not undo, and everybody is there to hear of it. */
+static bool is_heard_at_once(const struct world *w)
+{
+    static const unsigned others = 1U << DO_CHECKPOINT | 1U << DO_ADVICE | 1U << DO_PARTITION |
+                                   1U << DO_PAUSE | 1U << DO_FREEZE | 1U << DO_BREAK;
+    bool is = !w->first_notice_at && !w->s.own_every && !w->s.every_steps && !w->s.every_ns &&
+              !w->s.drop && !w->s.reorder;
+    for (int i = 0; i < w->s.nfaults; i++)
+        is = is && !(others & 1U << w->s.faults[i].kind);
+    return is;
+}
+
+/* Who has died is not waited for where it is known that it will not come back. */
+static void check_deaths(struct world *w)
+{
+    int64_t limit = 3 * w->s.delay_max + 100 * NS_PER_MS;
+    for (int i = 1; i < w->s.nnodes && is_heard_at_once(w); i++)
+        for (int k = 0; k < w->s.nnodes; k++) {
+            const struct host *host = &w->hosts[k];
+            int64_t heard_at = host->stopped_at ? host->stopped_at : host->exit_at;
+            if (w->hosts[i].died_heard && w->hosts[i].is_started && host->is_started &&
+                host->is_alive && heard_at > w->hosts[i].died_at + limit)
+                fail(w, "node %d goes on for %lld ms after node %d has died", k,
+                     (long long)((heard_at - w->hosts[i].died_at) / NS_PER_MS), i);
+        }
+}
+
 /* Who dies while the job ends has failed only if it had said so before. */
 void check_failed(struct world *w, const struct proc *p)
 {
@@ -753,6 +780,7 @@ void check_end(struct world *w)
              ull(w->owed_step), ull(w->record));
     if (all_have_started(w))
         check_losses(w);
+    check_deaths(w);
     if (w->s.is_plain_restart)
         check_restart(w);
     check_first(w);

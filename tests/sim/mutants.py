@@ -17,6 +17,12 @@ import time
 
 # name, file, the text of the rule, what the mutant makes of it
 MUTANTS = [
+    ("dead-node-waited-for", "src/core/chief.c",
+     "else if (event->peer.has_ended && chief_is_awaited(chief, peer))",
+     "else if (false && chief_is_awaited(chief, peer))"),
+    ("broken-line-is-a-death", "src/core/chief.c",
+     "else if (event->peer.has_ended && chief_is_awaited(chief, peer))",
+     "else if (chief_is_awaited(chief, peer))"),
     ("ack-at-or-below", "src/core/round.c",
      "is_below = is_below && m->step < round->save_step;",
      "is_below = is_below && m->step <= round->save_step;"),

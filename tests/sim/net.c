@@ -29,8 +29,7 @@ void net_connected(struct world *w, const struct happening *h)
     struct host *host = &w->hosts[h->node], *chief = &w->hosts[0];
     if (!host->is_alive || host->has_exited || h->epoch != host->line_epoch)
         return;
-    bool is_cut = w->now < host->cut_until || w->now < chief->cut_until;
-    if (is_cut || !chief->is_alive || chief->has_exited) {
+    if (net_is_cut(w, h->node) || !chief->is_alive || chief->has_exited) {
         world_event(
             w, h->node,
             (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF, .why = "refused"}});
@@ -107,7 +106,7 @@ void net_arrive(struct world *w, const struct happening *h)
     struct host *line = &w->hosts[h->node];
     if (h->epoch != line->line_epoch)
         return; /* it was in flight when the line broke */
-    if (w->now < line->cut_until || w->now < w->hosts[0].cut_until)
+    if (net_is_cut(w, h->node))
         return;
     if (h->what == H_TO_CHIEF)
         check_told(w, h->node, h->data);
@@ -140,7 +139,8 @@ void net_break(struct world *w, int node)
 
 void net_down(struct world *w, const struct happening *h)
 {
-    struct event event = {.type = EV_PEER_DOWN, .peer = {.why = "connection reset"}};
+    struct event event = {.type = EV_PEER_DOWN,
+                          .peer = {.why = "connection reset", .has_ended = h->arg2}};
     struct host *host = &w->hosts[h->node];
     if (h->what == H_DOWN_NODE && h->epoch == host->line_epoch) { /* closed, not broken */
         host->line_epoch++;
@@ -169,9 +169,34 @@ void net_close(struct world *w, int node, int conn)
         host->is_up = false;
 }
 
+bool net_is_cut(const struct world *w, int node)
+{
+    return w->now < w->hosts[node].cut_until || w->now < w->hosts[0].cut_until;
+}
+
+/* The kernel closes what a dead supervisor had open, behind what that had sent. */
+static void end_line(struct world *w, int line, int dead)
+{
+    struct host *host = &w->hosts[line];
+    int64_t sent = dead == 0 ? host->fifo_down : host->fifo_up, at = w->now + delay(w);
+    world_at(w, (struct happening){.at = at > sent ? at : sent + 1,
+                                   .what = dead == 0 ? H_DOWN_NODE : H_DOWN_CHIEF,
+                                   .node = line,
+                                   .arg = (uint64_t)host->conn,
+                                   .arg2 = true,
+                                   .epoch = host->line_epoch});
+    if (dead != 0)
+        host->is_up = false;
+}
+
 void net_host_died(struct world *w, int node)
 {
-    for (int i = 1; i < w->nhosts; i++)
-        if ((i == node || node == 0) && w->hosts[i].conn)
+    for (int i = 1; i < w->nhosts; i++) {
+        if ((i != node && node != 0) || !w->hosts[i].conn)
+            continue;
+        if (w->s.is_direct && !net_is_cut(w, i))
+            end_line(w, i, node);
+        else
             net_break(w, i);
+    }
 }

@@ -100,6 +100,7 @@ struct schedule {
     int64_t clock[MAX_NODES];     /* what CLOCK_MONOTONIC shows when the schedule begins */
     int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
     int64_t delay_max;            /* of a message between nodes */
+    bool is_direct; /* no proxy: who dies is known to have ended, not only its line to be closed */
     unsigned drop, duplicate, reorder, slow_disk, bad_disk; /* per mille */
     bool is_replaced; /* the disk is bad because a later attempt has taken over */
     int64_t grace, least_grace, most_grace; /* that notices leave */
@@ -196,6 +197,7 @@ struct host {
     enum outcome outcome;
     int code;
     int64_t exit_at, died_at; /* 0: not */
+    bool died_heard;          /* what it had sent arrives, and behind it that it has ended */
     char why[192];
     struct told told;          /* as node 0 has heard it */
     struct core_report report; /* the last one */
@@ -322,6 +324,8 @@ void net_arrive(struct world *world, const struct happening *h);
 void net_down(struct world *world, const struct happening *h);
 void net_break(struct world *world, int node);
 void net_host_died(struct world *world, int node);
+/* A partition keeps it from being heard. */
+bool net_is_cut(const struct world *world, int node);
 
 /* proc.c */
 /* The processes of the host's generation. */

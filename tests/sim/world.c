@@ -216,6 +216,8 @@ static void kill_node(struct world *w, int node)
         return;
     w->hosts[node].is_alive = false;
     w->hosts[node].died_at = w->now;
+    w->hosts[node].died_heard =
+        w->s.is_direct && node > 0 && w->hosts[node].is_up && !net_is_cut(w, node);
     for (int i = 0; i < w->s.nprocs; i++) {
         struct proc *p = world_proc(w, node, i);
         p->state = p->state == PROC_NONE ? PROC_NONE : PROC_DEAD;

@@ -335,3 +335,34 @@ Test(core_nodes, a_death_that_is_seen_late_is_the_first_cause)
     }
     end_two();
 }
+
+static void line_goes_down(struct walk *w, int conn, bool has_ended)
+{
+    feed(w, (struct event){.type = EV_PEER_DOWN, .peer = {.conn = conn, .has_ended = has_ended}});
+    deliver();
+}
+
+/* A broken line may come back; who has ended does not. */
+Test(core_nodes, who_has_ended_is_lost_at_once)
+{
+    begin_two();
+    line_goes_down(&walks[0], CONN_FIRST, false);
+    assert_acts(&walks[0], "");
+    end_two();
+    begin_two();
+    line_goes_down(&walks[0], CONN_FIRST, true);
+    assert_said(&walks[0], "node_lost: node 1 () is lost: its supervisor has ended without a word");
+    end_two();
+}
+
+Test(core_nodes, a_chief_that_has_ended_is_lost_at_once)
+{
+    begin_two();
+    line_goes_down(&walks[1], CONN_CHIEF, false);
+    assert_acts(&walks[1], "connect");
+    end_two();
+    begin_two();
+    line_goes_down(&walks[1], CONN_CHIEF, true);
+    assert_said(&walks[1], "node_lost: node 0 is lost");
+    end_two();
+}

@@ -221,7 +221,7 @@ static struct peermsg any_peermsg(uint8_t type)
     case PEERMSG_HELLO:
         ANY(m.hello.incarnation), ANY(m.hello.node_rank), ANY(m.hello.nnodes);
         ANY_TEXT(m.hello.host), ANY_TEXT(m.hello.job), ANY_TEXT(m.hello.settings),
-            ANY(m.hello.commit_step), ANY(m.hello.pid);
+            ANY(m.hello.commit_step), ANY(m.hello.pid), ANY_TEXT(m.hello.line);
         break;
     case PEERMSG_WELCOME:
         ANY(m.welcome.incarnation), ANY(m.welcome.resume_step);
@@ -615,11 +615,11 @@ Test(procmsg, ranges)
 /* Worked out by hand from pchrun-protocol(7), not taken from the encoder. */
 static const char *const golden_peer[PEERMSG__COUNT] = {
     [PEERMSG_HELLO] =
-        "43500101440000000100000002000000030000000400000005000000000000008877665544332211"
-        "060000000700000002006e33040072756e370400613d620a080000000000000009000000",
+        "43500101490000000100000002000000030000000400000005000000000000008877665544332211"
+        "060000000700000002006e33040072756e370400613d620a0800000000000000090000000300613e62",
     [PEERMSG_WELCOME] =
-        "43500102280000000100000002000000030000000400000005000000000000000600000000000000"
-        "0700000000000000",
+        "43500102290000000100000002000000030000000400000005000000000000000600000000000000"
+        "070000000000000001",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
         "435001043701000001000000020000000300000004000000050000000000000006000000000000000103"
@@ -738,9 +738,9 @@ static struct peermsg sample_peermsg(uint8_t type)
         .stamp = {.attempt = 1, .generation = 2, .round = 3, .ballot = 4, .seq = 5},
     };
     if (type == PEERMSG_HELLO)
-        m.hello = (struct peer_hello){0x1122334455667788, 6, 7, "n3", "run7", "a=b\n", 8, 9};
+        m.hello = (struct peer_hello){0x1122334455667788, 6, 7, "n3", "run7", "a=b\n", 8, 9, "a>b"};
     if (type == PEERMSG_WELCOME)
-        m.welcome = (struct peer_welcome){.incarnation = 6, .resume_step = 7};
+        m.welcome = (struct peer_welcome){.incarnation = 6, .resume_step = 7, .is_direct = 1};
     if (type == PEERMSG_REFUSED)
         m.refused = (struct peer_refused){"no"};
     if (type == PEERMSG_STATUS)

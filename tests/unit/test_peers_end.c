@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_peers_end: a supervisor that has ended is told from a connection that broke.
+ */
+#include "peerpair.h"
+
+static struct peermsg welcome(void)
+{
+    return (struct peermsg){.type = PEERMSG_WELCOME, .stamp = {.attempt = 1}};
+}
+
+/* Lets the member hear WELCOME, and with it whether anything lies between. */
+static void let_in(struct world *world)
+{
+    struct peermsg msg = welcome();
+    int messages = world->member.messages;
+    join(world);
+    peers_send(world->chief.peers, last_conn(&world->chief), &msg);
+    run_until(world, world->member.messages > messages);
+}
+
+/* What the kernel does for a process that is killed. */
+Test(peers_end, who_closes_has_ended)
+{
+    struct world world;
+    begin(&world, NULL);
+    let_in(&world);
+    peers_free(world.member.peers);
+    world.member.peers = NULL;
+    run_until(&world, world.chief.downs == 1);
+    cr_expect(world.chief.has_ended, "%s", world.chief.why);
+    end(&world);
+}
+
+Test(peers_end, a_chief_that_closes_has_ended)
+{
+    struct world world;
+    begin(&world, NULL);
+    let_in(&world);
+    peers_free(world.chief.peers);
+    world.chief.peers = NULL;
+    run_until(&world, world.member.downs == 1);
+    cr_expect(world.member.has_ended, "%s", world.member.why);
+    end(&world);
+}
+
+/* The connection was reset, and nobody listens any more. */
+Test(peers_end, a_chief_that_is_not_there_any_more_has_ended)
+{
+    struct world world;
+    begin(&world, NULL);
+    let_in(&world);
+    struct peermsg bad = order(1); /* what it may not send: the chief gives the connection up */
+    peers_send(world.member.peers, PEERS_CHIEF, &bad);
+    run_until(&world, world.member.downs == 1);
+    cr_expect(!world.member.has_ended, "it lives: %s", world.member.why);
+    peers_free(world.chief.peers);
+    world.chief.peers = NULL;
+    peers_connect(world.member.peers, &world.at);
+    run_until(&world, world.member.downs == 2);
+    cr_expect(world.member.has_ended, "%s", world.member.why);
+    end(&world);
+}
+
+/* It lives and speaks, but not as it should. */
+Test(peers_end, who_gives_a_connection_up_has_not_ended)
+{
+    struct world world;
+    begin(&world, NULL);
+    let_in(&world);
+    struct peermsg bad = hello(1); /* nor this one */
+    peers_send(world.chief.peers, last_conn(&world.chief), &bad);
+    run_until(&world, world.chief.downs == 1);
+    cr_expect(!world.chief.has_ended, "%s", world.chief.why);
+    end(&world);
+}
+
+/* What a proxy has passed on names other ends, and it may close for reasons of its own. */
+Test(peers_end, behind_a_proxy_nobody_has_ended)
+{
+    struct world world;
+    begin(&world, NULL);
+    int fd = raw_connect(&world);
+    struct peermsg msg = hello(1);
+    str_copy(msg.hello.line, sizeof msg.hello.line, "10.0.0.1:4711>10.0.0.2:14242");
+    raw_send_msg(fd, &msg);
+    run_until(&world, world.chief.messages == 1);
+    close(fd);
+    run_until(&world, world.chief.downs == 1);
+    cr_expect(!world.chief.has_ended, "%s", world.chief.why);
+    end(&world);
+}
