@@ -132,11 +132,13 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
         return;
     struct peer_status *s = &peer->status;
     uint32_t asked = s->checkpoint_asked;
+    uint64_t highest = s->highest;
     char roster[sizeof s->roster];
     str_copy(roster, sizeof roster, s->roster);
     note_pace(chief, peer, step_within(msg->status.highest));
     *s = msg->status;
     hold_within(s);
+    chief_note_highest(chief, highest, s->highest);
     take_notice(chief, peer, s);
     chief->checkpoints += s->checkpoint_asked - asked;
     chief->own_failed = s->own_failed > chief->own_failed ? s->own_failed : chief->own_failed;

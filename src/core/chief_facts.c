@@ -113,6 +113,9 @@ static void note_own(struct chief *chief, struct peer *peer)
     bool is_open = s->own_step > chief->order.commit_step && s->own_step > chief->order.own_closed;
     chief_set_fact(chief, peer, FACT_OWN, s->expected == 0 || is_open);
     chief_set_fact(chief, peer, FACT_OWN_MORE, s->own_more || (s->expected > 0 && is_open));
+    chief_set_fact(chief, peer, FACT_NO_OWN,
+                   !peer_is(peer, FACT_LIVE) && !peer_is(peer, FACT_OWN) &&
+                       !peer_is(peer, FACT_OWN_MORE));
 }
 
 void chief_note(struct chief *chief, struct peer *peer)
@@ -154,13 +157,33 @@ void chief_note_uncommitted(struct chief *chief, uint64_t step)
     chief->uncommitted = step > chief->uncommitted ? step : chief->uncommitted;
 }
 
-uint64_t chief_highest_step(const struct chief *chief)
+static void find_highest(struct chief *chief)
 {
-    uint64_t highest = 0;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (chief->peers[i].status.highest > highest)
-            highest = chief->peers[i].status.highest;
-    return highest;
+    chief->highest = 0;
+    chief->nhighest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        uint64_t step = chief->peers[i].status.highest;
+        if (step > chief->highest)
+            chief->nhighest = 0;
+        if (step >= chief->highest)
+            chief->nhighest++;
+        chief->highest = step > chief->highest ? step : chief->highest;
+    }
+}
+
+/* Looks at all only when the last of those that had come so far has told less. */
+void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now)
+{
+    if (now == before)
+        return;
+    if (now > chief->highest) {
+        chief->highest = now;
+        chief->nhighest = 1;
+    } else if (now == chief->highest) {
+        chief->nhighest++;
+    } else if (before == chief->highest && --chief->nhighest <= 0) {
+        find_highest(chief);
+    }
 }
 
 double chief_steps_in(const struct peer *peer, int64_t ns)
@@ -171,8 +194,10 @@ double chief_steps_in(const struct peer *peer, int64_t ns)
 
 void chief_reset(struct chief *chief, struct peer *peer)
 {
+    uint64_t highest = peer->status.highest;
     chief->checkpoints -= peer->status.checkpoint_asked;
     memset(&peer->status, 0, sizeof peer->status);
+    chief_note_highest(chief, highest, 0);
     peer->status.expected = PEERMSG_UNKNOWN;
     peer->seq = 0;
 }

@@ -39,8 +39,13 @@ void chief_note(struct chief *chief, struct peer *peer);
 void chief_note_all(struct chief *chief);
 /* A save of this step will never be committed. */
 void chief_note_uncommitted(struct chief *chief, uint64_t step);
-/* The highest that any of them has told. */
-uint64_t chief_highest_step(const struct chief *chief);
+/* The highest that any of them has told. Every message may ask for it, so it is kept. */
+static inline uint64_t chief_highest_step(const struct chief *chief)
+{
+    return chief->highest;
+}
+/* A peer has told another highest step than before. */
+void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
 /* What it trains in so long, as far as its pace is known; of a second at the most. */
 double chief_steps_in(const struct peer *peer, int64_t ns);
 /* Forgets what its predecessor told. */

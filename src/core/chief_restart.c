@@ -232,7 +232,7 @@ void chief_decide_restart(struct chief *chief)
         snprintf(because, sizeof because, "not everything was ended in time: %s",
                  who[0] ? who : "the commit record");
         end_as_failed(chief, because);
-    } else if (is_over(chief) && all_are_there(chief) && is_due(chief)) {
+    } else if (is_over(chief) && is_due(chief) && all_are_there(chief)) {
         renew(chief);
     }
 }

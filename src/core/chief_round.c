@@ -235,19 +235,6 @@ static void close_own(struct chief *chief, uint64_t step)
     chief_note_all(chief);
 }
 
-/* Is there a node that a rank has left, and that has no own save to offer? What the others have
- * saved will never be everybody's. */
-static bool lacks_own(const struct chief *chief)
-{
-    if (all_are(chief, FACT_LIVE) || all_are(chief, FACT_OWN))
-        return false;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        if (!peer_is(&chief->peers[i], FACT_LIVE) && !peer_is(&chief->peers[i], FACT_OWN) &&
-            !peer_is(&chief->peers[i], FACT_OWN_MORE))
-            return true;
-    return false;
-}
-
 static void close_lonely_own(struct chief *chief)
 {
     uint64_t highest = 0;
@@ -270,7 +257,9 @@ static void decide_own(struct chief *chief)
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
         !any_is(chief, FACT_ATTACHED))
         return;
-    if (lacks_own(chief))
+    /* A node that a rank has left has none to offer: what the others have saved will never be
+     * everybody's. */
+    if (any_is(chief, FACT_NO_OWN) && any_is(chief, FACT_OWN))
         close_lonely_own(chief);
     if (!all_are(chief, FACT_OWN))
         return;

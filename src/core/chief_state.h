@@ -45,6 +45,7 @@ enum fact {
     FACT_LISTED,      /* has told which ranks are its own */
     FACT_HEARD,       /* has told how it stands */
     FACT_OWN_MORE,    /* has own saves that are not over: offered, or still to be */
+    FACT_NO_OWN,      /* a rank has left it, and it has none to offer */
     FACT_OWN,         /* its ranks have saved by themselves what is newer than the commit */
     FACT_INTERRUPTED, /* somebody there wants it to end */
     FACT_LEFT,        /* what could not be ended is left on it */
@@ -96,6 +97,8 @@ struct chief {
     struct out *out;
     struct peer *peers; /* nnodes of them */
     int count[FACT__COUNT];
+    uint64_t highest; /* step that any of them has told */
+    int nhighest;     /* so many have told it */
     struct peer_order order;
     uint32_t generation, round, ballot;
     uint64_t order_seq;
