@@ -63,7 +63,7 @@ class Bench:
 
 def duration(ns):
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if ns >= size:
+        if ns >= 0.9995 * size:
             return f"{ns / size:.3g} {unit}"
     return f"{ns:.2f} ns"
 

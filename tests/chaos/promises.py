@@ -35,8 +35,11 @@ def may_end_with(plan, attempt, records):
     codes = {0} | {code for fault in harmful for code in KINDS[fault.kind].codes}
     if plan.is_charlm and harmful:
         codes.add(VICTIM)
-    if any(fault.kind.startswith("notice") and fault.at < BEGUN_S for fault in attempt.fired):
+    early = {fault.kind for fault in attempt.fired if fault.at < BEGUN_S}
+    if any(kind.startswith("notice") for kind in early):
         codes.add(-signal.SIGTERM)  # it may come before a pchrun has come so far as to take it
+    if "checkpoint" in early and -signal.SIGUSR2 in attempt.codes.values() and not attempt.is_started():
+        codes |= {-signal.SIGUSR2, NOT_STARTED}  # the same, and the others wait for it in vain
     if harmful and not attempt.is_started():
         codes.add(NOT_STARTED)  # who leaves before it has joined is missed by the others
     if records.attempts_without_commit >= 3:
@@ -102,6 +105,7 @@ def check_round(plan, attempt):
     reports = [attempt.report(node) for node in range(plan.nnodes)]
     if attempt.hurt or reports[0].get("outcome") != "preempted":
         return
+    reports = [report for report in reports if report]  # who has none has ended before it knew where
     steps = {report["commit"] and report["commit"]["step"] for report in reports}
     check(len(steps) == 1, f"preempted, and the nodes know of different commits: {steps}")
 
