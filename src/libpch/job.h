@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job: what libpch knows; the one struct pch of a process, shared by pch.c and loop.c (what the program
- * calls) and line.c (the connection).
+ * job: what libpch knows; the one struct pch of a process, shared by pch.c and loop.c (what the
+ * program calls) and line.c (the connection).
  *
  * Forks: a fork is not attached. So all that makes a process attached lies in struct live, in
  * memory that the kernel fills with zeros in a fork, however that was made: every call finds
@@ -105,7 +105,8 @@ static inline bool job_step_is_short(const struct pch *job, uint64_t finished)
     /* Sequentially consistent: of this process and the supervisor, which stores the gate and then
      * loads the steps, at least one sees the other (gate.h). */
     atomic_store(&process->step, finished);
-    return gate_is_open(atomic_load(&supervisor->gate)) && page_is_alive(supervisor);
+    return LIKELY(gate_is_open(atomic_load(&supervisor->gate))) &&
+           LIKELY(page_is_alive(supervisor));
 }
 
 static inline bool job_can_talk(const struct live *live)
