@@ -48,13 +48,17 @@ def launch(bench, what, command, wrappers):
 
 
 def launch_figures(bench, what, command, peers, name, target):
-    """pchrun beside each peer, its sockets where it puts them by default and in memory."""
+    """pchrun beside each peer, its sockets where it puts them by default and in memory; and what its control group is
+    of that, which it makes where it may."""
     with tempfile.TemporaryDirectory(prefix="bench.", dir="/dev/shm") as memory:
-        wrappers = [[bench.pchrun, "--"], [bench.pchrun, "--run-dir", memory, "--"], *peers.values()]
-        ours, in_memory, *theirs = launch(bench, what, command, wrappers)
+        ours_in_memory = [bench.pchrun, "--run-dir", memory]
+        wrappers = [[bench.pchrun, "--"], [*ours_in_memory, "--"], [*ours_in_memory, "--stop-cgroup", "off", "--"],
+                    *peers.values()]
+        ours, in_memory, without_group, *theirs = launch(bench, what, command, wrappers)
     for (peer, times), wanted in zip(zip(peers, theirs), [target] + [""] * len(peers)):
         yield paired(name, list(zip(ours, times)), peer, wanted)
     yield paired(f"{name}, `run_dir` in memory", list(zip(in_memory, theirs[0])), "tini", target)
+    yield paired(f"{name}, and no control group", list(zip(without_group, theirs[0])), "tini", target)
 
 
 def reapers():
@@ -154,6 +158,9 @@ def agreement(bench):
         for size in (8, 64, 1024):
             name = f"agreement, {size} nodes" + (", TLS" if ours == "TLS" else "")
             yield paired(name, swarm_pairs(bench, size, ours, theirs, 1), peer, target)
+    for size in (8, 64, 1024):  # what TLS alone costs, of which pchrun can save nothing
+        yield paired(f"bare exchange, {size} nodes, TLS", swarm_pairs(bench, size, "bare TLS", "bare", 1),
+                     "bare epoll", "")
 
 
 def line(bench):
