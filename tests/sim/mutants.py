@@ -87,7 +87,8 @@ MUTANTS = [
     ("heartbeat-not-answered", "src/core/chief.c",
      "    if (s->wants_reply)\n        chief_send_order(chief, peer->at.conn, msg->stamp.seq);", ""),
     ("no-reconnection", "src/core/uplink.c",
-     "    if (!u->is_given_up)\n        u->retry_at = u->out->now + u->backoff;", ""),
+     "    if (!u->is_given_up) /* at once where most often only the line broke */\n"
+     "        u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ""),
     ("broken-line-is-a-loss", "src/core/chief.c",
      "    peer->down_at = peer->went_at = chief->out->now;\n",
      "    peer->down_at = peer->went_at = chief->out->now;\n"
