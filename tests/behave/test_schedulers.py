@@ -184,20 +184,26 @@ class Place:
         arguments = [word for argument in arguments for word in (train if argument is self.train else [argument])]
         return self.world.start("bash", CONTRIB / self.script, *arguments, env=self.env | {"TRAIN": " ".join(train)})
 
+    def finish(self, job):
+        """The script's exit code, when the other host's pchrun has ended, too; it is no child of the script's."""
+        code = job.finish()
+        wait_until(lambda: not marked(self.world.mark), "the other host's pchrun to end")
+        return code
+
     def preempted(self, number, code, *arguments, everybody=False):
         """A run in whose middle the script's process, or every process, gets this signal."""
         job = self.run(100, *arguments)
         wait_until(lambda: "step 3 " in job.out, "the training to make steps")
         for pid in marked(self.world.mark) if everybody else [job.pid]:
             os.kill(pid, number)
-        assert job.finish() == code, job.err
+        assert self.finish(job) == code, job.err
         assert "committed at step" in job.err
         return job
 
     def completes(self, first, *arguments):
         """The next run goes on where the first has ended, and gets to the end."""
         job = self.run(0, *arguments)
-        assert job.finish() == 0, job.err
+        assert self.finish(job) == 0, job.err
         steps = [int(n) for n in re.findall(r"^step (\d+) ", first.out + job.out, re.M)]
         assert steps == list(range(1, STEPS + 1))
 
