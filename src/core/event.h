@@ -26,6 +26,8 @@ enum event_type {
     EV_STOP_ASKED,    /* somebody asks for the end of the job, not to be started again */
     EV_CHILD_STARTED, /* answers ACT_START, once per child */
     EV_CHILD_FAILED,  /* the same: it could not be started */
+    EV_CHILD_DYING,   /* it has died, and its status is known; but its memory is being taken down,
+                         which   may take seconds; then comes EV_CHILD_EXITED */
     EV_CHILD_EXITED,
     EV_TREE_EMPTY,      /* no process of the job is left on this node */
     EV_PROC_ATTACHED,   /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
@@ -70,7 +72,7 @@ struct event {
         struct {
             int index; /* 0 … children - 1 */
             int pid;
-            int status;                /* as of wait(2), with EV_CHILD_EXITED */
+            int status;                /* as of wait(2), with EV_CHILD_EXITED; _DYING: not 0 */
             const struct err *err;     /* with EV_CHILD_FAILED */
             const struct death *death; /* with EV_CHILD_EXITED; NULL: nothing is known */
         } child;

@@ -236,6 +236,7 @@ static const struct {
     [EV_STOP_ASKED] = {node_on_stop_asked, ANY, "stop asked for"},
     [EV_CHILD_STARTED] = {node_on_child_started, ALIVE, "child started"},
     [EV_CHILD_FAILED] = {node_on_child_failed, ALIVE, "child failed to start"},
+    [EV_CHILD_DYING] = {node_on_child_dying, ALIVE, "child dying"},
     [EV_CHILD_EXITED] = {node_on_child_exited, ALIVE, "child exited"},
     [EV_TREE_EMPTY] = {node_on_tree_empty, ANY, "tree empty"},
     [EV_PROC_ATTACHED] = {node_on_proc_attached, ALIVE, "process attached"},

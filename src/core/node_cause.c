@@ -25,9 +25,27 @@ static bool counts(const struct node *node, const struct node_fault *fault)
     return is_earlier && is_before_end;
 }
 
+/* Of a process that had died, and whose end is here: the same failure, in more words. */
+static bool completes(const struct node *node, const struct node_fault *fault)
+{
+    return node->fault.is_early && fault->pid == node->fault.pid && fault->was_dead;
+}
+
+static void complete(struct node *node, const struct node_fault *fault)
+{
+    int64_t wall = node->fault.wall - (node->fault.at - fault->at);
+    node->fault = *fault;
+    node->fault.wall = wall;
+    node->is_dirty = true;
+}
+
 void node_record_fault(struct node *node, const struct node_fault *fault)
 {
     struct node_fault timed = *fault;
+    if (completes(node, fault)) {
+        complete(node, fault);
+        return;
+    }
     if (!timed.at)
         timed.at = node->out->now;
     timed.wall = node->out->wall - (node->out->now - timed.at);
@@ -71,6 +89,12 @@ void node_describe_fault(const struct node *node, struct peer_cause *ret)
     str_copy(ret->tail, sizeof ret->tail, f->tail);
 }
 
+/* Then it is one failure, of which more is known. */
+static bool is_of_one_process(const struct peer_cause *a, const struct peer_cause *b)
+{
+    return a->node == b->node && a->pid == b->pid && a->pid > 0;
+}
+
 void node_take_cause(struct node *node, const struct peermsg *msg)
 {
     const struct peer_order *order = &msg->order;
@@ -87,7 +111,8 @@ void node_take_cause(struct node *node, const struct peermsg *msg)
         return;
     }
     /* Where there was to be a restart, the end has just been told, with its cause. */
-    if (node->cause.fault != FAULT_NONE && !str_is(node->why, order->why))
+    if (node->cause.fault != FAULT_NONE && !str_is(node->why, order->why) &&
+        !is_of_one_process(&node->cause, &msg->cause))
         out_log(node->out, LOG_INFO, "ending", "the cause is another: %s", order->why);
     node->cause = msg->cause;
     node->outcome =

@@ -96,6 +96,11 @@ static void add_time_of_death(const struct node *node, const struct child *child
 {
     const struct member *m = member_of(node, child->pid);
     bool is_stopped = node->state > NODE_RUNNING;
+    if (child->died_at) {
+        fault->at = child->died_at;
+        fault->was_dead = true;
+        return;
+    }
     if (!m || !m->gone_at || node->out->now - m->gone_at > DYING_NS ||
         (is_stopped && (m->gone_at >= node->stopped_at || child->status == SIGTERM)))
         return;
@@ -103,19 +108,20 @@ static void add_time_of_death(const struct node *node, const struct child *child
     fault->was_dead = true;
 }
 
-static void record_end(struct node *node, const struct event *event)
+static void record_end(struct node *node, int index, const struct death *death)
 {
     static const struct death unknown;
-    const struct child *child = &node->children[event->child.index];
+    const struct child *child = &node->children[index];
     int code = verdict_of_status(child->status);
     if (code == 0)
         return;
     bool is_signal = code >= EXIT_BY_SIGNAL && (child->status & 0x7f) != 0;
     char how[80];
     struct node_fault fault = {.kind = is_signal ? FAULT_SIGNAL : FAULT_EXIT,
-                               .rank = rank_of(node, event->child.index),
+                               .rank = rank_of(node, index),
                                .pid = child->pid,
-                               .code = code};
+                               .code = code,
+                               .is_early = child->state == CHILD_RUNNING};
     add_time_of_death(node, child, &fault);
     if (is_signal && node->state > NODE_RUNNING &&
         !fault.was_dead) /* of ours; it counts if it had failed before */
@@ -123,8 +129,19 @@ static void record_end(struct node *node, const struct event *event)
     else
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
                  verdict_text_of_status(child->status, how, sizeof how));
-    add_death(node, event->child.death ? event->child.death : &unknown, &fault);
+    add_death(node, death ? death : &unknown, &fault);
     node_record_fault(node, &fault);
+}
+
+/* What it failed of is certain, and told at once; who is ended by us has nothing to tell. */
+void node_on_child_dying(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    if (child->state != CHILD_RUNNING || child->died_at || node->state > NODE_RUNNING)
+        return;
+    child->died_at = node->out->now;
+    child->status = event->child.status;
+    record_end(node, event->child.index, NULL);
 }
 
 void node_on_child_exited(struct node *node, const struct event *event)
@@ -139,7 +156,7 @@ void node_on_child_exited(struct node *node, const struct event *event)
     node->is_dirty = true;
     node->settle_at = node->out->now + SETTLE_NS;
     watchdog_ended(&node->watchdog, &node->ranks, child->pid);
-    record_end(node, event);
+    record_end(node, event->child.index, event->child.death);
     node_judge_silence(node);
     node_sweep_if_last(node);
     node_check_gone(node);

@@ -111,6 +111,7 @@ void node_judge_silence(struct node *node);
 
 void node_on_child_started(struct node *node, const struct event *event);
 void node_on_child_failed(struct node *node, const struct event *event);
+void node_on_child_dying(struct node *node, const struct event *event);
 void node_on_child_exited(struct node *node, const struct event *event);
 void node_on_tree_empty(struct node *node, const struct event *event);
 /* The time for that may be over: then the steps of whoever is still attached are asked for. */

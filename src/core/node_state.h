@@ -31,6 +31,7 @@ enum child_state { CHILD_NONE, CHILD_RUNNING, CHILD_ENDED };
 struct child {
     enum child_state state;
     int pid, status;
+    int64_t died_at; /* before we ended anything, as EV_CHILD_DYING told; 0: not so */
 };
 
 struct node_fault {
@@ -41,6 +42,7 @@ struct node_fault {
     bool is_told; /* the process itself has said why, and when */
     int told_code;
     bool was_dead; /* at `at`, before we ended anything, though how it died was heard later */
+    bool is_early; /* its process has died, and its end will tell more of it */
     char text[512], tail[1024];
 };
 

@@ -655,6 +655,18 @@ void check_failed(struct world *w, const struct proc *p)
         host->failed = (struct told){.is_known = true, .wall = at};
 }
 
+/* Of a failure its supervisor tells at once, and not when the end of the process comes. */
+void check_dying(struct world *w, const struct proc *p, const struct core_report *before)
+{
+    struct core_report report;
+    bool is_running = str_is(before->state, "running") || str_is(before->state, "saving");
+    if (!is_running || before->first_cause.is_known)
+        return;
+    core_report(w->hosts[p->node].core, &report);
+    if (!report.first_cause.is_known || report.first_cause.pid != 1000 + p->index)
+        fail(w, "node %d knows that process %d has died, and does not tell", p->node, p->index);
+}
+
 /* The clocks of the nodes show what they like; what the messages say of it is true within its
  * error, and what they do not say is known as well as the message was fast. */
 void check_told(struct world *w, int node, const struct peermsg *msg)
@@ -700,7 +712,7 @@ static void check_first(struct world *w)
         fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
              node);
     if (r->first_cause.pid > 0 && !standstill(w) && w->procs[r->first_cause.pid - 1000].has_missed)
-        fail(w, "node 0 names process %d, which only missed a node that had gone",
+        fail(w, "node 0 names process %d, which only missed one that had gone",
              r->first_cause.pid - 1000);
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct told *told = &w->hosts[i].told;

@@ -12,6 +12,9 @@
 #define MS NS_PER_MS
 #define S  NS_PER_S
 
+/* Which of two that failed was first can be told if there is so much between them. */
+#define LARGE_NS (700 * MS)
+
 bool proc_is_alive(const struct proc *p)
 {
     return p->state != PROC_NONE && p->state != PROC_DEAD;
@@ -130,6 +133,29 @@ static void wake_savers(struct world *w)
 
 /* --- the end --- */
 
+/* Of an attached process that has failed its supervisor may know at once, though its files are
+ * closed, and its end told, after its memory has been taken down. Returns how long that takes. */
+static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
+{
+    struct rng r = {w->s.seed + (uint64_t)w->now};
+    int64_t teardown = w->s.teardown[p->index], at = w->now + rng_time(&r, 0, MS / 2);
+    if (!p->is_attached || !status || teardown < 0)
+        return 0;
+    /* What it said before is heard before. */
+    world_at(w, (struct happening){.at = p->said_at < at ? at : p->said_at + 1,
+                                   .what = H_CHILD_DYING,
+                                   .node = p->node,
+                                   .proc = p->index,
+                                   .generation = p->generation,
+                                   .arg = (uint64_t)status});
+    if (w->s.misses_procs && teardown > LARGE_NS)
+        world_at(w, (struct happening){.at = w->now + teardown,
+                                       .what = H_MISSED,
+                                       .proc = p->index,
+                                       .generation = p->generation});
+    return teardown;
+}
+
 void proc_die(struct world *w, struct proc *p, int status)
 {
     if (!proc_is_alive(p))
@@ -139,11 +165,12 @@ void proc_die(struct world *w, struct proc *p, int status)
     p->state = PROC_DEAD;
     p->epoch++;
     p->ended_well = status == 0;
+    int64_t gone = w->now + tell_of_death(w, p, status);
     if (p->is_connected && status == 0 && (!w->s.is_mute[p->index] || w->s.is_hidden[p->index]))
         say_goodbye(w, p, w->s.is_hidden[p->index]);
     else if (p->is_connected && (status != 0 || !w->s.stays_attached[p->index]))
-        hang_up(w, p, w->now + rng_time(&w->rng, 0, MS));
-    world_at(w, (struct happening){.at = w->now + rng_time(&w->rng, 0, 2 * MS),
+        hang_up(w, p, gone + rng_time(&w->rng, 0, MS));
+    world_at(w, (struct happening){.at = gone + rng_time(&w->rng, 0, 2 * MS),
                                    .what = H_CHILD_EXITED,
                                    .node = p->node,
                                    .proc = p->index,
@@ -195,7 +222,7 @@ void proc_miss(struct world *w, struct proc *p)
     bool is_computing = p->state == PROC_TRAINING || p->state == PROC_COLLECTIVE;
     if (!is_computing || p->is_writing || p->dies_with) /* who saves needs nobody */
         return;
-    trace(w, "process %d: misses a node, and fails", p->index);
+    trace(w, "process %d: misses a peer, and fails", p->index);
     p->has_missed = true;
     p->dies_with = 1 << 8;
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS / 10, 100 * MS));

@@ -509,6 +509,18 @@ static void draw_stop(struct schedule *s)
         add(s, DO_END, draw_moment(s, &r), &r);
 }
 
+/* The same. Large processes have died long before they have ended. */
+static void draw_teardowns(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 99};
+    bool is_known = rng_chance(&r, 600);
+    s->misses_procs = s->is_lockstep && rng_chance(&r, 300);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        bool is_large = rng_chance(&r, 500);
+        s->teardown[i] = is_known ? rng_time(&r, 0, is_large ? 3 * S : 5 * MS) : -1;
+    }
+}
+
 void schedule_draw(struct schedule *s, uint64_t seed)
 {
     struct rng r = {seed * UINT64_C(0x2545f4914f6cdd1d) + 1};
@@ -524,6 +536,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_hangs(s, &r);
     draw_period(s);
     draw_stop(s);
+    draw_teardowns(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);

@@ -94,10 +94,12 @@ struct schedule {
     bool fails_to_save[MAX_ALL], reattaches[MAX_ALL], is_stubborn[MAX_ALL], is_unkillable[MAX_ALL],
         is_silent[MAX_ALL], is_mute[MAX_ALL], /* mute: ends without pch_done and pch_close */
         is_hidden[MAX_ALL], /* mute, but says that it exits with a failure; its command does not */
-        stays_attached[MAX_ALL],  /* mute, and its command ends with 0 before it does */
-        is_terse[MAX_ALL];        /* ends by pch_close, without pch_done */
-    bool misses_nodes;            /* a process fails when a node has gone */
-    int64_t clock[MAX_NODES];     /* what CLOCK_MONOTONIC shows when the schedule begins */
+        stays_attached[MAX_ALL], /* mute, and its command ends with 0 before it does */
+        is_terse[MAX_ALL];       /* ends by pch_close, without pch_done */
+    int64_t teardown[MAX_ALL]; /* from its death to its end; -1: nothing tells of it before that */
+    bool misses_nodes;         /* a process fails when a node has gone */
+    bool misses_procs;         /* and when the files of a large one that has died are closed */
+    int64_t clock[MAX_NODES];  /* what CLOCK_MONOTONIC shows when the schedule begins */
     int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
     int64_t delay_max;            /* of a message between nodes */
     bool is_direct; /* no proxy: who dies is known to have ended, not only its line to be closed */
@@ -177,7 +179,7 @@ struct proc {
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
     int dies_with;                              /* status of its end */
-    bool has_missed;                            /* a node, and fails because of that */
+    bool has_missed;      /* a node, or a process, and fails because of that */
     int64_t confessed_at; /* its supervisor knows since then why it will fail, 0: it does not */
     bool is_going;        /* its supervisor is about to learn that it has gone */
 };
@@ -282,6 +284,8 @@ enum what {
     H_DOWN_NODE,  /* the member learns that its connection is closed */
     H_DOWN_CHIEF, /* the chief does */
     H_CHILD_STARTED,
+    H_CHILD_DYING,
+    H_MISSED, /* the files of a process that has failed are closed */
     H_CHILD_EXITED,
     H_LEFTOVER_GONE,
     H_KILL_NODE,
@@ -365,6 +369,8 @@ void check_replaced(struct world *world, int node);
 void check_gate(struct world *world, const struct proc *p, uint64_t word);
 /* A command has ended with a failure, as its supervisor is about to learn. */
 void check_failed(struct world *world, const struct proc *p);
+/* Just after it was told that the process is dying. */
+void check_dying(struct world *world, const struct proc *proc, const struct core_report *before);
 /* Node 0 hears of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);

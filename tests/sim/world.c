@@ -443,6 +443,28 @@ static void proc_gone(struct world *w, const struct happening *h)
                                .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
 }
 
+static void child_dying(struct world *w, const struct happening *h)
+{
+    const struct proc *p = &w->procs[h->proc];
+    struct core_report before;
+    if (!w->hosts[h->node].is_alive || h->generation != p->generation)
+        return;
+    core_report(w->hosts[h->node].core, &before);
+    check_failed(w, p);
+    world_event(
+        w, h->node,
+        (struct event){.type = EV_CHILD_DYING,
+                       .child = {.index = p->slot, .pid = 1000 + p->index, .status = (int)h->arg}});
+    check_dying(w, p, &before);
+}
+
+static void miss_process(struct world *w, const struct happening *h)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (i != h->proc && w->procs[i].generation == h->generation)
+            proc_miss(w, &w->procs[i]);
+}
+
 /* The end of the last command is told after that of the tree, as src/run does. */
 static void child_exited(struct world *w, const struct happening *h)
 {
@@ -596,6 +618,12 @@ static void happen(struct world *w, const struct happening *h)
             (struct event){.type = EV_CHILD_STARTED,
                            .child = {.index = w->procs[h->proc].slot, .pid = 1000 + h->proc}});
         break;
+    case H_CHILD_DYING:
+        child_dying(w, h);
+        break;
+    case H_MISSED:
+        miss_process(w, h);
+        break;
     case H_CHILD_EXITED:
         child_exited(w, h);
         break;
@@ -639,8 +667,9 @@ static void happen(struct world *w, const struct happening *h)
  */
 static bool waits_for_node(enum what what)
 {
-    return what != H_PROC && what != H_WRITTEN && what != H_TO_PROC && what != H_FAULT &&
-           what != H_KILL_NODE && what != H_CONNECTED && what != H_EXTRA && what != H_BEGIN;
+    return what != H_PROC && what != H_WRITTEN && what != H_MISSED && what != H_TO_PROC &&
+           what != H_FAULT && what != H_KILL_NODE && what != H_CONNECTED && what != H_EXTRA &&
+           what != H_BEGIN;
 }
 
 static int node_of(const struct happening *h)

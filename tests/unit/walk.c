@@ -177,6 +177,12 @@ void exited(struct walk *w, int index, int status)
                            .child = {.index = index, .pid = 1000 + index, .status = status}});
 }
 
+void dying(struct walk *w, int index, int status)
+{
+    feed(w, (struct event){.type = EV_CHILD_DYING,
+                           .child = {.index = index, .pid = 1000 + index, .status = status}});
+}
+
 void tree_empty(struct walk *w)
 {
     feed(w, (struct event){.type = EV_TREE_EMPTY});

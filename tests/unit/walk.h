@@ -46,6 +46,8 @@ void assert_said(const struct walk *w, const char *text);
 void feed(struct walk *w, struct event event);
 void started(struct walk *w, int index);
 void exited(struct walk *w, int index, int status);
+/* It has died, and its end comes later. */
+void dying(struct walk *w, int index, int status);
 void tree_empty(struct walk *w);
 void signalled(struct walk *w, int number);
 /* A message of a process; an attaching one says its rank, if it is told one. */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_death: walks of commands that have died long before their end, since their memory takes
+ * time to be taken down: what is told when, and in which words.
+ */
+#include "walk.h"
+
+#include "unit.h"
+
+#include <signal.h>
+#include <string.h>
+
+static void says_why(struct walk *w, int slot)
+{
+    says(w, slot, (struct procmsg){.type = PROCMSG_ERROR, .number = 9, .text = "bad loss"});
+}
+
+Test(core_death, ends_the_others_at_once)
+{
+    struct core_report at_death, at_end;
+    struct death found = {.note = "the kernel killed it", .tail = "last words\n"};
+    struct walk *w = begin_alone(2);
+    int64_t died_at = now;
+    dying(w, 1, SIGKILL);
+    assert_acts(w, "gate leave; SIGTERM to tree");
+    core_report(w->core, &at_death);
+    cr_assert(at_death.first_cause.is_known && at_death.first_cause.is_signal);
+    cr_assert_eq(at_death.first_cause.pid, 1001);
+    now += 3 * NS_PER_S;
+    exited(w, 0, SIGTERM);
+    tree_empty(w);
+    feed(w, (struct event){.type = EV_CHILD_EXITED,
+                           .child = {.index = 1, .pid = 1001, .status = SIGKILL, .death = &found}});
+    assert_acts(w, "exit 137 failed");
+    core_report(w->core, &at_end);
+    cr_assert_str_eq(at_end.first_cause.text,
+                     "process 1001 ended with signal 9 (Killed): the kernel killed it");
+    cr_assert_str_eq(at_end.first_cause.tail, "last words\n");
+    cr_assert_eq(at_end.first_cause.wall, at_death.first_cause.wall, "it died when it died");
+    cr_assert_gt(now, died_at);
+    walk_end(w);
+}
+
+/* It had said why, and that was when it failed; its end brings nothing new. */
+Test(core_death, of_who_has_said_why)
+{
+    struct core_report report;
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    says_why(w, 0);
+    now += NS_PER_S;
+    dying(w, 0, 3 << 8);
+    assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
+    core_report(w->core, &report);
+    cr_assert_str_eq(report.first_cause.text, "process 1000 ended with exit code 3: bad loss");
+    int64_t wall = report.first_cause.wall;
+    now += NS_PER_S;
+    gone(w, 0);
+    tree_empty(w);
+    exited(w, 0, 3 << 8);
+    assert_acts(w, "exit 3 failed");
+    core_report(w->core, &report);
+    cr_assert_eq(report.first_cause.wall, wall);
+    cr_assert_str_eq(report.first_cause.text, "process 1000 ended with exit code 3: bad loss");
+    walk_end(w);
+}
+
+/* It would have failed, and is killed by us before: its own code is told. */
+Test(core_death, of_our_signals_is_none)
+{
+    struct core_report report;
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    says_why(w, 0);
+    now += NS_PER_S;
+    exited(w, 1, 7 << 8);
+    assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
+    now += NS_PER_S;
+    dying(w, 0, SIGKILL);
+    assert_acts(w, "");
+    tree_empty(w);
+    exited(w, 0, SIGKILL);
+    core_report(w->core, &report);
+    cr_assert_eq(report.first_cause.pid, 1000, "it had said so first");
+    cr_assert_eq(report.first_cause.code, 9);
+    walk_end(w);
+}
+
+/* Node 0 is told of the death at once, and that is no other failure when the end is told. */
+Test(core_death, is_the_first_cause_on_every_node)
+{
+    begin_two();
+    dying(&walks[1], 0, SIGKILL);
+    deliver();
+    assert_said(&walks[0], "ending: failed: node 1: rank 1, process 1000 ended with signal 9");
+    now += NS_PER_S;
+    exited(&walks[0], 0, 1 << 8); /* it misses rank 1 */
+    tree_empty(&walks[0]);
+    gone(&walks[1], 0);
+    struct death found = {.note = "the kernel killed it"};
+    feed(&walks[1], (struct event){.type = EV_CHILD_EXITED,
+                                   .child = {.pid = 1000, .status = SIGKILL, .death = &found}});
+    tree_empty(&walks[1]);
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        cr_assert_not_null(strstr(walks[i].acts, "exit 137 failed"), "node %d did \"%s\"", i,
+                           walks[i].acts);
+        assert_said(&walks[i], "rank 1, process 1000 ended with signal 9 (Killed): the kernel");
+        cr_assert_null(strstr(walks[i].log, "the cause is another"));
+    }
+    end_two();
+}
