@@ -27,7 +27,8 @@
 enum live_state {
     LIVE_OFF,     /* unsupervised: all calls are no-ops */
     LIVE_ON,      /* attached */
-    LIVE_SERVING, /* the same; the last pch_step said PCH_SAVE, so the next has more to look at */
+    LIVE_SERVING, /* the same; the next pch_step has more to look at: it is the first one, or the
+                     last one said PCH_SAVE */
     LIVE_LEAVING, /* every pch_step says PCH_EXIT */
 };
 
@@ -38,6 +39,7 @@ struct live {
     struct page_process *process;
     /* the training thread's */
     uint32_t served_tag;   /* of the round it served last; changed under the lock */
+    bool has_begun;        /* to train: its first pch_step was called */
     bool is_serving;       /* the last pch_step said PCH_SAVE, which is not answered yet */
     bool is_held;          /* the round it serves ends the run, and is not answered yet */
     uint64_t served_step;  /* changed under the lock */

@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "libpch/cancel.h"
+#include "libpch/grip.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
 #include "libpch/where.h"
@@ -117,6 +118,9 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
     NOT_CANCELLED;
     struct live *live = job_live(job);
     uint32_t was = LIVE_SERVING; /* unless it is to leave by now */
+    if (!live->has_begun)
+        grip_train(live->process);
+    live->has_begun = true;
     live->is_serving = false;
     (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
     return look(job, step);

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "libpch/cancel.h"
+#include "libpch/grip.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
 #include "libpch/shield.h"
@@ -44,6 +45,9 @@ static void on_fork_child(void)
     struct pch *job = &the_job;
     shield_lower();
     line_drop(job);
+    if (job->is_wiped)
+        grip_fork(job->process);
+    job->process = NULL;
     memset(job->page, 0, sizeof *job->page);
     atomic_store(&job->live, &nobody);
     job->is_open = false;
@@ -149,7 +153,8 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     case LINE_ATTACHED:
         job->supervisor = live->supervisor;
         job->process = live->process;
-        atomic_store(&live->state, LIVE_ON);
+        grip_take(live->process, PAGE_OPENER);
+        atomic_store(&live->state, LIVE_SERVING);
         watch_exit(job);
         if (is_shielded)
             shield_raise(job);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -114,15 +115,36 @@ bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct er
     return true;
 }
 
-void procpage_handed_over(struct procpage *page)
+static void close_memfds(struct procpage *page)
 {
     for (int i = 0; i < PROCPAGE__COUNT; i++)
         fd_close(&page->fd[i]);
 }
 
+int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, size_t size)
+{
+    union {
+        char room[CMSG_SPACE(sizeof page->fd)];
+        struct cmsghdr align;
+    } control = {.room = {0}};
+    struct iovec io = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &io,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control.room};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof page->fd);
+    memcpy(CMSG_DATA(head), page->fd, sizeof page->fd);
+    int rc = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
+    close_memfds(page);
+    return rc;
+}
+
 void procpage_release(struct procpage *page)
 {
-    procpage_handed_over(page);
+    close_memfds(page);
     if (page->supervisor) {
         /* Out of the thread's list before the memory goes. */
         if (page_is_alive(page->supervisor))

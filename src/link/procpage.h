@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "wire/page.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { PROCPAGE_SUPERVISOR, PROCPAGE_PROCESS, PROCPAGE__COUNT };
@@ -42,8 +43,8 @@ struct procpage_notice {
 
 /* Makes both pages: the word in the gate, `step` in the process's page. */
 MUST_CHECK bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err);
-/* The process has its own copies of the descriptors. */
-void procpage_handed_over(struct procpage *page);
+/* Sends a frame, and with it the memfds, which are closed then. Returns an errno, 0: it is sent. */
+int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, size_t size);
 /* Marks the supervisor as gone for this process, and ends the page. Idempotent. */
 void procpage_release(struct procpage *page);
 

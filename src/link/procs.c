@@ -14,6 +14,7 @@
 #include "link/procpage.h"
 #include "link/procscratch.h"
 #include "link/rundir.h"
+#include "link/vigil.h"
 #include "wire/gate.h"
 
 #include <errno.h>
@@ -64,6 +65,7 @@ struct procs {
     struct procpage_notice notice;
     char notice_text[sizeof(((struct page_supervisor *)0)->notice_text)];
     struct procscratch scratch;
+    struct vigil *vigil; /* NULL: the kernel cannot */
 };
 
 /* Scratch directories */
@@ -135,8 +137,10 @@ static void conn_close(struct conn *conn)
 {
     struct procs *procs = conn->procs;
     scratch_release(conn);
-    if (conn->slot >= 0)
+    if (conn->slot >= 0) {
         procs->slots[conn->slot] = NULL;
+        vigil_closed(procs->vigil, conn->pid);
+    }
     leave_lobby(conn);
     free_event(&conn->on_read);
     free_event(&conn->on_write);
@@ -211,24 +215,9 @@ static void conn_send(struct conn *conn, const uint8_t *data, size_t size)
  */
 static void send_welcome(struct conn *conn, const uint8_t *data, size_t size)
 {
-    union {
-        char room[CMSG_SPACE(sizeof conn->page.fd)];
-        struct cmsghdr align;
-    } control = {.room = {0}};
-    struct iovec io = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
-    struct msghdr msg = {.msg_iov = &io,
-                         .msg_iovlen = 1,
-                         .msg_control = &control,
-                         .msg_controllen = sizeof control.room};
-    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof conn->page.fd);
-    memcpy(CMSG_DATA(head), conn->page.fd, sizeof conn->page.fd);
-    if (sendmsg(conn->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE &&
-        errno != ECONNRESET)
-        cut_off(conn, strerror(errno));
-    procpage_handed_over(&conn->page);
+    int rc = procpage_hand_over(&conn->page, conn->fd, data, size);
+    if (rc != 0 && rc != EPIPE && rc != ECONNRESET)
+        cut_off(conn, strerror(rc));
 }
 
 static struct conn *conn_of(const struct procs *procs, int slot)
@@ -292,6 +281,7 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
         return;
     }
     procpage_set_notice(&conn->page, &procs->notice);
+    vigil_begin(procs->vigil, conn->pid, conn->page.fd[PROCPAGE_PROCESS]);
     free_event(&conn->on_late);
     leave_lobby(conn);
     conn->slot = slot;
@@ -508,6 +498,12 @@ static bool start_listening(struct procs *procs, int fd, struct err *err)
     return procs->listener || err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
 }
 
+static void on_death(void *ctx, int pid, int status)
+{
+    struct procs *procs = ctx;
+    procs->calls.died(procs->calls.ctx, pid, status);
+}
+
 struct procs *procs_new(struct event_base *base, const struct procs_options *options,
                         const struct procs_calls *calls, struct err *err)
 {
@@ -533,6 +529,7 @@ struct procs *procs_new(struct event_base *base, const struct procs_options *opt
         procs_free(procs);
         return NULL;
     }
+    procs->vigil = vigil_new(base, on_death, procs);
     return procs;
 }
 
@@ -549,6 +546,8 @@ void procs_free(struct procs *procs)
         return;
     log_limit_end(&procs->limit, "procs");
     listener_free(procs->listener);
+    vigil_free(procs->vigil);
+    procs->vigil = NULL;
     for (int i = 0; i < PROCS_MAX; i++)
         if (procs->slots[i])
             conn_close(procs->slots[i]);

@@ -40,6 +40,9 @@ struct procs_calls {
     void (*message)(void *ctx, int slot, int pid, const struct procmsg *msg);
     /* Its connection is closed, and not by procs_close(). `step` is what its page showed last. */
     void (*gone)(void *ctx, int slot, int pid, uint64_t step);
+    /* It has died, with this status; its connection, and its end, will be told when its memory has
+     * been taken down. Not of every death. */
+    void (*died)(void *ctx, int pid, int status);
     /* Run scratch_sweep(what) where it may block for ever: in a forked child. */
     void (*sweep)(void *ctx, const struct scratch_sweep *what);
     void *ctx;

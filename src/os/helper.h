@@ -19,7 +19,8 @@ struct helpers {
     void *ctx;
 };
 
-/* Calls fn(arg) in a child, where it may allocate: we have no threads that could hold a lock. */
+/* Calls fn(arg) in a child, where it may allocate: no thread of ours that lives on holds a lock of
+ * the C library (link/vigil.h). */
 MUST_CHECK bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
 /* Takes in a child of ours that is there already. Where memory is short it stays what it was. */

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -72,6 +73,70 @@ bool proc_read(pid_t pid, struct proc *ret)
 bool proc_is_dead(const struct proc *proc)
 {
     return (proc->state == 'Z' && proc->threads <= 1) || proc->state == 'X';
+}
+
+/* One field of /proc/PID/stat, numbered as in proc(5), from the fourth on. */
+static long long stat_field(const char *text, int number)
+{
+    const char *at = strrchr(text, ')');
+    for (int i = 2; at && i < number; i++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoll(at, NULL, 10) : 0;
+}
+
+enum { STAT_FLAGS = 9, STAT_THREADS = 20, STAT_EXIT_CODE = 52, TASK_EXITING = 4 };
+
+static bool is_exiting(const char *stat)
+{
+    return stat_field(stat, STAT_FLAGS) & TASK_EXITING;
+}
+
+/* A thread that is ending, or is about to: SIGKILL is how the kernel tells it to. */
+static bool thread_is_ending(pid_t pid, const char *thread)
+{
+    char name[64], text[4096];
+    snprintf(name, sizeof name, "task/%.20s/stat", thread);
+    if (!read_file(pid, name, text, sizeof text) || is_exiting(text))
+        return true;
+    snprintf(name, sizeof name, "task/%.20s/status", thread);
+    if (!read_file(pid, name, text, sizeof text))
+        return true;
+    const char *pending = strstr(text, "\nSigPnd:");
+    return pending && (strtoull(pending + strlen("\nSigPnd:"), NULL, 16) & (1ULL << (SIGKILL - 1)));
+}
+
+/* Some thread beside the first: all of them, or none, have been told to end. */
+static bool another_is_ending(pid_t pid)
+{
+    char path[64], first[24];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    snprintf(first, sizeof first, "%d", (int)pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return false;
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) && (entry->d_name[0] == '.' || str_is(entry->d_name, first)))
+        ;
+    bool is_ending = !entry || thread_is_ending(pid, entry->d_name);
+    closedir(dir);
+    return is_ending;
+}
+
+/* The kernel shows a status from the moment on at which all threads are told to end. But it shows
+ * one, too, of a stopped process, and of a first thread that has ended alone. */
+int proc_died_with(pid_t pid)
+{
+    char text[1024];
+    if (!read_file(pid, "stat", text, sizeof text))
+        return 0;
+    int status = (int)stat_field(text, STAT_EXIT_CODE);
+    const char *state = strrchr(text, ')');
+    bool is_stopped = state && (state[2] == 'T' || state[2] == 't');
+    if (status == 0 || is_stopped)
+        return 0;
+    bool is_first_alone =
+        is_exiting(text) && stat_field(text, STAT_THREADS) > 1 && !another_is_ending(pid);
+    return is_first_alone ? 0 : status;
 }
 
 bool proc_is_descendant(pid_t pid)

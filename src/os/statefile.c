@@ -82,8 +82,9 @@ bool statefile_resolve(const char *path, char **ret, struct err *err)
 
 /* --- the writer --- */
 
-/* From here to writer_run(): in the child. We have one thread, so it may do what it likes, but for
- * the event loop, which it shares with us; all descriptors but the pipe are closed first. */
+/* From here to writer_run(): in the child. No thread of ours holds a lock of the C library, so it
+ * may do what it likes, but for the event loop, which it shares with us; all descriptors but the
+ * pipe are closed first. */
 
 static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
 {

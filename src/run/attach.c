@@ -75,6 +75,12 @@ static void on_gone(void *ctx, int slot, int pid, uint64_t step)
                                             .proc = {.slot = slot, .pid = pid, .step = step}});
 }
 
+static void on_died(void *ctx, int pid, int status)
+{
+    struct attach *attach = ctx;
+    attach->on_death(attach->ctx, pid, status);
+}
+
 static void sweep(const void *what)
 {
     scratch_sweep(what);
@@ -110,6 +116,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                 .unattached = on_unattached,
                                 .message = on_message,
                                 .gone = on_gone,
+                                .died = on_died,
                                 .sweep = on_sweep,
                                 .ctx = attach};
     attach->loop = loop;

@@ -21,6 +21,8 @@ struct attach {
     struct record *record;
     const struct logs *logs; /* that know when the commands printed something */
     struct helpers sweepers;
+    void (*on_death)(void *ctx, int pid, int status); /* as of wait(2), which tells it later */
+    void *ctx;
     bool has_warned; /* that there is no record */
     struct {         /* of a rank that cannot resume; told to the core when it listens again */
         struct watch clock;

@@ -463,6 +463,21 @@ static void hold_inquest(struct child *child)
     child->inquest = deaths_ask(&child->children->deaths, &what, on_found_out, child);
 }
 
+void children_on_death(void *ctx, int pid, int status)
+{
+    struct children *children = ctx;
+    for (int i = 0; i < children->count; i++) {
+        const struct child *child = &children->list[i];
+        if (child->watch.pid != pid)
+            continue;
+        attach_hear(children->attach);
+        loop_post(children->loop,
+                  &(struct event){.type = EV_CHILD_DYING,
+                                  .child = {.index = i, .pid = pid, .status = status}});
+        return;
+    }
+}
+
 /* That the tree is empty is told before the end of the last command, so that the core does not
  * sweep what is not there. */
 static void on_end(struct child *child, int status)

@@ -4,8 +4,8 @@
  *
  * Each command has a process group of its own (or a session, if asked), so that what one does to
  * its group (`trap "kill 0" EXIT`) does not end the others. Posts EV_CHILD_STARTED at the fork,
- * EV_CHILD_FAILED when exec has failed, EV_CHILD_EXITED, and EV_TREE_EMPTY when no process of the
- * job is left. Owns its memory: children_free(). Main thread.
+ * EV_CHILD_FAILED when exec has failed, EV_CHILD_DYING, EV_CHILD_EXITED, and EV_TREE_EMPTY when no
+ * process of the job is left. Owns its memory: children_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_CHILDREN_H
 #define PCHRUN_RUN_CHILDREN_H
@@ -65,6 +65,9 @@ pid_t children_first_group(const struct children *children);
 void children_signal(struct children *children, const struct action *action);
 /* To each command's process group, as a terminal would. */
 void children_signal_groups(struct children *children, int number);
+/* For struct attach, with the children as ctx: one has died, and its end comes later. What it said
+ * last is told, and that; of a process that is none of them nothing is. */
+void children_on_death(void *ctx, int pid, int status);
 /* After SIGCHLD. */
 void children_reap(struct children *children);
 /* Of the commands that run; returns how many were stored. */

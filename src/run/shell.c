@@ -497,6 +497,8 @@ static bool open_attach(struct shell *shell, struct err *err)
     shell->children.socket = attach_socket(&shell->attach);
     logs_open(&shell->logs, shell->loop.base);
     shell->children.attach = &shell->attach;
+    shell->attach.on_death = children_on_death;
+    shell->attach.ctx = &shell->children;
     deaths_init(&shell->children.deaths, shell->children.socket, &shell->reap, shell->loop.base);
     shell->children.deaths.readers.on_idle = stop_if_done;
     shell->children.deaths.readers.ctx = shell;

@@ -25,7 +25,7 @@ struct event_base *watch_open(struct err *err)
         err_wrap(err, "cannot set up the event loop");
         return NULL;
     }
-    /* One thread, so no locks; and no EVENT_* variable of the job's changes how we wait. */
+    /* One thread uses it, so no locks; and no EVENT_* variable of the job's changes how we wait. */
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
     if (config) {

@@ -41,14 +41,27 @@ struct page_supervisor {
 /* What a process is doing, as in enum pch_phase. */
 enum page_phase { PAGE_START, PAGE_TRAIN, PAGE_EVAL, PAGE_COMPILE, PAGE_SAVE, PAGE_PHASES };
 
+/* The threads that hold something as long as they live: the one that attached, and the one that
+ * trains if that is another. */
+enum page_holder { PAGE_OPENER, PAGE_TRAINER, PAGE_HOLDS };
+
 /* Written by the process. */
 struct page_process {
     _Alignas(64) _Atomic uint64_t step;  /* finished steps */
     _Alignas(64) _Atomic uint32_t phase; /* enum page_phase */
+    /* The futex words of robust mutexes, each held by one thread of the process: 0, or its thread
+     * id with PAGE_WAITERS. The kernel puts PAGE_DIED in its place when the thread ends or begins
+     * another program, which is before the memory of the process is taken down, and wakes who
+     * waits. The rest of a mutex is its C library's business. */
+    union {
+        _Alignas(64) _Atomic uint32_t word;
+        uint8_t room[64];
+    } holds[PAGE_HOLDS];
 };
 
 #define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */
 #define PAGE_DIED       UINT32_C(0x40000000) /* set by the kernel (FUTEX_OWNER_DIED) */
+#define PAGE_WAITERS    UINT32_C(0x80000000) /* somebody waits for the word (FUTEX_WAITERS) */
 
 static inline bool page_is_alive(const struct page_supervisor *page)
 {

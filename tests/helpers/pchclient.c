@@ -6,6 +6,7 @@
  * exits with 2.
  *
  *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N] [bare]
+ *   openaside [OPTIONS]       the same, in a thread that ends then
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   phase N · notice · error CODE TEXT · scratch · done · close
  *   train FROM TO MS [PATH]   a loop of steps that each take MS milliseconds
@@ -20,6 +21,8 @@
  *   raise                     SIGTERM to itself
  *   havoc thread|fork         from now on somebody writes nonsense into its page, at full speed
  *   scribble                  writes over all that it can reach of the shared memory
+ *   swell MIB                 takes so much memory, and touches all of it
+ *   exec                      is cat from now on
  *   closefds                  closes every descriptor but the standard streams
  *   exit CODE, _exit CODE
  *
@@ -408,6 +411,10 @@ static void *scribble_for_ever(void *page)
         uint64_t nonsense[2] = {x & 1 ? x % 1000 : x, x};
         memcpy((void *)page, nonsense, sizeof nonsense);
         memcpy((unsigned char *)page + 64, nonsense, sizeof nonsense);
+        for (int at = 128; at <= 192; at += 64) { /* and calls out that something has happened */
+            memcpy((unsigned char *)page + at, nonsense, 4);
+            syscall(SYS_futex, (unsigned char *)page + at, 1, 1, NULL, NULL, 0);
+        }
     }
     return NULL;
 }
@@ -426,6 +433,37 @@ static void do_havoc(const char *who)
             scribble_for_ever(own);
     }
     printf("havoc\n");
+}
+
+static void *open_aside(void *words)
+{
+    do_open(words);
+    return NULL;
+}
+
+static void do_openaside(char *words)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, open_aside, words) != 0 || pthread_join(thread, NULL) != 0)
+        exit(2);
+}
+
+static void do_swell(const char *rest)
+{
+    size_t size = strtoul(rest, NULL, 10) << 20;
+    char *memory = malloc(size);
+    if (!memory)
+        exit(2);
+    memset(memory, 1, size);
+    printf("swell %s %d\n", rest, memory[size - 1]);
+}
+
+static void do_exec(void)
+{
+    printf("exec\n");
+    fflush(stdout);
+    execlp("cat", "cat", NULL);
+    exit(2);
 }
 
 static void do_notice(void)
@@ -490,6 +528,12 @@ static void do_command(const char *name, char *rest)
 {
     if (!strcmp(name, "open")) {
         do_open(rest);
+    } else if (!strcmp(name, "openaside")) {
+        do_openaside(rest);
+    } else if (!strcmp(name, "swell")) {
+        do_swell(rest);
+    } else if (!strcmp(name, "exec")) {
+        do_exec();
     } else if (!strcmp(name, "train")) {
         do_train(rest);
     } else if (!strcmp(name, "spree")) {

@@ -41,6 +41,10 @@ static void on_gone(void *ctx, int slot, int pid, uint64_t step)
     fflush(stdout);
 }
 
+static void on_died(void *ctx, int pid, int status)
+{
+}
+
 static void on_sweep(void *ctx, const struct scratch_sweep *what)
 {
     scratch_sweep(what);
@@ -59,6 +63,7 @@ int main(int argc, char **argv)
                                 .unattached = on_unattached,
                                 .message = on_message,
                                 .gone = on_gone,
+                                .died = on_died,
                                 .sweep = on_sweep};
     struct procs_options options = {.node_rank = 0};
     struct event_base *base = event_base_new();

@@ -443,6 +443,13 @@ static void proc_gone(struct world *w, const struct happening *h)
                                .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
 }
 
+static void child_started(struct world *w, const struct happening *h)
+{
+    world_event(w, h->node,
+                (struct event){.type = EV_CHILD_STARTED,
+                               .child = {.index = w->procs[h->proc].slot, .pid = 1000 + h->proc}});
+}
+
 static void child_dying(struct world *w, const struct happening *h)
 {
     const struct proc *p = &w->procs[h->proc];
@@ -484,6 +491,16 @@ static void child_exited(struct world *w, const struct happening *h)
         w, h->node,
         (struct event){.type = EV_CHILD_EXITED,
                        .child = {.index = p->slot, .pid = 1000 + p->index, .status = (int)h->arg}});
+}
+
+static void child_ends(struct world *w, const struct happening *h)
+{
+    if (h->what == H_CHILD_DYING)
+        child_dying(w, h);
+    else if (h->what == H_MISSED)
+        miss_process(w, h);
+    else
+        child_exited(w, h);
 }
 
 static void leftover_gone(struct world *w, const struct happening *h)
@@ -613,19 +630,12 @@ static void happen(struct world *w, const struct happening *h)
         net_down(w, h);
         break;
     case H_CHILD_STARTED:
-        world_event(
-            w, h->node,
-            (struct event){.type = EV_CHILD_STARTED,
-                           .child = {.index = w->procs[h->proc].slot, .pid = 1000 + h->proc}});
+        child_started(w, h);
         break;
     case H_CHILD_DYING:
-        child_dying(w, h);
-        break;
     case H_MISSED:
-        miss_process(w, h);
-        break;
     case H_CHILD_EXITED:
-        child_exited(w, h);
+        child_ends(w, h);
         break;
     case H_LEFTOVER_GONE:
         leftover_gone(w, h);

@@ -922,4 +922,6 @@ Test(page, layout)
     cr_assert_eq(offsetof(struct page_supervisor, notice_text), 208);
     cr_assert_eq(offsetof(struct page_process, step), 0);
     cr_assert_eq(offsetof(struct page_process, phase), 64);
+    cr_assert_eq(offsetof(struct page_process, holds[PAGE_OPENER].word), 128);
+    cr_assert_eq(offsetof(struct page_process, holds[PAGE_TRAINER].word), 192);
 }

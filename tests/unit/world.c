@@ -77,6 +77,15 @@ static void on_gone(void *ctx, int slot, int pid, uint64_t step)
     record(ctx, CALL_GONE, slot, pid, NULL);
 }
 
+/* It comes at any time before that it is gone. */
+static void on_died(void *ctx, int pid, int status)
+{
+    struct world *world = ctx;
+    world->ndied++;
+    world->died_pid = pid;
+    world->died_status = status;
+}
+
 static void on_sweep(void *ctx, const struct scratch_sweep *what)
 {
     scratch_sweep(what);
@@ -90,6 +99,7 @@ void world_init(struct world *world)
                                 .unattached = on_unattached,
                                 .message = on_message,
                                 .gone = on_gone,
+                                .died = on_died,
                                 .sweep = on_sweep,
                                 .ctx = world};
     str_copy(world->dir, sizeof world->dir, "/tmp/pchtest.XXXXXX");

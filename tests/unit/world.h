@@ -26,10 +26,11 @@ struct call {
 struct world {
     struct event_base *base;
     struct procs *procs;
-    char dir[64];           /* run_dir, removed at the end */
-    bool is_silent;         /* ATTACH is left for the test to answer */
-    bool is_storm;          /* messages are counted and answered, not kept */
-    int counts[256];        /* by type */
+    char dir[64];    /* run_dir, removed at the end */
+    bool is_silent;  /* ATTACH is left for the test to answer */
+    bool is_storm;   /* messages are counted and answered, not kept */
+    int counts[256]; /* by type */
+    int ndied, died_pid, died_status;
     int nunattached;        /* who said ATTACH and had no place */
     struct procmsg welcome; /* what it is answered with otherwise */
     struct call calls[512];

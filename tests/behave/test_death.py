@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that has died is known to be dead before its memory is taken down.
+
+The kernel tells of an end when that is done, which takes 50 ms or more for each GiB; until then the
+other ranks would wait in a collective for a peer that is no more, and the job for its end.
+"""
+
+import ctypes
+import errno
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+from harness import wait_until
+
+MIB = 512
+FUTEX_WAITV = 449
+IDLE = 0.5
+HURRY = ["--stop-exit-wait", "0s", "--stop-term-wait", "100ms"]
+ATTEMPTS = 3  # a machine that is busy may look later than the kernel tells
+KILLED = r"node 0: rank 0, process \d+ ended with signal 9 \(Killed\)"
+
+
+def kernel_can():
+    """Can anybody wait for several futexes?"""
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.syscall(FUTEX_WAITV, None, 0, 0, None, 0) >= 0 or ctypes.get_errno() == errno.EINVAL
+
+
+def large(training, *options, **more):
+    """Two ranks; the first one is large."""
+    job = training(*(options or HURRY), n=2, **more)
+    job.open()
+    job.clients[0].ask(f"swell {MIB}", rf"swell {MIB} 1")
+    return job
+
+
+def is_told_early(job, topic="ending", count=1):
+    """Was the end of the job begun with a failure of which only the end of the process tells more?"""
+    line = job.said(rf"{topic}: (?:failed: )?{KILLED}(.*)$", count)
+    return "cause unknown" not in line[1] and "out of memory" not in line[1]
+
+
+def test_the_others_are_ended_at_once(training):
+    """Not when the memory has been taken down; the last line has all that is known then."""
+    def once():
+        job = large(training)
+        job.kill(0)
+        is_early = is_told_early(job)
+        assert job.result() == (128 + 9, "failed", None)
+        assert re.search(rf"end: failed, exit code 137: {KILLED}: SIGKILL, cause unknown", job.job.err)
+        cause = job.report()["first_cause"]
+        assert (cause["rank"], cause["code"], cause["signal"]) == (0, 137, 9)
+        assert "SIGKILL, cause unknown" in cause["text"]
+        assert job.job.err.count("ending: ") == 1 and "another" not in job.job.err
+        return is_early
+    if kernel_can():
+        assert any(once() for _ in range(ATTEMPTS))
+    else:
+        assert not once()
+
+
+def test_an_old_kernel_tells_later(training, world):
+    """Without futex_waitv the end of the process tells of its death."""
+    job = large(training, wrap=[world.helpers / "oldkernel"])
+    job.kill(0)
+    assert not is_told_early(job)
+    assert job.result() == (128 + 9, "failed", None)
+
+
+def test_why_it_fails_is_told_with_its_death(training):
+    """What the process said last is heard before; its exit code is its own."""
+    job = large(training)
+    job.clients[0].ask("error 9 bad loss", "error 9")
+    job.clients[0].tell("exit 3")
+    job.said(r"ending: failed: node 0: rank 0, process \d+ ended with exit code 3: bad loss$")
+    assert job.result() == (3, "failed", None)
+    assert job.report()["first_cause"]["code"] == 3
+
+
+def test_the_next_generation_is_watched_as_well(training):
+    """A restart in place begins with the death, and so does the end when no other is allowed."""
+    def once():
+        job = large(training, *HURRY, "--restart-max", "1", "--restart-backoff", "0s")
+        job.train(1)
+        job.kill(0)
+        is_early = is_told_early(job, "restart")
+        job.said("generation 1 begins")
+        for client in job.clients:
+            client.forget()
+        job.open()
+        job.train(1)
+        job.clients[0].ask(f"swell {MIB}", rf"swell {MIB} 1")
+        os.kill(int(job.said(r"attach: rank 0 of 2 is process (\d+)$", 2)[1]), signal.SIGKILL)
+        is_early = is_told_early(job) and is_early
+        assert job.result() == (128 + 9, "failed", None)
+        return is_early
+    assert any(once() for _ in range(ATTEMPTS)) or not kernel_can()
+
+
+def test_nobody_wakes_up_for_it(training):
+    """The thread that waits for the deaths sleeps, as the loop does."""
+    job = training(n=2)
+    job.open()
+    job.train(1)
+
+    def woken():
+        return {task.name: int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", (task / "status").read_text(),
+                                         re.M)[1])
+                for task in Path(f"/proc/{job.job.pid}/task").iterdir()}
+    wait_until(lambda: (before := woken()) and not time.sleep(IDLE) and before == woken(), "pchrun to rest")
+    assert len(woken()) == (2 if kernel_can() else 1)
+    job.done()
+    assert job.result() == (0, "completed", None)

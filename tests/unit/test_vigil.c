@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_vigil: link/vigil with libpch's grip, of real processes: which ends are told as a death, and
+ * which are none. That a death is told early is for tests/behave/test_death.py.
+ */
+#include "unit.h"
+#include "world.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+static struct world world;
+
+static void set_up(void)
+{
+    /* Without it no death is told, which is as it should be. */
+    if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
+        cr_skip_test("the kernel has no futex_waitv");
+    world_init(&world);
+}
+
+static void tear_down(void)
+{
+    world_free(&world);
+}
+
+TestSuite(vigil, .init = set_up, .fini = tear_down);
+
+static struct client *attached_by(const char *how)
+{
+    struct client *c = client_start(&world, NULL, NULL);
+    client_say(c, "%s rank=0 world=1", how);
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    return c;
+}
+
+static bool has_died(void *arg)
+{
+    return world.ndied > 0;
+}
+
+static void expect_death(const struct client *c, int status)
+{
+    world_wait(&world, has_died, NULL, "a death");
+    cr_expect_eq(world.died_pid, client_pid(c));
+    cr_expect_eq(world.died_status, status, "%#x, not %#x", world.died_status, status);
+    cr_expect_eq(world.ndied, 1);
+}
+
+static void kill_it(struct client *c)
+{
+    cr_assert_eq(kill(client_pid(c), SIGKILL), 0);
+}
+
+Test(vigil, who_is_killed_has_died)
+{
+    struct client *c = attached_by("open");
+    kill_it(c);
+    expect_death(c, SIGKILL);
+    world_expect(&world, CALL_GONE, 0);
+    cr_expect(WIFSIGNALED(client_end(c)));
+    cr_expect_eq(world.ndied, 1, "it dies once");
+}
+
+/* It has said goodbye, and its connection is closed before it dies. */
+Test(vigil, who_exits_with_a_failure_has_died)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "exit 3");
+    expect_death(c, 3 << 8);
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    cr_expect_eq(WEXITSTATUS(client_end(c)), 3);
+}
+
+Test(vigil, who_exits_without_a_word_has_died)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "_exit 4");
+    expect_death(c, 4 << 8);
+    world_expect(&world, CALL_GONE, 0);
+    client_end(c);
+}
+
+Test(vigil, of_a_success_nothing_is_told)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "_exit 0");
+    world_expect(&world, CALL_GONE, 0);
+    cr_expect_eq(client_end(c), 0);
+    cr_expect_eq(world.ndied, 0);
+}
+
+/* What it holds goes with its thread; the training thread takes hold at its first step. */
+Test(vigil, a_thread_that_ends_is_no_death)
+{
+    struct client *c = attached_by("openaside");
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    client_say(c, "step 2");
+    client_expect(c, "step 2 continue");
+    cr_expect_eq(world.ndied, 0);
+    kill_it(c);
+    expect_death(c, SIGKILL);
+    world_expect(&world, CALL_GONE, 0);
+    client_end(c);
+}
+
+Test(vigil, another_program_is_no_death)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "exec");
+    client_expect(c, "exec");
+    world_expect(&world, CALL_GONE, 0);
+    client_say(c, "I am cat");
+    client_expect(c, "I am cat");
+    cr_expect_eq(client_end(c), 0);
+    cr_expect_eq(world.ndied, 0);
+}
+
+/* The fork lives on, and holds nothing; its own end is none of ours. */
+Test(vigil, a_fork_does_not_hold_what_its_parent_held)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "fork");
+    cr_expect_not_null(client_line(c));
+    kill_it(c);
+    expect_death(c, SIGKILL);
+    world_expect(&world, CALL_GONE, 0);
+    client_end(c);
+    cr_expect_eq(world.ndied, 1);
+}
+
+Test(vigil, who_has_closed_is_let_go)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "close");
+    cr_expect_not_null(client_line(c));
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    client_say(c, "exit 5");
+    cr_expect_eq(WEXITSTATUS(client_end(c)), 5);
+    cr_expect_eq(world.ndied, 0);
+}
+
+Test(vigil, who_opens_again_is_watched_again)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "close");
+    cr_expect_not_null(client_line(c));
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    client_say(c, "open rank=0 world=1");
+    cr_expect_not_null(client_line(c));
+    world_expect(&world, CALL_ATTACHED, 0);
+    kill_it(c);
+    expect_death(c, SIGKILL);
+    world_expect(&world, CALL_GONE, 0);
+    client_end(c);
+}
+
+/* A process may write into its page what it likes, and claim what it likes. */
+Test(vigil, nonsense_is_no_death)
+{
+    struct client *c = attached_by("open");
+    client_say(c, "havoc thread");
+    client_expect(c, "havoc");
+    for (int step = 1; step <= 100; step++) {
+        client_say(c, "step %d", step);
+        cr_expect_not_null(client_line(c));
+    }
+    cr_expect_eq(world.ndied, 0);
+    kill_it(c);
+    world_expect(&world, CALL_GONE, 0);
+    client_end(c);
+}
+
+Test(vigil, each_of_several_is_told)
+{
+    struct client *c[8];
+    for (int i = 0; i < 8; i++)
+        c[i] = attached_by("open");
+    for (int i = 7; i >= 0; i--) {
+        kill_it(c[i]);
+        expect_death(c[i], SIGKILL);
+        world.ndied = 0;
+        world_expect(&world, CALL_GONE, 0);
+        client_end(c[i]);
+    }
+}
