@@ -24,6 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import dying
 import failures
 import frameworks
 from measure import (JOB, Bench, Figure, Unmeasured, chief_options, duration, free_port, key_options, paired, running,
@@ -327,7 +328,7 @@ def lost(bench):
 
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
-            *frameworks.FIGURES)}
+            *dying.FIGURES, *frameworks.FIGURES)}
 
 
 # --- the table ---
