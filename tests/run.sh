@@ -38,7 +38,7 @@ packages=(
 # not allow. "long" runs with --long only.
 opt_suites=(sim model chaos slurm plain)
 # What is done beside the suites, in this order: functions part_… below and in tests/ci.
-parts=(fuzz clang old-kernel memcheck dist deb aarch64 analysis install wheel)
+parts=(fuzz clang old-kernel memcheck dist deb aarch64 analysis install wheel frameworks)
 
 usage() {
     cat <<END

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: checkpoints of a plain training loop, alone or with DistributedDataParallel, that resume exactly.
+
+    checkpoint = Checkpoint(job, "/scratch/run7", model=model, optimizer=optimizer)
+    checkpoint.load()
+    data = batches(loader, job.resume_step)
+    for step in job.steps(total, save=checkpoint.save):
+        train(next(data))
+
+Weights that were saved, loaded and trained on are equal, bit by bit, to those of a run that nobody disturbed, as far
+as the program's own operations are deterministic (and see Checkpoint.load).
+"""
+
+import os
+import random
+import warnings
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Union
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+from .._pch import Job
+
+__all__ = ["Checkpoint", "batches"]
+
+_SHARED = "shared.pt"
+
+
+class Checkpoint:
+    """What all ranks have alike, in `folder`, which all of them must see: of each step a folder of its own.
+
+    The parts are what has state_dict() and load_state_dict(): models, optimizers, schedulers, loss scalers. Rank 0
+    writes them; of a DistributedDataParallel it is the model inside. Every rank writes its random numbers' state
+    (Python's, torch's, and the current CUDA device's). Nothing is ever removed from the folder.
+    """
+
+    def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"], *, weights_only: bool = True,
+                 **parts: Any) -> None:
+        """weights_only: as of torch.load; with False a part may hold any object, which loading then executes."""
+        bad = [name for name, part in parts.items() if not hasattr(part, "load_state_dict")]
+        if bad or not parts:
+            raise TypeError(f"these have no load_state_dict: {', '.join(bad)}" if bad else "there is nothing to save")
+        self._job, self._folder, self._weights_only = job, os.path.abspath(folder), weights_only
+        self._parts = {name: part.module if isinstance(part, DistributedDataParallel) else part
+                       for name, part in parts.items()}
+
+    def save(self, step: int) -> str:
+        """Saves that step, durably; returns the path for Job.saved. To be given to Job.steps, or to a Saver."""
+        rank, world = _place()
+        path = os.path.join(self._folder, f"step-{step}")
+        os.makedirs(path, exist_ok=True)
+        if rank == 0:
+            parts = {name: part.state_dict() for name, part in self._parts.items()}
+            _write(path, _SHARED, {"step": step, "world_size": world, "parts": parts})
+        _write(path, _of_rank(rank), {"step": step, "random": _random_state()})
+        _sync(self._folder)
+        return path
+
+    def load(self, rehearse: Optional[Callable[[], object]] = None) -> int:
+        """Loads what the job resumes at, and returns the step; 0, and nothing is loaded, at the first start.
+
+        DistributedDataParallel puts the gradients into another order after its first backward pass, and sums over
+        more than two ranks round in another way then. So whoever wants the same bits there gives `rehearse`: one
+        forward and backward pass, with any input. It is made on all ranks before anything is loaded, if anything is.
+        """
+        job, path = self._job, self._job.resume_path
+        if path is None and job.resume_step == 0:
+            return 0
+        if path is None:
+            raise RuntimeError(f"the job resumes at step {job.resume_step}, but no path was given for it to saved()")
+        shared = self._read(path, _SHARED)
+        if shared["step"] != job.resume_step:
+            raise RuntimeError(f"{path} holds step {shared['step']}; the job resumes at step {job.resume_step}")
+        if shared["parts"].keys() != self._parts.keys():
+            raise RuntimeError(f"{path} holds {', '.join(sorted(shared['parts']))}; "
+                               f"what is to be loaded is {', '.join(sorted(self._parts))}")
+        if rehearse:
+            rehearse()
+        for name, part in self._parts.items():
+            part.load_state_dict(shared["parts"][name])
+            if isinstance(part, torch.nn.Module):
+                part.zero_grad()
+        rank, world = _place()
+        if world != shared["world_size"]:
+            warnings.warn(f"{path} is of {shared['world_size']} ranks, not {world}: random numbers begin anew, and "
+                          "the run cannot be the same as without the interruption", RuntimeWarning, stacklevel=2)
+        else:
+            _set_random_state(self._read(path, _of_rank(rank))["random"])
+        return job.resume_step
+
+    def _read(self, path: str, name: str) -> Mapping[str, Any]:
+        state: Mapping[str, Any] = torch.load(os.path.join(path, name), map_location="cpu",
+                                              weights_only=self._weights_only)
+        return state
+
+
+def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any]:
+    """The batches of the loader, epoch after epoch without end, from the one that `step` begins with.
+
+    A sampler with set_epoch (DistributedSampler) is told the epoch. The loader draws its random numbers (the order,
+    the workers' seeds, augmentations that use torch's) from a stream of its own, which the seed, the epoch and the rank
+    begin; so the batches of the epoch that were trained on can be loaded again, and thrown away, to be where it was.
+    For data that is slow to load give Checkpoint a loader that keeps its place (torchdata's StatefulDataLoader).
+    """
+    count = len(loader)
+    if count == 0:
+        raise ValueError("the loader has no batch")
+    epoch, skipped = divmod(step, count)
+    while True:
+        if hasattr(loader.sampler, "set_epoch"):
+            loader.sampler.set_epoch(epoch)
+        stream = torch.Generator().manual_seed(hash((seed, epoch, _place()[0])) & (2**63 - 1)).get_state()
+        iterator = None
+        for number in range(count):
+            own = torch.get_rng_state()
+            torch.set_rng_state(stream)
+            try:
+                iterator = iterator or iter(loader)
+                batch = next(iterator)
+                stream = torch.get_rng_state()
+            finally:
+                torch.set_rng_state(own)
+            if number >= skipped:
+                yield batch
+        epoch, skipped = epoch + 1, 0
+
+
+def _place() -> "tuple[int, int]":
+    """(rank, world size): of the process group, which may be other than pchrun's."""
+    if not dist.is_available() or not dist.is_initialized():  # type: ignore[no-untyped-call]
+        return 0, 1
+    return dist.get_rank(), dist.get_world_size()
+
+
+def _of_rank(rank: int) -> str:
+    return f"rank-{rank}.pt"
+
+
+def _random_state() -> Dict[str, Any]:
+    state = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if torch.cuda.is_initialized():
+        state["cuda"] = torch.cuda.get_rng_state()
+    return state
+
+
+def _set_random_state(state: Mapping[str, Any]) -> None:
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
+
+
+def _write(folder: str, name: str, state: Mapping[str, Any]) -> None:
+    """All of it or nothing, whenever the machine fails."""
+    path = os.path.join(folder, name)
+    with open(f"{path}.new", "wb") as file:
+        torch.save(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(f"{path}.new", path)
+    _sync(folder)
+
+
+def _sync(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

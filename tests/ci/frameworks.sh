@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# frameworks: pch.integrations with the real frameworks, in a virtual environment: the one in the folder
+# PCHRUN_FRAMEWORKS, which is made if it is not there and kept, or a new one. pip takes them from where it
+# is configured to. Sourced by tests/run.sh.
+
+# PyTorch for CPUs; without a version, PyPI's brings some gigabytes of CUDA.
+frameworks=(torch==2.13.0)
+
+make_frameworks() {
+    local folder=$1
+    [[ "$(cat "$folder/.frameworks" 2>&1)" != "${frameworks[*]}" ]] || return 0
+    /usr/bin/python3 -m venv --clear "$folder" &&
+        "$folder/bin/pip" install -q "${frameworks[@]}" &&
+        echo "${frameworks[*]}" >"$folder/.frameworks"
+}
+
+part_frameworks() {
+    local folder=${PCHRUN_FRAMEWORKS:-$output/frameworks}
+    check build-opt build_opt || return
+    check frameworks make_frameworks "$folder" || return
+    run_pytest tests-frameworks env PCHRUN_BIN="$PWD/build-opt/src/pchrun" PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" \
+        CHARLM="$PWD/build-opt/contrib/examples/charlm" PCH_PYTHON="$folder/bin/python" \
+        PCH_PACKAGE="$PWD/build-opt/contrib/python" PYTHONDONTWRITEBYTECODE=1 \
+        /usr/bin/python3 -m pytest -q -p no:cacheprovider --rootdir tests/python tests/python/frameworks
+}

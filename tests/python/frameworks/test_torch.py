@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pch.integrations.torch with the real PyTorch, on CPU, over gloo: the program of the manual."""
+
+import os
+import signal
+import subprocess
+import textwrap
+
+import pytest
+
+from conftest_frameworks import example, finish
+
+PREEMPTED = 42
+STEPS = 60
+
+# The manual's program, in which the ranks tell of step 5 and wait there for the notice.
+TOLD = """
+        if step == 5 and job.resume_step == 0 and "NOTICE" in os.environ:
+            from told import say, wait_for
+            say("training")
+            wait_for("on")
+"""
+BEFORE = "        inputs, wanted = next(following)\n"
+
+
+def weights_differ(python, *folders):
+    """The files of weights that are not the same in all folders, bit by bit, or of which there are none."""
+    code = """
+        import glob, sys, torch
+        folders = [[torch.load(path) for path in sorted(glob.glob(f"{folder}/final.rank-*.pt"))] for folder in sys.argv[1:]]
+        assert len({len(weights) for weights in folders}) == 1 and folders[0]
+        print([name for weights in zip(*folders) for name in weights[0]
+               if any(not torch.equal(weights[0][name], other[name]) for other in weights[1:])])
+        """
+    done = subprocess.run([python, "-c", textwrap.dedent(code), *folders], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def notices(world, kind):
+    """(options of pchrun, function that gives the notice)"""
+    if kind == "SIGTERM":
+        return [], lambda one: one.job.send(signal.SIGTERM)
+    file = world.root / "notice"
+    return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")
+
+
+@pytest.mark.parametrize("n, kind", [(2, "SIGTERM"), (4, "file")])
+def test_ddp(train, world, n, kind):
+    """Preempted, and started again, it ends with the weights of a run that nobody disturbed."""
+    code = example("train_ddp.py")
+    assert code.count(BEFORE) == 1
+    code = code.replace(BEFORE, TOLD.lstrip("\n") + BEFORE)
+    options, give_notice = notices(world, kind)
+    alone = train(code, n=n, folder="alone", STEPS=str(STEPS))
+    assert finish(alone)[:2] == (0, "completed")
+    one = train(code, *options, n=n, folder="preempted", STEPS=str(STEPS), NOTICE="1")
+    world.events.wait("training", count=n, deadline=120)
+    give_notice(one)
+    one.said("notice: ")
+    world.go_on("on")
+    code_, outcome, step = finish(one)
+    assert (code_, outcome) == (PREEMPTED, "preempted") and 5 < step < STEPS
+    assert sorted(os.listdir(one.checkpoints / f"step-{step}")) == [*(f"rank-{r}.pt" for r in range(n)), "shared.pt"]
+    assert not list(one.checkpoints.glob("final.*"))
+    if kind == "file":
+        (world.root / "notice").unlink()
+    again = train(code, *options, n=n, folder="preempted", STEPS=str(STEPS))
+    assert finish(again)[:2] == (0, "completed")
+    assert again.report["steps"]["resumed"] == step
+    assert weights_differ(os.environ["PCH_PYTHON"], alone.checkpoints, again.checkpoints) == "[]"
+
+
+PARTS = """
+import os, pch, random, sys, torch, warnings
+from pch.integrations.torch import Checkpoint, batches
+from torch.utils.data import DataLoader, TensorDataset
+job = pch.attach()
+def attempt(call):
+    try:
+        print(call())
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+attempt(lambda: Checkpoint(job, "x"))
+attempt(lambda: Checkpoint(job, "x", step=3))
+model = torch.nn.Linear(2, 1)
+checkpoint = Checkpoint(job, os.environ["CHECKPOINTS"], model=model)
+print(checkpoint.load())
+
+# As a job that resumes at what was just saved, on a step that is not the one, and with other parts.
+path = checkpoint.save(7)
+torch_first, python_first = torch.rand(1).item(), random.random()
+weight = model.weight.detach().clone()
+class Resumed:
+    resume_step, resume_path = 7, path
+with torch.no_grad():
+    model.weight += 1
+again = Checkpoint(Resumed(), "x", model=model)
+print(again.load(), torch.equal(model.weight, weight), torch.rand(1).item() == torch_first, random.random() == python_first)
+Resumed.resume_step = 8
+attempt(again.load)
+Resumed.resume_step = 7
+attempt(Checkpoint(Resumed(), "x", model=model, other=model).load)
+Resumed.resume_path = None
+attempt(again.load)
+
+# The same batches from the middle as from the beginning, and nobody's random numbers are touched.
+class Drawn(TensorDataset):
+    def __getitem__(self, i):
+        return super().__getitem__(i)[0] + torch.rand(1)
+loader = DataLoader(Drawn(torch.arange(10.0)), batch_size=3, shuffle=True)
+before = torch.get_rng_state()
+whole = batches(loader, 0)
+whole = [next(whole) for _ in range(11)]
+print(torch.equal(before, torch.get_rng_state()))
+rest = batches(loader, 6)
+print(all(torch.equal(next(rest), wanted) for wanted in whole[6:]), len({float(b.sum()) for b in whole}))
+attempt(lambda: next(batches(DataLoader([]), 0)))
+"""
+
+
+def test_what_it_is_made_of(program):
+    one = program(PARTS)
+    path = f"{one.checkpoints}/step-7"
+    job = one.world.start(*one.command(), env=one.variables({}))
+    assert job.finish(60) == 0, job.err
+    assert job.out.splitlines() == [
+        "TypeError: there is nothing to save", "TypeError: these have no load_state_dict: step", "0",
+        "7 True True True",
+        f"RuntimeError: {path} holds step 7; the job resumes at step 8",
+        f"RuntimeError: {path} holds model; what is to be loaded is model, other",
+        "RuntimeError: the job resumes at step 7, but no path was given for it to saved()",
+        "True", "True 11", "ValueError: the loader has no batch"]
