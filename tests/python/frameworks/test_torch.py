@@ -44,10 +44,10 @@ def notices(world, kind):
     return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")
 
 
-@pytest.mark.parametrize("n, kind", [(2, "SIGTERM"), (4, "file")])
-def test_ddp(train, world, n, kind):
+@pytest.mark.parametrize("name, n, kind", [("train_ddp.py", 4, "file"), ("train_fsdp.py", 2, "SIGTERM")])
+def test_the_manual_s_program(train, world, name, n, kind):
     """Preempted, and started again, it ends with the weights of a run that nobody disturbed."""
-    code = example("train_ddp.py")
+    code = example(name)
     assert code.count(BEFORE) == 1
     code = code.replace(BEFORE, TOLD.lstrip("\n") + BEFORE)
     options, give_notice = notices(world, kind)
@@ -60,7 +60,10 @@ def test_ddp(train, world, n, kind):
     world.go_on("on")
     code_, outcome, step = finish(one)
     assert (code_, outcome) == (PREEMPTED, "preempted") and 5 < step < STEPS
-    assert sorted(os.listdir(one.checkpoints / f"step-{step}")) == [*(f"rank-{r}.pt" for r in range(n)), "shared.pt"]
+    files = {*(f"rank-{r}.pt" for r in range(n)), "shared.pt"}
+    if name == "train_fsdp.py":
+        files |= {".metadata", *(f"__{r}_0.distcp" for r in range(n))}
+    assert set(os.listdir(one.checkpoints / f"step-{step}")) == files
     assert not list(one.checkpoints.glob("final.*"))
     if kind == "file":
         (world.root / "notice").unlink()
@@ -80,7 +83,6 @@ def attempt(call):
         print(call())
     except Exception as error:
         print(f"{type(error).__name__}: {error}")
-attempt(lambda: Checkpoint(job, "x"))
 attempt(lambda: Checkpoint(job, "x", step=3))
 model = torch.nn.Linear(2, 1)
 checkpoint = Checkpoint(job, os.environ["CHECKPOINTS"], model=model)
@@ -124,7 +126,7 @@ def test_what_it_is_made_of(program):
     job = one.world.start(*one.command(), env=one.variables({}))
     assert job.finish(60) == 0, job.err
     assert job.out.splitlines() == [
-        "TypeError: there is nothing to save", "TypeError: these have no load_state_dict: step", "0",
+        "TypeError: these have no load_state_dict: step", "0",
         "7 True True True",
         f"RuntimeError: {path} holds step 7; the job resumes at step 8",
         f"RuntimeError: {path} holds model; what is to be loaded is model, other",

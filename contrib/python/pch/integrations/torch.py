@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: checkpoints of a plain training loop, alone or with DistributedDataParallel, that resume exactly.
+"""PyTorch: checkpoints of a plain training loop, alone, with DistributedDataParallel or sharded, that resume exactly.
 
     checkpoint = Checkpoint(job, "/scratch/run7", model=model, optimizer=optimizer)
     checkpoint.load()
@@ -18,12 +18,16 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Union
 
 import torch
 import torch.distributed as dist
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict_loader import load as load_shards
+from torch.distributed.checkpoint.state_dict_saver import save as save_shards
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from .._pch import Job
 
-__all__ = ["Checkpoint", "batches"]
+__all__ = ["Checkpoint", "ShardedCheckpoint", "batches"]
 
 _SHARED = "shared.pt"
 
@@ -40,8 +44,8 @@ class Checkpoint:
                  **parts: Any) -> None:
         """weights_only: as of torch.load; with False a part may hold any object, which loading then executes."""
         bad = [name for name, part in parts.items() if not hasattr(part, "load_state_dict")]
-        if bad or not parts:
-            raise TypeError(f"these have no load_state_dict: {', '.join(bad)}" if bad else "there is nothing to save")
+        if bad:
+            raise TypeError(f"these have no load_state_dict: {', '.join(bad)}")
         self._job, self._folder, self._weights_only = job, os.path.abspath(folder), weights_only
         self._parts = {name: part.module if isinstance(part, DistributedDataParallel) else part
                        for name, part in parts.items()}
@@ -51,6 +55,7 @@ class Checkpoint:
         rank, world = _place()
         path = os.path.join(self._folder, f"step-{step}")
         os.makedirs(path, exist_ok=True)
+        self._save_shards(path)
         if rank == 0:
             parts = {name: part.state_dict() for name, part in self._parts.items()}
             _write(path, _SHARED, {"step": step, "world_size": world, "parts": parts})
@@ -78,6 +83,7 @@ class Checkpoint:
                                f"what is to be loaded is {', '.join(sorted(self._parts))}")
         if rehearse:
             rehearse()
+        self._load_shards(path)
         for name, part in self._parts.items():
             part.load_state_dict(shared["parts"][name])
             if isinstance(part, torch.nn.Module):
@@ -90,10 +96,43 @@ class Checkpoint:
             _set_random_state(self._read(path, _of_rank(rank))["random"])
         return job.resume_step
 
+    def _save_shards(self, path: str) -> None:
+        """What each rank has a part of."""
+
+    def _load_shards(self, path: str) -> None:
+        """The same."""
+
     def _read(self, path: str, name: str) -> Mapping[str, Any]:
         state: Mapping[str, Any] = torch.load(os.path.join(path, name), map_location="cpu",
                                               weights_only=self._weights_only)
         return state
+
+
+class ShardedCheckpoint(Checkpoint):
+    """A Checkpoint of a model of which every rank has a shard (fully_shard, FSDP, DTensor), and its optimizer.
+
+    torch.distributed.checkpoint writes them, each rank its own; it also loads them into another number of ranks. All
+    ranks save and load together, which they do at the step that all have agreed on. The other parts are as in
+    Checkpoint.
+    """
+
+    def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"], *, model: torch.nn.Module,
+                 optimizer: torch.optim.Optimizer, weights_only: bool = True, **parts: Any) -> None:
+        super().__init__(job, folder, weights_only=weights_only, **parts)
+        self._model, self._optimizer = model, optimizer
+
+    def _save_shards(self, path: str) -> None:
+        save_shards(self._shards(), storage_writer=FileSystemWriter(path, sync_files=True))
+
+    def _load_shards(self, path: str) -> None:
+        shards = self._shards()
+        load_shards(shards, storage_reader=FileSystemReader(path))
+        set_state_dict(self._model, self._optimizer, model_state_dict=shards["model"],
+                       optim_state_dict=shards["optimizer"])
+
+    def _shards(self) -> Dict[str, Any]:
+        model, optimizer = get_state_dict(self._model, self._optimizer)
+        return {"model": model, "optimizer": optimizer}
 
 
 def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any]:
@@ -129,7 +168,7 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
 
 def _place() -> "tuple[int, int]":
     """(rank, world size): of the process group, which may be other than pchrun's."""
-    if not dist.is_available() or not dist.is_initialized():  # type: ignore[no-untyped-call]
+    if not dist.is_available() or not dist.is_initialized():
         return 0, 1
     return dist.get_rank(), dist.get_world_size()
 
@@ -140,7 +179,7 @@ def _of_rank(rank: int) -> str:
 
 def _random_state() -> Dict[str, Any]:
     state = {"python": random.getstate(), "torch": torch.get_rng_state()}
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state()
     return state
 
