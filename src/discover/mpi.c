@@ -32,7 +32,8 @@ bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
     if (vars_has(place, local_size) &&
         !vars_number(place, local_size, families[at].rank, &local, err))
         return false;
-    if (vars_has(place, job)) /* of Open MPI's the upper bits tell jobs apart, the lower are equal */
+    if (vars_has(place,
+                 job)) /* of Open MPI's the upper bits tell jobs apart, the lower are equal */
         vars_take_port(ret, str_hash(vars_get(place, job)), job, vars_get(place, job));
     if (local == ret->nnodes) {
         snprintf(why, sizeof why, "%s is %d", local_size, local);

@@ -26,7 +26,7 @@
 
 static int open_file(pid_t pid, const char *name)
 {
-    char path[64];
+    char path[96];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
