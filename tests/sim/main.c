@@ -20,13 +20,15 @@ static const char usage[] =
     "  --minutes N  go on for so long instead\n"
     "  --from SEED  the first seed (default 1; with --minutes, by the clock)\n"
     "  --trace SEED run this one seed and print what happens\n"
-    "  --table      instead, show how the chief's work grows with the job: 8 to 10,000 nodes\n"
+    "  --table[=N]  instead, show how the chief's work grows with the job, from 8 to N nodes\n"
+    "               (default 10000)\n"
     "  --quiet      no progress line, and no trace of a failing seed\n"
     "  --help       this text\n";
 
 struct options {
     uint64_t seeds, minutes, from, trace;
-    bool is_quiet, wants_table;
+    uint64_t table; /* up to so many nodes, 0: no table */
+    bool is_quiet;
 };
 
 static uint64_t number(const char *text)
@@ -44,7 +46,7 @@ static void parse(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = {
         {"seeds", 1, 0, 'n'}, {"minutes", 1, 0, 'm'}, {"from", 1, 0, 'f'}, {"trace", 1, 0, 't'},
-        {"table", 0, 0, 'T'}, {"quiet", 0, 0, 'q'},   {"help", 0, 0, 'h'}, {0}};
+        {"table", 2, 0, 'T'}, {"quiet", 0, 0, 'q'},   {"help", 0, 0, 'h'}, {0}};
     int c;
     *o = (struct options){.seeds = 10000};
     while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
@@ -57,7 +59,7 @@ static void parse(int argc, char **argv, struct options *o)
         else if (c == 't')
             o->trace = number(optarg);
         else if (c == 'T')
-            o->wants_table = true;
+            o->table = optarg ? number(optarg) : 10000;
         else if (c == 'q')
             o->is_quiet = true;
         else {
@@ -131,8 +133,8 @@ int main(int argc, char **argv)
     struct options o;
     struct sum sum = {0};
     parse(argc, argv, &o);
-    if (o.wants_table)
-        return table_show();
+    if (o.table)
+        return table_show(o.table);
     struct world *w = calloc(1, sizeof *w);
     if (!w)
         return 2;

@@ -469,13 +469,13 @@ static void show(int n)
            beat_us, (double)agreed.memory / 1000, (double)usage.ru_maxrss / 1000);
 }
 
-int table_show(void)
+int table_show(uint64_t most)
 {
     static const int sizes[] = {8, 64, 1000, 10000};
     printf("%6s  %11s  %11s  %11s  %7s  %7s  %11s  %11s  %9s  %11s  %10s\n", "nodes", "join",
            "agreement", "death", "events", "sent", "sent", "processor", "heartbeat", "chief",
            "all");
-    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(sizes) && (uint64_t)sizes[i] <= most; i++) {
         int status;
         fflush(stdout);
         pid_t pid = fork();

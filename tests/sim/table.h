@@ -5,11 +5,13 @@
 #ifndef PCHRUN_TESTS_SIM_TABLE_H
 #define PCHRUN_TESTS_SIM_TABLE_H
 
-/* Prints it: for each size, in virtual time, how long all nodes take to join; from a notice to the
- * last node that knows the decision; from a process's death to the last node that stops its own.
- * Then of the chief in that agreement: events handled, messages and bytes sent, real time of the
- * processor; the same for one heartbeat while nothing happens; its memory, and that of all nodes
- * together. Returns an exit code. */
-int table_show(void);
+#include <stdint.h>
+
+/* Prints it: for each size up to `most` nodes, in virtual time, how long all nodes take to join;
+ * from a notice to the last node that knows the decision; from a process's death to the last node
+ * that stops its own. Then of the chief in that agreement: events handled, messages and bytes sent,
+ * real time of the processor; the same for one heartbeat while nothing happens; its memory, and
+ * that of all nodes together. Returns an exit code. */
+int table_show(uint64_t most);
 
 #endif
