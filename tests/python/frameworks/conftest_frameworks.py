@@ -4,9 +4,7 @@
 A start of PyTorch takes seconds of each rank, so there are few, and each does much.
 """
 
-import random
 import re
-import socket
 from pathlib import Path
 
 import pytest
@@ -21,18 +19,6 @@ def example(name):
     return re.search(rf"^```python\n(# {name}\n.*?)^```", README.read_text(), re.S | re.M)[1]
 
 
-def free_port():
-    """Below those of connections, so that nobody gets it by chance until it is used."""
-    while True:
-        port = random.randrange(14000, 28000)
-        with socket.socket() as sock:
-            try:
-                sock.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
-
-
 @pytest.fixture
 def train(program):
     """A function that starts a training of `n` ranks with a folder for its checkpoints, and returns it."""
@@ -40,8 +26,7 @@ def train(program):
         one = program(code)
         one.checkpoints = one.world.root / folder
         one.checkpoints.mkdir(exist_ok=True)
-        return one.start(*options, n=n, CHECKPOINTS=str(one.checkpoints), MASTER_ADDR="127.0.0.1",
-                         MASTER_PORT=str(free_port()), OMP_NUM_THREADS="1",
+        return one.start(*options, n=n, CHECKPOINTS=str(one.checkpoints), OMP_NUM_THREADS="1",
                          TORCHINDUCTOR_CACHE_DIR=str(one.world.root / "inductor"), **env)
     return start
 
