@@ -108,6 +108,35 @@ static void add_time_of_death(const struct node *node, const struct child *child
     fault->was_dead = true;
 }
 
+/* Of a launcher: the first of its ranks that has said that it exits with a failure. */
+static const struct member *first_to_fail(const struct node *node)
+{
+    const struct member *first = NULL;
+    for (int i = 0; i < node->ranks.n; i++) {
+        const struct member *m = &node->ranks.members[i];
+        if (m->status && !m->is_done && !node_child_of(node, m->pid) &&
+            (!first || m->gone_at < first->gone_at))
+            first = m;
+    }
+    return first;
+}
+
+/* Launchers have an exit code of their own for a worker that failed: torchrun's is always 1. The
+ * worker's says more, to us and to whoever starts the job again. */
+static void look_behind(const struct node *node, struct node_fault *fault)
+{
+    const struct member *m = fault->rank < 0 ? first_to_fail(node) : NULL;
+    if (!m || node->state > NODE_RUNNING)
+        return;
+    snprintf(fault->text, sizeof fault->text,
+             "process %d exited with %d at step %llu, and its command, process %d, with %d", m->pid,
+             m->status, (unsigned long long)m->step, fault->pid, fault->code);
+    fault->rank = m->rank;
+    fault->pid = m->pid;
+    fault->code = m->status;
+    fault->at = m->gone_at;
+}
+
 static void record_end(struct node *node, int index, const struct death *death)
 {
     static const struct death unknown;
@@ -129,6 +158,8 @@ static void record_end(struct node *node, int index, const struct death *death)
     else
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
                  verdict_text_of_status(child->status, how, sizeof how));
+    if (!is_signal)
+        look_behind(node, &fault);
     add_death(node, death ? death : &unknown, &fault);
     node_record_fault(node, &fault);
 }

@@ -148,6 +148,7 @@ static void on_close(struct node *node, struct member *m, const struct procmsg *
     int slot = m->slot;
     m->status = msg->number >= 0 && msg->number < 256 ? (int)msg->number : 255;
     m->is_closed = m->status == 0;
+    m->gone_at = m->status ? node->out->now : 0;
     out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
     ranks_gone(&node->ranks, slot, msg->step);
     log_close(node, m);

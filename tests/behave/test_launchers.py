@@ -69,6 +69,17 @@ def test_before_a_launcher_of_torchruns_kind(world):
     preempted(job, 2)
 
 
+@pytest.mark.parametrize("code", [42, 7])
+def test_a_workers_own_exit_code(world, code):
+    """TensorFlow's handler ends a worker with 42, a job that must not be started again with another code: the
+    launcher makes 1 of all of them."""
+    program = f"printf 'open\\nstep 1\\nexit {code}\\n' | \"$0\""
+    job = world.launch("--", sys.executable, LAUNCHER, 2, 30, "sh", "-c", program, world.pchclient)
+    assert job.finish() == code, job.err
+    said = rf"failed, exit code {code}: node 0: rank [01], process \d+ exited with {code} at step 1, and its command, "
+    assert re.search(said + r"process \d+, with 1$", job.err, re.M), job.err
+
+
 def test_a_scheduler_that_tells_the_launcher_too(world):
     """As Slurm does with all of a step: the launcher hands the signal to workers that save already. It has
     the patience that pchrun tells it, as torchrun has."""
