@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "doctor/doctor.h"
 #include "run/cluster.h"
 #include "run/handover.h"
 #include "run/lastword.h"
@@ -38,6 +39,16 @@ static void begin_log(const struct config *config)
                                    .node_rank = is_alone ? -1 : config->cluster.node_rank});
 }
 
+static struct shell_end see_doctor(struct config *config)
+{
+    struct shell_end end = {0};
+    struct err err;
+    end.code = doctor_run(config, stdout, &err);
+    if (end.code < 0)
+        shell_end_unstarted(&end, &err);
+    return end;
+}
+
 /* The log is begun twice: which node this is may have to be found out. */
 static struct shell_end run(struct config *config, char **argv, unsigned closed)
 {
@@ -54,7 +65,7 @@ static struct shell_end run(struct config *config, char **argv, unsigned closed)
         return end;
     }
     begin_log(config);
-    return shell_run(config, closed);
+    return config->is_doctor ? see_doctor(config) : shell_run(config, closed);
 }
 
 static struct shell_end load_and_run(char **argv)

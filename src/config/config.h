@@ -153,6 +153,7 @@ struct config {
         int keep, lines;
     } logs;
     int64_t drill_ns; /* --drill; 0: none */
+    bool is_doctor;   /* --doctor: look, and run nothing */
     char **command;   /* what to run: a pointer into argv */
 
     struct platform scheduler; /* with PRESET_AUTO: what was found */

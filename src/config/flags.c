@@ -73,6 +73,9 @@ static bool take_special(struct flags *flags, enum special special, const char *
         return true;
     case SPECIAL_DRILL:
         return read_drill(value, &flags->drill_ns, err);
+    case SPECIAL_DOCTOR:
+        flags->is_doctor = true;
+        return true;
     case SPECIAL_PRINT_OPTIONS:
         if (!str_is(value, option_specials[special].words[0]))
             return err_set(err, ERR_USAGE, 0, "--print-options: \"%.40s\" is not %s", value,

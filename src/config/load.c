@@ -112,6 +112,7 @@ static enum config_result load(const struct flags *flags, char **env, FILE *out,
         return show(flags, env, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
     settle_count(config);
     config->drill_ns = flags->drill_ns;
+    config->is_doctor = flags->is_doctor;
     if (config->command[0])
         return CONFIG_RUN;
     err_set(err, ERR_USAGE, 0,

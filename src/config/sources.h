@@ -16,6 +16,7 @@ struct flags {
     int show;                /* enum special: what to print; -1: nothing */
     const char *key_file;    /* with SPECIAL_MAKE_KEY: where to write it */
     int64_t drill_ns;        /* with SPECIAL_DRILL; 0: none */
+    bool is_doctor;          /* with SPECIAL_DOCTOR */
     int louder;              /* how many -v more than -q */
     struct flag_value {
         const struct option *option;

@@ -17,6 +17,7 @@ const struct option_special option_specials[SPECIAL__COUNT] = {
                                manual_formats},
     [SPECIAL_MAKE_KEY] = {"make-key", 0, "FILE", "write a new key for cluster.key_file", NULL},
     [SPECIAL_DRILL] = {"drill", 0, "GRACE", "try a notice that leaves so much time", NULL},
+    [SPECIAL_DOCTOR] = {"doctor", 0, NULL, "look for what would go wrong here; run nothing", NULL},
     [SPECIAL_VERSION] = {"version", 'V', NULL, "show the version", NULL},
     [SPECIAL_HELP] = {"help", 'h', NULL, "show this text", NULL},
 };

@@ -4,22 +4,25 @@
 #include "run/cluster.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/keyfile.h"
 #include "base/log.h"
+#include "link/dial.h"
 #include "link/noderank.h"
 #include "link/peers.h"
 #include "link/tls.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <sys/resource.h>
 
 /* How long names may be looked up before the job has begun. */
 #define LOOK_UP_WAIT_NS (10 * NS_PER_S)
 /* The last words are read within a round trip, or by nobody; and they say only that we leave. */
 #define LAST_WORDS_WAIT_NS NS_PER_S
-/* Connections of nobody in particular (port scans, health checks) beside those of all nodes; the
- * descriptors that we need for other things; and how few guests there may be. */
-enum { GUESTS_MORE = 256, DESCRIPTORS_KEPT = 128, GUESTS_MIN = 16 };
+/* Connections of nobody in particular (port scans, health checks) beside those of all nodes; and
+ * how few of them there may be. */
+enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
 /* Nodes that are started together come within this time. */
 #define PATIENCE_NS NS_PER_S
 
@@ -123,7 +126,7 @@ static int guests_max(int nnodes)
     struct rlimit limit;
     int64_t wanted = nnodes + GUESTS_MORE, room = wanted;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX)
-        room = (int64_t)limit.rlim_cur - nnodes - DESCRIPTORS_KEPT;
+        room = (int64_t)limit.rlim_cur - nnodes - CLUSTER_DESCRIPTORS_KEPT;
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
 }
 
@@ -158,6 +161,61 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
     log_info("join", "waiting for %d other node%s at %s, port %d", others, others == 1 ? "" : "s",
              bind.host, bind.port);
     return true;
+}
+
+/* --- can it be reached? --- */
+
+struct reach {
+    struct event_base *base;
+    bool is_reached;
+    struct err *err;
+};
+
+static void on_reached(void *arg, int fd, const union netaddr *peer, const struct err *err)
+{
+    struct reach *reach = arg;
+    reach->is_reached = fd >= 0;
+    if (fd < 0)
+        *reach->err = *err;
+    fd_close(&fd);
+    event_base_loopbreak(reach->base);
+}
+
+static bool reach_chief(const struct config *config, struct event_base *base, int64_t wait_ns,
+                        struct err *err)
+{
+    struct cluster cluster = {0};
+    struct address bind;
+    struct reach reach = {.base = base, .err = err};
+    struct dial_options options = {.base = base,
+                                   .wait_ns = wait_ns,
+                                   .silence_ns = config->cluster.heartbeat_timeout_ns,
+                                   .on_done = on_reached,
+                                   .arg = &reach};
+    if (!take_addresses(&cluster, config, &bind, err))
+        return false;
+    err_set(err, ERR_SYSTEM, ENOMEM, "cannot look for node 0");
+    struct dial *dial = dial_start(&options, &cluster.chief);
+    if (!dial)
+        return false;
+    event_base_dispatch(base);
+    return reach.is_reached;
+}
+
+bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err)
+{
+    struct cluster cluster = {0};
+    struct loop loop = {.base = event_base_new()};
+    bool ok = false;
+    if (!loop.base)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot look for the other nodes");
+    if (config->cluster.node_rank > 0)
+        ok = reach_chief(config, loop.base, wait_ns, err);
+    else
+        ok = cluster_open(&cluster, config, &loop, err);
+    cluster_free(&cluster);
+    event_base_free(loop.base);
+    return ok;
 }
 
 void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx)

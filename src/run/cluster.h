@@ -35,6 +35,14 @@ struct cluster {
  * local. Names are looked up for some seconds at most. False: none is, or several are. */
 MUST_CHECK bool cluster_settle_rank(struct config *config, struct err *err);
 
+/* Descriptors that a pchrun needs beside one for each other node. */
+#define CLUSTER_DESCRIPTORS_KEPT 128
+
+/* For who asks before the job is started. Node 0: its address can be listened at, and the key be
+ * used; any other: node 0's accepts a connection. Leaves nothing open. False: *err, in which a
+ * sys_errno of ECONNREFUSED means that the machine is there. */
+MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err);
+
 /* Before EV_START, with the loop open. Node 0 listens from here on. */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,
                              struct loop *loop, struct err *err);

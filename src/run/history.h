@@ -13,6 +13,7 @@
 #include "os/statefile.h"
 #include "run/saves.h"
 
+#define HISTORY_FILE        "commit.json" /* in the state directory */
 #define HISTORY_SCHEMA      1
 #define HISTORY_MAX         STATEFILE_MAX
 #define HISTORY_COMMITS_MAX 64 /* the most that checkpoint.keep_records can ask for */

@@ -92,7 +92,7 @@ bool record_init(struct record *record, const struct config *config, const char 
         record->keep = HISTORY_COMMITS_MAX;
     if (!dir)
         return true;
-    if (!str_addf(path, sizeof path, "%s/commit.json", dir) ||
+    if (!str_addf(path, sizeof path, "%s/" HISTORY_FILE, dir) ||
         !ranks_path(record, record->node_rank, ranks, sizeof ranks))
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
     if (!history_read_commits(&record->history, path, err) ||

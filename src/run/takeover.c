@@ -121,7 +121,7 @@ bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, st
     takeover->wait_ns = config->checkpoint.lock_wait_ns;
     if (!*dir)
         return true;
-    if (asprintf(&takeover->record, "%s/commit.json", *dir) < 0 ||
+    if (asprintf(&takeover->record, "%s/" HISTORY_FILE, *dir) < 0 ||
         asprintf(&takeover->file, "%s/commit.lock", *dir) < 0)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     ending_signals(config, &end);

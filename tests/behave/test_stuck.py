@@ -42,6 +42,17 @@ def test_a_command_that_is_stuck_in_the_kernel(world, dead):
     assert "processes that cannot be killed are left behind" in job.err
 
 
+def test_a_doctor_who_is_stuck_in_the_kernel(world, dead):
+    """Three checks look into it, and none of them holds pchrun, or who reads what it prints."""
+    job = world.start("sh", "-c", '"$@" | cat', "sh", world.pchrun, "--doctor", "--checkpoint-dir", dead.path / "x",
+                      "--", "true")
+    assert dead.asked.wait(10)
+    start = time.monotonic()
+    assert job.finish() == 0
+    assert time.monotonic() - start < 12
+    assert re.findall(r"^bad +(\S+) +no answer within 8 s$", job.out, re.M) == ["grace", "state_dir", "checkpoints"]
+
+
 def test_a_leftover_that_is_stuck_in_the_kernel(world, dead):
     """The command's own code is kept."""
     job = world.launch(*SHORT, "--", "sh", "-c", f"cat {dead.path}/x & sleep 0.2; exit 6")

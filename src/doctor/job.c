@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See finding.h: the command, who has started us, and how much time there is.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "config/noticelist.h"
+#include "config/platform.h"
+#include "core/grace.h"
+#include "doctor/finding.h"
+#include "os/proc.h"
+#include "os/program.h"
+#include "run/history.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From the SIGTERM that it gets to the SIGKILL that it sends. */
+#define TORCHRUN_WAIT_S 30
+
+static enum preset preset_in_force(const struct config *config)
+{
+    return config->preset == PRESET_AUTO ? config->scheduler.preset : (enum preset)config->preset;
+}
+
+static bool is_shell(const char *name)
+{
+    static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"};
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
+        if (str_is(name, shells[i]))
+            return true;
+    return false;
+}
+
+/* "/usr/bin/torchrun": "torchrun" */
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void check_command(const struct patient *patient, struct finding *ret)
+{
+    char path[PATH_MAX];
+    struct err err;
+    if (program_find(patient->config->command[0], getenv("PATH"), path, sizeof path, &err))
+        finding_set(ret, FINDING_OK, path, "");
+    else
+        finding_set(ret, FINDING_BAD, err.text, "");
+}
+
+void check_pid1(const struct patient *patient, struct finding *ret)
+{
+    struct proc first;
+    char seen[128];
+    if (!proc_read(1, &first)) {
+        finding_set(ret, FINDING_UNKNOWN, "/proc does not tell of process 1", "");
+        return;
+    }
+    snprintf(seen, sizeof seen, "process 1 is %s%s", first.comm,
+             patient->self == 1     ? ", this one"
+             : is_shell(first.comm) ? ", a shell, which hands no signal on"
+                                    : "");
+    if (patient->self != 1 && is_shell(first.comm))
+        finding_set(
+            ret, FINDING_BAD, seen,
+            "in a container: let pchrun be the command itself, as a list of words, or write "
+            "exec before it");
+    else
+        finding_set(ret, FINDING_OK, seen, "");
+}
+
+/* Slurm calls the copy of the script that its shell runs so. */
+void check_batch(const struct patient *patient, struct finding *ret)
+{
+    struct proc parent;
+    if (!getenv("SLURM_JOB_ID") || !proc_read(patient->parent, &parent))
+        return;
+    if (str_is(parent.comm, "slurm_script"))
+        finding_set(
+            ret, FINDING_WARN,
+            "the shell of the batch script has started this; it dies of Slurm's SIGTERM, and "
+            "its code is the job's",
+            "end the script with exec pchrun ..., or exec srun pchrun ...");
+    else
+        finding_set(ret, FINDING_OK, "no shell of a batch script is between Slurm and pchrun", "");
+}
+
+/* The least that any notice leaves of which we know beforehand. */
+static int64_t least_grace(const struct config *config)
+{
+    int64_t least = config->grace_ns;
+    for (size_t i = 0; i < config->nsignals; i++) {
+        const struct config_signal *signal = &config->signals[i];
+        if (signal->rule == CONFIG_PREEMPT && signal->grace_ns >= 0 && signal->grace_ns < least)
+            least = signal->grace_ns;
+    }
+    return least;
+}
+
+/* A save is given half as much again as it took: design of the last round of a notice. */
+void check_grace(const struct patient *patient, struct finding *ret)
+{
+    int64_t grace = least_grace(patient->config);
+    struct history history = {.job = patient->config->job};
+    char path[PATH_MAX] = "", left[32], took[32], needed[32], seen[256], advice[256];
+    struct err err = {.text = ""};
+    str_about(grace, left, sizeof left);
+    if (patient->state_dir)
+        snprintf(path, sizeof path, "%s/" HISTORY_FILE, patient->state_dir);
+    if (path[0] && !history_read_commits(&history, path, &err)) {
+        finding_set(ret, FINDING_BAD, err.text, "");
+        return;
+    }
+    if (history.save_ns <= 0) {
+        snprintf(seen, sizeof seen, "a notice leaves %s; how long a save takes is not known yet",
+                 left);
+        finding_set(ret, FINDING_UNKNOWN, seen, "try it: pchrun --drill TIME -- command");
+        return;
+    }
+    int64_t need = history.save_ns + history.save_ns / 2 + grace_margin(grace);
+    str_about(history.save_ns, took, sizeof took);
+    str_about(need, needed, sizeof needed);
+    snprintf(seen, sizeof seen, "a notice leaves %s; saves have taken %s", left, took);
+    snprintf(advice, sizeof advice,
+             "have the platform leave %s at least, and say so: --grace; or save faster", needed);
+    finding_set(ret, need > grace ? FINDING_BAD : FINDING_OK, seen, need > grace ? advice : "");
+}
+
+void check_notices(const struct patient *patient, struct finding *ret)
+{
+    char path[PATH_MAX];
+    struct err err;
+    if (preset_in_force(patient->config) != PRESET_SLURM)
+        return;
+    if (!noticelist_has(patient->config, CONFIG_NOTICE_SLURM))
+        finding_set(
+            ret, FINDING_WARN,
+            "nothing tells of the end of the job's time but Slurm's SIGTERM, KillWait before "
+            "the kill",
+            "add slurm to notices, or #SBATCH --signal=TERM@120 (B:TERM@120 without srun) and "
+            "--grace 115s");
+    else if (getenv("SLURM_JOB_END_TIME") ||
+             program_find("squeue", getenv("PATH"), path, sizeof path, &err))
+        finding_set(ret, FINDING_OK, "pchrun asks Slurm when the job's time ends", "");
+    else
+        finding_set(
+            ret, FINDING_WARN,
+            "pchrun cannot ask Slurm when the job's time ends: there is neither "
+            "SLURM_JOB_END_TIME nor squeue",
+            "install Slurm's client programs, or #SBATCH --signal=TERM@120 and --grace 115s");
+}
+
+void check_torchrun(const struct patient *patient, struct finding *ret)
+{
+    static const char variable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+    const char *set = getenv(variable);
+    int64_t grace_s = (patient->config->grace_ns + NS_PER_S - 1) / NS_PER_S,
+            wait_s = TORCHRUN_WAIT_S;
+    char seen[256], advice[256];
+    if (!str_is(last_part(patient->config->command[0]), "torchrun"))
+        return;
+    if (set && !str_to_i64(set, 0, INT32_MAX, &wait_s))
+        wait_s = TORCHRUN_WAIT_S;
+    snprintf(seen, sizeof seen,
+             "a torchrun that gets SIGTERM kills its workers after %d s; a notice leaves %d s",
+             (int)wait_s, (int)grace_s);
+    snprintf(advice, sizeof advice,
+             "export %s=%d (newer PyTorch), or let pchrun start the ranks: -n", variable,
+             (int)grace_s);
+    finding_set(ret, wait_s < grace_s ? FINDING_WARN : FINDING_OK, seen,
+                wait_s < grace_s ? advice : "");
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See finding.h: the directories, the key, and what the system allows.
+ */
+#include "base/fd.h"
+#include "base/keyfile.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "doctor/finding.h"
+#include "link/rundir.h"
+#include "os/cgroup.h"
+#include "run/cluster.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MIB (INT64_C(1) << 20)
+#define GIB (1024 * MIB)
+
+enum { PROBE_BYTES = 64 * 1024 };
+
+/* --- directories --- */
+
+/* A file without a name, or where there is none one that is removed at once: nothing is left. */
+static int open_probe(const char *dir)
+{
+    char path[PATH_MAX];
+    int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+        return fd;
+    if (snprintf(path, sizeof path, "%s/.pchrun-doctor.XXXXXX", dir) >= (int)sizeof path)
+        return errno = ENAMETOOLONG, -1;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+static bool can_write(const char *dir, struct err *err)
+{
+    static const char zeros[PROBE_BYTES];
+    FD_CLEANUP int fd = open_probe(dir);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "no file can be made in %.300s", dir);
+    return (fd_write_all(fd, zeros, sizeof zeros) && fsync(fd) == 0) ||
+           err_set(err, ERR_SYSTEM, errno, "a file in %.300s cannot be written", dir);
+}
+
+/* One that is not there is made at the start, if only it is missing. */
+static void find_dir(const char *dir, char ret[PATH_MAX])
+{
+    str_copy(ret, PATH_MAX, dir);
+    char *slash = strrchr(ret, '/');
+    if (access(dir, F_OK) != 0 && errno == ENOENT && slash)
+        slash[slash == ret] = '\0';
+}
+
+static void check_dir(const char *dir, int64_t wanted_bytes, struct finding *ret)
+{
+    char there[PATH_MAX], room[32], seen[512];
+    struct statvfs fs;
+    struct err err;
+    if (!dir)
+        return;
+    find_dir(dir, there);
+    if (!can_write(there, &err)) {
+        finding_set(ret, FINDING_BAD, err.text,
+                    "make room, or mend its owner, its mode or its mount");
+        return;
+    }
+    if (statvfs(there, &fs) != 0) {
+        finding_set(ret, FINDING_UNKNOWN, "it can be written; how much room is left is not told",
+                    "");
+        return;
+    }
+    int64_t left = (int64_t)(fs.f_bavail * fs.f_frsize);
+    left -= left % (left < 10 * GIB ? MIB : GIB);
+    snprintf(seen, sizeof seen, "%.400s can be written; %s are left there", there,
+             size_text(left, room, sizeof room));
+    finding_set(ret, left < wanted_bytes ? FINDING_WARN : FINDING_OK, seen,
+                left < wanted_bytes ? "make room" : "");
+}
+
+/* That of the checkpoints is made first, if it is missing, too. */
+void check_state_dir(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    const char *dir = patient->state_dir;
+    if (dir && !config->state_dir && access(dir, F_OK) != 0)
+        dir = config->checkpoint.dir;
+    check_dir(dir, 16 * MIB, ret);
+    if (!dir)
+        finding_set(ret, FINDING_WARN,
+                    "there is none: no commit is recorded, every start is at step 0",
+                    "name the directory of the checkpoints: --checkpoint-dir");
+}
+
+void check_checkpoint_dir(const struct patient *patient, struct finding *ret)
+{
+    check_dir(patient->config->checkpoint.dir, GIB, ret);
+}
+
+void check_logs_dir(const struct patient *patient, struct finding *ret)
+{
+    check_dir(patient->config->logs.dir, patient->config->logs.max_size, ret);
+}
+
+void check_run_dir(const struct patient *patient, struct finding *ret)
+{
+    struct rundir dir;
+    FD_CLEANUP int listen = -1;
+    struct err err;
+    char seen[256];
+    if (!rundir_make(patient->config->run_dir, &dir, &listen, &err)) {
+        finding_set(ret, FINDING_BAD, err.text,
+                    "name a directory of a local file system: --run-dir");
+        return;
+    }
+    snprintf(seen, sizeof seen, "sockets can be made in %s", dir.base);
+    finding_set(ret, FINDING_OK, seen, "");
+    if (!rundir_remove(&dir))
+        finding_set(ret, FINDING_WARN, "what was made in it could not be removed again", "");
+}
+
+/* --- the key --- */
+
+void check_key(const struct patient *patient, struct finding *ret)
+{
+    const char *path = patient->config->cluster.key_file;
+    struct key key;
+    struct err err;
+    if (!path && patient->config->cluster.nnodes > 1 && patient->config->cluster.insecure)
+        finding_set(ret, FINDING_WARN, "there is none: whoever reaches the port can end the job",
+                    "pchrun --make-key FILE, and cluster.key_file on every node");
+    if (!path)
+        return;
+    if (keyfile_read(path, &key, &err))
+        finding_set(ret, FINDING_OK, path, "");
+    else
+        finding_set(ret, FINDING_BAD, err.text, "");
+    key_wipe(&key);
+}
+
+/* --- what the system allows --- */
+
+void check_cgroup(const struct patient *patient, struct finding *ret)
+{
+    struct cgroup cgroup;
+    struct err err;
+    if (patient->config->stop.cgroup == CONFIG_CGROUP_OFF)
+        return;
+    if (!cgroup_begin(&cgroup, &err)) {
+        finding_set(ret, FINDING_WARN, err.text,
+                    "processes that fork away are then found by the process tree alone; systemd: "
+                    "Delegate=yes");
+        return;
+    }
+    cgroup_end(&cgroup);
+    finding_set(ret, FINDING_OK, "the commands get one of their own", "");
+}
+
+void check_files(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    bool is_chief = config->cluster.node_rank == 0;
+    int64_t need = CLUSTER_DESCRIPTORS_KEPT + (is_chief ? config->cluster.nnodes : 0);
+    struct rlimit limit;
+    char seen[128], advice[64];
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    bool is_enough = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)need;
+    snprintf(seen, sizeof seen, "%lld descriptors are allowed, some %lld needed",
+             (long long)limit.rlim_cur, (long long)need);
+    snprintf(advice, sizeof advice, "ulimit -n %lld", (long long)need);
+    finding_set(ret, is_enough ? FINDING_OK : FINDING_BAD, seen, is_enough ? "" : advice);
+}
+
+void check_core(const struct patient *patient, struct finding *ret)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) != 0)
+        return;
+    if (limit.rlim_cur == RLIM_INFINITY)
+        finding_set(ret, FINDING_WARN,
+                    "a rank that crashes writes all of its memory to the disk before it is gone",
+                    "ulimit -c 0, unless the dumps are wanted");
+    else
+        finding_set(ret, FINDING_OK, limit.rlim_cur ? "bounded by ulimit -c" : "none are written",
+                    "");
+}

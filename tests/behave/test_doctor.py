@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchrun --doctor: what would go wrong here, what to change, and nothing of the command is run."""
+
+import os
+import re
+import shutil
+
+import pytest
+
+CHARLM = os.environ["CHARLM"]
+NOT_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for namespaces")
+
+
+def files_below(world):
+    """All but what the test itself keeps of a job: its output, and reports of sanitizers."""
+    return {path for path in world.root.rglob("*") if not re.match(r"(out|err)\d+|sanitizer|fds", path.name)}
+
+
+def doctor(world, *options, wanted=0, before=(), command=None, env=None):
+    """Its findings: {name: (verdict, text, advice)}. Nothing was run, and nothing is left."""
+    there = files_below(world)
+    job = world.start(*before, world.pchrun, "--doctor", "--run-dir", world.root, *options, "--",
+                      *(command or ["sh", "-c", f"touch {world.root}/was-run"]), env=env)
+    assert job.finish() == wanted, job.out + job.err
+    assert files_below(world) == there
+    found = {}
+    for line in job.out.splitlines():
+        verdict, name, text = line[:8].strip(), line[9:23].strip(), line[24:]
+        if verdict:
+            found[last := name] = (verdict, text, "")
+        else:
+            found[last] = (*found[last][:2], text.removeprefix("-> "))
+    return found
+
+
+def verdicts(found, verdict):
+    return {name for name, finding in found.items() if finding[0] == verdict}
+
+
+def test_all_is_well(world):
+    (world.root / "ckpt").mkdir()
+    found = doctor(world, "--checkpoint-dir", world.root / "ckpt", "--cluster-nodes", "127.0.0.1:15999,127.0.0.1:15998",
+                   "--node-rank", "0", env={"PCHRUN_STOP_CGROUP": "off"})
+    assert {"command", "run_dir", "state_dir", "checkpoints", "peers", "open files"} <= verdicts(found, "ok")
+    assert found["command"][1] == shutil.which("sh")
+    assert found["grace"] == ("unknown", "a notice leaves 25 s; how long a save takes is not known yet",
+                              "try it: pchrun --drill TIME -- command")
+
+
+def test_what_is_missing(world):
+    found = doctor(world, "--checkpoint-dir", world.root / "a" / "b", "--logs-dir", world.root / "a" / "logs",
+                   command=["no-such-command"], wanted=1)
+    assert verdicts(found, "bad") - {"pid 1"} == {"command", "state_dir", "checkpoints", "logs"}
+    assert "'no-such-command': it is in no directory of PATH" in found["command"][1]
+    assert "No such file or directory" in found["checkpoints"][1]
+
+
+def test_directories_that_are_only_missing_themselves(world):
+    found = doctor(world, "--checkpoint-dir", world.root / "new", "--logs-dir", world.root / "logs")
+    assert {"state_dir", "checkpoints", "logs"} <= verdicts(found, "ok")
+
+
+def test_without_a_state_directory(world):
+    assert doctor(world)["state_dir"][0] == "warn"
+
+
+def test_saves_that_take_longer_than_the_notice_leaves(world):
+    folder = world.root / "ckpt"
+    job = world.start(world.pchrun, "--checkpoint-dir", folder, "--checkpoint-every", "3", "--", CHARLM, "--steps", "4",
+                      "--step-time", "20", "--save-time", "200", "--dir", folder)
+    assert job.finish() == 0, job.err
+    assert doctor(world, "--checkpoint-dir", folder)["grace"][0] == "ok"
+    grace = doctor(world, "--checkpoint-dir", folder, "--signals", "USR1=preempt:100ms", wanted=1)["grace"]
+    assert grace[0] == "bad" and grace[1].startswith("a notice leaves 0.1 s; saves have taken 0."), grace
+    assert grace[2].startswith("have the platform leave 0.")
+
+
+def test_a_damaged_record(world):
+    (world.root / "ckpt" / ".pchrun").mkdir(parents=True)
+    (world.root / "ckpt" / ".pchrun" / "commit.json").write_text("{")
+    found = doctor(world, "--checkpoint-dir", world.root / "ckpt", wanted=1)
+    assert found["grace"][0] == "bad" and "commit.json" in found["grace"][1]
+
+
+def test_a_key_that_others_can_read(world):
+    key = world.root / "key"
+    assert world.start(world.pchrun, "--make-key", key).finish() == 0
+    nodes = ("--cluster-nodes", "127.0.0.1:15999,127.0.0.1:15998", "--cluster-key-file", key)
+    assert doctor(world, *nodes, "--node-rank", "1")["key"][0] == "ok"
+    key.chmod(0o644)
+    key_of = doctor(world, *nodes, "--node-rank", "1", wanted=1)["key"]
+    assert key_of[0] == "bad" and "is open to others (mode 0644); close it: chmod" in key_of[1]
+
+
+def test_the_way_to_node_0(world):
+    nodes = ("--cluster-nodes", "127.0.0.1:15999,127.0.0.1:15998")
+    assert doctor(world, *nodes, "--node-rank", "1")["peers"] == (
+        "ok", "the machine of node 0 answers; its pchrun is not there yet", "")
+    found = doctor(world, "--cluster-nodes", "no-such-host.invalid,127.0.0.1", "--cluster-insecure", "--node-rank", "1",
+                   wanted=1)
+    assert found["peers"][0] == "bad" and "no-such-host.invalid" in found["peers"][1]
+    assert found["key"][0] == "warn"
+
+
+def test_an_address_that_node_0_does_not_have(world):
+    peers = doctor(world, "--cluster-nodes", "192.0.2.7,192.0.2.8", "--cluster-insecure", "--node-rank", "0",
+                   wanted=1)["peers"]
+    assert peers[0] == "bad" and "192.0.2.7" in peers[1]
+
+
+def test_slurm_that_cannot_be_asked(world):
+    slurm = {"SLURM_JOB_ID": "7", "PATH": "/nowhere", "PCHRUN_PRESET": "auto"}
+    notices = doctor(world, env=slurm, command=["/bin/true"])["notices"]
+    assert notices[0] == "warn" and "--signal=TERM@120" in notices[2]
+    notices = doctor(world, "--notices", "none", env=slurm, command=["/bin/true"])["notices"]
+    assert notices[0] == "warn" and notices[1].startswith("nothing tells of the end")
+    slurm["SLURM_JOB_END_TIME"] = "4000000000"
+    assert doctor(world, env=slurm, command=["/bin/true"])["notices"][0] == "ok"
+
+
+def test_the_shell_of_a_batch_script(world):
+    script = world.file("slurm_script", '#!/bin/sh\n"$@"\nexit $?\n', mode=0o700)
+    batch = doctor(world, before=[script], env={"SLURM_JOB_ID": "7"})["batch script"]
+    assert batch[0] == "warn" and batch[2].startswith("end the script with exec pchrun")
+    script.write_text('#!/bin/sh\nexec "$@"\n')
+    assert doctor(world, before=[script], env={"SLURM_JOB_ID": "7"})["batch script"][0] == "ok"
+
+
+def test_torchrun_that_kills_too_early(world):
+    torchrun = world.file("torchrun", "#!/bin/sh\n", mode=0o700)
+    found = doctor(world, "--grace", "110s", command=[torchrun])["torchrun"]
+    assert found[0] == "warn" and "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=110" in found[2]
+    env = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "110"}
+    assert doctor(world, "--grace", "110s", command=[torchrun], env=env)["torchrun"][0] == "ok"
+    assert "torchrun" not in doctor(world)
+
+
+def test_limits(world):
+    found = doctor(world, before=["prlimit", "--nofile=100", "--core=unlimited"], wanted=1)
+    assert found["open files"][0] == "bad" and found["open files"][2] == "ulimit -n 129"
+    assert found["core dumps"][0] == "warn"
+
+
+@NOT_ROOT
+def test_a_shell_as_process_1(world):
+    found = doctor(world, before=["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                                  '"$@"; exit $?', "sh"], wanted=1)
+    assert found["pid 1"][:2] == ("bad", "process 1 is sh, a shell, which hands no signal on")
+
+
+@NOT_ROOT
+def test_a_full_disk(world):
+    (world.root / "full").mkdir()
+    found = doctor(world, "--checkpoint-dir", world.root / "full", wanted=1, before=[
+        "unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=16k full "$0" && exec "$@"', world.root / "full"])
+    assert found["checkpoints"][0] == "bad" and "No space left on device" in found["checkpoints"][1]
+
+
+def test_it_needs_a_command(world):
+    job = world.start(world.pchrun, "--doctor")
+    assert job.finish() == 125
+    assert "no command is given" in job.err
