@@ -8,6 +8,7 @@
 #include "doctor/finding.h"
 #include "link/rundir.h"
 #include "os/cgroup.h"
+#include "os/limits.h"
 #include "run/cluster.h"
 
 #include <errno.h>
@@ -168,15 +169,13 @@ void check_cgroup(const struct patient *patient, struct finding *ret)
 void check_files(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
-    bool is_chief = config->cluster.node_rank == 0;
-    int64_t need = CLUSTER_DESCRIPTORS_KEPT + (is_chief ? config->cluster.nnodes : 0);
-    struct rlimit limit;
+    bool is_raised = config->cluster.nnodes > 1 && config->cluster.node_rank == 0;
+    int64_t need = cluster_descriptors(config);
+    int64_t have = is_raised ? limits_files_hard() : limits_files();
     char seen[128], advice[64];
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    bool is_enough = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)need;
-    snprintf(seen, sizeof seen, "%lld descriptors are allowed, some %lld needed",
-             (long long)limit.rlim_cur, (long long)need);
+    bool is_enough = have >= need;
+    snprintf(seen, sizeof seen, "%lld descriptors are allowed, some %lld needed", (long long)have,
+             (long long)need);
     snprintf(advice, sizeof advice, "ulimit -n %lld", (long long)need);
     finding_set(ret, is_enough ? FINDING_OK : FINDING_BAD, seen, is_enough ? "" : advice);
 }

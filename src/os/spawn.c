@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "os/cpus.h"
+#include "os/limits.h"
 #include "os/rawcall.h"
 #include "os/signals.h"
 
@@ -263,6 +264,7 @@ static _Noreturn void child_run(struct spawn_start *start)
             rawcall(SYS_close, fd, 0, 0, 0);
     if (request->apart)
         child_go_apart(request->apart);
+    limits_restore();
     signals_restore();
     if (request->apart)
         child_unblock_all();

@@ -11,10 +11,10 @@
 #include "link/noderank.h"
 #include "link/peers.h"
 #include "link/tls.h"
+#include "os/limits.h"
 
 #include <errno.h>
 #include <event2/event.h>
-#include <sys/resource.h>
 
 /* How long names may be looked up before the job has begun. */
 #define LOOK_UP_WAIT_NS (10 * NS_PER_S)
@@ -123,11 +123,23 @@ static bool take_key(struct cluster *cluster, const struct config *config, struc
 /* However many connect, the record, the report and the processes still find descriptors. */
 static int guests_max(int nnodes)
 {
-    struct rlimit limit;
-    int64_t wanted = nnodes + GUESTS_MORE, room = wanted;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX)
-        room = (int64_t)limit.rlim_cur - nnodes - CLUSTER_DESCRIPTORS_KEPT;
+    int64_t wanted = nnodes + GUESTS_MORE;
+    int64_t room = limits_files() - nnodes - CLUSTER_DESCRIPTORS_KEPT;
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
+}
+
+/* With too few it would lose nodes in the middle of the training. */
+static void want_files(const struct config *config)
+{
+    int64_t need = cluster_descriptors(config);
+    if (config->cluster.node_rank > 0)
+        return;
+    limits_want(need + config->cluster.nnodes + GUESTS_MORE);
+    if (limits_files() < need)
+        log_warn("join",
+                 "only %lld descriptors may be open here, and for %d nodes node 0 needs "
+                 "%lld: raise the hard limit (ulimit -Hn, LimitNOFILE)",
+                 (long long)limits_files(), config->cluster.nnodes, (long long)need);
 }
 
 bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
@@ -140,6 +152,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
     cluster->down_since = clock_now_ns();
     if (!take_addresses(cluster, config, &bind, err) || !take_key(cluster, config, err))
         return false;
+    want_files(config);
     struct peers_options options = {.base = loop->base,
                                     .arg = cluster,
                                     .on_up = on_up,

@@ -35,8 +35,12 @@ struct cluster {
  * local. Names are looked up for some seconds at most. False: none is, or several are. */
 MUST_CHECK bool cluster_settle_rank(struct config *config, struct err *err);
 
-/* Descriptors that a pchrun needs beside one for each other node. */
-#define CLUSTER_DESCRIPTORS_KEPT 128
+/* Descriptors that a pchrun needs: node 0 one for each node, and some for all else. */
+enum { CLUSTER_DESCRIPTORS_KEPT = 128 };
+static inline int64_t cluster_descriptors(const struct config *config)
+{
+    return CLUSTER_DESCRIPTORS_KEPT + (config->cluster.node_rank == 0 ? config->cluster.nnodes : 0);
+}
 
 /* For who asks before the job is started. Node 0: its address can be listened at, and the key be
  * used; any other: node 0's accepts a connection. Leaves nothing open. False: *err, in which a

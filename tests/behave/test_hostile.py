@@ -665,6 +665,35 @@ def test_refused_and_does_not_go(world, recorded, flood):
     assert two.finish() == 0
 
 
+# --- few descriptors are allowed from the start ---------------------------------------------------
+
+@pytest.fixture
+def few_files():
+    """A soft limit of descriptors that is too low for node 0, and a hard one that is not."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
+    yield 100
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def soft_limit(pid):
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
+
+
+def test_node_0_takes_the_descriptors_it_needs(world, nodes, few_files):
+    """The soft limit is raised for node 0, which has a connection to each node; the commands have
+    what was given to it."""
+    two = nodes(2)
+    for rank in range(2):
+        two.start(rank, "say", f"n{rank}", "hold", world.hold("end"))
+    actors = [world.events.wait(f"n{rank}")["pid"] for rank in range(2)]
+    assert [soft_limit(pid) for pid in actors] == [few_files] * 2
+    assert soft_limit(two.jobs[0].pid) > 128 + 2
+    assert soft_limit(two.jobs[1].pid) == few_files
+    world.go_on("end")
+    assert two.finish() == 0
+
+
 # --- descriptors run out while the job runs -------------------------------------------------------
 
 def set_descriptors(job, limit):

@@ -120,7 +120,7 @@ MUTANTS = [
     ("who-stays-attached-is-a-success", "src/core/node_procs.c",
      "            record_attached(node, m);", "            ;"),
     ("silence-judged-too-early", "src/core/node_children.c",
-     "    record_end(node, event);\n    node_judge_silence(node);", "    record_end(node, event);"),
+     "event->child.death);\n    node_judge_silence(node);", "event->child.death);"),
     ("goodbye-is-silence", "src/core/node_procs.c", "    m->is_closed = m->status == 0;", ""),
     ("goodbye-not-taken", "src/core/node_procs.c",
      "    ranks_gone(&node->ranks, slot, msg->step);", ""),
