@@ -136,7 +136,8 @@ def test_torchrun_that_kills_too_early(world):
 
 
 def test_limits(world):
-    found = doctor(world, before=["prlimit", "--nofile=100", "--core=unlimited"], wanted=1)
+    asan = world.env["ASAN_OPTIONS"] + ":disable_coredump=0"  # else it sets that limit itself
+    found = doctor(world, before=["prlimit", "--nofile=100", "--core=unlimited"], wanted=1, env={"ASAN_OPTIONS": asan})
     assert found["open files"][0] == "bad" and found["open files"][2] == "ulimit -n 129"
     assert found["core dumps"][0] == "warn"
 
