@@ -56,7 +56,7 @@ def test_the_manual_s_program(train, world, name, n, kind):
     one = train(code, *options, n=n, folder="preempted", STEPS=str(STEPS), NOTICE="1")
     world.events.wait("training", count=n, deadline=120)
     give_notice(one)
-    one.said("notice: ")
+    one.said(r"every rank saves step \d+")
     world.go_on("on")
     code_, outcome, step = finish(one)
     assert (code_, outcome) == (PREEMPTED, "preempted") and 5 < step < STEPS
