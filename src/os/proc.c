@@ -123,10 +123,11 @@ static bool another_is_ending(pid_t pid)
 }
 
 /* The kernel shows a status from the moment on at which all threads are told to end. But it shows
- * one, too, of a stopped process, and of a first thread that has ended alone. */
+ * one, too, of a process that is stopped, or that a debugger lets run after that, and of a first
+ * thread that has ended alone. */
 int proc_died_with(pid_t pid)
 {
-    char text[1024];
+    char text[1024], first[24];
     if (!read_file(pid, "stat", text, sizeof text))
         return 0;
     int status = (int)stat_field(text, STAT_EXIT_CODE);
@@ -134,9 +135,11 @@ int proc_died_with(pid_t pid)
     bool is_stopped = state && (state[2] == 'T' || state[2] == 't');
     if (status == 0 || is_stopped)
         return 0;
-    bool is_first_alone =
-        is_exiting(text) && stat_field(text, STAT_THREADS) > 1 && !another_is_ending(pid);
-    return is_first_alone ? 0 : status;
+    bool is_alone = stat_field(text, STAT_THREADS) <= 1;
+    snprintf(first, sizeof first, "%d", (int)pid);
+    bool is_ending =
+        is_exiting(text) ? is_alone || another_is_ending(pid) : thread_is_ending(pid, first);
+    return is_ending ? status : 0;
 }
 
 bool proc_is_descendant(pid_t pid)

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 
 Test(proc, reads_what_ps_shows)
 {
@@ -59,6 +60,34 @@ Test(proc, does_not_signal_who_came_after)
     cr_assert(!proc_signal(&proc, 0));
     cr_assert(!proc_is_descendant(getppid()));
     cr_assert(!proc_is_descendant(getpid()));
+}
+
+/* A debugger has let it run again after a stop, of which the kernel still shows the signal. */
+Test(proc, who_runs_has_not_died)
+{
+    struct proc proc;
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (;;)
+            pause();
+    }
+    if (ptrace(PTRACE_ATTACH, pid, NULL, NULL) != 0) {
+        proc_kill(pid, SIGKILL);
+        unit_wait(pid);
+        cr_skip_test("no process may be traced here");
+    }
+    cr_assert_eq(waitpid(pid, &status, __WALL), pid);
+    cr_assert_eq(ptrace(PTRACE_CONT, pid, NULL, SIGSTOP), 0);
+    cr_assert_eq(waitpid(pid, &status, __WALL), pid);
+    cr_expect_eq(proc_died_with(pid), 0);
+    cr_assert_eq(ptrace(PTRACE_CONT, pid, NULL, 0), 0);
+    do
+        cr_assert(proc_read(pid, &proc));
+    while (proc.state == 't' || proc.state == 'T');
+    cr_expect_eq(proc_died_with(pid), 0);
+    cr_assert(proc_kill(pid, SIGKILL));
+    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGKILL);
 }
 
 Test(proc, finds_a_name_in_an_environment)
