@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -67,8 +68,9 @@ void grip_take(struct page_process *page, enum page_holder holder)
     pthread_mutex_t *mutex = mutex_of(page, holder);
     if (!make(mutex) || pthread_mutex_lock(mutex) != 0)
         return;
-    if (!is_held(word)) {
+    if (!is_held(word)) { /* then the word may be anything, and is not to look like a holder */
         pthread_mutex_unlock(mutex);
+        memset(mutex, 0, sizeof *mutex);
         return;
     }
     atomic_fetch_or(word, PAGE_WAITERS);
