@@ -80,7 +80,6 @@ static void on_proc_error(struct node *node, struct member *m, const struct proc
     out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, m->reason);
 }
 
-/* Without what it resumes from it does not train, and the others not without it. */
 /* It would train on as if there were no pchrun, and a save of all would never be one. */
 void node_on_proc_unattached(struct node *node, const struct event *event)
 {
@@ -92,6 +91,7 @@ void node_on_proc_unattached(struct node *node, const struct event *event)
     node_record_fault(node, &fault);
 }
 
+/* Without what it resumes from it does not train, and the others not without it. */
 void node_on_proc_lost(struct node *node, const struct event *event)
 {
     const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
