@@ -106,10 +106,31 @@ static bool place_task(const struct json *cluster, const struct task *task, stru
            take_chief(json_find(cluster, heads > 0 ? head : "worker"), ret, err);
 }
 
+/* One that cannot be read is not the same as none: every task would run alone. */
+static bool check_kinds(const struct json *root, const struct json *cluster, struct err *err)
+{
+    if (json_kind(root) != JSON_IS_OBJECT)
+        return err_set(err, ERR_USAGE, 0, NAME " is %s; an object is wanted", json_kind_name(root));
+    if (!cluster || json_kind(cluster) == JSON_IS_NULL)
+        return true;
+    if (json_kind(cluster) != JSON_IS_OBJECT)
+        return err_set(err, ERR_USAGE, 0, NAME ": the \"cluster\" is %s; an object is wanted",
+                       json_kind_name(cluster));
+    for (const struct json *at = json_first(cluster); at; at = json_next(at))
+        if (json_kind(at) != JSON_IS_LIST && json_kind(at) != JSON_IS_OBJECT)
+            return err_set(err, ERR_USAGE, 0,
+                           NAME
+                           ": \"%.40s\" in the \"cluster\" is %s; a list of addresses is wanted",
+                           json_key(at), json_kind_name(at));
+    return true;
+}
+
 static bool read(const struct json *root, struct discovery *ret, struct err *err)
 {
     const struct json *cluster = json_find(root, "cluster");
     struct task task = {NULL, 0};
+    if (!check_kinds(root, cluster, err))
+        return false;
     if (!cluster || !json_first(cluster)) /* TensorFlow runs alone then, too */
         return true;
     if (!read_task(root, &task, err))
