@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What contrib has for schedulers: manifests fit the schemas in tests/house/schemas, scripts are shell and
-end in exec, pages name all that lies beside them. tests/behave/test_contrib.py runs what can be run."""
+end in exec, pages name all that lies beside them. tests/behave/test_schedulers.py runs what can be run."""
 
 import copy
 import json
