@@ -149,6 +149,14 @@ def test_dockerfile():
     assert set(re.findall(r"-D(\w+)=", text)) <= options
 
 
+def test_pbs_asks_in_the_script():
+    """A job that submits itself anew has nothing but the script: no option of qsub's."""
+    script, page = [(CONTRIB / "pbs" / name).read_text() for name in ("train.pbs", "README.md")]
+    assert re.search(r"^#PBS -l select=", script, re.M) and re.search(r"^#PBS -l walltime=", script, re.M)
+    submitted = re.findall(r"^(?:#| ) .*\bqsub (.*)", script, re.M) + re.findall(r"^ {4}.*\bqsub (.*)", page, re.M)
+    assert submitted == ["train.pbs"] * 2
+
+
 def test_htcondor_submit_file():
     """Its form; there is no HTCondor in Debian 12 to ask."""
     lines = (CONTRIB / "htcondor/train.sub").read_text().splitlines()
