@@ -149,6 +149,13 @@ def test_dockerfile():
     assert set(re.findall(r"-D(\w+)=", text)) <= options
 
 
+def test_aws_batch_names_who_reads_the_secrets():
+    """Batch starts no container with secrets that has no execution role."""
+    document = json.loads((CONTRIB / "aws-batch/multi-node.json").read_text())
+    containers = [nodes["container"] for nodes in document["nodeProperties"]["nodeRangeProperties"]]
+    assert containers and all(c["secrets"] and c["executionRoleArn"] for c in containers)
+
+
 def test_pbs_asks_in_the_script():
     """A job that submits itself anew has nothing but the script: no option of qsub's."""
     script, page = [(CONTRIB / "pbs" / name).read_text() for name in ("train.pbs", "README.md")]
