@@ -4,6 +4,7 @@ end in exec, pages name all that lies beside them. tests/behave/test_schedulers.
 
 import copy
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -135,18 +136,47 @@ def test_systemd_would_refuse_another(tmp_path):
     assert f"{path}:3: " in done.stderr
 
 
-def test_dockerfile():
-    """It has the packages that the quickstart installs to build, and starts pchrun without a shell."""
+def dockerfile():
+    """(its lines, the packages to build with, those to run with)"""
     text = re.sub(r"\\\n", " ", (CONTRIB / "docker/Dockerfile").read_text())
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    built, run = [set(line.split("recommends ")[1].split("&&")[0].split()) for line in lines if "apt-get" in line]
+    return lines, built, run
+
+
+def test_dockerfile():
+    """It has the packages that the quickstart installs to build, and starts pchrun without a shell."""
+    lines, built, _ = dockerfile()
     assert {line.split()[0] for line in lines} == {"FROM", "RUN", "COPY", "ENTRYPOINT"}
     assert json.loads(lines[-1].removeprefix("ENTRYPOINT ")) == ["pchrun", "--"]
     quickstart = re.search(r"^readonly packages=\((.*?)\)", (CONTRIB / "quickstart.sh").read_text(), re.S | re.M)[1]
-    built, run = [set(line.split("recommends ")[1].split("&&")[0].split()) for line in lines if "apt-get" in line]
     assert built == set(quickstart.split())
-    assert run == {"libevent-core-2.1-7", "libjansson4", "libssl3", "libcurl4", "ca-certificates"}
     options = set(re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)) | {"buildtype"}
-    assert set(re.findall(r"-D(\w+)=", text)) <= options
+    assert set(re.findall(r"-D(\w+)=", " ".join(lines))) <= options
+
+
+def libraries(program):
+    """What it is linked with, and what it names to load later; nothing of one that is linked statically."""
+    linked = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+    if "(NEEDED)" not in linked:
+        return set()
+    named = re.findall(rb"(?<![\w./-])(lib[\w+-]+\.so\.\d+)\0", Path(program).read_bytes())
+    return {name.decode() for name in named} | set(re.findall(r"\(NEEDED\).*\[(.*)\]", linked))
+
+
+def test_the_image_has_what_the_programs_need():
+    """Those of their libraries, but for every image's and the sanitizers'; and the certificates for libcurl."""
+    if "bookworm" not in Path("/etc/os-release").read_text() or not shutil.which("dpkg"):
+        pytest.skip("the image is of Debian 12, and this is not")
+    programs = os.environ["IMAGE_PROGRAMS"].split(":")
+    if programs == [""]:
+        pytest.skip("libevent and jansson are not linked in here (static_libs)")
+    needed = set().union(*map(libraries, programs))
+    owners = [subprocess.run(["dpkg", "-S", f"*-linux-gnu/{name}"], capture_output=True, text=True, check=True).stdout
+              for name in needed]
+    packages = {re.split("[:,]", line)[0] for owner in owners for line in owner.splitlines()}
+    packages = {name for name in packages if not re.match(r"libc6|libgcc-s1|lib(a|l|t|ub)san", name)}
+    assert {"libssl3", "libcurl4"} <= packages and dockerfile()[2] == packages | {"ca-certificates"}
 
 
 def test_aws_batch_names_who_reads_the_secrets():
