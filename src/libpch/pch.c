@@ -204,15 +204,6 @@ pch_t *pch_open(const struct pch_options *options)
     return job;
 }
 
-static void free_paths(struct pch *job)
-{
-    while (job->paths) {
-        struct job_path *path = job->paths;
-        job->paths = path->next;
-        free(path);
-    }
-}
-
 static void say_goodbye(struct pch *job, int status)
 {
     struct live *live = job_live(job);
@@ -243,7 +234,6 @@ void pch_close(pch_t *job)
             line_close(job);
         /* The page stays: a call that is under way finds LIVE_OFF there. */
         atomic_store(&job->live, &nobody);
-        free_paths(job);
         job->is_open = false;
     }
     pthread_mutex_unlock(&job->opening);
@@ -272,7 +262,8 @@ static bool has_scratch(struct pch *job, const void *arg)
     return (int)(job->scratch_answered - *ticket) >= 0;
 }
 
-/* A pointer to `text` that lives as long as the job. Under the lock. */
+/* A pointer to `text` that lives as long as the process: the thread that asked may be about to read
+ * it while another closes the job. Under the lock. */
 static const char *keep_path(struct pch *job, const char *text)
 {
     for (struct job_path *p = job->paths; p; p = p->next)

@@ -39,6 +39,12 @@ static const char *path_text(PyObject *path)
     return path ? PyBytes_AsString(path) : NULL;
 }
 
+/* What is told of a failure must not fail itself: half of a character is no reason to. */
+static PyObject *text_from(PyObject *text)
+{
+    return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+}
+
 /* The training loop */
 
 DOC(step, "($self, finished=None, /)",
@@ -132,14 +138,16 @@ DOC(save_failed, "($self, why, step=None, /)",
 
 static PyObject *job_save_failed(PyObject *self, PyObject *args)
 {
-    const char *why;
-    PyObject *object = Py_None;
-    if (!PyArg_ParseTuple(args, "s|O:save_failed", &why, &object) || training_end_turn() < 0)
+    PyObject *why, *object = Py_None;
+    if (!PyArg_ParseTuple(args, "U|O:save_failed", &why, &object) || training_end_turn() < 0)
         return NULL;
     uint64_t step = training.finished;
     if (object != Py_None && !step_from(object, &step))
         return NULL;
-    return training_save_failed(step, why) ? Py_NewRef(Py_None) : NULL;
+    PyObject *bytes = text_from(why);
+    bool ok = bytes && training_save_failed(step, PyBytes_AsString(bytes));
+    Py_XDECREF(bytes);
+    return ok ? Py_NewRef(Py_None) : NULL;
 }
 
 DOC(scratch_dir, "($self, /)",
@@ -204,7 +212,7 @@ static PyObject *job_error(PyObject *self, PyObject *args)
     int code = 1;
     if (!PyArg_ParseTuple(args, "U|i:error", &text, &code))
         return NULL;
-    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+    PyObject *bytes = text_from(text);
     if (!bytes)
         return NULL;
     training_leave(false);
