@@ -4,9 +4,8 @@
  *
  * At build time there is a generator for each program: main.c, completions.c, the writers for bash,
  * zsh and fish, and the file that fills this in from the program's own tables. It copies a shell's
- * template
- * (*.in) and puts into it what that shell is to know. It frees nothing, and ends at the first
- * fault.
+ * template (*.in) and puts into it what that shell is to know. It frees nothing, and ends at the
+ * first fault.
  */
 #ifndef PCHRUN_COMPLETIONS_H
 #define PCHRUN_COMPLETIONS_H
