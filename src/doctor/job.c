@@ -9,14 +9,12 @@
 #include "doctor/finding.h"
 #include "os/proc.h"
 #include "os/program.h"
+#include "run/env.h"
 #include "run/history.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* From the SIGTERM that it gets to the SIGKILL that it sends. */
-#define TORCHRUN_WAIT_S 30
 
 static enum preset preset_in_force(const struct config *config)
 {
@@ -151,23 +149,32 @@ void check_notices(const struct patient *patient, struct finding *ret)
             "install Slurm's client programs, or #SBATCH --signal=TERM@120 and --grace 115s");
 }
 
+/* It is told how long to wait, unless the user has; an old one does not listen. */
 void check_torchrun(const struct patient *patient, struct finding *ret)
 {
-    static const char variable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
-    const char *set = getenv(variable);
-    int64_t grace_s = (patient->config->grace_ns + NS_PER_S - 1) / NS_PER_S,
-            wait_s = TORCHRUN_WAIT_S;
-    char seen[256], advice[256];
+    const char *set = getenv(ENV_SHUTDOWN);
+    int told_s = env_shutdown_s(patient->config);
+    int grace_s = (int)((patient->config->grace_ns + NS_PER_S - 1) / NS_PER_S);
+    int64_t wait_s = ENV_SHUTDOWN_S;
+    char seen[256], advice[256] = "PyTorch 2.12, or let pchrun start the ranks: -n";
     if (!str_is(last_part(patient->config->command[0]), "torchrun"))
         return;
-    if (set && !str_to_i64(set, 0, INT32_MAX, &wait_s))
-        wait_s = TORCHRUN_WAIT_S;
+    if (told_s == 0 && !str_to_i64(set, 0, INT32_MAX, &wait_s))
+        wait_s = ENV_SHUTDOWN_S;
+    bool is_enough = wait_s >= grace_s;
     snprintf(seen, sizeof seen,
-             "a torchrun that gets SIGTERM kills its workers after %d s; a notice leaves %d s",
-             (int)wait_s, (int)grace_s);
-    snprintf(advice, sizeof advice,
-             "export %s=%d (newer PyTorch), or let pchrun start the ranks: -n", variable,
-             (int)grace_s);
-    finding_set(ret, wait_s < grace_s ? FINDING_WARN : FINDING_OK, seen,
-                wait_s < grace_s ? advice : "");
+             "after a SIGTERM torchrun kills its workers in %d s; a notice leaves %d s",
+             (int)wait_s, grace_s);
+    if (told_s > 0 && !is_enough)
+        snprintf(
+            seen, sizeof seen,
+            "torchrun is told to leave its workers %d s; before PyTorch 2.12 it leaves them %d",
+            told_s, ENV_SHUTDOWN_S);
+    else if (told_s == 0)
+        snprintf(advice, sizeof advice, "unset " ENV_SHUTDOWN ", which pchrun then sets");
+    finding_set(ret,
+                is_enough    ? FINDING_OK
+                : told_s > 0 ? FINDING_UNKNOWN
+                             : FINDING_WARN,
+                seen, is_enough ? "" : advice);
 }

@@ -72,7 +72,9 @@ static void check_dir(const char *dir, int64_t wanted_bytes, struct finding *ret
     find_dir(dir, there);
     if (!can_write(there, &err)) {
         finding_set(ret, FINDING_BAD, err.text,
-                    "make room, or mend its owner, its mode or its mount");
+                    err.sys_errno == ENOENT
+                        ? "make that directory, or mount what has it"
+                        : "make room, or mend its owner, its mode or its mount");
         return;
     }
     if (statvfs(there, &fs) != 0) {

@@ -172,22 +172,6 @@ static void watch_report(struct child *child)
         log_warn("start", "%s; the outcome will be known when it ends", err.text);
 }
 
-/* torchrun that was told to end kills its workers so many seconds later; 30 if nobody says
- * otherwise, which may be in the middle of the save. It shall leave that to us. */
-static int torchrun_wait(const struct config *config)
-{
-    enum { ITS_OWN_S = 30 };
-    const char *users = getenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
-    int64_t wait = config->grace_ns;
-    if (users && *users)
-        return 0;
-    for (size_t i = 0; i < config->nsignals; i++)
-        if (config->signals[i].grace_ns > wait)
-            wait = config->signals[i].grace_ns;
-    wait = (wait + config->stop.exit_wait_ns) / NS_PER_S + 1;
-    return wait > ITS_OWN_S ? (int)wait : ITS_OWN_S;
-}
-
 static bool start_one(struct child *child, const struct action *action, struct err *err)
 {
     struct children *children = child->children;
@@ -207,7 +191,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .socket = children->socket,
         .master_addr = meet_address(children->config, action->start.port, master, sizeof master),
         .master_port = meet_port(action->start.port),
-        .shutdown_s = torchrun_wait(children->config),
+        .shutdown_s = env_shutdown_s(children->config),
     };
     facts.resume_path = record_path(children->record, facts.rank, facts.resume_step);
     facts.error_file = deaths_file(&children->deaths, child->index, facts.generation, error_file,

@@ -3,6 +3,7 @@
  */
 #include "run/env.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "os/spawn.h"
 
@@ -92,7 +93,7 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
     add_text(build, "PCH_RESUME_PATH", facts->resume_path, &texts);
     add_text(build, "TORCHELASTIC_ERROR_FILE", facts->error_file, &texts);
     if (facts->shutdown_s > 0)
-        add_number(build, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", facts->shutdown_s);
+        add_number(build, ENV_SHUTDOWN, facts->shutdown_s);
     if (!facts->with_ranks)
         return;
     add_number(build, "RANK", facts->rank);
@@ -242,4 +243,17 @@ void env_free(struct env *env)
     free(env->list);
     free(env->texts);
     *env = (struct env){0};
+}
+
+int env_shutdown_s(const struct config *config)
+{
+    const char *users = getenv(ENV_SHUTDOWN);
+    int64_t wait = config->grace_ns;
+    if (users && *users)
+        return 0;
+    for (size_t i = 0; i < config->nsignals; i++)
+        if (config->signals[i].grace_ns > wait)
+            wait = config->signals[i].grace_ns;
+    wait = (wait + config->stop.exit_wait_ns) / NS_PER_S + 1;
+    return wait > ENV_SHUTDOWN_S ? (int)wait : ENV_SHUTDOWN_S;
 }

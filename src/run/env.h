@@ -7,9 +7,14 @@
 #ifndef PCHRUN_RUN_ENV_H
 #define PCHRUN_RUN_ENV_H
 
-#include "base/err.h"
+#include "config/config.h"
 
 #include <stdint.h>
+
+/* How long a torchrun leaves its workers after a SIGTERM if nobody tells it: less may be in the
+ * middle of the save. The variable is heeded from PyTorch 2.12 on. */
+#define ENV_SHUTDOWN   "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+#define ENV_SHUTDOWN_S 30
 
 struct env_facts {
     int rank, local_rank, world_size, local_world_size; /* of this command */
@@ -47,5 +52,8 @@ MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_fa
 MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
                               struct err *err);
 void env_free(struct env *env);
+
+/* What torchrun is told: as long as we ourselves may take; 0: the variable is the user's. */
+int env_shutdown_s(const struct config *config);
 
 #endif

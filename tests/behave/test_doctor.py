@@ -52,7 +52,8 @@ def test_what_is_missing(world):
                    command=["no-such-command"], wanted=1)
     assert verdicts(found, "bad") - {"pid 1"} == {"command", "state_dir", "checkpoints", "logs"}
     assert "'no-such-command': it is in no directory of PATH" in found["command"][1]
-    assert "No such file or directory" in found["checkpoints"][1]
+    assert found["checkpoints"][1:] == (f"no file can be made in {world.root}/a: No such file or directory",
+                                        "make that directory, or mount what has it")
 
 
 def test_directories_that_are_only_missing_themselves(world):
@@ -127,11 +128,19 @@ def test_the_shell_of_a_batch_script(world):
 
 
 def test_torchrun_that_kills_too_early(world):
-    torchrun = world.file("torchrun", "#!/bin/sh\n", mode=0o700)
+    """It is told how long to wait, as in a run; but the user's own word stands, and an old one does not listen."""
+    torchrun = world.file("torchrun", "#!/bin/sh\necho told $TORCH_ELASTIC_SHUTDOWN_TIMEOUT\n", mode=0o700)
+    job = world.launch("--grace", "110s", "--", torchrun)
+    assert job.finish() == 0
+    told = job.out.split()[1]
     found = doctor(world, "--grace", "110s", command=[torchrun])["torchrun"]
-    assert found[0] == "warn" and "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=110" in found[2]
-    env = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "110"}
-    assert doctor(world, "--grace", "110s", command=[torchrun], env=env)["torchrun"][0] == "ok"
+    assert found[0] == "unknown" and f" {told} s" in found[1] and "PyTorch 2.12" in found[1]
+    assert doctor(world, "--grace", "20s", command=[torchrun])["torchrun"][0] == "ok"
+    for value, verdict in (("110", "ok"), ("30", "warn"), ("soon", "warn")):
+        env = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": value}
+        found = doctor(world, "--grace", "110s", command=[torchrun], env=env)["torchrun"]
+        assert found[0] == verdict, found
+    assert "unset TORCH_ELASTIC_SHUTDOWN_TIMEOUT" in found[2]
     assert "torchrun" not in doctor(world)
 
 
