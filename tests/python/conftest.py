@@ -62,9 +62,10 @@ class Program:
         return {**self.env, "ASAN_OPTIONS": f"{options}:detect_leaks=0", **env}
 
     def start(self, *options, n=1, wrap=(), **env):
-        """Starts pchrun over `n` of it, each below what `wrap` says."""
-        self.job = self.world.launch("--checkpoint-dir", self.checkpoints, "--report", self.report_path, "-n", n,
-                                     *options, "--", *wrap, *self.command(), env=self.variables(env))
+        """Starts pchrun over `n` of it, each below what `wrap` says; None: over a launcher, which starts them."""
+        self.job = self.world.launch("--checkpoint-dir", self.checkpoints, "--report", self.report_path,
+                                     *([] if n is None else ["-n", n]), *options, "--", *wrap, *self.command(),
+                                     env=self.variables(env))
         return self
 
     @property

@@ -4,7 +4,11 @@
 A start of PyTorch takes seconds of each rank, so there are few, and each does much.
 """
 
+import os
 import re
+import signal
+import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 README = HERE.parents[2] / "contrib/python/README.md"
 PATIENCE = 120
+PREEMPTED = 42
+STEPS = 60
 
 
 def example(name):
@@ -35,3 +41,52 @@ def finish(one):
     """As Program.result, of something slow."""
     one.job.finish(PATIENCE)
     return one.result()
+
+
+def weights_differ(python, *folders):
+    """The files of weights that are not the same in all folders, bit by bit, or of which there are none."""
+    code = """
+        import glob, sys, torch
+        folders = [[torch.load(path) for path in sorted(glob.glob(f"{folder}/final.rank-*.pt"))] for folder in sys.argv[1:]]
+        assert len({len(weights) for weights in folders}) == 1 and folders[0]
+        print([name for weights in zip(*folders) for name in weights[0]
+               if any(not torch.equal(weights[0][name], other[name]) for other in weights[1:])])
+        """
+    done = subprocess.run([python, "-c", textwrap.dedent(code), *folders], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def notices(world, kind):
+    """(options of pchrun, function that gives the notice)"""
+    if kind == "SIGTERM":
+        return [], lambda one: one.job.send(signal.SIGTERM)
+    file = world.root / "notice"
+    return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")
+
+
+def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=(), **env):
+    """Trains twice, once undisturbed, and once preempted and started again, with the same weights at the end. The code
+    tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, which starts the n ranks.
+
+    Returns (the preempted program, the step of its save).
+    """
+    start = {"n": None if wrap else n, "wrap": wrap, "STEPS": str(STEPS), **env}
+    options, give_notice = notices(world, kind)
+    alone = train(code, folder="alone", **start)
+    assert finish(alone)[:2] == (0, "completed"), alone.job.err
+    one = train(code, *options, folder="preempted", NOTICE="1", **start)
+    world.events.wait("training", count=n, deadline=PATIENCE)
+    give_notice(one)
+    one.said(r"every rank saves step \d+")
+    world.go_on("on")
+    code_, outcome, step = finish(one)
+    assert (code_, outcome) == (PREEMPTED, "preempted") and 5 < step < STEPS
+    assert not list(one.checkpoints.glob("final.*"))
+    if kind == "file":
+        (world.root / "notice").unlink()
+    again = train(code, *options, folder="preempted", **start)
+    assert finish(again)[:2] == (0, "completed"), again.job.err
+    assert again.report["steps"]["resumed"] == step
+    assert len(list(again.checkpoints.glob("final.rank-*.pt"))) == n
+    assert weights_differ(os.environ["PCH_PYTHON"], alone.checkpoints, again.checkpoints) == "[]"
+    return one, step

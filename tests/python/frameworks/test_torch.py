@@ -2,16 +2,10 @@
 """pch.integrations.torch with the real PyTorch, on CPU, over gloo: the program of the manual."""
 
 import os
-import signal
-import subprocess
-import textwrap
 
 import pytest
 
-from conftest_frameworks import example, finish
-
-PREEMPTED = 42
-STEPS = 60
+from conftest_frameworks import example, interrupt
 
 # The manual's program, in which the ranks tell of step 5 and wait there for the notice.
 TOLD = """
@@ -23,54 +17,16 @@ TOLD = """
 BEFORE = "        inputs, wanted = next(following)\n"
 
 
-def weights_differ(python, *folders):
-    """The files of weights that are not the same in all folders, bit by bit, or of which there are none."""
-    code = """
-        import glob, sys, torch
-        folders = [[torch.load(path) for path in sorted(glob.glob(f"{folder}/final.rank-*.pt"))] for folder in sys.argv[1:]]
-        assert len({len(weights) for weights in folders}) == 1 and folders[0]
-        print([name for weights in zip(*folders) for name in weights[0]
-               if any(not torch.equal(weights[0][name], other[name]) for other in weights[1:])])
-        """
-    done = subprocess.run([python, "-c", textwrap.dedent(code), *folders], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def notices(world, kind):
-    """(options of pchrun, function that gives the notice)"""
-    if kind == "SIGTERM":
-        return [], lambda one: one.job.send(signal.SIGTERM)
-    file = world.root / "notice"
-    return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")
-
-
 @pytest.mark.parametrize("name, n, kind", [("train_ddp.py", 4, "file"), ("train_fsdp.py", 2, "SIGTERM")])
 def test_the_manual_s_program(train, world, name, n, kind):
     """Preempted, and started again, it ends with the weights of a run that nobody disturbed."""
     code = example(name)
     assert code.count(BEFORE) == 1
-    code = code.replace(BEFORE, TOLD.lstrip("\n") + BEFORE)
-    options, give_notice = notices(world, kind)
-    alone = train(code, n=n, folder="alone", STEPS=str(STEPS))
-    assert finish(alone)[:2] == (0, "completed")
-    one = train(code, *options, n=n, folder="preempted", STEPS=str(STEPS), NOTICE="1")
-    world.events.wait("training", count=n, deadline=120)
-    give_notice(one)
-    one.said(r"every rank saves step \d+")
-    world.go_on("on")
-    code_, outcome, step = finish(one)
-    assert (code_, outcome) == (PREEMPTED, "preempted") and 5 < step < STEPS
+    one, step = interrupt(train, world, code.replace(BEFORE, TOLD.lstrip("\n") + BEFORE), n=n, kind=kind)
     files = {*(f"rank-{r}.pt" for r in range(n)), "shared.pt"}
     if name == "train_fsdp.py":
         files |= {".metadata", *(f"__{r}_0.distcp" for r in range(n))}
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == files
-    assert not list(one.checkpoints.glob("final.*"))
-    if kind == "file":
-        (world.root / "notice").unlink()
-    again = train(code, *options, n=n, folder="preempted", STEPS=str(STEPS))
-    assert finish(again)[:2] == (0, "completed")
-    assert again.report["steps"]["resumed"] == step
-    assert weights_differ(os.environ["PCH_PYTHON"], alone.checkpoints, again.checkpoints) == "[]"
 
 
 PARTS = """

@@ -138,7 +138,7 @@ class ShardedCheckpoint(Checkpoint):
 def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any]:
     """The batches of the loader, epoch after epoch without end, from the one that `step` begins with.
 
-    A sampler with set_epoch (DistributedSampler) is told the epoch. The loader draws its random numbers (the order,
+    A sampler with set_epoch (DistributedSampler), or a loader (accelerate's), is told the epoch. The loader draws its random numbers (the order,
     the workers' seeds, augmentations that use torch's) from a stream of its own, which the seed, the epoch and the rank
     begin; so the batches of the epoch that were trained on can be loaded again, and thrown away, to be where it was.
     For data that is slow to load give Checkpoint a loader that keeps its place (torchdata's StatefulDataLoader).
@@ -148,8 +148,9 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
         raise ValueError("the loader has no batch")
     epoch, skipped = divmod(step, count)
     while True:
-        if hasattr(loader.sampler, "set_epoch"):
-            loader.sampler.set_epoch(epoch)
+        for told in (loader, loader.sampler):
+            if hasattr(told, "set_epoch"):
+                told.set_epoch(epoch)
         stream = torch.Generator().manual_seed(hash((seed, epoch, _place()[0])) & (2**63 - 1)).get_state()
         iterator = None
         for number in range(count):

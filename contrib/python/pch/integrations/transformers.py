@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face's Trainer: saves with its own checkpoints, and resumes from them.
+
+    trainer = Trainer(model, args, train_dataset=data, callbacks=[PreemptionCallback(job)])
+    trainer.train(resume_from_checkpoint=job.resume_path)
+"""
+
+import os
+from typing import Any
+
+from accelerate import PartialState
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from .._pch import Exit, Job
+from ._files import sync_tree
+
+__all__ = ["PreemptionCallback"]
+
+
+class PreemptionCallback(TrainerCallback):  # type: ignore[misc]
+    """Tells every optimizer step, has the Trainer save where all ranks do, and reports its own saves, too.
+
+    When the job is to leave, the Trainer stops as it does for other callbacks, and at the end of that epoch, before
+    anything is evaluated or a best model is loaded, train() raises pch.Exit. An evaluation that is due at the very
+    step that all ranks save is left out: the Trainer would make it before the save.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                       **_: Any) -> None:
+        """Refuses what cannot resume."""
+        resumed = self._job.resume_step
+        if resumed and state.global_step != resumed:
+            raise RuntimeError(f"the Trainer begins at step {state.global_step}, but the job resumes at step {resumed}: "
+                               "call trainer.train(resume_from_checkpoint=job.resume_path)")
+        if self._job.supervised and args.save_only_model:
+            raise ValueError("with save_only_model a checkpoint has no optimizer and cannot be resumed: leave it False")
+        if self._job.supervised and args.save_total_limit == 1:
+            raise ValueError("with save_total_limit=1 the Trainer removes the last checkpoint before the new one is "
+                             "committed on all ranks: set 2 or more")
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                    **_: Any) -> TrainerControl:
+        """One more step of the optimizer is finished."""
+        if self._job.step(state.global_step):
+            control.should_save, control.should_evaluate = True, False
+        elif self._job.should_exit:
+            control.should_save = control.should_evaluate = False
+            control.should_training_stop = True
+        return control
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                **_: Any) -> TrainerControl:
+        """Every rank has written its part. One per node waits for the disk, before it says that it has saved."""
+        path = os.path.abspath(os.path.join(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"))
+        PartialState().wait_for_everyone()
+        if state.is_local_process_zero:
+            sync_tree(path)
+        self._job.saved(path)
+        self._saved_step = state.global_step
+        # Only now: what the checkpoint has of the control is restored when it is resumed.
+        control.should_training_stop |= self._job.should_exit
+        return control
+
+    def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                     **_: Any) -> TrainerControl:
+        """Leaves, if that is why the epoch ends. A checkpoint of this step is not written over."""
+        if self._job.should_exit:
+            raise Exit
+        if self._saved_step == state.global_step:
+            control.should_save = False
+        return control
+
+    def on_prediction_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
+                           **_: Any) -> None:
+        """The step after the evaluation says by itself that the training goes on."""
+        self._job.phase("eval")
+
+    _saved_step = -1
