@@ -121,8 +121,9 @@ bool netaddr_is_local(const union netaddr *a)
 char *netaddr_text(const union netaddr *a, char *text, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "?", scope[IF_NAMESIZE + 1] = "";
-    bool is_v6 = a->any.sa_family == AF_INET6;
-    inet_ntop(a->any.sa_family, is_v6 ? (const void *)&a->v6.sin6_addr : &a->v4.sin_addr, host,
+    uint32_t v4;
+    bool is_v6 = !get_ipv4(a, &v4);
+    inet_ntop(is_v6 ? AF_INET6 : AF_INET, is_v6 ? (const void *)&a->v6.sin6_addr : &v4, host,
               sizeof host);
     if (is_v6 && a->v6.sin6_scope_id != 0 && if_indextoname(a->v6.sin6_scope_id, scope + 1))
         scope[0] = '%';

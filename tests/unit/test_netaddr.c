@@ -69,6 +69,8 @@ Test(netaddr, text)
     cr_assert_str_eq(netaddr_text(&b, text, sizeof text), "fd00::1");
     union netaddr c = numeric("fe80::1%lo", 5);
     cr_assert_str_eq(netaddr_text(&c, text, sizeof text), "[fe80::1%lo]:5");
+    union netaddr d = numeric("::ffff:10.0.0.1", 14242);
+    cr_assert_str_eq(netaddr_text(&d, text, sizeof text), "10.0.0.1:14242");
 }
 
 static int find(const char *const *entries, size_t n, struct err *err)

@@ -32,6 +32,27 @@ Test(peers_end, who_closes_has_ended)
     end(&world);
 }
 
+/* The chief sees an IPv4 address then as a part of IPv6's. */
+Test(peers_end, who_closes_has_ended_where_the_chief_listens_to_all)
+{
+    static const struct peers_options defaults;
+    struct world world;
+    struct address all = {.host = "::"};
+    struct err err;
+    begin(&world, NULL);
+    peers_free(world.chief.peers);
+    side_init(&world, &world.chief, &defaults);
+    if (peers_listen(world.chief.peers, &all, &err)) {
+        world.at.port = peers_port(world.chief.peers);
+        let_in(&world);
+        peers_free(world.member.peers);
+        world.member.peers = NULL;
+        run_until(&world, world.chief.downs == 1);
+        cr_expect(world.chief.has_ended, "%s", world.chief.why);
+    }
+    end(&world);
+}
+
 Test(peers_end, a_chief_that_closes_has_ended)
 {
     struct world world;
