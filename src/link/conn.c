@@ -99,7 +99,9 @@ static void fail(struct conn *conn, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
-    if (conn->is_direct && !conn->has_ended)
+    /* What lies between, the chief knows as of HELLO, and a member only as of WELCOME. */
+    bool may_be_direct = conn->is_direct || (conn->is_ours && conn->state == CONN_OPEN);
+    if (may_be_direct && !conn->has_ended)
         reset_when_closed(conn);
     note(conn, why);
     break_off(conn);

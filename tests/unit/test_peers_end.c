@@ -83,6 +83,19 @@ Test(peers_end, a_chief_that_is_not_there_any_more_has_ended)
     end(&world);
 }
 
+/* A member does not know yet what lies between, but the chief does. */
+Test(peers_end, who_gives_up_before_its_welcome_has_not_ended)
+{
+    struct world world;
+    begin(&world, NULL);
+    join(&world);
+    struct peermsg bad = hello(1);
+    peers_send(world.chief.peers, last_conn(&world.chief), &bad);
+    run_until(&world, world.chief.downs == 1);
+    cr_expect(!world.chief.has_ended, "%s", world.chief.why);
+    end(&world);
+}
+
 /* It lives and speaks, but not as it should. */
 Test(peers_end, who_gives_a_connection_up_has_not_ended)
 {
