@@ -6,6 +6,8 @@
 #include "unit.h"
 #include "world.h"
 
+#include "base/str.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -194,4 +196,23 @@ Test(vigil, each_of_several_is_told)
         world_expect(&world, CALL_GONE, 0);
         client_end(c[i]);
     }
+}
+
+/* A thread of its own watches those above the first 63. */
+Test(vigil, more_than_one_thread_can_watch_are_watched)
+{
+    enum { N = 66 };
+    static const int killed[] = {N - 1, 0, 62, 63};
+    struct client *c[N];
+    for (int i = 0; i < N; i++)
+        c[i] = attached_by("open");
+    for (size_t i = 0; i < ARRAY_LEN(killed); i++) {
+        kill_it(c[killed[i]]);
+        expect_death(c[killed[i]], SIGKILL);
+        world.ndied = 0;
+        world_expect(&world, CALL_GONE, 0);
+    }
+    for (int i = 0; i < N; i++)
+        client_end(c[i]);
+    cr_expect_eq(world.ndied, 0);
 }

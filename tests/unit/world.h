@@ -35,7 +35,7 @@ struct world {
     struct procmsg welcome; /* what it is answered with otherwise */
     struct call calls[512];
     int ncalls, next;
-    struct client *clients[8]; /* not ended yet */
+    struct client *clients[72]; /* not ended yet */
 };
 
 struct client;
