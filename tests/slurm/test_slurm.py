@@ -140,6 +140,14 @@ def hook(cluster, name):
     return training
 
 
+def cancelled_hook(cluster, name):
+    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2), PCHRUN_EXIT_PREEMPTED=45,
+                        PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
+    training.wait_step()
+    cluster.run("scancel", training.job.number)
+    return training
+
+
 def end_of_time(cluster, name):
     training = Training(cluster, "nodes.sbatch", name, *nodes(1, 1), "--time=5")
     training.job.wait_requeued()
@@ -175,7 +183,8 @@ def batch_limit(cluster, name):
 
 
 # Those that wait longest first.
-STORIES = [limit, batch_limit, signal, batch_signal, four_by_two, tasks, preempted, cancelled, hook, end_of_time]
+STORIES = [limit, batch_limit, signal, batch_signal, four_by_two, tasks, preempted, cancelled, hook, cancelled_hook,
+           end_of_time]
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +243,13 @@ def test_requeued_by_its_hook(end_of, learnt):
     end = end_of(hook)
     check_learnt(end, learnt(2))
     assert "exit code 45" in end[0].job.log
+
+
+def test_cancelled_with_the_hook(end_of):
+    """The hook does not ask for what somebody has cancelled."""
+    training, (state, _) = end_of(cancelled_hook)
+    assert state == "CANCELLED"
+    assert training.job.show()["Restarts"] == "0"
 
 
 def test_the_end_of_its_time_is_asked_for(end_of, learnt):
