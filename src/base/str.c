@@ -16,7 +16,7 @@ bool str_copy(char *dst, size_t size, const char *src)
 {
     size_t len = src ? strlen(src) : 0;
     size_t n = len < size ? len : size - 1;
-    if (n > 0)
+    if (src && n > 0)
         memcpy(dst, src, n);
     dst[n] = '\0';
     return n == len;

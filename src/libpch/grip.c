@@ -99,6 +99,6 @@ bool grip_release(struct page_process *page)
 void grip_fork(struct page_process *page)
 {
     if (page)
-        mmap(page, PAGE_SIZE_BYTES, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        (void)mmap(page, PAGE_SIZE_BYTES, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }

@@ -93,7 +93,7 @@ bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct er
                                 &page.fd[PROCPAGE_SUPERVISOR], err);
     if (page.supervisor)
         page.process = make_page("pch-process", PROT_READ, 0, &page.fd[PROCPAGE_PROCESS], err);
-    if (!page.process) {
+    if (!page.supervisor || !page.process) {
         procpage_release(&page);
         return false;
     }

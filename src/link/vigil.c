@@ -325,18 +325,22 @@ static struct ward *place_for(struct vigil *vigil, int pid)
     return place;
 }
 
+static bool watch_ward(struct vigil *vigil, struct ward *ward, int pid, int page_fd)
+{
+    struct group *group = &vigil->groups[(ward - vigil->wards) / GROUP_WARDS];
+    void *page = mmap(NULL, PAGE_SIZE_BYTES, PROT_READ, MAP_SHARED, page_fd, 0);
+    if (page != MAP_FAILED)
+        *ward = (struct ward){.pid = pid, .page = page, .look_at = CLOCK_NEVER};
+    give_words(group);
+    return page != MAP_FAILED && (group->is_started || start_thread(group));
+}
+
 void vigil_begin(struct vigil *vigil, int pid, int page_fd)
 {
     if (!vigil || pid <= 0 || !open_reports(vigil))
         return;
     struct ward *ward = place_for(vigil, pid);
-    struct group *group = ward ? &vigil->groups[(ward - vigil->wards) / GROUP_WARDS] : NULL;
-    void *page = ward ? mmap(NULL, PAGE_SIZE_BYTES, PROT_READ, MAP_SHARED, page_fd, 0) : MAP_FAILED;
-    if (page != MAP_FAILED)
-        *ward = (struct ward){.pid = pid, .page = page, .look_at = CLOCK_NEVER};
-    if (group)
-        give_words(group);
-    if (page == MAP_FAILED || (!group->is_started && !start_thread(group)))
+    if (!ward || !watch_ward(vigil, ward, pid, page_fd))
         log_debug("procs", "process %d cannot be watched; its end is seen late", pid);
 }
 

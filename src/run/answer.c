@@ -92,7 +92,7 @@ static bool write_rank(const struct answer *answer, struct answer_text *text)
     if (is_own) {
         struct peer_rank own = status_rank(&text->own, i, answer->pace);
         status_write_rank(&text->w, text->node, &own, 0);
-    } else {
+    } else if (told) {
         status_write_rank(&text->w, text->node, &told->list[i], text->own.now - told->told_at);
     }
     return true;

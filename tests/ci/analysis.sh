@@ -10,7 +10,8 @@ tidy_is_silent() {
     local depth=()
     [[ -n $long ]] || depth=(-Xclang -analyzer-config -Xclang mode=shallow)
     find src include contrib -name '*.c' -print0 |
-        xargs -0 -P "$(nproc)" -n 3 clang-tidy-14 -p build-opt --quiet "${depth[@]/#/--extra-arg=}"
+        xargs -0 -P "$(nproc)" -n 3 clang-tidy-14 -p build-opt --quiet "${depth[@]/#/--extra-arg=}" \
+        2> >(grep -v ' warnings\? generated\.$' >&2)
 }
 
 # Of the product: the tests' programs are full of what it takes for mistakes (shims that define what the
