@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/ranks.h"
 #include "core/watchdog.h"
 
 #include <stdlib.h>
@@ -34,6 +35,9 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct p
     ret->now = clock_now_ns();
     qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], compare);
     attach_look(attach, ret->steps, ret->phases);
+    for (int i = 0; i < CORE_SLOTS_MAX; i++)
+        if (ret->steps[i] > RANKS_STEP_MAX) /* nonsense */
+            ret->steps[i] = 0;
     for (int i = 0; i < ret->n; i++)
         take_step(&ret->list[i], ret->steps);
     pace_look(pace, ret->list, ret->n, ret->steps, ret->now);

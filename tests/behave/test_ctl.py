@@ -66,6 +66,20 @@ def test_status_tells_where_each_rank_is(training, ctl):
     assert run.result() == (0, "completed", None)
 
 
+def test_status_of_a_process_that_writes_nonsense(training, ctl):
+    """Its page may show any number; none is told that can be no step."""
+    job = training(n=1)
+    job.open()
+    job.train(1)
+    job.clients[0].ask("havoc thread", "havoc")
+    for _ in range(5):
+        told = ctl.status()
+        steps = [told["ranks"][0]["step"], told["nodes"][0]["lowest_step"], told["nodes"][0]["highest_step"]]
+        assert all(0 <= step < 2**48 for step in steps), steps
+    job.kill(0)
+    assert job.result() == (128 + 9, "failed", None)
+
+
 def test_watch_ends_with_the_job(training, ctl):
     run = training()
     run.open()
