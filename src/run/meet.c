@@ -48,6 +48,10 @@ uint16_t meet_pick(const struct config *config)
         return 0;
     if (text && str_to_i64(text, 1, UINT16_MAX, &number))
         return (uint16_t)number;
+    if (text) {
+        log_warn("start", "MASTER_PORT is '%.60s', which is no port; it is left alone", text);
+        return 0;
+    }
     uint16_t port = free_port(AF_INET6);
     if (port == 0)
         port = free_port(AF_INET);

@@ -16,8 +16,9 @@
 #include <stdint.h>
 
 /* On node 0: the user's MASTER_PORT, or a port that is free on all addresses now. 0: neither is to
- * be had, or nobody asks for it, since there is no -n. Nothing holds it, so that any program can
- * bind it; the kernel gives such ports to nobody who does not ask for one in the same way. */
+ * be had, the user's is none, or nobody asks for it, since there is no -n. Nothing holds it, so
+ * that any program can bind it; the kernel gives such ports to nobody who does not ask for one in
+ * the same way. */
 uint16_t meet_pick(const struct config *config);
 
 /* The values for the commands; NULL: it is the user's own variable that they get, or there is no

@@ -51,6 +51,15 @@ def test_ranks_of_one_node(world):
         pass
 
 
+@pytest.mark.parametrize("port", ["70000", "29500x", "0"])
+def test_a_port_of_the_user_s_that_is_none(world, port):
+    """It stays, and is said; a port of ours would be another than the one that these commands have."""
+    job = world.launch("-n", 1, "--", "sh", "-c", SHOW, env={"MASTER_PORT": port})
+    assert job.finish() == 0
+    assert lines(job) == [f"0 0/1  {port}"]
+    assert f"MASTER_PORT is '{port}', which is no port" in job.err
+
+
 def test_all_nodes_are_told_the_same(world):
     """Node 0 has found the port; the others learn it with the start."""
     two = Nodes(world, 2, ["-n", "2"])
