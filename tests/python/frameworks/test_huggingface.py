@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pch.integrations.transformers and .accelerate with the real frameworks, on CPU, over gloo: the programs of the manual."""
+"""pch.integrations.transformers and .accelerate with the real frameworks, on CPU, over gloo: the manual's programs."""
 
 import os
 from pathlib import Path

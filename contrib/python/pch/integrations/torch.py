@@ -138,10 +138,11 @@ class ShardedCheckpoint(Checkpoint):
 def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any]:
     """The batches of the loader, epoch after epoch without end, from the one that `step` begins with.
 
-    A sampler with set_epoch (DistributedSampler), or a loader (accelerate's), is told the epoch. The loader draws its random numbers (the order,
-    the workers' seeds, augmentations that use torch's) from a stream of its own, which the seed, the epoch and the rank
-    begin; so the batches of the epoch that were trained on can be loaded again, and thrown away, to be where it was.
-    For data that is slow to load give Checkpoint a loader that keeps its place (torchdata's StatefulDataLoader).
+    A sampler with set_epoch (DistributedSampler), or a loader (accelerate's), is told the epoch. The loader draws its
+    random numbers (the order, the workers' seeds, augmentations that use torch's) from a stream of its own, which the
+    seed, the epoch and the rank begin; so the batches of the epoch that were trained on can be loaded again, and thrown
+    away, to be where it was. For data that is slow to load give Checkpoint a loader that keeps its place (torchdata's
+    StatefulDataLoader).
     """
     count = len(loader)
     if count == 0:

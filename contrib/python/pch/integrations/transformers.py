@@ -34,8 +34,8 @@ class PreemptionCallback(TrainerCallback):  # type: ignore[misc]
         """Refuses what cannot resume."""
         resumed = self._job.resume_step
         if resumed and state.global_step != resumed:
-            raise RuntimeError(f"the Trainer begins at step {state.global_step}, but the job resumes at step {resumed}: "
-                               "call trainer.train(resume_from_checkpoint=job.resume_path)")
+            raise RuntimeError(f"the Trainer begins at step {state.global_step}, but the job resumes at step "
+                               f"{resumed}: call trainer.train(resume_from_checkpoint=job.resume_path)")
         if self._job.supervised and args.save_only_model:
             raise ValueError("with save_only_model a checkpoint has no optimizer and cannot be resumed: leave it False")
         if self._job.supervised and args.save_total_limit == 1:
