@@ -6,7 +6,7 @@
 # is configured to. Sourced by tests/run.sh.
 
 # PyTorch for CPUs; without a version, PyPI's brings some gigabytes of CUDA.
-frameworks=(torch==2.13.0 transformers==5.23.0 accelerate==1.15.0)
+frameworks=(torch==2.13.0 transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6)
 
 make_frameworks() {
     local folder=$1

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lightning: saves with the Trainer's own checkpoints, and resumes from them.
+
+    preemption = PreemptionCallback(job, "/scratch/run7")
+    trainer = Trainer(callbacks=[preemption])
+    trainer.fit(model, loader, ckpt_path=preemption.ckpt_path)
+"""
+
+import os
+from typing import Any, Dict, Iterator, Optional, Union
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch.utils.data import DataLoader
+
+from .._pch import Exit, Job
+from ._files import sync_tree
+from .torch import _of_rank, _random_state, _set_random_state, _write, batches
+
+__all__ = ["PreemptionCallback", "ResumableLoader"]
+
+_CHECKPOINT = "lightning.ckpt"
+
+
+class PreemptionCallback(Callback):
+    """Tells every step of the optimizer, and saves where all ranks do, in `folder`, which all of them must see: of each
+    step a folder of its own, with the Trainer's checkpoint and every rank's random numbers (Python's, torch's, and the
+    current CUDA device's), which Lightning does not keep. Nothing is ever removed from it.
+
+    When the job is to leave, fit() raises pch.Exit at the end of that batch, before any validation. A resumed epoch
+    goes on with the batch where it was if the loader has a state_dict, as ResumableLoader has.
+    """
+
+    def __init__(self, job: Job, folder: "Union[str, os.PathLike[str]]") -> None:
+        self._job, self._folder, self._told = job, os.path.abspath(folder), job.resume_step
+        self._resumes = job.resume_path is not None
+
+    @property
+    def ckpt_path(self) -> Optional[str]:
+        """What fit() resumes from; None at the first start."""
+        path = self._job.resume_path
+        return None if path is None else os.path.join(path, _CHECKPOINT)
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Refuses another step than the one that all ranks resume at."""
+        resumed = self._job.resume_step
+        if resumed and trainer.global_step != resumed:
+            raise RuntimeError(f"the Trainer begins at step {trainer.global_step}, but the job resumes at step "
+                               f"{resumed}: call trainer.fit(..., ckpt_path=callback.ckpt_path)")
+
+    def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
+        """The random numbers go on where they were, whatever the start of the loaders has drawn."""
+        if self._resumes:
+            self._resumes = False
+            path = os.path.join(str(self._job.resume_path), _of_rank(trainer.global_rank))
+            if os.path.exists(path):  # not with more ranks than there were
+                _set_random_state(torch.load(path, map_location="cpu", weights_only=True)["random"])
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """One more step is finished, unless gradients are still accumulated."""
+        job, step = self._job, trainer.global_step
+        if step != self._told:
+            self._told = step
+            if job.step(step):
+                job.saved(self._save(trainer, step))
+            if job.should_exit:
+                raise Exit
+
+    def on_validation_start(self, *_: Any) -> None:
+        """The next step says by itself that the training goes on."""
+        self._job.phase("eval")
+
+    def _save(self, trainer: Trainer, step: int) -> str:
+        path = os.path.join(self._folder, f"step-{step}")
+        os.makedirs(path, exist_ok=True)
+        _write(path, _of_rank(trainer.global_rank), {"step": step, "random": _random_state()})
+        trainer.save_checkpoint(os.path.join(path, _CHECKPOINT))  # all ranks, and it waits for all
+        if trainer.local_rank == 0:  # for its node
+            sync_tree(path)
+        return path
+
+
+class ResumableLoader:
+    """A loader for the Trainer, whose checkpoints keep its place: the batches are those of pch.integrations.torch's
+    `batches`, and so is the order. The Trainer gives it no sampler: what several ranks train on has a
+    DistributedSampler of its own.
+    """
+
+    def __init__(self, loader: "DataLoader[Any]", seed: int = 0) -> None:
+        self._loader, self._seed, self._taken = loader, seed, 0
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rest of the epoch."""
+        for batch in batches(self._loader, self._taken, self._seed):
+            self._taken += 1
+            yield batch
+            if self._taken % len(self) == 0:
+                return
+
+    def state_dict(self) -> Dict[str, int]:
+        return {"taken": self._taken}
+
+    def load_state_dict(self, state: Dict[str, int]) -> None:
+        self._taken = state["taken"]
