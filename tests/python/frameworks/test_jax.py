@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pch.integrations.jax with the real JAX and orbax, on CPU, over gloo: the program of the manual."""
+
+from conftest_frameworks import example, interrupt
+
+# The manual's program, in which the ranks tell of step 5 and wait there for the notice.
+TOLD = """        if step == 5 and job.resume_step == 0 and "NOTICE" in os.environ:
+            from told import say, wait_for
+            say("training")
+            wait_for("on")
+"""
+BEFORE = "        state = train(state, batch(step))\n"
+
+
+def test_the_manual_s_program(train, world):
+    code = example("train_jax.py")
+    assert code.count(BEFORE) == 1
+    one, step = interrupt(train, world, code.replace(BEFORE, TOLD + BEFORE), n=2)
+    assert {path.name for path in one.checkpoints.glob("step-*")} == {f"step-{step}"}
+
+
+PARTS = """
+import os, pch, jax, numpy as np
+from pch.integrations.jax import Checkpoint
+job = pch.attach()
+def attempt(call):
+    try:
+        print(call())
+    except Exception as error:
+        print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+checkpoint = Checkpoint(job, os.environ["CHECKPOINTS"])
+def fresh(number):
+    return {"key": jax.random.key(number), "old key": jax.random.PRNGKey(number),
+            "pair": (jax.numpy.ones(3) * number, None), "host": np.full(2, number), "count": number}
+state = fresh(3)
+print(checkpoint.load(state) is state)
+
+# As a job that resumes at what was just saved (twice: the first attempt was not committed), and on another step.
+checkpoint.save(7, fresh(4))
+path = checkpoint.save(7, state)
+class Resumed:
+    resume_step, resume_path = 7, path
+again = Checkpoint(Resumed(), "x")
+loaded = again.load(fresh(0))
+same = jax.tree.map(lambda a, b: bool(np.all(a == b)) and type(a) is type(b), loaded, state)
+print(jax.tree.structure(loaded) == jax.tree.structure(state), jax.tree.leaves(same))
+print(jax.random.uniform(loaded["key"]) == jax.random.uniform(state["key"]))
+attempt(lambda: again.load({"other": 1}))
+Resumed.resume_step = 8
+attempt(lambda: again.load(state))
+Resumed.resume_path = None
+attempt(lambda: again.load(state))
+"""
+
+
+def test_what_it_is_made_of(program):
+    one = program(PARTS)
+    path = f"{one.checkpoints}/step-7"
+    job = one.world.start(*one.command(), env=one.variables({}))
+    assert job.finish(60) == 0, job.err
+    lines = job.out.splitlines()
+    assert lines[:3] == ["True", "True [True, True, True, True, True]", "True"]
+    assert lines[3].startswith("ValueError: ")
+    assert lines[4:] == [f"RuntimeError: {path} holds step 7; the job resumes at step 8",
+                         "RuntimeError: the job resumes at step 8, but no path was given for it to saved()"]
