@@ -12,13 +12,12 @@ import select
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import Figure, Unmeasured, chief_options, duration, free_port, paired, running
+from measure import Figure, Unmeasured, chief_options, duration, environment, free_port, paired, running
 
 NODES = 8
 PATIENCE = 60
@@ -167,19 +166,8 @@ def silent(bench):
 
 
 def torchrun_of(bench):
-    """torchrun in an environment of its own, made if it is not there."""
-    home = bench.peers / TORCH.replace("==", "-")
-    torchrun = home / "bin/torchrun"
-    if torchrun.exists():
-        return str(torchrun)
-    print(f"bench: installing {TORCH} in {home}", file=sys.stderr)
-    pip = [str(home / "bin/python"), "-m", "pip", "-q", "install"]
-    for command in ([sys.executable, "-m", "venv", "--clear", str(home)], [*pip, "--no-deps", TORCH], [*pip, *TORCH_NEEDS]):
-        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if done.returncode != 0:
-            torchrun.unlink(missing_ok=True)
-            raise Unmeasured(f"torchrun cannot be had: {' '.join(command)}: {done.stdout.strip()[-300:]}")
-    return str(torchrun)
+    """torchrun in an environment of its own."""
+    return str(environment(bench, TORCH, ["--no-deps", TORCH], TORCH_NEEDS) / "bin/torchrun")
 
 
 def change(ranks, commands):

@@ -9,6 +9,7 @@ import signal
 import socket
 import statistics
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +57,21 @@ class Bench:
         if done.returncode != 0:
             raise Unmeasured(f"{command[0]} has ended with {done.returncode}")
         return [[int(number) for number in line.split()] for line in done.stdout.splitlines()]
+
+
+def environment(bench, name, *installs):
+    """A virtual environment with what pip has installed in these steps, made if it is not there."""
+    home = bench.peers / name.replace("==", "-")
+    if (home / "complete").exists():
+        return home
+    print(f"bench: installing {name} in {home}", file=sys.stderr)
+    pip = [str(home / "bin/python"), "-m", "pip", "-q", "install"]
+    for command in ([sys.executable, "-m", "venv", "--clear", str(home)], *([*pip, *install] for install in installs)):
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            raise Unmeasured(f"{name} cannot be had: {' '.join(command)}: {done.stdout.strip()[-300:]}")
+    (home / "complete").touch()
+    return home
 
 
 # --- showing numbers ---
