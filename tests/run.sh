@@ -174,14 +174,14 @@ is_installed() {
 
 # --- the parts ------------------------------------------------------------------------------------
 
-# Everything under ASan and UBSan, with what meson calls SUITES ("--suite=…").
+# Everything under ASan and UBSan, with what meson calls SUITES ("--suite=…"). Half of the time tests wait.
 part_asan() {
     check build-asan build build-asan -Db_sanitize=address,undefined -Db_lundef=false \
         -Dc_args='-fno-omit-frame-pointer -fsanitize-undefined-trap-on-error' || return
     local logs=$PWD/build-asan/sanitizer-logs
     rm -rf "$logs" && mkdir "$logs"
     sanitizer_options "$logs"
-    run_suites tests-asan build-asan meson test -C build-asan "$@"
+    run_suites tests-asan build-asan meson test -C build-asan --num-processes "$((2 * $(nproc)))" "$@"
     check sanitizers sanitizer_logs_empty "$logs"
     check leak-canary canary leak LeakSanitizer
     check overflow-canary canary overflow 'AddressSanitizer: ILL'
