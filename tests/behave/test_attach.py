@@ -81,6 +81,7 @@ def test_a_notice_that_no_save_can_follow(training):
     job.open()
     job.train(10)
     job.clients[0].ask("done", "done")
+    job.clients[0].ask("scratch", "scratch .*")  # is answered after that: pchrun knows
     job.notice()
     job.said("notice: no save can be agreed on, since a rank has ended on node 0;")
     job.clients[1].train(12)
