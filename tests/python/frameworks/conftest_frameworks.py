@@ -68,15 +68,15 @@ def notices(world, kind):
 
 def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=(), **env):
     """Trains twice, once undisturbed, and once preempted and started again, with the same weights at the end. The code
-    tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, which starts the n ranks.
+    tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, which starts the n ranks that are
+    preempted. The undisturbed run takes place meanwhile: starts are what takes long, and much of them is waiting.
 
     Returns (the preempted program, the step of its save).
     """
-    start = {"n": None if wrap else n, "wrap": wrap, "STEPS": str(STEPS), **env}
+    env = {"STEPS": str(STEPS), **env}
     options, give_notice = notices(world, kind)
-    alone = train(code, folder="alone", **start)
-    assert finish(alone)[:2] == (0, "completed"), alone.job.err
-    one = train(code, *options, folder="preempted", NOTICE="1", **start)
+    alone = train(code, n=n, folder="alone", **env)
+    one = train(code, *options, n=None if wrap else n, wrap=wrap, folder="preempted", NOTICE="1", **env)
     world.events.wait("training", count=n, deadline=PATIENCE)
     give_notice(one)
     one.said(r"every rank saves step \d+")
@@ -86,7 +86,8 @@ def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=(), **env):
     assert not list(one.checkpoints.glob("final.*"))
     if kind == "file":
         (world.root / "notice").unlink()
-    again = train(code, *options, folder="preempted", **start)
+    again = train(code, *options, n=n, folder="preempted", **env)
+    assert finish(alone)[:2] == (0, "completed"), alone.job.err
     assert finish(again)[:2] == (0, "completed"), again.job.err
     assert again.report["steps"]["resumed"] == step
     assert len(list(again.checkpoints.glob("final.rank-*"))) == n

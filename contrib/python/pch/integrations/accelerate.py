@@ -11,7 +11,7 @@
 import os
 from typing import Union
 
-from accelerate import Accelerator
+from accelerate import Accelerator  # type: ignore[import-untyped]
 
 from .._pch import Job
 from ._files import sync_tree

@@ -8,7 +8,7 @@
 import os
 from typing import Any
 
-from accelerate import PartialState
+from accelerate import PartialState  # type: ignore[import-untyped]
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -18,7 +18,7 @@ from ._files import sync_tree
 __all__ = ["PreemptionCallback"]
 
 
-class PreemptionCallback(TrainerCallback):  # type: ignore[misc]
+class PreemptionCallback(TrainerCallback):
     """Tells every optimizer step, has the Trainer save where all ranks do, and reports its own saves, too.
 
     When the job is to leave, the Trainer stops as it does for other callbacks, and at the end of that epoch, before
@@ -55,7 +55,7 @@ class PreemptionCallback(TrainerCallback):  # type: ignore[misc]
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                 **_: Any) -> TrainerControl:
         """Every rank has written its part. One per node waits for the disk, before it says that it has saved."""
-        path = os.path.abspath(os.path.join(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"))
+        path = os.path.abspath(os.path.join(str(args.output_dir), f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"))
         PartialState().wait_for_everyone()
         if state.is_local_process_zero:
             sync_tree(path)
