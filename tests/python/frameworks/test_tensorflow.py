@@ -45,8 +45,8 @@ def test_the_manual_s_program(train, world, name, where):
 # What is left, in one program: a manager with a shortest interval, an exit function, arguments that are refused,
 # and TensorFlow's own handler, which reads what was saved.
 PARTS = """
-import os, pch, sys, warnings, tensorflow as tf
-from pch.integrations.tensorflow import PreemptionCheckpointHandler, PreemptionWatcher, TerminationConfig
+import os, pch, sys, types, warnings, tensorflow as tf
+from pch.integrations.tensorflow import *
 folder = os.environ["CHECKPOINTS"]
 def attempt(call):
     try:
@@ -66,9 +66,17 @@ with pch.attach() as job:
         attempt(lambda: PreemptionCheckpointHandler(servers, checkpoint, folder))
         watched = TerminationConfig(termination_watcher_fn=bool)
         attempt(lambda: PreemptionCheckpointHandler(None, manager, termination_config=watched))
+        # What is there of fit, with two batches in a call: ten of earlier epochs, and four of this one, are taken.
+        callback = PreemptionCallback(folder)
+        callback.set_model(types.SimpleNamespace(train_function=next, steps_per_execution=2))
+        callback._skip(10, 4)
+        numbers = iter(range(100))
+        print([callback.model.train_function(numbers) for _ in range(4)])
+    def save():
+        print("save_fn", manager.save(check_interval=False) is not None)
     with warnings.catch_warnings(record=True) as warned:
         handler = PreemptionCheckpointHandler(None, manager, termination_config=TerminationConfig(
-            exit_fn=lambda: print("exit_fn") or sys.exit(7), grace_period=5))
+            save_fn=save if job.resume_step else None, exit_fn=lambda: print("exit_fn") or sys.exit(7), grace_period=5))
     print([str(warning.message) for warning in warned])
     watcher = PreemptionWatcher()
     print(job.resume_step, handler.total_run_calls, weight.numpy(), watcher.preemption_message, flush=True)
@@ -76,30 +84,33 @@ with pch.attach() as job:
         theirs = tf.train.Checkpoint(weight=weight)
         theirs = tf.distribute.experimental.PreemptionCheckpointHandler(None, theirs, os.path.dirname(job.resume_path))
         print("TensorFlow's", theirs.total_run_calls)
-    while handler.total_run_calls < 6:
+    while handler.total_run_calls < 8:
         weight.assign_add(1)
-        if handler.total_run_calls == 3 and job.resume_step == 0:
+        if handler.total_run_calls == (5 if job.resume_step else 3):
             from told import say, wait_for
-            say("training")
-            wait_for("on")
-            print(bool(watcher.preemption_message))
+            say(f"training {job.resume_step}")
+            wait_for(f"on {job.resume_step}")
+            print(bool(watcher.preemption_message), flush=True)
         handler.save_checkpoint_if_preempted()
 """
 
 
 def test_what_it_is_made_of(program, world):
-    one = program(PARTS).start(**QUIET)
-    world.events.wait("training", count=1, deadline=60)
-    one.job.send(signal.SIGTERM)
-    one.said(r"every rank saves step \d+")
-    world.go_on("on")
-    assert finish(one) == (PREEMPTED, "preempted", 4)
+    one = program(PARTS)
+
+    def preempt(resumed):
+        one.start(**QUIET)
+        world.events.wait(f"training {resumed}", count=1, deadline=60)
+        one.job.send(signal.SIGTERM)
+        one.said(r"every rank saves step \d+")
+        world.go_on(f"on {resumed}")
+        return finish(one)
+    assert preempt(0) == (PREEMPTED, "preempted", 4)
     warned = "['grace_period is not used: pchrun knows how long a notice leaves']"
     assert one.job.out.splitlines() == [
         "ValueError: with a checkpoint, instead of a manager, checkpoint_dir is needed, too",
         "NotImplementedError: a ParameterServerStrategy has no step that all workers finish",
         "ValueError: termination_watcher_fn would never be asked: pchrun looks for notices, see its --notices",
-        warned, "0 0 0.0 None", "True", "exit_fn"]
-    again = one.start(**QUIET)
-    assert finish(again)[:2] == (0, "completed")
-    assert again.job.out.splitlines() == [warned, "4 4 4.0 None", "TensorFlow's 4"]
+        "[{}, {}, 14, 15]", warned, "0 0 0.0 None", "True", "exit_fn"]
+    assert preempt(4) == (PREEMPTED, "preempted", 6)
+    assert one.job.out.splitlines() == [warned, "4 4 4.0 None", "TensorFlow's 4", "True", "save_fn True", "exit_fn"]

@@ -155,7 +155,7 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
     the data what was trained on, without training. So the data's order in an epoch must not depend on what was drawn
     before; or it goes on through all epochs (`repeat()`, with fit's steps_per_epoch), and `endless` says so. The number
     of batches of an epoch must be known. What other callbacks remember is not saved, and the metrics of the epoch that
-    is resumed are those of its rest.
+    is resumed are those of its rest. One fit is the training of one job.
     """
 
     def __init__(self, checkpoint_dir: _Folder, *, cluster_resolver: Any = None, termination_config: Any = None,
