@@ -397,8 +397,8 @@ def test_we_are_killed(logs):
     tee = tee_of(job)
     os.kill(job.pid, signal.SIGKILL)
     assert job.finish() == -signal.SIGKILL
-    wait_until(lambda: not marked(job.mark), "the end of the command, and of who keeps its output")
-    assert not is_alive(tee)
+    wait_until(lambda: not marked(job.mark), "the end of the command")
+    wait_until(lambda: not is_alive(tee), "the end of who keeps its output")
     assert logs.read() == b"last words\n" and job.out == "last words\n"
 
 
