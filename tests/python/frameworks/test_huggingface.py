@@ -48,3 +48,47 @@ def test_a_plain_loop_with_accelerate(train, world):
                           ACCELERATE_USE_CPU="true")
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {
         "model.safetensors", "optimizer.bin", "scheduler.bin", "random_states_0.pkl", "random_states_1.pkl"}
+
+
+REFUSALS = """
+from types import SimpleNamespace
+from pch.integrations.transformers import PreemptionCallback
+from transformers import TrainerControl, TrainerState
+job = SimpleNamespace(supervised=True, resume_step=0, should_exit=False, step=lambda finished: finished == 8)
+callback = PreemptionCallback(job)
+def begin(save_only_model=False, save_total_limit=None):
+    args = SimpleNamespace(save_only_model=save_only_model, save_total_limit=save_total_limit)
+    attempt(lambda: callback.on_train_begin(args, TrainerState(), TrainerControl()))
+def attempt(call):
+    try:
+        print(call())
+    except (Exception, SystemExit) as error:
+        print(f"{type(error).__name__}: {error}"[:52])
+begin()
+begin(save_total_limit=2)
+begin(save_total_limit=1)
+begin(save_only_model=True)
+job.resume_step = 7
+begin()
+
+# An evaluation does not delay the save; to leave without one, nothing is saved, and the epoch ends with the training.
+def step(number, **control):
+    control = callback.on_step_end(None, TrainerState(global_step=number), TrainerControl(**control))
+    print(control.should_save, control.should_evaluate, control.should_training_stop)
+step(8, should_evaluate=True)
+job.should_exit = True
+step(9, should_save=True, should_evaluate=True)
+attempt(lambda: callback.on_epoch_end(None, TrainerState(), TrainerControl()))
+"""
+
+
+def test_what_the_callback_refuses(program):
+    one = program(REFUSALS)
+    job = one.world.start(*one.command(), env=one.variables({}))
+    assert job.finish(60) == 0, job.err
+    assert job.out.splitlines() == [
+        "None", "None",
+        "ValueError: with save_total_limit=1 the Trainer remo",
+        "ValueError: with save_only_model a checkpoint has no",
+        "RuntimeError: the Trainer begins at step 0, but the ",
+        "True False False", "False False True", "Exit: "]
