@@ -88,12 +88,23 @@ build() {
     ninja -C "$folder"
 }
 
+# Criterion binds /tmp/criterion_PID.sock, and does not begin where a test that was killed has left that of
+# a process with the same number.
+sweep_criterion() {
+    local socket pid
+    for socket in /tmp/criterion_*.sock; do
+        pid=${socket##*_}
+        [[ -d /proc/${pid%.sock} ]] || rm -f "$socket"
+    done
+}
+
 # run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, however it is wrapped, with the
 # logs' base name NAME. Counts every case; a process left behind is a failure more.
 run_suites() {
     local name=$1 log=$2/meson-logs/$1.json status
     shift 2
     rm -f "$log"
+    sweep_criterion
     begin "$name"
     tests/house/nothing_left.py -- "$@" --logbase "$name" --no-rebuild \
         ${long:+--timeout-multiplier $((2 * long + 2))} >"$output/suites" 2>&1
