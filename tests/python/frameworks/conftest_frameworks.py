@@ -69,14 +69,16 @@ def notices(world, kind):
 def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=(), **env):
     """Trains twice, once undisturbed, and once preempted and started again, with the same weights at the end. The code
     tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, which starts the n ranks that are
-    preempted. The undisturbed run takes place meanwhile: starts are what takes long, and much of them is waiting.
+    preempted. The undisturbed run takes place meanwhile: starts are what takes long, and much of them is waiting. What
+    is a function in `env` is called for each start.
 
     Returns (the preempted program, the step of its save).
     """
-    env = {"STEPS": str(STEPS), **env}
+    def more():
+        return {"STEPS": str(STEPS), **{name: value() if callable(value) else value for name, value in env.items()}}
     options, give_notice = notices(world, kind)
-    alone = train(code, n=n, folder="alone", **env)
-    one = train(code, *options, n=None if wrap else n, wrap=wrap, folder="preempted", NOTICE="1", **env)
+    alone = train(code, n=n, folder="alone", **more())
+    one = train(code, *options, n=None if wrap else n, wrap=wrap, folder="preempted", NOTICE="1", **more())
     world.events.wait("training", count=n, deadline=PATIENCE)
     give_notice(one)
     one.said(r"every rank saves step \d+")
@@ -86,7 +88,7 @@ def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=(), **env):
     assert not list(one.checkpoints.glob("final.*"))
     if kind == "file":
         (world.root / "notice").unlink()
-    again = train(code, *options, n=n, folder="preempted", **env)
+    again = train(code, *options, n=n, folder="preempted", **more())
     assert finish(alone)[:2] == (0, "completed"), alone.job.err
     assert finish(again)[:2] == (0, "completed"), again.job.err
     assert again.report["steps"]["resumed"] == step

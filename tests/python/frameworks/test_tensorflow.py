@@ -39,7 +39,7 @@ def test_the_manual_s_program(train, world, name, where):
     assert code.count(where[0]) == 1
     head, tail = code.split("with pch.attach()")
     code = head + TOLD + "with pch.attach()" + tail.replace(*where)
-    interrupt(train, world, code, n=2, EPOCHS="8", WORKERS=workers(2), **QUIET)
+    interrupt(train, world, code, n=2, EPOCHS="8", WORKERS=lambda: workers(2), **QUIET)
 
 
 # What is left, in one program: a manager with a shortest interval, an exit function, arguments that are refused,
