@@ -27,11 +27,12 @@ from pathlib import Path
 import dying
 import failures
 import frameworks
+import several
 from measure import (JOB, Bench, Figure, Unmeasured, chief_options, duration, free_port, key_options, paired, running,
                      spread)
 
 ROOT = Path(__file__).resolve().parents[2]
-PEERS = ["tini", "dumb-init", "catatonit"]
+PEERS = ["tini", "dumb-init", "catatonit", "openmpi-bin"]
 BUILD = ["gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libevent-dev", "libjansson-dev",
          "libssl-dev", "python3-dev"]
 
@@ -328,7 +329,7 @@ def lost(bench):
 
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
-            *dying.FIGURES, *frameworks.FIGURES)}
+            *several.FIGURES, *dying.FIGURES, *frameworks.FIGURES)}
 
 
 # --- the table ---

@@ -17,13 +17,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import Figure, Unmeasured, chief_options, duration, environment, free_port, paired, running
+from measure import Figure, Unmeasured, chief_options, duration, free_port, paired, running, torchrun_of
 
 NODES = 8
 PATIENCE = 60
-TORCH = "torch==2.13.0"
-# What torch.distributed.run imports.
-TORCH_NEEDS = ["typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "setuptools"]
 
 
 # --- jobs of several nodes ---
@@ -163,11 +160,6 @@ def silent(bench):
 
 
 # --- another generation, beside torchrun ---
-
-
-def torchrun_of(bench):
-    """torchrun in an environment of its own."""
-    return str(environment(bench, TORCH, ["--no-deps", TORCH], TORCH_NEEDS) / "bin/torchrun")
 
 
 def change(ranks, commands):

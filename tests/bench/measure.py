@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 JOB = "bench"
+TORCH = "torch==2.13.0"
+# What torch.distributed.run imports.
+TORCH_NEEDS = ["typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "setuptools"]
 
 
 class Unmeasured(Exception):
@@ -72,6 +75,11 @@ def environment(bench, name, *installs):
             raise Unmeasured(f"{name} cannot be had: {' '.join(command)}: {done.stdout.strip()[-300:]}")
     (home / "complete").touch()
     return home
+
+
+def torchrun_of(bench):
+    """torchrun in an environment of its own."""
+    return str(environment(bench, TORCH, ["--no-deps", TORCH], TORCH_NEEDS) / "bin/torchrun")
 
 
 # --- showing numbers ---
