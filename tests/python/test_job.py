@@ -255,6 +255,15 @@ if job.rank == 1:
 """
 
 
+def start_to_wait(one, world):
+    """Starts two ranks; the pid of the one that waits for the other's save."""
+    one.start(n=2)
+    world.events.wait("waits")
+    pid = rank_pid(one, 0)
+    wait_until(lambda: is_blocked(pid), "a rank that waits")
+    return pid
+
+
 def test_a_wait_lets_other_threads_run(program, world):
     """And refuses them what belongs to the training thread."""
     one = program(WAITS + """
@@ -303,10 +312,7 @@ job.saved("a")
 job.done()
 say("answered")
 """)
-    one.start(n=2)
-    world.events.wait("waits")
-    pid = rank_pid(one, 0)
-    wait_until(lambda: is_blocked(pid), "a rank that waits")
+    pid = start_to_wait(one, world)
     os.kill(pid, signal.SIGINT)
     world.events.wait("interrupted")
     world.go_on("on")
@@ -328,10 +334,7 @@ job.saved("a")
 job.done()
 say("answered")
 """)
-    one.start(n=2)
-    world.events.wait("waits")
-    pid = rank_pid(one, 0)
-    wait_until(lambda: is_blocked(pid), "a rank that waits")
+    pid = start_to_wait(one, world)
     os.kill(pid, signal.SIGUSR1)
     assert world.events.wait("handled")["text"].startswith("another thread, or what a signal has interrupted")
     assert not world.events.all("answered")

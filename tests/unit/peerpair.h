@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "link/peers.h"
+#include "unit.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <sched.h>
@@ -43,17 +43,6 @@ struct world {
     struct address at;
     int fds; /* open before it began */
 };
-
-HELPER int count_fds(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    cr_assert(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
 
 HELPER void on_up(void *arg, int conn)
 {
@@ -104,7 +93,7 @@ HELPER void side_init(struct world *world, struct side *side, const struct peers
 HELPER void begin(struct world *world, const struct peers_options *limits)
 {
     static const struct peers_options defaults;
-    *world = (struct world){.fds = count_fds()};
+    *world = (struct world){.fds = unit_count_fds()};
     world->base = event_base_new();
     side_init(world, &world->chief, limits ? limits : &defaults);
     side_init(world, &world->member, limits ? limits : &defaults);
@@ -122,9 +111,9 @@ HELPER void end(struct world *world)
     event_base_free(world->base);
     /* The thread of a look-up that was given up closes its descriptor when it gets to it. */
     int64_t deadline = clock_now_ns() + 10 * NS_PER_S;
-    while (count_fds() > world->fds && clock_now_ns() < deadline)
+    while (unit_count_fds() > world->fds && clock_now_ns() < deadline)
         sched_yield();
-    cr_assert_eq(count_fds(), world->fds, "a descriptor was left open");
+    cr_assert_eq(unit_count_fds(), world->fds, "a descriptor was left open");
 }
 
 HELPER void on_too_late(evutil_socket_t fd, short what, void *arg)

@@ -341,11 +341,11 @@ Test(peers, strangers_are_limited)
     struct peers_options limits = {.guests_max = ALLOWED};
     begin(&w, &limits);
     int fds[COME];
-    int before = count_fds();
+    int before = unit_count_fds();
     for (size_t i = 0; i < COME; i++)
         fds[i] = raw_connect(&w);
     run_until(&w, raw_is_closed(fds[COME - ALLOWED - 1]));
-    cr_assert_eq(count_fds() - before - COME, ALLOWED);
+    cr_assert_eq(unit_count_fds() - before - COME, ALLOWED);
     join(&w);
     for (size_t i = 0; i < COME; i++)
         close(fds[i]);

@@ -19,16 +19,22 @@ static void let_in(struct world *world)
     run_until(world, world->member.messages > messages);
 }
 
+/* It joins, and goes as one that is killed. */
+static void expect_end_of_member(struct world *world)
+{
+    let_in(world);
+    peers_free(world->member.peers);
+    world->member.peers = NULL;
+    run_until(world, world->chief.downs == 1);
+    cr_expect(world->chief.has_ended, "%s", world->chief.why);
+}
+
 /* What the kernel does for a process that is killed. */
 Test(peers_end, who_closes_has_ended)
 {
     struct world world;
     begin(&world, NULL);
-    let_in(&world);
-    peers_free(world.member.peers);
-    world.member.peers = NULL;
-    run_until(&world, world.chief.downs == 1);
-    cr_expect(world.chief.has_ended, "%s", world.chief.why);
+    expect_end_of_member(&world);
     end(&world);
 }
 
@@ -44,11 +50,7 @@ Test(peers_end, who_closes_has_ended_where_the_chief_listens_to_all)
     side_init(&world, &world.chief, &defaults);
     if (peers_listen(world.chief.peers, &all, &err)) {
         world.at.port = peers_port(world.chief.peers);
-        let_in(&world);
-        peers_free(world.member.peers);
-        world.member.peers = NULL;
-        run_until(&world, world.chief.downs == 1);
-        cr_expect(world.chief.has_ended, "%s", world.chief.why);
+        expect_end_of_member(&world);
     }
     end(&world);
 }

@@ -9,9 +9,9 @@
 #include "base/str.h"
 #include "link/conn.h"
 #include "link/tls.h"
+#include "unit.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
@@ -30,17 +30,6 @@ static struct tls *tls_of(const struct key *key, const char *job)
     struct tls *tls = tls_new(key, job, &err);
     cr_assert(tls, "%s", err.text);
     return tls;
-}
-
-static int count_fds(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    cr_assert(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
 }
 
 static void make_pair(int ret[2])
@@ -138,7 +127,7 @@ static void begin(struct world *world, struct tls *member, struct tls *chief)
 {
     struct tls *tls[ENDS] = {[MEMBER] = member, [CHIEF] = chief};
     int fds[ENDS];
-    *world = (struct world){.fds = count_fds()};
+    *world = (struct world){.fds = unit_count_fds()};
     world->base = event_base_new();
     make_pair(fds);
     for (int i = 0; i < ENDS; i++) {
@@ -159,7 +148,7 @@ static void end(struct world *world)
         tls_free(world->ends[i].rules.tls);
     }
     event_base_free(world->base);
-    cr_assert_eq(count_fds(), world->fds, "a descriptor was left open");
+    cr_assert_eq(unit_count_fds(), world->fds, "a descriptor was left open");
 }
 
 /* Runs the loop until `is_so`; fails if that takes more than 10 seconds. */
@@ -332,7 +321,7 @@ Test(tls, who_says_too_little)
         struct tls *tls = tls_of(&first_key, "run7");
         w.ends[CHIEF] = (struct end){.rules = rules_with(event_base_new(), tls)};
         struct end *chief = &w.ends[CHIEF];
-        int fds[2], before = count_fds();
+        int fds[2], before = unit_count_fds();
         make_pair(fds);
         chief->rules.hello_wait_ns = 50 * NS_PER_MS;
         chief->conn = conn_new(&chief->rules, fds[0], &nowhere, false);
@@ -344,7 +333,7 @@ Test(tls, who_says_too_little)
         cr_assert_str_eq(chief->conn->why, "0.0.0.0: no HELLO within 50ms");
         conn_free(chief->conn);
         fd_close(&fds[1]);
-        cr_assert_eq(count_fds(), before, "a descriptor was left open");
+        cr_assert_eq(unit_count_fds(), before, "a descriptor was left open");
         tls_free(tls);
         event_base_free(w.base);
     }

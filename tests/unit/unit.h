@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -35,6 +36,18 @@ static inline int unit_wait(pid_t pid)
 static inline bool unit_no_children(void)
 {
     return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}
+
+/* Open descriptors, and a few entries more that are always there: to be compared. */
+static inline int unit_count_fds(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    cr_assert(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
 }
 
 #endif
