@@ -88,21 +88,32 @@ static bool start(struct child *child, check_fn *check, const struct patient *pa
     return err_set(err, ERR_SYSTEM, error, "cannot start a check");
 }
 
-/* It is ours and not reaped: nobody else can have its number. */
+static bool is_ready(int answer, short events, int64_t until)
+{
+    struct pollfd pipe = {.fd = answer, .events = events};
+    int64_t left = until - clock_now_ns();
+    return poll(&pipe, 1, left > 0 ? (int)(left / NS_PER_MS) : 0) > 0;
+}
+
+/* It is ours and not reaped: nobody else can have its number. Its end of the pipe closes with it:
+ * only one that no signal reaches (a dead file system) may outlive us. */
+static void end(struct child *child, int64_t until)
+{
+    proc_kill(child->pid, SIGKILL);
+    is_ready(child->answer, 0, until); /* POLLHUP is always told */
+    fd_close(&child->answer);
+}
+
 static void take(struct child *child, int64_t until, struct finding *ret)
 {
-    struct pollfd answer = {.fd = child->answer, .events = POLLIN};
-    int64_t left = until - clock_now_ns();
-    int ready = poll(&answer, 1, left > 0 ? (int)(left / NS_PER_MS) : 0);
-    ssize_t got = ready > 0 ? read(child->answer, ret, sizeof *ret) : -1;
+    bool ready = is_ready(child->answer, POLLIN, until);
+    ssize_t got = ready ? read(child->answer, ret, sizeof *ret) : -1;
     if (got != sizeof *ret)
-        finding_set(
-            ret, FINDING_BAD, ready > 0 ? "the check came to no end" : "no answer within 8 s",
-            ready > 0 ? "" : "a file system or a server that it needs is dead; see to that");
+        finding_set(ret, FINDING_BAD, ready ? "the check came to no end" : "no answer within 8 s",
+                    ready ? "" : "a file system or a server that it needs is dead; see to that");
     str_printable(ret->seen); /* it may quote a variable or a path */
     str_printable(ret->advice);
-    proc_kill(child->pid, SIGKILL);
-    fd_close(&child->answer);
+    end(child, until);
 }
 
 static void print(const char *name, const struct finding *finding, FILE *out)
