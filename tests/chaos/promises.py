@@ -42,7 +42,8 @@ def may_end_with(plan, attempt, records):
         codes |= {-signal.SIGUSR2, NOT_STARTED}  # the same, and the others wait for it in vain
     if harmful and not attempt.is_started():
         codes.add(NOT_STARTED)  # who leaves before it has joined is missed by the others
-    if records.attempts_without_commit >= 3:
+    uncounted = any(fault.kind == "full_disk" for fault in attempt.fired)  # a record that could not be written
+    if records.attempts_without_commit + uncounted >= 3:
         codes.add(NO_PROGRESS)
     return codes
 
