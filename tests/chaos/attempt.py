@@ -170,11 +170,11 @@ class Attempt:
         return job.pid if job and job.process.poll() is None else None
 
     def _proc(self, fault):
-        """The pid of one of its node's training processes; pchrun has helpers beside them."""
+        """The pid of one of its node's training processes; pchrun and pchrun-logs have forks beside them."""
         pid = self._supervisor(fault)
         own = os.path.basename(self.place.pchrun)
         commands = sorted(child for child in (harness.commands_of(pid) if pid else [])
-                          if harness.status_of(child).get("Name", own) != own)
+                          if not harness.status_of(child).get("Name", own).startswith(own))
         return commands[fault.local % len(commands)] if commands else None
 
     def _send(self, pid, number):

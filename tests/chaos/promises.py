@@ -38,6 +38,8 @@ def may_end_with(plan, attempt, records):
     early = {fault.kind for fault in attempt.fired if fault.at < BEGUN_S}
     if any(kind.startswith("notice") for kind in early):
         codes.add(-signal.SIGTERM)  # it may come before a pchrun has come so far as to take it
+    if "interrupt" in early:
+        codes.add(-signal.SIGINT)  # the same
     if "checkpoint" in early and -signal.SIGUSR2 in attempt.codes.values() and not attempt.is_started():
         codes |= {-signal.SIGUSR2, NOT_STARTED}  # the same, and the others wait for it in vain
     if harmful and not attempt.is_started():
