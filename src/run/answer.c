@@ -45,7 +45,8 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_int(w, "pid", answer->params->pid);
     writer_text(w, "host", answer->params->host);
     writer_text(w, "chief", answer->chief);
-    writer_text(w, "events_file", answer->journal->has_file ? answer->journal->file.path : NULL);
+    writer_text(w, "events_file",
+                answer->journal->out.is_wanted ? answer->journal->out.file.path : NULL);
 }
 
 /* NULL: no memory. */

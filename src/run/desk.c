@@ -187,7 +187,7 @@ void desk_exit(struct desk *desk, const struct action *action, int code)
 
 bool desk_is_busy(const struct desk *desk)
 {
-    return journal_is_busy(&desk->journal) || metrics_is_busy(&desk->metrics);
+    return outfile_is_busy(&desk->journal.out) || outfile_is_busy(&desk->metrics.out);
 }
 
 /* --- begin and end --- */
@@ -228,8 +228,9 @@ bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap, stru
     desk->journal.core = desk->loop->core;
     desk->journal.on_line = on_line;
     desk->metrics.compose = compose;
-    desk->journal.on_idle = desk->metrics.on_idle = on_idle;
     desk->journal.ctx = desk->metrics.ctx = desk;
+    outfile_on_idle(&desk->journal.out, on_idle, desk);
+    outfile_on_idle(&desk->metrics.out, on_idle, desk);
     return ok;
 }
 

@@ -20,19 +20,11 @@
 #define PENDING_MAX_BYTES (256 * 1024)
 
 /* What happens together is written together. */
-#define GATHER_NS     (100 * NS_PER_MS)
-#define WRITE_WAIT_NS (5 * NS_PER_S)
+#define GATHER_NS (100 * NS_PER_MS)
 /* Deadlines that nodes work out for the same notice differ by the time on the wire. */
 #define SAME_DEADLINE_NS NS_PER_S
 
 /* --- the file --- */
-
-static void complain(struct journal *journal, const struct err *err)
-{
-    if (!journal->has_complained)
-        log_warn("events", "%s; the job does not depend on it", err->text);
-    journal->has_complained = true;
-}
 
 /* What was to be written is missing there, and so is the word on what was missing before. */
 static void count_lost(struct journal *journal)
@@ -43,9 +35,8 @@ static void count_lost(struct journal *journal)
 
 static void flush(struct journal *journal)
 {
-    struct err err;
     char note[96] = "";
-    if (!journal->has_file || buf_len(&journal->pending) == 0 || statefile_is_busy(&journal->file))
+    if (buf_len(&journal->pending) == 0 || !outfile_is_free(&journal->out))
         return;
     journal->writing = journal->gathered;
     journal->gathered = 0;
@@ -56,13 +47,8 @@ static void flush(struct journal *journal)
             journal->dropped = 0;
         }
     }
-    if (statefile_write(&journal->file, 0, buf_bytes(&journal->pending), buf_len(&journal->pending),
-                        &err)) {
-        watch_at(&journal->deadline, clock_now_ns() + WRITE_WAIT_NS);
-    } else {
+    if (!outfile_write(&journal->out, buf_bytes(&journal->pending), buf_len(&journal->pending)))
         count_lost(journal);
-        complain(journal, &err);
-    }
     buf_drop(&journal->pending, buf_len(&journal->pending));
 }
 
@@ -71,24 +57,12 @@ static void on_gathered(void *ctx)
     flush(ctx);
 }
 
-static void on_deadline(void *ctx)
+static void on_written(void *ctx, bool is_ok)
 {
     struct journal *journal = ctx;
-    statefile_give_up(&journal->file);
-}
-
-static void on_written(void *ctx, uint64_t tag, const struct err *err)
-{
-    struct journal *journal = ctx;
-    journal->is_stuck = err && statefile_is_busy(&journal->file);
-    if (err) {
+    if (!is_ok)
         count_lost(journal);
-        complain(journal, err);
-    }
-    watch_at(&journal->deadline, CLOCK_NEVER);
     flush(journal);
-    if (!journal_is_busy(journal) && journal->on_idle)
-        journal->on_idle(journal->ctx);
 }
 
 static void gather(struct journal *journal)
@@ -99,7 +73,7 @@ static void gather(struct journal *journal)
 
 static void add_to_file(struct journal *journal, const char *text, size_t len)
 {
-    if (!journal->has_file)
+    if (!journal->out.is_wanted)
         return;
     /* Room is kept for the word that some were dropped. */
     bool fits = buf_len(&journal->pending) + len + 128 <= PENDING_MAX_BYTES;
@@ -111,11 +85,6 @@ static void add_to_file(struct journal *journal, const char *text, size_t len)
         flush(journal);
     else
         gather(journal);
-}
-
-bool journal_is_busy(const struct journal *journal)
-{
-    return journal->has_file && statefile_is_busy(&journal->file) && !journal->is_stuck;
 }
 
 /* --- lines --- */
@@ -370,29 +339,26 @@ void journal_exit(struct journal *journal, enum outcome outcome, int code, const
 
 bool journal_init(struct journal *journal, const char *path, struct reap *reap, struct err *err)
 {
-    char *target;
     *journal = (struct journal){.is_dirty = true,
                                 .gather = {.fn = on_gathered, .ctx = journal, .at = CLOCK_NEVER},
-                                .deadline = {.fn = on_deadline, .ctx = journal}};
+                                .out = {.topic = "events",
+                                        .what = "journal",
+                                        .option = "events.file",
+                                        .loss = OUTFILE_NO_LOSS,
+                                        .on_written = on_written,
+                                        .ctx = journal}};
     buf_init(&journal->pending, PENDING_MAX_BYTES);
-    if (!path)
-        return true;
-    if (!statefile_resolve(path, &target, err))
-        return err_wrap(err, "no journal can be kept at '%s' (events.file)", path);
-    journal->has_file = statefile_init(&journal->file, target, reap, err);
-    free(target);
-    if (!journal->has_file)
+    if (!outfile_init(&journal->out, path, reap, err))
         return false;
-    statefile_add(&journal->file, FILE_MAX_BYTES);
-    statefile_on_written(&journal->file, on_written, journal);
+    statefile_add(&journal->out.file, FILE_MAX_BYTES);
     return true;
 }
 
 bool journal_open(struct journal *journal, struct event_base *base, struct err *err)
 {
-    if (!journal->has_file)
+    if (!journal->out.is_wanted)
         return true;
-    if (!watch_clock(&journal->gather, base, err) || !watch_clock(&journal->deadline, base, err))
+    if (!watch_clock(&journal->gather, base, err) || !outfile_open(&journal->out, base, err))
         return false;
     gather(journal);
     return true;
@@ -401,10 +367,7 @@ bool journal_open(struct journal *journal, struct event_base *base, struct err *
 void journal_free(struct journal *journal)
 {
     watch_end(&journal->gather);
-    watch_end(&journal->deadline);
-    if (journal->has_file)
-        statefile_free(&journal->file);
-    journal->has_file = false;
+    outfile_free(&journal->out);
     buf_free(&journal->pending);
     for (unsigned i = 0; i < JOURNAL_KEPT; i++)
         free(journal->lines[i].text);

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "core/core.h"
-#include "os/statefile.h"
+#include "run/outfile.h"
 #include "run/watch.h"
 
 enum { JOURNAL_KEPT = 256 };
@@ -37,19 +37,18 @@ struct journal {
         int64_t deadline;
         char notice[128];
     } seen;
-    bool has_file, has_complained, is_stuck, is_ending;
-    struct statefile file;
+    bool is_ending;
+    struct outfile out;
     struct buf pending;
     unsigned gathered, writing; /* lines: that wait; that are being written, or told of there */
     unsigned dropped;           /* that the file does not tell of yet */
-    struct watch gather, deadline;
+    struct watch gather;
     void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: nobody wants to know */
-    void (*on_idle)(void *ctx);                               /* nothing is being written */
     void *ctx;
 };
 
-/* `path` NULL: no file is wanted. Set params, core, on_line, on_idle and ctx after it, and before
- * the core's first event. May block. */
+/* `path` NULL: no file is wanted. Set params, core, on_line and ctx after it, and before the
+ * core's first event. May block. */
 MUST_CHECK bool journal_init(struct journal *journal, const char *path, struct reap *reap,
                              struct err *err);
 /* What has come by then is written from now on, too. */
@@ -63,8 +62,6 @@ void journal_settle(struct journal *journal);
 /* The job has ended, and nothing follows. */
 void journal_exit(struct journal *journal, enum outcome outcome, int code, const char *why);
 
-/* Is there a write that will still end, or be given up? */
-bool journal_is_busy(const struct journal *journal);
 /* The kept lines, from the oldest; NULL: no more. */
 const struct journal_line *journal_line(const struct journal *journal, unsigned i);
 

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define FILE_MAX_BYTES (1024 * 1024)
-#define WRITE_WAIT_NS  (5 * NS_PER_S)
 
 /* --- what is in it --- */
 
@@ -211,29 +210,9 @@ bool metrics_compose(const struct metrics_view *view, struct buf *ret)
 
 /* --- writing it --- */
 
-static void complain(struct metrics *metrics, const struct err *err)
+static void on_written(void *ctx, bool is_ok)
 {
-    if (!metrics->has_complained)
-        log_warn("metrics", "%s; the job does not depend on it", err->text);
-    metrics->has_complained = true;
-}
-
-static void on_written(void *ctx, uint64_t tag, const struct err *err)
-{
-    struct metrics *metrics = ctx;
-    metrics->is_stuck = err && statefile_is_busy(&metrics->file);
-    if (err)
-        complain(metrics, err);
-    watch_at(&metrics->deadline, CLOCK_NEVER);
-    metrics_flush(metrics);
-    if (!metrics_is_busy(metrics) && metrics->on_idle)
-        metrics->on_idle(metrics->ctx);
-}
-
-static void on_deadline(void *ctx)
-{
-    struct metrics *metrics = ctx;
-    statefile_give_up(&metrics->file);
+    metrics_flush(ctx);
 }
 
 static void on_clock(void *ctx)
@@ -247,26 +226,22 @@ static void on_clock(void *ctx)
 bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns, struct reap *reap,
                   struct err *err)
 {
-    char *target;
     *metrics = (struct metrics){.interval_ns = interval_ns,
                                 .clock = {.fn = on_clock, .ctx = metrics},
-                                .deadline = {.fn = on_deadline, .ctx = metrics}};
-    if (!path)
-        return true;
-    if (!statefile_resolve(path, &target, err))
-        return err_wrap(err, "no metrics can be kept at '%s' (metrics.file)", path);
-    metrics->is_wanted = statefile_init(&metrics->file, target, reap, err);
-    free(target);
-    if (metrics->is_wanted)
-        statefile_on_written(&metrics->file, on_written, metrics);
-    return metrics->is_wanted;
+                                .out = {.topic = "metrics",
+                                        .what = "metrics",
+                                        .option = "metrics.file",
+                                        .loss = OUTFILE_NO_LOSS,
+                                        .on_written = on_written,
+                                        .ctx = metrics}};
+    return outfile_init(&metrics->out, path, reap, err);
 }
 
 bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err)
 {
-    if (!metrics->is_wanted)
+    if (!metrics->out.is_wanted)
         return true;
-    if (!watch_clock(&metrics->clock, base, err) || !watch_clock(&metrics->deadline, base, err))
+    if (!watch_clock(&metrics->clock, base, err) || !outfile_open(&metrics->out, base, err))
         return false;
     metrics_run(metrics, metrics->is_running);
     return true;
@@ -275,10 +250,7 @@ bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *
 void metrics_free(struct metrics *metrics)
 {
     watch_end(&metrics->clock);
-    watch_end(&metrics->deadline);
-    if (metrics->is_wanted)
-        statefile_free(&metrics->file);
-    metrics->is_wanted = false;
+    outfile_free(&metrics->out);
 }
 
 void metrics_run(struct metrics *metrics, bool is_running)
@@ -295,23 +267,11 @@ void metrics_touch(struct metrics *metrics)
 void metrics_flush(struct metrics *metrics)
 {
     struct buf text;
-    struct err err;
-    bool can_write = metrics->is_wanted && metrics->deadline.handle;
-    if (!can_write || !metrics->is_dirty || statefile_is_busy(&metrics->file))
+    if (!metrics->is_dirty || !outfile_is_free(&metrics->out))
         return;
-    metrics->is_dirty = metrics->is_stuck = false;
+    metrics->is_dirty = false;
     buf_init(&text, FILE_MAX_BYTES);
-    bool ok = metrics->compose(metrics->ctx, &text) ||
-              err_set(&err, ERR_SYSTEM, 0, "cannot compose the metrics");
-    ok = ok && statefile_write(&metrics->file, 0, buf_bytes(&text), buf_len(&text), &err);
-    if (ok)
-        watch_at(&metrics->deadline, clock_now_ns() + WRITE_WAIT_NS);
-    else
-        complain(metrics, &err);
+    bool ok = metrics->compose(metrics->ctx, &text);
+    outfile_write(&metrics->out, ok ? buf_bytes(&text) : NULL, buf_len(&text));
     buf_free(&text);
-}
-
-bool metrics_is_busy(const struct metrics *metrics)
-{
-    return metrics->is_wanted && statefile_is_busy(&metrics->file) && !metrics->is_stuck;
 }

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "core/core.h"
-#include "os/statefile.h"
+#include "run/outfile.h"
 #include "run/pace.h"
 #include "run/watch.h"
 
@@ -29,17 +29,16 @@ struct metrics_view {
 MUST_CHECK bool metrics_compose(const struct metrics_view *view, struct buf *ret);
 
 struct metrics {
-    bool is_wanted, is_dirty, has_complained, is_stuck, is_running;
+    bool is_dirty, is_running;
     int64_t interval_ns;
-    struct statefile file;
-    struct watch clock, deadline;
+    struct outfile out;
+    struct watch clock;
     /* Fills in what is told. */
     bool (*compose)(void *ctx, struct buf *ret);
-    void (*on_idle)(void *ctx);
     void *ctx;
 };
 
-/* Set compose, on_idle and ctx after it. `path` NULL: none is wanted. May block. */
+/* Set compose, ctx and outfile_on_idle() after it. `path` NULL: none is wanted. May block. */
 MUST_CHECK bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns,
                              struct reap *reap, struct err *err);
 MUST_CHECK bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err);
@@ -50,6 +49,5 @@ void metrics_run(struct metrics *metrics, bool is_running);
 /* Something in it has changed; metrics_flush() writes it. */
 void metrics_touch(struct metrics *metrics);
 void metrics_flush(struct metrics *metrics);
-bool metrics_is_busy(const struct metrics *metrics);
 
 #endif

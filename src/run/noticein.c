@@ -22,7 +22,6 @@
 
 /* The commands have come to their main() by then. */
 #define START_AFTER_NS (100 * NS_PER_MS)
-#define WRITE_WAIT_NS  (5 * NS_PER_S)
 #define FILE_MAX       (256 * 1024)
 
 _Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "names fit");
@@ -103,30 +102,11 @@ static bool add_sources(struct noticein *noticein, const struct config *config, 
 
 /* --- what is remembered --- */
 
-static void say_if_idle(struct noticein *noticein)
+static void on_part_idle(void *ctx)
 {
+    struct noticein *noticein = ctx;
     if (!noticein_is_busy(noticein))
         noticein->on_idle(noticein->ctx);
-}
-
-static void complain(const struct err *err)
-{
-    log_warn(TOPIC, "that this notice has ended an attempt is not remembered: %s", err->text);
-}
-
-static void on_written(void *ctx, uint64_t tag, const struct err *err)
-{
-    struct noticein *noticein = ctx;
-    if (err)
-        complain(err);
-    watch_at(&noticein->deadline, CLOCK_NEVER);
-    say_if_idle(noticein);
-}
-
-static void on_deadline(void *ctx)
-{
-    struct noticein *noticein = ctx;
-    statefile_give_up(&noticein->file);
 }
 
 static bool recall(struct noticein *noticein, const struct config *config, const char *state_dir,
@@ -137,26 +117,20 @@ static bool recall(struct noticein *noticein, const struct config *config, const
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", state_dir);
     if (!handled_read(&noticein->handled, path, clock_real_ns(), err))
         log_warn(TOPIC, "which notices have ended an attempt is forgotten: %s", err->text);
-    if (!statefile_init(&noticein->file, path, noticein->reap, err))
-        return false;
-    statefile_on_written(&noticein->file, on_written, noticein);
-    return true;
+    noticein->memory = (struct outfile){
+        .topic = TOPIC, .loss = "that this notice has ended an attempt is not remembered"};
+    outfile_on_idle(&noticein->memory, on_part_idle, noticein);
+    return outfile_init(&noticein->memory, path, noticein->reap, err);
 }
 
 static void remember(struct noticein *noticein)
 {
     struct writer w;
-    struct err err;
-    size_t len;
+    size_t len = 0;
     writer_init(&w, FILE_MAX, WRITER_PRETTY);
     handled_write(&noticein->handled, &w);
     const char *text = writer_done(&w, &len);
-    if (!text)
-        err_set(&err, ERR_SYSTEM, ENOMEM, "cannot compose %s", noticein->file.path);
-    if (!text || !statefile_write(&noticein->file, 0, text, len, &err))
-        complain(&err);
-    else
-        watch_at(&noticein->deadline, clock_now_ns() + WRITE_WAIT_NS);
+    outfile_write(&noticein->memory, text, len);
     writer_free(&w);
 }
 
@@ -168,7 +142,7 @@ static void refuse(const struct noticein *noticein, const struct notice *notice,
              "%s: the notice \"%s\" has ended %d attempt%s of this job, and this node is still "
              "there, so it is not acted upon again; if it is to be, raise notices_repeat, or "
              "remove %s",
-             notice->source, notice->id, count, count == 1 ? "" : "s", noticein->file.path);
+             notice->source, notice->id, count, count == 1 ? "" : "s", noticein->memory.file.path);
 }
 
 static void on_notice(void *ctx, const struct notice *notice)
@@ -176,8 +150,9 @@ static void on_notice(void *ctx, const struct notice *notice)
     struct noticein *noticein = ctx;
     int count;
     enum handled_result result =
-        noticein->file.path ? handled_take(&noticein->handled, notice, clock_real_ns(), &count)
-                            : HANDLED_NEW;
+        noticein->memory.is_wanted
+            ? handled_take(&noticein->handled, notice, clock_real_ns(), &count)
+            : HANDLED_NEW;
     if (result == HANDLED_ENOUGH)
         refuse(noticein, notice, count);
     if (result == HANDLED_NEW)
@@ -188,11 +163,6 @@ static void on_changed(void *ctx)
 {
     struct noticein *noticein = ctx;
     noticein->on_change(noticein->ctx);
-}
-
-static void on_ended(void *ctx)
-{
-    say_if_idle(ctx);
 }
 
 static void on_start(void *ctx)
@@ -251,7 +221,7 @@ bool noticein_init(struct noticein *noticein, const struct config *config, const
 bool noticein_open(struct noticein *noticein, struct config *config, const char *state_dir,
                    struct loop *loop, struct err *err)
 {
-    struct notices_calls calls = {on_notice, on_changed, on_ended, noticein};
+    struct notices_calls calls = {on_notice, on_changed, on_part_idle, noticein};
     noticein->loop = loop;
     bool has_recalled = noticein->count > 0;
     add_auto(noticein, config);
@@ -263,9 +233,8 @@ bool noticein_open(struct noticein *noticein, struct config *config, const char 
     noticein->dir = getcwd(NULL, 0);
     struct notices_options options = {noticein->sources, noticein->count, noticein->dir, environ};
     noticein->start = (struct watch){.fn = on_start, .ctx = noticein};
-    noticein->deadline = (struct watch){.fn = on_deadline, .ctx = noticein};
     if (!watch_clock(&noticein->start, loop->base, err) ||
-        !watch_clock(&noticein->deadline, loop->base, err))
+        !outfile_open(&noticein->memory, loop->base, err))
         return false;
     noticein->notices = notices_new(loop->base, noticein->reap, &options, &calls, err);
     if (!noticein->notices)
@@ -279,16 +248,15 @@ void noticein_end(struct noticein *noticein, const struct notice *by)
     if (!noticein->notices)
         return;
     watch_at(&noticein->start, CLOCK_NEVER);
-    if (noticein->file.path && handled_end(&noticein->handled, by, clock_real_ns()))
+    if (noticein->memory.is_wanted && handled_end(&noticein->handled, by, clock_real_ns()))
         remember(noticein);
     notices_end(noticein->notices);
 }
 
 bool noticein_is_busy(const struct noticein *noticein)
 {
-    bool is_writing = noticein->file.path && statefile_is_busy(&noticein->file) &&
-                      !statefile_is_stuck(&noticein->file);
-    return noticein->notices && (is_writing || notices_is_busy(noticein->notices));
+    return noticein->notices &&
+           (outfile_is_busy(&noticein->memory) || notices_is_busy(noticein->notices));
 }
 
 bool noticein_has_strays(const struct noticein *noticein)
@@ -299,10 +267,8 @@ bool noticein_has_strays(const struct noticein *noticein)
 void noticein_free(struct noticein *noticein)
 {
     watch_end(&noticein->start);
-    watch_end(&noticein->deadline);
+    outfile_free(&noticein->memory);
     notices_free(noticein->notices);
-    if (noticein->file.path)
-        statefile_free(&noticein->file);
     for (size_t i = 0; i < noticein->count; i++) {
         free(noticein->sources[i].argv[0]);
         free(noticein->sources[i].argv);

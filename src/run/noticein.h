@@ -9,9 +9,9 @@
 
 #include "config/config.h"
 #include "link/notices.h"
-#include "os/statefile.h"
 #include "run/handled.h"
 #include "run/loop.h"
+#include "run/outfile.h"
 
 struct noticein {
     struct source_options *sources; /* as link/notices takes them; their texts are our own */
@@ -22,8 +22,7 @@ struct noticein {
     struct reap *reap;
     struct watch start;
     struct handled handled;
-    struct statefile file; /* path NULL: nothing is remembered */
-    struct watch deadline;
+    struct outfile memory;        /* of `handled`; not wanted: nothing is remembered */
     void (*on_change)(void *ctx); /* what noticein_state() tells */
     void (*on_idle)(void *ctx);   /* noticein_is_busy() or _has_strays() has become false */
     void *ctx;

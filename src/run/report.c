@@ -14,8 +14,6 @@
 
 #define REPORT_VERSION 1
 #define REPORT_MAX     (8 * 1024 * 1024)
-/* A file system that takes longer than this for a page is as good as dead. */
-#define WRITE_WAIT_NS (5 * NS_PER_S)
 
 /* --- what is in it --- */
 
@@ -191,70 +189,35 @@ void report_write(const struct report *report, struct writer *w, const char *key
 
 /* --- writing it --- */
 
-static void complain(struct report *report, const struct err *err)
+static void on_written(void *ctx, bool is_ok)
 {
-    if (!report->has_complained)
-        log_warn("report", "%s; the job does not depend on it", err->text);
-    report->has_complained = true;
-}
-
-static void on_written(void *ctx, uint64_t tag, const struct err *err)
-{
-    struct report *report = ctx;
-    report->is_stuck = err && statefile_is_busy(&report->file);
-    if (err)
-        complain(report, err);
-    watch_at(&report->deadline, CLOCK_NEVER);
-    report_flush(report);
-    if (!report_is_busy(report) && report->on_idle)
-        report->on_idle(report->ctx);
-}
-
-static void on_deadline(void *ctx)
-{
-    struct report *report = ctx;
-    statefile_give_up(&report->file);
+    report_flush(ctx);
 }
 
 bool report_init(struct report *report, const char *path, const struct core_params *params,
                  struct reap *reap, struct err *err)
 {
-    *report = (struct report){.is_wanted = path != NULL,
-                              .exit_code = -1,
+    *report = (struct report){.exit_code = -1,
                               .params = params,
-                              .deadline = {.fn = on_deadline, .ctx = report}};
-    char *target;
-    if (!path)
-        return true;
-    if (!statefile_resolve(path, &target, err))
-        return err_wrap(err, "no report can be kept at '%s' (report)", path);
-    bool ok = statefile_init(&report->file, target, reap, err);
-    free(target);
-    if (!ok)
-        return false;
-    statefile_on_written(&report->file, on_written, report);
-    return true;
+                              .out = {.topic = "report",
+                                      .what = "report",
+                                      .option = "report",
+                                      .loss = OUTFILE_NO_LOSS,
+                                      .on_written = on_written,
+                                      .ctx = report}};
+    return outfile_init(&report->out, path, reap, err);
 }
 
 bool report_open(struct report *report, const struct core *core, struct event_base *base,
                  struct err *err)
 {
     report->core = core;
-    return !report->is_wanted || watch_clock(&report->deadline, base, err);
-}
-
-void report_on_idle(struct report *report, void (*on_idle)(void *ctx), void *ctx)
-{
-    report->on_idle = on_idle;
-    report->ctx = ctx;
+    return outfile_open(&report->out, base, err);
 }
 
 void report_free(struct report *report)
 {
-    watch_end(&report->deadline);
-    if (report->is_wanted)
-        statefile_free(&report->file);
-    report->is_wanted = false;
+    outfile_free(&report->out);
 }
 
 void report_exit(struct report *report, int code)
@@ -271,25 +234,13 @@ void report_touch(struct report *report)
 void report_flush(struct report *report)
 {
     struct writer w;
-    struct err err;
-    size_t len;
-    if (!report->is_wanted || !report->is_dirty || !report->core ||
-        statefile_is_busy(&report->file))
+    size_t len = 0;
+    if (!report->is_dirty || !outfile_is_free(&report->out))
         return;
-    report->is_dirty = report->is_stuck = false;
+    report->is_dirty = false;
     writer_init(&w, REPORT_MAX, WRITER_PRETTY);
     report_write(report, &w, NULL);
     const char *text = writer_done(&w, &len);
-    if (!text)
-        err_set(&err, ERR_SYSTEM, 0, "cannot compose the report");
-    if (!text || !statefile_write(&report->file, 0, text, len, &err))
-        complain(report, &err);
-    else
-        watch_at(&report->deadline, clock_now_ns() + WRITE_WAIT_NS);
+    outfile_write(&report->out, text, len);
     writer_free(&w);
-}
-
-bool report_is_busy(const struct report *report)
-{
-    return report->is_wanted && statefile_is_busy(&report->file) && !report->is_stuck;
 }

@@ -8,17 +8,16 @@
 #define PCHRUN_RUN_REPORT_H
 
 #include "core/core.h"
-#include "os/statefile.h"
 #include "run/hook.h"
 #include "run/logs.h"
 #include "run/noticein.h"
+#include "run/outfile.h"
 #include "run/record.h"
-#include "run/watch.h"
 
 struct evidence;
 
 struct report {
-    bool is_wanted, is_dirty, has_complained, is_stuck;
+    bool is_dirty;
     int exit_code; /* that is exited with, whatever the core says; -1: what it says */
     const struct core *core;
     const struct core_params *params;
@@ -27,10 +26,7 @@ struct report {
     const struct hook *hook;         /* how it went with it; the same */
     const struct logs *logs;         /* what the commands print; the same */
     const struct evidence *evidence; /* where that of a hang is; the same */
-    struct statefile file;
-    struct watch deadline;
-    void (*on_idle)(void *ctx); /* nothing is being written any more */
-    void *ctx;
+    struct outfile out;
 };
 
 /* `path` NULL: no report is wanted. `params` must live as long. False: there cannot be one at that
@@ -39,7 +35,6 @@ MUST_CHECK bool report_init(struct report *report, const char *path,
                             const struct core_params *params, struct reap *reap, struct err *err);
 MUST_CHECK bool report_open(struct report *report, const struct core *core, struct event_base *base,
                             struct err *err);
-void report_on_idle(struct report *report, void (*on_idle)(void *ctx), void *ctx);
 void report_free(struct report *report);
 
 /* What is in the file, as an object. */
@@ -50,7 +45,5 @@ void report_exit(struct report *report, int code);
 /* Something in it has changed; report_flush() writes it. */
 void report_touch(struct report *report);
 void report_flush(struct report *report);
-/* Is there a write that will still end, or be given up? */
-bool report_is_busy(const struct report *report);
 
 #endif

@@ -301,7 +301,7 @@ int shell_finish(const struct shell_end *end)
  * deadlines of their own, and for sweepers and what sources have left behind. */
 static bool is_done(const struct shell *shell)
 {
-    return shell->loop.is_over && !report_is_busy(&shell->report) &&
+    return shell->loop.is_over && !outfile_is_busy(&shell->report.out) &&
            !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
            !evidence_is_busy(&shell->evidence) && !noticein_is_busy(&shell->noticein) &&
            !shell->wants_hook && !hook_is_busy(&shell->hook) && !logs_is_busy(&shell->logs) &&
@@ -441,7 +441,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
         log_warn("start", "%s", orphans.text);
     jobs_init(&shell->jobs, &shell->children, &shell->params);
     loop_on_settled(&shell->loop, on_settled);
-    report_on_idle(&shell->report, stop_if_done, shell);
+    outfile_on_idle(&shell->report.out, stop_if_done, shell);
     shell->report.record = &shell->record;
     shell->report.noticein = &shell->noticein;
     shell->noticein.on_change = on_source_change;
