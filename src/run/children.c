@@ -85,21 +85,13 @@ static void end_report(struct child *child)
     fd_close(&child->report);
 }
 
-/* Nothing of what it was started with is in use any more. */
-static void release(struct child *child)
-{
-    env_free(&child->env);
-    spawn_release(child->start);
-    child->start = NULL;
-}
-
 void children_free(struct children *children)
 {
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
         deaths_close(children->list[i].inquest);
         if (!children->list[i].watch.pid) /* else it hangs in its exec, for as long as it likes */
-            release(&children->list[i]);
+            env_release(&children->list[i].env, &children->list[i].start);
     }
     deaths_free(&children->deaths);
     spawn_command_free(&children->command);
@@ -131,7 +123,7 @@ static void read_report(struct child *child)
         return;
     case SPAWN_RUNNING:
         child->phase = CHILD_PHASE_RUNNING;
-        release(child);
+        env_release(&child->env, &child->start);
         break;
     case SPAWN_FAILED:
         child->phase = CHILD_PHASE_FAILED;
@@ -214,7 +206,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
     bool ok = spawn_start(&request, &spawned, err);
     child->start = ok ? spawned.start : NULL;
     if (!child->start)
-        release(child);
+        env_release(&child->env, &child->start);
     if (!ok)
         return false;
     child->phase = CHILD_PHASE_STARTING;
@@ -479,7 +471,7 @@ static void on_end(struct child *child, int status)
         hold_inquest(child);
     child->phase = CHILD_PHASE_ENDED;
     end_report(child);
-    release(child);
+    env_release(&child->env, &child->start);
 }
 
 static void on_change(void *ctx, enum reap_what what, int status)

@@ -16,6 +16,8 @@
 #define ENV_SHUTDOWN   "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 #define ENV_SHUTDOWN_S 30
 
+struct spawn_start;
+
 struct env_facts {
     int rank, local_rank, world_size, local_world_size; /* of this command */
     bool with_ranks; /* RANK and the like, too: the user asked for several commands */
@@ -52,6 +54,9 @@ MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_fa
 MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
                               struct err *err);
 void env_free(struct env *env);
+/* Nothing of what a program was started with is in use any more: env_free(), and spawn_release() of
+ * *start, which becomes NULL. */
+void env_release(struct env *env, struct spawn_start **start);
 
 /* What torchrun is told: as long as we ourselves may take; 0: the variable is the user's. */
 int env_shutdown_s(const struct config *config);

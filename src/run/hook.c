@@ -87,21 +87,13 @@ static void end(struct hook *hook, enum log_level level)
     hook->on_end(hook->ctx);
 }
 
-/* Nothing of what it was started with is in use any more. */
-static void release(struct hook *hook)
-{
-    env_free(&hook->env);
-    spawn_release(hook->start);
-    hook->start = NULL;
-}
-
 /* It was started, and is a zombie now. */
 static void on_exit_of(struct hook *hook, int status)
 {
     struct err err;
     bool was_killed = hook->phase == HOOK_KILLED;
     proc_kill_group(hook->group, SIGKILL);
-    release(hook);
+    env_release(&hook->env, &hook->start);
     if (hook->phase == HOOK_OVER) /* it was given up */
         return;
     hook->status = status;
@@ -149,7 +141,7 @@ static bool start(struct hook *hook, const struct env_end *facts, struct err *er
                                     .closed = hook->closed,
                                     .tty = -1};
     if (!spawn_start(&request, &child, err)) {
-        release(hook);
+        env_release(&hook->env, &hook->start);
         return false;
     }
     hook->start = child.start;

@@ -148,7 +148,7 @@ int main(int argc, char **argv)
         if (ok)
             show(&o, &sum);
     }
-    free(w->heap);
+    heap_free(&w->queue);
     free(w);
     return !ok;
 }

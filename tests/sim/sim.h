@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/core.h"
+#include "heap.h"
 #include "wire/gate.h"
 
 #include <stdarg.h>
@@ -236,8 +237,7 @@ struct world {
     struct schedule s;
     struct rng rng;
     int64_t now;
-    struct happening *heap;
-    int nheap, heap_cap;
+    struct heap queue; /* of struct happening */
     uint64_t seq;
     struct host hosts[MAX_HOSTS];
     int nhosts; /* those of the nodes, and maybe one more */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/core.h"
+#include "heap.h"
 #include "wire/gate.h"
 
 #include <malloc.h>
@@ -63,8 +64,7 @@ struct node {
 struct table {
     int n;
     struct node *nodes;
-    struct happening *heap;
-    int nheap, heap_cap;
+    struct heap queue; /* of struct happening */
     uint64_t seq;
     int64_t now;
     int64_t free_at;         /* the chief has done until then what has come so far */
@@ -92,39 +92,12 @@ static void *need(void *memory)
     return memory;
 }
 
-/* --- the queue: a heap, by time and then by order of entry --- */
-
-static bool is_before(const struct happening *a, const struct happening *b)
-{
-    return a->at != b->at ? a->at < b->at : a->seq < b->seq;
-}
+/* --- the queue --- */
 
 static void at(struct table *t, struct happening h)
 {
-    if (t->nheap == t->heap_cap) {
-        t->heap_cap = t->heap_cap ? 2 * t->heap_cap : 1024;
-        t->heap = need(realloc(t->heap, (size_t)t->heap_cap * sizeof t->heap[0]));
-    }
     h.seq = t->seq++;
-    int i = t->nheap++;
-    for (; i > 0 && is_before(&h, &t->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        t->heap[i] = t->heap[(i - 1) / 2];
-    t->heap[i] = h;
-}
-
-static struct happening take_first(struct table *t)
-{
-    struct happening first = t->heap[0], last = t->heap[--t->nheap];
-    int i = 0;
-    for (int child; (child = 2 * i + 1) < t->nheap; i = child) {
-        if (child + 1 < t->nheap && is_before(&t->heap[child + 1], &t->heap[child]))
-            child++;
-        if (!is_before(&t->heap[child], &last))
-            break;
-        t->heap[i] = t->heap[child];
-    }
-    t->heap[i] = last;
-    return first;
+    heap_add(&t->queue, &h, sizeof h);
 }
 
 /* --- the shell of a node --- */
@@ -295,7 +268,8 @@ static void attach(struct node *node)
 
 static void happen(struct table *t)
 {
-    struct happening h = take_first(t);
+    struct happening h;
+    heap_take(&t->queue, &h, sizeof h);
     struct node *node = &t->nodes[h.node];
     t->now = h.at;
     switch (h.what) {
@@ -329,7 +303,7 @@ static int64_t run_until(struct table *t, const int *count, const char *what)
 {
     int64_t until = t->now + GIVE_UP_NS;
     while (*count < t->n) {
-        if (t->nheap == 0 || t->now > until) {
+        if (t->queue.n == 0 || t->now > until) {
             fprintf(stderr, "pchrun-sim: %d of %d nodes %s\n", *count, t->n, what);
             exit(1);
         }
@@ -340,7 +314,7 @@ static int64_t run_until(struct table *t, const int *count, const char *what)
 
 static void run_for(struct table *t, int64_t ns)
 {
-    for (int64_t until = t->now + ns; t->nheap > 0 && t->heap[0].at <= until;)
+    for (int64_t until = t->now + ns; t->queue.n > 0 && heap_due(t->queue.items).at <= until;)
         happen(t);
 }
 
@@ -410,11 +384,14 @@ static void begin(struct table *t, int n)
 
 static void end(struct table *t)
 {
-    for (int i = 0; i < t->nheap; i++)
-        free(t->heap[i].letter);
+    while (t->queue.n > 0) {
+        struct happening h;
+        heap_take(&t->queue, &h, sizeof h);
+        free(h.letter);
+    }
     for (int i = 0; i < t->n; i++)
         core_free(t->nodes[i].core);
-    free(t->heap);
+    heap_free(&t->queue);
     free(t->nodes);
     free(t->letters);
     free(t->readers);

@@ -41,57 +41,21 @@ void fail(struct world *w, const char *fmt, ...)
     trace(w, "BROKEN PROMISE: %s", w->failure);
 }
 
-/* --- the queue: a binary heap, first by time, then by order of entry --- */
-
-static bool is_before(const struct happening *a, const struct happening *b)
-{
-    return a->at != b->at ? a->at < b->at : a->seq < b->seq;
-}
-
-static void put(struct world *w, struct happening h)
-{
-    if (w->nheap == w->heap_cap) {
-        w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
-        w->heap = realloc(w->heap, (size_t)w->heap_cap * sizeof w->heap[0]);
-    }
-    assert(h.at >= w->now);
-    int i = w->nheap++;
-    for (; i > 0 && is_before(&h, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        w->heap[i] = w->heap[(i - 1) / 2];
-    w->heap[i] = h;
-}
+/* --- the queue --- */
 
 void world_at(struct world *w, struct happening h)
 {
+    assert(h.at >= w->now);
     h.seq = w->seq++;
-    put(w, h);
+    heap_add(&w->queue, &h, sizeof h);
 }
 
 /* What waits together is seen in the order in which it came, whoever had to wait more than once. */
 static void put_off(struct world *w, struct happening h, int64_t until)
 {
+    assert(until >= w->now);
     h.at = until;
-    put(w, h);
-}
-
-static struct happening take_first(struct world *w)
-{
-    struct happening first = w->heap[0], last = w->heap[--w->nheap];
-    int i = 0;
-    for (;;) {
-        int child = 2 * i + 1;
-        if (child >= w->nheap)
-            break;
-        if (child + 1 < w->nheap && is_before(&w->heap[child + 1], &w->heap[child]))
-            child++;
-        if (!is_before(&w->heap[child], &last))
-            break;
-        w->heap[i] = w->heap[child];
-        i = child;
-    }
-    if (w->nheap > 0)
-        w->heap[i] = last;
-    return first;
+    heap_add(&w->queue, &h, sizeof h);
 }
 
 /* --- events --- */
@@ -746,8 +710,9 @@ static void check_time(struct world *w)
 static void run_queue(struct world *w)
 {
     bool is_late = false;
-    while (w->nheap > 0 && !all_have_exited(w) && !w->failure[0]) {
-        struct happening h = take_first(w);
+    while (w->queue.n > 0 && !all_have_exited(w) && !w->failure[0]) {
+        struct happening h;
+        heap_take(&w->queue, &h, sizeof h);
         w->now = h.at;
         check_time(w);
         int64_t paused_until = w->hosts[node_of(&h)].paused_until;
@@ -779,11 +744,9 @@ static void run_queue(struct world *w)
 
 void world_run(struct world *w, const struct schedule *schedule, FILE *out)
 {
-    struct happening *heap = w->heap;
-    int cap = w->heap_cap;
+    struct heap queue = w->queue;
     memset(w, 0, sizeof *w);
-    w->heap = heap;
-    w->heap_cap = cap;
+    w->queue = queue;
     w->s = *schedule;
     w->trace = out;
     w->rng.state = schedule->seed ^ UINT64_C(0x5deece66d);
@@ -791,9 +754,11 @@ void world_run(struct world *w, const struct schedule *schedule, FILE *out)
     run_queue(w);
     if (!w->failure[0])
         check_end(w);
-    for (int i = 0; i < w->nheap; i++)
-        free(w->heap[i].data);
-    w->nheap = 0;
+    while (w->queue.n > 0) {
+        struct happening h;
+        heap_take(&w->queue, &h, sizeof h);
+        free(h.data);
+    }
     for (int i = 0; i < w->nhosts; i++)
         core_free(w->hosts[i].core);
 }

@@ -15,10 +15,19 @@ static void says_why(struct walk *w, int slot)
     says(w, slot, (struct procmsg){.type = PROCMSG_ERROR, .number = 9, .text = "bad loss"});
 }
 
+/* Its end, and what was found out about it meanwhile. */
+static void found_killed(struct walk *w, int index)
+{
+    struct death found = {.note = "the kernel killed it", .tail = "last words\n"};
+    feed(w,
+         (struct event){
+             .type = EV_CHILD_EXITED,
+             .child = {.index = index, .pid = 1000 + index, .status = SIGKILL, .death = &found}});
+}
+
 Test(core_death, ends_the_others_at_once)
 {
     struct core_report at_death, at_end;
-    struct death found = {.note = "the kernel killed it", .tail = "last words\n"};
     struct walk *w = begin_alone(2);
     int64_t died_at = now;
     dying(w, 1, SIGKILL);
@@ -29,8 +38,7 @@ Test(core_death, ends_the_others_at_once)
     now += 3 * NS_PER_S;
     exited(w, 0, SIGTERM);
     tree_empty(w);
-    feed(w, (struct event){.type = EV_CHILD_EXITED,
-                           .child = {.index = 1, .pid = 1001, .status = SIGKILL, .death = &found}});
+    found_killed(w, 1);
     assert_acts(w, "exit 137 failed");
     core_report(w->core, &at_end);
     cr_assert_str_eq(at_end.first_cause.text,
@@ -97,9 +105,7 @@ Test(core_death, is_the_first_cause_on_every_node)
     exited(&walks[0], 0, 1 << 8); /* it misses rank 1 */
     tree_empty(&walks[0]);
     gone(&walks[1], 0);
-    struct death found = {.note = "the kernel killed it"};
-    feed(&walks[1], (struct event){.type = EV_CHILD_EXITED,
-                                   .child = {.pid = 1000, .status = SIGKILL, .death = &found}});
+    found_killed(&walks[1], 0);
     tree_empty(&walks[1]);
     deliver();
     for (int i = 0; i < WALK_NODES; i++) {

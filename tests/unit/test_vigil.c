@@ -59,19 +59,28 @@ static void expect_death(const struct client *c, int status)
     cr_expect_eq(world.ndied, 1);
 }
 
-static void kill_it(struct client *c)
+/* We are told of it, as a death and, when its memory is gone, as the end of its connection. */
+static void dies_of_a_kill(struct client *c)
 {
     cr_assert_eq(kill(client_pid(c), SIGKILL), 0);
+    expect_death(c, SIGKILL);
+    world_expect(&world, CALL_GONE, 0);
+    cr_expect(WIFSIGNALED(client_end(c)));
+    cr_expect_eq(world.ndied, 1, "it dies once");
+    world.ndied = 0;
+}
+
+static void closes(struct client *c)
+{
+    client_say(c, "close");
+    cr_expect_not_null(client_line(c));
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
 }
 
 Test(vigil, who_is_killed_has_died)
 {
     struct client *c = attached_by("open");
-    kill_it(c);
-    expect_death(c, SIGKILL);
-    world_expect(&world, CALL_GONE, 0);
-    cr_expect(WIFSIGNALED(client_end(c)));
-    cr_expect_eq(world.ndied, 1, "it dies once");
+    dies_of_a_kill(c);
 }
 
 /* It has said goodbye, and its connection is closed before it dies. */
@@ -111,10 +120,7 @@ Test(vigil, a_thread_that_ends_is_no_death)
     client_say(c, "step 2");
     client_expect(c, "step 2 continue");
     cr_expect_eq(world.ndied, 0);
-    kill_it(c);
-    expect_death(c, SIGKILL);
-    world_expect(&world, CALL_GONE, 0);
-    client_end(c);
+    dies_of_a_kill(c);
 }
 
 Test(vigil, another_program_is_no_death)
@@ -135,19 +141,13 @@ Test(vigil, a_fork_does_not_hold_what_its_parent_held)
     struct client *c = attached_by("open");
     client_say(c, "fork");
     cr_expect_not_null(client_line(c));
-    kill_it(c);
-    expect_death(c, SIGKILL);
-    world_expect(&world, CALL_GONE, 0);
-    client_end(c);
-    cr_expect_eq(world.ndied, 1);
+    dies_of_a_kill(c);
 }
 
 Test(vigil, who_has_closed_is_let_go)
 {
     struct client *c = attached_by("open");
-    client_say(c, "close");
-    cr_expect_not_null(client_line(c));
-    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    closes(c);
     client_say(c, "exit 5");
     cr_expect_eq(WEXITSTATUS(client_end(c)), 5);
     cr_expect_eq(world.ndied, 0);
@@ -156,16 +156,11 @@ Test(vigil, who_has_closed_is_let_go)
 Test(vigil, who_opens_again_is_watched_again)
 {
     struct client *c = attached_by("open");
-    client_say(c, "close");
-    cr_expect_not_null(client_line(c));
-    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    closes(c);
     client_say(c, "open rank=0 world=1");
     cr_expect_not_null(client_line(c));
     world_expect(&world, CALL_ATTACHED, 0);
-    kill_it(c);
-    expect_death(c, SIGKILL);
-    world_expect(&world, CALL_GONE, 0);
-    client_end(c);
+    dies_of_a_kill(c);
 }
 
 /* A process may write into its page what it likes, and claim what it likes. */
@@ -179,7 +174,7 @@ Test(vigil, nonsense_is_no_death)
         cr_expect_not_null(client_line(c));
     }
     cr_expect_eq(world.ndied, 0);
-    kill_it(c);
+    cr_assert_eq(kill(client_pid(c), SIGKILL), 0);
     world_expect(&world, CALL_GONE, 0);
     client_end(c);
 }
@@ -189,13 +184,8 @@ Test(vigil, each_of_several_is_told)
     struct client *c[8];
     for (int i = 0; i < 8; i++)
         c[i] = attached_by("open");
-    for (int i = 7; i >= 0; i--) {
-        kill_it(c[i]);
-        expect_death(c[i], SIGKILL);
-        world.ndied = 0;
-        world_expect(&world, CALL_GONE, 0);
-        client_end(c[i]);
-    }
+    for (int i = 7; i >= 0; i--)
+        dies_of_a_kill(c[i]);
 }
 
 /* A thread of its own watches those above the first 63. */
@@ -207,12 +197,11 @@ Test(vigil, more_than_one_thread_can_watch_are_watched)
     for (int i = 0; i < N; i++)
         c[i] = attached_by("open");
     for (size_t i = 0; i < ARRAY_LEN(killed); i++) {
-        kill_it(c[killed[i]]);
-        expect_death(c[killed[i]], SIGKILL);
-        world.ndied = 0;
-        world_expect(&world, CALL_GONE, 0);
+        dies_of_a_kill(c[killed[i]]);
+        c[killed[i]] = NULL;
     }
     for (int i = 0; i < N; i++)
-        client_end(c[i]);
+        if (c[i])
+            client_end(c[i]);
     cr_expect_eq(world.ndied, 0);
 }

@@ -34,6 +34,13 @@ static bool path_from(PyObject *object, PyObject **ret_path)
     return object == Py_None || PyUnicode_FSConverter(object, ret_path);
 }
 
+/* From a method that has nothing to say; what it held is let go, NULL: nothing. */
+static PyObject *none_if(bool ok, PyObject *held)
+{
+    Py_XDECREF(held);
+    return ok ? Py_NewRef(Py_None) : NULL;
+}
+
 static const char *path_text(PyObject *path)
 {
     return path ? PyBytes_AsString(path) : NULL;
@@ -110,8 +117,7 @@ static PyObject *job_saved(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "|O:saved", &object) || !path_from(object, &path))
         return NULL;
     bool ok = training_saved(path_text(path));
-    Py_XDECREF(path);
-    return ok ? Py_NewRef(Py_None) : NULL;
+    return none_if(ok, path);
 }
 
 DOC(durable, "($self, step, path=None, /)",
@@ -128,8 +134,7 @@ static PyObject *job_durable(PyObject *self, PyObject *args)
     training_leave(false);
     pch_durable(training.job, step, path_text(path));
     bool ok = training_return(false);
-    Py_XDECREF(path);
-    return ok ? Py_NewRef(Py_None) : NULL;
+    return none_if(ok, path);
 }
 
 DOC(save_failed, "($self, why, step=None, /)",
@@ -146,8 +151,7 @@ static PyObject *job_save_failed(PyObject *self, PyObject *args)
         return NULL;
     PyObject *bytes = text_from(why);
     bool ok = bytes && training_save_failed(step, PyBytes_AsString(bytes));
-    Py_XDECREF(bytes);
-    return ok ? Py_NewRef(Py_None) : NULL;
+    return none_if(ok, bytes);
 }
 
 DOC(scratch_dir, "($self, /)",
@@ -183,7 +187,7 @@ static PyObject *job_phase(PyObject *self, PyObject *args)
             continue;
         training_leave(false);
         pch_phase(training.job, (enum pch_phase)i);
-        return training_return(false) ? Py_NewRef(Py_None) : NULL;
+        return none_if(training_return(false), NULL);
     }
     return PyErr_Format(PyExc_ValueError,
                         "'%s' is no phase; there are start, train, eval, compile and save", name);
@@ -218,8 +222,7 @@ static PyObject *job_error(PyObject *self, PyObject *args)
     training_leave(false);
     pch_error(training.job, code, PyBytes_AsString(bytes));
     bool ok = training_return(false);
-    Py_DECREF(bytes);
-    return ok ? Py_NewRef(Py_None) : NULL;
+    return none_if(ok, bytes);
 }
 
 /* The end */
@@ -238,7 +241,7 @@ static bool say_done(void)
 
 static PyObject *job_done(PyObject *self, PyObject *unused)
 {
-    return say_done() ? Py_NewRef(Py_None) : NULL;
+    return none_if(say_done(), NULL);
 }
 
 DOC(close, "($self, /)",
@@ -246,7 +249,7 @@ DOC(close, "($self, /)",
 
 static PyObject *job_close(PyObject *self, PyObject *unused)
 {
-    return training_close() ? Py_NewRef(Py_None) : NULL;
+    return none_if(training_close(), NULL);
 }
 
 static PyObject *job_enter(PyObject *self, PyObject *unused)
