@@ -38,6 +38,13 @@ static bool has_local_rank(const struct ranks *ranks, int local_rank)
     return false;
 }
 
+/* How many of a world are on this node, if all have as many. */
+static int part_of(int world_size, const struct core_params *params)
+{
+    bool is_even = world_size > 0 && world_size % params->nnodes == 0;
+    return is_even ? world_size / params->nnodes : 1;
+}
+
 /* What a process did not state is worked out from what is known: nodes of equal size, ranks in
  * order. */
 static void resolve(const struct ranks *ranks, const struct core_params *params,
@@ -49,7 +56,8 @@ static void resolve(const struct ranks *ranks, const struct core_params *params,
                             .world_size = msg->world_size,
                             .local_world_size = msg->local_world_size};
     if (ret->local_world_size == PROCMSG_UNKNOWN)
-        ret->local_world_size = ranks->expected != RANKS_UNKNOWN ? ranks->expected : 1;
+        ret->local_world_size =
+            ranks->expected != RANKS_UNKNOWN ? ranks->expected : part_of(msg->world_size, params);
     int first = params->node_rank * ret->local_world_size;
     if (ret->local_rank == PROCMSG_UNKNOWN && ret->rank != PROCMSG_UNKNOWN)
         ret->local_rank = ret->rank >= first ? ret->rank - first : ret->rank;

@@ -61,6 +61,27 @@ Test(core_ranks, what_is_not_stated_is_worked_out)
     cr_assert_null(ranks_of_slot(&ranks, CORE_SLOTS_MAX));
 }
 
+/* As DeepSpeed's launcher, which tells its workers the world, and not how many of it are here. */
+Test(core_ranks, of_a_world_alone_each_node_has_an_equal_part)
+{
+    set_up(0, 1, RANKS_UNKNOWN);
+    cr_assert(ATTACH(0, .rank = 1, .local_rank = 1, .world_size = 2, .stride = 1));
+    cr_assert_not(ranks_are_complete(&ranks));
+    cr_assert(ATTACH(1, .rank = 0, .local_rank = 0, .world_size = 2, .stride = 1));
+    cr_assert(ranks_are_complete(&ranks));
+    set_up(1, 3, RANKS_UNKNOWN);
+    const struct member *m = ATTACH(0, .rank = 3, .world_size = 6, .stride = 1);
+    cr_assert(m && m->local_rank == 1);
+    cr_assert_eq(ranks.expected, 2);
+    /* What does not come out even says nothing; the user may. */
+    set_up(1, 3, RANKS_UNKNOWN);
+    cr_assert(ATTACH(0, .rank = 3, .world_size = 7, .stride = 1));
+    cr_assert_eq(ranks.expected, 1);
+    set_up(1, 3, 3);
+    cr_assert(ATTACH(0, .rank = 3, .world_size = 7, .stride = 1));
+    cr_assert_eq(ranks.expected, 3);
+}
+
 Test(core_ranks, the_first_says_how_many)
 {
     set_up(0, 1, RANKS_UNKNOWN);
