@@ -226,6 +226,8 @@ static bool start(struct watch *watch, struct err *err)
         return false;
     if (!is_given && !endpoint_is_here("Amazon EC2's", marks, ENDPOINT_DMI, err))
         return false;
+    if (!http_open(watch->loop.http, err))
+        return false;
     endpoint_boot_id(aws.boot_id, sizeof aws.boot_id);
     poll_all(NULL);
     return true;

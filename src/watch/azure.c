@@ -191,7 +191,7 @@ static bool start(struct watch *watch, struct err *err)
         return false;
     if (!is_given && !endpoint_is_here("Azure's", marks, ENDPOINT_DMI, err))
         return false;
-    if (id && !make_ack(id, err))
+    if ((id && !make_ack(id, err)) || !http_open(watch->loop.http, err))
         return false;
     azure.timer.fn(NULL);
     return true;

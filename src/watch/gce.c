@@ -177,6 +177,8 @@ static bool start(struct watch *watch, struct err *err)
         return false;
     if (!is_given && !endpoint_is_here("Google Compute Engine's", marks, ENDPOINT_DMI, err))
         return false;
+    if (!http_open(watch->loop.http, err))
+        return false;
     endpoint_boot_id(boot_id, sizeof boot_id);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         askers[i] = (struct asker){.watch = watch, .key = &keys[i]};

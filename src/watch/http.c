@@ -6,9 +6,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "watch/curllib.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -34,10 +34,13 @@ struct exchange {
     struct exchange *next;
 };
 struct http {
-    CURLM *multi;
+    CURLM *multi;            /* NULL: not open, nothing is asked */
     struct exchange *first;  /* under way */
     struct exchange *failed; /* could not be begun: to be told */
 };
+
+/* Of an http that is open. */
+static const struct curllib *curl;
 
 static bool out_of_memory(struct err *err)
 {
@@ -47,24 +50,29 @@ static bool out_of_memory(struct err *err)
 struct http *http_new(struct err *err)
 {
     struct http *http = calloc(1, sizeof *http);
-    /* No TLS: nothing of it is set up. */
-    if (http && curl_global_init(CURL_GLOBAL_NOTHING) == 0)
-        http->multi = curl_multi_init();
-    if (!http || !http->multi) {
-        free(http);
+    if (!http)
         out_of_memory(err);
-        return NULL;
-    }
     return http;
+}
+
+bool http_open(struct http *http, struct err *err)
+{
+    curl = curllib_load(err);
+    if (!curl)
+        return false;
+    /* No TLS: nothing of it is set up. */
+    if (curl->curl_global_init(CURL_GLOBAL_NOTHING) == 0)
+        http->multi = curl->curl_multi_init();
+    return http->multi || out_of_memory(err);
 }
 
 static void exchange_free(struct http *http, struct exchange *exchange)
 {
     if (exchange->easy) {
-        curl_multi_remove_handle(http->multi, exchange->easy);
-        curl_easy_cleanup(exchange->easy);
+        curl->curl_multi_remove_handle(http->multi, exchange->easy);
+        curl->curl_easy_cleanup(exchange->easy);
     }
-    curl_slist_free_all(exchange->headers);
+    curl->curl_slist_free_all(exchange->headers);
     buf_free(&exchange->body);
     free(exchange);
 }
@@ -84,8 +92,10 @@ void http_free(struct http *http)
         return;
     free_all(http, http->first);
     free_all(http, http->failed);
-    curl_multi_cleanup(http->multi);
-    curl_global_cleanup();
+    if (http->multi) {
+        curl->curl_multi_cleanup(http->multi);
+        curl->curl_global_cleanup();
+    }
     free(http);
 }
 
@@ -133,12 +143,12 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 
 /* ---- what goes ---- */
 
-#define SET(option, value) (curl_easy_setopt(exchange->easy, (option), (value)) == CURLE_OK)
+#define SET(option, value) (curl->curl_easy_setopt(exchange->easy, (option), (value)) == CURLE_OK)
 
 static bool set_headers(struct exchange *exchange, const struct http_request *request)
 {
     for (int i = 0; i < HTTP_HEADERS_MAX && request->headers[i]; i++) {
-        struct curl_slist *list = curl_slist_append(exchange->headers, request->headers[i]);
+        struct curl_slist *list = curl->curl_slist_append(exchange->headers, request->headers[i]);
         if (!list)
             return false;
         exchange->headers = list;
@@ -178,23 +188,23 @@ static bool set_manners(struct exchange *exchange)
 }
 
 /* libc may take minutes to look a name up, in a thread that nobody is to wait for; a libcurl before
- * 7.87 waits all the same. */
-static bool set_quick_exit(struct exchange *exchange)
+ * 7.87 does not know of it, and waits all the same. */
+static void set_quick_exit(struct exchange *exchange)
 {
 #if LIBCURL_VERSION_NUM >= 0x075700
-    return SET(CURLOPT_QUICK_EXIT, 1L);
-#else
-    return true;
+    (void)SET(CURLOPT_QUICK_EXIT, 1L);
 #endif
 }
 
 static bool set_up(struct exchange *exchange, const struct http_request *request)
 {
     int64_t connect_ns = clock_min(request->timeout_ns, CONNECT_MAX_NS);
-    exchange->easy = curl_easy_init();
-    return exchange->easy && SET(CURLOPT_URL, request->url) && set_manners(exchange) &&
-           set_quick_exit(exchange) && set_headers(exchange, request) &&
-           set_method(exchange, request) &&
+    exchange->easy = curl->curl_easy_init();
+    if (!exchange->easy)
+        return false;
+    set_quick_exit(exchange);
+    return SET(CURLOPT_URL, request->url) && set_manners(exchange) &&
+           set_headers(exchange, request) && set_method(exchange, request) &&
            SET(CURLOPT_TIMEOUT_MS, (long)(request->timeout_ns / NS_PER_MS + 1)) &&
            SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(connect_ns / NS_PER_MS + 1)) &&
            SET(CURLOPT_ERRORBUFFER, exchange->why) && SET(CURLOPT_PRIVATE, exchange) &&
@@ -212,7 +222,7 @@ void http_start(struct http *http, const struct http_request *request)
     buf_init(&exchange->body, HTTP_BODY_MAX);
     struct exchange **list = &http->first;
     if (!set_up(exchange, request) ||
-        curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
+        curl->curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
         out_of_memory(&exchange->answer.err);
         list = &http->failed;
     }
@@ -236,7 +246,7 @@ static void explain(struct exchange *exchange, CURLcode code)
         err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %d bytes", HTTP_BODY_MAX);
     else
         err_set(err, ERR_SYSTEM, 0, "%s",
-                exchange->why[0] ? exchange->why : curl_easy_strerror(code));
+                exchange->why[0] ? exchange->why : curl->curl_easy_strerror(code));
 }
 
 static void finish(struct http *http, struct exchange *exchange, CURLcode code)
@@ -244,7 +254,7 @@ static void finish(struct http *http, struct exchange *exchange, CURLcode code)
     struct http_answer *answer = &exchange->answer;
     long status = 0;
     if (code == CURLE_OK)
-        curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl->curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
     else
         explain(exchange, code);
     answer->len = buf_len(&exchange->body);
@@ -270,16 +280,17 @@ static void tell_ended(struct http *http)
 {
     int left;
     CURLMsg *message;
-    while ((message = curl_multi_info_read(http->multi, &left)))
+    while ((message = curl->curl_multi_info_read(http->multi, &left)))
         if (message->msg == CURLMSG_DONE) {
             CURLcode code = message->data.result;
             char *exchange = NULL;
-            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+            curl->curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
             finish(http, (struct exchange *)(void *)exchange, code);
         }
 }
 
-void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeout_ns)
+/* Waits for the descriptors and for what is under way. */
+static void wait_for_any(struct http *http, const struct pollfd *fds, unsigned n, int timeout_ms)
 {
     struct curl_waitfd extra[FDS_MAX];
     int running;
@@ -290,13 +301,20 @@ void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeou
         if (fds[i].events & POLLOUT)
             extra[i].events |= CURL_WAIT_POLLOUT;
     }
-    timeout_ns = http->failed ? 0 : clock_min(timeout_ns, WAIT_MAX_NS);
-    curl_multi_poll(http->multi, extra, n, (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS), NULL);
-    curl_multi_perform(http->multi, &running);
+    curl->curl_multi_poll(http->multi, extra, n, timeout_ms, NULL);
+    curl->curl_multi_perform(http->multi, &running);
     tell_failed(http);
     tell_ended(http);
+}
+
+void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeout_ns)
+{
+    timeout_ns = http->failed ? 0 : clock_min(timeout_ns, WAIT_MAX_NS);
+    int timeout_ms = (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
+    if (http->multi)
+        wait_for_any(http, fds, n, timeout_ms);
     /* libcurl tells of reading and writing only, not of an end. */
-    if (poll(fds, n, 0) < 0)
+    if (poll(fds, n, http->multi ? 0 : timeout_ms) < 0)
         for (unsigned i = 0; i < n; i++)
             fds[i].revents = 0;
 }

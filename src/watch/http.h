@@ -46,8 +46,10 @@ struct http_request {
     void *ctx;
 };
 
-/* NULL with *err: out of memory. */
+/* NULL with *err: out of memory. It waits; to ask, it has to be opened. */
 MUST_CHECK struct http *http_new(struct err *err);
+/* Before the first request; once. False: *err says that there is no libcurl, and what to do. */
+MUST_CHECK bool http_open(struct http *http, struct err *err);
 /* Gives up what is under way; nobody is told. */
 void http_free(struct http *http);
 /* All of the request but body and ctx is copied. fn is told the outcome, whatever it is, and never
