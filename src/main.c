@@ -49,6 +49,13 @@ static struct shell_end see_doctor(struct config *config)
     return end;
 }
 
+/* What only a pchrun that runs has to say. */
+static void warn(const struct config *config)
+{
+    if (config->found.warning[0])
+        log_warn("nodes", "%s", config->found.warning);
+}
+
 /* The log is begun twice: which node this is may have to be found out. */
 static struct shell_end run(struct config *config, char **argv, unsigned closed)
 {
@@ -65,7 +72,10 @@ static struct shell_end run(struct config *config, char **argv, unsigned closed)
         return end;
     }
     begin_log(config);
-    return config->is_doctor ? see_doctor(config) : shell_run(config, closed);
+    if (config->is_doctor)
+        return see_doctor(config);
+    warn(config);
+    return shell_run(config, closed);
 }
 
 static struct shell_end load_and_run(char **argv)

@@ -26,12 +26,30 @@ static int given_nnodes(const struct config *config)
     return n > 0 ? n : is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
 }
 
-static bool needs_nothing(const struct config *config)
+/* Somebody has said where to look; else it is the default that looks, and guesses less. */
+static bool is_asked(const struct config *config)
 {
-    bool has_chief = config->cluster.nodes[0] || config->cluster.chief;
+    return is_given(config, "cluster.discovery");
+}
+
+/* Why nothing is looked at; NULL: it is. The nodes of a job inside of another pchrun's are that
+ * one's: the variables are those that it was started with, and so is the port that they make. */
+static const char *why_not(const struct config *config, char **env)
+{
+    bool has_nodes = config->cluster.nodes[0], has_chief = has_nodes || config->cluster.chief;
     int given = given_nnodes(config);
-    return config->cluster.discovery == DISCOVER_NONE || given == 1 ||
-           (given > 1 && has_chief && config->cluster.node_rank >= 0);
+    if (config->cluster.discovery == DISCOVER_NONE)
+        return "cluster.discovery is none; with auto it would be:";
+    if (given == 1 || (given > 1 && has_chief && config->cluster.node_rank >= 0))
+        return "the nodes and this node's rank are given, so nothing was looked at";
+    if (is_asked(config))
+        return NULL;
+    if (has_nodes)
+        return "the nodes are given, and this one's address tells which it is, so nothing was "
+               "looked at";
+    if (discover_is_inner(env))
+        return "PCH_SOCKET is set: another pchrun has started this one, so nothing was looked at";
+    return NULL;
 }
 
 static bool set(struct config *config, const struct option *option, const char *text,
@@ -51,6 +69,18 @@ static bool set_number(struct config *config, const struct option *option, int n
     char text[16];
     snprintf(text, sizeof text, "%d", number);
     return set(config, option, text, why, err);
+}
+
+/* What a pod of an indexed Job is told: that it is one of many, but not of how many, nor whether
+ * they train together. Whoever has asked gets an error; a job that was never meant to have other
+ * nodes must not. */
+static void warn_of_rank(struct config *config)
+{
+    struct discovery *found = &config->found;
+    snprintf(found->warning, sizeof found->warning,
+             "%s: %s, but nothing says how many nodes there are, so this one runs alone; if they "
+             "train together, set cluster.nnodes, and if not, cluster.discovery to none",
+             discover_names[found->from], found->node_rank_why);
 }
 
 /* A rank is one of the nodes that were found: if the user counts others it means nothing. */
@@ -78,6 +108,8 @@ static bool take(struct config *config, struct err *err)
     bool is_told = found->nnodes > 0 || found->node_rank >= 0;
     if (!is_told || (found->nnodes == 1 && given > 1))
         return true;
+    if (found->nnodes == 0 && given == 0 && config->cluster.node_rank < 0 && !is_asked(config))
+        return warn_of_rank(config), true;
     if (!check_rank(config, given, err))
         return false;
     bool is_several = given > 1 || found->nnodes > 1, has_nodes = config->cluster.nodes[0];
@@ -102,7 +134,9 @@ static bool take(struct config *config, struct err *err)
 bool discovered_apply(struct config *config, char **env, struct err *err)
 {
     config->found = (struct discovery){.node_rank = -1};
-    if (needs_nothing(config))
+    const char *why = why_not(config, env);
+    str_copy(config->found.why, sizeof config->found.why, why);
+    if (why)
         return true;
     return discover(env, "", (enum discover_from)config->cluster.discovery, &config->found, err) &&
            take(config, err);
@@ -120,6 +154,8 @@ static void show_found(const struct discovery *found, struct writer *w)
     if (found->chief[0])
         writer_text(w, "chief", found->chief);
     writer_text(w, "why", found->why);
+    if (found->warning[0])
+        writer_text(w, "warning", found->warning);
 }
 
 /* Nobody has asked, so a source that is half there is no error. */
@@ -138,15 +174,8 @@ static void show_possible(char **env, struct writer *w)
 void discovered_show(const struct config *config, char **env, struct writer *w)
 {
     writer_object(w, "$cluster");
-    if (config->cluster.discovery == DISCOVER_NONE) {
-        writer_text(w, "found", NULL);
-        writer_text(w, "why", "cluster.discovery is none; with auto it would be:");
+    show_found(&config->found, w);
+    if (config->cluster.discovery == DISCOVER_NONE)
         show_possible(env, w);
-    } else if (!config->found.why[0]) {
-        writer_text(w, "found", NULL);
-        writer_text(w, "why", "the nodes and this node's rank are given, so nothing was looked at");
-    } else {
-        show_found(&config->found, w);
-    }
     writer_end(w);
 }

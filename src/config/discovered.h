@@ -10,7 +10,9 @@
 #include "json/writer.h"
 
 /* After flags, environment and file. Looks at nothing where cluster.discovery is none, or the nodes
- * and this node's rank are given. */
+ * and this node's rank are given. Where nobody has asked for it, neither where the nodes are given,
+ * nor inside of another pchrun; and what is no certain sign of several nodes becomes a warning
+ * (config->found). */
 MUST_CHECK bool discovered_apply(struct config *config, char **env, struct err *err);
 
 /* The member "$cluster": what was found and by which variables; and what would be found, where

@@ -52,6 +52,14 @@ static bool settle_nnodes(struct config *config, struct err *err)
                       "the length of cluster.nodes", err);
 }
 
+/* Other nodes that nobody has spoken of may be none of this job's. */
+static const char *alone_hint(const struct config *config)
+{
+    return origin_from(config, option_by_key("cluster.nnodes")) == FROM_DISCOVERY
+               ? "; if each pchrun is a job of its own, --cluster-discovery none"
+               : "";
+}
+
 /* Is it said where node 0 is, and, where that cannot be found out, which node this is? */
 static bool check_chief(const struct config *config, struct err *err)
 {
@@ -63,8 +71,8 @@ static bool check_chief(const struct config *config, struct err *err)
     if (config->cluster.nnodes > 1 && !has_nodes && !config->cluster.chief)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nnodes is %d (%s), but nothing says where node 0 is; set "
-                       "cluster.nodes or cluster.chief",
-                       config->cluster.nnodes, from(config, "cluster.nnodes"));
+                       "cluster.nodes or cluster.chief%s",
+                       config->cluster.nnodes, from(config, "cluster.nnodes"), alone_hint(config));
     if (config->cluster.nnodes > 1 && !has_nodes && config->cluster.node_rank < 0)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.chief (%s) needs cluster.node_rank, which node this is",
@@ -102,8 +110,8 @@ static bool check_address(const struct config *config, const char *text, struct 
                    "%.120s is not a loopback address, and the nodes have no key. Make one, copy it "
                    "to every node, and name it there: pchrun --make-key run.key; pchrun "
                    "--cluster-key-file run.key ...; or, on a network that you trust, add "
-                   "--cluster-insecure",
-                   ret->host);
+                   "--cluster-insecure%s",
+                   ret->host, alone_hint(config));
 }
 
 static bool check_one(const struct config *config, const char *key, const char *text,

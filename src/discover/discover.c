@@ -98,9 +98,17 @@ const char discover_manual_head[] =
     "other; it names the variables and what to set.\nOne that tells of a single node contradicts "
     "none.\nWhere the job has one node, nothing changes.\n.Nm pchrun Fl -print-config\nshows "
     "under\n"
-    ".Li $cluster\nwhat was found, or would be with\n.Li auto ,\nand under\n.Li $sources\nby which "
-    "variable.\nIt is off unless it is asked for: tasks that are started side by side, as those of "
-    "a job array, need not be one job, and would wait for each other.\n.Pp\nJobs that may share a "
+    ".Li $cluster\nwhat was found, or why nothing was looked at, and under\n.Li $sources\nby which "
+    "variable.\nIt looks unless it is told not to, since nodes that do not know of each other "
+    "would "
+    "save at different steps, and nobody would notice.\nSo tasks that are started side by side and "
+    "are jobs of their own, as those of a parameter search below one srun or mpirun, need\n"
+    ".Li none :\nthey would wait for each other, and end together.\n"
+    "Unless it is asked for,\n.Li auto\nlooks at nothing where\n.Cm cluster.nodes\nis given, "
+    "which tells this node's rank by its address, nor below another pchrun (where\n"
+    ".Ev PCH_SOCKET\nis set), whose variables it would take for its own; and the index of a pod is "
+    "only worth a warning as long as nothing says how many pods there are."
+    "\n.Pp\nJobs that may share a "
     "machine get a port of their own: 20000 and the remainder of a number divided by 8192.\n"
     "The number is\n.Ev SLURM_JOB_ID\nwith 97 more for each\n.Ev SLURM_STEP_ID ,\nor\n"
     ".Ev MASTER_PORT ,\nor the port of\n.Ev TF_CONFIG Ap s\nfirst task, or it is made from\n"
@@ -244,4 +252,9 @@ bool discover(char **env, const char *root, enum discover_from from, struct disc
         return false;
     snprintf(ret->why, sizeof ret->why, "%s by %s", discover_names[from], sign);
     return true;
+}
+
+bool discover_is_inner(char **env)
+{
+    return vars_has(&(struct place){env, ""}, "PCH_SOCKET");
 }

@@ -23,4 +23,7 @@ extern const char discover_manual_head[];
 MUST_CHECK bool discover(char **env, const char *root, enum discover_from from,
                          struct discovery *ret, struct err *err);
 
+/* Was this one started below another pchrun? The variables may be the other's, then. */
+bool discover_is_inner(char **env);
+
 #endif

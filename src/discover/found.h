@@ -44,7 +44,9 @@ struct discovery {
     int port;                     /* of this job alone, where jobs may share a machine; 0: any */
     char nnodes_why[DISCOVER_TEXT_MAX], node_rank_why[DISCOVER_TEXT_MAX];
     char chief_why[DISCOVER_TEXT_MAX], port_why[DISCOVER_TEXT_MAX];
-    char why[DISCOVER_WHY_MAX]; /* the sources that are there, or what was looked for in vain */
+    char why[DISCOVER_WHY_MAX]; /* the sources that are there, what was looked for in vain, or why
+                                   nothing was */
+    char warning[DISCOVER_WHY_MAX]; /* there may be other nodes, but nothing says so; "": none */
 };
 
 #endif

@@ -42,7 +42,7 @@ def test_two_tasks_of_srun_are_one_job(world):
     """What users type under srun, with nothing said of nodes: it joins, and each has its rank."""
     show = 'echo "$PCH_NODE_RANK/$PCH_NNODES $RANK/$WORLD_SIZE"'
     job = job_of_own()
-    two = [world.launch(*AUTO, *FAST, "-n", 2, "--", "sh", "-c", show, env=slurm(task, job=job))
+    two = [world.launch(*FAST, "-n", 2, "--", "sh", "-c", show, env=slurm(task, job=job))
            for task in (1, 0)]
     assert [one.finish() for one in two] == [0, 0]
     assert sorted(two[1].out.splitlines()) == ["0/2 0/4", "0/2 1/4"]
@@ -72,25 +72,58 @@ def test_print_config_says_what_was_found_and_by_what(world):
     assert sources["cluster.port"] == "discovery slurm: SLURM_JOB_ID is 4711, SLURM_STEP_ID is 0"
 
 
-def test_nothing_is_looked_at_unless_asked(world):
+def test_nothing_is_looked_at_if_told_so(world):
     """Tasks that are started side by side need not be one job. What would be found is shown."""
-    got = shown(world, env=slurm(1))
+    none = ["--cluster-discovery", "none"]
+    got = shown(world, *none, env=slurm(1))
     assert got["cluster"]["nnodes"] == 1 and got["cluster"]["chief"] is None
     assert got["$cluster"]["found"] is None and got["$cluster"]["auto"]["node_rank"] == 1
     # Half there; nobody has asked for it.
-    got = shown(world, env={"RANK": "3"})
+    got = shown(world, *none, env={"RANK": "3"})
     assert "RANK is set (3), but WORLD_SIZE is not" in got["$cluster"]["auto"]["why"]
-    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env=slurm(1))
+    job = world.launch(*none, "--", "sh", "-c", "echo $PCH_NNODES", env=slurm(1))
+    assert job.finish() == 0 and job.out == "1\n" and not job.err
+
+
+def test_below_another_pchrun_its_variables_are_not_taken(world):
+    """The inner one would bind the outer one's port, or join it as a node that is there already."""
+    job = job_of_own()
+    inner = f"exec {world.pchrun} --run-dir {world.root} -- sh -c 'echo $PCH_NODE_RANK/$PCH_NNODES'"
+    two = [world.launch(*FAST, "--", "sh", "-c", inner, env=slurm(task, job=job)) for task in (0, 1)]
+    assert [one.finish() for one in two] == [0, 0], two[0].err + two[1].err
+    assert [one.out for one in two] == ["0/1\n", "0/1\n"]
+    assert "PCH_SOCKET is set" in shown(world, env={**slurm(1), "PCH_SOCKET": "/x"})["$cluster"]["why"]
+    assert shown(world, *AUTO, env={**slurm(1), "PCH_SOCKET": "/x"})["cluster"]["nnodes"] == 2
+
+
+def test_a_rank_by_address_is_not_replaced_unasked(world):
+    """The list's order need not be that of Slurm's tasks."""
+    nodes = ["--cluster-nodes", "127.0.0.3,127.0.0.4"]
+    got = shown(world, *nodes, env=slurm(1))
+    assert got["cluster"]["node_rank"] is None and got["$cluster"]["why"].startswith("the nodes are given")
+    assert shown(world, *AUTO, *nodes, env=slurm(1))["cluster"]["node_rank"] == 1
+
+
+def test_a_pod_that_may_have_others_is_warned(world):
+    """An indexed Job may be many jobs of one node, so unasked it is no error; but it is said, once."""
+    pod = {"JOB_COMPLETION_INDEX": "2"}
+    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env=pod)
     assert job.finish() == 0 and job.out == "1\n"
+    assert len(job.err_lines) == 1 and "JOB_COMPLETION_INDEX is 2" in job.err and "set cluster.nnodes" in job.err
+    assert "set cluster.nnodes" in shown(world, env=pod)["$cluster"]["warning"]
+    for options in (["--cluster-discovery", "none"], ["--nnodes", 1], ["--log-level", "error"]):
+        job = world.launch(*options, "--", "true", env=pod)
+        assert job.finish() == 0 and not job.err
 
 
 def test_on_one_node_nothing_changes(world):
     """The same batch script on one host, or a shell: no network, no key, no other program."""
     for env in ({}, slurm(0, tasks=1, hosts="n7"), {"TF_CONFIG": "{}"},
                 {"RANK": "0", "WORLD_SIZE": "1"}, {"TPU_WORKER_ID": "0", "TPU_WORKER_HOSTNAMES": "localhost"}):
-        job = world.launch(*AUTO, "--", "sh", "-c", "echo $PCH_NODE_RANK/$PCH_NNODES", env=env)
-        assert job.finish() == 0 and job.out == "0/1\n", job.err
-        assert not job.err
+        for options in (AUTO, []):
+            job = world.launch(*options, "--", "sh", "-c", "echo $PCH_NODE_RANK/$PCH_NNODES", env=env)
+            assert job.finish() == 0 and job.out == "0/1\n", job.err
+            assert not job.err
 
 
 def test_what_the_user_says_wins(world):
@@ -109,16 +142,19 @@ def test_what_the_user_says_wins(world):
 
 
 @pytest.mark.parametrize("args,env,words", [
-    (AUTO, {"RANK": "3"}, ["torchrun", "RANK is set (3), but WORLD_SIZE is not", "set cluster.chief"]),
-    (AUTO, {**slurm(1), "RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "x"},
+    ([], {"RANK": "3"}, ["torchrun", "RANK is set (3), but WORLD_SIZE is not", "set cluster.chief"]),
+    ([], {**slurm(1), "RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "x"},
      ["slurm (SLURM_STEP_NUM_TASKS is 2), torchrun (WORLD_SIZE is 8)", "set cluster.discovery to the one"]),
     (["--cluster-discovery", "slurm"], {"SLURM_JOB_ID": "1"},
      ["cluster.discovery is slurm, but none of its variables is set (SLURM_STEP_NODELIST)"]),
     (AUTO, {"JOB_COMPLETION_INDEX": "2"},
      ["kubernetes: JOB_COMPLETION_INDEX is 2, but nothing says how many nodes there are; set cluster.nnodes"]),
-    (AUTO, {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"},
-     ["cluster.nnodes is 2 (discovery mpi: OMPI_COMM_WORLD_SIZE is 2)", "set cluster.nodes or cluster.chief"]),
-    (AUTO, slurm(1, hosts="n[1-2]"), ["n1 is not a loopback address", "discovery slurm"]),
+    ([], {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"},
+     ["cluster.nnodes is 2 (discovery mpi: OMPI_COMM_WORLD_SIZE is 2)", "set cluster.nodes or cluster.chief",
+      "--cluster-discovery none"]),
+    ([], slurm(1, hosts="n[1-2]"),
+     ["n1 is not a loopback address", "discovery slurm", "pchrun --make-key run.key; pchrun --cluster-key-file run.key",
+      "if each pchrun is a job of its own, --cluster-discovery none"]),
     ([*AUTO, "--cluster-nodes", "127.0.0.1,127.0.0.2,127.0.0.3"], slurm(1),
      ["the job has 3 nodes (flag --cluster-nodes), but SLURM_STEP_NUM_TASKS is 2; set cluster.node_rank"]),
     (["--cluster-discovery", "slrum"], {}, ["--cluster-discovery", "slrum"]),

@@ -105,7 +105,7 @@ def test_below_mpirun(world):
     """One pchrun for each of its processes: the size and the ranks are Open MPI's, and all are on this
     machine, so that they meet on loopback, at a port that no other mpirun's have."""
     show = "echo $PCH_NODE_RANK/$PCH_NNODES $OMPI_COMM_WORLD_RANK"
-    job = world.start(*MPIRUN, "-n", 3, world.pchrun, "--cluster-discovery", "auto", *FAST, "--", "sh", "-c", show,
+    job = world.start(*MPIRUN, "-n", 3, world.pchrun, *FAST, "--", "sh", "-c", show,
                       env=ROOT)
     assert job.finish() == 0, job.err
     assert sorted(job.out.splitlines()) == ["0/3 0", "1/3 1", "2/3 2"]
@@ -116,7 +116,7 @@ def test_below_a_launcher_of_torchruns_kind(world):
     port = free_port()
     env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     show = "echo $PCH_NODE_RANK/$PCH_NNODES"
-    job = world.start(sys.executable, LAUNCHER, 2, 30, world.pchrun, "--cluster-discovery", "auto", *FAST, "--",
+    job = world.start(sys.executable, LAUNCHER, 2, 30, world.pchrun, *FAST, "--",
                       "sh", "-c", show, env=env)
     assert job.finish() == 0, job.err
     assert sorted(job.out.splitlines()) == ["0/2", "1/2"]

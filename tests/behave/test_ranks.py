@@ -39,14 +39,14 @@ def test_line_20_one_process_by_name_is_a_rank(world):
 
 def test_line_20_without_n_an_outer_launchers_ranks_stay(world):
     """Under srun or torchrun the program's RANK is the launcher's."""
-    env, = environments(world, count=1, env={"RANK": "5", "WORLD_SIZE": "8"})
+    env, = environments(world, "--cluster-discovery", "none", count=1, env={"RANK": "5", "WORLD_SIZE": "8"})
     assert env["RANK"] == "5" and env["WORLD_SIZE"] == "8"
 
 
 def test_line_20_with_n_an_outer_launchers_ranks_are_replaced(world):
     """Left over from the shell that started us, they would make every process rank 5."""
     outer = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "5", "PCH_RANK": "5"}
-    for rank, env in enumerate(environments(world, "-n", "2", count=2, env=outer)):
+    for rank, env in enumerate(environments(world, "-n", "2", "--cluster-discovery", "none", count=2, env=outer)):
         assert env["RANK"] == env["PCH_RANK"] == str(rank) and env["WORLD_SIZE"] == "2"
 
 
