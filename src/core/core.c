@@ -262,25 +262,36 @@ static uint64_t last_step_of(const struct member *m)
     return m->step > m->saved_step ? m->step : m->saved_step;
 }
 
+static struct core_rank_report report_of(const struct core *core, const struct peer_cause *cause,
+                                         const struct member *m)
+{
+    return (struct core_rank_report){.slot = m->slot,
+                                     .rank = m->rank,
+                                     .local_rank = m->local_rank,
+                                     .pid = m->pid,
+                                     .is_attached = m->slot >= 0,
+                                     .is_done = m->is_done,
+                                     .is_victim = node_is_victim(&core->node, m, cause),
+                                     .saved_step = m->saved_step,
+                                     .step = last_step_of(m),
+                                     .phase = m->stand.phase,
+                                     .since = m->stand.since};
+}
+
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
 {
     const struct ranks *ranks = &core->node.ranks;
-    int n = ranks->n < max ? ranks->n : max;
+    int n = 0;
     struct peer_cause cause;
     node_cause(&core->node, &cause);
-    for (int i = 0; i < n; i++) {
-        const struct member *m = &ranks->members[i];
-        ret[i] = (struct core_rank_report){.slot = m->slot,
-                                           .rank = m->rank,
-                                           .local_rank = m->local_rank,
-                                           .pid = m->pid,
-                                           .is_attached = m->slot >= 0,
-                                           .is_done = m->is_done,
-                                           .is_victim = node_is_victim(&core->node, m, &cause),
-                                           .saved_step = m->saved_step,
-                                           .step = last_step_of(m),
-                                           .phase = m->stand.phase,
-                                           .since = m->stand.since};
+    for (int i = 0; i < ranks->n && n < max; i++)
+        ret[n++] = report_of(core, &cause, &ranks->members[i]);
+    for (int i = 0; i < ranks->ncounters && n < max; i++) {
+        const struct member *m = &ranks->counters[i];
+        if (is_listed(ret, n, m->rank, m->pid))
+            continue;
+        ret[n] = report_of(core, &cause, m);
+        ret[n++].is_counting = true;
     }
     return add_commands(core, &cause, ret, n, max);
 }

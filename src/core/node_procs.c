@@ -22,16 +22,20 @@ static void welcome(struct node *node, const struct member *m)
     out_proc(node->out, m->slot, &msg);
 }
 
+static void turn_away(struct node *node, int slot, const struct err *err)
+{
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_copy(msg.text, sizeof msg.text, err->text);
+    out_proc(node->out, slot, &msg);
+    out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+}
+
 /* A world that does not fit together never will: the job fails, all of it. But a process that
  * claims a place which is taken, while the others train, is a worker that runs the training script
  * again, and no rank. Whether they train is known when the steps have been read. */
 static void refuse(struct node *node, const struct event *event, const struct err *err)
 {
-    struct procmsg msg = {.type = PROCMSG_REFUSED};
-    str_copy(msg.text, sizeof msg.text, err->text);
-    out_proc(node->out, event->proc.slot, &msg);
-    out_act(node->out,
-            &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = event->proc.slot}});
+    turn_away(node, event->proc.slot, err);
     struct node_fault fault = {
         .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
     str_copy(fault.text, sizeof fault.text, err->text);
@@ -46,6 +50,23 @@ static void refuse(struct node *node, const struct event *event, const struct er
     out_simple(node->out, ACT_READ_STEPS);
 }
 
+/* To the agreement it is not there, and what does not fit is its own affair: it trains on. */
+static void on_counter_attached(struct node *node, const struct event *event)
+{
+    struct err err;
+    const struct member *m = ranks_count(&node->ranks, node->params, event, &err);
+    if (!m) {
+        out_log(node->out, LOG_WARN, "attach", "refused process %d: %s", event->proc.pid, err.text);
+        turn_away(node, event->proc.slot, &err);
+        return;
+    }
+    watchdog_heard(&node->watchdog, ranks_counter_of_slot(&node->ranks, m->slot));
+    welcome(node, m);
+    out_log(node->out, LOG_INFO, "attach",
+            "process %d counts its steps, as rank %d; it saves nothing", m->pid, m->rank);
+    node->is_dirty = true;
+}
+
 static void settle_doubt(struct node *node)
 {
     if (node->doubt.kind != FAULT_NONE && !ranks_have_stepped(&node->ranks))
@@ -56,6 +77,10 @@ static void settle_doubt(struct node *node)
 void node_on_proc_attached(struct node *node, const struct event *event)
 {
     struct err err;
+    if (event->proc.msg->flags & PROCMSG_FLAG_COUNTS) {
+        on_counter_attached(node, event);
+        return;
+    }
     struct member *m = ranks_attach(&node->ranks, node->params, event, &err);
     if (!m) {
         refuse(node, event, &err);
@@ -157,12 +182,35 @@ static void on_close(struct node *node, struct member *m, const struct procmsg *
     node_check_gone(node);
 }
 
+/* Whoever only counts has a say in nothing: how it ends is told by its command. */
+static void on_counter_message(struct node *node, const struct event *event)
+{
+    int slot = event->proc.slot;
+    struct member *m = ranks_counter_of_slot(&node->ranks, slot);
+    const struct procmsg *msg = event->proc.msg;
+    if (!m)
+        return;
+    watchdog_heard(&node->watchdog, m);
+    node->is_dirty = true;
+    if (msg->type == PROCMSG_CLOSE) {
+        out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+        ranks_counter_gone(&node->ranks, m, msg->step);
+        m->is_closed = msg->number == 0;
+    } else if (msg->type == PROCMSG_DONE) {
+        m->is_done = m->is_ended = true; /* no step is to come */
+    } else if (msg->type == PROCMSG_ERROR) {
+        on_proc_error(node, m, msg);
+    }
+}
+
 void node_on_proc_message(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
     const struct procmsg *msg = event->proc.msg;
-    if (!m)
+    if (!m) {
+        on_counter_message(node, event);
         return;
+    }
     node->is_dirty = true;
     watchdog_heard(&node->watchdog, m);
     if (msg->type == PROCMSG_DONE) {
@@ -197,12 +245,22 @@ static const struct member *first_to_say(const struct node *node)
     return first;
 }
 
+static const struct member *counter_of_pid(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->ranks.ncounters && pid > 0; i++)
+        if (node->ranks.counters[i].pid == pid)
+            return &node->ranks.counters[i];
+    return NULL;
+}
+
 bool node_add_reason(const struct node *node, struct node_fault *fault)
 {
     const struct member *m = fault->rank < 0 ? first_to_say(node) : NULL;
     for (int i = 0; i < node->ranks.n; i++)
         if (fault->rank >= 0 && node->ranks.members[i].rank == fault->rank)
             m = &node->ranks.members[i];
+    if (!m)
+        m = counter_of_pid(node, fault->pid);
     if (!m || !m->reason[0])
         return false;
     fault->rank = m->rank;
@@ -269,6 +327,11 @@ void node_judge_silence(struct node *node)
 void node_on_proc_gone(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    struct member *counter = ranks_counter_of_slot(&node->ranks, event->proc.slot);
+    if (counter) {
+        ranks_counter_gone(&node->ranks, counter, event->proc.step);
+        node->is_dirty = true;
+    }
     if (!m)
         return;
     ranks_gone(&node->ranks, event->proc.slot, event->proc.step);

@@ -206,6 +206,82 @@ void ranks_gone(struct ranks *ranks, int slot, uint64_t step)
     ranks->nconnected--;
 }
 
+/* --- counters --- */
+
+struct member *ranks_counter_of_slot(struct ranks *ranks, int slot)
+{
+    for (int i = 0; i < ranks->ncounters && slot >= 0; i++)
+        if (ranks->counters[i].slot == slot)
+            return &ranks->counters[i];
+    return NULL;
+}
+
+/* The one that was this rank before, or any that is gone, or a new one. There are as many as slots,
+ * and each that is not gone has one. */
+static struct member *place_for(struct ranks *ranks, int rank)
+{
+    struct member *ret = NULL;
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].slot < 0 && (!ret || ranks->counters[i].rank == rank))
+            ret = &ranks->counters[i];
+    return ret ? ret : &ranks->counters[ranks->ncounters++];
+}
+
+static int lowest_not_counting(const struct ranks *ranks, int first)
+{
+    int rank = first;
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].slot >= 0 && ranks->counters[i].rank == rank) {
+            rank++;
+            i = -1;
+        }
+    return rank;
+}
+
+struct member *ranks_count(struct ranks *ranks, const struct core_params *params,
+                           const struct event *event, struct err *err)
+{
+    const struct procmsg *msg = event->proc.msg;
+    int slot = event->proc.slot, here = msg->local_world_size, rank = msg->rank;
+    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0 ||
+        ranks_counter_of_slot(ranks, slot)) {
+        err_set(err, ERR_PROTOCOL, 0, "slot %d cannot be attached to", slot);
+        return NULL;
+    }
+    if (rank >= CORE_WORLD_MAX || here > CORE_SLOTS_MAX || msg->step > RANKS_STEP_MAX) {
+        err_set(err, ERR_PROTOCOL, 0, "rank %d of %d here, at step %llu: no training is like that",
+                rank, here, (unsigned long long)msg->step);
+        return NULL;
+    }
+    if (here == PROCMSG_UNKNOWN)
+        here = ranks->expected != RANKS_UNKNOWN ? ranks->expected : 1;
+    if (rank == PROCMSG_UNKNOWN)
+        rank = lowest_not_counting(ranks, params->node_rank * here);
+    struct member *counter = place_for(ranks, rank);
+    int local =
+        msg->local_rank != PROCMSG_UNKNOWN ? msg->local_rank : rank - params->node_rank * here;
+    *counter = (struct member){.slot = slot,
+                               .pid = event->proc.pid,
+                               .rank = rank,
+                               .local_rank = local >= 0 ? local : rank,
+                               .step = msg->step,
+                               .first_step = msg->step};
+    counter->stand.step = msg->step;
+    ranks->ncounting++;
+    return counter;
+}
+
+void ranks_counter_gone(struct ranks *ranks, struct member *counter, uint64_t step)
+{
+    if (step > counter->step && step <= RANKS_STEP_MAX)
+        counter->step = step;
+    counter->slot = -1;
+    counter->is_ended = true;
+    ranks->ncounting--;
+}
+
+/* --- what they all have come to --- */
+
 bool ranks_is_silent(const struct member *m)
 {
     return m->slot < 0 && !m->is_done && !m->is_closed;
@@ -230,6 +306,11 @@ bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *
                          m->pid, (unsigned long long)step);
         else
             m->step = step;
+    }
+    for (int i = 0; i < ranks->ncounters; i++) {
+        struct member *m = &ranks->counters[i];
+        if (m->slot >= 0 && by_slot[m->slot] <= RANKS_STEP_MAX)
+            m->step = by_slot[m->slot];
     }
     return ok;
 }

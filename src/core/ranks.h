@@ -4,6 +4,9 @@
  *
  * A member is a rank of this node in this generation. It keeps its place when its process has
  * ended, since a round counts the ended, too; a new process may take the place of an ended one.
+ *
+ * A counter is a process that only tells its steps (PROCMSG_FLAG_COUNTS). To the agreement, and to
+ * the end of the job, it is as if it had not attached; only the watchdog, and people, look at it.
  */
 #ifndef PCHRUN_CORE_RANKS_H
 #define PCHRUN_CORE_RANKS_H
@@ -69,6 +72,8 @@ struct ranks {
     struct member members[CORE_SLOTS_MAX];
     int n; /* members, connected and ended ones */
     int nconnected, nended;
+    struct member counters[CORE_SLOTS_MAX];
+    int ncounters, ncounting;    /* of which are connected */
     bool have_stepped;           /* one whose process is gone had finished a step */
     int expected;                /* RANKS_UNKNOWN: nobody has said */
     int world_size;              /* 0: nobody has said */
@@ -83,13 +88,21 @@ void ranks_init(struct ranks *ranks, int expected);
  * with a text that names both sides if it does not fit. */
 MUST_CHECK struct member *ranks_attach(struct ranks *ranks, const struct core_params *params,
                                        const struct event *event, struct err *err);
-/* The member of a slot, NULL if that is free. */
+/* The member of a slot, NULL if that is free, or a counter's. */
 struct member *ranks_of_slot(struct ranks *ranks, int slot);
 /* Its connection is closed, its page showed `step` last; it counts as ended from now on. */
 void ranks_gone(struct ranks *ranks, int slot, uint64_t step);
 /* Has it gone without a word of success: neither done nor closed, or with a failure? */
 bool ranks_is_silent(const struct member *member);
 void ranks_end(struct ranks *ranks, struct member *member);
+
+/* A process attaches as a counter. NULL, with a text, if it says what cannot be. */
+MUST_CHECK struct member *ranks_count(struct ranks *ranks, const struct core_params *params,
+                                      const struct event *event, struct err *err);
+/* The counter of a slot, NULL if that is free, or a member's. */
+struct member *ranks_counter_of_slot(struct ranks *ranks, int slot);
+/* Its connection is closed, its page showed `step` last. */
+void ranks_counter_gone(struct ranks *ranks, struct member *counter, uint64_t step);
 
 /* Are all that belong to this node there (or have been)? */
 bool ranks_are_complete(const struct ranks *ranks);

@@ -120,6 +120,9 @@ void watchdog_ended(struct watchdog *dog, struct ranks *ranks, int pid)
     for (int i = 0; i < ranks->n; i++)
         if (ranks->members[i].pid == pid)
             ranks->members[i].stand.is_dead = true;
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].pid == pid)
+            ranks->counters[i].stand.is_dead = true;
 }
 
 static bool has_moved(const struct member *m, const struct event *event, enum page_phase *ret_phase)
@@ -164,6 +167,9 @@ void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event
     for (int i = 0; i < ranks->n; i++)
         if (ranks->members[i].slot >= 0)
             read_member(dog, &ranks->members[i], event, node);
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].slot >= 0)
+            read_member(dog, &ranks->counters[i], event, node);
     dog->output_at = event->steps.output_at;
     dog->examined = dog->examined_steps;
     plan_look(dog);
@@ -195,6 +201,11 @@ static void compare(struct watchdog_view *view, const struct member *m, enum pag
 }
 
 /* Nobody is there to tell of steps. */
+static bool tells_by_output(const struct watchdog *dog, const struct ranks *ranks)
+{
+    return ranks->n == 0 && ranks->ncounting == 0 && plan_of(dog)->silence_ns > 0;
+}
+
 static struct watchdog_view view_of_output(const struct watchdog *dog)
 {
     int64_t limit = plan_of(dog)->silence_ns;
@@ -206,22 +217,28 @@ static struct watchdog_view view_of_output(const struct watchdog *dog)
                                   .limit = limit};
 }
 
+static void look_at(const struct watchdog *dog, const struct member *m,
+                    const struct watchdog_node *node, struct watchdog_view *view)
+{
+    enum page_phase phase = phase_of(m, node);
+    int64_t limit = limit_of(dog, phase);
+    if (!is_watched(m))
+        return;
+    compare(view, m, phase);
+    view->limit = limit > view->limit ? limit : view->limit;
+    view->still_since = m->stand.since > view->still_since ? m->stand.since : view->still_since;
+}
+
 /* Somebody who has stood for long may have waited for one who has just gone on: so the time of all
  * counts from the last that anybody did. */
 static struct watchdog_view view_of_ranks(const struct watchdog *dog, const struct ranks *ranks,
                                           const struct watchdog_node *node)
 {
     struct watchdog_view view = {.motion = MOTION_RESTS, .still_since = dog->moved_at};
-    for (int i = 0; i < ranks->n; i++) {
-        const struct member *m = &ranks->members[i];
-        enum page_phase phase = phase_of(m, node);
-        int64_t limit = limit_of(dog, phase);
-        if (!is_watched(m))
-            continue;
-        compare(&view, m, phase);
-        view.limit = limit > view.limit ? limit : view.limit;
-        view.still_since = m->stand.since > view.still_since ? m->stand.since : view.still_since;
-    }
+    for (int i = 0; i < ranks->n; i++)
+        look_at(dog, &ranks->members[i], node, &view);
+    for (int i = 0; i < ranks->ncounters; i++)
+        look_at(dog, &ranks->counters[i], node, &view);
     if (view.behind && !is_over(view.still_since, view.limit, dog->out->now))
         view.motion = MOTION_MOVES;
     return view;
@@ -231,9 +248,10 @@ static struct watchdog_view view_of_ranks(const struct watchdog *dog, const stru
 static void add_absent(const struct watchdog *dog, const struct ranks *ranks,
                        struct watchdog_view *view)
 {
-    int absent = ranks->expected == RANKS_UNKNOWN ? 1 : ranks->expected - ranks->n;
+    int expected = ranks->expected == RANKS_UNKNOWN ? 1 : ranks->expected;
+    int absent = expected - ranks->n - ranks->ncounters;
     int64_t limit = limit_of(dog, PAGE_START);
-    if (absent == 0 || view->motion == MOTION_MOVES)
+    if (absent <= 0 || view->motion == MOTION_MOVES)
         return;
     if (!is_over(dog->began_at, limit, dog->out->now)) {
         view->motion = MOTION_MOVES;
@@ -250,7 +268,7 @@ struct watchdog_view watchdog_view(const struct watchdog *dog, const struct rank
         return (struct watchdog_view){.motion = MOTION_MOVES, .still_since = dog->out->now};
     if (!node->is_running || ranks->expected == 0)
         return (struct watchdog_view){.motion = MOTION_RESTS, .still_since = dog->moved_at};
-    if (ranks->n == 0 && plan_of(dog)->silence_ns > 0)
+    if (tells_by_output(dog, ranks))
         return view_of_output(dog);
     struct watchdog_view view = view_of_ranks(dog, ranks, node);
     add_absent(dog, ranks, &view);
@@ -274,6 +292,8 @@ static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
     dog->began_at = dog->moved_at = dog->out->now;
     for (int i = 0; i < ranks->n; i++)
         ranks->members[i].stand.since = dog->out->now;
+    for (int i = 0; i < ranks->ncounters; i++)
+        ranks->counters[i].stand.since = dog->out->now;
     if (!dog->has_told_stopped)
         out_log(dog->out, LOG_WARN, "watchdog",
                 "process %d is stopped, by a signal or a debugger; that is no hang", pid);
@@ -296,6 +316,8 @@ void watchdog_forgive(struct watchdog *dog, struct ranks *ranks, int64_t away)
     dog->moved_at += away;
     for (int i = 0; i < ranks->n; i++)
         ranks->members[i].stand.since += away;
+    for (int i = 0; i < ranks->ncounters; i++)
+        ranks->counters[i].stand.since += away;
 }
 
 /* --- time --- */
@@ -304,7 +326,7 @@ int64_t watchdog_wake_at(const struct watchdog *dog, const struct ranks *ranks,
                          const struct watchdog_node *node)
 {
     const struct core_params *params = dog->out->params;
-    bool has_some = ranks->nconnected > 0 || (ranks->n == 0 && plan_of(dog)->silence_ns > 0);
+    bool has_some = ranks->nconnected > 0 || ranks->ncounting > 0 || tells_by_output(dog, ranks);
     bool is_alone = params->nnodes == 1 && plan_of(dog)->mode != WATCHDOG_OFF;
     return is_alone && has_some && node->is_running ? dog->look_at : CLOCK_NEVER;
 }

@@ -150,18 +150,18 @@ static void show_nodes(const struct json *answer, FILE *out)
 
 static void show_rank(const struct json *rank, bool has_nodes, FILE *out)
 {
-    char phase[16], cells[2][CELL];
+    char phase[16], cells[2][CELL], saved[CELL] = "counts only";
     bool is_there = answer_bool(rank, "attached");
     const char *word = answer_bool(rank, "done") ? "done" : "gone";
     answer_text(rank, "phase", phase, sizeof phase);
     fprintf(out, "%-5" PRId64 " ", answer_int(rank, "rank", 0));
     if (has_nodes)
         fprintf(out, "%-5" PRId64 " ", answer_int(rank, "node_rank", 0));
-    fprintf(out, "%-8" PRId64 " %-8s %-17" PRId64 " %-8s %-9s %" PRId64 "\n",
-            answer_int(rank, "pid", 0), is_there ? phase : word, answer_int(rank, "step", 0),
-            pace(rank, cells[0]),
-            age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]),
-            answer_int(rank, "saved_step", 0));
+    if (!answer_bool(rank, "counts_only"))
+        snprintf(saved, sizeof saved, "%" PRId64, answer_int(rank, "saved_step", 0));
+    fprintf(out, "%-8" PRId64 " %-8s %-17" PRId64 " %-8s %-9s %s\n", answer_int(rank, "pid", 0),
+            is_there ? phase : word, answer_int(rank, "step", 0), pace(rank, cells[0]),
+            age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
 }
 
 /* What is not known of the others, and who knows it. */

@@ -40,6 +40,7 @@ struct live {
     /* the training thread's */
     uint32_t served_tag;   /* of the round it served last; changed under the lock */
     bool has_begun;        /* to train: its first pch_step was called */
+    bool counts;           /* it only tells its steps (PCH_NO_SAVE); never changed while attached */
     bool is_serving;       /* the last pch_step said PCH_SAVE, which is not answered yet */
     bool is_held;          /* the round it serves ends the run, and is not answered yet */
     uint64_t served_step;  /* changed under the lock */

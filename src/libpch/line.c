@@ -60,6 +60,10 @@ void line_lost(struct pch *job, const char *how)
     char who[32] = "";
     if (atomic_exchange(&live->is_lost, true))
         return;
+    if (live->counts) { /* which nobody counts on: the training goes on */
+        atomic_store(&live->state, LIVE_OFF);
+        return;
+    }
     atomic_store(&live->state, LIVE_LEAVING);
     if (job->rank >= 0)
         str_addf(who, sizeof who, "rank %d: ", job->rank);

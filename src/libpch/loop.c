@@ -126,6 +126,19 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
     return look(job, step);
 }
 
+/* The step is told, and no round is any business of this process. */
+static void count(struct pch *job)
+{
+    NOT_CANCELLED;
+    struct live *live = job_live(job);
+    uint32_t was = LIVE_SERVING;
+    if (!live->has_begun)
+        grip_train(live->process);
+    live->has_begun = true;
+    (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_ON);
+    line_check(job);
+}
+
 /* There is a round, or no supervisor any more; or it is not from one step of the training to the
  * next. */
 static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job, uint64_t step)
@@ -136,6 +149,10 @@ static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job,
         return state == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
     atomic_store_explicit(&job->process->phase, PCH_TRAIN, memory_order_relaxed);
     atomic_store(&job->process->step, step);
+    if (live->counts) {
+        count(job);
+        return PCH_CONTINUE;
+    }
     uint64_t word = atomic_load(&job->supervisor->gate);
     if (state == LIVE_ON && !gate_stops(word, step, live->served_tag) &&
         page_is_alive(job->supervisor))
@@ -196,7 +213,7 @@ enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path)
     if (!job)
         return PCH_CONTINUE;
     struct live *live = job_live(job);
-    if (!job_can_talk(live))
+    if (live->counts || !job_can_talk(live))
         return job_state(live) == LIVE_LEAVING ? PCH_EXIT : PCH_CONTINUE;
     uint32_t tag = live->is_serving ? live->served_tag : 0;
     bool is_described = describe_save(job, &msg, step, tag, path);
@@ -209,18 +226,23 @@ enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path)
     return ask(job, &msg);
 }
 
+static bool job_saves(const pch_t *job)
+{
+    return pch_supervised(job) && !job_live(job)->counts;
+}
+
 void pch_durable(pch_t *job, uint64_t step, const char *path)
 {
     NOT_CANCELLED;
     struct procmsg msg;
-    if (pch_supervised(job) && describe_save(job, &msg, step, tag_of(job, step), path))
+    if (job_saves(job) && describe_save(job, &msg, step, tag_of(job, step), path))
         line_send(job, &msg);
 }
 
 void pch_save_failed(pch_t *job, uint64_t step, const char *why)
 {
     NOT_CANCELLED;
-    if (pch_supervised(job))
+    if (job_saves(job))
         send_failed(job, step, tag_of(job, step), why);
 }
 

@@ -114,7 +114,8 @@ static void describe(struct procmsg *ret, const struct pch_options *options)
         ret->world_size = options->world_size;
     if (options->local_world_size >= 0)
         ret->local_world_size = options->local_world_size;
-    ret->first_step = options->first_step ? options->first_step : where_resume_step();
+    bool resumes = !(options->flags & PCH_NO_SAVE) && options->first_step == 0;
+    ret->first_step = resumes ? where_resume_step() : options->first_step;
     ret->step = ret->first_step;
     ret->stride = options->stride ? options->stride : 1;
     ret->last_step = options->last_step;
@@ -146,9 +147,11 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     char how[256] = "";
     struct procmsg msg;
     struct live *live = job_live(job);
-    bool is_shielded = !(options->flags & PCH_NO_SHIELD) && shield_is_wanted();
+    bool counts = options->flags & PCH_NO_SAVE;
+    bool is_shielded = !counts && !(options->flags & PCH_NO_SHIELD) && shield_is_wanted();
     describe(&msg, options);
-    msg.flags = is_shielded ? PROCMSG_FLAG_SHIELD : 0;
+    msg.flags = (is_shielded ? PROCMSG_FLAG_SHIELD : 0) | (counts ? PROCMSG_FLAG_COUNTS : 0);
+    live->counts = counts;
     switch (line_attach(job, path, &msg, &err)) {
     case LINE_ATTACHED:
         job->supervisor = live->supervisor;

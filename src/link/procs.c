@@ -277,7 +277,8 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
         int pid = conn->pid;
         refuse(procs, conn->fd, err.text);
         conn_close(conn);
-        procs->calls.unattached(procs->calls.ctx, pid, err.text);
+        if (!(msg->flags & PROCMSG_FLAG_COUNTS)) /* it takes no part, with a place or without */
+            procs->calls.unattached(procs->calls.ctx, pid, err.text);
         return;
     }
     procpage_set_notice(&conn->page, &procs->notice);

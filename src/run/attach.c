@@ -46,7 +46,7 @@ static int rank_of(const struct attach *attach, int slot)
     static struct core_rank_report ranks[CORE_SLOTS_MAX];
     int n = core_ranks(attach->loop->core, ranks, CORE_SLOTS_MAX);
     for (int i = 0; i < n; i++)
-        if (ranks[i].slot == slot)
+        if (ranks[i].slot == slot && !ranks[i].is_counting)
             return ranks[i].rank;
     return -1;
 }

@@ -144,6 +144,7 @@ static void add_ranks(struct writer *w, const struct core *core)
         writer_bool(w, "done", ranks[i].is_done);
         writer_bool(w, "victim", ranks[i].is_victim);
         writer_int(w, "saved_step", (int64_t)ranks[i].saved_step);
+        writer_bool(w, "counts_only", ranks[i].is_counting);
         writer_end(w);
     }
     writer_end(w);

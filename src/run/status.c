@@ -80,7 +80,8 @@ struct peer_rank status_rank(const struct status_ranks *ranks, int i, const stru
                               .saved_step = rank->saved_step,
                               .pace = pace_on_wire(view.steps_per_s),
                               .age_ns = view.age_ns,
-                              .is_least = view.is_least};
+                              .is_least = view.is_least,
+                              .counts = rank->is_counting};
 }
 
 void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
@@ -99,6 +100,7 @@ void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *
     writer_bool(w, "step_age_is_least", rank->is_least);
     writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
     writer_int(w, "saved_step", (int64_t)rank->saved_step);
+    writer_bool(w, "counts_only", rank->counts);
     writer_end(w);
 }
 

@@ -223,6 +223,7 @@ struct peer_rank {
     uint8_t phase; /* enum page_phase; of who is attached */
     uint8_t attached, done;
     uint8_t is_least; /* it has not moved since it was looked at first: at least that old */
+    uint8_t counts;   /* it only tells its steps, and takes no part in saves */
 };
 
 /* The ranks from `first` on, of `total` that the node has. They come in order. */

@@ -55,6 +55,8 @@ enum procmsg_action { PROC_CONTINUE, PROC_EXIT };
 
 /* PROCMSG_ATTACH flags */
 #define PROCMSG_FLAG_SHIELD 1U /* a SIGTERM handler of libpch is installed */
+#define PROCMSG_FLAG_COUNTS \
+    2U /* it only tells its steps: it saves nothing, and is asked for nothing */
 
 struct procmsg {
     uint8_t type; /* enum procmsg_type */

@@ -5,7 +5,7 @@
  * of the input it exits with 0, so a driver that dies leaves nothing behind. An unknown command
  * exits with 2.
  *
- *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N] [bare]
+ *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N] [bare|counts]
  *   openaside [OPTIONS]       the same, in a thread that ends then
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   phase N · notice · error CODE TEXT · scratch · done · close
@@ -116,6 +116,8 @@ static void do_open(char *words)
             o.last_step = n;
         else if (!strcmp(name, "bare"))
             o.flags = PCH_NO_SHIELD;
+        else if (!strcmp(name, "counts"))
+            o.flags = PCH_NO_SAVE;
         else
             exit(2);
     }

@@ -579,3 +579,83 @@ Test(core_walk, an_absurd_save_is_a_failed_one)
     assert_said(w, "could not save step 18446744073709551615: there is no such step");
     walk_end(w);
 }
+
+/* --- whoever only counts --- */
+
+static void counts(struct walk *w, int slot)
+{
+    says(w, slot,
+         (struct procmsg){.type = PROCMSG_ATTACH,
+                          .flags = PROCMSG_FLAG_COUNTS,
+                          .rank = PROCMSG_UNKNOWN,
+                          .local_rank = PROCMSG_UNKNOWN,
+                          .world_size = PROCMSG_UNKNOWN,
+                          .local_world_size = PROCMSG_UNKNOWN});
+}
+
+Test(core_walk, a_notice_is_for_who_counts_as_for_who_does_not_attach)
+{
+    struct walk *w = begin_alone(1);
+    counts(w, 0);
+    assert_acts(w, "0: WELCOME");
+    steps[0] = 7;
+    steps_are_read(w);
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+    assert_acts(w, "read; gate leave; SIGTERM to children");
+    assert_said(w, "no process had attached: cannot know whether it saved");
+    gone(w, 0);
+    tree_empty(w);
+    exited(w, 0, SIGTERM);
+    assert_acts(w, "exit 42 preempted_unknown");
+    steps[0] = 0;
+    walk_end(w);
+}
+
+Test(core_walk, who_counts_is_believed_by_its_exit_code_alone)
+{
+    struct core_rank_report list[4];
+    struct walk *w = begin_alone(1);
+    counts(w, 3);
+    steps[3] = 9;
+    steps_are_read(w);
+    cr_assert_eq(core_ranks(w->core, list, 4), 1);
+    cr_assert(list[0].is_counting && list[0].is_attached && list[0].step == 9);
+    says(w, 3, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .wants_answer = 1});
+    says(w, 3, (struct procmsg){.type = PROCMSG_NOTICE, .number = SIGTERM});
+    gone(w, 3);
+    tree_empty(w);
+    exited(w, 0, 0);
+    assert_acts(w, "3: WELCOME; gate leave; exit 0 completed");
+    steps[3] = 0;
+    walk_end(w);
+}
+
+Test(core_walk, who_counts_says_why_it_fails)
+{
+    struct core_report report;
+    struct walk *w = begin_alone(1);
+    says(w, 0, (struct procmsg){.type = PROCMSG_ATTACH, .flags = PROCMSG_FLAG_COUNTS, .rank = 0});
+    says(w, 0, (struct procmsg){.type = PROCMSG_ERROR, .number = 1, .text = "no such batch"});
+    says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .number = 1});
+    tree_empty(w);
+    exited(w, 0, 1 << 8);
+    core_report(w->core, &report);
+    cr_assert(strstr(report.first_cause.text, "no such batch"), "%s", report.first_cause.text);
+    walk_end(w);
+}
+
+Test(core_walk, a_counter_takes_no_place_of_a_rank)
+{
+    struct walk *w = begin_alone(1);
+    counts(w, 0);
+    attaches(w, 1, 0, 1);
+    assert_acts(w, "0: WELCOME; 1: WELCOME");
+    counts(w, 2);
+    assert_acts(w, "2: WELCOME");
+    says(w, 3,
+         (struct procmsg){
+             .type = PROCMSG_ATTACH, .flags = PROCMSG_FLAG_COUNTS, .step = GATE_STEP_MAX});
+    assert_acts(w, "3: REFUSED; 3: closed"); /* and the job goes on */
+    walk_end(w);
+}

@@ -752,6 +752,30 @@ Test(libpch, shield_can_be_declined)
     expect_killed_by_term(c);
 }
 
+Test(libpch, who_only_counts_is_asked_for_nothing)
+{
+    struct client *c = start();
+    set_gate(1, 3, false, true);
+    client_say(c, "open rank=0 world=1 counts");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, PROCMSG_FLAG_COUNTS);
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue"); /* a tentative gate, */
+    set_gate(1, 3, true, true);
+    client_say(c, "step 2");
+    client_expect(c, "step 2 continue"); /* a save, */
+    procs_gate(world.procs, gate_leave());
+    client_say(c, "step 3");
+    client_expect(c, "step 3 continue"); /* and an end, none of which is its business */
+    cr_expect_eq(step_of(0), 3);
+    client_say(c, "saved 3 /c/3");
+    client_expect(c, "saved 3 continue");
+    set_gate(GATE_OPEN, 0, false, false);
+    client_say(c, "step 4");
+    client_expect(c, "step 4 continue");
+    end_well(c); /* it has sent nothing but its end */
+}
+
 Test(libpch, shield_keeps_out_of_the_way_of_the_program_s_own_handler)
 {
     /* nohup's way: ignored before the program starts. */
@@ -915,6 +939,24 @@ Test(libpch, supervisor_killed_while_a_process_waits_at_the_gate)
     kill_super(super);
     client_expect(c, "step 2 exit");
     cr_expect_eq(client_end(c), 0);
+    expect_next_removes_it(socket);
+}
+
+Test(libpch, who_only_counts_outlives_the_supervisor)
+{
+    char socket[256];
+    struct client *super = start_super(NULL, socket), *c = start_at(socket);
+    client_say(c, "open rank=0 world=1 counts");
+    client_expect(super, "attached 0");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    kill_super(super);
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    client_say(c, "step 2");
+    client_expect(c, "step 2 continue");
+    cr_expect_str_eq(client_stderr(c), "");
+    client_say(c, "raise");
+    expect_killed_by_term(c);
     expect_next_removes_it(socket);
 }
 

@@ -44,6 +44,23 @@ static void attach(int rank)
     watchdog_heard(&dog, m);
 }
 
+/* Whoever only tells its steps. */
+static struct member *count(int slot, int rank, struct err *err)
+{
+    struct procmsg msg = {.type = PROCMSG_ATTACH,
+                          .flags = PROCMSG_FLAG_COUNTS,
+                          .rank = rank,
+                          .local_rank = PROCMSG_UNKNOWN,
+                          .world_size = PROCMSG_UNKNOWN,
+                          .local_world_size = PROCMSG_UNKNOWN};
+    struct event event = {.type = EV_PROC_ATTACHED,
+                          .proc = {.slot = slot, .pid = 100 + slot, .msg = &msg}};
+    struct member *m = ranks_count(&ranks, &params, &event, err);
+    if (m)
+        watchdog_heard(&dog, m);
+    return m;
+}
+
 static void begin(void)
 {
     params = (struct core_params){
@@ -311,4 +328,82 @@ Test(watchdog, a_phase_that_is_none)
     phases[0] = 77;
     cr_assert_eq(look_after(S).motion, MOTION_MOVES);
     cr_assert_eq(look_after(M).motion, MOTION_STANDS);
+}
+
+/* --- whoever only counts --- */
+
+Test(watchdog, who_only_counts_is_watched)
+{
+    struct err err;
+    begin();
+    ranks.expected = RANKS_UNKNOWN;
+    cr_assert(count(0, PROCMSG_UNKNOWN, &err), "%s", err.text);
+    cr_assert_eq(ranks.n, 0, "for all else nobody is there");
+    cr_assert(!ranks_are_complete(&ranks) && !ranks_have_stepped(&ranks));
+    cr_assert_eq(train_to(1).motion, MOTION_MOVES);
+    cr_assert_neq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+    cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
+    struct watchdog_view view = look_after(1);
+    cr_assert_eq(view.motion, MOTION_STANDS);
+    cr_assert(view.behind->rank == 0 && view.behind->stand.step == 1 && view.absent == 0);
+    cr_assert_eq(ranks_highest(&ranks), 0, "no save is agreed on because of it");
+    cr_assert_eq(ranks.counters[0].step, 1);
+    ranks_counter_gone(&ranks, ranks_counter_of_slot(&ranks, 0), 2);
+    cr_assert_eq(look_after(S).motion, MOTION_RESTS);
+    cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);
+}
+
+Test(watchdog, one_that_does_not_count_is_waited_for)
+{
+    struct err err;
+    begin(); /* two are expected */
+    cr_assert(count(0, 0, &err));
+    train_to(1);
+    cr_assert_eq(look_after(2 * M).motion, MOTION_MOVES, "the other one may be starting");
+    struct watchdog_view view = look_after(10 * M);
+    cr_assert(view.motion == MOTION_STANDS && view.absent == 1);
+    cr_assert(count(1, 1, &err));
+    cr_assert_eq(watchdog_view(&dog, &ranks, &node).absent, 0);
+}
+
+Test(watchdog, what_is_printed_tells_nothing_of_who_counts)
+{
+    struct err err;
+    begin();
+    params.watchdog.silence_ns = 10 * S;
+    output_at = out.now;
+    cr_assert_eq(look_after(11 * S).motion, MOTION_SILENT);
+    cr_assert(count(0, 0, &err) && count(1, 1, &err));
+    cr_assert_eq(train_to(1).motion, MOTION_MOVES);
+    cr_assert_eq(look_after(30 * S).motion, MOTION_MOVES);
+    output_at = 0;
+}
+
+Test(watchdog, counters_have_the_lowest_free_rank)
+{
+    struct err err;
+    begin();
+    ranks.expected = RANKS_UNKNOWN;
+    cr_assert(count(0, PROCMSG_UNKNOWN, &err)->rank == 0);
+    cr_assert(count(1, PROCMSG_UNKNOWN, &err)->rank == 1);
+    cr_assert(count(2, 0, &err)->rank == 0, "it is their own affair");
+    cr_assert(!count(2, 5, &err), "a slot is one process's");
+    cr_assert(!count(3, CORE_WORLD_MAX, &err));
+    ranks_counter_gone(&ranks, ranks_counter_of_slot(&ranks, 1), 0);
+    cr_assert(count(1, PROCMSG_UNKNOWN, &err)->rank == 1);
+    cr_assert_eq(ranks.ncounters, 3, "places are used again");
+    for (int slot = 3; slot < CORE_SLOTS_MAX; slot++)
+        cr_assert(count(slot, PROCMSG_UNKNOWN, &err), "%d: %s", slot, err.text);
+    cr_assert_eq(ranks.ncounting, CORE_SLOTS_MAX);
+}
+
+Test(watchdog, a_counter_of_nonsense_is_no_news)
+{
+    struct err err;
+    begin();
+    cr_assert(count(0, 0, &err) && count(1, 1, &err));
+    train_to(5);
+    steps[0] = RANKS_STEP_MAX + 1;
+    look_after(S); /* fails nobody */
+    cr_assert_eq(ranks.counters[0].step, 5);
 }
