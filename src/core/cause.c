@@ -3,9 +3,36 @@
  */
 #include "core/cause.h"
 
+#include "base/clock.h"
 #include "base/str.h"
+#include "core/verdict.h"
 
+#include <signal.h>
 #include <stddef.h>
+
+/* Its connections end, and others exit for want of it, before its death is seen: that takes as long
+ * as whoever sees it is kept waiting. */
+#define CRASH_LAG_NS (50 * NS_PER_MS)
+
+/* Not that of SIGABRT or SIGTERM, of which many programs die who miss another. */
+static bool is_crash(unsigned fault, int code)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS, SIGKILL};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        if (fault == FAULT_SIGNAL && code == EXIT_BY_SIGNAL + signals[i])
+            return true;
+    return false;
+}
+
+int64_t cause_counts_from(unsigned fault, int code, int64_t at)
+{
+    return is_crash(fault, code) ? at - CRASH_LAG_NS : at;
+}
+
+static int64_t counts_from(const struct peer_cause *cause)
+{
+    return cause_counts_from(cause->fault, cause->code, cause->at_ns);
+}
 
 static bool is_one(const struct peer_cause *a, const struct peer_cause *b)
 {
@@ -49,9 +76,9 @@ static struct peer_cause *place_for(struct causes *causes, const struct peer_cau
     if (causes->n < CAUSES_MAX)
         return &causes->list[causes->n++];
     for (int i = 1; i < causes->n; i++)
-        if (causes->list[i].at_ns > latest->at_ns)
+        if (counts_from(&causes->list[i]) > counts_from(latest))
             latest = &causes->list[i];
-    return cause->at_ns < latest->at_ns ? latest : NULL;
+    return counts_from(cause) < counts_from(latest) ? latest : NULL;
 }
 
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told)
@@ -73,7 +100,7 @@ const struct peer_cause *causes_first(const struct causes *causes)
 {
     const struct peer_cause *first = NULL;
     for (int i = 0; i < causes->n; i++)
-        if (!first || causes->list[i].at_ns < first->at_ns)
+        if (!first || counts_from(&causes->list[i]) < counts_from(first))
             first = &causes->list[i];
     return first;
 }

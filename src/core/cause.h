@@ -24,6 +24,9 @@ static inline bool cause_is_process(unsigned fault)
     return fault == FAULT_EXIT || fault == FAULT_SIGNAL || fault == FAULT_SILENT;
 }
 
+/* When it was, for the question of what was first: a crash counts as a little earlier than it was
+ * seen, since who misses the process may have ended by then. Fault and code as in a peer_cause. */
+int64_t cause_counts_from(unsigned fault, int code, int64_t at);
 /* A node has told of its first failure; `now` is node 0's clock. */
 void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);
 /* NULL: nothing has failed. */

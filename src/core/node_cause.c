@@ -19,9 +19,11 @@ static bool counts(const struct node *node, const struct node_fault *fault)
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
     if (is_final && node->restarts) /* that would be a mistake */
         return true;
-    bool is_earlier = node->fault.kind == FAULT_NONE || fault->at < node->fault.at;
+    int64_t at = cause_counts_from(fault->kind, fault->code, fault->at);
+    bool is_earlier = node->fault.kind == FAULT_NONE ||
+                      at < cause_counts_from(node->fault.kind, node->fault.code, node->fault.at);
     bool is_before_end = node->state <= NODE_RUNNING ||
-                         ((fault->is_told || fault->was_dead) && fault->at < node->stopped_at);
+                         ((fault->is_told || fault->was_dead) && at < node->stopped_at);
     return is_earlier && is_before_end;
 }
 

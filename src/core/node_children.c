@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "core/cause.h"
 #include "core/node_parts.h"
 #include "core/verdict.h"
 
@@ -96,6 +97,11 @@ static void add_time_of_death(const struct node *node, const struct child *child
 {
     const struct member *m = member_of(node, child->pid);
     bool is_stopped = node->state > NODE_RUNNING;
+    if (is_stopped && child->status == SIGKILL && !node->has_killed &&
+        cause_counts_from(fault->kind, fault->code, node->out->now) < node->stopped_at) {
+        fault->at = node->out->now;
+        fault->was_dead = true;
+    }
     if (child->died_at) {
         fault->at = child->died_at;
         fault->was_dead = true;
@@ -249,6 +255,7 @@ static void send_signal(struct node *node, const struct ladder_rung *rung)
     log_rung(node, rung->signal, target);
     out_signal(node->out, rung->signal, target);
     node->has_signalled_tree = node->has_signalled_tree || target == TARGET_TREE;
+    node->has_killed = node->has_killed || rung->signal == SIGKILL;
 }
 
 /* Whoever is being started is there in a moment, and would escape what is sent now. */

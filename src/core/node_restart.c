@@ -21,7 +21,7 @@ void node_renew(struct node *node)
 {
     memset(node->children, 0, sizeof node->children);
     node->nstarting = node->nrunning = node->nended = 0;
-    node->has_signalled_tree = node->has_given_up = false;
+    node->has_signalled_tree = node->has_killed = node->has_given_up = false;
     node->to_forward = 0;
     node->settle_at = 0;
     node->end_wants_steps = node->fault_wants_steps = false;

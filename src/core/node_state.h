@@ -55,6 +55,7 @@ struct node {
     int nrunning, nended;
     bool is_tree_empty;
     bool has_signalled_tree;
+    bool has_killed;   /* SIGKILL: whoever dies of one before that dies of another's */
     bool has_given_up; /* the ladder ended and something is left */
     int64_t settle_at; /* the word of whoever is still attached is waited for until then; 0: not */
     bool fault_wants_steps; /* it is told with the steps as they are now */

@@ -156,6 +156,19 @@ static int64_t tell_of_death(struct world *w, const struct proc *p, int status)
     return teardown;
 }
 
+/* Of one that crashes nothing may tell until its end is seen, by a supervisor that is kept waiting;
+ * the others miss it at once. Returns how late it is seen. */
+static int64_t be_missed(struct world *w, const struct proc *p, int status)
+{
+    struct rng r = {w->s.seed + (uint64_t)w->now};
+    if (!w->s.misses_procs || w->s.teardown[p->index] >= 0 || status != SIGKILL)
+        return 0;
+    w->is_seen_late = true;
+    world_at(w, (struct happening){
+                    .at = w->now, .what = H_MISSED, .proc = p->index, .generation = p->generation});
+    return rng_time(&r, 0, 40 * MS);
+}
+
 void proc_die(struct world *w, struct proc *p, int status)
 {
     if (!proc_is_alive(p))
@@ -165,7 +178,8 @@ void proc_die(struct world *w, struct proc *p, int status)
     p->state = PROC_DEAD;
     p->epoch++;
     p->ended_well = status == 0;
-    int64_t gone = w->now + tell_of_death(w, p, status);
+    p->has_missed = p->has_missed && status == p->dies_with; /* or it was killed before it could */
+    int64_t gone = w->now + tell_of_death(w, p, status) + be_missed(w, p, status);
     if (p->is_connected && status == 0 && (!w->s.is_mute[p->index] || w->s.is_hidden[p->index]))
         say_goodbye(w, p, w->s.is_hidden[p->index]);
     else if (p->is_connected && (status != 0 || !w->s.stays_attached[p->index]))

@@ -38,7 +38,7 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     host->failed = (struct told){0};
     for (int i = 0; node == 0 && i < w->nhosts; i++) /* node 0 forgets what it was told */
         w->hosts[i].told = (struct told){0};
-    host->signalled_at = host->stopped_at = 0;
+    host->signalled_at = host->killed_at = host->stopped_at = 0;
     host->nended = 0;
     host->ended_at = 0;
     host->has_failed = host->had_notice = host->held_notice = false;
@@ -92,6 +92,8 @@ static void act_signal(struct world *w, int node, const struct action *a)
     check_signal(w, node, a->signal.target);
     if (!w->hosts[node].signalled_at)
         w->hosts[node].signalled_at = w->now;
+    if (a->signal.number == SIGKILL && !w->hosts[node].killed_at)
+        w->hosts[node].killed_at = w->now;
     if (a->signal.target == TARGET_TREE)
         signal_leftover(w, node, a->signal.number);
     for (int i = 0; i < w->s.nprocs; i++)

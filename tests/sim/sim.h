@@ -99,7 +99,7 @@ struct schedule {
         is_terse[MAX_ALL];       /* ends by pch_close, without pch_done */
     int64_t teardown[MAX_ALL]; /* from its death to its end; -1: nothing tells of it before that */
     bool misses_nodes;         /* a process fails when a node has gone */
-    bool misses_procs;         /* and when the files of a large one that has died are closed */
+    bool misses_procs;         /* and when the files of one that has died are closed */
     int64_t clock[MAX_NODES];  /* what CLOCK_MONOTONIC shows when the schedule begins */
     int64_t begins_at[MAX_NODES]; /* its supervisor is started, after node 0's */
     int64_t delay_max;            /* of a message between nodes */
@@ -206,6 +206,7 @@ struct host {
     struct core_report report; /* the last one */
     struct told failed;        /* what it has to tell: its first failure, or what was said of it */
     int64_t signalled_at;      /* all its processes, 0: never */
+    int64_t killed_at;         /* the same, by SIGKILL */
     int64_t stopped_at;        /* it knows of the job's end since, 0: not yet */
     uint64_t gate;
     int64_t timer_at;
@@ -243,7 +244,8 @@ struct world {
     int nhosts; /* those of the nodes, and maybe one more */
     enum fault_kind extra_is;
     int64_t extra_since;
-    int64_t end_at; /* when node 0 ended the job, 0: not yet */
+    bool is_seen_late; /* a crash: who missed the process may have ended before that */
+    int64_t end_at;    /* when node 0 ended the job, 0: not yet */
     struct proc procs[MAX_ALL];
     int nall;
     uint32_t generation; /* the newest that has been begun on some node */

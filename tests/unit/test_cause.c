@@ -8,6 +8,7 @@
 #include "core/clockoff.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
 
 #define NOW (1000 * NS_PER_S)
@@ -53,6 +54,51 @@ Test(cause, of_many_the_first_is_kept)
     for (int node = 1; node <= 1000; node++)
         take(&causes, NOW, failure(node, NOW - 2000 + node, 0, "x"));
     cr_assert_eq(causes_first(&causes)->node, 1);
+}
+
+static struct peer_cause death(int node, int64_t at, int number)
+{
+    struct peer_cause cause = failure(node, at, 0, "death");
+    cause.fault = FAULT_SIGNAL;
+    cause.code = 128 + number;
+    return cause;
+}
+
+/* Who misses a process exits before its death is seen, on many nodes at once. */
+Test(cause, a_crash_before_those_who_miss_it)
+{
+    struct causes causes = {0};
+    for (int node = 1; node <= 100; node++)
+        take(&causes, NOW, failure(node, NOW - 50 * NS_PER_MS + node, 0, "I miss it"));
+    take(&causes, NOW, death(0, NOW, SIGSEGV));
+    cr_assert_eq(causes_first(&causes)->node, 0);
+    cr_assert_eq(causes_first(&causes)->at_ns, NOW, "when it was seen is told as it was");
+    for (int node = 101; node <= 200; node++)
+        take(&causes, NOW, failure(node, NOW - 49 * NS_PER_MS, 0, "I miss it"));
+    cr_assert_eq(causes_first(&causes)->node, 0);
+    take(&causes, NOW, failure(201, NOW - 51 * NS_PER_MS, 0, "long before it"));
+    cr_assert_eq(causes_first(&causes)->node, 201);
+}
+
+Test(cause, of_crashes_the_earliest)
+{
+    struct causes causes = {0};
+    take(&causes, NOW, death(1, NOW - 5, SIGKILL));
+    take(&causes, NOW, death(2, NOW - 6, SIGBUS));
+    take(&causes, NOW, death(3, NOW - 4, SIGFPE));
+    cr_assert_eq(causes_first(&causes)->node, 2);
+}
+
+/* Programs that abort or are ended when they miss another are no crash. */
+Test(cause, an_abort_may_be_a_victims)
+{
+    static const int signals[] = {SIGABRT, SIGTERM, SIGINT, SIGPIPE};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        struct causes causes = {0};
+        take(&causes, NOW, failure(1, NOW - 1, 0, "exit"));
+        take(&causes, NOW, death(0, NOW, signals[i]));
+        cr_assert_eq(causes_first(&causes)->node, 1);
+    }
 }
 
 /* Who cannot tell what node 0's clock showed is believed as to how long ago it was. */

@@ -94,6 +94,42 @@ Test(core_death, of_our_signals_is_none)
     walk_end(w);
 }
 
+/* Who missed it has ended before its own death was seen, and has had it signalled. */
+Test(core_death, comes_before_that_of_who_missed_it)
+{
+    struct core_report report;
+    struct walk *w = begin_alone(2);
+    exited(w, 0, 1 << 8);
+    assert_acts(w, "gate leave; SIGTERM to tree");
+    now += 20 * NS_PER_MS;
+    found_killed(w, 1);
+    core_report(w->core, &report);
+    cr_assert_eq(report.first_cause.pid, 1001);
+    cr_assert_eq(report.first_cause.code, 137);
+    walk_end(w);
+}
+
+/* It would not have died of what we send first; of what we send then it would. */
+Test(core_death, of_our_sigkill_comes_after_all)
+{
+    struct core_report report;
+    struct core_params params = params_of(0, 1, 2);
+    params.term_wait_ns = 10 * NS_PER_MS;
+    struct walk *w = walk_begin(&params);
+    started(w, 0);
+    started(w, 1);
+    exited(w, 0, 1 << 8);
+    now += 10 * NS_PER_MS;
+    wake(w);
+    cr_assert_not_null(strstr(w->acts, "SIGTERM to tree; SIGKILL to tree"));
+    now += 10 * NS_PER_MS;
+    found_killed(w, 1);
+    core_report(w->core, &report);
+    cr_assert_eq(report.first_cause.pid, 1000);
+    cr_assert_eq(report.first_cause.code, 1);
+    walk_end(w);
+}
+
 /* Node 0 is told of the death at once, and that is no other failure when the end is told. */
 Test(core_death, is_the_first_cause_on_every_node)
 {
