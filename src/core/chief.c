@@ -374,8 +374,9 @@ int64_t chief_wake_at(const struct chief *chief)
         return clock_min(wake, leaves_at(chief));
     if (!chief->order.start)
         wake = clock_min(wake, chief_join_wake_at(chief));
+    wake = clock_min(wake, chief_abort_at(chief));
     if (chief->writing != COMMIT_ROUND)
-        wake = clock_min(wake, clock_min(chief_abort_at(chief), chief_plan_wake_at(chief)));
+        wake = clock_min(wake, chief_plan_wake_at(chief));
     if (drains_until(chief) > chief->out->now)
         wake = clock_min(wake, drains_until(chief));
     if (chief_period_wake_at(chief) > chief->out->now)

@@ -84,7 +84,9 @@ static void end_late(struct chief *chief)
     };
     bool is_open = chief->order.phase == PHASE_PROPOSED || chief_is_deciding(chief);
     char text[256] = "the save was not committed in time", who[128];
-    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+    if (chief->writing == COMMIT_ROUND)
+        str_addf(text, sizeof text, ": every rank has saved, but the record is not written");
+    for (size_t i = 0; i < ARRAY_LEN(waits) && chief->writing != COMMIT_ROUND; i++) {
         bool is_of_round = waits[i].fact == FACT_VOTED || waits[i].fact == FACT_SAVED;
         if (all_are(chief, waits[i].fact) || is_of_round != is_open)
             continue;
@@ -159,7 +161,7 @@ static void use_time(struct chief *chief)
 
 void chief_decide_notice(struct chief *chief)
 {
-    if (!chief->notice.is_live || chief->is_trained || chief->writing == COMMIT_ROUND)
+    if (!chief->notice.is_live || chief->is_trained)
         return;
     if (chief->params->save_mode != SAVE_ATTACH) {
         if (chief->out->now >= chief_ask_at(chief))
@@ -168,6 +170,8 @@ void chief_decide_notice(struct chief *chief)
         end_unsaved(chief, "told to stop before the save was committed");
     } else if (chief->out->now >= chief_abort_at(chief)) {
         end_late(chief);
+    } else if (chief->writing == COMMIT_ROUND) {
+        return; /* it follows from what comes of that */
     } else if (chief->order.phase == PHASE_PROPOSED) {
         chief->wants_to_end = chief_is_final(chief); /* as it is now: nobody has been told yet */
     } else {

@@ -485,9 +485,8 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 static void give_up(struct statefile *file, uint64_t step, statefile_fn *fn, struct record *record)
 {
     struct err err;
-    err_set(&err, ERR_SYSTEM, 0,
-            "%s could not be written within %d s; is its file system reachable?", file->path,
-            (int)(WRITE_WAIT_NS / NS_PER_S));
+    err_set(&err, ERR_SYSTEM, 0, "%s could not be written in time; is its file system reachable?",
+            file->path);
     fn(record, step, &err);
     statefile_give_up(file);
 }
@@ -502,6 +501,18 @@ static void on_ranks_deadline(void *ctx)
 {
     struct record *record = ctx;
     give_up(&record->ranks_file, record->preparing, on_ranks_written, record);
+}
+
+static void hasten(struct watch *deadline, int64_t until)
+{
+    if (deadline->at != CLOCK_NEVER && deadline->at > until)
+        watch_at(deadline, until);
+}
+
+void record_end(struct record *record, int64_t until)
+{
+    hasten(&record->commit_deadline, until);
+    hasten(&record->ranks_deadline, until);
 }
 
 /* Nothing has been started, so that it may wait. */

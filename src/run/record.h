@@ -57,6 +57,8 @@ void record_free(struct record *record);
 /* Is there a write that will still end, or be given up? on_idle() is called when there is none any
  * more. */
 bool record_is_busy(const struct record *record);
+/* The run is over: what is being written is given up at that time, if not before. */
+void record_end(struct record *record, int64_t until);
 void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx);
 
 /* The last committed step, 0: none. */

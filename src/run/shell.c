@@ -220,12 +220,15 @@ static int64_t kept_back(const struct core_report *report)
     return grace_margin(report->notice.deadline - at);
 }
 
-static void end_logs(struct shell *shell)
+/* What is still kept and written has the notice's time, too. */
+static void end_writers(struct shell *shell)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    bool is_bounded = report.notice.is_live && report.notice.deadline != CLOCK_NEVER;
-    logs_end(&shell->logs, is_bounded ? report.notice.deadline - kept_back(&report) : CLOCK_NEVER);
+    int64_t until =
+        report.notice.is_live ? report.notice.deadline - kept_back(&report) : CLOCK_NEVER;
+    logs_end(&shell->logs, until);
+    record_end(&shell->record, until);
 }
 
 static void act_exit(struct shell *shell, const struct action *action)
@@ -248,7 +251,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     evidence_stop(&shell->evidence);
     follow_notice(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);
-    end_logs(shell);
+    end_writers(shell);
     watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
 }
 
@@ -318,8 +321,9 @@ static uint64_t last_commit(const struct shell *shell, const struct core_report 
     return own > report->commit_step ? own : report->commit_step;
 }
 
-static void tell_report(struct shell *shell)
+static void tell_report(void *ctx)
 {
+    struct shell *shell = ctx;
     report_touch(&shell->report);
     report_flush(&shell->report);
 }
@@ -353,11 +357,6 @@ static void stop_if_done(void *ctx)
         run_hook(shell);
     if (shell->loop.base && is_done(shell))
         loop_stop(&shell->loop);
-}
-
-static void on_source_change(void *ctx)
-{
-    tell_report(ctx);
 }
 
 /* The hook has ended, all that the commands have printed is kept, or the evidence of a hang: they
@@ -444,7 +443,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     outfile_on_idle(&shell->report.out, stop_if_done, shell);
     shell->report.record = &shell->record;
     shell->report.noticein = &shell->noticein;
-    shell->noticein.on_change = on_source_change;
+    shell->noticein.on_change = tell_report;
     shell->noticein.on_idle = stop_if_done;
     shell->noticein.ctx = shell;
     shell->report.evidence = &shell->evidence;

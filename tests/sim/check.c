@@ -833,6 +833,8 @@ void check_end(struct world *w)
         check_stop(w);
     if (w->s.is_benign)
         check_benign(w);
+    if (w->s.is_prompt && !any_is_done(w))
+        check_in_time(w);
     if (w->s.is_withdrawn)
         check_withdrawn(w);
     if (w->s.is_mended && w->hosts[0].outcome != OUTCOME_COMPLETED)

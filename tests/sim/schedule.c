@@ -365,6 +365,14 @@ static bool is_benign(const struct schedule *s)
            !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE | 1U << DO_TWIN));
 }
 
+/* The same, but for a slow disk: the save may come too late, and nobody leaves later for that. */
+static bool is_prompt(const struct schedule *s)
+{
+    struct schedule quick = *s;
+    quick.slow_disk = 0;
+    return s->slow_disk && !s->restart.after_notice && is_benign(&quick);
+}
+
 /* One node dies when it has saved, which does not undo the round. */
 static bool is_calm(const struct schedule *s)
 {
@@ -540,6 +548,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
+    s->is_prompt = is_prompt(s);
     s->is_calm = is_calm(s);
     s->uses = uses(s);
     s->is_withdrawn = is_withdrawn(s);

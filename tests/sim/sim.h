@@ -123,6 +123,7 @@ struct schedule {
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign;      /* a notice must end in a commit */
+    bool is_prompt;      /* or, at least, in time */
     bool is_withdrawn;   /* the only notice is, long before its deadline */
     int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
     bool has_third_term; /* a node is told to hurry */
