@@ -22,7 +22,9 @@ from metadata import Aws, Azure, Gce, azure_event, rfc1123, rfc3339, spot_action
 from nodes import Proxy
 from test_hostile import SILENT
 
-QUICK = ["--interval", "10ms", "--timeout", "100ms"]
+QUICK = ["--interval", "10ms", "--timeout", "10s"]
+# Where somebody does not answer, and each time is waited out.
+HASTY = ["--interval", "10ms", "--timeout", "500ms"]
 TERMINATE, MIGRATE = "TERMINATE_ON_HOST_MAINTENANCE", "MIGRATE_ON_HOST_MAINTENANCE"
 
 
@@ -182,7 +184,8 @@ def test_fault_changes_nothing(watch, case, fault):
     try:
         case.lie_of_event(service)
         service.spoil(fault, 3)
-        watcher = watch(case.source, *QUICK, *case.options, "--endpoint", service.url)
+        waits = HASTY if fault in (metadata.silent, metadata.slow) else QUICK
+        watcher = watch(case.source, *waits, *case.options, "--endpoint", service.url)
         service.wait_spoiled()
         service.wait_answered(*service.PATHS)
         assert watcher.lines == []
@@ -353,17 +356,18 @@ def test_aws_without_tokens(watch, aws, put):
     """Behind one hop too many the PUT is never answered; there may also be none."""
     aws.put = put
     aws.set(aws.ACTION, spot_action(120))
-    watcher = start_aws(watch, aws)
+    watcher = start_aws(watch, aws, *HASTY)
     watcher.wait("terminate")
     watcher.said("hop limit")
     aws.wait_answered(aws.ACTION, more=5)
-    assert sum(r.path == aws.TOKEN for r in aws.requests) == 1
+    # None, if it was given up before our service took it.
+    assert sum(r.path == aws.TOKEN for r in aws.requests) <= 1
 
 
 def test_aws_without_tokens_where_they_are_needed(watch, aws):
     aws.put, aws.needs_token = "hangs", True
     aws.set(aws.ACTION, spot_action(120))
-    watcher = start_aws(watch, aws)
+    watcher = start_aws(watch, aws, *HASTY)
     watcher.said("only with a token (IMDSv2)")
     assert watcher.lines == []
     with aws.changed:
@@ -663,24 +667,29 @@ def test_slurm_outside_of_a_job(watch):
 
 # ---- file ----
 
+def put(path, text):
+    """As a whole: whoever writes into the file may be seen when he has emptied it."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.rename(path)
+
+
 def test_file(world, watch):
     path = world.root / "notice"
     watcher = watch("file", path)
     wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
-    path.write_text("node is drained\nat noon\n")
+    put(path, "node is drained\nat noon\n")
     line = watcher.wait("terminate")
     assert line["text"] == "node is drained" and line["id"].startswith("file-")
     path.unlink()
     assert watcher.wait("terminate", "cancel")["id"] == line["id"]
-    new = world.root / "notice.new"
-    new.write_text('{"type": "checkpoint", "id": "c-1", "deadline_seconds": 60.5, "text": "soon"}')
-    new.rename(path)
+    put(path, '{"type": "checkpoint", "id": "c-1", "deadline_seconds": 60.5, "text": "soon"}')
     line = watcher.wait("terminate", "cancel", "checkpoint")
     assert line["id"] == "c-1" and 50 < line["deadline_seconds"] <= 60
-    path.write_text('{"type": "terminate", "id": "c-1", "deadline": "%s"}' % rfc3339(30))
+    put(path, '{"type": "terminate", "id": "c-1", "deadline": "%s"}' % rfc3339(30))
     line = watcher.wait("terminate", "cancel", "checkpoint", "terminate")
     assert line["id"] == "c-1" and 20 < line["deadline_seconds"] <= 30
-    path.write_text('{"type": "cancel"}')
+    put(path, '{"type": "cancel"}')
     assert watcher.wait("terminate", "cancel", "checkpoint", "terminate", "cancel")["id"] == "c-1"
 
 
@@ -729,7 +738,7 @@ def test_file_whose_directory_goes_and_comes(world, watch):
     watcher.wait("terminate", "cancel")
     folder.rmdir()
     folder.mkdir()
-    path.write_text("y")
+    put(path, "y")
     watcher.wait("terminate", "cancel", "terminate")
 
 
@@ -864,7 +873,7 @@ def test_ends_when_nobody_reads(world, watch, has_printed):
     """Whoever read its standard output has gone: it need not have anything to print to notice."""
     path = world.root / "notice"
     if has_printed:
-        path.write_text("x")
+        put(path, "x")
     ours, its = os.pipe()
     watcher = watch("file", path, stdout=its)
     os.close(its)
@@ -910,10 +919,10 @@ def test_reader_that_does_not_read(world, watch):
     watcher = watch("file", path, stdout=its)
     os.close(its)
     wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
-    path.write_text('{"type": "checkpoint", "id": "a"}')
+    put(path, '{"type": "checkpoint", "id": "a"}')
     path.unlink()
     other = world.root / "other"
-    other.write_text('{"type": "log", "id": "b"}')
+    put(other, '{"type": "log", "id": "b"}')
     other.rename(path)
     while room > 0:
         room -= len(os.read(ours, min(room, 65536)))
