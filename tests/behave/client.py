@@ -55,7 +55,7 @@ def attach_frame(rank=0, world=1, step=0):
 
 def connect(path):
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    sock.settimeout(15)
+    sock.settimeout(60)
     sock.connect(path)
     return sock
 

@@ -281,7 +281,7 @@ class Namespace:
 
     def kill_from_inside(self, number):
         sender = subprocess.run(["nsenter", "--target", str(self.pid), "--pid", "--mount", "kill",
-                                 f"-{int(number)}", "1"], timeout=10)
+                                 f"-{int(number)}", "1"], timeout=harness.DEADLINE)
         # The end of the namespace may take the sender along.
         assert sender.returncode in (0, -signal.SIGKILL)
 

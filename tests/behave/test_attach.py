@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import commands_of, is_alive, is_blocked, marked, wait_until
+from harness import SLACK, commands_of, is_alive, is_blocked, marked, wait_until
 from training import CHILD, CLIENT, GRANDCHILD, LAUNCHER
 
 PREEMPTED = 42
@@ -113,7 +113,7 @@ def test_a_notice_before_the_first_step(training, attached):
     begin = time.monotonic()
     job.notice()
     job.job.finish()
-    assert time.monotonic() - begin < 8
+    assert time.monotonic() - begin < SLACK  # the grace is 25 s
     code, outcome, step = job.result()
     assert code == PREEMPTED and step is None
     assert outcome == ("preempted" if attached else "preempted_unknown")
@@ -587,16 +587,14 @@ def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
 
 def test_the_save_takes_too_long(training):
     """The deadline is the platform's: at it there must be nobody left, and the verdict told."""
-    job = training("--grace", "2s", n=2)
+    job = training("--grace", "2s", *(f"--stop-{wait}-wait=1h" for wait in ("exit", "term", "kill")), n=2)
     job.open()
     job.train(3)
-    begin = time.monotonic()
     job.notice()
     step = job.agreed()
     job.reach(step)
     job.clients[0].tell(f"saved {step} {job.path(step, 0)}")
-    code = job.job.finish()
-    assert time.monotonic() - begin < 2
+    code = job.job.finish()  # nothing else ends this before an hour has passed
     assert (code, job.report()["outcome"]) == (PREEMPTED, "preempted_unsaved")
     assert job.report()["commit"] is None
     assert job.report()["why"] == (

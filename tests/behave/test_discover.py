@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from harness import DEADLINE
 from nodes import FAST, free_port
 
 OWN_ERROR = 125
@@ -33,7 +34,7 @@ def job_of_own():
 def shown(world, *args, env=None):
     """What --print-config prints, read."""
     done = subprocess.run([world.pchrun, *map(str, args), "--print-config"],
-                          env={"PATH": "/bin:/usr/bin", **(env or {})}, capture_output=True, text=True, timeout=20, check=False)
+                          env={"PATH": "/bin:/usr/bin", **(env or {})}, capture_output=True, text=True, timeout=DEADLINE, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -8,24 +8,18 @@ import signal
 
 import pytest
 
-from harness import wait_until
+from harness import seconds_of, wait_until
 
 CHARLM = os.environ["CHARLM"]
 PREEMPTED = 42
 TRAINS_ON = "--save-train-on"
 
 
-def seconds(line):
-    """When pchrun said this line: its time of day."""
-    hours, minutes, rest = re.match(r"pchrun (\d\d):(\d\d):(\d\d\.\d\d\d) ", line).groups()
-    return 3600 * int(hours) + 60 * int(minutes) + float(rest)
-
-
 def between(lines, first, last, nth=1):
     """From the first line with that to the nth with the other."""
     begin = next(line for line in lines if first in line)
     end = [line for line in lines if last in line][nth - 1]
-    return (seconds(end) - seconds(begin)) % 86400
+    return (seconds_of(end) - seconds_of(begin)) % 86400
 
 
 def test_a_grace_of_20_seconds_is_trained_through(world):
@@ -55,21 +49,21 @@ def train(training, *options):
     return job, job.agreed()
 
 
-def save_slowly(job, step):
-    """It takes two seconds, and is the last."""
+def save_slowly(job, step, seconds, then):
+    """It takes so long. So much is left for the next one, then, and so late may we be for it."""
     first, second = job.clients
     first.tell(f"saved {step} {job.path(step, 0)}")
-    signal.sigtimedwait([], 2)  # the save of the other takes so long
+    signal.sigtimedwait([], seconds)  # the save of the other takes so long
     second.tell(f"saved {step} {job.path(step, 1)}")
-    first.expect(f"saved {step} exit")
-    second.expect(f"saved {step} exit")
+    first.expect(f"saved {step} {then}")
+    second.expect(f"saved {step} {then}")
 
 
 def test_the_first_save_does_not_end_the_training(training):
     """The last begins by itself, and in time."""
-    job, step = train(training, "--grace", "3s")
+    job, step = train(training, "--grace", "6s")
     job.reach(step)
-    job.saved(step, "continue")
+    save_slowly(job, step, 1, "continue")
     job.said("the training goes on for [0-9.]+ s, and saves once more before the deadline")
     job.train(step + 3)
     last = job.agreed(rounds=2)
@@ -80,9 +74,9 @@ def test_the_first_save_does_not_end_the_training(training):
 
 def test_a_last_save_that_takes_too_long(training):
     """The first one counts, and it is said what came to nothing."""
-    job, step = train(training, "--grace", "2s")
+    job, step = train(training, "--grace", "6s")
     job.reach(step)
-    job.saved(step, "continue")
+    save_slowly(job, step, 1, "continue")
     job.train(step + 3)
     last = job.agreed(rounds=2)
     job.reach(last)
@@ -93,20 +87,20 @@ def test_a_last_save_that_takes_too_long(training):
 
 
 def test_a_first_save_that_leaves_no_time_for_another(training):
-    job, step = train(training, "--grace", "4s")
+    job, step = train(training, "--grace", "6s")
     job.reach(step)
-    job.said("SIGTERM, 4 s left")
-    save_slowly(job, step)
+    job.said("SIGTERM, 6 s left")
+    save_slowly(job, step, 3, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
 def test_how_long_saves_take_is_remembered(training):
     """The next attempt knows without having saved that the grace is too short for two."""
-    job, step = train(training, "--grace", "4s")
+    job, step = train(training, "--grace", "6s")
     job.reach(step)
-    save_slowly(job, step)
+    save_slowly(job, step, 3, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
-    job = training(TRAINS_ON, "--grace", "4s", n=2)
+    job = training(TRAINS_ON, "--grace", "6s", n=2)
     job.open(step)
     job.train(step + 5)
     job.notice()

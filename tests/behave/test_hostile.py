@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
-from harness import DEADLINE, MARK, kill_quietly, status_of, wait_until
+from harness import DEADLINE, MARK, SLACK, kill_quietly, status_of, wait_until
 from nodes import Nodes, Proxy, free_port
 
 # Long enough for a campaign, in the suite "long" only.
@@ -161,7 +161,7 @@ def test_a_flood_on_node_0_s_port(world, nodes, flood, says):
     begin = time.monotonic()
     two.start(1, "record", "TERM", "say", "n1", "until", "TERM")
     world.events.wait("n1")
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < SLACK
     attack.come(1000, says)
     two.jobs[1].send(signal.SIGTERM)
     assert two.finish() == 42
@@ -250,7 +250,7 @@ def test_a_flood_on_the_processes_socket(world, held, flood, says):
         assert kind == WELCOME
         for fd in fds:
             os.close(fd)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < SLACK
     if not world.has_sanitizer():
         assert memory_kb(job) - before < 8192
     assert len(os.listdir(f"/proc/{job.pid}/fd")) < 400
@@ -510,7 +510,7 @@ def test_the_clock_is_set_in_mid_job(world, training):
     """NTP finds that the host was years off, or an operator thinks so. Deadlines, rounds and the
     ages of files depend on no clock that can be set: only what people read does."""
     clock = world.root / "clock"
-    job = training("--grace", "5s", n=2, env=world.shim("clock", SHIM_CLOCK=clock))
+    job = training("--grace", "20s", n=2, env=world.shim("clock", SHIM_CLOCK=clock))
     job.open()
     job.train(3)
     for jump in (400_000_000, -900_000_000, 0):
@@ -518,7 +518,7 @@ def test_the_clock_is_set_in_mid_job(world, training):
         begin = time.monotonic()
         for client in job.clients:
             client.train(client.step + 3)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < SLACK
     clock.write_text("-1500000000")
     step = job.preempt()
     clock.write_text("1500000000")

@@ -7,10 +7,10 @@ import re
 import signal
 import time
 
-from harness import status_of
+from harness import status_of, wait_until
 from training import Training
 
-TRAIN = ("--watchdog-train", "1s")
+TRAIN = ("--watchdog-train", "2s")
 FOUND = "no rank makes progress"
 
 
@@ -23,12 +23,20 @@ def woken(training):
     return int(status_of(training.job.pid)["voluntary_ctxt_switches"])
 
 
+def at_rest(training):
+    """How often it was woken until it was not any more: what comes after the start is done."""
+    def rests():
+        before = woken(training)
+        time.sleep(0.5)
+        return before if woken(training) == before else None
+    return wait_until(rests, "pchrun to rest")
+
+
 def test_it_can_be_switched_off(world):
     """And asking nobody to look costs nothing: not one wake-up."""
     training = Training(world, *TRAIN, "--watchdog-mode", "off")
     train(training, 2)
-    time.sleep(0.5)  # the report is written, and what comes after the start is done
-    before = woken(training)
+    before = at_rest(training)
     time.sleep(1.5)
     assert woken(training) == before
     assert "watchdog" not in training.job.err
@@ -47,7 +55,7 @@ def test_only_told(world):
     assert "rank 0" in (training.dir / ".pchrun" / "hang.0.0.txt").read_text()
     training.train(5)
     training.said("watchdog: the job is not stuck: it goes on")
-    time.sleep(1.7)
+    time.sleep(2.7)
     assert len(re.findall(FOUND, training.job.err)) == 1
     training.done()
     assert training.finish() == 0
@@ -57,7 +65,7 @@ def test_the_first_step_may_take_long(world):
     """Compiling, reading, resuming: it has a limit of its own."""
     training = Training(world, *TRAIN, "--watchdog-start", "1m")
     training.open()
-    time.sleep(1.7)
+    time.sleep(2.7)
     assert "watchdog" not in training.job.err
     training.train(1)
     assert training.job.finish() == 42
@@ -67,10 +75,10 @@ def test_the_first_step_may_take_long(world):
 
 def test_a_phase_has_its_own_limit(world):
     """One rank evaluates, and says so; the other waits for it, much longer than a step may take."""
-    training = Training(world, *TRAIN, "--watchdog-eval", "2s", "--watchdog-factor", "1", n=2)
+    training = Training(world, *TRAIN, "--watchdog-eval", "6s", "--watchdog-factor", "1", n=2)
     train(training, 2)
     training.clients[0].ask("phase 2", "phase.*")
-    time.sleep(1.6)
+    time.sleep(2.7)
     assert "watchdog" not in training.job.err
     training.train(3)
     training.clients[1].ask("phase 2", "phase.*")
@@ -85,9 +93,9 @@ def test_pauses_that_recur(world):
     """A program that evaluates now and then without a word: its pauses are learned."""
     training = Training(world, *TRAIN)
     train(training, 2)
-    time.sleep(0.6)
+    time.sleep(1)
     training.train(3)
-    time.sleep(2)  # well within five times that
+    time.sleep(3)  # well within five times that
     assert "watchdog" not in training.job.err
     training.done()
     assert training.finish() == 0
@@ -100,7 +108,7 @@ def test_stopped_by_a_debugger(world):
     pid = training.pid(0)
     os.kill(pid, signal.SIGSTOP)
     training.said(rf"watchdog: process {pid} is stopped, by a signal or a debugger; that is no hang")
-    time.sleep(1.7)
+    time.sleep(2.7)
     assert [training.job.err.count(text) for text in (FOUND, "is stopped", "not stuck", "end:")] == [
         1, 1, 1, 0]
     os.kill(pid, signal.SIGCONT)
@@ -115,7 +123,7 @@ def test_our_own_absence(world):
     training = Training(world, *TRAIN)
     train(training, 2)
     training.job.send(signal.SIGSTOP)
-    time.sleep(2)
+    time.sleep(3)
     training.job.send(signal.SIGCONT)
     training.train(3)
     training.said("pchrun did not run for")
@@ -140,8 +148,7 @@ def test_no_wake_ups(world):
     """Nobody is woken by the watchdog but some times within its limit."""
     training = Training(world)
     train(training, 2)
-    time.sleep(0.5)
-    before = woken(training)
+    before = at_rest(training)
     time.sleep(1.5)
     assert woken(training) == before
     training.done()

@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-from harness import status_of, wait_until
+from harness import DEADLINE, seconds_of, status_of, wait_until
 from nodes import Nodes, committed, saved_steps, start_training
 from training import LAUNCHER
 
@@ -17,7 +17,9 @@ def committed_step(job):
 
 
 def save(job, step, rounds):
-    """The ranks come to that step, and find that it is one to be saved."""
+    """The ranks come to that step, and find that it is one to be saved. Before they begin pchrun knows
+    when to look: where it does not, their next step would show it, and here there is none."""
+    job.settle()
     job.train(step - 1)
     assert job.agreed(rounds) == step
     job.reach(step)
@@ -58,20 +60,33 @@ def test_nobody_looks_before_a_save_is_due(training):
     assert job.result() == (0, "completed", 3000)
 
 
+def train_until_asked(client):
+    """One step after another, until it is to save; returns that step."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        client.step += 1
+        if client.ask(f"step {client.step}", rf"step {client.step} (continue|save)")[1] == "save":
+            return client.step
+        time.sleep(0.01)
+    raise AssertionError(f"it was not asked to save up to step {client.step}")
+
+
 def test_by_time(training):
-    """At the first step that is finished after it."""
+    """At the first step that is finished after it, and not before."""
     job = training("--checkpoint-every", "500ms", n=2)
+    first, second = job.clients
     job.open()
-    for rounds in (1, 2):
-        job.train(job.clients[0].step + 3)
-        assert job.job.err.count("every rank saves") == rounds - 1
-        time.sleep(0.6)
-        job.clients[0].train(job.clients[0].step + 1)
-        step = job.agreed(rounds)
-        job.reach(step)
+    for _ in range(3):
+        step = train_until_asked(first)
+        second.reach(step)
         job.saved(step, "continue")
     job.done()
     assert job.result() == (0, "completed", step)
+    said = job.job.err.splitlines()
+    begun = [seconds_of(line) for line in said if "every rank saves" in line]
+    ended = [seconds_of(line) for line in said if "is durable on every rank" in line]
+    assert len(begun) == len(ended) == 3
+    assert all(later - sooner > 0.45 for sooner, later in zip(ended, begun[1:]))
 
 
 def test_nothing_is_saved_while_nobody_trains(training):
@@ -106,6 +121,7 @@ def test_one_that_fails_ends_nothing(training):
     job = training("--checkpoint-every", "10", n=2)
     first, second = job.clients
     job.open()
+    job.settle()
     job.train(9)
     assert job.agreed() == 10
     job.reach(10)
@@ -121,6 +137,7 @@ def test_a_notice_while_one_is_being_made(training):
     """It is the notice's own: saved once."""
     job = training("--checkpoint-every", "10", n=2)
     job.open()
+    job.settle()
     job.train(9)
     assert job.agreed() == 10
     job.notice()

@@ -421,7 +421,7 @@ def test_directories_that_are_missing(records):
 
 def test_without_a_directory_nothing_is_recorded(world, records):
     """It is said once, when a process takes part, and the end does not speak of a commit."""
-    run = Run(world, 1, ["--grace", "3s"], ":")
+    run = Run(world, 1, ["--grace", "20s"], ":")
     records.runs.append(run)
     run.begin()
     run.all("saved 1 /a")
@@ -647,7 +647,7 @@ def test_a_directory_in_place_of_the_file(world, records, name):
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 def test_a_directory_that_gets_in_the_way(records, name):
     """While the job runs. What cannot be recorded is not committed, and the notice ends unsaved."""
-    run = records.run("--grace", "3s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1)
+    run = records.run("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1)
     run.begin()
     wait_until((records.state / "commit.json").exists, "the first record")
     (records.state / name).unlink(missing_ok=True)
@@ -698,7 +698,7 @@ def small_disk(world, records):
 def test_no_room_for_the_record(small_disk):
     """It fails, nothing is committed, it is said why, and no half-written file takes the rest."""
     records = small_disk
-    run = records.run("--grace", "3s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1,
+    run = records.run("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1,
                       before=f"cat /dev/zero >'{records.dir}/fill' 2>&-")
     run.begin()
     state = os.open(f"/proc/{run.job.pid}/root{records.state}", os.O_RDONLY | os.O_CLOEXEC)

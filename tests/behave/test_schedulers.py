@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness import marked, wait_until
+from harness import DEADLINE, marked, wait_until
 from nodes import PORTS, free_port
 
 CONTRIB = Path(__file__).resolve().parents[2] / "contrib"
@@ -55,7 +55,7 @@ def manifests():
 def shown(world, options, env):
     """What --print-config prints of these options, read."""
     done = subprocess.run([world.pchrun, "--print-config", *options], env={"PATH": world.env["PATH"], **env},
-                          capture_output=True, text=True, timeout=20, check=False)
+                          capture_output=True, text=True, timeout=DEADLINE, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import read_proc, wait_until
+from harness import DEADLINE, read_proc, wait_until
 from nodes import Nodes, Proxy, committed, free_port, saved_steps, start_training
 
 OWN_ERROR, PREEMPTED = 125, 42
@@ -162,7 +162,7 @@ def stock_client(port, key, *options, said=b""):
                          b"pchrun/1 tls13 sha256 member to chief pchrun\x01", "sha256").hex()
     return subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-psk", secret, "-psk_identity",
-         "pchrun/1 pchrun", *options], input=said, capture_output=True, timeout=15).stdout.decode()
+         "pchrun/1 pchrun", *options], input=said, capture_output=True, timeout=DEADLINE).stdout.decode()
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="needs the openssl program")
@@ -323,7 +323,7 @@ def test_a_server_with_a_certificate(world, nodes):
     context.load_cert_chain(world.file("certificate", CERTIFICATE))
     two = nodes(2, *STRANGER)
     with socket.create_server(("127.0.0.1", two.port)) as listener:
-        listener.settimeout(15)
+        listener.settimeout(DEADLINE)
         two.start(1, "say", "stranger")
         s, _ = listener.accept()
         with s, pytest.raises((ssl.SSLError, ConnectionError)):
@@ -381,7 +381,7 @@ def test_a_mirror_in_place_of_node_0(world, nodes):
     """Who sends everything back can prove nothing with it."""
     two = nodes(2, *STRANGER)
     with socket.create_server(("127.0.0.1", two.port)) as listener:
-        listener.settimeout(15)
+        listener.settimeout(DEADLINE)
         two.start(1, "say", "stranger")
         for _ in range(3):
             s, _ = listener.accept()

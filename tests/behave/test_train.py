@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import is_blocked, marked, wait_until
+from harness import DEADLINE, is_blocked, marked, wait_until
 from nodes import Nodes, free_port
 from training import Training
 
@@ -30,7 +30,7 @@ def digest(tmp_path_factory):
     ranks = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                               env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(WORLD)})
              for rank in range(WORLD)]
-    told = [rank.communicate(timeout=30)[0] for rank in ranks]
+    told = [rank.communicate(timeout=DEADLINE)[0] for rank in ranks]
     return re.search("^digest (.*)$", told[0], re.M)[1]
 
 

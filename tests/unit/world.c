@@ -3,6 +3,8 @@
  */
 #include "world.h"
 
+#include "unit.h"
+
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -19,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEADLINE_S = 20 };
+enum { DEADLINE_S = UNIT_DEADLINE_MS / 1000 };
 
 struct client {
     struct world *world;
