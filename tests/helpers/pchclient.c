@@ -9,7 +9,7 @@
  *   openaside [OPTIONS]       the same, in a thread that ends then
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   phase N · notice · error CODE TEXT · scratch · done · close
- *   train FROM TO MS [PATH]   a loop of steps that each take MS milliseconds
+ *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
  *   spree TO MS EVERY PATH    trains to that step, saves every so many by itself; says done
  *   storm N                   every call N times, from four threads, beside N steps and saves
  *   reopen N                  closes and opens, N times, while a thread wants scratch
@@ -201,19 +201,25 @@ static void do_reopen(unsigned long long n)
     printf("reopen %llu supervised=%d\n", n, P(supervised)(job));
 }
 
+static void pause_ms(unsigned long long ms)
+{
+    nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
+}
+
 static void do_train(char *words)
 {
-    unsigned long long step, to, ms;
+    unsigned long long step, to, ms, save_ms = 0;
     char path[4096] = "";
-    if (sscanf(words, "%llu %llu %llu %4095s", &step, &to, &ms, path) < 3)
+    if (sscanf(words, "%llu %llu %llu %4095s %llu", &step, &to, &ms, path, &save_ms) < 3)
         exit(2);
     enum pch_action action = PCH_CONTINUE;
     while (step < to && action != PCH_EXIT) {
-        nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)(ms % 1000) * 1000000}, NULL);
+        pause_ms(ms);
         action = P(step)(job, ++step);
         if (action == PCH_SAVE) {
             printf("train saves %llu\n", step);
             fflush(stdout);
+            pause_ms(save_ms);
             action = P(saved)(job, step, path[0] ? path : NULL);
         }
     }
