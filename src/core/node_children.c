@@ -114,13 +114,13 @@ static void add_time_of_death(const struct node *node, const struct child *child
     fault->was_dead = true;
 }
 
-/* Of a launcher: the first of its ranks that has said that it exits with a failure. */
+/* Of a launcher: the first of its ranks that has gone without a word, or said that it fails. */
 static const struct member *first_to_fail(const struct node *node)
 {
     const struct member *first = NULL;
     for (int i = 0; i < node->ranks.n; i++) {
         const struct member *m = &node->ranks.members[i];
-        if (m->status && !m->is_done && !node_child_of(node, m->pid) &&
+        if (ranks_is_silent(m) && !node_child_of(node, m->pid) &&
             (!first || m->gone_at < first->gone_at))
             first = m;
     }
@@ -128,18 +128,24 @@ static const struct member *first_to_fail(const struct node *node)
 }
 
 /* Launchers have an exit code of their own for a worker that failed: torchrun's is always 1. The
- * worker's says more, to us and to whoever starts the job again. */
+ * worker's says more, to us and to whoever starts the job again; where that is not known, as of one
+ * that a signal has killed, at least which rank it was. */
 static void look_behind(const struct node *node, struct node_fault *fault)
 {
     const struct member *m = fault->rank < 0 ? first_to_fail(node) : NULL;
+    char how[80];
     if (!m || node->state > NODE_RUNNING)
         return;
-    snprintf(fault->text, sizeof fault->text,
-             "process %d exited with %d at step %llu, and its command, process %d, with %d", m->pid,
-             m->status, (unsigned long long)m->step, fault->pid, fault->code);
+    unsigned long long step = m->step;
+    if (m->status)
+        snprintf(how, sizeof how, "exited with %d at step %llu", m->status, step);
+    else
+        snprintf(how, sizeof how, "ended at step %llu without pch_done or pch_close", step);
+    snprintf(fault->text, sizeof fault->text, "process %d %s, and its command, process %d, with %d",
+             m->pid, how, fault->pid, fault->code);
     fault->rank = m->rank;
     fault->pid = m->pid;
-    fault->code = m->status;
+    fault->code = m->status ? m->status : fault->code;
     fault->at = m->gone_at;
 }
 

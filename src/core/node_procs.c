@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a node's training processes say, and what was read of them. See node_parts.h.
  */
+#include "base/sigtext.h"
 #include "base/str.h"
 #include "core/node_parts.h"
 #include "core/verdict.h"
@@ -203,6 +204,31 @@ static void on_counter_message(struct node *node, const struct event *event)
     }
 }
 
+static bool has_lost_a_rank(const struct node *node)
+{
+    for (int i = 0; i < node->ranks.n; i++)
+        if (ranks_is_silent(&node->ranks.members[i]))
+            return true;
+    return false;
+}
+
+/* A process was sent a signal, and lives, since its shield has caught it. Scheduler or launcher?
+ * When one of its workers has died a launcher ends the others, and waits for that. But in a
+ * preemption who has saved may fail, and the others are to come to the end of their saves. */
+static void on_shield(struct node *node, int number)
+{
+    const struct signal_plan *plan = &node->params->signals[number];
+    bool is_noticed = node->grace.is_live || node->notice.is_live;
+    if (!is_noticed && has_lost_a_rank(node)) {
+        out_log(node->out, LOG_INFO, "stop",
+                "%s was sent to a rank after another had gone: sending it to all ranks",
+                SIGTEXT(number));
+        out_signal(node->out, number, TARGET_RANKS);
+    } else if (plan->rule == SIGNAL_PREEMPT) {
+        node_take_notice(node, grace_shield(&node->grace, number, node->out->now, plan->grace_ns));
+    }
+}
+
 void node_on_proc_message(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
@@ -218,10 +244,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
     } else if (msg->type == PROCMSG_CLOSE) {
         on_close(node, m, msg);
     } else if (msg->type == PROCMSG_NOTICE && msg->number > 0 && msg->number < 65) {
-        const struct signal_plan *plan = &node->params->signals[msg->number];
-        if (plan->rule == SIGNAL_PREEMPT)
-            node_take_notice(
-                node, grace_shield(&node->grace, (int)msg->number, node->out->now, plan->grace_ns));
+        on_shield(node, (int)msg->number);
     } else if (msg->type == PROCMSG_ERROR) {
         on_proc_error(node, m, msg);
     } else {

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_launcher: walks of one command that is a launcher, whose workers attach from below it:
+ * what it does when one of them dies, and who is told to be the cause.
+ */
+#include "walk.h"
+
+#include "unit.h"
+
+#include <signal.h>
+#include <string.h>
+
+enum { FIRST_SLOT = 10 }; /* none of their pids is the command's */
+
+static struct walk *begin_launcher(int workers)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.expected_procs = PROCMSG_UNKNOWN;
+    struct walk *w = walk_begin(&p);
+    started(w, 0);
+    for (int rank = 0; rank < workers; rank++)
+        attaches(w, FIRST_SLOT + rank, rank, workers);
+    w->acts[0] = '\0';
+    return w;
+}
+
+/* The launcher has sent it SIGTERM, which its shield has caught. */
+static void is_told_to_end(struct walk *w, int rank)
+{
+    says(w, FIRST_SLOT + rank, (struct procmsg){.type = PROCMSG_NOTICE, .number = SIGTERM});
+}
+
+static void fails_with(struct walk *w, int rank, int status)
+{
+    struct procmsg msg = {.type = PROCMSG_CLOSE, .number = (uint32_t)status};
+    says(w, FIRST_SLOT + rank, msg);
+}
+
+/* It ends the others, as torchrun does; they must not take that for a notice, nor live on. */
+Test(core_launcher, ends_its_workers_when_one_has_died)
+{
+    struct core_report report;
+    struct walk *w = begin_launcher(3);
+    gone(w, FIRST_SLOT + 1);
+    now += 100 * MS;
+    is_told_to_end(w, 0);
+    assert_acts(w, "SIGTERM to ranks");
+    core_report(w->core, &report);
+    cr_assert_not(report.notice.is_live);
+    gone(w, FIRST_SLOT);
+    gone(w, FIRST_SLOT + 2);
+    tree_empty(w);
+    exited(w, 0, 1 << 8);
+    assert_acts(w, "gate leave; exit 1 failed");
+    core_report(w->core, &report);
+    cr_assert_eq(report.first_cause.rank, 1);
+    cr_assert_eq(report.first_cause.pid, 1000 + FIRST_SLOT + 1);
+    assert_said(w, "rank 1, process 1011 ended at step 0 without pch_done or pch_close, and its "
+                   "command, process "
+                   "1000, with 1");
+    walk_end(w);
+}
+
+Test(core_launcher, ends_its_workers_when_one_has_failed)
+{
+    struct core_report report;
+    struct walk *w = begin_launcher(2);
+    fails_with(w, 1, 7);
+    is_told_to_end(w, 0);
+    now += S;
+    gone(w, FIRST_SLOT);
+    tree_empty(w);
+    exited(w, 0, 1 << 8);
+    assert_acts(w, "11: closed; SIGTERM to ranks; gate leave; exit 7 failed");
+    core_report(w->core, &report);
+    cr_assert_eq(report.first_cause.rank, 1);
+    walk_end(w);
+}
+
+/* As that one said it, and nothing of the launcher's is told in its place. */
+Test(core_launcher, of_whom_a_worker_says_why)
+{
+    struct core_report report;
+    struct walk *w = begin_launcher(2);
+    says(w, FIRST_SLOT + 1,
+         (struct procmsg){.type = PROCMSG_ERROR, .number = 1, .text = "bad loss"});
+    fails_with(w, 1, 1);
+    now += S;
+    gone(w, FIRST_SLOT);
+    tree_empty(w);
+    exited(w, 0, 1 << 8);
+    core_report(w->core, &report);
+    cr_assert_eq(report.first_cause.rank, 1);
+    cr_assert_str_eq(
+        report.first_cause.text,
+        "process 1011 exited with 1 at step 0, and its command, process 1000, with 1: bad loss");
+    walk_end(w);
+}
+
+/* Whoever has saved may fail afterwards; the others are to come to the end of their saves. */
+Test(core_launcher, does_not_end_them_in_a_preemption)
+{
+    struct walk *w = begin_launcher(2);
+    signalled(w, SIGTERM);
+    w->acts[0] = '\0';
+    fails_with(w, 1, 1);
+    is_told_to_end(w, 0);
+    cr_assert_null(strstr(w->acts, "SIGTERM"), "%s", w->acts);
+    walk_end(w);
+}
+
+/* A scheduler has sent it to all that it has started. */
+Test(core_launcher, whose_workers_are_told_of_a_preemption)
+{
+    struct core_report report;
+    struct walk *w = begin_launcher(2);
+    is_told_to_end(w, 0);
+    core_report(w->core, &report);
+    cr_assert(report.notice.is_live);
+    cr_assert_null(strstr(w->acts, "SIGTERM to"), "%s", w->acts);
+    walk_end(w);
+}
