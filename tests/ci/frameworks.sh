@@ -7,7 +7,7 @@
 
 # PyTorch for CPUs; without a version, PyPI's brings some gigabytes of CUDA.
 frameworks=(torch==2.13.0 transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 jax==0.10.2
-    orbax-checkpoint==0.12.8 tensorflow-cpu==2.21.0 keras==3.15.1)
+    orbax-checkpoint==0.12.8 tensorflow-cpu==2.21.0 keras==3.15.1 deepspeed==0.19.8)
 
 make_frameworks() {
     local folder=$1

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness import wait_until
+
 HERE = Path(__file__).resolve().parent
 README = HERE.parents[2] / "contrib/python/README.md"
 PATIENCE = 120
@@ -66,20 +68,28 @@ def notices(world, kind):
     return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")
 
 
-def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=(), **env):
+def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=None, alone=None, **env):
     """Trains twice, once undisturbed, and once preempted and started again, with the same weights at the end. The code
-    tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, which starts the n ranks that are
-    preempted. The undisturbed run takes place meanwhile: starts are what takes long, and much of them is waiting. What
-    is a function in `env` is called for each start.
+    tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, below which the n ranks are preempted and
+    resume. The undisturbed run takes place meanwhile: starts are what takes long, and much of them is waiting; what it
+    has come to may also be there, in the folder `alone`. What is a function, in `env` or as `wrap`, is called for each
+    start.
 
     Returns (the preempted program, the step of its save).
     """
+    def now(value):
+        return value() if callable(value) else value
+
     def more():
-        return {"STEPS": str(STEPS), **{name: value() if callable(value) else value for name, value in env.items()}}
+        return {"STEPS": str(STEPS), **{name: now(value) for name, value in env.items()}}
+
+    def launched(*options, **more):
+        return train(code, *options, n=None if wrap else n, wrap=now(wrap) or (), folder="preempted", **more)
     options, give_notice = notices(world, kind)
-    alone = train(code, n=n, folder="alone", **more())
-    one = train(code, *options, n=None if wrap else n, wrap=wrap, folder="preempted", NOTICE="1", **more())
-    world.events.wait("training", count=n, deadline=PATIENCE)
+    undisturbed = None if alone else train(code, n=n, folder="alone", **more())
+    one = launched(*options, NOTICE="1", **more())
+    wait_until(lambda: len(world.events.all("training")) == n or one.job.process.poll() is not None, "step 5", PATIENCE)
+    assert len(world.events.all("training")) == n, one.job.err + one.job.out
     give_notice(one)
     one.said(r"every rank saves step \d+")
     world.go_on("on")
@@ -88,10 +98,12 @@ def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=(), **env):
     assert not list(one.checkpoints.glob("final.*"))
     if kind == "file":
         (world.root / "notice").unlink()
-    again = train(code, *options, n=n, folder="preempted", **more())
-    assert finish(alone)[:2] == (0, "completed"), alone.job.err
+    again = launched(*options, **more())
+    if undisturbed:
+        assert finish(undisturbed)[:2] == (0, "completed"), undisturbed.job.err
+        alone = undisturbed.checkpoints
     assert finish(again)[:2] == (0, "completed"), again.job.err
     assert again.report["steps"]["resumed"] == step
     assert len(list(again.checkpoints.glob("final.rank-*"))) == n
-    assert weights_differ(alone.checkpoints, again.checkpoints) == []
+    assert weights_differ(alone, again.checkpoints) == []
     return one, step

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launchers that people use, below pchrun: torchrun, accelerate, DeepSpeed and mpirun, each its real self. Their
+workers attach as grandchildren of pchrun, which tells a launcher nothing of a notice, and what a launcher ends with
+hides nothing. A scheduler may tell the launcher too; that has a test in tests/behave/test_launchers.py, with a stand-in.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conftest_frameworks import PATIENCE, PREEMPTED, example, interrupt
+from nodes import free_port
+from test_torch import BEFORE, TOLD
+
+BIN = Path(os.environ["PCH_PYTHON"]).parent
+
+# What Open MPI calls otherwise than PyTorch does.
+AS_TORCH = """export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK
+exec "$0" "$@"
+"""
+
+
+def torchrun(world):
+    return [BIN / "torchrun", "--standalone", "--nproc-per-node", "2", "--log-dir", world.root / "logs", "--no-python"]
+
+
+def accelerate(world):
+    return [BIN / "accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1",
+            "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0", "--log_dir",
+            world.root / "logs", "--no_python"]
+
+
+def deepspeed(world):
+    return [BIN / "deepspeed", "--num_gpus", "2", "--master_port", str(free_port()), "--no_python", "--no_local_rank"]
+
+
+def mpirun(world):
+    return ["mpirun", "--oversubscribe", "--mca", "plm_rsh_agent", "false", "-n", "2", "sh", "-c", AS_TORCH]
+
+
+def variables(launcher):
+    """What the launcher needs beside its arguments."""
+    if launcher is deepspeed:
+        return {"PATH": f"{BIN}:/usr/bin:/bin", "DS_ACCELERATOR": "cpu"}
+    if launcher is mpirun:
+        return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": lambda: str(free_port())}
+    return {"ACCELERATE_USE_CPU": "true"} if launcher is accelerate else {}
+
+
+MPIRUN = pytest.param(mpirun, marks=pytest.mark.skipif(not shutil.which("mpirun"), reason="needs openmpi-bin"))
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """What one test has made for the others: the folder of a run that nobody disturbed."""
+    return {}
+
+
+@pytest.mark.parametrize("launcher", [torchrun, deepspeed, MPIRUN])  # accelerate: test_huggingface.py
+def test_a_training_below_it(train, world, launcher, kept):
+    code = example("train_ddp.py").replace(BEFORE, TOLD.lstrip("\n") + BEFORE)
+    one, _ = interrupt(train, world, code, n=2, wrap=lambda: launcher(world), alone=kept.get("alone"),
+                       **variables(launcher))
+    kept.setdefault("alone", one.world.root / "alone")
+    assert sorted(rank["rank"] for rank in one.report["ranks"]) == [0, 1]
+
+
+# Rank 1 dies, and rank 0 waits for it, as in a collective.
+DIES = """
+import os, sys, pch
+from told import wait_for
+with pch.attach() as job:
+    for step in job.steps(9):
+        if step == 3 and job.rank == 1:
+            {how}
+        if step == 4:
+            wait_for("what never comes", 120)
+"""
+
+
+@pytest.mark.parametrize("launcher", [torchrun, accelerate, deepspeed, MPIRUN])
+def test_a_worker_that_dies(program, world, launcher):
+    """It is the cause, with its own exit code where that can be known, and the job has failed: that the launcher ends
+    the other worker by SIGTERM is no notice."""
+    def start(how):
+        env = {name: value() if callable(value) else value for name, value in variables(launcher).items()}
+        return program(DIES.format(how=how)).start(n=None, wrap=launcher(world), **env)
+    exits, aborts = start("sys.exit(7)"), start("os.abort()")
+    for one, code in (exits, 7), (aborts, None):
+        got = one.job.finish(PATIENCE)
+        cause = one.report["first_cause"]
+        assert got == cause["code"] and got not in (0, PREEMPTED), one.job.err
+        assert (one.report["outcome"], cause["rank"], one.report["notice"]) == ("failed", 1, None), one.job.err
+        assert code in (got, None)
+        how = "exited with 7 at step 3" if code else "ended at step 3 without pch_done or pch_close"
+        assert re.fullmatch(rf"process {cause['pid']} {how}, and its command, process \d+, with \d+", cause["text"])
