@@ -4,6 +4,7 @@
 A start of a framework takes seconds of each rank, so there are few tests, and each does much.
 """
 
+import os
 import re
 import signal
 import zipfile
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import wait_until
+from harness import commands_of, wait_until
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parents[2] / "contrib/python/README.md"
@@ -64,6 +65,8 @@ def notices(world, kind):
     """(options of pchrun, function that gives the notice)"""
     if kind == "SIGTERM":
         return [], lambda one: one.job.send(signal.SIGTERM)
+    if kind == "SIGTERM to all":  # as of a scheduler that tells all that it has started
+        return [], lambda one: [os.kill(pid, signal.SIGTERM) for pid in [one.job.pid, *commands_of(one.job.pid)]]
     file = world.root / "notice"
     return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launchers that people use, below pchrun: torchrun, accelerate, DeepSpeed and mpirun, each its real self. Their
-workers attach as grandchildren of pchrun, which tells a launcher nothing of a notice, and what a launcher ends with
-hides nothing. A scheduler may tell the launcher too; that has a test in tests/behave/test_launchers.py, with a stand-in.
+workers attach as grandchildren of pchrun, and what a launcher ends with hides nothing.
 """
 
 import os
@@ -62,11 +61,26 @@ def kept():
 
 @pytest.mark.parametrize("launcher", [torchrun, deepspeed, MPIRUN])  # accelerate: test_huggingface.py
 def test_a_training_below_it(train, world, launcher, kept):
+    """torchrun is told of the notice as well: it ends its workers by SIGTERM, and has the patience."""
+    kind = "SIGTERM to all" if launcher is torchrun else "SIGTERM"
     code = example("train_ddp.py").replace(BEFORE, TOLD.lstrip("\n") + BEFORE)
-    one, _ = interrupt(train, world, code, n=2, wrap=lambda: launcher(world), alone=kept.get("alone"),
+    one, _ = interrupt(train, world, code, n=2, kind=kind, wrap=lambda: launcher(world), alone=kept.get("alone"),
                        **variables(launcher))
     kept.setdefault("alone", one.world.root / "alone")
     assert sorted(rank["rank"] for rank in one.report["ranks"]) == [0, 1]
+
+
+PATIENT = """
+import os
+from torch.distributed.launcher.api import DefaultLogsSpecs, LaunchConfig
+print(LaunchConfig(1, 1, 1, logs_specs=DefaultLogsSpecs(log_dir=os.environ["CHECKPOINTS"])).shutdown_timeout)
+"""
+
+
+def test_torchrun_is_told_how_long_a_save_may_take(program):
+    one = program(PATIENT).start("--grace", "100s", "--stop-exit-wait", "10s")
+    assert one.job.finish(PATIENCE) == 0, one.job.err
+    assert one.job.out == "111\n"
 
 
 # Rank 1 dies, and rank 0 waits for it, as in a collective.
