@@ -12,7 +12,7 @@ const char *vars_get(const struct place *place, const char *name)
 {
     size_t len = strlen(name);
     for (char **env = place->env; *env; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+        if (**env == *name && strncmp(*env, name, len) == 0 && (*env)[len] == '=')
             return (*env)[len + 1] ? *env + len + 1 : NULL;
     return NULL;
 }

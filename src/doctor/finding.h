@@ -41,12 +41,23 @@ typedef void check_fn(const struct patient *patient, struct finding *ret);
 void finding_set(struct finding *ret, enum finding_verdict verdict, const char *seen,
                  const char *advice);
 
+/* What several checks want to know (job.c). */
+bool patient_is_in_slurm(const struct patient *patient);
+/* How much time this signal leaves; -1: it is no notice. */
+int64_t patient_grace(const struct patient *patient, int number);
+/* How long saves have taken, 0: not known. False: the record cannot be read. */
+MUST_CHECK bool patient_saves(const struct patient *patient, int64_t *ret_ns, struct err *err);
+/* How much time a notice has to leave for such a save; of `grace_ns` some is kept for the end. */
+int64_t patient_need(int64_t save_ns, int64_t grace_ns);
+
 /* job.c: the command, who started us, and how much time there is. */
-check_fn check_command, check_pid1, check_batch, check_grace, check_notices, check_torchrun;
+check_fn check_command, check_pid1, check_batch, check_grace, check_torchrun;
+/* slurm.c: what Slurm says of that. */
+check_fn check_kill_wait, check_notices, check_requeue;
 /* place.c: directories, the key, and what the system allows. */
 check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, check_key,
     check_cgroup, check_files, check_core;
 /* peers.c */
-check_fn check_peers;
+check_fn check_nodes, check_peers;
 
 #endif

@@ -3,7 +3,6 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
-#include "config/noticelist.h"
 #include "config/platform.h"
 #include "core/grace.h"
 #include "doctor/finding.h"
@@ -16,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum preset preset_in_force(const struct config *config)
+bool patient_is_in_slurm(const struct patient *patient)
 {
-    return config->preset == PRESET_AUTO ? config->scheduler.preset : (enum preset)config->preset;
+    const struct config *config = patient->config;
+    return (config->preset == PRESET_AUTO ? config->scheduler.preset
+                                          : (enum preset)config->preset) == PRESET_SLURM;
 }
 
 static bool is_shell(const char *name)
@@ -96,57 +97,58 @@ static int64_t least_grace(const struct config *config)
     return least;
 }
 
-/* A save is given half as much again as it took: design of the last round of a notice. */
-void check_grace(const struct patient *patient, struct finding *ret)
+int64_t patient_grace(const struct patient *patient, int number)
 {
-    int64_t grace = least_grace(patient->config);
+    const struct config *config = patient->config;
+    for (size_t i = 0; i < config->nsignals; i++) {
+        const struct config_signal *signal = &config->signals[i];
+        if (signal->number == number && signal->rule == CONFIG_PREEMPT)
+            return signal->grace_ns >= 0 ? signal->grace_ns : config->grace_ns;
+    }
+    return -1;
+}
+
+bool patient_saves(const struct patient *patient, int64_t *ret_ns, struct err *err)
+{
     struct history history = {.job = patient->config->job};
-    char path[PATH_MAX] = "", left[32], took[32], needed[32], seen[256], advice[256];
-    struct err err = {.text = ""};
-    str_about(grace, left, sizeof left);
+    char path[PATH_MAX] = "";
     if (patient->state_dir)
         snprintf(path, sizeof path, "%s/" HISTORY_FILE, patient->state_dir);
-    if (path[0] && !history_read_commits(&history, path, &err)) {
+    if (path[0] && !history_read_commits(&history, path, err))
+        return false;
+    *ret_ns = history.save_ns;
+    return true;
+}
+
+/* A save is given half as much again as it took: design of the last round of a notice. */
+int64_t patient_need(int64_t save_ns, int64_t grace_ns)
+{
+    return save_ns + save_ns / 2 + grace_margin(grace_ns);
+}
+
+void check_grace(const struct patient *patient, struct finding *ret)
+{
+    int64_t grace = least_grace(patient->config), save;
+    char left[32], took[32], needed[32], seen[256], advice[256];
+    struct err err = {.text = ""};
+    str_about(grace, left, sizeof left);
+    if (!patient_saves(patient, &save, &err)) {
         finding_set(ret, FINDING_BAD, err.text, "");
         return;
     }
-    if (history.save_ns <= 0) {
+    if (save <= 0) {
         snprintf(seen, sizeof seen, "a notice leaves %s; how long a save takes is not known yet",
                  left);
         finding_set(ret, FINDING_UNKNOWN, seen, "try it: pchrun --drill TIME -- command");
         return;
     }
-    int64_t need = history.save_ns + history.save_ns / 2 + grace_margin(grace);
-    str_about(history.save_ns, took, sizeof took);
+    int64_t need = patient_need(save, grace);
+    str_about(save, took, sizeof took);
     str_about(need, needed, sizeof needed);
     snprintf(seen, sizeof seen, "a notice leaves %s; saves have taken %s", left, took);
     snprintf(advice, sizeof advice,
              "have the platform leave %s at least, and say so: --grace; or save faster", needed);
     finding_set(ret, need > grace ? FINDING_BAD : FINDING_OK, seen, need > grace ? advice : "");
-}
-
-void check_notices(const struct patient *patient, struct finding *ret)
-{
-    char path[PATH_MAX];
-    struct err err;
-    if (preset_in_force(patient->config) != PRESET_SLURM)
-        return;
-    if (!noticelist_has(patient->config, CONFIG_NOTICE_SLURM))
-        finding_set(
-            ret, FINDING_WARN,
-            "nothing tells of the end of the job's time but Slurm's SIGTERM, KillWait before "
-            "the kill",
-            "add slurm to notices, or #SBATCH --signal=TERM@120 (B:TERM@120 without srun) and "
-            "--grace 115s");
-    else if (getenv("SLURM_JOB_END_TIME") ||
-             program_find("squeue", getenv("PATH"), path, sizeof path, &err))
-        finding_set(ret, FINDING_OK, "pchrun asks Slurm when the job's time ends", "");
-    else
-        finding_set(
-            ret, FINDING_WARN,
-            "pchrun cannot ask Slurm when the job's time ends: there is neither "
-            "SLURM_JOB_END_TIME nor squeue",
-            "install Slurm's client programs, or #SBATCH --signal=TERM@120 and --grace 115s");
 }
 
 /* It is told how long to wait, unless the user has; an old one does not listen. */

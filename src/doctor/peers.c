@@ -1,13 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: the way to node 0, or what it listens at.
+ * See finding.h: who the other nodes are, and the way to node 0, or what it listens at.
  */
 #include "base/clock.h"
+#include "base/str.h"
+#include "discover/discover.h"
 #include "doctor/finding.h"
 #include "run/cluster.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+extern char **environ;
 
 #define REACH_WAIT_NS (5 * NS_PER_S)
+
+/* Somebody has said that nothing be looked for. */
+static bool may_miss_some(const struct config *config, struct discovery *ret)
+{
+    struct err err;
+    return config->cluster.nnodes == 1 && config->cluster.discovery == DISCOVER_NONE &&
+           discover(environ, "", DISCOVER_AUTO, ret, &err) && ret->nnodes > 1;
+}
+
+void check_nodes(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    struct discovery found;
+    char seen[2 * DISCOVER_TEXT_MAX + 64];
+    if (config->found.warning[0]) {
+        finding_set(ret, FINDING_WARN, config->found.warning, "");
+    } else if (may_miss_some(config, &found)) {
+        snprintf(seen, sizeof seen, "this one runs alone, but %s (%s)", found.nnodes_why,
+                 discover_names[found.from]);
+        finding_set(ret, FINDING_WARN, seen,
+                    "if they train together, cluster.discovery auto: else each saves at a step of "
+                    "its own");
+    } else if (config->cluster.nnodes > 1) {
+        snprintf(seen, sizeof seen, "%d, and this is node %d", config->cluster.nnodes,
+                 config->cluster.node_rank);
+        if (config->found.why[0])
+            str_addf(seen, sizeof seen, " (%.200s)", config->found.why);
+        finding_set(ret, FINDING_OK, seen, "");
+    }
+}
 
 void check_peers(const struct patient *patient, struct finding *ret)
 {

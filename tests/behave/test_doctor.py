@@ -2,39 +2,14 @@
 """pchrun --doctor: what would go wrong here, what to change, and nothing of the command is run."""
 
 import os
-import re
 import shutil
 
 import pytest
 
+from checkup import doctor, verdicts
+
 CHARLM = os.environ["CHARLM"]
 NOT_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for namespaces")
-
-
-def files_below(world):
-    """All but what the test itself keeps of a job: its output, and reports of sanitizers."""
-    return {path for path in world.root.rglob("*") if not re.match(r"(out|err)\d+|sanitizer|fds", path.name)}
-
-
-def doctor(world, *options, wanted=0, before=(), command=None, env=None):
-    """Its findings: {name: (verdict, text, advice)}. Nothing was run, and nothing is left."""
-    there = files_below(world)
-    job = world.start(*before, world.pchrun, "--doctor", "--run-dir", world.root, *options, "--",
-                      *(command or ["sh", "-c", f"touch {world.root}/was-run"]), env=env)
-    assert job.finish() == wanted, job.out + job.err
-    assert files_below(world) == there
-    found = {}
-    for line in job.out.splitlines():
-        verdict, name, text = line[:8].strip(), line[9:23].strip(), line[24:]
-        if verdict:
-            found[last := name] = (verdict, text, "")
-        else:
-            found[last] = (*found[last][:2], text.removeprefix("-> "))
-    return found
-
-
-def verdicts(found, verdict):
-    return {name for name, finding in found.items() if finding[0] == verdict}
 
 
 def test_all_is_well(world):
@@ -109,16 +84,6 @@ def test_an_address_that_node_0_does_not_have(world):
     assert peers[0] == "bad" and "192.0.2.7" in peers[1]
 
 
-def test_slurm_that_cannot_be_asked(world):
-    slurm = {"SLURM_JOB_ID": "7", "PATH": "/nowhere", "PCHRUN_PRESET": "auto"}
-    notices = doctor(world, env=slurm, command=["/bin/true"])["notices"]
-    assert notices[0] == "warn" and "--signal=TERM@120" in notices[2]
-    notices = doctor(world, "--notices", "none", env=slurm, command=["/bin/true"])["notices"]
-    assert notices[0] == "warn" and notices[1].startswith("nothing tells of the end")
-    slurm["SLURM_JOB_END_TIME"] = "4000000000"
-    assert doctor(world, env=slurm, command=["/bin/true"])["notices"][0] == "ok"
-
-
 def test_the_shell_of_a_batch_script(world):
     script = world.file("slurm_script", '#!/bin/sh\n"$@"\nexit $?\n', mode=0o700)
     batch = doctor(world, before=[script], env={"SLURM_JOB_ID": "7"})["batch script"]
@@ -142,6 +107,18 @@ def test_torchrun_that_kills_too_early(world):
         assert found[0] == verdict, found
     assert "unset TORCH_ELASTIC_SHUTDOWN_TIMEOUT" in found[2]
     assert "torchrun" not in doctor(world)
+
+
+def test_nodes_that_are_not_known_of(world):
+    """What a run warns of, and what it does not since it was told not to look."""
+    assert "nodes" not in doctor(world)
+    nodes = doctor(world, env={"JOB_COMPLETION_INDEX": "2"})["nodes"]
+    assert nodes[0] == "warn" and "set cluster.nnodes" in nodes[1]
+    tasks = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_LOCAL_SIZE": "3"}
+    nodes = doctor(world, "--cluster-discovery", "none", env=tasks)["nodes"]
+    assert nodes == ("warn", "this one runs alone, but OMPI_COMM_WORLD_SIZE is 3 (mpi)",
+                     "if they train together, cluster.discovery auto: else each saves at a step of its own")
+    assert doctor(world, env=tasks)["nodes"] == ("ok", "3, and this is node 0 (mpi by OMPI_COMM_WORLD_RANK)", "")
 
 
 def test_limits(world):

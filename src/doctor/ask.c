@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See ask.h.
+ */
+#include "doctor/ask.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "os/proc.h"
+#include "os/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* False: it has not come to an end in time. What does not fit is not waited for. */
+static bool read_all(int from, int64_t until, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n = 1;
+    while (n != 0 && len < size - 1) {
+        struct pollfd pipe = {.fd = from, .events = POLLIN};
+        int64_t left = until - clock_now_ns();
+        if (left <= 0 || poll(&pipe, 1, (int)(left / NS_PER_MS) + 1) == 0)
+            break;
+        n = read(from, text + len, size - 1 - len);
+        if (n < 0 && errno != EINTR)
+            break;
+        len += n > 0 ? (size_t)n : 0;
+    }
+    text[len] = '\0';
+    return n == 0 || len == size - 1;
+}
+
+static bool start(const struct spawn_command *command, int writer, struct spawn_child *ret,
+                  struct err *err)
+{
+    FD_CLEANUP int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null");
+    struct spawn_apart apart = {.streams = {null, writer, null}};
+    struct spawn_request request = {.command = command, .env = environ, .tty = -1, .apart = &apart};
+    return spawn_start(&request, ret, err);
+}
+
+/* It is not reaped before it is killed, so nobody else has its number. */
+static bool is_run(struct spawn_child *child, const struct spawn_command *command, struct err *err)
+{
+    bool is_run = spawn_result(child->report, command, err) != SPAWN_FAILED;
+    proc_kill_group(child->group, SIGKILL);
+    fd_close(&child->report);
+    return is_run;
+}
+
+static bool run(const struct spawn_command *command, int64_t until, char *text, size_t size,
+                struct err *err)
+{
+    struct spawn_child child;
+    int pipe[2];
+    if (pipe2(pipe, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+    FD_CLEANUP int from = pipe[0];
+    bool ok = start(command, pipe[1], &child, err);
+    close(pipe[1]);
+    if (!ok)
+        return false;
+    bool is_whole = read_all(from, until, text, size);
+    if (!is_run(&child, command, err))
+        return false;
+    if (!is_whole)
+        return err_set(err, ERR_SYSTEM, 0, "%s has no answer in time", command->argv[0]);
+    return text[0] || err_set(err, ERR_SYSTEM, 0, "%s says nothing; run it yourself to see why",
+                              command->argv[0]);
+}
+
+bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err)
+{
+    int64_t until = clock_now_ns() + wait_ns;
+    struct spawn_command command;
+    if (!spawn_command_init(&command, argv, getenv("PATH"), err))
+        return false;
+    bool ok = run(&command, until, text, size, err);
+    spawn_command_free(&command);
+    return ok;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See sbatch.h. Read first: sbatch(1), --signal.
+ */
+#include "doctor/sbatch.h"
+
+#include "base/str.h"
+#include "config/signames.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE   "#SBATCH"
+#define OPTION "--signal"
+
+enum { LEAD_S = 60 }; /* without a time */
+
+/* "USR1", or its number */
+static int read_signal(const char *name)
+{
+    struct err err;
+    int64_t number;
+    int ret = 0;
+    if (str_to_i64(name, 1, SIGRTMAX, &number))
+        return signame((int)number) ? (int)number : 0;
+    return signame_parse(name, &ret, &err) ? ret : 0;
+}
+
+static void read_value(const char *value, size_t len, struct sbatch_signal *ret)
+{
+    char name[sizeof ret->text];
+    snprintf(ret->text, sizeof ret->text, "%.*s", (int)len, value);
+    const char *colon = strchr(ret->text, ':');
+    ret->is_to_shell = colon && memchr(ret->text, 'B', (size_t)(colon - ret->text));
+    str_copy(name, sizeof name, colon ? colon + 1 : ret->text);
+    char *at = strchr(name, '@');
+    ret->lead_s = LEAD_S;
+    if (at && !str_to_i64(at + 1, 0, UINT16_MAX, &ret->lead_s))
+        ret->lead_s = 0;
+    if (at)
+        *at = '\0';
+    ret->number = read_signal(name);
+}
+
+/* Its value: behind "=" or spaces, perhaps quoted. */
+static void read_line(const char *line, size_t len, struct sbatch_signal *ret)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%.*s", (int)len, line);
+    const char *at = strstr(text, " " OPTION);
+    const char *comment = strstr(text, " #");
+    if (!at || (comment && comment < at))
+        return;
+    at += sizeof " " OPTION - 1;
+    if (!strchr("= \t", *at))
+        return;
+    at += strspn(at, "= \t\"'");
+    size_t end = strcspn(at, " \t\"'\r");
+    if (end > 0)
+        read_value(at, end, ret);
+}
+
+void sbatch_find_signal(const char *script, struct sbatch_signal *ret)
+{
+    *ret = (struct sbatch_signal){.number = 0};
+    for (const char *line = script; *line;) {
+        size_t len = strcspn(line, "\n");
+        size_t blank = strspn(line, " \t\r");
+        if (blank < len && line[0] != '#') /* a command: Slurm looks no further */
+            return;
+        if (len > sizeof LINE && str_starts(line, LINE))
+            read_line(line, len, ret);
+        line += len + (line[len] == '\n');
+    }
+}

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchrun --doctor under Slurm: what scontrol says of KillWait, of the batch script and of the exit code, and
+what pchrun would do there; and a scontrol that is missing, hangs, floods or lies. tests/slurm has a real one."""
+
+import os
+import time
+
+import pytest
+
+from checkup import doctor
+
+CHARLM = os.environ["CHARLM"]
+
+SCONTROL = """#!/bin/sh
+case "$*" in
+"show config") cat <<END
+Configuration data as of 2026-11-21T18:00:00
+JobRequeue              = 1
+KillWait                = {kill_wait}
+ProctrackType           = {proctrack}
+RequeueExit             = {requeue}
+RequeueExitHold         = 43
+END
+;;
+"show partition low") echo "   DefaultTime=01:00:00 GraceTime={grace} Hidden=NO" ;;
+"write batch_script 7 -") printf '#!/bin/bash\\n{lines}\\nsrun x\\n#SBATCH --signal=HUP@9\\n' ;;
+*) echo "what?" >&2; exit 1 ;;
+esac
+"""
+TASK = {"SLURM_STEP_NODELIST": "n1", "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}
+
+
+class Site:
+    """A Slurm: its scontrol, and the environment of a job. Without squeue nothing else tells of the end."""
+
+    def __init__(self, world):
+        self.world = world
+        self.bin = world.root / "bin"
+        self.bin.mkdir()
+        (self.bin / "squeue").write_text("#!/bin/sh\n")
+        (self.bin / "squeue").chmod(0o700)
+        self.env = {"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "low", "PCHRUN_PRESET": "auto",
+                    "PATH": f"{self.bin}:{os.environ['PATH']}"}
+        self.is_real()
+
+    def is_real(self, kill_wait="30 sec", proctrack="proctrack/cgroup", requeue="42", grace=0, signal=None):
+        lines = f"#SBATCH --signal={signal}" if signal else "#SBATCH -n 4"
+        self.is_script(SCONTROL.format(kill_wait=kill_wait, proctrack=proctrack, requeue=requeue, grace=grace,
+                                       lines=lines))
+
+    def is_script(self, text):
+        path = self.bin / "scontrol"
+        path.unlink(missing_ok=True)
+        path.write_text(text)
+        path.chmod(0o700)
+
+    def doctor(self, *options, wanted=0, **env):
+        return doctor(self.world, *options, env={**self.env, **env}, wanted=wanted)
+
+
+@pytest.fixture
+def site(world):
+    return Site(world)
+
+
+def trained(world, save_ms):
+    """A checkpoint directory with a record of saves that took so long."""
+    folder = world.root / "ckpt"
+    job = world.start(world.pchrun, "--checkpoint-dir", folder, "--checkpoint-every", "3", "--", CHARLM, "--steps", "4",
+                      "--step-time", "20", "--save-time", save_ms, "--dir", folder)
+    assert job.finish() == 0, job.err
+    return folder
+
+
+def test_all_is_well(site):
+    found = site.doctor()
+    assert found["KillWait"] == ("ok", "Slurm kills 30 s after SIGTERM (KillWait); pchrun counts on 25 s", "")
+    assert found["notices"] == ("ok", "pchrun asks Slurm when the job's time ends", "")
+    assert found["requeue"] == ("ok", "Slurm puts back a batch job that ends with 42 (RequeueExit is 42)", "")
+
+
+def test_outside_of_slurm_nothing_is_asked(site):
+    del site.env["SLURM_JOB_ID"]
+    assert not {"KillWait", "notices", "requeue"} & set(site.doctor())
+
+
+@pytest.mark.parametrize("kill_wait, advice", [("20 sec", "--grace 15s"), ("6 sec", "--grace 3s")])
+def test_less_time_than_pchrun_counts_on(site, kill_wait, advice):
+    site.is_real(kill_wait=kill_wait)
+    found = site.doctor(wanted=1)["KillWait"]
+    assert found[0] == "bad" and found[2] == advice
+    assert site.doctor(advice.replace(" ", "="))["KillWait"][0] == "ok"
+
+
+def test_saves_that_take_longer_than_killwait(site):
+    """Who is told early by --signal or by squeue has time; a preemption and scancel leave no more."""
+    folder = trained(site.world, 1500)
+    site.is_real(kill_wait="2 sec")
+    options = ["--checkpoint-dir", folder, "--grace", "2s", "--signals", "USR1=preempt:115s"]
+    found = site.doctor(*options, wanted=1)["KillWait"]  # the grace is bad, too
+    assert found[0] == "warn" and "; saves have taken 1." in found[1]
+    assert found[2] == "save faster; or have KillWait raised: a preemption and scancel leave no more"
+    found = site.doctor(*options, "--notices", "none", wanted=1)["KillWait"]
+    assert found[0] == "bad"
+    assert found[2] == ("save faster; or have Slurm tell earlier: #SBATCH --signal=B:USR1@120, and "
+                        "--signals USR1=preempt:115s")
+    site.is_real(kill_wait="2 sec", signal="B:USR1@120")
+    assert site.doctor(*options, "--notices", "none", wanted=1)["KillWait"][0] == "warn"
+
+
+def test_grace_time_of_a_preemption(site):
+    site.is_real(grace=60)
+    assert site.doctor()["KillWait"][1].endswith(
+        "; a preemption tells tasks of srun 60 s earlier (GraceTime), but not this")
+    assert site.doctor(**TASK)["KillWait"][1].endswith("; a preemption tells this task 60 s earlier (GraceTime)")
+
+
+# What the script asks for, where pchrun is, what pchrun takes it for: what is wrong with it, and the advice.
+@pytest.mark.parametrize("signal, where, signals, fault, advice", [
+    ("USR1@120", TASK, "USR1=preempt:115s", None, None),
+    ("B:USR1@120", {}, "USR1=preempt:115s", None, None),
+    ('"B:SIGUSR1@300" --nodes=1', {}, "USR1=preempt:115s", None, None),
+    ("10@120", TASK, "USR1=preempt:115s", None, None),
+    ("USR1", TASK, "USR1=preempt:55s", None, None),
+    ("B:USR1@120", TASK, "USR1=preempt:115s", "on to this task only if that is exec srun", "--signal=USR1@120"),
+    ("B:TERM@120", TASK, "USR1=preempt:115s", "it goes to the batch script alone", "--signal=USR1@120"),
+    ("USR1@120", {}, "USR1=preempt:115s", "it goes to tasks of srun alone", "--signal=B:USR1@120"),
+    ("USR2@120", TASK, "USR1=preempt:115s", "it is no notice to pchrun", "--signals USR1=preempt:115s"),
+    ("USR1@60", TASK, "USR1=preempt:115s", "pchrun counts on more time after it than that", "--signal=USR1@120"),
+    ("USR1", TASK, "USR1=preempt:115s", "pchrun counts on more time after it than that", "--signal=USR1@120"),
+    ("KILL@120", TASK, "USR1=preempt:115s", "it is none that pchrun can take for a notice", "--signal=USR1@120"),
+    ("WINDOWS@x", TASK, "USR1=preempt:115s", "it is none that pchrun can take for a notice", "--signal=USR1@120"),
+])
+def test_the_signal_that_the_script_asks_for(site, signal, where, signals, fault, advice):
+    site.is_real(signal=signal)
+    is_bad = fault and "exec srun" not in fault and not signal.startswith("B:T")
+    found = site.doctor("--notices", "none", "--signals", signals, wanted=int(bool(is_bad)), **where)["notices"]
+    assert found[1].startswith("the batch script has --signal=" + signal.split()[0].strip('"'))
+    assert found[0] == ("ok" if not fault else "bad" if is_bad else "warn"), found
+    assert (fault or "") in found[1] and (advice or "") in found[2]
+    if fault:  # pchrun asks squeue besides
+        assert site.doctor("--signals", signals, **where)["notices"][0] == "warn"
+
+
+def test_a_signal_too_late_for_the_saves(site):
+    folder = trained(site.world, 1500)
+    site.is_real(signal="USR1@120")
+    found = site.doctor("--checkpoint-dir", folder, "--notices", "none", "--signals", "USR1=preempt:2s", wanted=1,
+                        **TASK)["notices"]
+    assert found[0] == "bad" and found[1].endswith("but saves take longer than pchrun then has")
+
+
+def test_a_signal_that_reaches_the_ranks_themselves(site):
+    site.is_real(signal="USR1@120", proctrack="proctrack/linuxproc")
+    found = site.doctor("--signals", "USR1=preempt:115s", **TASK)["notices"]
+    assert found[0] == "warn" and "proctrack/linuxproc" in found[1]
+    assert found[2] == "--signal=TERM@120, which libpch catches"
+    site.is_real(signal="B:USR1@120", proctrack="proctrack/linuxproc")
+    assert site.doctor("--signals", "USR1=preempt:115s")["notices"][0] == "ok"
+
+
+def test_nothing_tells_of_the_end(site):
+    found = site.doctor("--notices", "none")["notices"]
+    assert found[0] == "warn" and found[1].endswith("the batch script has no --signal")
+    assert found[2] == ("add slurm to notices, or #SBATCH --signal=B:USR1@120, and --signals USR1=preempt:115s")
+    found = site.doctor(PATH="/nowhere", wanted=1)
+    assert found["notices"][0] == "warn" and found["notices"][1].endswith("unless sbatch was given --signal")
+    assert found["notices"][2].startswith("install Slurm's client programs, or")
+    assert site.doctor(PATH="/nowhere", SLURM_JOB_END_TIME="4000000000", wanted=1)["notices"][0] == "ok"
+
+
+@pytest.mark.parametrize("listed, code", [("(null)", None), ("1-9,41", None), ("1-41,43", None), ("x", None),
+                                          ("1,40-45", 42), ("42", 42), ("", None)])
+def test_a_code_that_does_not_put_the_job_back(site, listed, code):
+    site.is_real(requeue=listed)
+    found = site.doctor()["requeue"]
+    assert found[0] == ("ok" if code else "warn"), found
+    assert bool(code) or "RequeueExit=42 in slurm.conf" in found[2]
+    assert "requeue" not in site.doctor("--exit-hook", "/bin/true")
+
+
+def test_scontrol_is_missing(site):
+    (site.bin / "scontrol").unlink()
+    found = site.doctor(PATH=str(site.bin), wanted=1)
+    assert found["KillWait"][0] == "unknown" and "cannot execute 'scontrol'" in found["KillWait"][1]
+    assert "set --grace to 5 s less" in found["KillWait"][2]
+    assert "requeue" not in found and found["notices"][0] == "ok"
+
+
+@pytest.mark.parametrize("script, said", [
+    ("exit 1", "scontrol says nothing"),
+    ("echo slurm_load_ctl_conf error >&2; exit 1", "scontrol says nothing"),
+    ("echo KillWait", "scontrol show config does not tell of it"),
+    ("echo KillWait = soon", "soon"),
+    ("echo 'KillWait = -30 sec'", "-30 sec"),
+    ("echo 'KillWait = 99999999999999999999 sec'", "99999999999999999999 sec"),
+    (r"printf 'KillWait = \033[31m\377\n'", "?[31m"),
+    ("echo 'NoKillWait = 3 sec'", "does not tell of it"),
+    ("exec cat /dev/zero", "scontrol says nothing"),
+    ("exec yes", "does not tell of it"),
+], ids=range(10))
+def test_scontrol_lies(site, script, said):
+    site.is_script(f"#!/bin/sh\n{script}\n")
+    found = site.doctor()
+    assert found["KillWait"][0] == "unknown" and said in found["KillWait"][1], found
+    assert found["notices"][0] == "ok" and "requeue" not in found
+
+
+def test_scontrol_hangs(site):
+    """And leaves a process that keeps its output open: nothing is left, which the world asserts."""
+    site.is_script("#!/bin/sh\necho KillWait = 30 sec\nsleep 60 &\nwait\n")
+    begin = time.monotonic()
+    found = site.doctor()
+    assert time.monotonic() - begin < 30
+    assert found["KillWait"][:2] == ("unknown", "KillWait is not known: scontrol has no answer in time")
+    assert found["notices"][0] == "ok"
