@@ -333,7 +333,7 @@ static bool lists_code(const char *list, int code)
 void check_requeue(const struct patient *patient, struct finding *ret)
 {
     static char text[TEXT_MAX];
-    char value[VALUE_MAX], seen[256];
+    char value[VALUE_MAX], seen[256], advice[200] = "";
     int code = patient->config->exit.preempted;
     struct err err;
     if (!patient_is_in_slurm(patient) || patient->config->exit.hook ||
@@ -343,9 +343,11 @@ void check_requeue(const struct patient *patient, struct finding *ret)
     bool is_listed = lists_code(value, code);
     snprintf(seen, sizeof seen, "Slurm %s a batch job that ends with %d (RequeueExit is %.60s)",
              is_listed ? "puts back" : "does not put back", code, value);
-    finding_set(ret, is_listed ? FINDING_OK : FINDING_WARN, seen,
-                is_listed
-                    ? ""
-                    : "RequeueExit=42 in slurm.conf, or --exit-hook contrib/slurm/requeue.sh, "
-                      "which asks Slurm itself");
+    if (!is_listed)
+        snprintf(
+            advice, sizeof advice,
+            "RequeueExit=%d in slurm.conf, or --exit-hook contrib/slurm/requeue.sh, which asks "
+            "Slurm itself",
+            code);
+    finding_set(ret, is_listed ? FINDING_OK : FINDING_WARN, seen, advice);
 }

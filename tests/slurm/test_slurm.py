@@ -274,3 +274,30 @@ def test_over_its_time_limit(end_of, learnt, story, ranks):
     end = end_of(story)
     check_learnt(end, learnt(ranks))
     assert "notice: SIGTERM" in end[0].job.log
+
+
+SURROUNDINGS = """#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=1 --output=%x-%j.log --signal=USR1@120
+export PCHRUN_SIGNALS=USR1=preempt:115s PCHRUN_NOTICES=none
+pchrun --make-key key
+srun --label pchrun -- true
+srun pchrun --cluster-key-file key -- sh -c 'echo is node $PCH_NODE_RANK of $PCH_NNODES'
+srun -N1 -n1 pchrun --doctor -- true | sed 's/^/task: /'
+pchrun --doctor -- true | sed 's/^/script: /'
+"""
+
+
+def test_who_has_configured_nothing(cluster):
+    """Two tasks of srun are told that they need a key, and with one they are one job. What the doctor sees."""
+    script = cluster.root / "surroundings.sh"
+    script.write_text(SURROUNDINGS)
+    job = cluster.submit(script, name="surroundings")
+    job.wait_end()
+    assert len(re.findall(r"^[01]: .* n\d is not a loopback address, .* pchrun --make-key run.key", job.log, re.M)) == 2
+    assert sorted(re.findall(r"^is node (.*)", job.log, re.M)) == ["0 of 2", "1 of 2"]
+    assert re.search(r"^task: ok +KillWait +Slurm kills 30 s after SIGTERM .*; a preemption tells this task 60 s earlier",
+                     job.log, re.M)
+    assert re.search(r"^task: ok +notices +the batch script has --signal=USR1@120, 120 s before the end$", job.log, re.M)
+    assert re.search(r"^task: ok +requeue +Slurm puts back a batch job that ends with 42", job.log, re.M)
+    assert re.search(r"^script: ok +KillWait .* tells tasks of srun 60 s earlier \(GraceTime\), but not this$", job.log, re.M)
+    assert re.search(r"^script: bad +notices .* it goes to tasks of srun alone, and this is none$", job.log, re.M)
