@@ -28,23 +28,15 @@ static const struct {
     const char *name;
     check_fn *check;
 } checks[] = {
-    {"command", check_command},
-    {"pid 1", check_pid1},
-    {"batch script", check_batch},
-    {"grace", check_grace},
-    {"KillWait", check_kill_wait},
-    {"notices", check_notices},
-    {"requeue", check_requeue},
-    {"torchrun", check_torchrun},
-    {"run_dir", check_run_dir},
-    {"state_dir", check_state_dir},
-    {"checkpoints", check_checkpoint_dir},
-    {"logs", check_logs_dir},
-    {"key", check_key},
-    {"nodes", check_nodes},
-    {"peers", check_peers},
-    {"control group", check_cgroup},
-    {"open files", check_files},
+    {"command", check_command},      {"programs", check_programs},
+    {"pid 1", check_pid1},           {"batch script", check_batch},
+    {"grace", check_grace},          {"KillWait", check_kill_wait},
+    {"notices", check_notices},      {"requeue", check_requeue},
+    {"torchrun", check_torchrun},    {"run_dir", check_run_dir},
+    {"state_dir", check_state_dir},  {"checkpoints", check_checkpoint_dir},
+    {"logs", check_logs_dir},        {"key", check_key},
+    {"nodes", check_nodes},          {"peers", check_peers},
+    {"control group", check_cgroup}, {"open files", check_files},
     {"core dumps", check_core},
 };
 enum { CHECKS = ARRAY_LEN(checks) };

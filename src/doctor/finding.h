@@ -51,7 +51,7 @@ MUST_CHECK bool patient_saves(const struct patient *patient, int64_t *ret_ns, st
 int64_t patient_need(int64_t save_ns, int64_t grace_ns);
 
 /* job.c: the command, who started us, and how much time there is. */
-check_fn check_command, check_pid1, check_batch, check_grace, check_torchrun;
+check_fn check_command, check_programs, check_pid1, check_batch, check_grace, check_torchrun;
 /* slurm.c: what Slurm says of that. */
 check_fn check_kill_wait, check_notices, check_requeue;
 /* place.c: directories, the key, and what the system allows. */

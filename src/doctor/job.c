@@ -2,7 +2,10 @@
  * See finding.h: the command, who has started us, and how much time there is.
  */
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/str.h"
+#include "config/options.h"
+#include "config/origin.h"
 #include "config/platform.h"
 #include "core/grace.h"
 #include "doctor/finding.h"
@@ -10,10 +13,14 @@
 #include "os/program.h"
 #include "run/env.h"
 #include "run/history.h"
+#include "run/noticein.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool patient_is_in_slurm(const struct patient *patient)
 {
@@ -48,25 +55,93 @@ void check_command(const struct patient *patient, struct finding *ret)
         finding_set(ret, FINDING_BAD, err.text, "");
 }
 
+/* A run that misses one of them does not start; but for the platform's own sources of notices. It
+ * ends with the process, so nothing is freed. */
+void check_programs(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    struct noticein noticein = {0};
+    char *const *others[] = {config->exit.hook, config->watchdog.diagnose};
+    static const char *const names[] = {"exit.hook", "watchdog.diagnose"};
+    bool is_own = origin_from(config, option_by_key("notices")) == FROM_DEFAULT;
+    char path[PATH_MAX];
+    struct err err;
+    if (!noticein_init(&noticein, config, NULL, NULL, &err)) {
+        finding_set(ret, is_own ? FINDING_WARN : FINDING_BAD, err.text, "");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        if (!others[i] || program_find(others[i][0], getenv("PATH"), path, sizeof path, &err))
+            continue;
+        err_wrap(&err, "%s", names[i]);
+        finding_set(ret, FINDING_BAD, err.text, "");
+        return;
+    }
+}
+
+/* What it runs: a script that is process 1 has its own name, and the shell that runs it another. */
+static void read_program(const struct proc *proc, char *ret, size_t size)
+{
+    char link[32], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)proc->pid);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    str_copy(ret, size, n > 0 ? last_part(path) : proc->comm);
+}
+
+/* At a terminal a shell is where it ought to be. */
+static bool is_interactive(void)
+{
+    FD_CLEANUP int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    return terminal >= 0;
+}
+
+static void tell_of_shell(const struct proc *first, const char *program, struct finding *ret)
+{
+    char seen[128], name[32] = "";
+    if (!str_is(first->comm, program) && !is_shell(first->comm))
+        snprintf(name, sizeof name, " (%.20s)", program);
+    snprintf(seen, sizeof seen, "process 1 is %s, a shell%s, which hands no signal on", first->comm,
+             name);
+    finding_set(ret, FINDING_BAD, seen,
+                "in a container: let pchrun be the command itself, as a list of words, or write "
+                "exec before it");
+}
+
+/* Between process 1 and us, where nobody types. */
+static bool is_below_shell(const struct patient *patient, struct proc *ret)
+{
+    char program[32];
+    if (!proc_read(patient->parent, ret) || ret->ppid != 1 || is_interactive())
+        return false;
+    read_program(ret, program, sizeof program);
+    return is_shell(program);
+}
+
+/* Whoever ends the container or the service tells the process that it has started, be it process 1
+ * or a child of that. */
 void check_pid1(const struct patient *patient, struct finding *ret)
 {
-    struct proc first;
-    char seen[128];
+    struct proc first, parent;
+    char program[32], seen[160];
     if (!proc_read(1, &first)) {
         finding_set(ret, FINDING_UNKNOWN, "/proc does not tell of process 1", "");
         return;
     }
-    snprintf(seen, sizeof seen, "process 1 is %s%s", first.comm,
-             patient->self == 1     ? ", this one"
-             : is_shell(first.comm) ? ", a shell, which hands no signal on"
-                                    : "");
-    if (patient->self != 1 && is_shell(first.comm))
-        finding_set(
-            ret, FINDING_BAD, seen,
-            "in a container: let pchrun be the command itself, as a list of words, or write "
-            "exec before it");
-    else
+    read_program(&first, program, sizeof program);
+    if (patient->self != 1 && is_shell(program)) {
+        tell_of_shell(&first, program, ret);
+    } else if (patient->self != 1 && is_below_shell(patient, &parent)) {
+        snprintf(seen, sizeof seen,
+                 "process 1 is %s; below it a shell (%s, process %d) has started this one",
+                 first.comm, parent.comm, (int)parent.pid);
+        finding_set(ret, FINDING_WARN, seen,
+                    "it dies of a SIGTERM, and hands none on: write exec before pchrun");
+    } else {
+        snprintf(seen, sizeof seen, "process 1 is %s%s", first.comm,
+                 patient->self == 1 ? ", this one" : "");
         finding_set(ret, FINDING_OK, seen, "");
+    }
 }
 
 /* Slurm calls the copy of the script that its shell runs so. */
@@ -151,6 +226,19 @@ void check_grace(const struct patient *patient, struct finding *ret)
     finding_set(ret, need > grace ? FINDING_BAD : FINDING_OK, seen, need > grace ? advice : "");
 }
 
+/* By whatever name: "env A=1 torchrun", "python -m torch.distributed.run", "accelerate launch". */
+static bool has_torchrun(char *const *command)
+{
+    for (; *command; command++) {
+        const char *name = last_part(*command);
+        if (str_is(name, "torchrun") || str_is(name, "torch.distributed.run") ||
+            str_is(name, "torch.distributed.launch") ||
+            (str_is(name, "accelerate") && command[1] && str_is(command[1], "launch")))
+            return true;
+    }
+    return false;
+}
+
 /* It is told how long to wait, unless the user has; an old one does not listen. */
 void check_torchrun(const struct patient *patient, struct finding *ret)
 {
@@ -159,7 +247,7 @@ void check_torchrun(const struct patient *patient, struct finding *ret)
     int grace_s = (int)((patient->config->grace_ns + NS_PER_S - 1) / NS_PER_S);
     int64_t wait_s = ENV_SHUTDOWN_S;
     char seen[256], advice[256] = "PyTorch 2.12, or let pchrun start the ranks: -n";
-    if (!str_is(last_part(patient->config->command[0]), "torchrun"))
+    if (!has_torchrun(patient->config->command))
         return;
     if (told_s == 0 && !str_to_i64(set, 0, INT32_MAX, &wait_s))
         wait_s = ENV_SHUTDOWN_S;

@@ -38,7 +38,7 @@ void check_nodes(const struct patient *patient, struct finding *ret)
     } else if (config->cluster.nnodes > 1) {
         snprintf(seen, sizeof seen, "%d, and this is node %d", config->cluster.nnodes,
                  config->cluster.node_rank);
-        if (config->found.why[0])
+        if (config->found.from != DISCOVER_NONE)
             str_addf(seen, sizeof seen, " (%.200s)", config->found.why);
         finding_set(ret, FINDING_OK, seen, "");
     }

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import sys
 
 import pytest
 
@@ -106,7 +107,10 @@ def test_torchrun_that_kills_too_early(world):
         found = doctor(world, "--grace", "110s", command=[torchrun], env=env)["torchrun"]
         assert found[0] == verdict, found
     assert "unset TORCH_ELASTIC_SHUTDOWN_TIMEOUT" in found[2]
+    for command in (["env", "A=1", torchrun], ["python3", "-m", "torch.distributed.run"], ["sh", "accelerate", "launch"]):
+        assert doctor(world, "--grace", "110s", command=command)["torchrun"][0] == "unknown"
     assert "torchrun" not in doctor(world)
+    assert "torchrun" not in doctor(world, command=["sh", "accelerate"])
 
 
 def test_nodes_that_are_not_known_of(world):
@@ -128,11 +132,42 @@ def test_limits(world):
     assert found["core dumps"][0] == "warn"
 
 
+IN_NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+
 @NOT_ROOT
 def test_a_shell_as_process_1(world):
-    found = doctor(world, before=["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-                                  '"$@"; exit $?', "sh"], wanted=1)
+    found = doctor(world, before=[*IN_NAMESPACE, "sh", "-c", '"$@"; exit $?', "sh"], wanted=1)
     assert found["pid 1"][:2] == ("bad", "process 1 is sh, a shell, which hands no signal on")
+
+
+@NOT_ROOT
+def test_a_script_as_process_1(world):
+    """As the entry point of a container, which has the script's name."""
+    script = world.file("entry", '#!/bin/bash\n"$@"\nexit $?\n', mode=0o700)
+    found = doctor(world, before=[*IN_NAMESPACE, script], wanted=1)
+    assert found["pid 1"][:2] == ("bad", "process 1 is entry, a shell (bash), which hands no signal on")
+    script.write_text('#!/bin/bash\nexec "$@"\n')
+    assert doctor(world, before=[*IN_NAMESPACE, script])["pid 1"][:2] == ("ok", "process 1 is pchrun, this one")
+
+
+@NOT_ROOT
+def test_a_shell_below_process_1(world):
+    """An init that hands signals on hands them to the shell."""
+    init = world.file("init.py", "import subprocess, sys\nsys.exit(subprocess.call(sys.argv[1:]))\n")
+    above = [*IN_NAMESPACE, sys.executable, init]
+    shell = world.file("run.sh", '#!/bin/sh\n"$@"\nexit $?\n', mode=0o700)
+    found = doctor(world, before=[*above, "setsid", "--wait", shell])["pid 1"]  # no terminal
+    assert found[0] == "warn" and "below it a shell (run.sh, process " in found[1] and "write exec" in found[2]
+    assert doctor(world, before=[*above, "setsid", "--wait"])["pid 1"][0] == "ok"
+
+
+def test_programs_that_a_run_would_miss(world):
+    """Such a run does not start."""
+    for options in (["--exit-hook", "/no-hook"], ["--watchdog-diagnose", "/no-hook"], ["--notices", "poll:/no-hook"]):
+        programs = doctor(world, *options, wanted=1)["programs"]
+        assert programs[0] == "bad" and "cannot execute '/no-hook'" in programs[1]
+    assert "programs" not in doctor(world, "--exit-hook", "/bin/true")
 
 
 @NOT_ROOT
