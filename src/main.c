@@ -49,11 +49,15 @@ static struct shell_end see_doctor(struct config *config)
     return end;
 }
 
-/* What only a pchrun that runs has to say. */
-static void warn(const struct config *config)
+/* What nobody has said, and a pchrun that runs goes by, or does not. */
+static void tell_found(const struct config *config)
 {
-    if (config->found.warning[0])
-        log_warn("nodes", "%s", config->found.warning);
+    const struct discovery *found = &config->found;
+    if (found->warning[0])
+        log_warn("nodes", "%s", found->warning);
+    else if (found->from != DISCOVER_NONE && config->cluster.nnodes > 1)
+        log_info("nodes", "%s: %s%s%s", discover_names[found->from], found->nnodes_why,
+                 found->nnodes_why[0] && found->node_rank_why[0] ? ", " : "", found->node_rank_why);
 }
 
 /* The log is begun twice: which node this is may have to be found out. */
@@ -74,7 +78,7 @@ static struct shell_end run(struct config *config, char **argv, unsigned closed)
     begin_log(config);
     if (config->is_doctor)
         return see_doctor(config);
-    warn(config);
+    tell_found(config);
     return shell_run(config, closed);
 }
 

@@ -32,7 +32,7 @@ static const struct {
     [DISCOVER_AUTO] = {.manual = "All of those below."},
     [DISCOVER_SLURM] =
         {find_slurm,
-         {"SLURM_STEP_NODELIST"},
+         {"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS"},
          .manual = "A task of srun: each is a node, whether a host has one or several; node 0 is "
                    "on the first host of\n.Ev SLURM_STEP_NODELIST .\nIn a batch script that no "
                    "srun has started, pchrun is alone."},

@@ -35,11 +35,11 @@ static void count(void *ctx, const char *host)
 /* The list and the count come from the same srun; if they differ, one is stale. */
 static bool take_hosts(const struct place *place, struct discovery *ret, struct err *err)
 {
-    const char *list = vars_get(place, HOSTS);
+    const char *list = vars_need(place, HOSTS, TASKS, err);
     char why[DISCOVER_TEXT_MAX];
     struct hosts hosts = {.n = 0};
     int nhosts, host;
-    if (!vars_number(place, "SLURM_STEP_NUM_NODES", HOSTS, &nhosts, err) ||
+    if (!list || !vars_number(place, "SLURM_STEP_NUM_NODES", HOSTS, &nhosts, err) ||
         !vars_number(place, "SLURM_NODEID", HOSTS, &host, err))
         return false;
     if (!hostlist_walk(list, DISCOVER_NODES_MAX, count, &hosts, err))

@@ -49,10 +49,15 @@ void check_command(const struct patient *patient, struct finding *ret)
 {
     char path[PATH_MAX];
     struct err err;
-    if (program_find(patient->config->command[0], getenv("PATH"), path, sizeof path, &err))
-        finding_set(ret, FINDING_OK, path, "");
-    else
+    if (!program_find(patient->config->command[0], getenv("PATH"), path, sizeof path, &err))
         finding_set(ret, FINDING_BAD, err.text, "");
+    else if (str_is(last_part(path), "srun"))
+        finding_set(ret, FINDING_WARN,
+                    "what srun starts on other hosts cannot attach to a pchrun on this one, and a "
+                    "signal that srun gets kills it",
+                    "the other way round: srun pchrun -- command");
+    else
+        finding_set(ret, FINDING_OK, path, "");
 }
 
 /* A run that misses one of them does not start; but for the platform's own sources of notices. It

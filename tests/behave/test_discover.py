@@ -49,6 +49,7 @@ def test_two_tasks_of_srun_are_one_job(world):
     assert sorted(two[1].out.splitlines()) == ["0/2 0/4", "0/2 1/4"]
     assert sorted(two[0].out.splitlines()) == ["1/2 2/4", "1/2 3/4"]
     assert f"waiting for 1 other node at 127.0.0.1, port {PORTS + job}" in two[1].err
+    assert "nodes: slurm: SLURM_STEP_NUM_TASKS is 2, SLURM_PROCID is 0\n" in two[1].err
 
 
 def test_tasks_on_one_host_meet_on_its_loopback(world):
@@ -144,10 +145,12 @@ def test_what_the_user_says_wins(world):
 
 @pytest.mark.parametrize("args,env,words", [
     ([], {"RANK": "3"}, ["torchrun", "RANK is set (3), but WORLD_SIZE is not", "set cluster.chief"]),
+    ([], {k: v for k, v in slurm(1).items() if k != "SLURM_STEP_NODELIST"},
+     ["SLURM_STEP_NUM_TASKS is set (2), but SLURM_STEP_NODELIST is not"]),
     ([], {**slurm(1), "RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "x"},
      ["slurm (SLURM_STEP_NUM_TASKS is 2), torchrun (WORLD_SIZE is 8)", "set cluster.discovery to the one"]),
     (["--cluster-discovery", "slurm"], {"SLURM_JOB_ID": "1"},
-     ["cluster.discovery is slurm, but none of its variables is set (SLURM_STEP_NODELIST)"]),
+     ["cluster.discovery is slurm, but none of its variables is set (SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS)"]),
     (AUTO, {"JOB_COMPLETION_INDEX": "2"},
      ["kubernetes: JOB_COMPLETION_INDEX is 2, but nothing says how many nodes there are; set cluster.nnodes"]),
     ([], {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"},
@@ -159,7 +162,7 @@ def test_what_the_user_says_wins(world):
     ([*AUTO, "--cluster-nodes", "127.0.0.1,127.0.0.2,127.0.0.3"], slurm(1),
      ["the job has 3 nodes (flag --cluster-nodes), but SLURM_STEP_NUM_TASKS is 2; set cluster.node_rank"]),
     (["--cluster-discovery", "slrum"], {}, ["--cluster-discovery", "slrum"]),
-], ids=["half", "differ", "absent", "no-count", "no-chief", "no-key", "other-count", "no-such"])
+], ids=["half", "half-slurm", "differ", "absent", "no-count", "no-chief", "no-key", "other-count", "no-such"])
 def test_refusals_say_what_to_set(world, args, env, words):
     job = world.launch(*args, "--", world.actor, "say", "started", env=env)
     assert job.finish() == OWN_ERROR

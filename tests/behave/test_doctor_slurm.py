@@ -179,6 +179,14 @@ def test_a_code_that_does_not_put_the_job_back(site, listed, code):
     assert "requeue" not in site.doctor("--exit-hook", "/bin/true")
 
 
+def test_srun_is_the_command(site):
+    srun = site.bin / "srun"
+    srun.write_text("#!/bin/sh\n")
+    srun.chmod(0o700)
+    command = doctor(site.world, env=site.env, command=["srun", "true"])["command"]
+    assert command[0] == "warn" and command[2] == "the other way round: srun pchrun -- command"
+
+
 def test_scontrol_is_missing(site):
     (site.bin / "scontrol").unlink()
     found = site.doctor(PATH=str(site.bin), wanted=1)

@@ -179,7 +179,7 @@ Test(discover, each_says_by_what)
     cr_expect_str_eq(got.chief_why, "the first host of SLURM_STEP_NODELIST is n1");
     cr_expect_str_eq(got.port_why, "SLURM_JOB_ID is 8200, SLURM_STEP_ID is 0");
     cr_assert(discover(cut(&env, "A=1"), "/nowhere", DISCOVER_AUTO, &got, &err));
-    cr_expect(strstr(got.why, "SLURM_STEP_NODELIST, RANK, ") &&
+    cr_expect(strstr(got.why, "SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS, RANK, ") &&
                   strstr(got.why, "JOB_COMPLETION_INDEX: none is set"),
               "%s", got.why);
 }
@@ -205,6 +205,8 @@ Test(discover, half_there_or_wrong)
     } rows[] = {
         {"SLURM_STEP_NODELIST=n[1-2]",
          "slurm: neither SLURM_PROCID nor SLURM_STEP_NUM_TASKS is set"},
+        {"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1",
+         "SLURM_STEP_NUM_TASKS is set (2), but SLURM_STEP_NODELIST is not"},
         {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1",
          "SLURM_PROCID is set (1), but SLURM_STEP_NUM_TASKS is not"},
         {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
@@ -309,7 +311,7 @@ Test(discover, one_by_its_name)
     cr_expect(got.from == DISCOVER_NONE && got.nnodes == 0);
     cr_expect(!discover(cut(&env, SLURM_BATCH), "", DISCOVER_SLURM, &got, &err));
     cr_expect(strstr(err.text, "cluster.discovery is slurm, but none of its variables is set "
-                               "(SLURM_STEP_NODELIST)"),
+                               "(SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS)"),
               "%s", err.text);
 }
 
