@@ -48,7 +48,7 @@ enum pch_action {
 enum pch_phase { PCH_START, PCH_TRAIN, PCH_EVAL, PCH_COMPILE, PCH_IN_SAVE };
 
 /* pch_options.flags */
-#define PCH_NO_SHIELD 1U /* do not catch SIGTERM */
+#define PCH_NO_SHIELD 1U /* do not catch SIGTERM, nor other signals that are notices */
 #define PCH_NO_SAVE   2U /* only tell the steps, to the watchdog and to people; implies the above */
 
 /* Set size to sizeof(struct pch_options), ranks and sizes to -1 where they are to be found out

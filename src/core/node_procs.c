@@ -9,6 +9,18 @@
 
 #include <stdio.h>
 
+/* Those that may be sent to all of a job's processes, and mean no end to any of them. */
+static uint64_t meant_for_us(const struct core_params *params)
+{
+    uint64_t set = 0;
+    for (int number = 1; number <= 64; number++) {
+        enum signal_rule rule = params->signals[number].rule;
+        if (rule == SIGNAL_PREEMPT || rule == SIGNAL_CHECKPOINT)
+            set |= UINT64_C(1) << (number - 1);
+    }
+    return set;
+}
+
 static void welcome(struct node *node, const struct member *m)
 {
     struct procmsg msg = {.type = PROCMSG_WELCOME,
@@ -17,6 +29,7 @@ static void welcome(struct node *node, const struct member *m)
                           .world_size = node->ranks.world_size,
                           .local_world_size = node->ranks.expected,
                           .step = node->commit_step,
+                          .word = meant_for_us(node->params),
                           .tag = gate_tag_of(m->served_round),
                           .number = node->uplink.attempt,
                           .generation = node->uplink.generation};

@@ -50,7 +50,7 @@ bool vars_number(const struct place *place, const char *name, const char *with, 
 bool vars_take_nodes(const struct place *place, const char *count, const char *rank,
                      struct discovery *ret, struct err *err)
 {
-    int n, i;
+    int n = 0, i = 0;
     if (!vars_number(place, count, rank, &n, err) || !vars_number(place, rank, count, &i, err))
         return false;
     if (n < 1 || n > DISCOVER_NODES_MAX)

@@ -138,14 +138,13 @@ static bool asks_slurm(const struct patient *patient)
             program_find("squeue", getenv("PATH"), path, sizeof path, &err));
 }
 
-/* Only one that comes by itself, so that it kills what has not asked for it. */
+/* As the SIGTERM at the end does, but that one comes when it is late anyway. */
 static bool reaches_all(const struct sbatch_signal *signal)
 {
     static char text[TEXT_MAX];
     char value[VALUE_MAX];
     struct err err;
-    return signal->number != SIGTERM && !signal->is_to_shell &&
-           ask_scontrol("show", "config", NULL, text, &err) &&
+    return !signal->is_to_shell && is_task() && ask_scontrol("show", "config", NULL, text, &err) &&
            find_setting(text, "ProctrackType", value) && str_is(value, LINUXPROC);
 }
 
@@ -171,7 +170,8 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
     if (patient_saves(patient, &save, &err) && save > 0 && patient_need(save, grace) > grace)
         return "saves take longer than pchrun then has";
     if (kills)
-        return "it reaches all processes of a task with " LINUXPROC ", which die of it";
+        return "it reaches all processes of a task with " LINUXPROC
+               ", and ends those that have not attached, such as data loaders";
     return NULL;
 }
 
@@ -192,8 +192,9 @@ static void tell_signal(const struct patient *patient, const struct sbatch_signa
     if (!patient_saves(patient, &save, &err))
         save = 0;
     if (kills)
-        str_addf(advice, sizeof advice, "--signal=TERM@%lld, which libpch catches",
-                 (long long)signal->lead_s);
+        str_addf(advice, sizeof advice, "no --signal%s",
+                 asks_slurm(patient) ? ": pchrun asks Slurm when the job's time ends"
+                                     : "; add slurm to notices");
     else
         advise_signal(patient_need(save, LEAD_NS), advice, sizeof advice);
     bool may_come = asks_slurm(patient) || (signal->is_to_shell && is_task());

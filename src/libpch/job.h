@@ -82,6 +82,7 @@ struct pch {
     char scratch[PROCMSG_PATH_MAX];           /* the last answer, "": none to be had */
     struct job_path *paths;
     int rank;
+    uint64_t notices; /* signals that are meant for the job, bit n - 1 for signal n */
     uint64_t resume_step;
     char resume_path[PROCMSG_PATH_MAX];
 };

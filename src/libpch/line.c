@@ -376,6 +376,7 @@ static enum line_result take_welcome(struct pch *job, struct err *err)
     if (result != LINE_ATTACHED)
         return result;
     job->rank = msg.rank;
+    job->notices = msg.word;
     /* What the environment said of the same step stands where WELCOME is silent. */
     if (msg.path[0] || msg.step != job->resume_step)
         str_copy(job->resume_path, sizeof job->resume_path, msg.path);

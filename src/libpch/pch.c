@@ -20,6 +20,7 @@
 #include "wire/gate.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -148,7 +149,8 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
     struct procmsg msg;
     struct live *live = job_live(job);
     bool counts = options->flags & PCH_NO_SAVE;
-    bool is_shielded = !counts && !(options->flags & PCH_NO_SHIELD) && shield_is_wanted();
+    bool may_shield = !counts && !(options->flags & PCH_NO_SHIELD);
+    bool is_shielded = may_shield && shield_is_wanted(SIGTERM);
     describe(&msg, options);
     msg.flags = (is_shielded ? PROCMSG_FLAG_SHIELD : 0) | (counts ? PROCMSG_FLAG_COUNTS : 0);
     live->counts = counts;
@@ -159,8 +161,8 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
         grip_take(live->process, PAGE_OPENER);
         atomic_store(&live->state, LIVE_SERVING);
         watch_exit(job);
-        if (is_shielded)
-            shield_raise(job);
+        if (may_shield)
+            shield_raise(job, job->notices | UINT64_C(1) << (SIGTERM - 1));
         break;
     case LINE_DEAD:
         job->rank = msg.rank;

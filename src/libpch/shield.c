@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See shield.h. Read first: signal-safety(7). The frame is made beforehand, since a handler may do
- * little; it is one packet, so it cannot land in the middle of what the interrupted thread sends.
+ * See shield.h. Read first: signal-safety(7). The frames are made beforehand, since a handler may
+ * do little, on a small stack; each is one packet, so it cannot land in the middle of what the
+ * interrupted thread sends.
  */
 #include "libpch/shield.h"
 
@@ -9,13 +10,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
 
+enum { SIGNALS = 64, NOTICE_BYTES = FRAME_HEADER_BYTES + 8 };
+
+#define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
+
 static struct {
-    _Atomic(const struct pch *) job; /* NULL: lowered */
-    uint8_t frame[64];
-    size_t size;
+    _Atomic(const struct pch *) job;       /* NULL: lowered */
+    uint64_t raised;                       /* bit n - 1: over signal n */
+    uint8_t frames[SIGNALS][NOTICE_BYTES]; /* those raised; of signal n: n - 1 */
 } shield;
 
 /* Delivered as soon as the handler has returned. */
@@ -27,52 +31,58 @@ static void take_default(int number)
 }
 
 /* False: nobody is there to be told, or it is the supervisor who says it. */
-static bool pass_on(const struct pch *job, const siginfo_t *info)
+static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
 {
     if (!job || !job_can_talk(job_live(job)) || !line_is_ours(job))
         return false;
     if (info->si_code <= 0 && info->si_pid != 0 && info->si_pid == job->supervisor_pid)
         return false;
-    return send(job->fd, shield.frame, shield.size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+    return send(job->fd, shield.frames[number - 1], NOTICE_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) >=
+               0 ||
            errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
-    if (!pass_on(atomic_load(&shield.job), info))
+    if (!pass_on(atomic_load(&shield.job), number, info))
         take_default(number);
     errno = saved;
 }
 
-bool shield_is_wanted(void)
+bool shield_is_wanted(int number)
 {
     struct sigaction now;
-    return sigaction(SIGTERM, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
+    return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
            now.sa_handler == SIG_DFL;
 }
 
-bool shield_raise(const struct pch *job)
+static void raise_over(int number)
 {
-    struct procmsg msg = {.type = PROCMSG_NOTICE, .number = SIGTERM};
-    uint8_t frame[FRAME_MAX];
-    size_t size = procmsg_encode(&msg, frame, sizeof frame);
-    if (size == 0 || size > sizeof shield.frame)
-        return false;
-    memcpy(shield.frame, frame, size);
-    shield.size = size;
-    atomic_store(&shield.job, job);
+    struct procmsg msg = {.type = PROCMSG_NOTICE, .number = number};
     struct sigaction action = {.sa_sigaction = on_signal,
                                .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     sigfillset(&action.sa_mask);
-    return shield_is_wanted() && sigaction(SIGTERM, &action, NULL) == 0;
+    if (procmsg_encode(&msg, shield.frames[number - 1], NOTICE_BYTES) == NOTICE_BYTES &&
+        shield_is_wanted(number) && sigaction(number, &action, NULL) == 0)
+        shield.raised |= SIGNAL_BIT(number);
+}
+
+void shield_raise(const struct pch *job, uint64_t signals)
+{
+    atomic_store(&shield.job, job);
+    for (int number = 1; number <= SIGNALS; number++)
+        if (signals & SIGNAL_BIT(number))
+            raise_over(number);
 }
 
 void shield_lower(void)
 {
     struct sigaction now, usual = {.sa_handler = SIG_DFL};
-    if (sigaction(SIGTERM, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-        now.sa_sigaction == on_signal)
-        sigaction(SIGTERM, &usual, NULL);
+    for (int number = 1; number <= SIGNALS; number++)
+        if ((shield.raised & SIGNAL_BIT(number)) && sigaction(number, NULL, &now) == 0 &&
+            (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
+            sigaction(number, &usual, NULL);
+    shield.raised = 0;
     atomic_store(&shield.job, NULL);
 }

@@ -42,8 +42,9 @@ enum procmsg_type {
     /* from the supervisor */
     PROCMSG_WELCOME = 65, /* rank, world_size (as resolved), number: attempt, generation, step:
                              resume step, path: resume path, tag: of the round that this rank
-                             has served; comes with two memfds: the supervisor's page, the
-                             process's page */
+                             has served, word: the signals that are notices or ask for a
+                             checkpoint, bit n - 1 for signal n; comes with two memfds: the
+                             supervisor's page, the process's page */
     PROCMSG_REFUSED,      /* text: why; the connection is closed after it */
     PROCMSG_LOOK,         /* the gate has changed */
     PROCMSG_ANSWER, /* step (of the save), action: PROC_CONTINUE or PROC_EXIT; committed: was it? */

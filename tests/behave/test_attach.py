@@ -585,6 +585,36 @@ def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
     assert "training process" in job.report()["notice"]["text"]
 
 
+def test_a_notice_that_is_sent_to_all_processes(training):
+    """As Slurm's --signal=USR1 is, where it finds them by their parents (proctrack/linuxproc). The ranks live,
+    whichever hears of it first, and the grace is that signal's own."""
+    job = training("--signals", "USR1=preempt:3h", n=2, start=GRANDCHILD)
+    job.open()
+    job.train(3)
+    for pid in (job.pid(0), job.pid(1), job.job.pid):
+        os.kill(pid, signal.SIGUSR1)
+    job.said("notice: SIGUSR1")
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "exit")
+    assert job.result() == (PREEMPTED, "preempted", step)
+    assert job.report()["notice"]["source"] == "SIGUSR1"
+
+
+def test_a_checkpoint_that_is_asked_of_all_processes(training):
+    """pchrun alone is the one to ask; a rank does not die of it, and one that is not configured kills."""
+    job = training("--signals", "USR1=checkpoint", n=2)
+    job.open()
+    job.train(3)
+    for pid in (job.pid(0), job.pid(1), job.job.pid):
+        os.kill(pid, signal.SIGUSR1)
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "continue")
+    os.kill(job.pid(0), signal.SIGUSR2)
+    assert job.job.finish() == 128 + signal.SIGUSR2
+
+
 def test_the_save_takes_too_long(training):
     """The deadline is the platform's: at it there must be nobody left, and the verdict told."""
     job = training("--grace", "2s", *(f"--stop-{wait}-wait=1h" for wait in ("exit", "term", "kill")), n=2)

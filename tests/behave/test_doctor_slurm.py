@@ -77,6 +77,7 @@ def test_all_is_well(site):
     assert found["KillWait"] == ("ok", "Slurm kills 30 s after SIGTERM (KillWait); pchrun counts on 25 s", "")
     assert found["notices"] == ("ok", "pchrun asks Slurm when the job's time ends", "")
     assert found["requeue"] == ("ok", "Slurm puts back a batch job that ends with 42 (RequeueExit is 42)", "")
+    assert "pid 1" not in found  # Slurm signals what it has started, not what its daemon lives below
 
 
 def test_outside_of_slurm_nothing_is_asked(site):
@@ -154,7 +155,7 @@ def test_a_signal_that_reaches_the_ranks_themselves(site):
     site.is_real(signal="USR1@120", proctrack="proctrack/linuxproc")
     found = site.doctor("--signals", "USR1=preempt:115s", **TASK)["notices"]
     assert found[0] == "warn" and "proctrack/linuxproc" in found[1]
-    assert found[2] == "--signal=TERM@120, which libpch catches"
+    assert found[2] == "no --signal: pchrun asks Slurm when the job's time ends"
     site.is_real(signal="B:USR1@120", proctrack="proctrack/linuxproc")
     assert site.doctor("--signals", "USR1=preempt:115s")["notices"][0] == "ok"
 

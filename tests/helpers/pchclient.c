@@ -5,7 +5,8 @@
  * of the input it exits with 0, so a driver that dies leaves nothing behind. An unknown command
  * exits with 2.
  *
- *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N] [bare|counts]
+ *   open [rank=N] [local_rank=N] [world=N] [local_world=N] [first=N] [stride=N] [last=N]
+ *        [bare|counts]
  *   openaside [OPTIONS]       the same, in a thread that ends then
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   phase N · notice · error CODE TEXT · scratch · done · close
@@ -488,9 +489,10 @@ static void do_scratch(void)
     printf("scratch %s\n", path ? path : "-");
 }
 
-static void do_raise(void)
+/* SIGTERM, or the one with this number. */
+static void do_raise(const char *number)
 {
-    kill(getpid(), SIGTERM);
+    kill(getpid(), *number ? atoi(number) : SIGTERM);
     printf("raise survived\n");
 }
 
@@ -558,7 +560,7 @@ static void do_command(const char *name, char *rest)
     } else if (!strcmp(name, "reap")) {
         do_reap();
     } else if (!strcmp(name, "raise")) {
-        do_raise();
+        do_raise(rest);
     } else if (!strcmp(name, "scribble")) {
         do_scribble();
     } else if (!strcmp(name, "done")) {

@@ -54,6 +54,12 @@ static void end_well(struct client *c)
     cr_expect(world_is_quiet(&world));
 }
 
+static void expect_killed_by_term(struct client *c)
+{
+    int status = client_end(c);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "status %x", status);
+}
+
 static void set_gate(uint64_t step, uint32_t round, bool decided, bool ends_run)
 {
     procs_gate(world.procs, gate_make(step, round, decided, ends_run));
@@ -709,49 +715,6 @@ Test(libpch, works_in_a_static_program)
 }
 #endif
 
-Test(libpch, shield_turns_a_term_into_a_notice)
-{
-    struct client *c = attached();
-    client_say(c, "raise");
-    client_expect(c, "raise survived");
-    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
-    /* Also while it waits: no byte of it lands in what the training thread says. */
-    client_say(c, "saved 1 /c/1");
-    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
-    client_say(c, "raise");
-    answer(call, PROC_CONTINUE);
-    client_expect(c, "saved 1 continue");
-    client_expect(c, "raise survived");
-    world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
-    end_well(c);
-}
-
-static void expect_killed_by_term(struct client *c)
-{
-    int status = client_end(c);
-    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "status %x", status);
-}
-
-Test(libpch, shield_lets_the_supervisor_s_own_term_through)
-{
-    /* The test is the supervisor. */
-    struct client *c = attached();
-    cr_assert_eq(kill(client_pid(c), SIGTERM), 0);
-    world_expect(&world, CALL_GONE, 0);
-    expect_killed_by_term(c);
-}
-
-Test(libpch, shield_can_be_declined)
-{
-    struct client *c = start();
-    client_say(c, "open bare");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
-    client_say(c, "raise");
-    world_expect(&world, CALL_GONE, 0);
-    expect_killed_by_term(c);
-}
-
 Test(libpch, who_only_counts_is_asked_for_nothing)
 {
     struct client *c = start();
@@ -774,20 +737,6 @@ Test(libpch, who_only_counts_is_asked_for_nothing)
     client_say(c, "step 4");
     client_expect(c, "step 4 continue");
     end_well(c); /* it has sent nothing but its end */
-}
-
-Test(libpch, shield_keeps_out_of_the_way_of_the_program_s_own_handler)
-{
-    /* nohup's way: ignored before the program starts. */
-    static const char *const argv[] = {"/bin/sh", "-c", "trap '' TERM; exec \"$0\"", PCHCLIENT,
-                                       NULL};
-    struct client *c = client_start(&world, argv, NULL);
-    client_say(c, "open");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
-    client_say(c, "raise");
-    client_expect(c, "raise survived");
-    end_well(c);
 }
 
 Test(libpch, scribbling_reaches_only_its_own_page)

@@ -267,7 +267,7 @@ static void any_proc_fields(struct procmsg *m)
     }
     if (t == PROCMSG_ATTACH)
         ANY(m->first_step), ANY(m->stride), ANY(m->last_step), ANY(m->flags);
-    if (t == PROCMSG_WAITING)
+    if (t == PROCMSG_WAITING || t == PROCMSG_WELCOME)
         ANY(m->word);
     if (t == PROCMSG_SERVING || t == PROCMSG_SAVED || t == PROCMSG_SAVE_FAILED ||
         t == PROCMSG_HELD || t == PROCMSG_WELCOME)
@@ -660,8 +660,8 @@ static const char *const golden_proc[] = {
     [PROCMSG_SCRATCH] = "5050010a00000000",
     [PROCMSG_CLOSE] = "5050010b100000000400000000000000f6ffffffffffffff",
     [PROCMSG_WELCOME] =
-        "505001412f000000010000000200000003000000ffffffff040000000000000009000000f6ffffff"
-        "ffffffff0b00000005002f636b7074",
+        "5050014137000000010000000200000003000000ffffffff0400000000000000080000000000000009000000"
+        "f6ffffffffffffff0b00000005002f636b7074",
     [PROCMSG_REFUSED] = "5050014206000000040066756c6c",
     [PROCMSG_LOOK] = "5050014300000000",
     [PROCMSG_ANSWER] = "505001440b0000000400000000000000010100",

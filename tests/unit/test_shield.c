@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libpch's shield against a real procs: see test_libpch.c. The test is the supervisor.
+ */
+#include "base/str.h"
+#include "world.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+static struct world world;
+
+static void set_up(void)
+{
+    world_init(&world);
+}
+
+static void tear_down(void)
+{
+    world_free(&world);
+}
+
+TestSuite(shield, .init = set_up, .fini = tear_down);
+
+static struct client *attached(void)
+{
+    struct client *c = client_start(&world, NULL, NULL);
+    client_say(c, "open rank=0 world=1");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    return c;
+}
+
+static void end_well(struct client *c)
+{
+    cr_expect_str_eq(client_stderr(c), "");
+    cr_expect_eq(client_end(c), 0);
+    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
+    cr_expect(world_is_quiet(&world));
+}
+
+Test(shield, turns_a_term_into_a_notice)
+{
+    struct client *c = attached();
+    client_say(c, "raise");
+    client_expect(c, "raise survived");
+    cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
+    /* Also while it waits: no byte of it lands in what the training thread says. */
+    client_say(c, "saved 1 /c/1");
+    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
+    client_say(c, "raise");
+    struct procmsg go_on = {
+        .type = PROCMSG_ANSWER, .step = call->msg.step, .action = PROC_CONTINUE};
+    procs_send(world.procs, call->slot, &go_on);
+    client_expect(c, "saved 1 continue");
+    client_expect(c, "raise survived");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
+    end_well(c);
+}
+
+static void expect_killed_by(struct client *c, int number)
+{
+    int status = client_end(c);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == number, "status %x", status);
+}
+
+static void raise_well(struct client *c, int number)
+{
+    client_say(c, "raise %d", number);
+    client_expect(c, "raise survived");
+}
+
+#define BIT(number) (UINT64_C(1) << ((number)-1))
+
+/* Whatever the supervisor calls a notice: not the signals that no program can catch, and no
+ * others. */
+Test(shield, is_over_every_signal_that_is_a_notice)
+{
+    world.welcome.word = BIT(SIGUSR1) | BIT(SIGKILL) | BIT(64) | BIT(32);
+    struct client *c = attached();
+    static const int shielded[] = {SIGUSR1, SIGTERM, 64, SIGUSR1};
+    for (size_t i = 0; i < ARRAY_LEN(shielded); i++) {
+        raise_well(c, shielded[i]);
+        cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, shielded[i]);
+    }
+    client_say(c, "raise 12"); /* SIGUSR2 */
+    world_expect(&world, CALL_GONE, 0);
+    expect_killed_by(c, SIGUSR2);
+}
+
+Test(shield, gives_every_signal_back)
+{
+    world.welcome.word = BIT(SIGUSR1);
+    struct client *c = attached();
+    client_say(c, "close");
+    client_expect(c, "close supervised=0 step=continue term=default");
+    client_say(c, "raise 10");
+    expect_killed_by(c, SIGUSR1);
+}
+
+Test(shield, lets_the_supervisor_s_own_signals_through)
+{
+    world.welcome.word = BIT(SIGUSR1);
+    struct client *c = attached();
+    cr_assert_eq(kill(client_pid(c), SIGUSR1), 0);
+    world_expect(&world, CALL_GONE, 0);
+    expect_killed_by(c, SIGUSR1);
+}
+
+Test(shield, leaves_what_the_program_ignores)
+{
+    static const char *const argv[] = {"/bin/sh", "-c", "trap '' USR1; exec \"$0\"", PCHCLIENT,
+                                       NULL};
+    world.welcome.word = BIT(SIGUSR1);
+    struct client *c = client_start(&world, argv, NULL);
+    client_say(c, "open");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    raise_well(c, SIGUSR1); /* and nobody is told */
+    end_well(c);
+}
+
+Test(shield, lets_the_supervisor_s_own_term_through)
+{
+    /* The test is the supervisor. */
+    struct client *c = attached();
+    cr_assert_eq(kill(client_pid(c), SIGTERM), 0);
+    world_expect(&world, CALL_GONE, 0);
+    expect_killed_by(c, SIGTERM);
+}
+
+Test(shield, can_be_declined)
+{
+    struct client *c = client_start(&world, NULL, NULL);
+    client_say(c, "open bare");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
+    client_say(c, "raise");
+    world_expect(&world, CALL_GONE, 0);
+    expect_killed_by(c, SIGTERM);
+}
+
+Test(shield, keeps_out_of_the_way_of_the_program_s_own_handler)
+{
+    /* nohup's way: ignored before the program starts. */
+    static const char *const argv[] = {"/bin/sh", "-c", "trap '' TERM; exec \"$0\"", PCHCLIENT,
+                                       NULL};
+    struct client *c = client_start(&world, argv, NULL);
+    client_say(c, "open");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
+    client_say(c, "raise");
+    client_expect(c, "raise survived");
+    end_well(c);
+}
