@@ -14,8 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* From where pchrun is installed, and from where it was built. */
-static const char *const places[] = {PCHRUN_TO_CLUSTER, PCHRUN_TO_BUILT_CLUSTER, NULL};
+/* From where pchrun is installed, from where it was built, and from a wheel's folder of programs:
+ * an installer may leave the wheel's files in its cache and put links into the environment. */
+static const char *const places[] = {PCHRUN_TO_CLUSTER, PCHRUN_TO_BUILT_CLUSTER,
+                                     PCHRUN_TO_CACHED_CLUSTER, NULL};
 
 /* "PID:MASK", for the program that this process becomes; other processes never see it. */
 #define VARIABLE "_PCHRUN_MASK"

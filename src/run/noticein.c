@@ -38,7 +38,8 @@ static const char *const watched[CONFIG_NOTICE__COUNT] = {
 /* Beside pchrun; the pchrun of several nodes is elsewhere (src/meson.build), and where it was built
  * elsewhere again. */
 static const char *const watcher_places[] = {WATCHER, PCHRUN_TO_BIN WATCHER,
-                                             PCHRUN_TO_BUILT_BIN WATCHER, NULL};
+                                             PCHRUN_TO_BUILT_BIN WATCHER,
+                                             PCHRUN_TO_CACHED_BIN WATCHER, NULL};
 
 static bool find_program(const struct config_notice *notice, char path[PATH_MAX], struct err *err)
 {

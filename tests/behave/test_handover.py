@@ -138,6 +138,27 @@ def test_as_it_is_installed(world):
     assert two.agreed()["outcome"] == "preempted_unknown"
 
 
+def test_behind_links_into_a_wheel(world):
+    """An installer (uv, with --link-mode=symlink) may leave a wheel's files in its cache, where what it puts
+    into two folders of the environment lies in two others."""
+    if TO_CLUSTER.startswith("/"):
+        pytest.skip(f"the other is installed at {TO_CLUSTER}")
+    wheel, environment = world.root / "pch.data", world.root / "environment/bin"
+    cluster = wheel / "data" / TO_CLUSTER.removeprefix("../")
+    for source, target in ((STATIC, wheel / "scripts/pchrun"), (DYNAMIC, cluster),
+                           (STATIC.parent / "pchrun-watch", wheel / "scripts/pchrun-watch")):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    environment.mkdir(parents=True)
+    (environment / "pchrun").symlink_to(wheel / "scripts/pchrun")
+    notice = world.root / "notice"
+    two = two_nodes(world, environment / "pchrun")
+    two.options += ["--notices", f"file:{notice}"]
+    two.start_all("pause")
+    notice.write_text("")
+    assert two.finish() == PREEMPTED
+
+
 def test_the_other_is_missing(world):
     """One file copied by hand. It still serves one node."""
     pchrun = world.root / "pchrun"
