@@ -23,12 +23,12 @@ import zipfile
 from pathlib import Path
 
 BUILD_HINT = "meson setup BUILD -Dbuildtype=release -Dtests=disabled"
-# What is linked in, its licence, and where Debian and others keep the text that has to come along.
+# What is linked in, its licence, and where in /usr/share Debian and others keep the text that has to come along.
 LINKED = {
-    "libevent": ("BSD-3-Clause AND ISC", ["/usr/share/doc/libevent-dev/copyright", "/usr/share/licenses/libevent*/LICENSE"]),
-    "jansson": ("MIT", ["/usr/share/doc/libjansson-dev/copyright", "/usr/share/licenses/jansson*/LICENSE"]),
-    "glibc": ("LGPL-2.1-or-later", ["/usr/share/doc/libc6/copyright", "/usr/share/licenses/glibc*/LICENSES"]),
-    "glibc-LGPL": (None, ["/usr/share/common-licenses/LGPL-2.1", "/usr/share/licenses/glibc*/COPYING.LIB"]),
+    "libevent": ("BSD-3-Clause AND ISC", "doc/libevent-dev/copyright", "licenses/libevent*/LICENSE"),
+    "jansson": ("MIT", "doc/libjansson-dev/copyright", "licenses/jansson*/LICENSE"),
+    "glibc": ("LGPL-2.1-or-later", "doc/libc6/copyright", "licenses/glibc*/LICENSES"),
+    "glibc-LGPL": (None, "common-licenses/LGPL-2.1", "licenses/glibc*/COPYING.LIB"),
 }
 
 
@@ -85,14 +85,12 @@ def add_licences(info, names):
     folder = info / "licenses/linked"
     folder.mkdir(parents=True)
     for name in names:
-        found = [path for pattern in LINKED[name][1] for path in sorted(Path("/").glob(pattern[1:]))]
+        patterns = LINKED[name][1:]
+        found = [path for pattern in patterns for path in Path("/usr/share").glob(pattern) if path.is_file()]
         if not found:
-            raise Refused(f"the licence of {name}, which is linked in, has to come along, and is none of: "
-                          f"{', '.join(LINKED[name][1])}")
-        for path in found:
-            if path.is_file():
-                shutil.copyfile(path, folder / name)
-                break
+            raise Refused(f"{name} is linked in, so the text of its licence has to come along; /usr/share has none of: "
+                          f"{', '.join(patterns)}")
+        shutil.copyfile(found[0], folder / name)
     metadata = info / "METADATA"
     head, blank, body = metadata.read_text().partition("\n\n")
     also = " AND ".join(LINKED[name][0] for name in names if LINKED[name][0])
@@ -101,15 +99,14 @@ def add_licences(info, names):
     metadata.write_text(head + blank + body)
 
 
-def retag(wheel, out):
-    """The wheel under the tag that is true of it."""
-    run(sys.executable, "-m", "auditwheel", "repair", "-w", out, wheel)
-    made = max(out.glob("pch-*.whl"), key=lambda path: path.stat().st_mtime_ns)
-    bundled = [name for name in zipfile.ZipFile(made).namelist() if ".libs/" in name]
-    if bundled or "-manylinux" not in made.name:
-        made.unlink()
-        raise Refused(f"the programs need shared libraries ({', '.join(bundled) or 'see auditwheel show'}); install the "
-                      f"archives of libevent and jansson (Debian: libevent-dev, libjansson-dev), then {BUILD_HINT}")
+def retag(wheel, folder):
+    """The wheel under the tag that is true of it, in an empty folder."""
+    run(sys.executable, "-m", "auditwheel", "repair", "-w", folder, wheel)
+    [made] = folder.iterdir()
+    bundled = [name for name in zipfile.ZipFile(made).namelist() if re.search(r"\.libs/.", name)]
+    if bundled:
+        raise Refused(f"auditwheel bundles {', '.join(bundled)}, which is to be linked in: install the archives of "
+                      f"libevent and jansson (Debian: libevent-dev, libjansson-dev), and {BUILD_HINT}")
     return made
 
 
@@ -130,7 +127,8 @@ def make(build, wheel, out):
         add_licences(tree / f"pch-{version}.dist-info", [n for n in LINKED if is_static or not n.startswith("glibc")])
         run(sys.executable, "-m", "wheel", "pack", "-d", work, tree)
         [packed] = Path(work).glob("pch-*.whl")
-        return retag(packed, out)
+        made = retag(packed, Path(work, "tagged"))
+        return shutil.copyfile(made, out / made.name)
 
 
 def main():

@@ -9,7 +9,7 @@
 # pip takes setuptools, to build with, and the tools from where it is configured to.
 
 wheel_folder=$output/wheel
-wheel_user="$wheel_folder/a user's environment" # a path that has to be quoted
+wheel_user="$wheel_folder/an environment" # a path that has to be quoted
 
 # In a copy, since setuptools writes beside what it builds.
 make_wheel() {
