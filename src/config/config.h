@@ -69,6 +69,7 @@ struct config_notice {
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
     char *job;  /* "pchrun" */
+    bool instrument; /* Python programs take part that do nothing for it */
     int preset; /* enum preset */
     struct {
         int discovery; /* enum discover_from */

@@ -28,6 +28,13 @@ static int try(const char *path)
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
+static bool is_readable(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+           faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0;
+}
+
 static const char *advice(int why)
 {
     return why == EACCES ? "; is it a file with permission to execute (chmod +x)?" : "";
@@ -140,16 +147,26 @@ static bool is_of_our_owner(const char *path)
            (its.st_uid == ours.st_uid || its.st_uid == 0);
 }
 
-bool program_near(const char *const *places, char *ret, size_t size)
+static bool find_near(const char *const *places, bool is_program, char *ret, size_t size)
 {
     char folder[PATH_MAX];
     const char *const *place = places;
     own_folder(folder);
     do {
         path_from(folder, *place, ret, size);
-        if (try(ret) == 0 && is_of_our_owner(ret))
+        if ((is_program ? try(ret) == 0 : is_readable(ret)) && is_of_our_owner(ret))
             return true;
     } while (*++place);
     path_from(folder, places[0], ret, size);
     return false;
+}
+
+bool program_near(const char *const *places, char *ret, size_t size)
+{
+    return find_near(places, true, ret, size);
+}
+
+bool program_file_near(const char *const *places, char *ret, size_t size)
+{
+    return find_near(places, false, ret, size);
 }

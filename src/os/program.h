@@ -24,5 +24,7 @@ void program_args_free(char **args);
  * to NULL) where there is a program that belongs to our executable's owner or to root. False: there
  * is none; *ret is then the first place, "" if it is not known. */
 bool program_near(const char *const *places, char *ret, size_t size);
+/* The same of a file that is to be read. */
+bool program_file_near(const char *const *places, char *ret, size_t size);
 
 #endif

@@ -11,6 +11,7 @@
 #include "os/cpus.h"
 #include "os/signals.h"
 #include "run/env.h"
+#include "run/instrument.h"
 #include "run/meet.h"
 
 #include <errno.h>
@@ -65,6 +66,9 @@ bool children_init(struct children *children, const struct config *config,
                                   .is_empty = true};
     if (!spawn_command_init(&children->command, config->command, getenv("PATH"), err))
         return false;
+    if (config->instrument &&
+        !(children->python_path = instrument_python_path(getenv("PYTHONPATH"), err)))
+        return false;
     size_t n = (size_t)params->children + 1;
     children->list = calloc(n, sizeof *children->list);
     children->groups = calloc(n, sizeof *children->groups);
@@ -99,6 +103,7 @@ void children_free(struct children *children)
     free(children->list);
     free(children->groups);
     free(children->shares);
+    free(children->python_path);
     *children = (struct children){0};
 }
 
@@ -185,6 +190,8 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .master_port = meet_port(action->start.port),
         .shutdown_s = env_shutdown_s(children->config),
     };
+    facts.python_path = children->python_path;
+    facts.checkpoint_dir = children->python_path ? children->config->checkpoint.dir : NULL;
     facts.resume_path = record_path(children->record, facts.rank, facts.resume_step);
     facts.error_file = deaths_file(&children->deaths, child->index, facts.generation, error_file,
                                    sizeof error_file);

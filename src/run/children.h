@@ -36,6 +36,7 @@ struct children {
     struct cpus *shares; /* of the processors, one for each; NULL: they are not shared out */
     pid_t *groups;       /* room for tree_job */
     const char *socket;  /* for PCH_SOCKET */
+    char *python_path;   /* for PYTHONPATH; NULL: it is the user's */
     struct deaths deaths;
     struct attach *attach;
     struct record *record; /* of what is to be resumed */

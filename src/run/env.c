@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NUMBER_SIZE = 64, NUMBERS_MAX = 20, OURS_MAX = NUMBERS_MAX + 5 };
+enum { NUMBER_SIZE = 64, NUMBERS_MAX = 20, OURS_MAX = NUMBERS_MAX + 8 };
 
 /* What env_build() works with: the numbers' texts, and a table of the names that are taken. */
 struct build {
@@ -92,6 +92,9 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
     add(build, number(build, "PCH_RESUME_STEP", facts->resume_step));
     add_text(build, "PCH_RESUME_PATH", facts->resume_path, &texts);
     add_text(build, "TORCHELASTIC_ERROR_FILE", facts->error_file, &texts);
+    add_text(build, "PYTHONPATH", facts->python_path, &texts);
+    add_text(build, "PCH_INSTRUMENT", facts->python_path ? "1" : NULL, &texts);
+    add_text(build, "PCH_CHECKPOINT_DIR", facts->checkpoint_dir, &texts);
     if (facts->shutdown_s > 0)
         add_number(build, ENV_SHUTDOWN, facts->shutdown_s);
     if (!facts->with_ranks)
@@ -111,7 +114,8 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
 static bool is_dropped(const char *entry)
 {
     static const char *const names[] = {
-        "NOTIFY_SOCKET=", "PCH_SOCKET=", "PCH_RESUME_PATH=", "PCH_COMMIT_PATH="};
+        "NOTIFY_SOCKET=",   "PCH_SOCKET=",     "PCH_RESUME_PATH=",
+        "PCH_COMMIT_PATH=", "PCH_INSTRUMENT=", "PCH_CHECKPOINT_DIR="};
     if (str_starts(entry, "PCHRUN_"))
         return true;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -207,7 +211,8 @@ bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
 {
     struct build build;
     size_t texts = text_size(facts->socket) + text_size(facts->resume_path) +
-                   text_size(facts->error_file) + text_size(facts->master_addr);
+                   text_size(facts->error_file) + text_size(facts->master_addr) +
+                   text_size(facts->python_path) + text_size(facts->checkpoint_dir);
     if (!begin(&build, env, inherited, texts, err))
         return false;
     add_ours(&build, facts, texts_of(&build));

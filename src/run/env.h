@@ -25,6 +25,8 @@ struct env_facts {
     uint32_t attempt, generation;
     uint64_t resume_step;
     const char *socket, *resume_path, *error_file; /* NULL: none */
+    /* Of a Python program that is to take part as it is; NULL: the variables are the user's. */
+    const char *python_path, *checkpoint_dir;
     /* With the ranks: where they meet; NULL and 0: the variables are the user's. */
     const char *master_addr;
     uint16_t master_port;

@@ -9,26 +9,26 @@
 
 PyDoc_STRVAR(attach_doc,
              "attach(*, rank=-1, local_rank=-1, world_size=-1, local_world_size=-1, first_step=0, "
-             "stride=1, last_step=0, shield=True)\n--\n\nSee pch.attach.");
+             "stride=1, last_step=0, shield=True, saves=True)\n--\n\nSee pch.attach.");
 
 static PyObject *module_attach(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static const char *const names[] = {
         "rank",      "local_rank", "world_size", "local_world_size", "first_step", "stride",
-        "last_step", "shield",     NULL};
+        "last_step", "shield",     "saves",      NULL};
     struct module *module = PyModule_GetState(self);
     struct pch_options options = PCH_OPTIONS_INIT;
-    int is_shielded = 1;
+    int is_shielded = 1, saves = 1;
     options.stride = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$iiiiO&O&O&p:attach", KEYWORDS(names),
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$iiiiO&O&O&pp:attach", KEYWORDS(names),
                                      &options.rank, &options.local_rank, &options.world_size,
                                      &options.local_world_size, step_from, &options.first_step,
                                      step_from, &options.stride, step_from, &options.last_step,
-                                     &is_shielded))
+                                     &is_shielded, &saves))
         return NULL;
     if (options.stride == 0)
         return PyErr_Format(PyExc_ValueError, "stride must be 1 or more steps");
-    options.flags = is_shielded ? 0 : PCH_NO_SHIELD;
+    options.flags = (is_shielded ? 0 : PCH_NO_SHIELD) | (saves ? 0 : PCH_NO_SAVE);
     if (!training_attach(&options))
         return NULL;
     return (PyObject *)PyObject_New(PyObject, (PyTypeObject *)module->job_type);

@@ -81,7 +81,8 @@ bool training_attach(const struct pch_options *options)
     training.should_save = training.should_exit = false;
     training.turn = NULL;
     training.stride = options->stride ? options->stride : 1;
-    training.finished = options->first_step ? options->first_step : pch_resume_step(training.job);
+    bool resumes = !(options->flags & PCH_NO_SAVE) && options->first_step == 0;
+    training.finished = resumes ? pch_resume_step(training.job) : options->first_step;
     return true;
 }
 

@@ -12,8 +12,12 @@ from . import _pch
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
 
+# What wants to know that the program attaches by itself.
+before_attach: Optional[Callable[[], None]] = None
+
+
 def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_world_size: int = -1,
-           first_step: int = 0, stride: int = 1, last_step: int = 0, shield: bool = True,
+           first_step: int = 0, stride: int = 1, last_step: int = 0, shield: bool = True, saves: bool = True,
            required: bool = False) -> _pch.Job:
     """Attaches this process to the pchrun that has started it; returns the job.
 
@@ -24,19 +28,27 @@ def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_
     rank and the like: -1 takes them from the environment (PCH_RANK, RANK, ...). first_step: the steps
     that are finished, 0: resume_step. stride: steps per turn of the loop. last_step: the training ends
     after it, 0: unknown. shield: a SIGTERM is handed to pchrun, which takes it for a notice, instead of
-    ending the process, unless the program has a handler of its own.
+    ending the process, unless the program has a handler of its own. saves: with False the job only hears of the
+    steps, for its watchdog; it asks for nothing, and takes the process for one that has not attached.
     """
-    job = _pch.attach(rank=rank, local_rank=local_rank, world_size=world_size,
-                      local_world_size=local_world_size, first_step=first_step, stride=stride,
-                      last_step=last_step, shield=shield)
-    if job.supervised:
-        _watch_exceptions(job)
-    elif required:
+    if before_attach:
+        before_attach()
+    job = attach_as(rank=rank, local_rank=local_rank, world_size=world_size, local_world_size=local_world_size,
+                    first_step=first_step, stride=stride, last_step=last_step, shield=shield, saves=saves)
+    if required and not job.supervised:
         job.close()
         socket = os.environ.get("PCH_SOCKET")
         raise RuntimeError(f"cannot attach to pchrun at {socket}; standard error says why" if socket else
                            "no pchrun has started this process (PCH_SOCKET is not set): run it as "
                            "`pchrun -- python ...`")
+    return job
+
+
+def attach_as(**options: int) -> _pch.Job:
+    """The same for what is not the program: with these options."""
+    job = _pch.attach(**options)
+    if job.supervised:
+        _watch_exceptions(job)
     return job
 
 

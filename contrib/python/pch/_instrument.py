@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `pchrun --instrument` does in a program that knows nothing of it: sitecustomize.py, of contrib/python/instrument,
+calls hook() when the program has imported one of the frameworks below.
+
+A process takes part when it trains, not before: at the first step of an optimizer, or when a fit begins. The first fit
+makes it a rank like any other, which saves with its framework's own checkpoints; else it only has its steps counted. A
+program that attaches by itself is left alone. Nothing here may disturb the training: what fails is told once, and the
+training goes on without.
+"""
+
+import functools
+import inspect
+import os
+import sys
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+
+from . import _attach
+from ._pch import Job
+
+_Wrapped = Callable[..., Any]
+
+# How this process takes part.
+_NOT_YET, _COUNTS, _FITS, _BY_ITSELF = "not yet", "counts", "fits", "by itself"
+
+
+class _Part:
+    """What is known of this process's part in the job; there is one."""
+
+    state: str
+    job: Optional[Job]
+    has_fitted: bool
+    count: Callable[[], object]  # a step of an optimizer is finished
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Also of a fork: it is not attached, and may train."""
+        self.state, self.job, self.has_fitted, self.count = _NOT_YET, None, False, self._begin_to_count
+
+    # Steps that are counted.
+
+    def _begin_to_count(self) -> None:
+        self.count = _nothing
+        if self.state != _NOT_YET:
+            return
+        rank, world_size = _place()
+        job = _attach.attach_as(rank=rank, world_size=world_size, saves=False)
+        if job.supervised:
+            self.state, self.job = _COUNTS, job
+            _say("counts the steps of this program, for the watchdog; it is not asked to save", job)
+            self.count = job.step
+            job.step()
+
+    def _stop_counting(self) -> None:
+        self.count = _nothing
+        if self.state == _COUNTS and self.job:
+            self.job.close()
+            self.state = _NOT_YET
+
+    # A fit.
+
+    def begin_fit(self, **where: int) -> Optional[Job]:
+        """The process becomes a rank. None: it has been one, or there is no pchrun."""
+        if self.state not in (_NOT_YET, _COUNTS) or self.has_fitted:
+            return None
+        self._stop_counting()
+        job = _attach.attach_as(**where)
+        if not job.supervised:
+            return None
+        self.state, self.job, self.has_fitted = _FITS, job, True
+        return job
+
+    def end_fit(self) -> None:
+        """It is over, or pchrun cannot be told of it any more: what is trained from here on is only counted."""
+        if self.state == _FITS and self.job:
+            self.job.close()
+            self.state, self.count = _NOT_YET, self._begin_to_count
+
+    def fail_fit(self) -> None:
+        """It has raised something. That may be the end, and pchrun hears of it then; unless somebody trains on."""
+        if self.state == _FITS:
+            self.count = self._count_after_failure
+
+    def _count_after_failure(self) -> None:
+        self.end_fit()
+        self.count()
+
+    def leave_alone(self) -> None:
+        """The program is about to attach."""
+        if self.state != _FITS:
+            self._stop_counting()
+            self.state = _BY_ITSELF
+
+
+def _nothing() -> None:
+    pass
+
+
+_part = _Part()
+_hooked: Dict[str, bool] = {}
+
+
+def _on_step(*_: object) -> None:
+    """After every step of every optimizer of PyTorch. All of them count: the sum rises as long as anything is trained,
+    whichever optimizer that is."""
+    try:
+        _part.count()
+    except Exception as error:
+        if not isinstance(error, RuntimeError):  # that another thread is in the same call: it counts the next one
+            _part.count = _nothing
+            _complain("steps are counted no more", error)
+
+
+def hook(name: str) -> None:
+    """That module has been imported; again, perhaps."""
+    if name not in _hooked:
+        _hooked[name] = True
+        _attach.before_attach = _part.leave_alone
+        _HOOKS[name]()
+
+
+# --- what is said ---
+
+
+def _say(text: str, job: Optional[Job] = None) -> None:
+    """On standard error; with a job for rank 0 alone."""
+    if job is None or not job.rank:
+        sys.stderr.write(f"pch: {text}\n")
+
+
+def _complain(what: str, error: BaseException) -> None:
+    try:
+        _say(f"--instrument: {what}: {type(error).__name__}: {error}")
+    except Exception:
+        pass  # there is nobody to tell
+
+
+# --- PyTorch ---
+
+
+def _place() -> Tuple[int, int]:
+    """Rank and world size as PyTorch has them; -1: as the environment has them."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return -1, -1
+
+
+def _hook_optimizers() -> None:
+    import torch.optim.optimizer as optimizer
+
+    optimizer.register_optimizer_step_post_hook(_on_step)
+
+
+# --- fits ---
+
+
+def _wrap(owner: type, name: str, fit: Callable[[_Wrapped, Any, Dict[str, Any]], Any]) -> None:
+    """Every call of owner.name becomes fit(call, self, arguments): call(arguments) is the original."""
+    original = getattr(owner, name)
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+        except TypeError:
+            return original(self, *args, **kwargs)  # which says it better
+
+        def call() -> Any:
+            return original(*bound.args, **bound.kwargs)
+
+        return fit(call, self, bound.arguments)
+
+    setattr(owner, name, wrapper)
+
+
+def _run(call: Callable[[], Any], prepare: Callable[[], None], what: str) -> Any:
+    """A fit for which all is prepared that makes it one of a rank; or, where that fails, as it would have been."""
+    if _part.state == _FITS:  # a fit within a fit, or behind one that has failed
+        return call()
+    try:
+        prepare()
+    except Exception as error:
+        _complain(f"{what} is only counted", error)
+        _part.end_fit()
+    try:
+        result = call()
+    except BaseException:
+        _part.fail_fit()
+        raise
+    _part.end_fit()  # what comes behind it tells no steps
+    return result
+
+
+def _guarded(kind: type, names: Sequence[str], what: str) -> Any:
+    """A subclass of a callback whose methods raise nothing but pch.Exit, which is no Exception."""
+
+    def guard(name: str) -> _Wrapped:
+        method = getattr(kind, name)
+
+        @functools.wraps(method)
+        def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if _part.state != _FITS:
+                return None
+            try:
+                return method(self, *args, **kwargs)
+            except Exception as error:
+                _lose(what, error)
+                return None
+
+        return guarded
+
+    return type(kind.__name__, (kind,), {name: guard(name) for name in names})
+
+
+def _lose(what: str, error: Exception) -> None:
+    """A save that fails may be made at the next step that all agree on; anything else will not work then, either."""
+    job = _part.job
+    try:
+        if job and job.should_save:
+            job.save_failed(f"{type(error).__name__}: {error}")
+            _complain("a save has failed", error)
+            return
+    except Exception:
+        pass  # it is told once, and below
+    _complain(f"{what} is only counted from here on", error)
+    _part.end_fit()
+
+
+def _say_fit(what: str, job: Job, where: str) -> None:
+    begins = f"; goes on at step {job.resume_step}, from {job.resume_path}" if job.resume_step else ""
+    _say(f"{what} takes part: it saves to {where} when the job is to be preempted{begins}", job)
+
+
+def _folder() -> Optional[str]:
+    return os.environ.get("PCH_CHECKPOINT_DIR") or None
+
+
+def _say_no_folder(what: str) -> None:
+    if not _part.has_fitted and _part.state in (_NOT_YET, _COUNTS) and os.environ.get("PCH_RANK", "0") == "0":
+        _say(f"{what} is only counted: pchrun has no --checkpoint-dir, where its checkpoints would go")
+
+
+# --- Hugging Face's Trainer ---
+
+
+def _hook_transformers() -> None:
+    _wrap(sys.modules["transformers.trainer"].Trainer, "train", _train)
+
+
+def _train(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> Any:
+    if arguments.get("trial") is not None:  # one of many trainings
+        return call()
+    callback: Any = None
+
+    def prepare() -> None:
+        nonlocal callback
+        from .integrations.transformers import PreemptionCallback
+
+        job = _part.begin_fit()
+        if not job:
+            return
+        kind = _guarded(PreemptionCallback, ("on_train_begin", "on_step_end", "on_save", "on_epoch_end",
+                                             "on_prediction_step"), "Trainer.train")
+        callback = kind(job)
+        trainer.add_callback(callback)
+        arguments["resume_from_checkpoint"] = _resume_from(job, arguments.get("resume_from_checkpoint"))
+        _say_fit("Trainer.train", job, os.path.abspath(str(trainer.args.output_dir)))
+
+    try:
+        return _run(call, prepare, "Trainer.train")
+    finally:
+        if callback:
+            trainer.remove_callback(callback)
+
+
+def _resume_from(job: Job, given: Any) -> Any:
+    """Where the program says nothing, or names another checkpoint of the same folder, the one that all ranks have; the
+    newest may not be complete."""
+    path = job.resume_path
+    if given is False or not path:
+        return given
+    if given in (None, True):
+        return path
+    whole = os.path.abspath(str(given))
+    if whole == path or os.path.dirname(whole) != os.path.dirname(path):
+        return given  # and if that is of another step, on_train_begin refuses it
+    _say(f"Trainer.train goes on from {path}, which all ranks have saved, not from {whole}", job)
+    return path
+
+
+# --- Lightning ---
+
+
+def _hook_lightning() -> None:
+    _wrap(sys.modules["lightning.pytorch.trainer"].Trainer, "fit", _fit_lightning)
+
+
+def _fit_lightning(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> Any:
+    folder = _folder()
+    if not folder:
+        _say_no_folder("Trainer.fit")
+        return call()
+    callback: Any = None
+
+    def prepare() -> None:
+        nonlocal callback
+        callback = _lightning_callback(folder)
+        trainer.callbacks.append(callback)
+        path = os.environ.get("PCH_RESUME_PATH")
+        if path and not _part.has_fitted and arguments.get("ckpt_path") in (None, "last"):
+            arguments["ckpt_path"] = os.path.join(path, "lightning.ckpt")
+
+    try:
+        return _run(call, prepare, "Trainer.fit")
+    finally:
+        if callback in trainer.callbacks:
+            trainer.callbacks.remove(callback)
+
+
+def _lightning_callback(folder: str) -> Any:
+    """The ranks are known when the Trainer calls setup, which may have started some of them by then."""
+    from lightning.pytorch import Callback
+
+    from .integrations.lightning import PreemptionCallback
+
+    names = ("on_train_start", "on_train_batch_start", "on_train_batch_end", "on_validation_start")
+    kind = _guarded(PreemptionCallback, names, "Trainer.fit")
+
+    class Late(Callback):
+        inner: Any = None
+
+        def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+            try:
+                job = stage == "fit" and _part.begin_fit(rank=trainer.global_rank, local_rank=trainer.local_rank,
+                                                         world_size=trainer.world_size,
+                                                         local_world_size=trainer.num_devices)
+                if job:
+                    self.inner = kind(job, folder)
+                    _say_fit("Trainer.fit", job, folder)
+            except Exception as error:
+                _lose("Trainer.fit", error)
+
+    def forward(name: str) -> _Wrapped:
+        def method(self: Late, *args: Any, **kwargs: Any) -> None:
+            if self.inner:
+                getattr(self.inner, name)(*args, **kwargs)
+
+        return method
+
+    for name in names:
+        setattr(Late, name, forward(name))
+    return Late()
+
+
+# --- Keras ---
+
+
+def _hook_keras() -> None:
+    model = getattr(sys.modules["keras"], "Model", None)
+    if model and hasattr(model, "fit"):
+        _wrap(model, "fit", _fit_keras)
+
+
+def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -> Any:
+    import keras
+
+    class Count(keras.callbacks.Callback):  # type: ignore[misc]
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            _on_step()
+
+    def prepare() -> None:
+        ours = [Count()]
+        if keras.backend.backend() == "tensorflow":
+            folder = _folder()
+            if folder:
+                _take_part(folder, ours)
+            else:
+                _say_no_folder("Model.fit")
+        given = arguments.get("callbacks")
+        if isinstance(given, keras.callbacks.CallbackList):
+            for callback in ours:
+                given.append(callback)
+        else:
+            given = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+            arguments["callbacks"] = given + ours
+
+    return _run(call, prepare, "Model.fit")
+
+
+def _take_part(folder: str, callbacks: Any) -> None:
+    from .integrations.tensorflow import PreemptionCallback
+
+    job = _part.begin_fit()
+    if not job:
+        return
+    kind = _guarded(PreemptionCallback, ("on_train_begin", "on_epoch_begin", "on_train_batch_end"), "Model.fit")
+    own = os.path.join(folder, f"rank-{job.rank or 0}")  # every rank has a model of its own
+    callbacks.append(kind(own))
+    _say_fit("Model.fit", job, own)
+
+
+_HOOKS: Dict[str, Callable[[], None]] = {
+    "torch.optim": _hook_optimizers,
+    "transformers.trainer": _hook_transformers,
+    "lightning.pytorch.trainer": _hook_lightning,
+    "keras": _hook_keras,
+}
+
+os.register_at_fork(after_in_child=_part.begin_anew)

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pchrun --instrument` on programs that know nothing of it. The frameworks here are stand-ins, with just what the hooks
+use of the real ones; what is real is the import system, pchrun, and the package. The real ones: frameworks/.
+"""
+
+import json
+import os
+import re
+import signal
+import textwrap
+
+import pytest
+
+from harness import wait_until
+from pchctl import ctl  # noqa: F401
+
+TORCH = {
+    "torch/__init__.py": "",
+    "torch/optim/__init__.py": "from .optimizer import Optimizer\n",
+    # As PyTorch has it: hooks of all optimizers, called behind each step.
+    "torch/optim/optimizer.py": """
+        _hooks = []
+        def register_optimizer_step_post_hook(hook):
+            _hooks.append(hook)
+        class Optimizer:
+            def step(self, closure=None):
+                loss = closure() if closure else None
+                for hook in _hooks:
+                    hook(self, (), {})
+                return loss
+        """,
+}
+TRAIN = """
+    import sys
+    from torch.optim import Optimizer
+    from told import wait_for
+    optimizer = Optimizer()
+    for step in range(3):
+        optimizer.step()
+    print("stands", flush=True)
+    wait_for("go")
+    """
+
+
+@pytest.fixture
+def fakes(world):
+    """A function that makes files that are on the program's path; returns their folder."""
+    def make(files):
+        for name, text in files.items():
+            path = world.root / "fakes" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+        return str(world.root / "fakes")
+    return make
+
+
+@pytest.fixture
+def trains(program, fakes):
+    """A function that makes a Program beside stand-ins for PyTorch."""
+    def make(code, files=TORCH):
+        made = program(code)
+        made.env["PYTHONPATH"] += os.pathsep + fakes(files)
+        return made
+    return make
+
+
+def told(run):
+    """How often a process has told what its part is."""
+    return run.job.err.count("pch: counts the steps of this program")
+
+
+@pytest.fixture
+def counting(ctl):
+    """Waits until as many processes only count, and have come to that step, each; returns what pchctl tells of them."""
+    def wait(n, step):
+        def look():
+            asked = ctl("--json", "status")
+            ranks = json.loads(asked.stdout)["ranks"] if asked.returncode == 0 else []
+            there = [rank for rank in ranks if rank["counts_only"] and rank["attached"] and rank["step"] == step]
+            return there if len(there) == n else None
+        return wait_until(look, f"{n} processes at step {step}")
+    return wait
+
+
+def test_a_plain_loop_is_counted(trains, counting, ctl):
+    run = trains(TRAIN).start("--instrument", n=None)
+    rank, = counting(1, 3)
+    assert (rank["rank"], rank["phase"], rank["saved_step"]) == (0, "train", 0)
+    assert re.search(r"^0 +\d+ +train +3 .* counts only$", ctl("status").stdout, re.M)
+    run.world.go_on("go")
+    assert run.result() == (0, "completed", None)
+    assert told(run) == 1
+    assert run.report["ranks"][0]["counts_only"]
+
+
+@pytest.mark.parametrize("wrap", [(), ("sh", "-c", '"$@"; exit $?', "sh")], ids=["itself", "behind a shell"])
+def test_its_hang_is_found(trains, wrap):
+    run = trains(TRAIN).start("--instrument", "--watchdog-train", "1s", "--watchdog-start", "60s", n=None, wrap=wrap)
+    assert run.result() == (42, "hang", None)
+    assert "rank 0" in run.report["why"] and "has stood at step 3" in run.report["why"], run.report["why"]
+
+
+def test_a_notice_is_handed_on(trains, counting):
+    """As to any program that has not attached: nobody waits for a save that cannot come."""
+    code = """
+        import signal
+        from told import say
+        def leave(number, frame):
+            say("signal", number=number)
+            raise SystemExit(0)
+        signal.signal(signal.SIGTERM, leave)
+        """ + TRAIN
+    run = trains(code).start("--instrument", n=None)
+    counting(1, 3)
+    run.job.process.send_signal(signal.SIGTERM)
+    assert run.result() == (42, "preempted_unknown", None)
+    assert [event["number"] for event in run.world.events("signal")] == [signal.SIGTERM]
+
+
+def test_without_a_handler_it_dies_of_the_notice(trains, counting):
+    """There is no shield: it would keep the signal from whoever cannot save by it."""
+    run = trains(TRAIN).start("--instrument", n=None)
+    counting(1, 3)
+    run.job.process.send_signal(signal.SIGTERM)
+    assert run.result() == (42, "preempted_unknown", None)
+
+
+def test_several_ranks(trains, counting):
+    run = trains(TRAIN).start("--instrument", n=3)
+    assert [rank["rank"] for rank in counting(3, 3)] == [0, 1, 2]
+    run.world.go_on("go")
+    assert run.result() == (0, "completed", None)
+    assert told(run) == 1, "rank 0 speaks for all"
+
+
+def test_all_optimizers_count(trains, counting):
+    run = trains("""
+        from torch.optim import Optimizer
+        from told import wait_for
+        def loss():
+            return 3
+        generator, critic = Optimizer(), Optimizer()
+        for step in range(4):
+            critic.step()
+            critic.step(loss)
+            assert generator.step(loss) == 3
+        del generator, critic
+        Optimizer().step()
+        wait_for("go")
+        """).start("--instrument", n=None)
+    counting(1, 13)
+    run.world.go_on("go")
+    assert run.result() == (0, "completed", None)
+
+
+def test_who_does_not_train_takes_no_part(trains, counting):
+    """Workers, compilers, `python -c`: they import what is hooked, and train nothing."""
+    run = trains("""
+        import multiprocessing, os, subprocess, sys
+        from torch.optim import Optimizer
+        from told import wait_for
+        def work(number):
+            import torch.optim
+            return number
+        if __name__ == "__main__":
+            subprocess.run([sys.executable, "-c", "import torch.optim"], check=True)
+            for way in "spawn", "fork":
+                with multiprocessing.get_context(way).Pool(2) as pool:
+                    assert pool.map(work, [1, 2]) == [1, 2]
+            Optimizer().step()
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                assert pool.map(work, [1, 2]) == [1, 2]
+            wait_for("go")
+        """).start("--instrument", n=None)
+    counting(1, 1)
+    assert run.job.err.count("attach: ") == 1, run.job.err
+    run.world.go_on("go")
+    assert run.result() == (0, "completed", None)
+    assert told(run) == 1
+
+
+def test_a_fork_that_trains_is_counted(trains, counting):
+    run = trains("""
+        import os
+        from torch.optim import Optimizer
+        from told import wait_for
+        Optimizer().step()
+        child = os.fork()
+        for step in range(4):
+            Optimizer().step()
+        wait_for("go")
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+        """).start("--instrument", n=None)
+    counting(1, 5)
+    counting(1, 4)
+    run.world.go_on("go")
+    assert run.result() == (0, "completed", None)
+
+
+ATTACHES = """
+    import pch
+    from torch.optim import Optimizer
+    from told import load, save, wait_for
+    EARLY
+    with pch.attach() as job:
+        state = load(job.resume_path)
+        optimizer = Optimizer()
+        for step in job.steps(30, save=lambda step: save(step, state)):
+            state += 1
+            optimizer.step()
+            if step == 5:
+                wait_for("go")
+    """
+
+
+@pytest.mark.parametrize("early", ["", "Optimizer().step()"], ids=["first", "later"])
+def test_a_program_that_attaches_is_left_alone(trains, early):
+    run = trains(ATTACHES.replace("EARLY", early)).start("--instrument", n=2)
+    for _ in range(2):
+        run.said(r"attach: rank \d of 2 is process")
+    wait_until(lambda: run.job.err.count(" of 2 is process") == 2, "both are ranks")
+    run.job.process.send_signal(signal.SIGTERM)
+    run.said("every rank saves step")
+    run.world.go_on("go")
+    code, outcome, step = run.result()
+    assert (code, outcome) == (42, "preempted") and step
+    assert not any(rank["counts_only"] for rank in run.report["ranks"])
+    assert told(run) == (1 if early else 0)
+
+
+@pytest.mark.parametrize("option", ["-S", "-E", "-I"])
+def test_a_python_that_looks_at_nothing_is_not_hooked(trains, option, fakes):
+    """And the watchdog does not end what it cannot see."""
+    folder = fakes({})
+    run = trains(f"""
+        import sys
+        sys.path[:0] = {[folder, os.path.dirname(__file__)]!r}
+        """ + TRAIN.replace('wait_for("go")', 'import time; time.sleep(2)'))
+    python = os.environ["PCH_PYTHON"]
+    job = run.world.launch("--instrument", "--watchdog-train", "500ms", "--watchdog-start", "500ms", "--", python, option,
+                           run.path, env=run.variables({}))
+    assert job.finish() == 0, job.err
+    assert "pch:" not in job.err
+    assert "--instrument: no process has" in job.err, job.err
+
+
+def test_off_unless_asked_for(trains):
+    run = trains("""
+        import os, sys
+        from torch.optim import Optimizer, optimizer
+        Optimizer().step()
+        assert not optimizer._hooks and "PCH_INSTRUMENT" not in os.environ and "_pch" not in str(sorted(sys.modules))
+        """).start(n=None)
+    assert run.result() == (0, "completed", None)
+    assert "--instrument" not in run.job.err
+
+
+def test_the_hidden_sitecustomize_runs(trains, fakes):
+    run = trains("import sys, sitecustomize; print(sitecustomize.__file__, sitecustomize.MARK)",
+                 {**TORCH, "sitecustomize.py": "MARK = 'theirs'\n"}).start("--instrument", n=None)
+    assert run.result() == (0, "completed", None)
+    assert run.job.out.strip().endswith("fakes/sitecustomize.py theirs")
+
+
+def test_what_the_hidden_sitecustomize_raises_is_told_as_ever(trains):
+    run = trains("import sys; from torch.optim import Optimizer; Optimizer().step()",
+                 {**TORCH, "sitecustomize.py": "raise KeyError('theirs')\n"}).start("--instrument", n=None)
+    assert run.result() == (0, "completed", None)
+    assert "KeyError: 'theirs'" in run.job.err or "theirs" in run.job.err
+    assert told(run) == 1
+
+
+def test_the_program_sees_what_it_would_have_seen(trains):
+    """Its path, and the loaders of its modules, which tell their source."""
+    code = """
+        import inspect, sys
+        import torch.optim
+        print(sys.path, type(torch.optim.__loader__).__name__, torch.optim.__spec__.loader is torch.optim.__loader__,
+              len(inspect.getsource(torch.optim)))
+        """
+    plain, asked = trains(code), trains(code)
+    asked.path = plain.path
+    assert plain.start(n=None).result() == asked.start("--instrument", n=None).result() == (0, "completed", None)
+    assert plain.job.out == asked.job.out != ""
+
+
+def test_a_package_that_is_not_there_is_told_once(trains):
+    run = trains("""
+        import subprocess, sys
+        from torch.optim import Optimizer
+        Optimizer().step()
+        subprocess.run([sys.executable, "-c", "import torch.optim"], check=True)
+        """)
+    # in the place of the package's own
+    run.env["PYTHONPATH"] = f"{run.world.root}/none{os.pathsep}{run.env['PYTHONPATH']}"
+    run.world.file("none/pch/__init__.py", "raise ImportError('there is none')")
+    run.start("--instrument", n=None)
+    assert run.result() == (0, "completed", None)
+    assert len(re.findall("^pch: --instrument does nothing: .* cannot import the package pch .there is none.; install",
+                          run.job.err, re.M)) == 1, run.job.err
+
+
+def test_a_framework_that_is_otherwise_is_told_of(trains):
+    files = {**TORCH, "torch/optim/optimizer.py": "class Optimizer:\n    def step(self): return 1\n"}
+    run = trains("from torch.optim import Optimizer; assert Optimizer().step() == 1", files)
+    run.start("--instrument", n=None)
+    assert run.result() == (0, "completed", None)
+    assert re.search("^pch: --instrument does nothing for torch.optim: AttributeError: ", run.job.err, re.M), run.job.err
+
+
+def test_an_exception_is_the_cause(trains):
+    run = trains("""
+        from torch.optim import Optimizer
+        Optimizer().step()
+        raise ValueError("no such batch")
+        """).start("--instrument", n=None)
+    assert run.result() == (1, "failed", None)
+    assert "ValueError: no such batch" in run.report["first_cause"]["text"]
+
+
+def test_it_outlives_pchrun(trains, counting):
+    """The end of pchrun is the end of whoever has attached; this one has not, for all that it knows."""
+    run = trains(TRAIN + """
+    optimizer.step()
+    from told import say
+    say("went on")
+    """).start("--instrument", n=None)
+    counting(1, 3)
+    os.kill(run.job.process.pid, signal.SIGKILL)
+    run.world.go_on("go")
+    wait_until(lambda: run.world.events("went on"), "it has gone on")
