@@ -286,9 +286,10 @@ int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
     node_cause(&core->node, &cause);
     for (int i = 0; i < ranks->n && n < max; i++)
         ret[n++] = report_of(core, &cause, &ranks->members[i]);
+    int nmembers = n;
     for (int i = 0; i < ranks->ncounters && n < max; i++) {
         const struct member *m = &ranks->counters[i];
-        if (is_listed(ret, n, m->rank, m->pid))
+        if (is_listed(ret, nmembers, m->rank, m->pid))
             continue;
         ret[n] = report_of(core, &cause, m);
         ret[n++].is_counting = true;

@@ -27,7 +27,9 @@ static void warn_if_unrecorded(struct attach *attach)
 static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
 {
     struct attach *attach = ctx;
-    warn_if_unrecorded(attach);
+    attach->has_attached = true;
+    if (!(msg->flags & PROCMSG_FLAG_COUNTS))
+        warn_if_unrecorded(attach);
     loop_post(attach->loop, &(struct event){.type = EV_PROC_ATTACHED,
                                             .proc = {.slot = slot, .pid = pid, .msg = msg}});
 }

@@ -23,7 +23,8 @@ struct attach {
     struct helpers sweepers;
     void (*on_death)(void *ctx, int pid, int status); /* as of wait(2), which tells it later */
     void *ctx;
-    bool has_warned; /* that there is no record */
+    bool has_warned;   /* that there is no record */
+    bool has_attached; /* somebody has */
     struct {         /* of a rank that cannot resume; told to the core when it listens again */
         struct watch clock;
         int slot;
