@@ -12,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const places[] = {PCHRUN_TO_PYTHON, PCHRUN_CLUSTER_TO_PYTHON,
-                                     PCHRUN_TO_BUILT_PYTHON, PCHRUN_CLUSTER_TO_BUILT_PYTHON, NULL};
+/* From where each pchrun is installed, from where it was built, and from a wheel's folder of
+ * programs: an installer may leave the wheel's files in its cache, and make links to them. */
+static const char *const places[] = {PCHRUN_TO_PYTHON,        PCHRUN_CLUSTER_TO_PYTHON,
+                                     PCHRUN_TO_BUILT_PYTHON,  PCHRUN_CLUSTER_TO_BUILT_PYTHON,
+                                     PCHRUN_TO_CACHED_PYTHON, NULL};
 
 /* Programs show the path, so it is told without detours. */
 static bool find_folder(char ret[PATH_MAX], struct err *err)

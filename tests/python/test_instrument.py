@@ -65,7 +65,7 @@ def trains(program, fakes):
 
 def told(run):
     """How often a process has told what its part is."""
-    return run.job.err.count("pch: counts the steps of this program")
+    return run.job.err.count("pch: counts the steps of PyTorch's optimizers")
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_plain_loop_is_counted(trains, counting, ctl):
 
 @pytest.mark.parametrize("wrap", [(), ("sh", "-c", '"$@"; exit $?', "sh")], ids=["itself", "behind a shell"])
 def test_its_hang_is_found(trains, wrap):
-    run = trains(TRAIN).start("--instrument", "--watchdog-train", "1s", "--watchdog-start", "60s", n=None, wrap=wrap)
+    run = trains(TRAIN).start("--instrument", "--watchdog-train", "3s", "--watchdog-start", "60s", n=None, wrap=wrap)
     assert run.result() == (42, "hang", None)
     assert "rank 0" in run.report["why"] and "has stood at step 3" in run.report["why"], run.report["why"]
 
@@ -232,7 +232,7 @@ def test_a_program_that_attaches_is_left_alone(trains, early):
 def test_a_python_that_looks_at_nothing_is_not_hooked(trains, option, fakes):
     """And the watchdog does not end what it cannot see."""
     folder = fakes({})
-    run = trains(f"import sys\nsys.path[:0] = {[folder, os.path.dirname(__file__)]!r}\n" + TRAIN.replace('wait_for("go")', 'import time; time.sleep(2)'))
+    run = trains(f"import sys\nsys.path[:0] = {[folder, os.path.dirname(__file__)]!r}\n" + TRAIN.replace('wait_for("go")', 'import time; time.sleep(1.2)'))
     python = os.environ["PCH_PYTHON"]
     job = run.world.launch("--instrument", "--watchdog-train", "500ms", "--watchdog-start", "500ms", "--", python, option,
                            run.path, env=run.variables({}))

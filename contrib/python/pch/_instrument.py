@@ -29,6 +29,7 @@ class _Part:
     state: str
     job: Optional[Job]
     has_fitted: bool
+    what = "the steps of PyTorch's optimizers"
     count: Callable[[], object]  # a step of an optimizer is finished
 
     def __init__(self) -> None:
@@ -48,7 +49,7 @@ class _Part:
         job = _attach.attach_as(rank=rank, world_size=world_size, saves=False)
         if job.supervised:
             self.state, self.job = _COUNTS, job
-            _say("counts the steps of this program, for the watchdog; it is not asked to save", job)
+            _say(f"counts {self.what}, for pchrun's watchdog; this process is not asked to save", job)
             self.count = job.step
             job.step()
 
@@ -195,8 +196,9 @@ def _run(call: Callable[[], Any], prepare: Callable[[], None], what: str) -> Any
     return result
 
 
-def _guarded(kind: type, names: Sequence[str], what: str) -> Any:
-    """A subclass of a callback whose methods raise nothing but pch.Exit, which is no Exception."""
+def _guarded(kind: type, names: Sequence[str], what: str, folder: str) -> Any:
+    """A subclass of a callback whose methods raise nothing but pch.Exit, which is no Exception. When the first of them
+    has been called, it is certain that the fit takes part, which is told; the folder is where it saves."""
 
     def guard(name: str) -> _Wrapped:
         method = getattr(kind, name)
@@ -206,7 +208,10 @@ def _guarded(kind: type, names: Sequence[str], what: str) -> Any:
             if _part.state != _FITS:
                 return None
             try:
-                return method(self, *args, **kwargs)
+                result = method(self, *args, **kwargs)
+                if name == names[0] and _part.job:
+                    _say_fit(what, _part.job, folder)
+                return result
             except Exception as error:
                 _lose(what, error)
                 return None
@@ -263,12 +268,11 @@ def _train(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> 
         job = _part.begin_fit()
         if not job:
             return
-        kind = _guarded(PreemptionCallback, ("on_train_begin", "on_step_end", "on_save", "on_epoch_end",
-                                             "on_prediction_step"), "Trainer.train")
+        names = ("on_train_begin", "on_step_end", "on_save", "on_epoch_end", "on_prediction_step")
+        kind = _guarded(PreemptionCallback, names, "Trainer.train", os.path.abspath(str(trainer.args.output_dir)))
         callback = kind(job)
         trainer.add_callback(callback)
         arguments["resume_from_checkpoint"] = _resume_from(job, arguments.get("resume_from_checkpoint"))
-        _say_fit("Trainer.train", job, os.path.abspath(str(trainer.args.output_dir)))
 
     try:
         return _run(call, prepare, "Trainer.train")
@@ -328,9 +332,9 @@ def _lightning_callback(folder: str) -> Any:
     from .integrations.lightning import PreemptionCallback
 
     names = ("on_train_start", "on_train_batch_start", "on_train_batch_end", "on_validation_start")
-    kind = _guarded(PreemptionCallback, names, "Trainer.fit")
+    kind = _guarded(PreemptionCallback, names, "Trainer.fit", folder)
 
-    class Late(Callback):
+    class Late(Callback):  # type: ignore[misc]
         inner: Any = None
 
         def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
@@ -340,7 +344,6 @@ def _lightning_callback(folder: str) -> Any:
                                                          local_world_size=trainer.num_devices)
                 if job:
                     self.inner = kind(job, folder)
-                    _say_fit("Trainer.fit", job, folder)
             except Exception as error:
                 _lose("Trainer.fit", error)
 
@@ -370,6 +373,7 @@ def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -
 
     class Count(keras.callbacks.Callback):  # type: ignore[misc]
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            _part.what = "the batches of Model.fit"
             _on_step()
 
     def prepare() -> None:
@@ -397,10 +401,9 @@ def _take_part(folder: str, callbacks: Any) -> None:
     job = _part.begin_fit()
     if not job:
         return
-    kind = _guarded(PreemptionCallback, ("on_train_begin", "on_epoch_begin", "on_train_batch_end"), "Model.fit")
     own = os.path.join(folder, f"rank-{job.rank or 0}")  # every rank has a model of its own
-    callbacks.append(kind(own))
-    _say_fit("Model.fit", job, own)
+    names = ("on_train_begin", "on_epoch_begin", "on_train_batch_end")
+    callbacks.append(_guarded(PreemptionCallback, names, "Model.fit", own)(own))
 
 
 _HOOKS: Dict[str, Callable[[], None]] = {

@@ -71,12 +71,12 @@ def notices(world, kind):
     return ["--notices", f"file:{file}"], lambda one: file.write_text("maintenance")
 
 
-def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=None, alone=None, **env):
+def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=None, alone=None, extra=(), **env):
     """Trains twice, once undisturbed, and once preempted and started again, with the same weights at the end. The code
     tells of step 5 and waits there, where NOTICE is set. wrap: a launcher, below which the n ranks are preempted and
     resume. The undisturbed run takes place meanwhile: starts are what takes long, and much of them is waiting; what it
-    has come to may also be there, in the folder `alone`. What is a function, in `env` or as `wrap`, is called for each
-    start.
+    has come to may also be there, in the folder `alone`. extra: options of pchrun for all but that. What is a function,
+    in `env` or as `wrap`, is called for each start.
 
     Returns (the preempted program, the step of its save).
     """
@@ -89,6 +89,7 @@ def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=None, alone=None, *
     def launched(*options, **more):
         return train(code, *options, n=None if wrap else n, wrap=now(wrap) or (), folder="preempted", **more)
     options, give_notice = notices(world, kind)
+    options = [*options, *extra]
     undisturbed = None if alone else train(code, n=n, folder="alone", **more())
     one = launched(*options, NOTICE="1", **more())
     wait_until(lambda: len(world.events.all("training")) == n or one.job.process.poll() is not None, "step 5", PATIENCE)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pchrun --instrument` on programs of the real frameworks that know nothing of pchrun. The run that nobody disturbs,
+with which the weights are compared, is without it: it changes nothing."""
+
+import os
+import re
+from pathlib import Path
+
+from conftest_frameworks import PATIENCE, PREEMPTED, STEPS, finish, interrupt
+
+HELD = """
+import os
+def held(finished):
+    if finished == 5 and "NOTICE" in os.environ and not int(os.environ.get("PCH_RESUME_STEP", 0)):
+        from told import say, wait_for
+        say("training")
+        wait_for("on", 60)
+"""
+
+
+
+def preempt_and_resume(train, world, code, *, n, **env):
+    """Whatever starts the n ranks. Returns (the preempted program, the step of its save)."""
+    more = {"n": None, "folder": "preempted", "NOTICE": "1", **env}
+    one = train(code, "--instrument", **more)
+    world.events.wait("training", count=n, deadline=PATIENCE)
+    one.job.process.terminate()
+    one.said(r"every rank saves step \d+")
+    world.go_on("on")
+    code_, outcome, step = finish(one)
+    assert (code_, outcome) == (PREEMPTED, "preempted") and step > 5, one.job.err
+    again = train(code, "--instrument", **more)
+    assert finish(again)[:2] == (0, "completed"), again.job.err
+    assert again.report["steps"]["resumed"] == step
+    assert f"goes on at step {step}, from " in again.job.err
+    return one, step
+
+
+TORCH = """
+import time, torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer, scaler = torch.optim.AdamW(model.parameters()), torch.amp.GradScaler("cpu")
+for step in range(5):
+    optimizer.zero_grad()
+    scaler.scale(model(torch.randn(8, 4)).square().mean()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+if dist.get_rank() == 1:
+    time.sleep(1000)
+dist.barrier()
+"""
+
+
+def test_the_hang_of_a_plain_loop_below_torchrun(train, world):
+    launcher = Path(os.environ["PCH_PYTHON"]).with_name("torchrun")
+    wrap = [launcher, "--standalone", "--nproc-per-node", "2", "--no-python"]
+    one = train(TORCH, "--instrument", "--watchdog-train", "6s", "--watchdog-start", "100s", "--procs-per-node", "2",
+                n=None, wrap=wrap, folder="checkpoints")
+    assert finish(one) == (PREEMPTED, "hang", None)
+    assert re.search(r"rank \d \(.*\) is behind: it has stood at step 5 for .*, as another rank does", one.report["why"])
+    ranks = sorted((rank["rank"], rank["counts_only"]) for rank in one.report["ranks"])
+    assert ranks == [(0, True), (1, True)]
+    assert one.job.err.count("pch: counts the steps of PyTorch's optimizers") == 1, "neither the launcher nor rank 1 says it"
+
+
+TRAINER = HELD + """
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
+class Held(TrainerCallback):
+    def on_step_begin(self, args, state, control, **_):
+        held(state.global_step)
+torch.manual_seed(1)
+data = [{"input_ids": text, "labels": text} for text in torch.randint(64, (256, 16))]
+model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=16, n_embd=16, n_layer=1, n_head=2))
+folder = os.environ["CHECKPOINTS"]
+arguments = TrainingArguments(folder, max_steps=int(os.environ["STEPS"]), per_device_train_batch_size=8,
+                              save_strategy="no", report_to="none", use_cpu=True)
+trainer = Trainer(model, arguments, train_dataset=data, callbacks=[Held()])
+trainer.train()
+assert len(trainer.callback_handler.callbacks) == 3, trainer.callback_handler.callback_list
+torch.save(model.state_dict(), f"{folder}/final.rank-{arguments.process_index}.pt")
+"""
+
+
+def test_the_trainer(train, world):
+    """Preempted, and started again, it ends with the weights of a run that nobody disturbed, or instrumented."""
+    one, step = interrupt(train, world, TRAINER, n=1, extra=("--instrument",))
+    assert [path.name for path in one.checkpoints.glob("checkpoint-*")] == [f"checkpoint-{step}"]
+    assert one.job.err.count("pch: Trainer.train takes part") == 1
+
+
+def test_a_trainer_that_cannot_take_part_is_counted(train, world):
+    """It trains as if nothing had been tried."""
+    code = TRAINER.replace('save_strategy="no"', 'save_strategy="no", save_total_limit=1')
+    one = train(code, "--instrument", n=1, folder="checkpoints", STEPS="8")
+    assert finish(one) == (0, "completed", None)
+    assert re.search("pch: --instrument: Trainer.train is only counted from here on: ValueError: with save_total_limit=1",
+                     one.job.err), one.job.err
+    assert "takes part" not in one.job.err
+    assert one.report["ranks"][0]["counts_only"] or one.job.err.count("counts its steps") == 1
+
+
+LIGHTNING = HELD + """
+import lightning, torch
+from torch.utils.data import DataLoader, TensorDataset
+class Regression(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(16, 1)
+    def training_step(self, batch, number):
+        held(self.global_step)
+        inputs, wanted = batch
+        return torch.nn.functional.mse_loss(self.net(inputs), wanted)
+    def configure_optimizers(self):
+        return torch.optim.AdamW(self.parameters(), lr=0.01)
+lightning.seed_everything(1)
+data = DataLoader(TensorDataset(torch.randn(512, 16), torch.randn(512, 1)), batch_size=8)
+trainer = lightning.Trainer(max_steps=int(os.environ["STEPS"]), max_epochs=-1, accelerator="cpu", devices=2,
+                            strategy="ddp", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+trainer.fit(Regression(), data)
+assert trainer.global_step == int(os.environ["STEPS"])
+assert "pch" not in str(trainer.callbacks)
+"""
+
+
+def test_lightning_that_starts_its_ranks(train, world):
+    """Which ranks there are is known only in the midst of fit."""
+    one, step = preempt_and_resume(train, world, LIGHTNING, n=2, STEPS=str(STEPS))
+    assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
+
+
+KERAS = HELD + """
+import keras
+import tensorflow as tf
+keras.utils.set_random_seed(1)
+rows = tf.random.stateless_normal((128, 17), (1, 2))
+data = tf.data.Dataset.from_tensor_slices((rows[:, :16], rows[:, 16:])).batch(16)
+model = keras.Sequential([keras.layers.Input((16,)), keras.layers.Dense(64, activation="relu"),
+                          keras.layers.Dropout(0.1), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+tell = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: held(int(model.optimizer.iterations)))
+model.fit(data, epochs=int(os.environ["EPOCHS"]), verbose=0, callbacks=[tell])
+import numpy as np
+np.savez(f"{os.environ['CHECKPOINTS']}/final.rank-0.npz", *model.get_weights())
+"""
+
+
+def test_keras(train, world):
+    one, step = preempt_and_resume(train, world, KERAS, n=1, EPOCHS="8", TF_CPP_MIN_LOG_LEVEL="2")
+    assert list((one.checkpoints / "rank-0").glob("ckpt-*.index")), step
+    assert one.job.err.count("pch: Model.fit takes part") == 1
