@@ -68,9 +68,9 @@ struct config_notice {
 
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
-    char *job;  /* "pchrun" */
+    char *job;       /* "pchrun" */
     bool instrument; /* Python programs take part that do nothing for it */
-    int preset; /* enum preset */
+    int preset;      /* enum preset */
     struct {
         int discovery; /* enum discover_from */
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */

@@ -96,7 +96,8 @@ void node_leave(struct node *node)
  * would reach into the next generation. */
 static bool has_more_to_end(const struct node *node)
 {
-    return node->restarts && (node->ranks.nconnected > 0 || node->round.writing != WRITING_NOTHING);
+    bool has_attached = node->ranks.nconnected > 0 || node->ranks.ncounting > 0;
+    return node->restarts && (has_attached || node->round.writing != WRITING_NOTHING);
 }
 
 void node_check_gone(struct node *node)

@@ -196,6 +196,13 @@ static void on_close(struct node *node, struct member *m, const struct procmsg *
     node_check_gone(node);
 }
 
+static void end_counter(struct node *node, struct member *counter, uint64_t step)
+{
+    node->is_dirty = true;
+    ranks_counter_gone(&node->ranks, counter, step);
+    node_check_gone(node);
+}
+
 /* Whoever only counts has a say in nothing: how it ends is told by its command. */
 static void on_counter_message(struct node *node, const struct event *event)
 {
@@ -207,9 +214,9 @@ static void on_counter_message(struct node *node, const struct event *event)
     watchdog_heard(&node->watchdog, m);
     node->is_dirty = true;
     if (msg->type == PROCMSG_CLOSE) {
-        out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
-        ranks_counter_gone(&node->ranks, m, msg->step);
         m->is_closed = msg->number == 0;
+        out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+        end_counter(node, m, msg->step);
     } else if (msg->type == PROCMSG_DONE) {
         m->is_done = m->is_ended = true; /* no step is to come */
     } else if (msg->type == PROCMSG_ERROR) {
@@ -364,10 +371,8 @@ void node_on_proc_gone(struct node *node, const struct event *event)
 {
     struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
     struct member *counter = ranks_counter_of_slot(&node->ranks, event->proc.slot);
-    if (counter) {
-        ranks_counter_gone(&node->ranks, counter, event->proc.step);
-        node->is_dirty = true;
-    }
+    if (counter)
+        end_counter(node, counter, event->proc.step);
     if (!m)
         return;
     ranks_gone(&node->ranks, event->proc.slot, event->proc.step);

@@ -25,7 +25,7 @@ struct attach {
     void *ctx;
     bool has_warned;   /* that there is no record */
     bool has_attached; /* somebody has */
-    struct {         /* of a rank that cannot resume; told to the core when it listens again */
+    struct {           /* of a rank that cannot resume; told to the core when it listens again */
         struct watch clock;
         int slot;
         struct procmsg msg;

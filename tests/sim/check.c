@@ -439,7 +439,7 @@ static void check_hang(struct world *w, const struct host *host)
 
 static bool stands(const struct proc *p)
 {
-    return p->is_attached &&
+    return (p->is_attached || p->is_counting) &&
            (p->state == PROC_HUNG || p->state == PROC_COLLECTIVE || p->state == PROC_SAVE_BARRIER);
 }
 

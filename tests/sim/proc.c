@@ -447,10 +447,38 @@ static void look(struct world *w, struct proc *p)
     }
 }
 
+/* --- whoever only counts --- */
+
+/* Of those that do not attach some do so only to tell their steps, from the first one that they
+ * finish on. Drawn apart, so that all other schedules are what they were. */
+static bool wants_to_count(const struct world *w, const struct proc *p)
+{
+    struct rng r = {w->s.seed * 64 + (uint64_t)p->index};
+    bool attaches = w->s.attaches && !w->s.is_silent[p->index];
+    return !attaches && !p->is_counting && rng_chance(&r, 500);
+}
+
+static void begin_to_count(struct world *w, struct proc *p)
+{
+    p->is_counting = p->is_connected = true;
+    p->page_step = w->base_step;
+    struct procmsg msg = {.type = PROCMSG_ATTACH,
+                          .flags = PROCMSG_FLAG_COUNTS,
+                          .rank = p->rank,
+                          .local_rank = PROCMSG_UNKNOWN,
+                          .world_size = PROCMSG_UNKNOWN,
+                          .local_world_size = PROCMSG_UNKNOWN,
+                          .step = w->base_step,
+                          .first_step = w->base_step};
+    say(w, p, &msg);
+}
+
 static void finish_step(struct world *w, struct proc *p)
 {
     p->step += w->s.stride[p->index];
-    if (p->is_attached)
+    if (wants_to_count(w, p))
+        begin_to_count(w, p);
+    if (p->is_attached || p->is_counting)
         p->page_step = p->step;
     p->page_phase = PAGE_TRAIN;
     if (p->is_attached && !p->first_step_at)
@@ -527,12 +555,16 @@ void proc_told(struct world *w, struct proc *p, const struct procmsg *msg)
         return;
     switch (msg->type) {
     case PROCMSG_WELCOME:
+        if (p->is_counting) /* it has not waited */
+            break;
         p->is_attached = true;
         p->served_tag = msg->tag;
         next_step(w, p);
         break;
     case PROCMSG_REFUSED:
         p->is_connected = false;
+        if (p->is_counting)
+            fail(w, "process %d only counts, and is refused", p->index);
         next_step(w, p);
         break;
     case PROCMSG_LOOK:

@@ -159,6 +159,7 @@ struct proc {
     enum proc_state state;
     uint64_t epoch; /* rises with each change of plan: older happenings are void */
     bool is_attached, is_connected;
+    bool is_counting; /* it has attached only to tell its steps */
     uint64_t step, page_step, first_step;
     uint32_t served_tag;
     int64_t served_at;

@@ -459,7 +459,7 @@ static const char everything[] =
     "--stop-exit-wait 0 --stop-term-wait 1m --stop-kill-wait 1d --stop-leftovers leave "
     "--stop-cgroup off";
 static const char everything_else[] =
-    " --restart-max 3 --restart-window 2h --restart-start-max 4 --restart-startup 5m "
+    " --instrument --restart-max 3 --restart-window 2h --restart-start-max 4 --restart-startup 5m "
     "--restart-backoff 2s --restart-backoff-max 3m --restart-no-progress-after 6 "
     "--restart-fatal-codes 2,64-78 --restart-after-notice "
     " --watchdog-mode log --watchdog-start 0 --watchdog-train 1m --watchdog-eval 1h "

@@ -733,9 +733,6 @@ Test(libpch, who_only_counts_is_asked_for_nothing)
     cr_expect_eq(step_of(0), 3);
     client_say(c, "saved 3 /c/3");
     client_expect(c, "saved 3 continue");
-    set_gate(GATE_OPEN, 0, false, false);
-    client_say(c, "step 4");
-    client_expect(c, "step 4 continue");
     end_well(c); /* it has sent nothing but its end */
 }
 

@@ -14,8 +14,9 @@ PyDoc_STRVAR(attach_doc,
 static PyObject *module_attach(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static const char *const names[] = {
-        "rank",      "local_rank", "world_size", "local_world_size", "first_step", "stride",
-        "last_step", "shield",     "saves",      NULL};
+        "rank",       "local_rank", "world_size", "local_world_size",
+        "first_step", "stride",     "last_step",  "shield",
+        "saves",      NULL};
     struct module *module = PyModule_GetState(self);
     struct pch_options options = PCH_OPTIONS_INIT;
     int is_shielded = 1, saves = 1;
