@@ -245,10 +245,11 @@ static int tell_end(const struct ctl *ctl, const struct answer *end)
 }
 
 /* The notice of the job is node 0's to withdraw, a moment later; and only what was given on this
- * node is taken back. */
-static bool await_cancel(const struct ctl *ctl, struct answer *ret, struct err *err)
+ * node is taken back. *ret_had: the job had it. */
+static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_had, struct err *err)
 {
     char source[32];
+    *ret_had = str_is(answer_text(ret->root, "was.notice", source, sizeof source), CONTROL_SOURCE);
     int64_t until = clock_now_ns() + CANCEL_WAIT_NS;
     while (str_is(answer_text(ret->root, "report.notice.source", source, sizeof source),
                   CONTROL_SOURCE)) {
@@ -265,7 +266,7 @@ static bool await_cancel(const struct ctl *ctl, struct answer *ret, struct err *
     return true;
 }
 
-static void tell_notice(const struct json *answer)
+static void tell_notice(const struct json *answer, bool is_withdrawn)
 {
     char job[64], source[32];
     answer_text(answer, "report.job", job, sizeof job);
@@ -274,7 +275,8 @@ static void tell_notice(const struct json *answer)
         printf("job %s has a notice, of %s: it saves and leaves\n", job,
                answer_text(answer, "report.notice.source", source, sizeof source));
     else
-        printf("job %s has no notice\n", job);
+        printf("job %s has no notice%s\n", job,
+               is_withdrawn ? " any more: it was withdrawn, and the job goes on" : "");
 }
 
 static int ask_and_wait(const struct ctl *ctl, struct talk *events)
@@ -282,15 +284,16 @@ static int ask_and_wait(const struct ctl *ctl, struct talk *events)
     struct answer answer = {0}, end = {0};
     struct err err;
     struct ctl_options follow = {.follows = true};
-    bool waits = ctl->options->wait_ns > 0 && ctl->options->verb != CONTROL_CANCEL;
+    bool cancels = ctl->options->verb == CONTROL_CANCEL, had_notice = false;
+    bool waits = ctl->options->wait_ns > 0 && !cancels;
     bool ok = (!waits || (talk_open(ctl->dir, events, &err) &&
                           ask_send(events, CONTROL_EVENTS, &follow, &err))) &&
               ask(ctl->dir, ctl->options->verb, ctl->options, &answer, &err) &&
-              (ctl->options->verb != CONTROL_CANCEL || await_cancel(ctl, &answer, &err));
+              (!cancels || await_cancel(ctl, &answer, &had_notice, &err));
     if (ok && !waits && ctl->options->is_json)
         printf("%s\n", answer.text);
     else if (ok && !ctl->options->is_json && ctl->options->verb != CONTROL_STOP)
-        tell_notice(answer.root);
+        tell_notice(answer.root, had_notice);
     else if (ok && !waits)
         printf("asked for\n");
     int code = ok ? flush_out(CTL_DONE) : CTL_FAILED;

@@ -23,14 +23,16 @@ enum { UNFIT = 1 };
 
 static void on_tick(void *ctx);
 
-bool drill_open(struct drill *drill, int64_t grace_ns, struct attach *attach,
+bool drill_open(struct drill *drill, const struct config *config, struct attach *attach,
                 const struct core_params *params, struct err *err)
 {
-    *drill = (struct drill){.grace_ns = grace_ns,
-                            .params = params,
-                            .attach = attach,
-                            .tick = {.fn = on_tick, .ctx = drill}};
-    return grace_ns == 0 || params->node_rank > 0 ||
+    *drill =
+        (struct drill){.grace_ns = config->drill_ns,
+                       .forgoes_restarts = config->restart.max > 0 || config->restart.after_notice,
+                       .params = params,
+                       .attach = attach,
+                       .tick = {.fn = on_tick, .ctx = drill}};
+    return drill->grace_ns == 0 || params->node_rank > 0 ||
            watch_clock(&drill->tick, attach->loop->base, err);
 }
 
@@ -46,6 +48,9 @@ void drill_start(struct drill *drill)
     drill->started_at = clock_now_ns();
     log_line(LOG_NOTICE, "drill", "the notice comes when the training has made %d steps",
              WARM_STEPS);
+    if (drill->forgoes_restarts)
+        log_line(LOG_NOTICE, "drill",
+                 "it ends with what it has shown: nothing is restarted in place (restart.*)");
     watch_at(&drill->tick, drill->started_at + TICK_NS);
 }
 

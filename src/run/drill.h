@@ -28,6 +28,7 @@ struct drill_round {
 
 struct drill {
     int64_t grace_ns; /* 0: none is wanted */
+    bool forgoes_restarts;
     const struct core_params *params;
     struct attach *attach;
     struct watch tick;
@@ -40,8 +41,9 @@ struct drill {
     int nrounds;
 };
 
-/* grace_ns 0: no drill, and all the others do nothing. What is pointed to must live as long. */
-MUST_CHECK bool drill_open(struct drill *drill, int64_t grace_ns, struct attach *attach,
+/* config->drill_ns 0: no drill, and all the others do nothing. attach and params must live as long.
+ */
+MUST_CHECK bool drill_open(struct drill *drill, const struct config *config, struct attach *attach,
                            const struct core_params *params, struct err *err);
 /* The commands have been started: it waits for their training from now on. */
 void drill_start(struct drill *drill);

@@ -509,8 +509,7 @@ static bool open_attach(struct shell *shell, struct err *err)
            hook_open(&shell->hook, shell->loop.base, err) &&
            generation_open(&shell->generation, shell->loop.base, err) &&
            evidence_open(&shell->evidence, &shell->loop, &shell->params, err) &&
-           drill_open(&shell->drill, shell->config->drill_ns, &shell->attach, &shell->params,
-                      err) &&
+           drill_open(&shell->drill, shell->config, &shell->attach, &shell->params, err) &&
            record_open(&shell->record, &shell->loop, &shell->params, err);
 }
 

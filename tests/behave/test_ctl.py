@@ -18,6 +18,7 @@ from nodes import Nodes
 from pchctl import PCHCTL, ctl  # noqa: F401
 
 CHARLM = os.environ["CHARLM"]
+WITHDRAWN = "job pchrun has no notice any more: it was withdrawn, and the job goes on\n"
 DONE, FAILED, USAGE = 0, 1, 2
 PREEMPTED, STOPPED = 42, 44
 
@@ -210,7 +211,7 @@ def test_a_drain_is_taken_back(training, ctl):
     run.reach(step)
     run.saved(step, "continue")
     done = ctl("drain", "--cancel")
-    assert (done.returncode, done.stdout) == (DONE, "job pchrun has no notice\n")
+    assert (done.returncode, done.stdout) == (DONE, WITHDRAWN)
     run.done()
     assert run.result() == (0, "completed", step)
 
@@ -225,7 +226,7 @@ def test_a_drain_is_taken_back_where_it_was_given(world, ctl):
     assert done.returncode == FAILED
     assert done.stderr == "pchctl: the notice holds: it was given on node 1; take it back there\n"
     done = ctl("drain", "--cancel", "--node", 1)
-    assert (done.returncode, done.stdout) == (DONE, "job pchrun has no notice\n")
+    assert (done.returncode, done.stdout) == (DONE, WITHDRAWN)
     assert ctl("stop", "--node", 0).returncode == DONE
     assert job.finish() == STOPPED
 
@@ -324,6 +325,7 @@ def test_a_drain_is_taken_back_when_all_have_left(training, ctl):
     run.saved(step, "exit")
     run.clients[0].end_input()
     wait_until(lambda: run.report()["state"] == "restarting", "the wait")
+    assert ctl("drain", "--cancel").stdout == WITHDRAWN
     assert ctl("drain", "--cancel").stdout == "job pchrun has no notice\n"
     run.said("generation 1 begins")
     assert ctl("stop").returncode == DONE

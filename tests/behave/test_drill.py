@@ -26,17 +26,20 @@ def said(job):
 def test_a_drill_that_fits(world):
     """Two saves, the timeline, and 0; the report says the same, and the next start resumes."""
     report = world.root / "report.json"
-    job = drill(world, "3s", "--report", report)
+    job = drill(world, "6s", "--report", report, "--restart-max", "3", save=1000)
     assert job.finish() == 0, job.err
     lines = said(job)
     assert lines[0] == "the notice comes when the training has made 3 steps"
-    assert lines[1] == "the training is warm: the notice comes now"
-    assert re.fullmatch(r"0\.0\d\d s  agreed to save step \d+", lines[2])
-    assert re.fullmatch(r"0\.\d+ s  step \d+ is committed, 0\.\d+ s later", lines[3])
-    assert re.fullmatch(r"[12]\.\d+ s  agreed to save step \d+, \d+ steps after the one before", lines[4])
-    assert re.fullmatch(r"[12]\.\d+ s  step \d+ is committed, 0\.\d+ s later", lines[5])
-    assert re.fullmatch(r"[12]\.\d+ s  every process has ended", lines[6])
-    assert re.fullmatch(r"it fits into 3 s, with 0\.\d+ s to spare; one save and the end need .* s", lines[7])
+    assert lines[1] == "it ends with what it has shown: nothing is restarted in place (restart.*)"
+    assert lines[2] == "the training is warm: the notice comes now"
+    seconds = [float(re.match(r"(\d\.\d+) s  ", line)[1]) for line in lines[3:8]]
+    assert seconds == sorted(seconds) and seconds[0] < 3 < seconds[2]
+    assert re.fullmatch(r"agreed to save step \d+", lines[3].split("  ")[1])
+    assert re.fullmatch(r"step \d+ is committed, [123]\.\d+ s later", lines[4].split("  ")[1])
+    assert re.fullmatch(r"agreed to save step \d+, \d+ steps after the one before", lines[5].split("  ")[1])
+    assert re.fullmatch(r"step \d+ is committed, [123]\.\d+ s later", lines[6].split("  ")[1])
+    assert lines[7].endswith("  every process has ended")
+    assert re.fullmatch(r"it fits into 6 s, with \d\.\d+ s to spare; one save and the end need .* s", lines[8])
     assert re.search(r"end: preempted, exit code 0: saved and committed at step", job.err)
     assert '"exit_code": 0' in report.read_text() and '"source": "drill"' in report.read_text()
 
