@@ -132,6 +132,7 @@ void evidence_free(struct evidence *evidence)
         statefile_free(&evidence->file);
     buf_free(&evidence->text);
     free(evidence->targets);
+    free(evidence->taken);
     free(evidence->probes);
     free(evidence->path);
     program_args_free(evidence->args);
@@ -149,9 +150,11 @@ static bool make_room(struct evidence *evidence)
 {
     if (!evidence->targets)
         evidence->targets = calloc(EVIDENCE_TARGETS, sizeof *evidence->targets);
+    if (!evidence->taken)
+        evidence->taken = calloc(EVIDENCE_TARGETS, sizeof *evidence->taken);
     if (!evidence->probes)
         evidence->probes = calloc(EVIDENCE_PROBES, sizeof *evidence->probes);
-    return evidence->targets && evidence->probes;
+    return evidence->targets && evidence->taken && evidence->probes;
 }
 
 static void find_ranks(struct evidence *evidence)
@@ -195,6 +198,23 @@ static int find_stopped(const struct evidence *evidence)
         if (proc_read(evidence->targets[i].pid, &proc) && (proc.state == 'T' || proc.state == 't'))
             return evidence->targets[i].pid;
     return 0;
+}
+
+/* All stand where they stood when their evidence was taken: a rank that is stopped on another node
+ * has the job examined whenever its time has come. Of what does not attach nobody can say that. */
+static bool is_taken(const struct evidence *evidence)
+{
+    bool has_ranks = false;
+    if (evidence->ntargets != evidence->ntaken)
+        return false;
+    for (int i = 0; i < evidence->ntargets; i++) {
+        const struct evidence_target *now = &evidence->targets[i], *then = &evidence->taken[i];
+        if (now->pid != then->pid || now->rank != then->rank || now->step != then->step ||
+            now->phase != then->phase || now->since != then->since)
+            return false;
+        has_ranks = has_ranks || now->rank >= 0;
+    }
+    return has_ranks;
 }
 
 /* --- the text --- */
@@ -374,6 +394,9 @@ static void be_done(struct evidence *evidence)
 {
     evidence->phase = EVIDENCE_IDLE;
     watch_at(&evidence->deadline, CLOCK_NEVER);
+    memcpy(evidence->taken, evidence->targets,
+           (size_t)evidence->ntargets * sizeof *evidence->taken);
+    evidence->ntaken = evidence->ntargets;
     loop_post(evidence->loop,
               &(struct event){.type = EV_EXAMINED, .examined = {.number = evidence->number}});
     if (evidence->on_idle)
@@ -488,7 +511,8 @@ void evidence_take(struct evidence *evidence, uint32_t number)
         find_commands(evidence);
     }
     int stopped = find_stopped(evidence);
-    if (stopped || evidence->ntargets == 0 || evidence->phase == EVIDENCE_WRITING) {
+    if (stopped || evidence->ntargets == 0 || evidence->phase == EVIDENCE_WRITING ||
+        is_taken(evidence)) {
         answer(evidence, stopped);
         return;
     }

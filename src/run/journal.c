@@ -293,12 +293,15 @@ static void tell_notice(struct journal *journal, const struct core_report *r)
     end(journal, &w);
 }
 
+/* Of a death that is told before the end of its process more may be known later. */
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
-    bool is_new = r->first_cause.is_known && !journal->seen.has_cause;
-    journal->seen.has_cause = r->first_cause.is_known;
-    if (!is_new)
+    const char *text = r->first_cause.is_known ? r->first_cause.text : "";
+    if (str_is(journal->seen.cause, text))
+        return;
+    str_copy(journal->seen.cause, sizeof journal->seen.cause, text);
+    if (!*text)
         return;
     begin(journal, &w, "failed");
     writer_int(&w, "of_node", r->first_cause.node_rank);

@@ -33,7 +33,8 @@ struct journal {
         char state[16];
         uint32_t round;
         const char *phase;
-        bool has_notice, has_cause;
+        bool has_notice;
+        char cause[512]; /* its text; "": none */
         int64_t deadline;
         char notice[128];
     } seen;

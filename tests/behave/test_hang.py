@@ -179,6 +179,23 @@ def test_several_nodes(world, count):
         assert f"\nrank {rank}, process " in kept
 
 
+def test_a_stopped_rank_has_the_others_looked_at_once(world):
+    """On another node, by a debugger: the job is examined again and again, and stands where it stood."""
+    job = Nodes(world, 2, ["-n", "1", "-v", "--watchdog-train", "2s", "--state-dir", world.root / "state"])
+    for rank in range(2):
+        script = world.file(f"script{rank}", "open\nstep 1\nstep 2\n")
+        job.jobs[rank] = job.launch(rank, "sh", "-c",
+                                    f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
+    job.say(1, "attach: rank 1 of 2 is process")
+    pid = int(re.search(r"attach: rank 1 of 2 is process (\d+)", job.jobs[1].err)[1])
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: job.jobs[0].err.count("no rank makes progress") >= 3, "three examinations")
+    assert job.jobs[0].err.count("the evidence is in") == 1, job.jobs[0].err
+    os.kill(pid, signal.SIGCONT)
+    assert job.finish() == 42
+    assert "hang" in job.agreed()["outcome"]
+
+
 def test_a_restart_in_place(world):
     """A hang is a failure like any other: the next generation goes on, and each has its evidence."""
     script = world.file("script", "open\nstep 1\nstep 2\n")

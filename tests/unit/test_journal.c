@@ -135,6 +135,19 @@ Test(journal, a_failure_and_the_end)
     cr_assert(strstr(journal_line(&journal, journal.count - 1)->text, "\"exit\""));
 }
 
+/* It is dead, and its memory is being taken down; why it died is found meanwhile. */
+Test(journal, a_death_is_told_again_when_more_is_known)
+{
+    struct death found = {.note = "the kernel killed it"};
+    feed((struct event){.type = EV_CHILD_DYING, .child = {.pid = 1000, .status = 9}});
+    assert_told("failed", 1, "process 1000 ended with signal 9 (Killed)\"");
+    feed((struct event){.type = EV_CHILD_EXITED,
+                        .child = {.pid = 1000, .status = 9, .death = &found}});
+    assert_told("failed", 2, "process 1000 ended with signal 9 (Killed): the kernel killed it");
+    feed((struct event){.type = EV_TIMER});
+    assert_told("failed", 2, "");
+}
+
 /* The newest are kept. */
 Test(journal, it_is_bounded)
 {
