@@ -43,6 +43,7 @@ struct peers {
     int next_id;
     int conns, n_guests;
     bool is_finishing;
+    bool has_reached_chief;
     union netaddr chief_at;   /* the last connection to it */
     bool was_direct;          /* the last of them that was welcome */
     bool is_chief_lost;       /* there was no memory for the dial: to be told by on_later() */
@@ -181,6 +182,7 @@ static void on_dialled(void *arg, int fd, const union netaddr *peer, const struc
         return;
     }
     peers->chief_at = *peer;
+    peers->has_reached_chief = true;
     own(peers, conn, PEERS_CHIEF);
     conn->is_told = true;
     conn_start(conn);
@@ -256,6 +258,7 @@ struct peers *peers_new(const struct peers_options *options)
     struct peers_options *o = &peers->options;
     *o = *options;
     set_default(&o->connect_wait_ns, 10 * NS_PER_S);
+    set_default(&o->reconnect_wait_ns, o->connect_wait_ns);
     set_default(&o->hello_wait_ns, 10 * NS_PER_S);
     set_default(&o->close_wait_ns, 5 * NS_PER_S);
     set_default(&o->accept_retry_ns, NS_PER_S);
@@ -337,7 +340,8 @@ void peers_connect(struct peers *peers, const struct address *where)
     peers_close(peers, PEERS_CHIEF);
     struct dial_options options = {
         .base = peers->options.base,
-        .wait_ns = peers->options.connect_wait_ns,
+        .wait_ns = peers->has_reached_chief ? peers->options.reconnect_wait_ns
+                                            : peers->options.connect_wait_ns,
         .silence_ns = peers->options.silence_ns,
         .on_done = on_dialled,
         .arg = peers,

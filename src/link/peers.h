@@ -49,6 +49,9 @@ struct peers_options {
     int64_t silence_ns;
     /* 0 in any of these stands for the default. */
     int64_t connect_wait_ns; /* name look-up and connection (10 s) */
+    /* The same where the chief was reached before (connect_wait_ns). A network that is back answers
+     * the next attempt at once; the kernel would repeat the one under way only after a second. */
+    int64_t reconnect_wait_ns;
     int64_t hello_wait_ns;   /* for the HELLO of an accepted connection (10 s) */
     int64_t close_wait_ns;   /* for the other side to take what was sent last (5 s) */
     int64_t accept_retry_ns; /* after running out of descriptors (1 s) */

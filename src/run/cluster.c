@@ -12,6 +12,7 @@
 #include "link/peers.h"
 #include "link/tls.h"
 #include "os/limits.h"
+#include "run/params.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -128,6 +129,12 @@ static int guests_max(int nnodes)
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
 }
 
+/* Several attempts fit into the time after which a node is lost, also behind a short cut. */
+static int64_t reconnect_wait(const struct config *config)
+{
+    return clock_min(config->cluster.heartbeat_timeout_ns, PARAMS_RECONNECT_NS) / 4;
+}
+
 /* With too few it would lose nodes in the middle of the training. */
 static void want_files(const struct config *config)
 {
@@ -161,6 +168,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
                                     .on_finished = on_finished,
                                     .tls = cluster->tls,
                                     .silence_ns = config->cluster.heartbeat_timeout_ns,
+                                    .reconnect_wait_ns = reconnect_wait(config),
                                     .close_wait_ns = LAST_WORDS_WAIT_NS,
                                     .guests_max = guests_max(config->cluster.nnodes)};
     cluster->peers = peers_new(&options);

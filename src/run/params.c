@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 /* A connection that was closed comes back within a round trip, or its supervisor is dead. */
-#define RECONNECT_NS (2 * NS_PER_S)
 /* How long a rank that saved by itself waits for the others: they do so at the same step. */
 #define COMMIT_WAIT_NS (300 * NS_PER_S)
 
@@ -129,7 +128,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
-        .reconnect_ns = RECONNECT_NS,
+        .reconnect_ns = PARAMS_RECONNECT_NS,
         .exit_wait_ns = config->stop.exit_wait_ns,
         .term_wait_ns = config->stop.term_wait_ns,
         .kill_wait_ns = config->stop.kill_wait_ns,

@@ -6,8 +6,12 @@
 #ifndef PCHRUN_RUN_PARAMS_H
 #define PCHRUN_RUN_PARAMS_H
 
+#include "base/clock.h"
 #include "config/config.h"
 #include "core/params.h"
+
+/* How long a closed connection may stay closed. */
+#define PARAMS_RECONNECT_NS (2 * NS_PER_S)
 
 MUST_CHECK bool params_fill(struct core_params *params, const struct config *config,
                             struct err *err);

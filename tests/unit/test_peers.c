@@ -482,19 +482,59 @@ Test(peers, last_words_arrive)
     end(&w);
 }
 
+/* On 127.0.0.1, by hand. */
+static int raw_listen(int backlog, struct sockaddr_in *at, struct address *ret)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t size = sizeof *at;
+    *at = (struct sockaddr_in){.sin_family = AF_INET};
+    at->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    cr_assert_eq(bind(fd, (struct sockaddr *)at, sizeof *at), 0);
+    cr_assert_eq(listen(fd, backlog), 0);
+    cr_assert_eq(getsockname(fd, (struct sockaddr *)at, &size), 0);
+    *ret = (struct address){.host = "127.0.0.1", .port = ntohs(at->sin_port)};
+    return fd;
+}
+
+/* What is sent to it is dropped for a moment: the next attempt, and not a repetition by the kernel
+ * after a second and more, is what finds it back. */
+Test(peers, a_chief_that_was_reached_is_tried_again_soon)
+{
+    struct world w;
+    struct peers_options limits = {.connect_wait_ns = 60 * NS_PER_S,
+                                   .reconnect_wait_ns = 100 * NS_PER_MS};
+    begin(&w, &limits);
+    struct sockaddr_in at;
+    struct address there;
+    int fds[4], listening = raw_listen(0, &at, &there);
+    peers_connect(w.member.peers, &there);
+    run_until(&w, w.member.ups == 1);
+    int fd = accept(listening, NULL, NULL);
+    close(fd);
+    run_until(&w, w.member.downs == 1);
+    for (int i = 0; i < 4; i++) { /* its queue is full, and it takes nothing from it */
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(fds[i], (struct sockaddr *)&at, sizeof at);
+    }
+    int64_t start = clock_now_ns();
+    peers_connect(w.member.peers, &there);
+    run_until(&w, w.member.downs == 2);
+    cr_assert_lt(clock_now_ns() - start, 30 * NS_PER_S);
+    cr_assert(strstr(w.member.why, strerror(ETIMEDOUT)), "%s", w.member.why);
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    close(listening);
+    end(&w);
+}
+
 /* The other side is gone, but what it said last is still read. */
 Test(peers, refusal_is_read_though_sending_fails)
 {
     struct world w;
     begin(&w, NULL);
-    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    cr_assert_eq(bind(listening, (struct sockaddr *)&at, sizeof at), 0);
-    cr_assert_eq(listen(listening, 1), 0);
-    cr_assert_eq(getsockname(listening, (struct sockaddr *)&at, &size), 0);
-    struct address there = {.host = "127.0.0.1", .port = ntohs(at.sin_port)};
+    struct sockaddr_in at;
+    struct address there;
+    int listening = raw_listen(1, &at, &there);
     peers_connect(w.member.peers, &there);
     run_until(&w, w.member.ups == 1);
     int fd = accept(listening, NULL, NULL);
