@@ -226,6 +226,7 @@ static void on_change(void *ctx, enum reap_what what, int status)
         proc_kill(run->watch.pid, SIGCONT);
     if (what != REAP_EXITED || run->is_over)
         return;
+    tee_count_left(run->tee.states, run->tee.count);
     if (status == 0 || run->is_ending)
         end_run(run);
     else
@@ -240,8 +241,10 @@ static void on_clock(void *ctx)
         try_again(run);
         return;
     }
-    if (run->watch.pid)
+    if (run->watch.pid) {
         proc_kill(run->watch.pid, SIGKILL);
+        tee_count_left(run->tee.states, run->tee.count);
+    }
     end_run(run);
 }
 

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool ring_init(struct ring *ring, size_t size)
+bool ring_init(struct ring *ring, size_t size, struct ring_marks *marks)
 {
-    *ring = (struct ring){.data = malloc(size), .size = size};
+    *ring = (struct ring){.data = malloc(size), .size = size, .marks = marks};
+    atomic_store(&marks->taken, 0);
+    atomic_store(&marks->added, 0);
     return ring->data != NULL;
 }
 
@@ -18,10 +20,15 @@ void ring_free(struct ring *ring)
     ring->data = NULL;
 }
 
+size_t ring_marks_used(struct ring_marks *marks)
+{
+    size_t taken = atomic_load(&marks->taken); /* first: it never passes `added` */
+    return atomic_load(&marks->added) - taken;
+}
+
 size_t ring_used(struct ring *ring)
 {
-    size_t taken = atomic_load(&ring->taken); /* first: it never passes `added` */
-    return atomic_load(&ring->added) - taken;
+    return ring_marks_used(ring->marks);
 }
 
 size_t ring_room(struct ring *ring)
@@ -38,22 +45,22 @@ static size_t until_end(const struct ring *ring, size_t at, size_t n)
 
 void ring_add(struct ring *ring, const char *bytes, size_t n)
 {
-    size_t at = atomic_load(&ring->added), len = until_end(ring, at, n);
+    size_t at = atomic_load(&ring->marks->added), len = until_end(ring, at, n);
     memcpy(ring->data + at % ring->size, bytes, len);
     memcpy(ring->data, bytes + len, n - len);
-    atomic_store(&ring->added, at + n);
+    atomic_store(&ring->marks->added, at + n);
 }
 
 const char *ring_first(struct ring *ring, size_t *ret_n)
 {
-    size_t at = atomic_load(&ring->taken);
+    size_t at = atomic_load(&ring->marks->taken);
     *ret_n = until_end(ring, at, ring_used(ring));
     return ring->data + at % ring->size;
 }
 
 size_t ring_copy(struct ring *ring, char *bytes, size_t size)
 {
-    size_t at = atomic_load(&ring->taken), n = ring_used(ring);
+    size_t at = atomic_load(&ring->marks->taken), n = ring_used(ring);
     if (n > size)
         n = size;
     size_t len = until_end(ring, at, n);
@@ -64,5 +71,5 @@ size_t ring_copy(struct ring *ring, char *bytes, size_t size)
 
 void ring_take(struct ring *ring, size_t n)
 {
-    atomic_fetch_add(&ring->taken, n);
+    atomic_fetch_add(&ring->marks->taken, n);
 }

@@ -11,14 +11,22 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+/* In all, since the beginning. Somebody else may see how much is in it. */
+struct ring_marks {
+    _Atomic size_t added, taken;
+};
+
 struct ring {
     char *data;
     size_t size;
-    _Atomic size_t added, taken; /* in all, since the beginning */
+    struct ring_marks *marks;
 };
 
-MUST_CHECK bool ring_init(struct ring *ring, size_t size);
+/* `marks` is the caller's, and begins anew. */
+MUST_CHECK bool ring_init(struct ring *ring, size_t size, struct ring_marks *marks);
 void ring_free(struct ring *ring);
+/* Of the one that these are of. */
+size_t ring_marks_used(struct ring_marks *marks);
 /* Either thread; more may become free, or be used, at any time by the other. */
 size_t ring_used(struct ring *ring);
 size_t ring_room(struct ring *ring);

@@ -54,7 +54,7 @@ bool branch_init(struct branch *branch, size_t size, struct branch_state *state)
 {
     branch->state = state;
     branch->file.fd = -1;
-    return ring_init(&branch->ring, size);
+    return ring_init(&branch->ring, size, &state->marks);
 }
 
 /* It has been full. Half of it must be free again, so that notes are few. */
@@ -196,7 +196,7 @@ static void deliver_lines(struct sink *sink, struct branch *branch)
 {
     char bytes[IN_MAX], text[OUT_MAX];
     int64_t now = clock_now_ns();
-    size_t added = atomic_load(&branch->ring.added);
+    size_t added = atomic_load(&branch->ring.marks->added);
     bool is_due = branch->partial_at > 0 && now >= branch->partial_at;
     struct mixer_out out = {.bytes = text, .size = sizeof text};
     struct mixer_in in = {.bytes = bytes, .n = ring_copy(&branch->ring, bytes, sizeof bytes)};
@@ -217,7 +217,7 @@ static bool is_ready(struct sink *sink, struct branch *branch, int64_t now)
     if (ring_used(&branch->ring) == 0)
         return false;
     return branch->partial_at == 0 || now >= branch->partial_at ||
-           branch->seen != atomic_load(&branch->ring.added) || atomic_load(&sink->is_closing);
+           branch->seen != atomic_load(&branch->ring.marks->added) || atomic_load(&sink->is_closing);
 }
 
 /* In turn, so that one that floods does not keep the others waiting. */

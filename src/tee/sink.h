@@ -20,9 +20,10 @@
 
 /* Read by the supervisor at any time. */
 struct branch_state {
-    _Atomic uint64_t lost; /* bytes */
-    _Atomic int trouble;   /* errno of the last write, 0: it succeeded */
-    _Atomic bool is_full;  /* nothing is taken in time, so what comes is dropped */
+    _Atomic uint64_t lost;   /* bytes */
+    _Atomic int trouble;     /* errno of the last write, 0: it succeeded */
+    _Atomic bool is_full;    /* nothing is taken in time, so what comes is dropped */
+    struct ring_marks marks; /* what waits to be written */
 };
 
 struct branch {

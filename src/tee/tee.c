@@ -80,6 +80,17 @@ bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state
            !atomic_load(&state->is_reading);
 }
 
+void tee_count_left(struct tee_stream_state *states, size_t count)
+{
+    for (size_t i = 0; i < count * TEE_BRANCH__COUNT; i++) {
+        struct branch_state *branch =
+            &states[i / TEE_BRANCH__COUNT].branches[i % TEE_BRANCH__COUNT];
+        atomic_fetch_add(&branch->lost, ring_marks_used(&branch->marks));
+        atomic_store(&branch->marks.taken, 0);
+        atomic_store(&branch->marks.added, 0);
+    }
+}
+
 /* Who floods, or was killed in the middle, may leave a torn copy: it is read with care. */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret)
 {
@@ -229,11 +240,6 @@ static void flush(struct reader *reader)
         if (reader->passes[i].count > 0)
             sink_close(&reader->passes[i]);
     wait_for_sinks(reader);
-    for (size_t i = 0; i < reader->count * TEE_BRANCH__COUNT; i++) {
-        struct branch *branch =
-            &reader->routes[i / TEE_BRANCH__COUNT].branches[i % TEE_BRANCH__COUNT];
-        atomic_fetch_add(&branch->state->lost, ring_used(&branch->ring));
-    }
 }
 
 /* --- the process --- */

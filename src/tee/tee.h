@@ -57,6 +57,9 @@ MUST_CHECK bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err
 
 /* Has all that was printed into this stream until now gone through its tail? */
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state);
+/* The process has ended, or was killed: what still waited in it to be written is lost, and counted.
+ * What it was just writing may be both. */
+void tee_count_left(struct tee_stream_state *states, size_t count);
 /* A copy of the tail. */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret);
 

@@ -552,7 +552,7 @@ def test_a_killed_pchrun_is_no_job(world, ctl):
     job.finish()
     done = ctl("status")
     assert done.returncode == USAGE and "no pchrun" in done.stderr
-    os.kill(child, signal.SIGKILL)
+    wait_until(lambda: not is_alive(child), "its command's end, which follows by itself")
 
 
 def test_a_stopped_pchrun_does_not_answer(world, ctl):

@@ -348,6 +348,27 @@ def test_it_is_killed(logs):
     assert logs.lines("stdout")["last"] == ["before", "after"]
 
 
+def test_what_it_held_when_it_was_killed_is_counted(logs):
+    """The disk has died, so that what it has read waits in its memory; what is still in the pipe the
+    next one reads."""
+    root, hold, end = logs.world.root, logs.world.hold("print"), logs.world.hold("end")
+    job = logs.start(WRITE + "print('before', flush=True)\n"
+                     f"while not os.path.exists('{hold}'): time.sleep(0.01)\n"
+                     f"w(b'x' * 199999 + b'\\n')\nsys.stdout.flush()\nopen('{root}/all', 'w').close()\n"
+                     f"while not os.path.exists('{end}'): time.sleep(0.01)\n", "--no-logs-tee", env=stuck(logs))
+    wait_until(lambda: logs.read() == b"before\n", "the first line")
+    (root / "stuck").touch()
+    logs.world.go_on("print")
+    wait_until((root / "all").exists, "all to be printed, and most of it read")
+    os.kill(tee_of(job), signal.SIGKILL)
+    wait_until(lambda: "another takes its place" in job.err, "its end to be seen")
+    (root / "stuck").unlink()
+    logs.world.go_on("end")
+    assert job.finish() == 0
+    lost = logs.lines("stdout")["lost"]
+    assert lost > 100000 and len(logs.read()) + lost == 7 + 200000
+
+
 def test_it_cannot_be_replaced(logs):
     """No process can be had any more: what is printed is lost, but nobody waits at a full pipe for
     ever. The first three look at the directory, keep the output, and

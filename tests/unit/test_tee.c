@@ -165,9 +165,10 @@ static void *add_all(void *arg)
 Test(ring, two_threads)
 {
     struct ring ring;
+    struct ring_marks marks;
     pthread_t adder;
     size_t got = 0;
-    cr_assert(ring_init(&ring, 1021));
+    cr_assert(ring_init(&ring, 1021, &marks));
     cr_assert_eq(pthread_create(&adder, NULL, add_all, &ring), 0);
     while (got < RING_BYTES) {
         char bytes[512];
