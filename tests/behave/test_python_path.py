@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `--instrument` sets for the commands; what Python makes of it is tests/python/test_instrument.py's."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+OWN_ERROR = 125
+SHOW = ("sh", "-c", 'printf "%s\\n" "${PYTHONPATH-unset}" "${PCH_INSTRUMENT-unset}" "${PCH_CHECKPOINT_DIR-unset}"')
+CUSTOM = Path(__file__).resolve().parents[2] / "contrib/python/instrument/sitecustomize.py"
+STATIC, DYNAMIC = Path(os.environ["PCHRUN_BIN"]), Path(os.environ.get("PCHRUN_DYNAMIC", os.environ["PCHRUN_BIN"]))
+
+
+def shown(world, *options, command=SHOW, **more):
+    job = world.launch(*options, "--", *command, **more)
+    code = job.finish()
+    return code, job.out.splitlines()
+
+
+def test_it_goes_before_what_is_there(world):
+    code, (ours, on, folder) = shown(world, "--instrument")
+    assert (code, on, folder) == (0, "1", "unset")
+    assert Path(ours, "sitecustomize.py").read_text() == CUSTOM.read_text()
+    assert os.listdir(ours) == ["sitecustomize.py"], "nothing else is to be found by it"
+    checkpoints = world.root / "run7"
+    checkpoints.mkdir()
+    code, lines = shown(world, "--instrument", "--checkpoint-dir", checkpoints, env={"PYTHONPATH": "/theirs:"})
+    assert lines == [f"{ours}:/theirs:", "1", str(checkpoints)]
+    assert shown(world, "--instrument", env={"PYTHONPATH": ""})[1][0] == ours, "no empty part: it is the directory"
+
+
+def test_off_and_on_again(world):
+    """A pchrun within one with it is its own: nothing is hooked there, unless it is asked for."""
+    assert shown(world, env={"PYTHONPATH": "/theirs", "PCH_INSTRUMENT": "1", "PCH_CHECKPOINT_DIR": "/x"})[1] == [
+        "/theirs", "unset", "unset"]
+    code, lines = shown(world, "--instrument", command=(str(STATIC), "--", *SHOW))
+    assert code == 0 and lines[1:] == ["unset", "unset"]
+
+
+@pytest.mark.parametrize("what", ["alone", "as a whole", "in a wheel"])
+def test_where_it_is_looked_for(world, what):
+    """From pchrun itself, wherever that has been put; not found, nothing is started."""
+    pchrun = world.root / "usr/scripts/pchrun" if what == "in a wheel" else world.root / "usr/bin/pchrun"
+    pchrun.parent.mkdir(parents=True)
+    shutil.copy(STATIC, pchrun)
+    custom = world.root / ("usr/data/share" if what == "in a wheel" else "usr/share") / "pchrun/python/sitecustomize.py"
+    if what != "alone":
+        custom.parent.mkdir(parents=True)
+        shutil.copy(CUSTOM, custom)
+    world.pchrun = str(pchrun)
+    job = world.launch("--instrument", "--", *SHOW)
+    code = job.finish()
+    if what == "alone":
+        assert (code, job.out) == (OWN_ERROR, "")
+        assert "--instrument needs " in job.err and "install pchrun as a whole" in job.err
+        assert job.err.count("sitecustomize.py") == 1
+    else:
+        assert (code, job.out.splitlines()[0]) == (0, str(custom.parent))
