@@ -152,6 +152,62 @@ def test_all_optimizers_count(trains, counting):
     assert run.result() == (0, "completed", None)
 
 
+def test_what_a_cuda_graph_replays_is_no_hang(trains, ctl):
+    """It calls no hook: so from its capture on nothing is counted, and no step is waited for."""
+    cuda = """
+        capturing = False
+        def is_initialized():
+            return True
+        def is_current_stream_capturing():
+            return capturing
+        """
+    run = trains("""
+        import torch.cuda
+        from torch.optim import Optimizer
+        from told import wait_for
+        optimizer = Optimizer()
+        optimizer.step()
+        torch.cuda.capturing = True
+        optimizer.step()
+        wait_for("go")
+        """, {**TORCH, "torch/cuda.py": cuda})
+    run.start("--instrument", n=None)
+    run.said("counts its steps")
+    wait_until(lambda: [rank["attached"] for rank in ctl.status()["ranks"]] == [False], "it has let go")
+    run.world.go_on("go")
+    assert run.result() == (0, "completed", None)
+    assert told(run) == 1
+
+
+def test_a_compiled_step_calls_the_hook_and_does_not_compile_it(trains, counting):
+    run = trains("""
+        import torch._dynamo, torch.compiler
+        from torch.optim import Optimizer
+        from told import wait_for
+        optimizer = Optimizer()
+        optimizer.step()
+        torch.compiler.compiling = True
+        for step in range(4):
+            optimizer.step()
+        assert torch.compiler.called == 4
+        wait_for("go")
+        """, {**TORCH, "torch/_dynamo.py": "from . import compiler", "torch/compiler.py": """
+        compiling, called = False, 0
+        def is_compiling():
+            return compiling
+        def disable(function):
+            def disabled():
+                global called
+                called += 1
+                function()
+            return disabled
+        """})
+    run.start("--instrument", n=None)
+    counting(1, 5)
+    run.world.go_on("go")
+    assert run.result() == (0, "completed", None)
+
+
 def test_who_does_not_train_takes_no_part(trains, counting):
     """Workers, compilers, `python -c`: they import what is hooked, and train nothing."""
     run = trains("""
@@ -199,6 +255,7 @@ def test_a_fork_that_trains_is_counted(trains, counting):
 
 ATTACHES = """
     import pch
+    EARLIEST
     from torch.optim import Optimizer
     from told import load, save, wait_for
     EARLY
@@ -213,9 +270,10 @@ ATTACHES = """
     """
 
 
-@pytest.mark.parametrize("early", ["", "Optimizer().step()"], ids=["first", "later"])
-def test_a_program_that_attaches_is_left_alone(trains, early):
-    run = trains(ATTACHES.replace("EARLY", early)).start("--instrument", n=2)
+@pytest.mark.parametrize("earliest, early", [("", ""), ("pch.attach()", "Optimizer().step()"), ("", "Optimizer().step()")],
+                         ids=["before the first step", "before the import", "after a step"])
+def test_a_program_that_attaches_is_left_alone(trains, earliest, early):
+    run = trains(ATTACHES.replace("EARLIEST", earliest).replace("EARLY", early)).start("--instrument", n=2)
     for _ in range(2):
         run.said(r"attach: rank \d of 2 is process")
     wait_until(lambda: run.job.err.count(" of 2 is process") == 2, "both are ranks")
@@ -225,7 +283,8 @@ def test_a_program_that_attaches_is_left_alone(trains, early):
     code, outcome, step = run.result()
     assert (code, outcome) == (42, "preempted") and step
     assert not any(rank["counts_only"] for rank in run.report["ranks"])
-    assert told(run) == (1 if early else 0)
+    assert told(run) == (1 if early and not earliest else 0)
+    assert 5 < step < 30
 
 
 @pytest.mark.parametrize("option", ["-S", "-E", "-I"])

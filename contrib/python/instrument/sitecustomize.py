@@ -10,7 +10,7 @@ import os
 import sys
 
 # When the program has imported these.
-MODULES = ("torch.optim", "transformers.trainer", "lightning.pytorch.trainer", "keras")
+MODULES = ("torch.optim", "torch._dynamo", "transformers.trainer", "lightning.pytorch.trainer", "keras")
 
 _SAID = "PCH_INSTRUMENT_SAID"  # in the environment: what fails here fails in every process below as well
 

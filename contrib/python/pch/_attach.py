@@ -12,8 +12,9 @@ from . import _pch
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
 
-# What wants to know that the program attaches by itself.
-before_attach: Optional[Callable[[], None]] = None
+# Has the program attached by itself, ever? And who wants to know before it does; False: it is not the program.
+has_program_attached = False
+before_attach: Optional[Callable[[], bool]] = None
 
 
 def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_world_size: int = -1,
@@ -31,8 +32,9 @@ def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_
     ending the process, unless the program has a handler of its own. saves: with False the job only hears of the
     steps, for its watchdog; it asks for nothing, and takes the process for one that has not attached.
     """
-    if before_attach:
-        before_attach()
+    global has_program_attached
+    if not before_attach or before_attach():
+        has_program_attached = True
     job = attach_as(rank=rank, local_rank=local_rank, world_size=world_size, local_world_size=local_world_size,
                     first_step=first_step, stride=stride, last_step=last_step, shield=shield, saves=saves)
     if required and not job.supervised:

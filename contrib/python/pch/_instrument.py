@@ -37,7 +37,11 @@ class _Part:
 
     def begin_anew(self) -> None:
         """Also of a fork: it is not attached, and may train."""
-        self.state, self.job, self.has_fitted, self.count = _NOT_YET, None, False, self._begin_to_count
+        self.job, self.has_fitted = None, False
+        if _attach.has_program_attached:
+            self.state, self.count = _BY_ITSELF, _nothing
+        else:
+            self.state, self.count = _NOT_YET, self._begin_to_count
 
     # Steps that are counted.
 
@@ -48,16 +52,20 @@ class _Part:
         rank, world_size = _place()
         job = _attach.attach_as(rank=rank, world_size=world_size, saves=False)
         if job.supervised:
-            self.state, self.job = _COUNTS, job
-            _say(f"counts {self.what}, for pchrun's watchdog; this process is not asked to save", job)
-            self.count = job.step
+            self.state, self.job, self.count = _COUNTS, job, job.step
             job.step()
+            _say(f"counts {self.what}, for pchrun's watchdog; this process is not asked to save", job)
 
     def _stop_counting(self) -> None:
         self.count = _nothing
         if self.state == _COUNTS and self.job:
             self.job.close()
             self.state = _NOT_YET
+
+    def give_up(self) -> None:
+        """No step is told any more, for ever: then nobody is to wait for one."""
+        self._stop_counting()
+        self.state = _BY_ITSELF
 
     # A fit.
 
@@ -87,11 +95,12 @@ class _Part:
         self.end_fit()
         self.count()
 
-    def leave_alone(self) -> None:
-        """The program is about to attach."""
-        if self.state != _FITS:
-            self._stop_counting()
-            self.state = _BY_ITSELF
+    def leave_alone(self) -> bool:
+        """Somebody is about to attach. False: that is a part of our fit."""
+        if self.state == _FITS:
+            return False
+        self.give_up()
+        return True
 
 
 def _nothing() -> None:
@@ -102,22 +111,39 @@ _part = _Part()
 _hooked: Dict[str, bool] = {}
 
 
+# When torch._dynamo has been imported, without which nothing is compiled.
+_is_compiling: Optional[Callable[[], bool]] = None
+_step_uncompiled: Callable[[], None]
+
+
 def _on_step(*_: object) -> None:
     """After every step of every optimizer of PyTorch. All of them count: the sum rises as long as anything is trained,
-    whichever optimizer that is."""
+    whichever optimizer that is. A step that is being compiled shall call us, and not have us compiled."""
+    if _is_compiling and _is_compiling():
+        _step_uncompiled()
+    else:
+        _step()
+
+
+def _step() -> None:
     try:
+        if _is_captured():
+            _part.give_up()
         _part.count()
     except Exception as error:
-        if not isinstance(error, RuntimeError):  # that another thread is in the same call: it counts the next one
-            _part.count = _nothing
-            _complain("steps are counted no more", error)
+        if _part.state == _COUNTS and isinstance(error, RuntimeError):
+            return  # another thread is in the same call: that one is counted
+        _complain("steps are not counted", error)
+        _part.give_up()
 
 
 def hook(name: str) -> None:
     """That module has been imported; again, perhaps."""
     if name not in _hooked:
         _hooked[name] = True
-        _attach.before_attach = _part.leave_alone
+        if not _attach.before_attach:
+            _attach.before_attach = _part.leave_alone
+            _part.begin_anew()
         _HOOKS[name]()
 
 
@@ -126,15 +152,15 @@ def hook(name: str) -> None:
 
 def _say(text: str, job: Optional[Job] = None) -> None:
     """On standard error; with a job for rank 0 alone."""
-    if job is None or not job.rank:
-        sys.stderr.write(f"pch: {text}\n")
+    try:
+        if job is None or not job.rank:
+            sys.stderr.write(f"pch: {text}\n")
+    except (OSError, ValueError, AttributeError):
+        pass  # there is nobody to tell
 
 
 def _complain(what: str, error: BaseException) -> None:
-    try:
-        _say(f"--instrument: {what}: {type(error).__name__}: {error}")
-    except Exception:
-        pass  # there is nobody to tell
+    _say(f"--instrument: {what}: {type(error).__name__}: {error}")
 
 
 # --- PyTorch ---
@@ -148,10 +174,24 @@ def _place() -> Tuple[int, int]:
     return -1, -1
 
 
+def _is_captured() -> bool:
+    """Is this step only recorded? What a CUDA graph replays later calls no hook, and would look like a hang."""
+    cuda: Any = sys.modules.get("torch.cuda")
+    return bool(cuda) and cuda.is_initialized() and cuda.is_current_stream_capturing()
+
+
 def _hook_optimizers() -> None:
     import torch.optim.optimizer as optimizer
 
     optimizer.register_optimizer_step_post_hook(_on_step)
+
+
+def _hook_compiler() -> None:
+    global _is_compiling, _step_uncompiled
+    import torch
+
+    _step_uncompiled = torch.compiler.disable(_step)
+    _is_compiling = torch.compiler.is_compiling
 
 
 # --- fits ---
@@ -287,6 +327,8 @@ def _resume_from(job: Job, given: Any) -> Any:
     path = job.resume_path
     if given is False or not path:
         return given
+    if not os.path.isdir(path):
+        return given
     if given in (None, True):
         return path
     whole = os.path.abspath(str(given))
@@ -314,9 +356,10 @@ def _fit_lightning(call: Callable[[], Any], trainer: Any, arguments: Dict[str, A
         nonlocal callback
         callback = _lightning_callback(folder)
         trainer.callbacks.append(callback)
-        path = os.environ.get("PCH_RESUME_PATH")
-        if path and not _part.has_fitted and arguments.get("ckpt_path") in (None, "last"):
-            arguments["ckpt_path"] = os.path.join(path, "lightning.ckpt")
+        path = os.path.join(os.environ.get("PCH_RESUME_PATH", ""), "lightning.ckpt")
+        if os.path.isabs(path) and os.path.exists(path) and not _part.has_fitted and \
+                arguments.get("ckpt_path") in (None, "last"):
+            arguments["ckpt_path"] = path
 
     try:
         return _run(call, prepare, "Trainer.fit")
@@ -374,7 +417,7 @@ def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -
     class Count(keras.callbacks.Callback):  # type: ignore[misc]
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             _part.what = "the batches of Model.fit"
-            _on_step()
+            _step()
 
     def prepare() -> None:
         ours = [Count()]
@@ -408,6 +451,7 @@ def _take_part(folder: str, callbacks: Any) -> None:
 
 _HOOKS: Dict[str, Callable[[], None]] = {
     "torch.optim": _hook_optimizers,
+    "torch._dynamo": _hook_compiler,
     "transformers.trainer": _hook_transformers,
     "lightning.pytorch.trainer": _hook_lightning,
     "keras": _hook_keras,

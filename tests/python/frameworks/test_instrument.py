@@ -56,7 +56,7 @@ dist.barrier()
 
 def test_the_hang_of_a_plain_loop_below_torchrun(train, world):
     launcher = Path(os.environ["PCH_PYTHON"]).with_name("torchrun")
-    wrap = [launcher, "--standalone", "--nproc-per-node", "2", "--no-python"]
+    wrap = [launcher, "--standalone", "--nproc-per-node", "2", "--log-dir", world.root / "logs", "--no-python"]
     one = train(TORCH, "--instrument", "--watchdog-train", "6s", "--watchdog-start", "100s", "--procs-per-node", "2",
                 n=None, wrap=wrap, folder="checkpoints")
     assert finish(one) == (PREEMPTED, "hang", None)
