@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -253,6 +254,14 @@ static writer_fn *const writers[] = {
     [STATEFILE_OVERWRITE] = writer_overwrite,
 };
 
+/* Of a supervisor that is killed nothing is written any more: whoever follows it finds what it
+ * left, and what it writes itself stays. */
+static void writer_die_with(pid_t supervisor)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != supervisor)
+        _exit(2);
+}
+
 static _Noreturn void writer_run(const struct statefile *file, int pipe_end, const void *data,
                                  size_t len)
 {
@@ -275,9 +284,11 @@ static bool start_writer(struct statefile *file, const void *data, size_t len, s
     if (!fd_set_nonblock(errors, err))
         return false;
     fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
+    pid_t supervisor = getpid(), pid = fork();
+    if (pid == 0) {
+        writer_die_with(supervisor);
         writer_run(file, writer_end, data, len);
+    }
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': no process to do it",
                        file->path);

@@ -6,11 +6,11 @@
  * A child of ours writes a temporary file in the same directory, syncs it, renames it over the old
  * one and syncs the directory, so that a crash at any instant leaves the old or the new content,
  * and a dead file system stops that child and never us. The first one removes temporary files that
- * killed writers of the same file have left. It is a helper in reap's list: its end is
- * the end of the write. A journal is added to instead, and a file that others have put in place,
- * such as one that is a mount by itself, is written over where it lies; both without a sync. The
- * caller keeps the deadline and ends a write that takes too long by
- * statefile_give_up(). A struct statefile owns its path and what waits to be written. Main thread.
+ * killed writers of the same file have left. It is a helper in reap's list: its end is the end of
+ * the write. A journal is added to instead, and a file that others have put in place, such as one
+ * that is a mount by itself, is written over where it lies; both without a sync. The caller keeps
+ * the deadline and ends a write that takes too long by statefile_give_up(). The writer dies with
+ * us. A struct statefile owns its path and what waits to be written. Main thread.
  */
 #ifndef PCHRUN_OS_STATEFILE_H
 #define PCHRUN_OS_STATEFILE_H

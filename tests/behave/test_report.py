@@ -106,6 +106,22 @@ def test_line_42_the_state_survives_our_death(world, reports, request):
     wait_until(lambda: not marked(world.mark), "the program's death")
 
 
+@pytest.mark.killed
+def test_nothing_is_written_after_our_death(world, reports):
+    """The one who writes the report is held up, and we are killed: what it has in hand would come over
+    the report of who is started next."""
+    (world.root / "stuck").touch()
+    job = world.act("say", "ready", "pause", options=["--report", reports.path],
+                    env=world.shim("stuck", SHIM_STUCK=reports.folder, SHIM_DIR=world.root))
+    world.events.wait("ready")
+    wait_until(lambda: list(reports.folder.iterdir()), "the report to be begun")
+    os.kill(job.pid, signal.SIGKILL)
+    job.finish()
+    (world.root / "stuck").unlink()
+    wait_until(lambda: not marked(world.mark), "the end of all")
+    assert not reports.path.exists()
+
+
 def test_line_45_nothing_but_the_report_is_left(world, reports):
     """No temporary file stays beside it."""
     assert world.act("exit", "0", options=["--report", reports.path]).finish() == 0
