@@ -946,8 +946,9 @@ def test_dies_with_its_parent(world, watch):
     ours, its = os.pipe()
     job = world.start("/usr/bin/python3", "-c", script, program, "file", path, stdin=ours)
     os.close(ours)
+    # Either may be the first to print.
     wait_until(lambda: '"terminate"' in job.out, "a line")
-    pid = int(job.out.split()[0])
+    pid = int(wait_until(lambda: re.search(r"^(\d+)\n", job.out, re.M), "its process")[1])
     os.kill(job.pid, signal.SIGKILL)
     job.finish()
     os.close(its)
