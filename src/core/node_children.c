@@ -149,7 +149,7 @@ static void look_behind(const struct node *node, struct node_fault *fault)
     fault->at = m->gone_at;
 }
 
-static void record_end(struct node *node, int index, const struct death *death)
+static void record_death(struct node *node, int index, const struct death *death)
 {
     static const struct death unknown;
     const struct child *child = &node->children[index];
@@ -184,7 +184,7 @@ void node_on_child_dying(struct node *node, const struct event *event)
         return;
     child->died_at = node->out->now;
     child->status = event->child.status;
-    record_end(node, event->child.index, NULL);
+    record_death(node, event->child.index, NULL);
 }
 
 void node_on_child_exited(struct node *node, const struct event *event)
@@ -199,7 +199,7 @@ void node_on_child_exited(struct node *node, const struct event *event)
     node->is_dirty = true;
     node->settle_at = node->out->now + SETTLE_NS;
     watchdog_ended(&node->watchdog, &node->ranks, child->pid);
-    record_end(node, event->child.index, event->child.death);
+    record_death(node, event->child.index, event->child.death);
     node_judge_silence(node);
     node_sweep_if_last(node);
     node_check_gone(node);

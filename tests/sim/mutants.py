@@ -216,7 +216,7 @@ MUTANTS = [
      "((fault->is_told || fault->was_dead) && at < node->stopped_at);", "false;"),
     ("killed-by-another-is-ours", "src/core/node_children.c", "child->status == SIGKILL && !node->has_killed", "false"),
     ("death-told-at-the-end", "src/core/node_children.c",
-     "    record_end(node, event->child.index, NULL);\n", ""),
+     "    record_death(node, event->child.index, NULL);\n", ""),
     ("died-when-its-end-was-told", "src/core/node_cause.c",
      "node->fault.wall = wall;", "node->fault.wall = node->out->wall;"),
     ("who-misses-a-node-is-the-cause", "src/core/chief_fault.c",
