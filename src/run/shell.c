@@ -220,15 +220,16 @@ static int64_t kept_back(const struct core_report *report)
     return grace_margin(report->notice.deadline - at);
 }
 
-/* What is still kept and written has the notice's time, too. */
+/* They have the notice's time. The record has nearly all: whether a write that is given up has come
+ * to the disk nobody knows. */
 static void end_writers(struct shell *shell)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    int64_t until =
-        report.notice.is_live ? report.notice.deadline - kept_back(&report) : CLOCK_NEVER;
-    logs_end(&shell->logs, until);
-    record_end(&shell->record, until);
+    bool is_live = report.notice.is_live;
+    int64_t back = kept_back(&report), deadline = report.notice.deadline;
+    logs_end(&shell->logs, is_live ? deadline - back : CLOCK_NEVER);
+    record_end(&shell->record, is_live ? deadline - back / 4 : CLOCK_NEVER);
 }
 
 static void act_exit(struct shell *shell, const struct action *action)

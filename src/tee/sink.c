@@ -217,7 +217,8 @@ static bool is_ready(struct sink *sink, struct branch *branch, int64_t now)
     if (ring_used(&branch->ring) == 0)
         return false;
     return branch->partial_at == 0 || now >= branch->partial_at ||
-           branch->seen != atomic_load(&branch->ring.marks->added) || atomic_load(&sink->is_closing);
+           branch->seen != atomic_load(&branch->ring.marks->added) ||
+           atomic_load(&sink->is_closing);
 }
 
 /* In turn, so that one that floods does not keep the others waiting. */

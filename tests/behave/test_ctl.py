@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import DEADLINE, wait_until
+from harness import DEADLINE, is_alive, wait_until
 from nodes import Nodes
 from pchctl import PCHCTL, ctl  # noqa: F401
 

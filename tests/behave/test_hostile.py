@@ -574,7 +574,7 @@ def spree(world, n, *before, ranks=3, options=()):
     checkpoints.mkdir()
     script = world.file("script", "\n".join(["open", *before, "spree 300 0 5 /x", ""]))
     job = world.launch("-n", ranks, "--checkpoint-dir", checkpoints, "--report", report,
-                       "--grace", "3s", "--stop-exit-wait", "300ms", "--stop-term-wait", "300ms",
+                       "--grace", "6s", "--stop-exit-wait", "300ms", "--stop-term-wait", "300ms",
                        *options, "--", "sh", "-c",
                        f'echo $$ >>{checkpoints}/pids; exec {world.helpers}/pchclient <{script}')
     pids = checkpoints / "pids"

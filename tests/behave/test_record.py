@@ -93,12 +93,12 @@ class Records:
 
 
 @pytest.fixture
-def records(world):
+def records(world, request):
     records = Records(world)
     yield records
     for run in records.runs:
         run.end()
-    if records.state.is_dir():
+    if records.state.is_dir() and not request.node.get_closest_marker("killed"):  # later ones sweep it
         assert not list(records.state.glob("*.tmp")), "a temporary file is left"
 
 
