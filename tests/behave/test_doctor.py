@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from checkup import doctor, verdicts
+from nodes import free_port
 
 CHARLM = os.environ["CHARLM"]
 NOT_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for namespaces")
@@ -48,8 +49,8 @@ def test_saves_that_take_longer_than_the_notice_leaves(world):
     assert job.finish() == 0, job.err
     assert doctor(world, "--checkpoint-dir", folder)["grace"][0] == "ok"
     grace = doctor(world, "--checkpoint-dir", folder, "--signals", "USR1=preempt:100ms", wanted=1)["grace"]
-    assert grace[0] == "bad" and grace[1].startswith("a notice leaves 0.1 s; saves have taken 0."), grace
-    assert grace[2].startswith("have the platform leave 0.")
+    assert grace[0] == "bad" and grace[1].startswith("a notice leaves 0.1 s; saves have taken "), grace
+    assert grace[2].startswith("have the platform leave ")
 
 
 def test_a_damaged_record(world):
@@ -122,7 +123,8 @@ def test_nodes_that_are_not_known_of(world):
     nodes = doctor(world, "--cluster-discovery", "none", env=tasks)["nodes"]
     assert nodes == ("warn", "this one runs alone, but OMPI_COMM_WORLD_SIZE is 3 (mpi)",
                      "if they train together, cluster.discovery auto: else each saves at a step of its own")
-    assert doctor(world, env=tasks)["nodes"] == ("ok", "3, and this is node 0 (mpi by OMPI_COMM_WORLD_RANK)", "")
+    nodes = doctor(world, "--cluster-port", free_port(), env=tasks)["nodes"]
+    assert nodes == ("ok", "3, and this is node 0 (mpi by OMPI_COMM_WORLD_RANK)", "")
 
 
 def test_limits(world):
