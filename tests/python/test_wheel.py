@@ -63,6 +63,13 @@ def test_one_node(program, world):
     assert first["step"] == 0 and again["step"] > 5 and end["state"] == undisturbed()
 
 
+def test_what_python_runs_first(world):
+    """It lies beside the programs, not beside the package."""
+    show = 'import os; print(os.environ["PYTHONPATH"])'
+    job = world.launch("--instrument", "--", "python", "-c", show)
+    assert (job.finish(), job.out) == (0, f"{ENVIRONMENT / 'share/pchrun/python'}\n")
+
+
 def test_two_nodes_with_a_key_and_a_watcher(program, world):
     """The pchrun of several nodes lies elsewhere, and has to find pchrun-watch from there."""
     one, key, notice = program(TRAINING), world.root / "key", world.root / "notice"
