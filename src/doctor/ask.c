@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* False: it has not come to an end in time. What does not fit is not waited for. */
 static bool read_all(int from, int64_t until, char *text, size_t size)
 {
