@@ -24,12 +24,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import ddp
 import dying
 import failures
 import frameworks
 import several
 from measure import (JOB, Bench, Figure, Unmeasured, chief_options, duration, free_port, key_options, paired, running,
-                     spread)
+                     told_options)
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ["tini", "dumb-init", "catatonit", "openmpi-bin"]
@@ -106,15 +107,6 @@ def logs(bench):
 
 
 # --- several nodes ---
-
-
-def told_options(folder):
-    """With a notice source that hands on what is written into a FIFO."""
-    fifo, source = Path(folder, "fifo"), Path(folder, "source")
-    os.mkfifo(fifo)
-    source.write_text(f"#!/bin/sh\nexec cat {fifo}\n", encoding="ascii")
-    source.chmod(0o755)
-    return ["--notices", f"command:{source}"]
 
 
 def swarm_round(bench, size, sides):
@@ -329,7 +321,7 @@ def lost(bench):
 
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
-            *several.FIGURES, *dying.FIGURES, *frameworks.FIGURES)}
+            *several.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES)}
 
 
 # --- the table ---
@@ -400,7 +392,7 @@ def arguments():
                         help="measure this build (ninja -C DIR bench), instead of making one for release")
     parser.add_argument("--peers", type=Path, metavar="DIR",
                         default=Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pchrun-bench",
-                        help="where peers are kept that are no Debian packages: torchrun (default %(default)s)")
+                        help="where peers are kept that are no Debian packages, but Python's (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=400, metavar="N",
                         help="pairs of what takes milliseconds; of what takes longer fewer, but 20 (default 400)")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, as in NEWS.md")

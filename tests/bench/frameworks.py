@@ -36,12 +36,16 @@ def tfstep(bench):
 
 def rounds_of(bench, python, program, calls):
     """What the program prints, as a rank."""
+    command = [bench.pchrun, "--log-level", "error", "--", python, HERE / program, str(calls),
+               str(max(20, bench.rounds // 10))]
+    return bench.lines(command, env={**os.environ, "PYTHONPATH": str(package_of(bench))})
+
+
+def package_of(bench):
     package = bench.build / "contrib/python"
     if not (package / "pch").is_dir():
         raise Unmeasured("the build has no package for Python; it needs python3-dev")
-    command = [bench.pchrun, "--log-level", "error", "--", python, HERE / program, str(calls),
-               str(max(20, bench.rounds // 10))]
-    return bench.lines(command, env={**os.environ, "PYTHONPATH": str(package)})
+    return package
 
 
 FIGURES = (pystep, tfstep)

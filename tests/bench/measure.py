@@ -3,6 +3,7 @@
 table, and jobs of several nodes."""
 
 import contextlib
+import os
 import random
 import shutil
 import signal
@@ -94,8 +95,8 @@ def duration(ns):
 
 def spread(values):
     low, middle, high = statistics.quantiles(values, n=4)
-    places = 2 if middle >= 0.1 else 4
-    return f"{middle:.{places}f} [{low:.{places}f}–{high:.{places}f}]"
+    form = ".2f" if middle >= 0.1 else ".4f" if middle >= 0.001 else ".1e"
+    return f"{middle:{form}} [{low:{form}}–{high:{form}}]"
 
 
 def paired(name, pairs, peer, target, per=1):
@@ -121,6 +122,15 @@ def key_options(bench, folder):
     key = Path(folder, "key")
     subprocess.run([bench.pchrun, "--make-key", str(key)], stdout=subprocess.DEVNULL, check=True)
     return ["--job", JOB, "--cluster-key-file", str(key)]
+
+
+def told_options(folder):
+    """With a notice source that hands on what is written into a FIFO."""
+    fifo, source = Path(folder, "fifo"), Path(folder, "source")
+    os.mkfifo(fifo)
+    source.write_text(f"#!/bin/sh\nexec cat {fifo}\n", encoding="ascii")
+    source.chmod(0o755)
+    return ["--notices", f"command:{source}"]
 
 
 def chief_options(size, port, run_dir, *more):

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ddp_program: what ddp.py measures with: real trainings with PyTorch's DistributedDataParallel, on CPU, over gloo.
+
+    pchrun -n N -- python3 ddp_program.py step CALLS ROUNDS
+        Rank 0 prints a line for each round: nanoseconds of the slowest rank for CALLS calls of job.step(), of what
+        Lightning's Trainer does in each batch to learn of a SIGTERM, and of what Megatron-LM does in each iteration; in
+        random order. Of the latter two a thousandth of the calls is made. What an empty loop takes is taken off. Before
+        each, a few steps are trained.
+
+    pchrun -n N -- python3 ddp_program.py notice FOLDER
+        Trains until it has to leave. Each rank adds a line to FOLDER/rank-R when it has trained a little, and for each
+        save: when it begins, when it is committed, and when each of the last steps before it had ended; nanoseconds.
+
+    pchrun -n N -- python3 ddp_program.py train FOLDER STEPS
+        Trains to the end. Rank 0 prints what happens, with the time in nanoseconds: "begin", "step N" as each is
+        finished, "save", "saved", "end" and a digest of the weights.
+"""
+
+import collections
+import hashlib
+import os
+import random
+import sys
+import time
+from types import SimpleNamespace
+
+import pch
+import torch
+import torch.distributed as dist
+from pch.integrations.torch import Checkpoint, batches
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+WARM_UP = 5
+FEWER = 1000  # calls of what takes long
+
+
+class Training:
+    """A model of `width` * 2048 weights, its data, and a step."""
+
+    def __init__(self, width=512):
+        torch.manual_seed(1)
+        data = TensorDataset(torch.randn(1024, width), torch.randn(1024, width))
+        self.loader = DataLoader(data, batch_size=64, sampler=DistributedSampler(data, seed=1))
+        self.model = DistributedDataParallel(torch.nn.Sequential(
+            torch.nn.Linear(width, 1024), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(1024, width)))
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.001)
+        self.following = None
+
+    def begin(self, step=0):
+        self.following = batches(self.loader, step)
+
+    def step(self):
+        inputs, wanted = next(self.following)
+        self.optimizer.zero_grad()
+        torch.nn.functional.mse_loss(self.model(inputs), wanted).backward()
+        self.optimizer.step()
+
+
+# --- what a step costs ---
+
+
+def lightnings():
+    """Its own function, of a Trainer that has all that it looks at."""
+    from lightning.pytorch.loops.training_epoch_loop import _TrainingEpochLoop
+    strategy = SimpleNamespace(root_device=torch.device("cpu"))
+    loop = SimpleNamespace(trainer=SimpleNamespace(received_sigterm=False, strategy=strategy))
+    return lambda: _TrainingEpochLoop._broadcast_sigterm_tensor(loop)
+
+
+def megatrons():
+    """The same collective: each rank's flag is gathered on every rank, and looked at. Its package has no such part."""
+    def check():
+        flags = [torch.zeros(1, dtype=torch.int32) for _ in range(dist.get_world_size())]
+        dist.all_gather(flags, torch.zeros(1, dtype=torch.int32))
+        if any(flag.item() for flag in flags):
+            sys.exit("asked to save")
+    return check
+
+
+def slowest(loop, calls):
+    """Nanoseconds of the rank that took longest; all begin together."""
+    dist.barrier()
+    begin = time.perf_counter_ns()
+    loop(calls)
+    took = torch.tensor(time.perf_counter_ns() - begin)
+    dist.all_reduce(took, dist.ReduceOp.MAX)
+    return int(took)
+
+
+def step(job, calls, rounds):
+    def step_loop(turns):
+        for _ in range(turns):
+            job.step()
+
+    def empty_loop(turns):
+        for _ in range(turns):
+            pass
+
+    def loop_of(check):
+        def loop(turns):
+            for _ in range(turns):
+                check()
+        return loop
+
+    training = Training()
+    training.begin()
+    sides = {step_loop: 1, loop_of(lightnings()): FEWER, loop_of(megatrons()): FEWER}
+    order = random.Random(1)  # the same on all ranks
+    for number in range(WARM_UP + rounds):
+        times = {}
+        for loop in order.sample([empty_loop, *sides], len(sides) + 1):
+            fewer = sides.get(loop, 1)
+            for _ in range(3):
+                training.step()
+            times[loop] = slowest(loop, calls // fewer) * fewer
+        if number >= WARM_UP and dist.get_rank() == 0:
+            print(*(times[side] - times[empty_loop] for side in sides))
+
+
+# --- a notice ---
+
+
+def notice(job, folder):
+    training, ends = Training(64), collections.deque(maxlen=100)
+    training.begin()
+    with open(f"{folder}/rank-{dist.get_rank()}", "w", encoding="ascii", buffering=1) as told:
+        while not job.should_exit:
+            training.step()
+            ends.append(time.monotonic_ns())
+            is_asked = job.step()
+            begins_at = time.monotonic_ns()
+            if is_asked:
+                job.saved()
+            if is_asked or job.finished == WARM_UP:
+                told.write(" ".join(map(str, [begins_at, time.monotonic_ns(), *ends])) + "\n")
+
+
+# --- a whole training ---
+
+
+def train(job, folder, steps):
+    def say(*words):
+        if dist.get_rank() == 0:
+            print(*words, time.monotonic_ns(), flush=True)
+
+    training = Training()
+    checkpoint = Checkpoint(job, folder, model=training.model, optimizer=training.optimizer)
+    training.begin(checkpoint.load())
+    say("begin")
+    for _ in job.steps(steps):
+        training.step()
+        is_asked = job.should_save
+        say("step", job.finished)
+        if is_asked:
+            say("save")
+            job.saved(checkpoint.save(job.finished))
+            say("saved")
+    weights = torch.cat([part.flatten() for part in training.model.state_dict().values()])
+    say("end", hashlib.sha256(weights.numpy().tobytes()).hexdigest())
+
+
+def main():
+    what, *arguments = sys.argv[1:]
+    with pch.attach(required=True) as job:
+        dist.init_process_group("gloo")
+        {"step": step, "notice": notice, "train": train}[what](
+            job, *(int(word) if word.isdigit() else word for word in arguments))
+        dist.destroy_process_group()
+
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+main()
