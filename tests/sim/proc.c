@@ -384,9 +384,12 @@ static void go_on(struct world *w, struct proc *p)
         next_step(w, p);
 }
 
+/* Who has not attached could not say so, and to who counts the steps it would be a hang. */
 static bool evaluates_now(const struct world *w, const struct proc *p)
 {
-    return p->index == w->s.eval_proc && !p->has_evaluated && p->step >= w->s.eval_step;
+    bool can_say_so = w->s.attaches || p->is_counting;
+    return p->index == w->s.eval_proc && can_say_so && !p->has_evaluated &&
+           p->step >= w->s.eval_step;
 }
 
 static void after_gate(struct world *w, struct proc *p)
