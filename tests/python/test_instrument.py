@@ -6,14 +6,17 @@ use of the real ones; what is real is the import system, pchrun, and the package
 import json
 import os
 import re
+import shutil
 import signal
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from harness import wait_until
 from pchctl import ctl  # noqa: F401
 
+HERE = Path(__file__).resolve().parent
 TORCH = {
     "torch/__init__.py": "",
     "torch/optim/__init__.py": "from .optimizer import Optimizer\n",
@@ -316,6 +319,18 @@ def test_the_hidden_sitecustomize_runs(trains, fakes):
                  {**TORCH, "sitecustomize.py": "MARK = 'theirs'\n"}).start("--instrument", n=None)
     assert run.result() == (0, "completed", None)
     assert run.job.out.strip().endswith("fakes/sitecustomize.py theirs")
+
+
+def test_below_another_pchrun_that_instruments(trains):
+    """Both look for what the program imports, each by asking all others."""
+    run = trains("from torch.optim import Optimizer; Optimizer().step(); import sys; print(sys.path)")
+    folder = str(run.world.root / "other")
+    os.mkdir(folder)
+    shutil.copy(HERE.parents[1] / "contrib/python/instrument/sitecustomize.py", folder)
+    run.env["PYTHONPATH"] = folder + os.pathsep + run.env["PYTHONPATH"]
+    run.start("--instrument", n=None)
+    assert run.result() == (0, "completed", None), run.job.err
+    assert told(run) == 1 and folder not in run.job.out
 
 
 def test_what_the_hidden_sitecustomize_raises_is_told_as_ever(trains):

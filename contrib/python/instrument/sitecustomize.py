@@ -54,11 +54,22 @@ class _Loader(object):
 
 
 class _Finder(object):
-    """Of the modules that are wanted, finds what the others find."""
+    """Of the modules that are wanted, finds what the others find. One of those may ask all others itself, as another
+    pchrun's, below which this one runs: then it is not answered."""
+
+    def __init__(self):
+        self._asking = set()
 
     def find_spec(self, name, path=None, target=None):
-        if name not in MODULES:
+        if name not in MODULES or name in self._asking:
             return None
+        self._asking.add(name)
+        try:
+            return self._ask_others(name, path, target)
+        finally:
+            self._asking.discard(name)
+
+    def _ask_others(self, name, path, target):
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find else None

@@ -346,6 +346,8 @@ def _hook_lightning() -> None:
 
 
 def _fit_lightning(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> Any:
+    if any(getattr(callback, "_early_exit", False) for callback in trainer.callbacks):
+        return call()  # the Tuner's, which tries some steps and takes them back: the training is still to come
     folder = _folder()
     if not folder:
         _say_no_folder("Trainer.fit")
@@ -389,6 +391,10 @@ def _lightning_callback(folder: str) -> Any:
                     self.inner = kind(job, folder)
             except Exception as error:
                 _lose("Trainer.fit", error)
+
+        def __reduce__(self) -> Any:
+            """A strategy that spawns its ranks hands them the Trainer, pickled; each makes its own."""
+            return _lightning_callback, (folder,)
 
     def forward(name: str) -> _Wrapped:
         def method(self: Late, *args: Any, **kwargs: Any) -> None:

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from conftest_frameworks import PATIENCE, PREEMPTED, STEPS, finish, interrupt
 
 HELD = """
@@ -107,29 +109,48 @@ LIGHTNING = HELD + """
 import lightning, torch
 from torch.utils.data import DataLoader, TensorDataset
 class Regression(lightning.LightningModule):
-    def __init__(self):
+    def __init__(self, lr=0.01):
         super().__init__()
+        self.lr = lr
         self.net = torch.nn.Linear(16, 1)
     def training_step(self, batch, number):
         held(self.global_step)
         inputs, wanted = batch
         return torch.nn.functional.mse_loss(self.net(inputs), wanted)
     def configure_optimizers(self):
-        return torch.optim.AdamW(self.parameters(), lr=0.01)
-lightning.seed_everything(1)
-data = DataLoader(TensorDataset(torch.randn(512, 16), torch.randn(512, 1)), batch_size=8)
-trainer = lightning.Trainer(max_steps=int(os.environ["STEPS"]), max_epochs=-1, accelerator="cpu", devices=2,
-                            strategy="ddp", logger=False, enable_checkpointing=False, enable_progress_bar=False)
-trainer.fit(Regression(), data)
-assert trainer.global_step == int(os.environ["STEPS"])
-assert "pch" not in str(trainer.callbacks)
+        return torch.optim.AdamW(self.parameters(), lr=self.lr)
+if __name__ == "__main__":
+    lightning.seed_everything(1)
+    data = DataLoader(TensorDataset(torch.randn(512, 16), torch.randn(512, 1)), batch_size=8)
+    trainer = lightning.Trainer(max_steps=int(os.environ["STEPS"]), max_epochs=-1, accelerator="cpu", devices=DEVICES,
+                                strategy="STRATEGY", logger=False, enable_checkpointing=False,
+                                enable_progress_bar=False)
+    model = Regression()
+    TUNE
+    trainer.fit(model, data)
+    assert trainer.global_step == (0 if "spawn" in "STRATEGY" else int(os.environ["STEPS"]))
+    assert "pch" not in str(trainer.callbacks)
 """
 
 
-def test_lightning_that_starts_its_ranks(train, world):
-    """Which ranks there are is known only in the midst of fit."""
-    one, step = preempt_and_resume(train, world, LIGHTNING, n=2, STEPS=str(STEPS))
+def lightning(strategy, devices, tune=""):
+    return LIGHTNING.replace("STRATEGY", strategy).replace("DEVICES", devices).replace("TUNE", tune)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+def test_lightning_that_starts_its_ranks(train, world, strategy):
+    """Which ranks there are is known only in the midst of fit. A spawned rank is handed the Trainer, pickled."""
+    one, step = preempt_and_resume(train, world, lightning(strategy, "2"), n=2, STEPS=str(STEPS))
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
+
+
+def test_the_fit_behind_a_tuner_takes_part(train, world):
+    """A Tuner calls fit as well, for some steps that it takes back."""
+    tune = "from lightning.pytorch.tuner import Tuner; Tuner(trainer).lr_find(model, data, num_training=10)"
+    one = train(lightning("auto", "1", tune), "--instrument", n=1, folder="tuned", STEPS="20")
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert one.job.err.count("pch: Trainer.fit takes part") == 1, one.job.err
+    assert [(rank["counts_only"], rank["step"]) for rank in one.report["ranks"]] == [(False, 20)]
 
 
 KERAS = HELD + """
