@@ -260,7 +260,7 @@ ATTACHES = """
     import pch
     EARLIEST
     from torch.optim import Optimizer
-    from told import load, save, wait_for
+    from told import load, save, say, wait_for
     EARLY
     with pch.attach() as job:
         state = load(job.resume_path)
@@ -269,6 +269,7 @@ ATTACHES = """
             state += 1
             optimizer.step()
             if step == 5:
+                say("training")
                 wait_for("go")
     """
 
@@ -277,9 +278,7 @@ ATTACHES = """
                          ids=["before the first step", "before the import", "after a step"])
 def test_a_program_that_attaches_is_left_alone(trains, earliest, early):
     run = trains(ATTACHES.replace("EARLIEST", earliest).replace("EARLY", early)).start("--instrument", n=2)
-    for _ in range(2):
-        run.said(r"attach: rank \d of 2 is process")
-    wait_until(lambda: run.job.err.count(" of 2 is process") == 2, "both are ranks")
+    run.world.events.wait("training", count=2)
     run.job.process.send_signal(signal.SIGTERM)
     run.said("every rank saves step")
     run.world.go_on("go")
