@@ -293,7 +293,8 @@ def test_a_program_that_attaches_is_left_alone(trains, earliest, early):
 def test_a_python_that_looks_at_nothing_is_not_hooked(trains, option, fakes):
     """And the watchdog does not end what it cannot see."""
     folder = fakes({})
-    run = trains(f"import sys\nsys.path[:0] = {[folder, os.path.dirname(__file__)]!r}\n" + TRAIN.replace('wait_for("go")', 'import time; time.sleep(1.2)'))
+    path = f"import sys\nsys.path[:0] = {[folder, os.path.dirname(__file__)]!r}\n"
+    run = trains(path + TRAIN.replace('wait_for("go")', "import time; time.sleep(1.2)"))
     python = os.environ["PCH_PYTHON"]
     job = run.world.launch("--instrument", "--watchdog-train", "500ms", "--watchdog-start", "500ms", "--", python, option,
                            run.path, env=run.variables({}))
