@@ -188,6 +188,7 @@ def test_a_stopped_rank_has_the_others_looked_at_once(world):
                                     f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
     job.say(1, "attach: rank 1 of 2 is process")
     pid = int(re.search(r"attach: rank 1 of 2 is process (\d+)", job.jobs[1].err)[1])
+    wait_until(lambda: "step 2 " in job.jobs[1].out, "a rank that trains")  # its start may last for an hour
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: job.jobs[0].err.count("no rank makes progress") >= 3, "three examinations")
     assert job.jobs[0].err.count("the evidence is in") == 1, job.jobs[0].err
