@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
 
 static bool is_again(int error)
@@ -64,6 +65,11 @@ void stream_tune(int fd, int64_t silence_ns)
 {
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    /* What we send is little, and urgent. After a second in which much is lost BBR may pace a
+     * connection to next to nothing for half a minute; and what is lost of single segments is sent
+     * again after equal times, not after doubled ones. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+    set_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
     if (silence_ns <= 0)
         return;
     int64_t ms = silence_ns / NS_PER_MS;

@@ -54,8 +54,9 @@ extern const struct stream_kind stream_plain;
 struct stream stream_open(const struct stream_kind *kind, int fd);
 void stream_close(struct stream *stream);
 
-/* Options for a TCP socket of ours: small messages leave at once, and the kernel gives up a peer
- * that has not acknowledged anything for `silence_ns` (0: as the system has it). */
+/* Options for a TCP socket of ours: small messages leave at once and, lost, again soon, and the
+ * kernel gives up a peer that has not acknowledged anything for `silence_ns` (0: as the system has
+ * it). */
 void stream_tune(int fd, int64_t silence_ns);
 
 #endif

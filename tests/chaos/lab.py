@@ -12,6 +12,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
 MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
@@ -82,6 +83,9 @@ class Lab:
         for node, fd in enumerate(self.nodes):
             self._ip(fd, ["link set lo up", "link set eth0 up",
                           f"addr add {address(node)}/24 dev eth0"])
+            # BBR, where the machine has it, takes up to half a minute to send a gradient after 1.6 s of losses.
+            with self.inside(fd):
+                Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text("reno", encoding="ascii")
 
     def _ip(self, namespace, lines):
         with self.inside(namespace):

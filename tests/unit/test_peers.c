@@ -131,6 +131,11 @@ Test(peers, sockets_are_tuned)
     cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 15000);
     cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 5);
     cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 5);
+    cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS), 1);
+    char control[16] = "";
+    socklen_t size = sizeof control;
+    cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &size), 0);
+    cr_assert_str_eq(control, "reno");
     close(fd);
 }
 
@@ -400,10 +405,12 @@ struct tail {
     char last[1024];
 };
 
-static void drain(int fd, struct tail *tail)
+static void drain(evutil_socket_t fd, short what, void *ctx)
 {
     static char data[1024 + 65536];
+    struct tail *tail = ctx;
     ssize_t n;
+    (void)what;
     while ((n = recv(fd, data + tail->size, 65536, MSG_DONTWAIT)) > 0) {
         tail->got += (size_t)n;
         memcpy(data, tail->last, tail->size);
@@ -430,7 +437,10 @@ Test(peers, queue_is_sent_when_there_is_room)
         peers_send(w.chief.peers, PEERS_FIRST, &msg);
     }
     struct tail tail = {.size = size};
-    run_until(&w, (drain(fd, &tail), tail.got >= COUNT * size));
+    struct event *reader = event_new(w.base, fd, EV_READ | EV_PERSIST, drain, &tail);
+    event_add(reader, NULL);
+    run_until(&w, tail.got >= COUNT * size);
+    event_free(reader);
     cr_assert_eq(tail.got, COUNT * size);
     cr_assert_arr_eq(tail.last, frame, size);
     cr_assert_eq(w.chief.downs, 0);
