@@ -55,7 +55,7 @@ static void tell_found(const struct config *config)
     const struct discovery *found = &config->found;
     if (found->warning[0])
         log_warn("nodes", "%s", found->warning);
-    else if (found->from != DISCOVER_NONE && config->cluster.nnodes > 1)
+    if (found->from != DISCOVER_NONE && config->cluster.nnodes > 1)
         log_info("nodes", "%s: %s%s%s", discover_names[found->from], found->nnodes_why,
                  found->nnodes_why[0] && found->node_rank_why[0] ? ", " : "", found->node_rank_why);
 }

@@ -138,8 +138,10 @@ bool discovered_apply(struct config *config, char **env, struct err *err)
     str_copy(config->found.why, sizeof config->found.why, why);
     if (why)
         return true;
-    return discover(env, "", (enum discover_from)config->cluster.discovery, &config->found, err) &&
-           take(config, err);
+    bool ok = is_asked(config) ? discover(env, "", (enum discover_from)config->cluster.discovery,
+                                          &config->found, err)
+                               : discover_unasked(env, "", &config->found, err);
+    return ok && take(config, err);
 }
 
 /* --- what --print-config tells --- */

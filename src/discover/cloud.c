@@ -70,10 +70,6 @@ static bool take_slices(const struct place *place, struct discovery *ret, struct
         return false;
     if (slices.nnodes == 1)
         return true;
-    const char *chief =
-        vars_need(place, "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES", err);
-    if (!chief || !vars_take_chief(ret, chief, "MEGASCALE_COORDINATOR_ADDRESS", err))
-        return false;
     if (slices.nnodes > DISCOVER_NODES_MAX / ret->nnodes)
         return err_set(err, ERR_USAGE, 0, "%s, and %s: more than %d nodes", slices.nnodes_why,
                        ret->nnodes_why, DISCOVER_NODES_MAX);
@@ -81,7 +77,9 @@ static bool take_slices(const struct place *place, struct discovery *ret, struct
     ret->nnodes *= slices.nnodes;
     str_addf(ret->nnodes_why, sizeof ret->nnodes_why, ", %s", slices.nnodes_why);
     str_addf(ret->node_rank_why, sizeof ret->node_rank_why, ", %s", slices.node_rank_why);
-    return true;
+    const char *chief =
+        vars_need(place, "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES", err);
+    return chief && vars_take_chief(ret, chief, "MEGASCALE_COORDINATOR_ADDRESS", err);
 }
 
 bool find_tpu(const struct place *place, struct discovery *ret, struct err *err)
@@ -90,19 +88,22 @@ bool find_tpu(const struct place *place, struct discovery *ret, struct err *err)
     char first[ADDRESS_HOST_MAX + 8];
     const char *name = read_workers(place, &list, first, sizeof first);
     if (!name)
-        return err_set(err, ERR_USAGE, 0,
+        return err_set(err, ERR_NOT_FOUND, 0,
                        "TPU_WORKER_ID is set (%.20s), but TPU_WORKER_HOSTNAMES is not",
                        vars_get(place, "TPU_WORKER_ID"));
-    int n = count_items(list), id;
-    if (!vars_number(place, "TPU_WORKER_ID", name, &id, err))
+    int n = count_items(list), id = 0;
+    bool is_numbered = n > 1 || vars_has(place, "TPU_WORKER_ID");
+    ret->nnodes = n;
+    if (is_numbered && !vars_number(place, "TPU_WORKER_ID", name, &id, err))
         return false;
     if (id >= n || n > DISCOVER_NODES_MAX)
         return err_set(err, ERR_USAGE, 0, "TPU_WORKER_ID is %d, but %s has %d entries (%.100s)", id,
                        name, n, list);
-    ret->nnodes = n;
     ret->node_rank = id;
-    snprintf(ret->nnodes_why, sizeof ret->nnodes_why, "%s has %d entries", name, n);
-    snprintf(ret->node_rank_why, sizeof ret->node_rank_why, "TPU_WORKER_ID is %d", id);
+    snprintf(ret->nnodes_why, sizeof ret->nnodes_why, "%s has %d entr%s", name, n,
+             n == 1 ? "y" : "ies");
+    if (is_numbered)
+        snprintf(ret->node_rank_why, sizeof ret->node_rank_why, "TPU_WORKER_ID is %d", id);
     if (n > 1 && !vars_take_chief(ret, first, name, err))
         return false;
     return take_slices(place, ret, err);

@@ -107,7 +107,8 @@ const char discover_manual_head[] =
     "Unless it is asked for,\n.Li auto\nlooks at nothing where\n.Cm cluster.nodes\nis given, "
     "which tells this node's rank by its address, nor below another pchrun (where\n"
     ".Ev PCH_SOCKET\nis set), whose variables it would take for its own; and the index of a pod is "
-    "only worth a warning as long as nothing says how many pods there are."
+    "only worth a warning as long as nothing says how many pods there are, and so is a source that "
+    "is half there and tells of no second node, such as\n.Ev RANK\nwithout\n.Ev WORLD_SIZE ."
     "\n.Pp\nJobs that may share a "
     "machine get a port of their own: 20000 and the remainder of a number divided by 8192.\n"
     "The number is\n.Ev SLURM_JOB_ID\nwith 97 more for each\n.Ev SLURM_STEP_ID ,\nor\n"
@@ -149,7 +150,12 @@ static bool find(const struct place *place, enum discover_from from, struct disc
         return true;
     }
     struct err what = *err;
-    return err_set(err, what.code, what.sys_errno,
+    if (what.code == ERR_NOT_FOUND && ret->nnodes <= 1)
+        snprintf(ret->warning, sizeof ret->warning,
+                 "%s: %.280s, so it tells nothing; if this is one of several nodes, set the rest, "
+                 "and if not, cluster.discovery to none",
+                 discover_names[from], what.text);
+    return err_set(err, ERR_USAGE, what.sys_errno,
                    "cluster.discovery, %s: %.280s; set cluster.chief, cluster.nnodes and "
                    "cluster.node_rank, or another cluster.discovery, such as none",
                    discover_names[from], what.text);
@@ -208,9 +214,11 @@ static bool merge(struct discovery *all, const struct discovery *one, struct err
     return true;
 }
 
-static bool find_all(const struct place *place, struct discovery *ret, struct err *err)
+static bool find_all(const struct place *place, bool is_asked, struct discovery *ret,
+                     struct err *err)
 {
     char why[DISCOVER_WHY_MAX] = "", looked[DISCOVER_WHY_MAX] = "";
+    char warning[DISCOVER_WHY_MAX] = "";
     struct discovery one;
     for (int from = DISCOVER_AUTO + 1; from < DISCOVER__COUNT; from++) {
         const char *sign = find_sign(place, (enum discover_from)from);
@@ -220,10 +228,16 @@ static bool find_all(const struct place *place, struct discovery *ret, struct er
         }
         if (sources[from].is_last && tells_of_several(ret))
             continue;
-        if (!find(place, (enum discover_from)from, &one, err) || !merge(ret, &one, err))
+        bool is_found = find(place, (enum discover_from)from, &one, err);
+        if (!is_found && !is_asked && one.warning[0]) {
+            str_copy(warning, sizeof warning, one.warning);
+            continue;
+        }
+        if (!is_found || !merge(ret, &one, err))
             return false;
         str_addf(why, sizeof why, "%s%s by %s", why[0] ? ", " : "", discover_names[from], sign);
     }
+    str_copy(ret->warning, sizeof ret->warning, warning);
     if (why[0])
         str_copy(ret->why, sizeof ret->why, why);
     else
@@ -239,7 +253,7 @@ bool discover(char **env, const char *root, enum discover_from from, struct disc
     if (from == DISCOVER_NONE)
         return true;
     if (from == DISCOVER_AUTO)
-        return find_all(&place, ret, err);
+        return find_all(&place, true, ret, err);
     const char *sign = find_sign(&place, from);
     if (!sign) {
         char signs[DISCOVER_WHY_MAX] = "";
@@ -252,6 +266,12 @@ bool discover(char **env, const char *root, enum discover_from from, struct disc
         return false;
     snprintf(ret->why, sizeof ret->why, "%s by %s", discover_names[from], sign);
     return true;
+}
+
+bool discover_unasked(char **env, const char *root, struct discovery *ret, struct err *err)
+{
+    *ret = (struct discovery){.node_rank = -1};
+    return find_all(&(struct place){env, root}, false, ret, err);
 }
 
 bool discover_is_inner(char **env)

@@ -23,6 +23,11 @@ extern const char discover_manual_head[];
 MUST_CHECK bool discover(char **env, const char *root, enum discover_from from,
                          struct discovery *ret, struct err *err);
 
+/* All sources, where nobody has asked for it: one that is half there, and does not tell of several
+ * nodes, is left out, with a warning (ret->warning). */
+MUST_CHECK bool discover_unasked(char **env, const char *root, struct discovery *ret,
+                                 struct err *err);
+
 /* Was this one started below another pchrun? The variables may be the other's, then. */
 bool discover_is_inner(char **env);
 

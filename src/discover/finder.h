@@ -5,7 +5,8 @@
  * A finder is called where one of its source's signs is set. It fills in what its variables tell; a
  * platform that is there but tells nothing of nodes (a batch script that no srun has started)
  * leaves everything as it is, and one node is a node count of 1. False: *err says which variable is
- * missing or wrong; what to do is added by discover(). Pure but for /etc/hosts. Any thread.
+ * missing (ERR_NOT_FOUND) or wrong, and *ret how many nodes there are, if that is known; what to do
+ * is added by discover(). Pure but for /etc/hosts. Any thread.
  */
 #ifndef PCHRUN_DISCOVER_FINDER_H
 #define PCHRUN_DISCOVER_FINDER_H

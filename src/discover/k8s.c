@@ -50,7 +50,7 @@ static bool take_jobs(const struct place *place, struct discovery *ret, struct e
         struct discovery among = {0};
         if (!vars_take_nodes(place, "REPLICATED_JOB_REPLICAS", "JOB_INDEX", &among, err))
             return false;
-        jobs = among.nnodes;
+        ret->nnodes = jobs = among.nnodes;
         job = among.node_rank;
     }
     if ((jobs > 1 || vars_has(place, "PROCESSES_IN_JOB")) &&

@@ -27,9 +27,9 @@ const char *vars_need(const struct place *place, const char *name, const char *w
 {
     const char *text = vars_get(place, name), *other = vars_get(place, with);
     if (!text && other)
-        err_set(err, ERR_USAGE, 0, "%s is set (%.60s), but %s is not", with, other, name);
+        err_set(err, ERR_NOT_FOUND, 0, "%s is set (%.60s), but %s is not", with, other, name);
     else if (!text)
-        err_set(err, ERR_USAGE, 0, "neither %s nor %s is set", with, name);
+        err_set(err, ERR_NOT_FOUND, 0, "neither %s nor %s is set", with, name);
     return text;
 }
 
@@ -51,7 +51,10 @@ bool vars_take_nodes(const struct place *place, const char *count, const char *r
                      struct discovery *ret, struct err *err)
 {
     int n = 0, i = 0;
-    if (!vars_number(place, count, rank, &n, err) || !vars_number(place, rank, count, &i, err))
+    if (!vars_number(place, count, rank, &n, err))
+        return false;
+    ret->nnodes = n; /* what is known, though the rest may be missing */
+    if (!vars_number(place, rank, count, &i, err))
         return false;
     if (n < 1 || n > DISCOVER_NODES_MAX)
         return err_set(err, ERR_USAGE, 0, "%s is %d; a job has 1 to %d nodes", count, n,
@@ -59,7 +62,6 @@ bool vars_take_nodes(const struct place *place, const char *count, const char *r
     if (i >= n)
         return err_set(err, ERR_USAGE, 0, "%s is %d, but %s is %d, and ranks count from 0", rank, i,
                        count, n);
-    ret->nnodes = n;
     ret->node_rank = i;
     snprintf(ret->nnodes_why, sizeof ret->nnodes_why, "%s is %d", count, n);
     snprintf(ret->node_rank_why, sizeof ret->node_rank_why, "%s is %d", rank, i);

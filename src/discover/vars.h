@@ -14,15 +14,15 @@
 const char *vars_get(const struct place *place, const char *name);
 bool vars_has(const struct place *place, const char *name);
 
-/* The variables have to be there. *ret is left alone on failure. `with` is the one that is there
- * and makes the other necessary. */
+/* The variables have to be there, else the error's code is ERR_NOT_FOUND. *ret is left alone on
+ * failure. `with` is the one that is there and makes the other necessary. */
 MUST_CHECK const char *vars_need(const struct place *place, const char *name, const char *with,
                                  struct err *err);
 MUST_CHECK bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
                             struct err *err);
 
-/* How many nodes there are and which this is, as two variables tell; each alone is half of it. The
- * rank is within the count. */
+/* How many nodes there are and which this is, as two variables tell; each alone is half of it: on
+ * failure *ret has the count, if that is known. The rank is within the count. */
 MUST_CHECK bool vars_take_nodes(const struct place *place, const char *count, const char *rank,
                                 struct discovery *ret, struct err *err);
 

@@ -118,6 +118,17 @@ def test_a_pod_that_may_have_others_is_warned(world):
         assert job.finish() == 0 and not job.err
 
 
+def test_a_variable_of_a_common_name_ends_nothing(world):
+    """RANK=16 may be that of an adapter: nobody has spoken of nodes, so the job runs, and it is said."""
+    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={"RANK": "16"})
+    assert job.finish() == 0 and job.out == "1\n"
+    assert len(job.err_lines) == 1, job.err
+    assert "nodes: torchrun: RANK is set (16), but WORLD_SIZE is not, so it tells nothing" in job.err
+    # What is whole is still found, and both are said.
+    chief = ["--cluster-chief", f"127.0.0.1:{free_port()}"]
+    assert shown(world, *chief, env={**slurm(1), "RANK": "16"})["cluster"]["nnodes"] == 2
+
+
 def test_on_one_node_nothing_changes(world):
     """The same batch script on one host, or a shell: no network, no key, no other program."""
     for env in ({}, slurm(0, tasks=1, hosts="n7"), {"TF_CONFIG": "{}"},
@@ -144,7 +155,7 @@ def test_what_the_user_says_wins(world):
 
 
 @pytest.mark.parametrize("args,env,words", [
-    ([], {"RANK": "3"}, ["torchrun", "RANK is set (3), but WORLD_SIZE is not", "set cluster.chief"]),
+    (AUTO, {"RANK": "3"}, ["torchrun", "RANK is set (3), but WORLD_SIZE is not", "set cluster.chief"]),
     ([], {k: v for k, v in slurm(1).items() if k != "SLURM_STEP_NODELIST"},
      ["SLURM_STEP_NUM_TASKS is set (2), but SLURM_STEP_NODELIST is not"]),
     ([], {**slurm(1), "RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "x"},

@@ -276,6 +276,58 @@ Test(discover, half_there_or_wrong)
     }
 }
 
+/* Where nobody has asked, a variable of a common name makes no error, nor hides what is whole. */
+Test(discover, half_there_unasked)
+{
+    static const struct {
+        const char *env, *warning;
+        int nnodes;
+    } rows[] = {
+        {"RANK=16", "torchrun: RANK is set (16), but WORLD_SIZE is not, so it tells nothing", 0},
+        {SLURM_3 "RANK=16", "RANK is set (16)", 4},
+        {"TPU_WORKER_ID=1", "TPU_WORKER_HOSTNAMES is not", 0},
+        {"JOBSET_NAME=run", "REPLICATED_JOB_NAME is not", 0},
+        {"RANK=1 TPU_WORKER_ID=1", "tpu: ", 0},
+        {SLURM_3, "", 4},
+    };
+    static const char *const errors[] = {
+        "RANK=3 WORLD_SIZE=4",
+        "PET_NNODES=2",
+        "PET_NNODES=2:2",
+        "TF_CONFIG={",
+        "TPU_WORKER_HOSTNAMES=a,b",
+        "JOBSET_NAME=run REPLICATED_JOB_NAME=w JOB_COMPLETION_INDEX=0 JOB_INDEX=1 "
+        "REPLICATED_JOB_REPLICAS=2",
+        TPU "MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_ID=0",
+    };
+    struct env env;
+    struct err err = {0};
+    struct discovery got;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        cr_assert(discover_unasked(cut(&env, rows[i].env), "/nowhere", &got, &err), "%s", err.text);
+        cr_expect_eq(got.nnodes, rows[i].nnodes, "%s", rows[i].env);
+        cr_expect(rows[i].warning[0] ? strstr(got.warning, rows[i].warning) != NULL
+                                     : !got.warning[0],
+                  "%s: %s", rows[i].env, got.warning);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
+        cr_expect(!discover_unasked(cut(&env, errors[i]), "/nowhere", &got, &err), "%s", errors[i]);
+        cr_expect_eq(err.code, ERR_USAGE);
+    }
+}
+
+/* JAX with one process on a host: there is but one address, and no number. */
+Test(discover, one_worker_of_a_tpu_needs_no_number)
+{
+    struct env env;
+    struct err err = {0};
+    struct discovery got;
+    cr_assert(discover(cut(&env, "TPU_PROCESS_ADDRESSES=localhost:8479"), "/nowhere", DISCOVER_AUTO,
+                       &got, &err),
+              "%s", err.text);
+    cr_expect_eq(got.nnodes, 1);
+}
+
 Test(discover, two_that_differ)
 {
     static const struct {
