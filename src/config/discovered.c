@@ -131,13 +131,31 @@ static bool take(struct config *config, struct err *err)
             set(config, KEY("bind"), found->bind, "HOSTNAME is this pod's name", err));
 }
 
+/* Whoever is alone because of a variable that is left over saves at steps of its own. */
+static void warn_of_leftover(struct config *config, char **env)
+{
+    struct discovery found;
+    struct err err;
+    bool is_alone = given_nnodes(config) == 0 && !config->cluster.chief;
+    if (!is_alone || !discover_outer_is_gone(env) ||
+        (discover_unasked(env, "", &found, &err) && found.nnodes <= 1))
+        return;
+    snprintf(config->found.warning, sizeof config->found.warning,
+             "PCH_SOCKET is set, as below another pchrun, but that is not there, and this one runs "
+             "alone, though other variables tell of several nodes; unset PCH_SOCKET if it is left "
+             "over from a job that has submitted this one; if not, set cluster.discovery to none");
+}
+
 bool discovered_apply(struct config *config, char **env, struct err *err)
 {
     config->found = (struct discovery){.node_rank = -1};
     const char *why = why_not(config, env);
     str_copy(config->found.why, sizeof config->found.why, why);
-    if (why)
+    if (why) {
+        if (!is_asked(config) && discover_is_inner(env))
+            warn_of_leftover(config, env);
         return true;
+    }
     bool ok = is_asked(config) ? discover(env, "", (enum discover_from)config->cluster.discovery,
                                           &config->found, err)
                                : discover_unasked(env, "", &config->found, err);

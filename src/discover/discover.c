@@ -9,7 +9,9 @@
 #include "base/str.h"
 #include "discover/vars.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 const char *const discover_names[] = {
     [DISCOVER_NONE] = "none",         [DISCOVER_AUTO] = "auto",
@@ -277,4 +279,10 @@ bool discover_unasked(char **env, const char *root, struct discovery *ret, struc
 bool discover_is_inner(char **env)
 {
     return vars_has(&(struct place){env, ""}, "PCH_SOCKET");
+}
+
+bool discover_outer_is_gone(char **env)
+{
+    const char *path = vars_get(&(struct place){env, ""}, "PCH_SOCKET");
+    return path && access(path, F_OK) != 0 && errno == ENOENT;
 }

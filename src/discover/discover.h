@@ -30,5 +30,8 @@ MUST_CHECK bool discover_unasked(char **env, const char *root, struct discovery 
 
 /* Was this one started below another pchrun? The variables may be the other's, then. */
 bool discover_is_inner(char **env);
+/* The same, but that one's socket is not there: it has ended, and the variables are what a batch
+ * script has from the job that submitted it; or it is outside of this container. */
+bool discover_outer_is_gone(char **env);
 
 #endif

@@ -98,6 +98,16 @@ def test_below_another_pchrun_its_variables_are_not_taken(world):
     assert shown(world, *AUTO, env={**slurm(1), "PCH_SOCKET": "/x"})["cluster"]["nnodes"] == 2
 
 
+def test_a_socket_that_is_left_over_is_told(world):
+    """sbatch hands on what the job that calls it has: else all nodes of the next would be alone in silence."""
+    gone = {"PCH_SOCKET": f"{world.root}/gone"}
+    job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={**slurm(1), **gone})
+    assert job.finish() == 0 and job.out == "1\n"
+    assert len(job.err_lines) == 1 and "unset PCH_SOCKET if it is left over" in job.err
+    for env in (gone, {**slurm(0, tasks=1, hosts="n7"), **gone}, {**slurm(1), "PCH_SOCKET": str(world.root)}):
+        assert "warning" not in shown(world, env=env)["$cluster"]
+
+
 def test_a_rank_by_address_is_not_replaced_unasked(world):
     """The list's order need not be that of Slurm's tasks."""
     nodes = ["--cluster-nodes", "127.0.0.3,127.0.0.4"]
