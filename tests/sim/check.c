@@ -733,8 +733,10 @@ static void check_first(struct world *w)
     if (r->first_cause.is_signal && ended_at && ended_at < r->first_cause.wall)
         fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
              node);
+    /* Who lives on without a connection is taken to have been dying since it ended. */
     if (r->first_cause.pid > 0 && !standstill(w) && (!w->is_seen_late || knows_times(w)) &&
-        w->procs[r->first_cause.pid - 1000].has_missed)
+        w->procs[r->first_cause.pid - 1000].has_missed &&
+        !w->procs[r->first_cause.pid - 1000].is_cut)
         fail(w, "node 0 names process %d, which only missed one that had gone",
              r->first_cause.pid - 1000);
     for (int i = 0; i < w->s.nnodes; i++) {
