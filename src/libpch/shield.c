@@ -30,12 +30,21 @@ static void take_default(int number)
     raise(number);
 }
 
+/* A program that puts our handler back with signal(3) loses SA_SIGINFO; some processors are then
+ * given nothing in place of `info`. */
+static bool is_from(int number, const siginfo_t *info, pid_t supervisor)
+{
+    struct sigaction now;
+    bool has_info = sigaction(number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO);
+    return has_info && info->si_code <= 0 && info->si_pid != 0 && info->si_pid == supervisor;
+}
+
 /* False: nobody is there to be told, or it is the supervisor who says it. */
 static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
 {
     if (!job || !job_can_talk(job_live(job)) || !line_is_ours(job))
         return false;
-    if (info->si_code <= 0 && info->si_pid != 0 && info->si_pid == job->supervisor_pid)
+    if (is_from(number, info, job->supervisor_pid))
         return false;
     return send(job->fd, shield.frames[number - 1], NOTICE_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) >=
                0 ||
