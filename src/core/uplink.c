@@ -93,7 +93,10 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
     }
     u->chief = msg->welcome.incarnation;
     u->attempt = msg->stamp.attempt;
-    u->generation = msg->stamp.generation;
+    /* Who comes back enters the next generation by its order: what it says until then is of the
+     * last one, a step that it has saved for one. */
+    if (!u->was_welcome)
+        u->generation = msg->stamp.generation;
     u->is_welcome = u->was_welcome = true;
     u->down_at = CLOCK_NEVER;
     u->backoff = BACKOFF_FIRST_NS;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * test_uplink: which generation a node speaks for, whose connection to the chief came back in the
+ * middle of a restart in place.
+ */
+#include "base/clock.h"
+#include "core/uplink.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const struct core_params params = {.node_rank = 1, .nnodes = 2, .attempt = 1};
+static struct out out;
+static struct uplink uplink;
+static struct peermsg sent; /* the last one */
+
+static void act(void *shell, const struct action *action)
+{
+    if (action->type == ACT_SEND)
+        sent = *action->peer.msg;
+}
+
+static void set_up(void)
+{
+    memset(&out, 0, sizeof out);
+    out.params = &params;
+    out.act = act;
+    out.now = NS_PER_S;
+    uplink_init(&uplink, &out);
+    uplink_start(&uplink);
+}
+
+TestSuite(uplink, .init = set_up);
+
+static enum uplink_event hear(enum peermsg_type type, uint32_t generation, uint64_t seq)
+{
+    struct peermsg msg = {.type = type,
+                          .stamp = {.attempt = 1, .generation = generation, .seq = seq}};
+    if (type == PEERMSG_WELCOME)
+        msg.welcome.incarnation = 9;
+    return uplink_message(&uplink, &msg);
+}
+
+static uint32_t generation_of_status(void)
+{
+    struct peermsg msg = {.type = PEERMSG_STATUS};
+    uplink_send_status(&uplink, &msg);
+    cr_assert_eq(sent.type, PEERMSG_STATUS);
+    return sent.stamp.generation;
+}
+
+/* Whoever joins a job that has been restarted before begins with it. */
+Test(uplink, the_first_welcome_tells_the_generation)
+{
+    uplink_up(&uplink);
+    cr_assert_eq(hear(PEERMSG_WELCOME, 3, 0), UPLINK_WELCOME);
+    cr_expect_eq(generation_of_status(), 3);
+}
+
+/* Between the welcome and the order the node still tells of what it saved in the last generation:
+ * the chief must not take that for a save of the next one. */
+Test(uplink, a_later_generation_begins_with_its_order)
+{
+    uplink_up(&uplink);
+    cr_assert_eq(hear(PEERMSG_WELCOME, 0, 0), UPLINK_WELCOME);
+    cr_assert_eq(hear(PEERMSG_ORDER, 0, 1), UPLINK_ORDER);
+    uplink.may_renew = true;
+    uplink_down(&uplink, "cut", false);
+    uplink_up(&uplink);
+    cr_assert_eq(hear(PEERMSG_WELCOME, 1, 0), UPLINK_WELCOME);
+    cr_expect_eq(generation_of_status(), 0);
+    cr_assert_eq(hear(PEERMSG_ORDER, 1, 2), UPLINK_ORDER);
+    cr_expect_eq(generation_of_status(), 1);
+}
