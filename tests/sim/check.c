@@ -715,6 +715,15 @@ static bool knows_times(const struct world *w)
     return true;
 }
 
+/* No node was cut off, and so nothing that has failed was left untold. */
+static bool all_could_tell(const struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].cut_until)
+            return false;
+    return true;
+}
+
 /* The failure that ended the job was the first of those that were told before all left. */
 static void check_first(struct world *w)
 {
@@ -734,8 +743,8 @@ static void check_first(struct world *w)
         fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
              node);
     /* Who lives on without a connection is taken to have been dying since it ended. */
-    if (r->first_cause.pid > 0 && !standstill(w) && (!w->is_seen_late || knows_times(w)) &&
-        w->procs[r->first_cause.pid - 1000].has_missed &&
+    if (r->first_cause.pid > 0 && !standstill(w) && all_could_tell(w) &&
+        (!w->is_seen_late || knows_times(w)) && w->procs[r->first_cause.pid - 1000].has_missed &&
         !w->procs[r->first_cause.pid - 1000].is_cut)
         fail(w, "node 0 names process %d, which only missed one that had gone",
              r->first_cause.pid - 1000);
