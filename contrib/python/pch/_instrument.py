@@ -425,23 +425,30 @@ def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -
             _part.what = "the batches of Model.fit"
             _step()
 
+    given = arguments.get("callbacks")
+    ours: Any = [Count()]
+
     def prepare() -> None:
-        ours = [Count()]
         if keras.backend.backend() == "tensorflow":
             folder = _folder()
             if folder:
                 _take_part(folder, ours)
             else:
                 _say_no_folder("Model.fit")
-        given = arguments.get("callbacks")
-        if isinstance(given, keras.callbacks.CallbackList):
+        if isinstance(given, keras.callbacks.CallbackList):  # which fit takes as it is
             for callback in ours:
-                given.append(callback)
+                callback.set_model(model)
+                callback.set_params(given.params)
+            given.callbacks.extend(ours)
         else:
-            given = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
-            arguments["callbacks"] = given + ours
+            theirs = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+            arguments["callbacks"] = theirs + ours
 
-    return _run(call, prepare, "Model.fit")
+    try:
+        return _run(call, prepare, "Model.fit")
+    finally:
+        if isinstance(given, keras.callbacks.CallbackList):
+            given.callbacks[:] = [callback for callback in given.callbacks if callback not in ours]
 
 
 def _take_part(folder: str, callbacks: Any) -> None:

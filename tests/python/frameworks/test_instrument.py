@@ -139,8 +139,10 @@ def lightning(strategy, devices, tune=""):
 
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
 def test_lightning_that_starts_its_ranks(train, world, strategy):
-    """Which ranks there are is known only in the midst of fit. A spawned rank is handed the Trainer, pickled."""
-    one, step = preempt_and_resume(train, world, lightning(strategy, "2"), n=2, STEPS=str(STEPS))
+    """Which ranks there are is known only in the midst of fit. A spawned rank is handed the Trainer, pickled; and
+    Lightning leaves a temporary folder then."""
+    one, step = preempt_and_resume(train, world, lightning(strategy, "2"), n=2, STEPS=str(STEPS),
+                                   TMPDIR=str(world.root))
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
 
 
@@ -150,7 +152,7 @@ def test_the_fit_behind_a_tuner_takes_part(train, world):
     one = train(lightning("auto", "1", tune), "--instrument", n=1, folder="tuned", STEPS="20")
     assert finish(one)[:2] == (0, "completed"), one.job.err
     assert one.job.err.count("pch: Trainer.fit takes part") == 1, one.job.err
-    assert [(rank["counts_only"], rank["step"]) for rank in one.report["ranks"]] == [(False, 20)]
+    assert [rank["counts_only"] for rank in one.report["ranks"]] == [False], one.report
 
 
 KERAS = HELD + """
@@ -173,3 +175,14 @@ def test_keras(train, world):
     one, step = preempt_and_resume(train, world, KERAS, n=1, EPOCHS="8", TF_CPP_MIN_LOG_LEVEL="2")
     assert list((one.checkpoints / "rank-0").glob("ckpt-*.index")), step
     assert one.job.err.count("pch: Model.fit takes part") == 1
+
+
+def test_keras_with_a_list_of_callbacks_of_its_own(train, world):
+    """Which is the program's: it has afterwards what it had."""
+    code = KERAS.replace("callbacks=[tell])", "callbacks=own)").replace(
+        "model.fit(", "own = keras.callbacks.CallbackList([tell], add_history=True, model=model, epochs=1, steps=8)\n"
+        "has = list(own.callbacks)\nmodel.fit(")
+    one = train(code + "assert own.callbacks == has\n", "--instrument", n=1, folder="own", EPOCHS="1")
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert one.job.err.count("pch: Model.fit takes part") == 1, one.job.err
+    assert [rank["counts_only"] for rank in one.report["ranks"]] == [False]
