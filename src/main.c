@@ -56,7 +56,8 @@ static void tell_found(const struct config *config)
     if (found->warning[0])
         log_warn("nodes", "%s", found->warning);
     if (found->from != DISCOVER_NONE && config->cluster.nnodes > 1)
-        log_info("nodes", "%s: %s%s%s", discover_names[found->from], found->nnodes_why,
+        log_info("nodes", "%s: %s%s%s (where each is a job of its own: --cluster-discovery none)",
+                 discover_names[found->from], found->nnodes_why,
                  found->nnodes_why[0] && found->node_rank_why[0] ? ", " : "", found->node_rank_why);
 }
 

@@ -71,19 +71,23 @@ static bool take_port(const struct place *place, struct discovery *ret, struct e
     return true;
 }
 
-bool find_slurm(const struct place *place, struct discovery *ret, struct err *err)
+static bool is_one_part(const struct place *place, struct err *err)
 {
     int parts;
-    if (vars_has(place, "SLURM_HET_SIZE")) {
-        if (!vars_number(place, "SLURM_HET_SIZE", HOSTS, &parts, err))
-            return false;
-        if (parts > 1)
-            return err_set(err, ERR_USAGE, 0,
-                           "SLURM_HET_SIZE is %d: each part of a heterogeneous job has lists of "
-                           "its own",
-                           parts);
-    }
+    if (!vars_has(place, "SLURM_HET_SIZE"))
+        return true;
+    if (!vars_number(place, "SLURM_HET_SIZE", HOSTS, &parts, err))
+        return false;
+    return parts <= 1 ||
+           err_set(err, ERR_USAGE, 0,
+                   "SLURM_HET_SIZE is %d: each part of a heterogeneous job has lists of its own",
+                   parts);
+}
+
+bool find_slurm(const struct place *place, struct discovery *ret, struct err *err)
+{
     if (!vars_take_nodes(place, TASKS, "SLURM_PROCID", ret, err))
         return false;
-    return ret->nnodes == 1 || (take_hosts(place, ret, err) && take_port(place, ret, err));
+    return ret->nnodes == 1 ||
+           (is_one_part(place, err) && take_hosts(place, ret, err) && take_port(place, ret, err));
 }

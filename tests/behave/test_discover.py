@@ -49,7 +49,7 @@ def test_two_tasks_of_srun_are_one_job(world):
     assert sorted(two[1].out.splitlines()) == ["0/2 0/4", "0/2 1/4"]
     assert sorted(two[0].out.splitlines()) == ["1/2 2/4", "1/2 3/4"]
     assert f"waiting for 1 other node at 127.0.0.1, port {PORTS + job}" in two[1].err
-    assert "nodes: slurm: SLURM_STEP_NUM_TASKS is 2, SLURM_PROCID is 0\n" in two[1].err
+    assert "nodes: slurm: SLURM_STEP_NUM_TASKS is 2, SLURM_PROCID is 0 (where each is a job of its own: " in two[1].err
 
 
 def test_tasks_on_one_host_meet_on_its_loopback(world):
