@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from types import TracebackType
-from typing import Callable, Optional, Type
+from typing import Any, Callable, Optional, Type
 
 from . import _pch
 
@@ -46,7 +46,7 @@ def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_
     return job
 
 
-def attach_as(**options: int) -> _pch.Job:
+def attach_as(**options: Any) -> _pch.Job:
     """The same for what is not the program: with these options."""
     job = _pch.attach(**options)
     if job.supervised:
