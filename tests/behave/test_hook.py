@@ -141,7 +141,7 @@ def test_one_that_hangs_is_killed_with_its_group(world, hook):
     assert job.finish() == PREEMPTED
     assert not is_alive(hanging) and not is_alive(below)
     assert "killed; exit.hook_wait gives it no more time" in job.err
-    assert report(world)["signal"] == 9 and report(world)["took_ms"] >= 290
+    assert report(world)["signal"] == 9 and report(world)["took_ms"] >= 150  # its start may take some of the 300
 
 
 def test_never_beyond_the_deadline(world, hook):
