@@ -32,6 +32,7 @@ packages=(
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static           # aarch64
     git ca-certificates                                                    # dist
     python3-dev python3-venv python3-pip                                   # python, wheel
+    python3-pytest-xdist                                                   # frameworks
     debhelper dpkg-dev                                                     # deb
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does

@@ -24,5 +24,6 @@ part_frameworks() {
     run_pytest tests-frameworks env PCHRUN_BIN="$PWD/build-opt/src/pchrun" PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" \
         CHARLM="$PWD/build-opt/contrib/examples/charlm" PCH_PYTHON="$folder/bin/python" \
         PCH_PACKAGE="$PWD/build-opt/contrib/python" PYTHONDONTWRITEBYTECODE=1 \
-        /usr/bin/python3 -m pytest -q -p no:cacheprovider --rootdir tests/python tests/python/frameworks
+        /usr/bin/python3 -m pytest -q -p no:cacheprovider --numprocesses 3 --rootdir tests/python \
+        tests/python/frameworks
 }

@@ -16,6 +16,8 @@ from harness import commands_of, wait_until
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parents[2] / "contrib/python/README.md"
+# Like another test that does run, but for one thing.
+LONG = pytest.mark.skipif("TEST_LONG_MINUTES" not in os.environ, reason="with --long")
 PATIENCE = 120
 PREEMPTED = 42
 STEPS = 60

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest_frameworks import PATIENCE, PREEMPTED, STEPS, finish, interrupt
+from conftest_frameworks import LONG, PATIENCE, PREEMPTED, STEPS, finish, interrupt
 
 HELD = """
 import os
@@ -94,6 +94,7 @@ def test_the_trainer(train, world):
     assert one.job.err.count("pch: Trainer.train takes part") == 1
 
 
+@LONG
 def test_a_trainer_that_cannot_take_part_is_counted(train, world):
     """It trains as if nothing had been tried."""
     code = TRAINER.replace('save_strategy="no"', 'save_strategy="no", save_total_limit=1')
@@ -137,7 +138,7 @@ def lightning(strategy, devices, tune=""):
     return LIGHTNING.replace("STRATEGY", strategy).replace("DEVICES", devices).replace("TUNE", tune)
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+@pytest.mark.parametrize("strategy", ["ddp", pytest.param("ddp_spawn", marks=LONG)])
 def test_lightning_that_starts_its_ranks(train, world, strategy):
     """Which ranks there are is known only in the midst of fit. A spawned rank is handed the Trainer, pickled; and
     Lightning leaves a temporary folder then."""
@@ -146,6 +147,7 @@ def test_lightning_that_starts_its_ranks(train, world, strategy):
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
 
 
+@LONG
 def test_the_fit_behind_a_tuner_takes_part(train, world):
     """A Tuner calls fit as well, for some steps that it takes back."""
     tune = "from lightning.pytorch.tuner import Tuner; Tuner(trainer).lr_find(model, data, num_training=10)"
@@ -177,6 +179,7 @@ def test_keras(train, world):
     assert one.job.err.count("pch: Model.fit takes part") == 1
 
 
+@LONG
 def test_keras_with_a_list_of_callbacks_of_its_own(train, world):
     """Which is the program's: it has afterwards what it had."""
     code = KERAS.replace("callbacks=[tell])", "callbacks=own)").replace(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest_frameworks import PATIENCE, PREEMPTED, example, interrupt
+from conftest_frameworks import LONG, PATIENCE, PREEMPTED, example, interrupt
 from nodes import free_port
 from test_torch import BEFORE, TOLD
 
@@ -96,7 +96,7 @@ with pch.attach() as job:
 """
 
 
-@pytest.mark.parametrize("launcher", [torchrun, accelerate, deepspeed, MPIRUN])
+@pytest.mark.parametrize("launcher", [torchrun, pytest.param(accelerate, marks=LONG), deepspeed, MPIRUN])
 def test_a_worker_that_dies(program, world, launcher):
     """It is the cause, with its own exit code where that can be known, and the job has failed: that the launcher ends
     the other worker by SIGTERM is no notice."""
