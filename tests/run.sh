@@ -234,6 +234,7 @@ if [[ -z $only ]]; then
     part_asan "${no_long[@]}" "${opt_suites[@]/#/--no-suite=}"
     part_opt "${no_long[@]}" "${opt_suites[@]/#/--suite=}"
     check suites suites_are_there
+    begin_frameworks
     for part in "${parts[@]}"; do
         "part_$part"
     done

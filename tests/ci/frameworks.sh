@@ -17,10 +17,23 @@ make_frameworks() {
         echo "${frameworks[*]}" >"$folder/.frameworks"
 }
 
+# Beside other parts, of which some leave a processor idle: pip takes one for a minute and more.
+begin_frameworks() {
+    set -m # in a group of its own, which clean_up() ends
+    make_frameworks "${PCHRUN_FRAMEWORKS:-$output/frameworks}" >"$output/frameworks.log" 2>&1 &
+    frameworks_pid=$!
+    set +m
+}
+
+frameworks_are_made() {
+    wait "$frameworks_pid" || { cat "$output/frameworks.log" && return 1; }
+}
+
 part_frameworks() {
     local folder=${PCHRUN_FRAMEWORKS:-$output/frameworks}
+    [[ -n $frameworks_pid ]] || begin_frameworks
     check build-opt build_opt || return
-    check frameworks make_frameworks "$folder" || return
+    check frameworks frameworks_are_made || return
     run_pytest tests-frameworks env PCHRUN_BIN="$PWD/build-opt/src/pchrun" PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" \
         CHARLM="$PWD/build-opt/contrib/examples/charlm" PCH_PYTHON="$folder/bin/python" \
         PCH_PACKAGE="$PWD/build-opt/contrib/python" PYTHONDONTWRITEBYTECODE=1 \

@@ -7,8 +7,10 @@
 passed=0 failed=0 skipped=0
 output=$(mktemp -d)
 policy=
-home= # of the stranger of dist.sh
+home=           # of the stranger of dist.sh
+frameworks_pid= # of the install of frameworks.sh
 clean_up() {
+    [[ -z $frameworks_pid ]] || kill -- "-$frameworks_pid" 2>/dev/null
     rm -rf "$output" ${home:+"$home"}
     [[ -z $policy ]] || rm -f "$policy"
 }
