@@ -37,23 +37,6 @@ static struct client *start(void)
     return client_start(&world, NULL, NULL);
 }
 
-static struct client *attached(void)
-{
-    struct client *c = start();
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
-    return c;
-}
-
-static void end_well(struct client *c)
-{
-    cr_expect_str_eq(client_stderr(c), "");
-    cr_expect_eq(client_end(c), 0);
-    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
-    cr_expect(world_is_quiet(&world));
-}
-
 static void expect_killed_by_term(struct client *c)
 {
     int status = client_end(c);
@@ -121,7 +104,7 @@ Test(libpch, attaches_with_options_and_resumes)
     /* Opening twice gives the same, and does not attach twice. */
     client_say(c, "open rank=9");
     client_expect(c, "open supervised=1 same=1 resume=70 path=/ckpt/70");
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, true_step_is_in_the_page_before_it_is_attached)
@@ -136,7 +119,7 @@ Test(libpch, true_step_is_in_the_page_before_it_is_attached)
     client_say(c, "step 42");
     client_expect(c, "step 42 continue");
     cr_expect_eq(step_of(call->slot), 42);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, refusal_is_said_once_and_training_goes_on)
@@ -216,7 +199,7 @@ Test(libpch, ranks_come_from_the_nearest_launcher)
         cr_expect_eq(msg->local_rank, cases[i].local_rank, "case %zu", i);
         cr_expect_eq(msg->world_size, cases[i].world_size, "case %zu", i);
         cr_expect_eq(msg->local_world_size, cases[i].local_world_size, "case %zu", i);
-        end_well(c);
+        client_end_well(c);
     }
 }
 
@@ -234,13 +217,13 @@ Test(libpch, options_win_over_the_environment)
     cr_expect_eq(call->msg.local_rank, 1);
     cr_expect_eq(call->msg.first_step, 12);
     cr_expect_eq(step_of(call->slot), 12);
-    end_well(c);
+    client_end_well(c);
 }
 
 /* The whole of a round: tentative, proposed again, decided, saved, committed, lifted. */
 Test(libpch, one_round)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "step 4");
     client_expect(c, "step 4 continue");
     set_gate(5, 1, false, false);
@@ -303,24 +286,24 @@ Test(libpch, one_round)
     client_expect(c, "saved 12 exit");
     client_say(c, "step 13");
     client_expect(c, "step 13 exit");
-    end_well(c);
+    client_end_well(c);
 }
 
 /* The gate moves while a process is on its way to it, and no LOOK comes: it looks by itself. */
 Test(libpch, a_lost_look_costs_a_second_not_the_run)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     set_gate(1, 1, false, false);
     client_say(c, "step 1");
     world_expect(&world, CALL_MESSAGE, PROCMSG_WAITING);
     procs_gate(world.procs, GATE_OPEN);
     client_expect(c, "step 1 continue");
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, answers_to_another_question_are_dropped)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     struct procmsg stale = {.type = PROCMSG_ANSWER, .step = 3, .action = PROC_EXIT};
     /* One that nobody waits for, */
     procs_send(world.procs, 0, &stale);
@@ -341,12 +324,12 @@ Test(libpch, answers_to_another_question_are_dropped)
     client_expect(c, "saved 5 continue");
     client_say(c, "step 6");
     client_expect(c, "step 6 continue");
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, leave_gate_ends_the_loop_without_a_save)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "step 1");
     client_expect(c, "step 1 continue");
     procs_gate(world.procs, gate_leave());
@@ -359,12 +342,12 @@ Test(libpch, leave_gate_ends_the_loop_without_a_save)
     client_say(c, "done");
     client_expect(c, "done");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 2);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, durable_from_another_thread_in_a_round_that_goes_on)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     set_gate(3, 1, true, false);
     client_say(c, "step 3");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
@@ -382,13 +365,13 @@ Test(libpch, durable_from_another_thread_in_a_round_that_goes_on)
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED)->msg.tag, 0);
     client_say(c, "step 5");
     client_expect(c, "step 5 continue");
-    end_well(c);
+    client_end_well(c);
 }
 
 /* A rank whose save of the last round runs in the background trains no further (async.pml). */
 Test(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
     client_say(c, "step 3");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
@@ -402,12 +385,12 @@ Test(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
     cr_expect_eq(call->msg.tag, 1);
     answer(call, PROC_EXIT);
     client_expect(c, "step 4 exit");
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, a_failed_save_is_reported_and_the_answer_awaited)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
     client_say(c, "step 3");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
@@ -422,7 +405,7 @@ Test(libpch, a_failed_save_is_reported_and_the_answer_awaited)
     procs_gate(world.procs, GATE_OPEN);
     answer(call, PROC_CONTINUE);
     client_expect(c, "step 4 continue");
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, a_path_that_does_not_fit_is_a_failed_save)
@@ -430,16 +413,16 @@ Test(libpch, a_path_that_does_not_fit_is_a_failed_save)
     char path[PROCMSG_PATH_MAX + 1];
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = '\0';
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "saved 3 %s", path);
     client_expect(c, "saved 3 continue");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SAVE_FAILED);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, notice_error_phase_and_done)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "notice");
     client_expect(c, "notice 0 ");
     procs_notice(world.procs, "SIGTERM, 25 s left", CLOCK_NEVER);
@@ -468,25 +451,25 @@ Test(libpch, notice_error_phase_and_done)
     client_say(c, "done");
     client_expect(c, "done");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 6);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, what_is_in_force_is_there_when_it_attaches)
 {
     set_gate(1, 4, true, false);
     procs_notice(world.procs, "spot", CLOCK_NEVER);
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "notice");
     client_expect(c, "notice 4 spot");
     client_say(c, "step 1");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING)->msg.tag, 4);
     client_expect(c, "step 1 save");
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, close_detaches_and_a_later_open_attaches_anew)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "close");
     client_expect(c, "close supervised=0 step=continue term=default");
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
@@ -496,14 +479,14 @@ Test(libpch, close_detaches_and_a_later_open_attaches_anew)
     client_say(c, "step 2");
     client_expect(c, "step 2 continue");
     cr_expect_eq(step_of(0), 2);
-    end_well(c);
+    client_end_well(c);
 }
 
 /* A question that the end of its connection has left without an answer is nobody's any more. */
 Test(libpch, a_question_ends_with_its_connection)
 {
     enum { N = 100 };
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "reopen %d", N);
     client_expect(c, "reopen %d supervised=1", N);
     client_say(c, "scratch");
@@ -526,9 +509,9 @@ static void expect_status(struct client *c, int status)
 /* Its command may hide it. */
 Test(libpch, the_end_tells_the_exit_status)
 {
-    expect_status(attached(), 3);
-    expect_status(attached(), 256 + 7);
-    expect_status(attached(), 0);
+    expect_status(client_attached(&world), 3);
+    expect_status(client_attached(&world), 256 + 7);
+    expect_status(client_attached(&world), 0);
 }
 
 static void expect_status_of(const char *program)
@@ -550,17 +533,17 @@ Test(libpch, the_end_tells_the_exit_status_of_every_build)
 
 Test(libpch, the_end_of_a_fork_tells_nothing)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "forkexit 5");
     client_expect(c, "forkexit 5");
-    end_well(c);
+    client_end_well(c);
 }
 
 /* Whoever waits reads for all: no answer is lost, whichever thread finds it. */
 Test(libpch, every_thread_may_call)
 {
     enum { N = 100 };
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     world.is_storm = true;
     client_say(c, "storm %d", N);
     client_expect(c, "storm %d bad=0", N);
@@ -569,13 +552,13 @@ Test(libpch, every_thread_may_call)
     cr_expect_eq(world.counts[PROCMSG_SAVE_FAILED], 4 * N);
     cr_expect_eq(world.counts[PROCMSG_ERROR], 4 * N);
     cr_expect_eq(step_of(0), N);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
 {
     char first[PATH_MAX], file[PATH_MAX + 8];
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "scratch");
     const char *line = client_line(c);
     cr_assert(str_starts(line, "scratch /"), "%s", line);
@@ -596,13 +579,13 @@ Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
               "another one, so that a slow removal cannot hit it: %s", line);
     str_copy(first, sizeof first, line + 8);
     cr_expect_eq(stat(first, &st), 0);
-    end_well(c);
+    client_end_well(c);
     cr_expect(stat(first, &st) != 0 && errno == ENOENT, "removed at the end");
 }
 
 Test(libpch, a_fork_is_not_attached)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "fork");
     client_expect(c, "fork supervised=0 step=continue saved=continue term=default "
                      "scratch=- sockets=0 pages=0");
@@ -623,7 +606,7 @@ Test(libpch, a_fork_is_not_attached)
 /* It is a process of its own, beside its parent. */
 Test(libpch, a_fork_may_attach)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "step 4");
     client_expect(c, "step 4 continue");
     client_say(c, "forkopen rank=1 world=2");
@@ -637,12 +620,12 @@ Test(libpch, a_fork_may_attach)
     client_say(c, "raise");
     client_expect(c, "raise survived");
     world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, a_fork_may_attach_after_its_parent_has_left)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "close");
     client_expect(c, "close supervised=0 step=continue term=default");
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
@@ -658,7 +641,7 @@ Test(libpch, a_fork_may_attach_after_its_parent_has_left)
 /* Nothing is known of the locks in it. */
 Test(libpch, a_fork_that_cannot_attach_is_told_so_once)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "cloneopen");
     client_expect(c, "open supervised=0 same=1 resume=0 path=-");
     client_expect(c, "forked step 1 continue");
@@ -680,7 +663,7 @@ Test(libpch, grandchildren_attach_by_themselves)
     cr_expect_neq(world_expect(&world, CALL_ATTACHED, 0)->pid, client_pid(c));
     client_say(c, "step 1");
     client_expect(c, "step 1 continue");
-    end_well(c);
+    client_end_well(c);
 }
 
 static void try_build(const char *program)
@@ -700,7 +683,7 @@ static void try_build(const char *program)
     client_say(c, "raise");
     client_expect(c, "raise survived");
     world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, works_when_opened_at_run_time)
@@ -733,24 +716,24 @@ Test(libpch, who_only_counts_is_asked_for_nothing)
     cr_expect_eq(step_of(0), 3);
     client_say(c, "saved 3 /c/3");
     client_expect(c, "saved 3 continue");
-    end_well(c); /* it has sent nothing but its end */
+    client_end_well(c); /* it has sent nothing but its end */
 }
 
 Test(libpch, scribbling_reaches_only_its_own_page)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "scribble");
     client_expect(c, "scribble own=1 supervisor=1 mprotect=Permission denied");
     cr_expect_eq(step_of(0), UINT64_MAX, "passed on as it is, for the core to judge");
     client_say(c, "step 3");
     client_expect(c, "step 3 continue");
-    end_well(c);
+    client_end_well(c);
 }
 
 /* A daemon's habit: it closes all descriptors, and its own files get the numbers. */
 Test(libpch, a_program_that_closes_its_socket_is_told_to_leave)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "closefds");
     client_expect(c, "closefds");
     client_say(c, "durable 1 /c/1");
@@ -782,18 +765,18 @@ Test(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
 /* Not by fork(2): no handler of the C library runs in it, but the kernel has wiped the page. */
 Test(libpch, a_clone_is_not_attached)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "clone");
     client_expect(c, "clone exit=-1 signal=15");
     client_say(c, "step 4");
     client_expect(c, "step 4 continue");
     cr_expect_eq(step_of(0), 4);
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(libpch, being_let_go_ends_every_wait)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "saved 1 /c/1");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     procs_close(world.procs, 0);

@@ -24,26 +24,9 @@ static void tear_down(void)
 
 TestSuite(shield, .init = set_up, .fini = tear_down);
 
-static struct client *attached(void)
-{
-    struct client *c = client_start(&world, NULL, NULL);
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
-    return c;
-}
-
-static void end_well(struct client *c)
-{
-    cr_expect_str_eq(client_stderr(c), "");
-    cr_expect_eq(client_end(c), 0);
-    world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
-    cr_expect(world_is_quiet(&world));
-}
-
 Test(shield, turns_a_term_into_a_notice)
 {
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "raise");
     client_expect(c, "raise survived");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
@@ -57,7 +40,7 @@ Test(shield, turns_a_term_into_a_notice)
     client_expect(c, "saved 1 continue");
     client_expect(c, "raise survived");
     world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
-    end_well(c);
+    client_end_well(c);
 }
 
 static void expect_killed_by(struct client *c, int number)
@@ -79,7 +62,7 @@ static void raise_well(struct client *c, int number)
 Test(shield, is_over_every_signal_that_is_a_notice)
 {
     world.welcome.word = BIT(SIGUSR1) | BIT(SIGKILL) | BIT(64) | BIT(32);
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     static const int shielded[] = {SIGUSR1, SIGTERM, 64, SIGUSR1};
     for (size_t i = 0; i < ARRAY_LEN(shielded); i++) {
         raise_well(c, shielded[i]);
@@ -93,7 +76,7 @@ Test(shield, is_over_every_signal_that_is_a_notice)
 Test(shield, gives_every_signal_back)
 {
     world.welcome.word = BIT(SIGUSR1);
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     client_say(c, "close");
     client_expect(c, "close supervised=0 step=continue term=default");
     client_say(c, "raise 10");
@@ -103,7 +86,7 @@ Test(shield, gives_every_signal_back)
 Test(shield, lets_the_supervisor_s_own_signals_through)
 {
     world.welcome.word = BIT(SIGUSR1);
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     cr_assert_eq(kill(client_pid(c), SIGUSR1), 0);
     world_expect(&world, CALL_GONE, 0);
     expect_killed_by(c, SIGUSR1);
@@ -119,13 +102,13 @@ Test(shield, leaves_what_the_program_ignores)
     client_expect(c, "open supervised=1 same=1 resume=0 path=-");
     world_expect(&world, CALL_ATTACHED, 0);
     raise_well(c, SIGUSR1); /* and nobody is told */
-    end_well(c);
+    client_end_well(c);
 }
 
 Test(shield, lets_the_supervisor_s_own_term_through)
 {
     /* The test is the supervisor. */
-    struct client *c = attached();
+    struct client *c = client_attached(&world);
     cr_assert_eq(kill(client_pid(c), SIGTERM), 0);
     world_expect(&world, CALL_GONE, 0);
     expect_killed_by(c, SIGTERM);
@@ -153,5 +136,5 @@ Test(shield, keeps_out_of_the_way_of_the_program_s_own_handler)
     cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
     client_say(c, "raise");
     client_expect(c, "raise survived");
-    end_well(c);
+    client_end_well(c);
 }

@@ -310,3 +310,21 @@ int client_end(struct client *client)
     free(client);
     return status;
 }
+
+struct client *client_attached(struct world *world)
+{
+    struct client *client = client_start(world, NULL, NULL);
+    client_say(client, "open rank=0 world=1");
+    client_expect(client, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(world, CALL_ATTACHED, 0);
+    return client;
+}
+
+void client_end_well(struct client *client)
+{
+    struct world *world = client->world;
+    cr_expect_str_eq(client_stderr(client), "");
+    cr_expect_eq(client_end(client), 0);
+    world_expect(world, CALL_MESSAGE, PROCMSG_CLOSE);
+    cr_expect(world_is_quiet(world));
+}

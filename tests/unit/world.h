@@ -53,6 +53,8 @@ bool world_is_quiet(const struct world *world);
 /* Starts a program with a clean environment, PCH_SOCKET and the variables in `env` ("A=b", NULL
  * last; may be NULL). `argv`: NULL for pchclient. */
 struct client *client_start(struct world *world, const char *const *argv, const char *const *env);
+/* Starts pchclient, which has attached as the only rank then. */
+struct client *client_attached(struct world *world);
 int client_pid(const struct client *client);
 /* A line to its standard input. */
 void client_say(struct client *client, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -66,5 +68,8 @@ const char *client_stderr(struct client *client);
 /* Ends its input, and waits until it and all that hold its output have ended. Returns the status of
  * wait(2), and forgets it. */
 int client_end(struct client *client);
+/* The same of one that has attached: it closes and exits with 0, has nothing to complain of, and
+ * procs calls nothing else. */
+void client_end_well(struct client *client);
 
 #endif
