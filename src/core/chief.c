@@ -19,7 +19,6 @@ _Static_assert(FACT__COUNT <= 64, "facts are bits");
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
                 struct out *out)
 {
-    memset(chief, 0, sizeof *chief);
     chief->params = params;
     chief->out = out;
     chief->peers = peers;

@@ -16,7 +16,7 @@
 #include "core/chief_state.h"
 #include "core/peerreport.h"
 
-/* `peers`: room for params->nnodes of them, borrowed. */
+/* Of one that is all zero. `peers`: room for params->nnodes of them, borrowed. */
 void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
                 struct out *out);
 void chief_event(struct chief *chief, const struct event *event);

@@ -28,7 +28,9 @@ struct core *core_new(const struct core_params *params, core_act_fn *act, void *
     if (!core)
         return NULL;
     core->params = *params;
-    core->out = (struct out){.params = &core->params, .act = act, .shell = shell};
+    core->out.params = &core->params;
+    core->out.act = act;
+    core->out.shell = shell;
     core->is_chief = params->node_rank == 0;
     core->wake_at = CLOCK_NEVER;
     node_init(&core->node, &core->params, &core->out);

@@ -65,7 +65,7 @@ struct procs {
     struct procpage_notice notice;
     char notice_text[sizeof(((struct page_supervisor *)0)->notice_text)];
     struct procscratch scratch;
-    struct vigil *vigil; /* NULL: the kernel cannot */
+    struct vigil *vigil; /* begun with the first process; NULL: not yet, or the kernel cannot */
 };
 
 /* Scratch directories */
@@ -266,6 +266,12 @@ static int free_place(struct conn *const *places, int n)
     return -1;
 }
 
+static void on_death(void *ctx, int pid, int status)
+{
+    struct procs *procs = ctx;
+    procs->calls.died(procs->calls.ctx, pid, status);
+}
+
 static void take_attach(struct conn *conn, const struct procmsg *msg)
 {
     struct procs *procs = conn->procs;
@@ -282,6 +288,8 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
         return;
     }
     procpage_set_notice(&conn->page, &procs->notice);
+    if (!procs->vigil)
+        procs->vigil = vigil_new(procs->base, on_death, procs);
     vigil_begin(procs->vigil, conn->pid, conn->page.fd[PROCPAGE_PROCESS]);
     free_event(&conn->on_late);
     leave_lobby(conn);
@@ -499,12 +507,6 @@ static bool start_listening(struct procs *procs, int fd, struct err *err)
     return procs->listener || err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
 }
 
-static void on_death(void *ctx, int pid, int status)
-{
-    struct procs *procs = ctx;
-    procs->calls.died(procs->calls.ctx, pid, status);
-}
-
 struct procs *procs_new(struct event_base *base, const struct procs_options *options,
                         const struct procs_calls *calls, struct err *err)
 {
@@ -530,7 +532,6 @@ struct procs *procs_new(struct event_base *base, const struct procs_options *opt
         procs_free(procs);
         return NULL;
     }
-    procs->vigil = vigil_new(base, on_death, procs);
     return procs;
 }
 
@@ -547,14 +548,13 @@ void procs_free(struct procs *procs)
         return;
     log_limit_end(&procs->limit, "procs");
     listener_free(procs->listener);
-    vigil_free(procs->vigil);
-    procs->vigil = NULL;
     for (int i = 0; i < PROCS_MAX; i++)
         if (procs->slots[i])
             conn_close(procs->slots[i]);
     for (int i = 0; i < LOBBY_MAX; i++)
         if (procs->lobby[i])
             conn_close(procs->lobby[i]);
+    vigil_free(procs->vigil);
     /* Only a scratch directory can be in its way, whose removal is under way. */
     if (!rundir_remove(&procs->dir)) {
         const char *name = strrchr(procs->dir.path, '/') + 1;

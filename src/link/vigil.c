@@ -270,6 +270,17 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
 
 /* --- begin and end --- */
 
+static bool open_reports(struct vigil *vigil)
+{
+    vigil->reports = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (vigil->reports < 0)
+        return false;
+    vigil->on_report =
+        event_new(vigil->base, vigil->reports, EV_READ | EV_PERSIST, on_report, vigil);
+    vigil->on_clock = evtimer_new(vigil->base, on_clock, vigil);
+    return vigil->on_report && vigil->on_clock && event_add(vigil->on_report, NULL) == 0;
+}
+
 struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx)
 {
     if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
@@ -280,23 +291,6 @@ struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx)
     vigil->base = base;
     vigil->fn = fn;
     vigil->ctx = ctx;
-    vigil->reports = -1;
-    return vigil;
-}
-
-/* With the first process: where none attaches, nothing is needed. */
-static bool open_reports(struct vigil *vigil)
-{
-    if (vigil->on_clock)
-        return true;
-    if (vigil->reports < 0)
-        vigil->reports = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (vigil->reports >= 0 && !vigil->on_report)
-        vigil->on_report =
-            event_new(vigil->base, vigil->reports, EV_READ | EV_PERSIST, on_report, vigil);
-    if (!vigil->on_report || event_add(vigil->on_report, NULL) != 0)
-        return false;
-    vigil->on_clock = evtimer_new(vigil->base, on_clock, vigil);
     for (int i = 0; i < GROUPS; i++) {
         struct group *group = &vigil->groups[i];
         group->vigil = vigil;
@@ -306,7 +300,11 @@ static bool open_reports(struct vigil *vigil)
     }
     for (int i = 0; i < WARDS; i++)
         vigil->wards[i].look_at = CLOCK_NEVER;
-    return vigil->on_clock != NULL;
+    if (!open_reports(vigil)) {
+        vigil_free(vigil);
+        return NULL;
+    }
+    return vigil;
 }
 
 /* One process, one place: the one that it has already, or a free one. */
@@ -337,7 +335,7 @@ static bool watch_ward(struct vigil *vigil, struct ward *ward, int pid, int page
 
 void vigil_begin(struct vigil *vigil, int pid, int page_fd)
 {
-    if (!vigil || pid <= 0 || !open_reports(vigil))
+    if (!vigil || pid <= 0)
         return;
     struct ward *ward = place_for(vigil, pid);
     if (!ward || !watch_ward(vigil, ward, pid, page_fd))
@@ -370,8 +368,7 @@ static void end_group(struct group *group)
         futex(&group->turn, FUTEX_WAKE_IT, 1);
         pthread_join(group->thread, NULL);
     }
-    if (group->vigil)
-        pthread_mutex_destroy(&group->lock);
+    pthread_mutex_destroy(&group->lock);
 }
 
 void vigil_free(struct vigil *vigil)

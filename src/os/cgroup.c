@@ -9,11 +9,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define PREFIX "pchrun."
@@ -97,15 +99,38 @@ static bool read_file(const char *path, char *text, size_t size)
     return n == 0;
 }
 
+/* Where it nearly always is. False: not there; a mount that shows only a part of all groups has
+ * ours at another path. */
+static bool find_usual(const char *groups, char *ret, size_t size)
+{
+    static const char *const points[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    char path[PATH_MAX];
+    struct statfs fs;
+    if (!read_group(groups, path))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(points); i++)
+        if (statfs(points[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+            return str_copy(ret, size, points[i]) && str_addf(ret, size, "%s", below(path, "/")) &&
+                   access(ret, F_OK) == 0;
+    return false;
+}
+
+/* The list of all mounts may be long, and is long in the making. */
+static bool find_mounted(const char *groups, char *ret, size_t size)
+{
+    char *mounts = malloc(MOUNTS_MAX);
+    bool ok = mounts && read_file("/proc/self/mountinfo", mounts, MOUNTS_MAX) &&
+              cgroup_find(groups, mounts, ret, size);
+    free(mounts);
+    return ok;
+}
+
 static bool find_ours(char *ret, size_t size, struct err *err)
 {
     char groups[8192];
-    char *mounts = malloc(MOUNTS_MAX);
-    bool ok = mounts && read_file("/proc/self/cgroup", groups, sizeof groups) &&
-              read_file("/proc/self/mountinfo", mounts, MOUNTS_MAX) &&
-              cgroup_find(groups, mounts, ret, size);
-    free(mounts);
-    return ok || err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are to be seen");
+    return (read_file("/proc/self/cgroup", groups, sizeof groups) &&
+            (find_usual(groups, ret, size) || find_mounted(groups, ret, size))) ||
+           err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are to be seen");
 }
 
 /* --- our own --- */

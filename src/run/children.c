@@ -58,12 +58,12 @@ static void on_change(void *ctx, enum reap_what what, int status);
 bool children_init(struct children *children, const struct config *config,
                    const struct core_params *params, unsigned closed, struct err *err)
 {
-    *children = (struct children){.config = config,
-                                  .params = params,
-                                  .closed = closed,
-                                  .tty = -1,
-                                  .count = params->children,
-                                  .is_empty = true};
+    children->config = config;
+    children->params = params;
+    children->closed = closed;
+    children->tty = -1;
+    children->count = params->children;
+    children->is_empty = true;
     if (!spawn_command_init(&children->command, config->command, getenv("PATH"), err))
         return false;
     if (config->instrument &&

@@ -49,6 +49,7 @@ struct children {
     void *ctx;
 };
 
+/* Of one that is all zero. */
 MUST_CHECK bool children_init(struct children *children, const struct config *config,
                               const struct core_params *params, unsigned closed, struct err *err);
 void children_free(struct children *children);

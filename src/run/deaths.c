@@ -49,7 +49,8 @@ void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
                  struct event_base *base)
 {
     const char *user = getenv(VARIABLE), *slash = socket ? strrchr(socket, '/') : NULL;
-    *deaths = (struct deaths){.base = base, .user_file = user && *user ? user : NULL};
+    deaths->base = base;
+    deaths->user_file = user && *user ? user : NULL;
     deaths->readers.reap = reap;
     size_t len = slash ? (size_t)(slash - socket) : 0;
     if (len < sizeof deaths->dir && len > 0)

@@ -24,7 +24,8 @@ struct deaths {
     struct event_base *base;
 };
 
-/* `socket`: in our private directory; NULL: there is none. It is done before the first start. */
+/* Of one that is all zero. `socket`: in our private directory; NULL: there is none. It is done
+ * before the first start. */
 void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
                  struct event_base *base);
 void deaths_free(struct deaths *deaths);

@@ -446,17 +446,14 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     shell->report.noticein = &shell->noticein;
     shell->noticein.on_change = tell_report;
     shell->noticein.on_idle = stop_if_done;
-    shell->noticein.ctx = shell;
     shell->report.evidence = &shell->evidence;
     shell->evidence.reap = &shell->reap;
     shell->evidence.children = &shell->children;
     shell->evidence.on_idle = on_part_end;
-    shell->evidence.ctx = shell;
     shell->report.hook = &shell->hook;
     shell->children.logs = &shell->logs;
     shell->report.logs = &shell->logs;
     shell->logs.on_idle = on_part_end;
-    shell->logs.ctx = shell;
     shell->hook.closed = shell->logs.world.closed = closed;
     shell->generation = (struct generation){.config = shell->config,
                                             .params = &shell->params,
@@ -466,7 +463,7 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
                                             .attach = &shell->attach,
                                             .drill = &shell->drill};
     shell->hook.on_end = on_part_end;
-    shell->hook.ctx = shell;
+    shell->hook.ctx = shell->logs.ctx = shell->evidence.ctx = shell->noticein.ctx = shell;
     record_on_idle(&shell->record, stop_if_done, shell);
     cluster_on_idle(&shell->cluster, stop_if_done, shell);
     return true;
@@ -580,8 +577,10 @@ static void fail(struct shell *shell, const struct err *err)
 
 struct shell_end shell_run(struct config *config, unsigned closed)
 {
+    static struct shell shell; /* large, and half of it never touched: the kernel's zeroes do */
     struct err err;
-    struct shell shell = {.config = config, .end = {.code = EXIT_OWN_ERROR}};
+    shell.config = config;
+    shell.end.code = EXIT_OWN_ERROR;
     shell.sigin.fd = shell.jobs.tty.fd = shell.hook.report = shell.evidence.reader_out = -1;
     if (!init(&shell, closed, &err) || !open_attach(&shell, &err) ||
         !cluster_open(&shell.cluster, config, &shell.loop, &err)) {
