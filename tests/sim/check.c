@@ -26,6 +26,7 @@ void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t st
         fail(w, "process %d saves twice in round %u, at steps %llu and %llu", p->index, tag,
              ull(self->save_of_tag[tag]), ull(step));
     self->save_of_tag[tag] = step;
+    w->last_tag = tag > w->last_tag ? tag : w->last_tag;
     for (int i = 0; i < w->nall; i++) {
         const struct proc *q = &w->procs[i];
         if (q == p || q->state == PROC_NONE || q->generation != p->generation)
@@ -46,7 +47,8 @@ void check_step(struct world *w, const struct proc *p)
     if (!p->is_attached)
         return;
     for (int i = 0; i < w->nall; i++)
-        for (uint32_t tag = 1; tag < 64 && w->procs[i].generation == p->generation; tag++) {
+        for (uint32_t tag = 1; tag <= w->last_tag && w->procs[i].generation == p->generation;
+             tag++) {
             uint64_t saved = w->procs[i].save_of_tag[tag];
             if (saved && saved < p->step && !p->save_of_tag[tag] && tag > p->exempt_tag)
                 fail(w, "process %d finishes step %llu without having saved step %llu of round %u",

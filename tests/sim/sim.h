@@ -250,6 +250,7 @@ struct world {
     int64_t end_at;    /* when node 0 ended the job, 0: not yet */
     struct proc procs[MAX_ALL];
     int nall;
+    uint32_t last_tag;   /* of a round in which anybody has saved */
     uint32_t generation; /* the newest that has been begun on some node */
     uint64_t base_step;  /* that it has begun from */
     uint16_t port;       /* that node 0 has picked last */
