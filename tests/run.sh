@@ -38,8 +38,10 @@ packages=(
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.
 opt_suites=(sim model chaos slurm plain)
-# What is done beside the suites, in this order: functions part_… below and in tests/ci.
-parts=(fuzz clang old-kernel memcheck dist deb aarch64 analysis install wheel frameworks)
+# What is done beside the suites, in this order: functions part_… below and in tests/ci. Those that are calm
+# are done in the background: they only read, build and compute, and no time limit of theirs is short.
+calm_parts=(frameworks-made fuzz aarch64 analysis)
+parts=(clang old-kernel memcheck dist deb install wheel frameworks)
 
 usage() {
     cat <<END
@@ -52,6 +54,7 @@ Builds pchrun and runs every test. The last line is the sum of all.
   --no-install      install nothing; fail if a package is missing
   --only NAME       this alone; a suite: unit, behave, example, house, sim, model, ...
                     or one of the other parts: ${parts[*]}
+                    ${calm_parts[*]}
   --help            this text
 
 As root on Debian 12 it installs with apt-get, if missing:
@@ -89,9 +92,11 @@ while (($#)); do
     esac
     shift
 done
+# shellcheck source=tests/ci/lib.sh
+. tests/ci/lib.sh # which the others use
 for file in tests/ci/*.sh; do
     # shellcheck source=/dev/null # read by themselves
-    . "$file"
+    [[ $file == */lib.sh ]] || . "$file"
 done
 if [[ -n $long ]]; then
     export TEST_LONG_MINUTES=$long
@@ -231,14 +236,15 @@ check packages install_packages || finish
 no_long=()
 [[ -n $long ]] || no_long=(--no-suite=long)
 if [[ -z $only ]]; then
+    begin_beside "${calm_parts[@]}"
     part_asan "${no_long[@]}" "${opt_suites[@]/#/--no-suite=}"
     part_opt "${no_long[@]}" "${opt_suites[@]/#/--suite=}"
     check suites suites_are_there
-    begin_frameworks
     for part in "${parts[@]}"; do
+        [[ $part != wheel ]] || join_beside # its tests, and the frameworks', use both processors
         "part_$part"
     done
-elif [[ " ${parts[*]} " == *" $only "* ]]; then
+elif [[ " ${parts[*]} ${calm_parts[*]} " == *" $only "* ]]; then
     "part_$only"
 elif [[ " ${opt_suites[*]} " == *" $only "* ]]; then
     part_opt "${no_long[@]}" "--suite=$only"

@@ -72,7 +72,7 @@ aarch64_runs() {
         echo "the exit status is $status, not 7"
         return 1
     fi
-    said=$(printf 'open\nstep 1\nstep 2\ndone\nclose\n' | timeout 60 \
+    said=$(printf 'open\nstep 1\nstep 2\ndone\nclose\n' | timeout 300 \
         qemu-aarch64-static -L "$sysroot" build-aarch64/src/pchrun -- \
         qemu-aarch64-static -L "$sysroot" build-aarch64/tests/helpers/pchclient-static) || return 1
     echo "$said"

@@ -9,6 +9,8 @@
 frameworks=(torch==2.13.0 transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 jax==0.10.2
     orbax-checkpoint==0.12.8 tensorflow-cpu==2.21.0 keras==3.15.1 deepspeed==0.19.8)
 
+frameworks_folder=${PCHRUN_FRAMEWORKS:-$output/frameworks}
+
 make_frameworks() {
     local folder=$1
     [[ "$(cat "$folder/.frameworks" 2>&1)" != "${frameworks[*]}" ]] || return 0
@@ -17,23 +19,14 @@ make_frameworks() {
         echo "${frameworks[*]}" >"$folder/.frameworks"
 }
 
-# Beside other parts, of which some leave a processor idle: pip takes one for a minute and more.
-begin_frameworks() {
-    set -m # in a group of its own, which clean_up() ends
-    make_frameworks "${PCHRUN_FRAMEWORKS:-$output/frameworks}" >"$output/frameworks.log" 2>&1 &
-    frameworks_pid=$!
-    set +m
-}
-
-frameworks_are_made() {
-    wait "$frameworks_pid" || { cat "$output/frameworks.log" && return 1; }
+# By itself, for it can be done beside other parts.
+part_frameworks-made() {
+    check frameworks make_frameworks "$frameworks_folder"
 }
 
 part_frameworks() {
-    local folder=${PCHRUN_FRAMEWORKS:-$output/frameworks}
-    [[ -n $frameworks_pid ]] || begin_frameworks
-    check build-opt build_opt || return
-    check frameworks frameworks_are_made || return
+    local folder=$frameworks_folder
+    check build-opt build_opt && part_frameworks-made || return
     run_pytest tests-frameworks env PCHRUN_BIN="$PWD/build-opt/src/pchrun" PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" \
         CHARLM="$PWD/build-opt/contrib/examples/charlm" PCH_PYTHON="$folder/bin/python" \
         PCH_PACKAGE="$PWD/build-opt/contrib/python" PYTHONDONTWRITEBYTECODE=1 \

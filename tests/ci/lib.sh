@@ -7,10 +7,10 @@
 passed=0 failed=0 skipped=0
 output=$(mktemp -d)
 policy=
-home=           # of the stranger of dist.sh
-frameworks_pid= # of the install of frameworks.sh
+home=       # of the stranger of dist.sh
+beside_pid= # of begin_beside
 clean_up() {
-    [[ -z $frameworks_pid ]] || kill -- "-$frameworks_pid" 2>/dev/null
+    [[ -z $beside_pid ]] || kill -- "-$beside_pid" 2>/dev/null
     rm -rf "$output" ${home:+"$home"}
     [[ -z $policy ]] || rm -f "$policy"
 }
@@ -78,16 +78,47 @@ install_packages() {
         apt-get -o Acquire::Retries=3 install -y --no-install-recommends "${missing[@]}"
 }
 
-# build FOLDER MESON-OPTION...: made anew when the options differ from those it was made with.
+# build FOLDER MESON-OPTION...: made anew when the options differ from those it was made with. One at a time
+# in a folder: parts that run beside others use it, too.
 build() {
     local folder=$1
     shift
-    if [[ "$(cat "$folder/.options" 2>&1)" != "$*" ]]; then
-        rm -rf "$folder"
-        meson setup "$folder" --prefix=/usr --libdir=lib -Dtests=enabled -Dwerror=true "$@" || return 1
-        echo "$*" >"$folder/.options"
-    fi
-    ninja -C "$folder"
+    (
+        flock 9
+        if [[ "$(cat "$folder/.options" 2>&1)" != "$*" ]]; then
+            rm -rf "$folder"
+            meson setup "$folder" --prefix=/usr --libdir=lib -Dtests=enabled -Dwerror=true "$@" || exit 1
+            echo "$*" >"$folder/.options"
+        fi
+        ninja -C "$folder"
+    ) 9>"$folder.lock"
+}
+
+# begin_beside PART...: one after the other, in the background, with the processor's time that others leave:
+# tests wait half of the time. What they say and count is told by join_beside.
+begin_beside() {
+    mkdir "$output/beside"
+    set -m # in a group of its own, which clean_up() ends
+    (
+        trap - EXIT
+        renice -n 10 -p "$BASHPID" >"$output/beside/renice"
+        output=$output/beside passed=0 failed=0 skipped=0
+        for part in "$@"; do
+            "part_$part"
+        done
+        echo "$passed $failed $skipped" >"$output/sum"
+    ) >"$output/beside.log" 2>&1 </dev/null &
+    beside_pid=$!
+    set +m
+}
+
+join_beside() {
+    local p=0 f=1 s=0 # it is a failure if there is no sum
+    wait "$beside_pid"
+    beside_pid=
+    cat "$output/beside.log"
+    [[ ! -s $output/beside/sum ]] || read -r p f s <"$output/beside/sum"
+    ((passed += p, failed += f, skipped += s))
 }
 
 # Criterion binds /tmp/criterion_PID.sock, and does not begin where a test that was killed has left that of
