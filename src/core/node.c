@@ -182,6 +182,7 @@ void node_timers(struct node *node)
     if (node->state == NODE_DONE)
         return;
     round_timers(&node->round, node->params->commit_wait_ns);
+    node_end_those_who_left(node);
     node_settle(node);
     node_tell_pace(node);
     node_serve_notices(node);
@@ -201,6 +202,7 @@ int64_t node_wake_at(const struct node *node)
         return CLOCK_NEVER;
     int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
     wake = clock_min(wake, node_leave_unjoined_at(node));
+    wake = clock_min(wake, node_misses_notice_at(node));
     wake = clock_min(wake, node_settles_at(node));
     wake = clock_min(wake, node_tells_pace_at(node));
     wake = clock_min(wake, node_serves_at(node));

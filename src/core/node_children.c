@@ -20,6 +20,8 @@
 /* How long the end of a process may come after that of its connection: a large one's memory is torn
  * down for seconds. Who lives for longer has only lost its connection then. */
 #define DYING_NS (30 * NS_PER_S)
+/* How long after the death of a command by a signal the same may come to us as a notice. */
+#define NOTICE_NS NS_PER_S
 
 /* --- their lives --- */
 
@@ -187,22 +189,103 @@ void node_on_child_dying(struct node *node, const struct event *event)
     record_death(node, event->child.index, NULL);
 }
 
-void node_on_child_exited(struct node *node, const struct event *event)
+static void end_child(struct node *node, struct child *child)
 {
-    struct child *child = &node->children[event->child.index];
-    if (child->state != CHILD_RUNNING)
-        return;
     child->state = CHILD_ENDED;
-    child->status = event->child.status;
     node->nrunning--;
     node->nended++;
     node->is_dirty = true;
     node->settle_at = node->out->now + SETTLE_NS;
     watchdog_ended(&node->watchdog, &node->ranks, child->pid);
-    record_death(node, event->child.index, event->child.death);
+}
+
+static void look_what_is_left(struct node *node)
+{
     node_judge_silence(node);
     node_sweep_if_last(node);
     node_check_gone(node);
+}
+
+/* --- a shell around the ranks --- */
+
+static bool has_ranks_below(const struct node *node)
+{
+    for (int i = 0; i < node->ranks.n; i++)
+        if (node->ranks.members[i].slot >= 0 && !node_child_of(node, node->ranks.members[i].pid))
+            return true;
+    return false;
+}
+
+static bool is_noticed(const struct node *node)
+{
+    return node->grace.is_live || node->notice.is_live;
+}
+
+/* The signal that it died of, or says it did, in the way of shells; 0: none. */
+static int signal_of(int status)
+{
+    int number = verdict_of_status(status) - EXIT_BY_SIGNAL;
+    return number > 0 && number < _NSIG ? number : 0;
+}
+
+/* Schedulers signal every process of a job. To the ranks that is a notice, and they live on to
+ * save; a shell around them dies of it, and nothing has failed. */
+static bool leaves_ranks(const struct node *node, int status)
+{
+    int number = signal_of(status);
+    return number && node->params->signals[number].rule == SIGNAL_PREEMPT &&
+           node->state == NODE_RUNNING && has_ranks_below(node);
+}
+
+int64_t node_misses_notice_at(const struct node *node)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < node->params->children && !is_noticed(node); i++)
+        if (node->children[i].left_at && node->children[i].state == CHILD_RUNNING)
+            at = clock_min(at, node->children[i].left_at + NOTICE_NS);
+    return at;
+}
+
+/* In the end, too, until all are told to go. */
+static bool may_end_by_themselves(const struct node *node)
+{
+    bool is_ending = node->state == NODE_STOPPING && ladder_is_patient(&node->ladder);
+    return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node);
+}
+
+void node_end_those_who_left(struct node *node)
+{
+    bool lasts = may_end_by_themselves(node) && node_misses_notice_at(node) > node->out->now;
+    bool has_ended = false;
+    for (int i = 0; i < node->params->children && !lasts; i++) {
+        struct child *child = &node->children[i];
+        if (!child->left_at || child->state != CHILD_RUNNING)
+            continue;
+        end_child(node, child);
+        if (!is_noticed(node))
+            record_death(node, i, NULL);
+        has_ended = true;
+    }
+    if (has_ended)
+        look_what_is_left(node);
+}
+
+void node_on_child_exited(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    if (child->state != CHILD_RUNNING)
+        return;
+    child->status = event->child.status;
+    if (leaves_ranks(node, child->status)) {
+        child->left_at = node->out->now;
+        out_log(node->out, LOG_INFO, "notice",
+                "process %d has died of %s, as of a notice to all; its ranks live", child->pid,
+                SIGTEXT(signal_of(child->status)));
+        return;
+    }
+    end_child(node, child);
+    record_death(node, event->child.index, event->child.death);
+    look_what_is_left(node);
 }
 
 void node_settle(struct node *node)

@@ -113,6 +113,10 @@ void node_on_child_started(struct node *node, const struct event *event);
 void node_on_child_failed(struct node *node, const struct event *event);
 void node_on_child_dying(struct node *node, const struct event *event);
 void node_on_child_exited(struct node *node, const struct event *event);
+/* Commands that died of a notice, when their ranks are gone, or no notice has come. */
+void node_end_those_who_left(struct node *node);
+/* CLOCK_NEVER: no notice is waited for. */
+int64_t node_misses_notice_at(const struct node *node);
 void node_on_tree_empty(struct node *node, const struct event *event);
 /* The time for that may be over: then the steps of whoever is still attached are asked for. */
 void node_settle(struct node *node);

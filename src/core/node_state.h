@@ -32,6 +32,9 @@ struct child {
     enum child_state state;
     int pid, status;
     int64_t died_at; /* before we ended anything, as EV_CHILD_DYING told; 0: not so */
+    /* It has died of what may be a notice to all, and counts as running for as long as ranks are
+     * there that it has left; 0: not so. */
+    int64_t left_at;
 };
 
 struct node_fault {

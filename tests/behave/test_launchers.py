@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import wait_until
+from harness import children_of, commands_of, wait_until
 from nodes import FAST, free_port
 
 CHARLM = os.environ["CHARLM"]
@@ -89,6 +89,31 @@ def test_a_scheduler_that_tells_the_launcher_too(world):
     job.send(TERM)
     os.kill(launcher, TERM)
     preempted(job, 2)
+
+
+def below_a_shell(world):
+    """The job, and all below it: the shell around its program first."""
+    job = train(world, ["sh", "-c", '"$@"; exit 3', "shell", "env", "RANK=0", "WORLD_SIZE=1"])
+    below = commands_of(job.pid)
+    for pid in below:
+        below.extend(children_of(pid))
+    return job, below
+
+
+def test_a_scheduler_that_tells_the_shell_too(world):
+    """The shells die of it, and the rank saves all the same."""
+    job, below = below_a_shell(world)
+    for pid in (*below, job.pid):
+        os.kill(pid, TERM)
+    preempted(job, 1)
+
+
+def test_a_shell_that_is_killed_alone(world):
+    """That is no notice: the job has failed, and its rank is ended."""
+    job, below = below_a_shell(world)
+    os.kill(below[0], TERM)
+    assert job.finish() == 128 + TERM, job.err
+    assert "ended with signal 15" in job.err
 
 
 def is_launcher(pid, parent):

@@ -276,6 +276,12 @@ MUTANTS = [
     ("nobody-wakes-for-the-period", "src/core/chief_period.c",
      "return waits ? chief->period.from_at + chief->params->every_ns : CLOCK_NEVER;",
      "return CLOCK_NEVER;"),
+    ("shell-takes-its-ranks-along", "src/core/node_children.c",
+     "    if (leaves_ranks(node, child->status)) {", "    if (false) {"),
+    ("shell-is-not-waited-for", "src/core/node_children.c",
+     "node->state == NODE_STOPPING && ladder_is_patient(&node->ladder);", "false;"),
+    ("who-left-never-ends", "src/core/node_children.c",
+     "    bool lasts = may_end_by_themselves(node) && ", "    bool lasts = true || "),
 ]
 
 # Of those that few schedules catch: one a little before such a schedule, so that not thousands are run in

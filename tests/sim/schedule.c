@@ -529,6 +529,13 @@ static void draw_teardowns(struct schedule *s)
     }
 }
 
+/* Only where nothing else fails: what shells make of the ends of processes is not known here. */
+static bool draws_shells(const struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1234};
+    return s->is_benign && rng_chance(&r, 250);
+}
+
 void schedule_draw(struct schedule *s, uint64_t seed)
 {
     struct rng r = {seed * UINT64_C(0x2545f4914f6cdd1d) + 1};
@@ -548,6 +555,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
+    s->has_shells = draws_shells(s);
     s->is_prompt = is_prompt(s);
     s->is_calm = is_calm(s);
     s->uses = uses(s);
@@ -609,6 +617,8 @@ void schedule_print(const struct schedule *s, FILE *out)
             (unsigned long long)s->first_step, (unsigned long long)s->last_step,
             s->is_lockstep ? "lockstep" : "free running", (double)s->grace / S,
             s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
+    if (s->has_shells)
+        fprintf(out, "  each process below a shell, SIGTERM goes to all\n");
     if (s->every_steps || s->every_ns)
         fprintf(out, "  a save every %llu steps, %.3f s%s\n", (unsigned long long)s->every_steps,
                 (double)s->every_ns / S, s->is_regular ? ", regular" : "");

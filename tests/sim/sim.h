@@ -123,6 +123,7 @@ struct schedule {
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign;      /* a notice must end in a commit */
+    bool has_shells;     /* around the processes; SIGTERM goes to all, and the shells die of it */
     bool is_prompt;      /* or, at least, in time */
     bool is_withdrawn;   /* the only notice is, long before its deadline */
     int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
@@ -173,6 +174,7 @@ struct proc {
     uint64_t write_step;
     int64_t said_at; /* when its last message arrives: the socket keeps the order */
     int64_t told_at;
+    bool has_lost_shell;
     uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
     int64_t first_step_at;    /* attached, 0: not yet */
     bool ended_well, is_done, was_told_exit;

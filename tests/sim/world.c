@@ -203,14 +203,39 @@ static void hold(struct world *w, int node, int notice, int64_t left)
         *deadline = w->now + left;
 }
 
+/* The scheduler signals every process. Those that are attached catch it. */
+static void end_shells(struct world *w, int node)
+{
+    for (int i = 0; i < w->s.nprocs; i++)
+        if (!world_proc(w, node, i)->is_attached || !proc_is_alive(world_proc(w, node, i)))
+            return;
+    for (int i = 0; i < w->s.nprocs; i++) {
+        struct proc *p = world_proc(w, node, i);
+        if (p->has_lost_shell)
+            continue;
+        p->has_lost_shell = true;
+        trace(w, "process %d: its shell dies of SIGTERM", p->index);
+        world_event(
+            w, node,
+            (struct event){.type = EV_CHILD_EXITED,
+                           .child = {.index = i, .pid = 500 + p->index, .status = SIGTERM}});
+    }
+}
+
 static void signal_node(struct world *w, int node, int number)
 {
+    bool kills_shells = w->s.has_shells && number == SIGTERM && node < w->s.nnodes;
+    bool are_first = kills_shells && rng_chance(&w->rng, 500);
     w->moved_at = w->now;
     if (w->first_notice_at == 0 && number == SIGTERM)
         w->first_notice_at = w->now;
     if (number == SIGTERM)
         hold(w, node, NOTICE_OF_SIGNAL, w->s.grace);
+    if (are_first)
+        end_shells(w, node);
     world_event(w, node, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
+    if (kills_shells && !are_first)
+        end_shells(w, node);
 }
 
 static void source_says(struct world *w, const struct fault *f)
@@ -407,18 +432,25 @@ static void proc_gone(struct world *w, const struct happening *h)
                                .proc = {.slot = w->procs[h->proc].slot, .step = h->arg}});
 }
 
+/* Of the process, or of the shell around it. */
+static int command_pid(const struct world *w, const struct proc *p)
+{
+    return (w->s.has_shells ? 500 : 1000) + p->index;
+}
+
 static void child_started(struct world *w, const struct happening *h)
 {
+    const struct proc *p = &w->procs[h->proc];
     world_event(w, h->node,
                 (struct event){.type = EV_CHILD_STARTED,
-                               .child = {.index = w->procs[h->proc].slot, .pid = 1000 + h->proc}});
+                               .child = {.index = p->slot, .pid = command_pid(w, p)}});
 }
 
 static void child_dying(struct world *w, const struct happening *h)
 {
     const struct proc *p = &w->procs[h->proc];
     struct core_report before;
-    if (!w->hosts[h->node].is_alive || h->generation != p->generation)
+    if (!w->hosts[h->node].is_alive || h->generation != p->generation || w->s.has_shells)
         return;
     core_report(w->hosts[h->node].core, &before);
     check_failed(w, p);
@@ -451,10 +483,12 @@ static void child_exited(struct world *w, const struct happening *h)
         world_event(w, h->node, (struct event){.type = EV_TREE_EMPTY});
     host->nended++;
     note_end(w, h->node);
-    world_event(
-        w, h->node,
-        (struct event){.type = EV_CHILD_EXITED,
-                       .child = {.index = p->slot, .pid = 1000 + p->index, .status = (int)h->arg}});
+    if (!p->has_lost_shell)
+        world_event(
+            w, h->node,
+            (struct event){
+                .type = EV_CHILD_EXITED,
+                .child = {.index = p->slot, .pid = command_pid(w, p), .status = (int)h->arg}});
 }
 
 static void child_ends(struct world *w, const struct happening *h)

@@ -120,3 +120,65 @@ Test(core_launcher, whose_workers_are_told_of_a_preemption)
     cr_assert_null(strstr(w->acts, "SIGTERM to"), "%s", w->acts);
     walk_end(w);
 }
+
+/* It has sent it to the shell around them, too, which has died of it: they live on, and save. */
+Test(core_launcher, that_dies_of_a_notice_to_all)
+{
+    struct walk *w = begin_launcher(2);
+    exited(w, 0, SIGTERM);
+    assert_acts(w, "");
+    is_told_to_end(w, 0);
+    now += 2 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    cr_assert_null(strstr(w->acts, "gate leave"), "%s", w->acts);
+    assert_said(w, "process 1000 has died of SIGTERM, as of a notice to all; its ranks live");
+    /* The one that is left keeps it from having ended. */
+    w->acts[0] = '\0';
+    closes(w, FIRST_SLOT);
+    cr_assert_null(strstr(w->acts, "SIGTERM to"), "%s", w->acts);
+    closes(w, FIRST_SLOT + 1);
+    wake(w);
+    cr_assert(strstr(w->acts, "SIGTERM to tree"), "%s", w->acts);
+    walk_end(w);
+}
+
+/* As a script with a trap does. */
+Test(core_launcher, that_says_that_it_died_of_a_notice)
+{
+    struct walk *w = begin_launcher(1);
+    exited(w, 0, (128 + SIGTERM) << 8);
+    assert_acts(w, "");
+    walk_end(w);
+}
+
+/* With no notice to follow, somebody has killed it alone. */
+Test(core_launcher, that_is_killed)
+{
+    struct core_report report;
+    struct walk *w = begin_launcher(2);
+    int64_t at = now;
+    exited(w, 0, SIGTERM);
+    assert_acts(w, "");
+    wake(w);
+    cr_assert_eq(now, at + S);
+    assert_acts(w, "gate leave");
+    wake(w);
+    assert_acts(w, "SIGTERM to tree");
+    core_report(w->core, &report);
+    cr_assert_str_eq(report.first_cause.text, "process 1000 ended with signal 15 (Terminated)");
+    walk_end(w);
+}
+
+/* No scheduler makes a notice of that. */
+Test(core_launcher, that_is_killed_by_another_signal)
+{
+    struct core_report report;
+    struct walk *w = begin_launcher(2);
+    exited(w, 0, SIGKILL);
+    assert_acts(w, "gate leave");
+    wake(w);
+    assert_acts(w, "SIGTERM to tree");
+    core_report(w->core, &report);
+    cr_assert_str_eq(report.first_cause.text, "process 1000 ended with signal 9 (Killed)");
+    walk_end(w);
+}
