@@ -142,6 +142,13 @@ static void watch_exit(struct pch *job)
 #endif
 }
 
+static const char *advice(int number)
+{
+    if (number == EACCES)
+        return " (start pchrun as the user that trains)";
+    return number == ENOENT ? " (in a container, that directory has to be mounted)" : "";
+}
+
 static void attach(struct pch *job, const char *path, const struct pch_options *options)
 {
     struct err err = {0};
@@ -170,8 +177,8 @@ static void attach(struct pch *job, const char *path, const struct pch_options *
         line_lost(job, how);
         break;
     case LINE_FAILED:
-        line_say("cannot attach to pchrun at %s: %s; this process trains unsupervised", path,
-                 err.text);
+        line_say("cannot attach to pchrun at %s: %s%s; this process trains unsupervised", path,
+                 err.text, advice(err.sys_errno));
         break;
     }
 }

@@ -4,9 +4,11 @@
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -741,3 +743,27 @@ def test_who_cannot_be_attached_does_not_train_on(world):
     assert job.finish() == 125
     assert re.search(r"end: failed, exit code 125: node 0: process \d+ could not be attached: ",
                      job.err), job.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_another_users_process_is_told_what_to_do(world):
+    """As below gosu or su in a container: it trains on, and says why nobody looks after it."""
+    client = world.helpers / "pchclient-static"
+    if not client.exists():
+        pytest.skip("the sanitizers' programs need libraries that the other user may not read")
+    folder = Path(f"/tmp/pchrun-{world.mark}")  # which that user can read
+    folder.mkdir()
+    try:
+        folder.chmod(0o755)
+        job = world.launch("--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c", 'echo open | "$0"',
+                           shutil.copy(client, folder))
+        assert job.finish() == 0
+    finally:
+        shutil.rmtree(folder)
+    assert "Permission denied (start pchrun as the user that trains); this process trains unsupervised" in job.err
+
+
+def test_a_socket_that_is_not_mounted(world):
+    job = world.launch("--", "sh", "-c", 'echo open | PCH_SOCKET=/nowhere/socket "$0"', world.pchclient)
+    assert job.finish() == 0
+    assert "No such file or directory (in a container, that directory has to be mounted); " in job.err
