@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/grace.h"
+#include "core/verdict.h"
 
 /* A node that goes is missed by the processes of the others before we see that it has gone. */
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
@@ -114,7 +115,6 @@ static bool is_final(const struct peer_cause *cause)
     return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
 }
 
-/* While the job is to be restarted, it turns out to be another's, or somebody asks for its end. */
 static const struct peer_cause *find_final(const struct chief *chief)
 {
     for (int i = 0; i < chief->causes.n; i++)
@@ -123,15 +123,45 @@ static const struct peer_cause *find_final(const struct chief *chief)
     return NULL;
 }
 
+/* In place, or by the scheduler. */
+static bool may_begin_again(const struct chief *chief)
+{
+    enum outcome told = (enum outcome)chief->order.outcome;
+    bool gives_way = chief->order.end == END_STOP && verdict_gives_way(told);
+    return chief_is_restarting(chief) || gives_way;
+}
+
+static void end_as(struct chief *chief, const struct peer_cause *final)
+{
+    bool is_told = chief->order.end != END_NONE && !chief->order.restart;
+    chief->cause = *final;
+    tell(chief, is_told ? chief_tell_end : chief_end);
+}
+
+void chief_end_as_replaced(struct chief *chief, const char *why)
+{
+    struct peer_cause cause = {.fault = FAULT_REPLACED,
+                               .rank = -1,
+                               .code = EXIT_OWN_ERROR,
+                               .at_ns = chief->out->now,
+                               .wall_ns = chief->out->wall};
+    str_copy(cause.host, sizeof cause.host, chief->params->host);
+    str_copy(cause.text, sizeof cause.text, why);
+    if (chief->order.end == END_NONE || may_begin_again(chief))
+        end_as(chief, &cause);
+}
+
+/* Of what was to begin again it turns out that the job is another's, or somebody asks for its end.
+ */
 void chief_tell_fault(struct chief *chief)
 {
-    const struct peer_cause *final = chief_is_restarting(chief) ? find_final(chief) : NULL;
+    const struct peer_cause *final = may_begin_again(chief) ? find_final(chief) : NULL;
     if (final) {
-        chief->cause = *final;
-        tell(chief, chief_end);
+        end_as(chief, final);
+        return;
     }
     const struct peer_cause *first = causes_first(&chief->causes);
-    if (final || chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
+    if (chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
         chief->cause.fault == FAULT_LOST || is_final(&chief->cause))
         return;
     /* A loss ends what was to be restarted, too; but by a way of its own. */

@@ -5,7 +5,6 @@
 #include "core/chief_parts.h"
 
 #include "base/clock.h"
-#include "core/verdict.h"
 
 #include <stdio.h>
 
@@ -333,10 +332,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
         chief_note_all(chief);
     }
     if (bad && bad->code == ERR_REPLACED) {
-        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_FAILED,
-                                             .code = EXIT_OWN_ERROR,
-                                             .manner = MANNER_STOP,
-                                             .why = bad->text});
+        chief_end_as_replaced(chief, bad->text);
         return;
     }
     if (what == COMMIT_OWN) {

@@ -17,7 +17,9 @@
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
-    if (is_final && node->restarts) /* that would be a mistake */
+    bool may_begin_again =
+        node->restarts || (node->state > NODE_RUNNING && verdict_gives_way(node->outcome));
+    if (is_final && may_begin_again) /* that would be a mistake */
         return true;
     int64_t at = cause_counts_from(fault->kind, fault->code, fault->at);
     bool is_earlier = node->fault.kind == FAULT_NONE ||

@@ -81,8 +81,21 @@ void node_sweep_if_last(struct node *node)
 
 /* --- the end --- */
 
+/* With a chief it is for that to say, and for all to leave with one code. */
+static void tell_replaced(struct node *node)
+{
+    bool has_chief = node->may_leave && !node->is_alone;
+    if (has_chief || node->fault.kind != FAULT_REPLACED || !verdict_gives_way(node->outcome))
+        return;
+    node_describe_fault(node, &node->cause);
+    node->outcome = OUTCOME_FAILED;
+    node->exit_code = node->fault.code;
+    str_copy(node->why, sizeof node->why, node->fault.text);
+}
+
 void node_leave(struct node *node)
 {
+    tell_replaced(node);
     if (node->is_alone)
         uplink_bye(&node->uplink);
     node_enter(node, NODE_DONE);

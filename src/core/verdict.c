@@ -9,19 +9,19 @@
 
 static const struct {
     const char *name;
-    bool is_restart;
+    bool is_restart, gives_way;
 } outcomes[OUTCOME__COUNT] = {
-    [OUTCOME_UNKNOWN] = {"unknown", false},
-    [OUTCOME_COMPLETED] = {"completed", false},
-    [OUTCOME_PREEMPTED] = {"preempted", true},
-    [OUTCOME_PREEMPTED_UNSAVED] = {"preempted_unsaved", true},
-    [OUTCOME_PREEMPTED_UNKNOWN] = {"preempted_unknown", false},
-    [OUTCOME_FAILED] = {"failed", false},
-    [OUTCOME_NODE_LOST] = {"node_lost", true},
-    [OUTCOME_HANG] = {"hang", true},
-    [OUTCOME_NO_PROGRESS] = {"no_progress", false},
-    [OUTCOME_NOT_STARTED] = {"not_started", false},
-    [OUTCOME_STOPPED] = {"stopped", false},
+    [OUTCOME_UNKNOWN] = {"unknown", false, false},
+    [OUTCOME_COMPLETED] = {"completed", false, false},
+    [OUTCOME_PREEMPTED] = {"preempted", true, false},
+    [OUTCOME_PREEMPTED_UNSAVED] = {"preempted_unsaved", true, true},
+    [OUTCOME_PREEMPTED_UNKNOWN] = {"preempted_unknown", false, true},
+    [OUTCOME_FAILED] = {"failed", false, false},
+    [OUTCOME_NODE_LOST] = {"node_lost", true, true},
+    [OUTCOME_HANG] = {"hang", true, true},
+    [OUTCOME_NO_PROGRESS] = {"no_progress", false, true},
+    [OUTCOME_NOT_STARTED] = {"not_started", false, false},
+    [OUTCOME_STOPPED] = {"stopped", false, false},
 };
 
 const char *verdict_name(enum outcome outcome)
@@ -38,6 +38,11 @@ bool verdict_is_preempted(enum outcome outcome)
 bool verdict_is_restart(enum outcome outcome)
 {
     return outcome < OUTCOME__COUNT && outcomes[outcome].is_restart;
+}
+
+bool verdict_gives_way(enum outcome outcome)
+{
+    return outcome < OUTCOME__COUNT && outcomes[outcome].gives_way;
 }
 
 int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)

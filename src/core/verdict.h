@@ -32,5 +32,8 @@ bool verdict_is_preempted(enum outcome outcome);
 /* Would the scheduler start the job again after it, so that a job without progress would go round
  * for ever? (Not where we cannot know of its progress.) */
 bool verdict_is_restart(enum outcome outcome);
+/* Did the job end with nothing committed for it, and through nobody's failure? Then the word that a
+ * later attempt has taken it over, or that it is to stop, still counts. */
+bool verdict_gives_way(enum outcome outcome);
 
 #endif

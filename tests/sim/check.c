@@ -348,11 +348,15 @@ static bool is_alive_on(const struct world *w, int node)
     return false;
 }
 
-/* It learns that a later attempt has taken over, and has not said that its training is over. */
+/* It learns that a later attempt has taken over, and may not have said that its training is over.
+ */
 void check_replaced(struct world *w, int node)
 {
+    struct host *host = &w->hosts[node];
     if (!w->end_at && is_alive_on(w, node))
-        w->hosts[node].knows_replaced = true;
+        host->knows_replaced = true;
+    if (!host->has_exited)
+        host->hears_replaced = true;
 }
 
 /* Whoever goes on, and calls it a success, has overwritten what the later attempt resumes from. */
@@ -365,6 +369,22 @@ static void check_no_success(struct world *w, int node)
                  i);
     if (w->s.nnodes == 1 && host->knows_replaced && host->outcome != OUTCOME_FAILED)
         fail(w, "the only node knew that the job was taken over, and says %s",
+             verdict_name(host->outcome));
+}
+
+/* Who was replaced is not to be started again; but what was committed, or completed, before that
+ * was known stays so. Node 0 has the last word: the others may hear of it too late. */
+static void check_no_return(struct world *w, int node)
+{
+    const struct host *host = &w->hosts[node];
+    bool is_saved =
+        host->first_outcome == OUTCOME_COMPLETED || host->first_outcome == OUTCOME_PREEMPTED;
+    bool returns = verdict_is_restart(host->outcome) && host->outcome != OUTCOME_PREEMPTED;
+    if (node == 0 && host->hears_replaced && returns)
+        fail(w, "node 0 knew that the job was taken over, and says %s",
+             verdict_name(host->outcome));
+    if (is_saved && host->outcome != host->first_outcome)
+        fail(w, "node %d has said %s, and says %s", node, verdict_name(host->first_outcome),
              verdict_name(host->outcome));
 }
 
@@ -470,6 +490,7 @@ void check_exit(struct world *w, int node)
     if (w->s.nnodes == 1)
         check_alone(w);
     check_no_success(w, node);
+    check_no_return(w, node);
     switch (host->outcome) {
     case OUTCOME_COMPLETED:
         if (!all_did(w, has_ended_well))

@@ -226,8 +226,10 @@ static void act_state(struct world *w, int node, const struct action *a)
     if (host->stopped_at)
         return;
     core_report(host->core, &report);
-    if (str_is(report.state, "stopping"))
-        host->stopped_at = w->now;
+    if (!str_is(report.state, "stopping"))
+        return;
+    host->stopped_at = w->now;
+    host->first_outcome = report.outcome;
 }
 
 static void act_exit(struct world *w, int node, const struct action *a)

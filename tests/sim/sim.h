@@ -229,6 +229,8 @@ struct host {
     uint64_t prepared[8], over; /* what its record holds, newest last */
     int nwriting;               /* its record */
     bool knows_replaced;        /* that it was, while its processes trained */
+    bool hears_replaced;        /* the same, whatever it did then */
+    enum outcome first_outcome; /* when it began to stop */
     /* its line to the chief */
     int conn;   /* number at the chief, 0: none */
     bool is_up; /* as the member sees it */

@@ -32,26 +32,27 @@ Test(core_verdict, each_outcome_has_its_code)
     static const struct {
         enum outcome outcome;
         int code, expected;
-        bool is_restart;
+        bool is_restart, gives_way;
         const char *name;
     } rows[] = {
-        {OUTCOME_UNKNOWN, 0, 125, false, "unknown"},
-        {OUTCOME_COMPLETED, 7, 0, false, "completed"},
-        {OUTCOME_PREEMPTED, 7, 42, true, "preempted"},
-        {OUTCOME_PREEMPTED_UNSAVED, 7, 44, true, "preempted_unsaved"},
-        {OUTCOME_PREEMPTED_UNKNOWN, 7, 42, false, "preempted_unknown"},
-        {OUTCOME_FAILED, 7, 7, false, "failed"},
-        {OUTCOME_NODE_LOST, 7, 45, true, "node_lost"},
-        {OUTCOME_HANG, 7, 46, true, "hang"},
-        {OUTCOME_NO_PROGRESS, 7, 43, false, "no_progress"},
-        {OUTCOME_NOT_STARTED, 127, 127, false, "not_started"},
-        {OUTCOME_STOPPED, 7, 47, false, "stopped"},
+        {OUTCOME_UNKNOWN, 0, 125, false, false, "unknown"},
+        {OUTCOME_COMPLETED, 7, 0, false, false, "completed"},
+        {OUTCOME_PREEMPTED, 7, 42, true, false, "preempted"},
+        {OUTCOME_PREEMPTED_UNSAVED, 7, 44, true, true, "preempted_unsaved"},
+        {OUTCOME_PREEMPTED_UNKNOWN, 7, 42, false, true, "preempted_unknown"},
+        {OUTCOME_FAILED, 7, 7, false, false, "failed"},
+        {OUTCOME_NODE_LOST, 7, 45, true, true, "node_lost"},
+        {OUTCOME_HANG, 7, 46, true, true, "hang"},
+        {OUTCOME_NO_PROGRESS, 7, 43, false, true, "no_progress"},
+        {OUTCOME_NOT_STARTED, 127, 127, false, false, "not_started"},
+        {OUTCOME_STOPPED, 7, 47, false, false, "stopped"},
     };
     cr_assert_eq(ARRAY_LEN(rows), OUTCOME__COUNT);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         cr_assert_eq(verdict_code(&codes, rows[i].outcome, rows[i].code), rows[i].expected, "%s",
                      rows[i].name);
         cr_assert_eq(verdict_is_restart(rows[i].outcome), rows[i].is_restart, "%s", rows[i].name);
+        cr_assert_eq(verdict_gives_way(rows[i].outcome), rows[i].gives_way, "%s", rows[i].name);
         cr_assert_str_eq(verdict_name(rows[i].outcome), rows[i].name);
     }
 }

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_core_replaced: a later attempt has taken over the job, and this one hears of it when its end
+ * is told already: it must not be started again.
+ */
+#include "walk.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+
+#include <signal.h>
+#include <string.h>
+
+static void replaced(struct walk *w, enum event_type type)
+{
+    struct err err;
+    (void)!err_set(&err, ERR_REPLACED, 0, "attempt 2 has taken over the job");
+    feed(w, (struct event){.type = type, .written = {.step = 10, .err = &err}});
+}
+
+/* The record of its own save is being written. */
+static void saves(struct walk *w)
+{
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
+    cr_assert_not_null(strstr(w->acts, "prepare 10"), "%s", w->acts);
+}
+
+static struct walk *begin_saving(void)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    steps[0] = 10;
+    saves(w);
+    return w;
+}
+
+static void is_noticed(struct walk *w)
+{
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+}
+
+static void ends(struct walk *w)
+{
+    exited(w, 0, SIGTERM);
+    tree_empty(w);
+    deliver();
+}
+
+static void assert_exit(const struct walk *w, const char *text)
+{
+    cr_assert_not_null(strstr(w->acts, text), "\"%s\" is not in: %s", text, w->acts);
+}
+
+static void assert_replaced(const struct walk *w)
+{
+    assert_exit(w, "exit 125 failed");
+    cr_assert_not_null(strstr(strstr(w->log, "end: "), "attempt 2 has taken over the job"), "%s",
+                       w->log);
+}
+
+/* That is the first thing it hears when it wakes, and the deadline has passed. */
+Test(core_replaced, behind_the_deadline)
+{
+    struct walk *w = begin_saving();
+    is_noticed(w);
+    now += 40 * S;
+    replaced(w, EV_PREPARED);
+    ends(w);
+    assert_replaced(w);
+    walk_end(w);
+}
+
+Test(core_replaced, while_it_stops)
+{
+    struct walk *w = begin_saving();
+    is_noticed(w);
+    now += 40 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_said(w, "preempted_unsaved");
+    replaced(w, EV_PREPARED);
+    ends(w);
+    assert_replaced(w);
+    walk_end(w);
+}
+
+/* A process had failed before that, and the job would have been started again all the same. */
+Test(core_replaced, after_a_failure_in_a_preemption)
+{
+    struct core_params p = params_of(0, 1, 2);
+    struct walk *w = walk_begin(&p);
+    for (int i = 0; i < 2; i++) {
+        started(w, i);
+        attaches(w, i, i, 2);
+        says(w, i, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
+    }
+    is_noticed(w);
+    exited(w, 1, 1 << 8);
+    assert_said(w, "preempted_unsaved: node 0: rank 1");
+    replaced(w, EV_PREPARED);
+    ends(w);
+    assert_replaced(w);
+    walk_end(w);
+}
+
+/* The agreed round, in which every rank saves step 11. */
+static void save_agreed(struct walk *w)
+{
+    steps_are_read(w);
+    assert_said(w, "every rank saves step 11");
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 11, .tag = 1});
+    written(w, EV_PREPARED, 11);
+    assert_exit(w, "commit 11");
+}
+
+static struct walk *begin_committing(void)
+{
+    struct walk *w = begin_alone(1);
+    attaches(w, 0, 0, 1);
+    steps[0] = 10;
+    is_noticed(w);
+    save_agreed(w);
+    return w;
+}
+
+Test(core_replaced, the_commit_comes_too_late)
+{
+    struct walk *w = begin_committing();
+    now += 40 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_said(w, "preempted_unsaved");
+    replaced(w, EV_COMMITTED);
+    ends(w);
+    assert_replaced(w);
+    walk_end(w);
+}
+
+/* Nobody takes back what is in the record. */
+Test(core_replaced, what_is_committed_stays)
+{
+    struct walk *w = begin_committing();
+    written(w, EV_COMMITTED, 11);
+    replaced(w, EV_PREPARED);
+    ends(w);
+    assert_exit(w, "exit 42 preempted");
+    walk_end(w);
+}
+
+Test(core_replaced, a_failure_that_was_told_stays)
+{
+    struct walk *w = begin_saving();
+    exited(w, 0, 7 << 8);
+    replaced(w, EV_PREPARED);
+    tree_empty(w);
+    assert_exit(w, "exit 7 failed");
+    walk_end(w);
+}
+
+Test(core_replaced, a_member_that_hears_of_it_tells_all)
+{
+    begin_two();
+    steps[0] = 10;
+    saves(&walks[1]);
+    is_noticed(&walks[0]);
+    deliver();
+    now += 40 * S;
+    feed(&walks[0], (struct event){.type = EV_TIMER});
+    deliver();
+    assert_said(&walks[1], "preempted_unsaved");
+    replaced(&walks[1], EV_PREPARED);
+    deliver();
+    ends(&walks[0]);
+    ends(&walks[1]);
+    assert_replaced(&walks[0]);
+    assert_replaced(&walks[1]);
+    end_two();
+}
+
+static void loses_its_chief(struct walk *w)
+{
+    feed(w, (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF, .has_ended = true}});
+}
+
+/* Nobody else can say so any more. */
+Test(core_replaced, without_a_chief)
+{
+    for (int told = 0; told < 2; told++) {
+        begin_two();
+        steps[0] = 10;
+        saves(&walks[1]);
+        if (told) /* the chief has ended before it could answer */
+            replaced(&walks[1], EV_PREPARED);
+        lose_letters();
+        loses_its_chief(&walks[1]);
+        if (!told)
+            replaced(&walks[1], EV_PREPARED);
+        ends(&walks[1]);
+        assert_replaced(&walks[1]);
+        struct core_report report;
+        core_report(walks[1].core, &report);
+        cr_assert(report.first_cause.is_here && !report.first_cause.is_loss);
+        lose_letters();
+        end_two();
+    }
+}
