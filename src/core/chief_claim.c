@@ -3,10 +3,11 @@
  *
  * Either the first one has died and its scheduler started it anew, or the second one is a mistake:
  * a copied command line, another job's leftover. What tells them apart is only whether the first is
- * still heard. So the second one, the claim, waits without an answer. It is refused as soon as the
- * node itself says anything. If the node stays away, then before the start the claim takes its
- * place; after it the node is lost, as it would be without any claim, and the claim is told the end
- * of the job as all others are: it ends with their code. So a claim can bring down no job.
+ * still heard. So the second one, the claim, waits, and hears no more than that node 0 is there. It
+ * is refused as soon as the node itself says anything. If the node stays away, then before the
+ * start the claim takes its place; after it the node is lost, as it would be without any claim, and
+ * the claim is told the end of the job as all others are: it ends with their code. A save that the
+ * lost node had its part in may take its time until then. So a claim can bring down no job.
  */
 #include "core/chief_parts.h"
 
@@ -29,6 +30,18 @@ void chief_tell_claim(struct chief *chief, struct peer *peer)
         chief_welcome(chief, peer->claim.conn);
     peer->has_told_claim = true;
     chief_send_order(chief, peer->claim.conn, 0);
+}
+
+/* An order that orders nothing: its number is below all others. */
+void chief_hold_claims(struct chief *chief)
+{
+    struct peermsg msg = {
+        .type = PEERMSG_ORDER,
+        .stamp = {.attempt = chief->params->attempt, .generation = chief->generation},
+        .order = {.end_left_ms = -1}};
+    for (int i = 1; i < chief->params->nnodes; i++)
+        if (chief->peers[i].claim.conn != CONN_NONE)
+            out_send(chief->out, chief->peers[i].claim.conn, &msg);
 }
 
 void chief_claim(struct chief *chief, struct peer *peer, const struct caller *caller)

@@ -135,6 +135,8 @@ void chief_admit(struct chief *chief, struct peer *peer, const struct caller *ca
 
 /* Who claims a node ends with the job, as all others do: the order, once it says so. */
 void chief_tell_claim(struct chief *chief, struct peer *peer);
+/* Now and then: whoever claims a node does not give up before it is told something. */
+void chief_hold_claims(struct chief *chief);
 /* Another supervisor says that it is this node. */
 void chief_claim(struct chief *chief, struct peer *peer, const struct caller *caller);
 /* The node itself was heard: whoever else says to be it is not. */

@@ -111,6 +111,8 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
 static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
 {
     bool is_next = u->may_renew && msg->stamp.generation == u->generation + 1;
+    if (!u->was_welcome) /* it is there, and cannot say yet whether we are taken in */
+        u->started_at = u->out->now;
     if (!u->is_welcome || msg->stamp.attempt != u->attempt ||
         (msg->stamp.generation != u->generation && !is_next))
         return UPLINK_NOTHING;

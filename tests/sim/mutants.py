@@ -89,6 +89,7 @@ MUTANTS = [
      "if (msg->word != round->word)", "if (0)"),
     ("heartbeat-not-answered", "src/core/chief.c",
      "    if (s->wants_reply)\n        chief_send_order(chief, peer->at.conn, msg->stamp.seq);", ""),
+    ("who-waits-is-not-held", "src/core/chief.c", "        chief_hold_claims(chief);\n", "        ;\n"),
     ("no-reconnection", "src/core/uplink.c",
      "    if (!u->is_given_up) /* at once where most often only the line broke */\n"
      "        u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ""),
@@ -292,6 +293,7 @@ MUTANTS = [
 # Of those that few schedules catch: one a little before such a schedule, so that not thousands are run in
 # vain. Where the schedules have changed, any other place is as good.
 BEGIN_AT = {
+    "who-waits-is-not-held": 7738900,
     "stop-is-forgotten-between-two-generations": 42000,
     "abort-not-obeyed": 21800,
     "end-told-before-goodbye": 17700,

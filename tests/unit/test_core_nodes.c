@@ -366,3 +366,59 @@ Test(core_nodes, a_chief_that_has_ended_is_lost_at_once)
     assert_said(&walks[1], "node_lost: node 0 is lost");
     end_two();
 }
+
+/* Node 1 was killed when it had saved, and its scheduler has started it anew. */
+static void start_anew(void)
+{
+    struct core_params p = params_of(1, WALK_NODES, 1);
+    p.incarnation = 99;
+    walk_end(&walks[1]);
+    line_goes_down(&walks[0], CONN_FIRST, true);
+    walk_begin(&p);
+    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    deliver();
+}
+
+static void begin_last_save(void)
+{
+    struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = 300 * S};
+    begin_two();
+    steps[0] = 8;
+    feed(&walks[0], (struct event){.type = EV_NOTICE, .notice = &notice});
+    for (int i = 0; i < 2; i++) {
+        steps_are_read(&walks[0]);
+        deliver();
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    assert_said(&walks[0], "every rank saves step 9, then leaves");
+}
+
+/* Its save is not undone, so the job goes on; and the new one is to end with the code of all, not
+ * with an error of its own since nobody had time for it. */
+Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
+{
+    begin_last_save();
+    says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
+    written(&walks[1], EV_PREPARED, 9);
+    deliver();
+    start_anew();
+    for (int second = 0; second < 100; second++) { /* longer than cluster.join_timeout */
+        now += S;
+        feed(&walks[0], (struct event){.type = EV_TIMER});
+        steps_are_read(&walks[0]);
+        feed(&walks[1], (struct event){.type = EV_TIMER});
+        deliver();
+    }
+    assert_acts(&walks[1], "connect");
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
+    written(&walks[0], EV_PREPARED, 9);
+    written(&walks[0], EV_COMMITTED, 9);
+    exited(&walks[0], 0, 0);
+    tree_empty(&walks[0]);
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++)
+        cr_assert_not_null(strstr(walks[i].acts, "exit 42 preempted"), "node %d did \"%s\"", i,
+                           walks[i].acts);
+    end_two();
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * test_uplink: which generation a node speaks for, whose connection to the chief came back in the
- * middle of a restart in place.
+ * middle of a restart in place; and how long it waits to be taken in.
  */
 #include "base/clock.h"
 #include "core/uplink.h"
@@ -70,4 +70,14 @@ Test(uplink, a_later_generation_begins_with_its_order)
     cr_expect_eq(generation_of_status(), 0);
     cr_assert_eq(hear(PEERMSG_ORDER, 1, 2), UPLINK_ORDER);
     cr_expect_eq(generation_of_status(), 1);
+}
+
+/* It may take its time until node 0 can say whether we are taken in. */
+Test(uplink, who_hears_that_node_0_is_there_waits_on)
+{
+    uplink_up(&uplink);
+    out.now += 30 * NS_PER_S;
+    cr_assert_lt(uplink_wake_at(&uplink), out.now);
+    cr_assert_eq(hear(PEERMSG_ORDER, 0, 0), UPLINK_NOTHING);
+    cr_expect_eq(uplink_wake_at(&uplink), out.now);
 }
