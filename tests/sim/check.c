@@ -393,10 +393,12 @@ static bool hangs(const struct proc *p)
     return p->hung_at > 0;
 }
 
-/* One that did not go on in the end counts as long as nobody could have heard that it does. */
+/* One that did not go on in the end counts as long as nobody could have heard that it does: where
+ * an examination does not come back, until the steps are read for another reason. */
 static bool any_hangs(const struct world *w)
 {
-    int64_t heard_after = 3 * S + 4 * w->s.delay_max + standstill(w);
+    int64_t read_after = w->s.nnodes == 1 ? SIM_LOOK_NS : S;
+    int64_t heard_after = read_after + 2 * S + 4 * w->s.delay_max + standstill(w);
     for (int i = 0; i < w->nall; i++)
         if (hangs(&w->procs[i]) || w->procs[i].lags_until + heard_after > w->end_at)
             return true;

@@ -27,6 +27,8 @@
 #define SIM_STAND_NS (60 * NS_PER_S)
 #define SIM_EVAL_NS  (90 * NS_PER_S)
 #define SIM_FACTOR   2
+/* The only node reads the steps so often to see whether they do. */
+#define SIM_LOOK_NS (SIM_STAND_NS / 8)
 
 enum { MAX_NODES = 4, MAX_PROCS = 3, MAX_ALL = MAX_NODES * MAX_PROCS, MAX_FAULTS = 16 };
 enum { NOTICE_OF_SIGNAL = 2 };      /* beside ids 0 and 1 */
