@@ -271,6 +271,15 @@ static void ask_to_stop(struct world *w, int node)
     world_event(w, node, (struct event){.type = EV_STOP_ASKED, .why = "stopped by hand"});
 }
 
+/* At the horizon. A job that goes on after its notices is not ended by one. */
+static void tell_to_stop(struct world *w, int node)
+{
+    if (w->s.restart.after_notice)
+        ask_to_stop(w, node);
+    else
+        signal_node(w, node, SIGTERM);
+}
+
 static void pause_host(struct world *w, int node, int64_t until)
 {
     if (w->hosts[node].paused_until < until)
@@ -766,7 +775,7 @@ static void run_queue(struct world *w)
             is_late = true;
             check_horizon(w);
             for (int i = 0; i < w->nhosts; i++)
-                signal_node(w, i, SIGTERM);
+                tell_to_stop(w, i);
         }
         if (w->now > END_NS) {
             fail(w, "somebody still runs %lld s after the last notice",
