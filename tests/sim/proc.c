@@ -190,6 +190,7 @@ void proc_die(struct world *w, struct proc *p, int status)
                                    .proc = p->index,
                                    .arg = (uint64_t)status});
     wake_collective(w);
+    wake_savers(w);
 }
 
 static void finish(struct world *w, struct proc *p)
