@@ -124,7 +124,7 @@ MUTANTS = [
     ("who-stays-attached-is-a-success", "src/core/node_procs.c",
      "            record_attached(node, m);", "            ;"),
     ("silence-judged-too-early", "src/core/node_children.c",
-     "event->child.death);\n    node_judge_silence(node);", "event->child.death);"),
+     "    node_judge_silence(node);\n    node_sweep_if_last(node);", "    node_sweep_if_last(node);"),
     ("goodbye-is-silence", "src/core/node_procs.c", "    m->is_closed = m->status == 0;", ""),
     ("goodbye-not-taken", "src/core/node_procs.c",
      "    ranks_gone(&node->ranks, slot, msg->step);", ""),
