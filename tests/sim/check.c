@@ -398,9 +398,10 @@ static bool hangs(const struct proc *p)
 static bool any_hangs(const struct world *w)
 {
     int64_t read_after = w->s.nnodes == 1 ? SIM_LOOK_NS : S;
+    int64_t found_at = w->hosts[0].told_leave_at; /* a restart that fails ends the job much later */
     int64_t heard_after = read_after + 2 * S + 4 * w->s.delay_max + standstill(w);
     for (int i = 0; i < w->nall; i++)
-        if (hangs(&w->procs[i]) || w->procs[i].lags_until + heard_after > w->end_at)
+        if (hangs(&w->procs[i]) || w->procs[i].lags_until + heard_after > found_at)
             return true;
     return false;
 }

@@ -38,7 +38,7 @@ static void begin_generation(struct world *w, int node, const struct action *a)
     host->failed = (struct told){0};
     for (int i = 0; node == 0 && i < w->nhosts; i++) /* node 0 forgets what it was told */
         w->hosts[i].told = (struct told){0};
-    host->signalled_at = host->killed_at = host->stopped_at = 0;
+    host->signalled_at = host->killed_at = host->stopped_at = host->told_leave_at = 0;
     host->nended = 0;
     host->ended_at = 0;
     host->has_failed = host->had_notice = host->held_notice = false;
@@ -102,7 +102,10 @@ static void act_signal(struct world *w, int node, const struct action *a)
 
 static void act_gate(struct world *w, int node, const struct action *a)
 {
-    w->hosts[node].gate = a->gate;
+    struct host *host = &w->hosts[node];
+    host->gate = a->gate;
+    if (gate_tag(a->gate) == GATE_TAG_LEAVE && !host->told_leave_at)
+        host->told_leave_at = w->now;
     trace(w, "node %d: gate step %llu tag %u%s%s", node, (unsigned long long)gate_step(a->gate),
           gate_tag(a->gate), gate_is_decided(a->gate) ? " decided" : "",
           gate_ends_run(a->gate) ? " ends run" : "");

@@ -214,6 +214,7 @@ struct host {
     int64_t signalled_at;      /* all its processes, 0: never */
     int64_t killed_at;         /* the same, by SIGKILL */
     int64_t stopped_at;        /* it knows of the job's end since, 0: not yet */
+    int64_t told_leave_at; /* its processes, by the gate: of the job's or the generation's end */
     uint64_t gate;
     int64_t timer_at;
     uint64_t timer_epoch;
