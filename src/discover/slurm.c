@@ -10,6 +10,7 @@
 #include "discover/hostlist.h"
 #include "discover/vars.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define HOSTS "SLURM_STEP_NODELIST"
@@ -63,11 +64,11 @@ static bool take_hosts(const struct place *place, struct discovery *ret, struct 
 
 static bool take_port(const struct place *place, struct discovery *ret, struct err *err)
 {
-    int job, step;
-    if (!vars_number(place, JOB, HOSTS, &job, err) || !vars_number(place, STEP, HOSTS, &step, err))
+    uint64_t job, step;
+    if (!vars_id(place, JOB, HOSTS, &job, err) || !vars_id(place, STEP, HOSTS, &step, err))
         return false;
-    vars_take_port(ret, (uint64_t)job + (uint64_t)step * PORTS_PER_STEP, JOB, vars_get(place, JOB));
-    str_addf(ret->port_why, sizeof ret->port_why, ", " STEP " is %d", step);
+    vars_take_port(ret, job + step * PORTS_PER_STEP, JOB, vars_get(place, JOB));
+    str_addf(ret->port_why, sizeof ret->port_why, ", " STEP " is %" PRIu64, step);
     return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,17 +34,34 @@ const char *vars_need(const struct place *place, const char *name, const char *w
     return text;
 }
 
+static bool read_whole(const char *text, int64_t max, const char *name, int64_t *ret,
+                       struct err *err)
+{
+    return str_to_i64(text, 0, max, ret) ||
+           err_set(err, ERR_USAGE, 0,
+                   "%s is '%.60s', which is not a whole number from 0 to %" PRId64, name, text,
+                   max);
+}
+
 bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
                  struct err *err)
 {
     const char *text = vars_need(place, name, with, err);
     int64_t number;
-    if (!text)
+    if (!text || !read_whole(text, INT32_MAX, name, &number, err))
         return false;
-    if (!str_to_i64(text, 0, INT32_MAX, &number))
-        return err_set(err, ERR_USAGE, 0, "%s is '%.60s', which is not a whole number from 0", name,
-                       text);
     *ret = (int)number;
+    return true;
+}
+
+bool vars_id(const struct place *place, const char *name, const char *with, uint64_t *ret,
+             struct err *err)
+{
+    const char *text = vars_need(place, name, with, err);
+    int64_t number;
+    if (!text || !read_whole(text, INT64_MAX, name, &number, err))
+        return false;
+    *ret = (uint64_t)number;
     return true;
 }
 

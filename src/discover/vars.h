@@ -20,6 +20,9 @@ MUST_CHECK const char *vars_need(const struct place *place, const char *name, co
                                  struct err *err);
 MUST_CHECK bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
                             struct err *err);
+/* What only tells one thing from another may be as large as schedulers make it. */
+MUST_CHECK bool vars_id(const struct place *place, const char *name, const char *with,
+                        uint64_t *ret, struct err *err);
 
 /* How many nodes there are and which this is, as two variables tell; each alone is half of it: on
  * failure *ret has the count, if that is known. The rank is within the count. */

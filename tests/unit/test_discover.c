@@ -41,6 +41,9 @@ static char **cut(struct env *env, const char *text)
     "SLURM_STEP_TASKS_PER_NODE=3,1 SLURM_LAUNCH_NODE_IPADDR=10.0.0.9 "
 #define SLURM_0 SLURM_ALL "SLURM_PROCID=0 SLURM_NODEID=0 SLURM_LOCALID=0 "
 #define SLURM_3 SLURM_ALL "SLURM_PROCID=3 SLURM_NODEID=1 SLURM_LOCALID=0 "
+#define SLURM_OF(job, step)                                                   \
+    "SLURM_JOB_ID=" job " SLURM_STEP_ID=" step " SLURM_STEP_NODELIST=n[1-2] " \
+    "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 SLURM_PROCID=1"
 /* A batch script before its srun, on the first of four hosts. */
 #define SLURM_BATCH                                                                  \
     "SLURM_JOB_ID=3 SLURM_JOB_NODELIST=n[1-4] SLURM_JOB_NUM_NODES=4 SLURM_NODEID=0 " \
@@ -95,6 +98,9 @@ static const struct {
     {"SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n7 SLURM_STEP_NUM_NODES=1 "
      "SLURM_STEP_NUM_TASKS=1 SLURM_NODEID=0 SLURM_PROCID=0",
      DISCOVER_SLURM, 1, 0, "", "", 0},
+    /* The id of a federation's job, and the number of an interactive step, which has no other. */
+    {SLURM_OF("3019899093", "4294967290"), DISCOVER_SLURM, 2, 1, "n1", "", 27823},
+    {SLURM_OF("9223372036854775807", "9223372036854775807"), DISCOVER_SLURM, 2, 1, "n1", "", 28094},
     {SLURM_BATCH, DISCOVER_NONE, 0, -1, "", "", 0},
     /* What a batch script exports for its program. */
     {SLURM_3 "MASTER_ADDR=n1 MASTER_PORT=12802 WORLD_SIZE=16", DISCOVER_SLURM, 4, 3, "n1", "",
@@ -265,6 +271,28 @@ Test(discover, half_there_or_wrong)
         {TPU "MEGASCALE_NUM_SLICES=2", "MEGASCALE_SLICE_ID is not"},
         {TPU "MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_ID=0", "MEGASCALE_COORDINATOR_ADDRESS is not"},
         {"JOB_COMPLETION_INDEX=a", "kubernetes: JOB_COMPLETION_INDEX is 'a'"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct env env;
+        struct err err = {0};
+        struct discovery got;
+        cr_expect(!discover(cut(&env, rows[i].env), "/nowhere", DISCOVER_AUTO, &got, &err), "%s",
+                  rows[i].env);
+        cr_expect(strstr(err.text, rows[i].words), "%s: %s", rows[i].env, err.text);
+    }
+}
+
+Test(discover, out_of_range)
+{
+    static const struct {
+        const char *env, *words;
+    } rows[] = {
+        {SLURM_OF("9223372036854775808", "0"),
+         "SLURM_JOB_ID is '9223372036854775808', which is not a whole number from 0 to "
+         "9223372036854775807"},
+        {SLURM_OF("-1", "0"), "SLURM_JOB_ID is '-1', which is not a whole number"},
+        {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2147483648",
+         "SLURM_STEP_NUM_TASKS is '2147483648', which is not a whole number from 0 to 2147483647"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct env env;
