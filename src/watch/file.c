@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * file: a file that is there is a notice; what it holds says more, if it holds anything: one notice
- * as JSON, or a text for people. One that is removed is a cancel.
+ * as JSON, or a text for people. One that is removed is a cancel. What has no line end yet, or is
+ * no JSON yet, is looked at again before it is believed.
  */
 #include "base/str.h"
 #include "watch/body.h"
@@ -14,6 +15,12 @@
 
 static struct trouble trouble;
 
+/* What was read last had no end; 0: it had. */
+static struct {
+    int64_t since_ns;
+    size_t len;
+} unfinished;
+
 /* Without an id of its own the notice is this writing of this file. */
 static void name_it(const struct folder *folder, struct events *events)
 {
@@ -25,15 +32,42 @@ static void name_it(const struct folder *folder, struct events *events)
         }
 }
 
+static bool has_end(const struct folder *folder)
+{
+    char last = folder->len > 0 ? folder->data[folder->len - 1] : '\0';
+    return last == '\n' || last == '}';
+}
+
+/* Whoever writes it in place empties it first, and may take his time for the rest. He is waited for
+ * until he has closed it, as far as that is seen, but not for ever; what is shorter than before is
+ * a new beginning. */
+static bool may_go_on(const struct folder *folder, bool is_notice)
+{
+    int64_t now = clock_now_ns(), patience = folder->watch->options.interval_ns;
+    if (is_notice && folder->is_closed && !folder->is_far)
+        patience = clock_min(patience, FOLDER_SETTLE_NS);
+    if (unfinished.since_ns == 0 || folder->len < unfinished.len)
+        unfinished.since_ns = now;
+    unfinished.len = folder->len;
+    return now - unfinished.since_ns < patience && clock_real_ns() - folder->changed_ns < patience;
+}
+
 static void changed(struct folder *folder)
 {
     struct events events = {0};
     struct err err;
     enum folder_found found = folder_read(folder, &err);
-    int64_t now = clock_real_ns();
-    int64_t since = clock_min(folder->changed_ns, now);
-    if (found == FOLDER_FAILED ||
-        (found == FOLDER_FILE && !body_notice(folder->data, folder->len, since, &events, &err))) {
+    int64_t since = clock_min(folder->changed_ns, clock_real_ns());
+    bool ok =
+        found == FOLDER_NOTHING ||
+        (found == FOLDER_FILE && body_notice(folder->data, folder->len, since, &events, &err));
+    if (found != FOLDER_FILE || (ok && has_end(folder))) {
+        unfinished.since_ns = 0;
+    } else if (may_go_on(folder, ok)) {
+        folder_look_again(folder);
+        return;
+    }
+    if (!ok) {
         trouble_say(&trouble, "file", folder->path, &err);
         return;
     }

@@ -16,10 +16,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Who creates a file, or writes to it, may not have finished: it is read when it has been closed,
- * or when nothing has happened for so long. */
-#define SETTLE_NS (100 * NS_PER_MS)
-
 #define CHANGES                                                                         \
     (IN_CREATE | IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | \
      IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
@@ -67,18 +63,23 @@ static bool add_watch(struct folder *folder)
     return loop->fd >= 0 && inotify_add_watch(loop->fd, folder->dir, CHANGES) >= 0;
 }
 
-static void look_again(struct folder *folder, int64_t ns)
+static void look_within(struct folder *folder, int64_t ns)
 {
     int64_t at = clock_now_ns() + ns;
     if (folder->timer.at_ns > at)
         loop_at(&folder->watch->loop, &folder->timer, at);
 }
 
+void folder_look_again(struct folder *folder)
+{
+    look_within(folder, FOLDER_SETTLE_NS);
+}
+
 static void look(struct folder *folder)
 {
     folder->changed(folder);
     if (folder->is_far)
-        look_again(folder, folder->watch->options.interval_ns);
+        look_within(folder, folder->watch->options.interval_ns);
 }
 
 /* Without a directory, whoever makes it anew is waited for. */
@@ -104,6 +105,15 @@ static bool is_end(const struct inotify_event *event)
     return event->mask & (IN_IGNORED | IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT);
 }
 
+/* Whether it is whole as far as can be told: who has it open to write may be about to. */
+static void note_writer(struct folder *folder, unsigned mask)
+{
+    if (mask & (IN_CLOSE_WRITE | IN_MOVED_TO))
+        folder->is_closed = true;
+    else if (mask & ~(unsigned)IN_ATTRIB)
+        folder->is_closed = false;
+}
+
 static void on_change(void *ctx)
 {
     struct folder *folder = ctx;
@@ -116,17 +126,20 @@ static void on_change(void *ctx)
         if (is_end(event)) {
             fd_close(&folder->watch->loop.fd);
             folder->is_far = is_finished = true;
+            folder->is_closed = false;
             break;
         }
         if (event->mask & IN_Q_OVERFLOW)
             is_finished = true;
-        if (is_about_us(folder, event))
-            *(event->mask & UNFINISHED ? &is_unfinished : &is_finished) = true;
+        if (!is_about_us(folder, event))
+            continue;
+        *(event->mask & UNFINISHED ? &is_unfinished : &is_finished) = true;
+        note_writer(folder, event->mask);
     }
     if (is_finished)
         look(folder);
     else if (is_unfinished)
-        look_again(folder, SETTLE_NS);
+        folder_look_again(folder);
 }
 
 bool folder_watch(struct folder *folder, struct watch *watch, struct err *err)
@@ -144,7 +157,7 @@ bool folder_watch(struct folder *folder, struct watch *watch, struct err *err)
         log_info(watch->options.source->name,
                  "others may write to the file system of %s unseen: it is looked at all the time",
                  folder->dir);
-        look_again(folder, watch->options.interval_ns);
+        look_within(folder, watch->options.interval_ns);
     }
     return true;
 }

@@ -13,6 +13,10 @@
 
 #define FOLDER_FILE_MAX 65536
 
+/* Who creates a file, or writes to it, may not have finished: it is read when it has been closed,
+ * or so long after the first that was seen of it. */
+#define FOLDER_SETTLE_NS (100 * NS_PER_MS)
+
 enum folder_found {
     FOLDER_FILE,    /* `data` is what it holds */
     FOLDER_NOTHING, /* it is not there */
@@ -27,6 +31,7 @@ struct folder {
     const char *name; /* in path: of the file */
     bool is_all;      /* any change in the directory counts */
     bool is_far;      /* inotify does not see all */
+    bool is_closed;   /* ... and what it saw last was that a writer has finished */
     struct loop_timer timer;
     char data[FOLDER_FILE_MAX + 1];
     size_t len;
@@ -37,5 +42,7 @@ struct folder {
  * what is there already. False: there is no such directory. */
 MUST_CHECK bool folder_watch(struct folder *folder, struct watch *watch, struct err *err);
 enum folder_found folder_read(struct folder *folder, struct err *err);
+/* Calls changed() within FOLDER_SETTLE_NS, whether anything is seen to happen or not. */
+void folder_look_again(struct folder *folder);
 
 #endif

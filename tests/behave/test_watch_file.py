@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pchrun-watch file, while somebody writes the file in place: what he has not finished is no notice.
+
+That the watcher has looked meanwhile is seen by how often it has waited. An interval of ten minutes is for
+what may not be taken before it is whole, or has to be long before that.
+"""
+
+import os
+
+import pytest
+
+from harness import status_of, wait_until
+from test_watch import watch  # noqa: F401 (a fixture)
+
+PATIENT = ["--interval", "10m"]
+
+
+def waits(watcher):
+    return int(status_of(watcher.pid)["voluntary_ctxt_switches"])
+
+
+def looks_and_says(watcher, *types):
+    """Several times, whatever the first of them are for."""
+    before = waits(watcher)
+    wait_until(lambda: waits(watcher) >= before + 6 or watcher.types != list(types), "looks")
+    assert watcher.types == list(types), watcher.lines
+    assert "trying on" not in watcher.job.err
+
+
+@pytest.mark.parametrize("half, rest", [('{"type": "log", "id', '": "c"}'), ('{\n', '"type": "log", "id": "c"}\n')])
+def test_rewritten_in_place(world, watch, half, rest):  # noqa: F811
+    """Empty it would be a notice to terminate, by half none at all."""
+    path = world.file("notice", '{"type": "checkpoint", "id": "c"}\n')
+    watcher = watch("file", path, *PATIENT)
+    watcher.wait("checkpoint")
+    with open(path, "w", encoding="ascii") as file:
+        looks_and_says(watcher, "checkpoint")
+        file.write(half)
+        file.flush()
+        looks_and_says(watcher, "checkpoint")
+        file.write(rest)
+        file.flush()
+        watcher.wait("checkpoint", "log")
+    assert "trying on" not in watcher.job.err
+
+
+def test_words_without_their_end(world, watch):  # noqa: F811
+    path = world.root / "notice"
+    watcher = watch("file", path, *PATIENT)
+    with open(path, "w", encoding="ascii") as file:
+        looks_and_says(watcher)
+        file.write("node is ")
+        file.flush()
+        looks_and_says(watcher)
+        file.write("drained\n")
+        file.flush()
+        assert watcher.wait("terminate")["text"] == "node is drained"
+
+
+@pytest.mark.parametrize("text", ["", "node is drained"])
+def test_who_has_closed_it_has_finished(world, watch, text):  # noqa: F811
+    path = world.file("notice", '{"type": "checkpoint", "id": "c"}\n')
+    watcher = watch("file", path, *PATIENT)
+    watcher.wait("checkpoint")
+    path.write_text(text)
+    watcher.wait("checkpoint", "terminate", "cancel")
+    assert watcher.lines[1].get("text", "") == text
+
+
+def test_what_is_old_is_finished(world, watch):  # noqa: F811
+    path = world.file("notice")
+    os.utime(path, (1e9, 1e9))
+    watch("file", path, *PATIENT).wait("terminate")
+
+
+def test_nobody_is_waited_for_for_ever(world, watch):  # noqa: F811
+    path = world.root / "notice"
+    watcher = watch("file", path, "--interval", "50ms")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("node is ")
+        file.flush()
+        assert watcher.wait("terminate")["text"] == "node is "
+        file.truncate(0)
+        file.seek(0)
+        file.write('{"type": ')
+        file.flush()
+        watcher.said(f"{path}: ")
+        file.write('"checkpoint", "id": "c"}')
+        file.flush()
+        watcher.said(f"{path}: it works again")
+        watcher.wait("terminate", "checkpoint", "cancel")
