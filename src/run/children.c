@@ -409,8 +409,8 @@ char *children_describe(struct children *children, char *text, size_t size)
 static void post_empty(struct children *children)
 {
     if (children->python_path && !children->attach->has_attached)
-        log_notice("instrument", "--instrument: no process has finished a step of an optimizer or "
-                                 "begun a fit that is known; nothing was hooked");
+        log_notice("instrument", "no process has finished a step of an optimizer or begun a fit "
+                                 "that is known; nothing was hooked");
     children->is_empty = true;
     loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
 }
