@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -46,15 +47,30 @@ def run(*command, **more):
     return done.stdout
 
 
-def read_options(build):
+def meson_of(build):
+    """The words by which the build calls the meson that has made it: another version would not take it."""
+    try:
+        rules = (build / "build.ninja").read_text()
+    except OSError as why:
+        raise Refused(f"{why.filename}: {why.strerror}; a folder that is built is wanted: {BUILD_HINT}") from None
+    found = re.search(r"^ COMMAND = (.+) install --no-rebuild$", rules, re.M)
+    if not found:
+        raise Refused(f"{build}/build.ninja does not tell which meson has made it; make it anew: {BUILD_HINT}")
+    words = shlex.split(re.sub(r"\$(.)", r"\1", found[1]))  # as ninja escapes, then as a shell quotes
+    if not shutil.which(words[0]):
+        raise Refused(f"{build} was made by {words[0]}, which is not there any more; make it anew: {BUILD_HINT}")
+    return words
+
+
+def read_options(meson, build):
     """The build's options and version; refuses a build whose programs would not find each other."""
-    options = {row["name"]: row["value"] for row in json.loads(run("meson", "introspect", "--buildoptions", build))}
+    options = {row["name"]: row["value"] for row in json.loads(run(*meson, "introspect", "--buildoptions", build))}
     if options["bindir"] != "bin" or os.path.isabs(options["libexecdir"]):
         raise Refused(f"{build} installs into bindir={options['bindir']}, libexecdir={options['libexecdir']}; an "
                       f"environment has bin, and the other beside it: {BUILD_HINT}")
     if options["b_sanitize"] != "none":
         raise Refused(f"{build} has sanitizers in its programs: {BUILD_HINT}")
-    return options, json.loads(run("meson", "introspect", "--projectinfo", build))["version"]
+    return options, json.loads(run(*meson, "introspect", "--projectinfo", build))["version"]
 
 
 def relocatable(text):
@@ -64,10 +80,10 @@ def relocatable(text):
     return re.sub(r"^Libs: (.*)\nLibs.private: (.*)", r"Libs: \1 \2", text, flags=re.M)
 
 
-def place(build, options, data):
+def place(meson, build, options, data):
     """What the build installs, into the wheel's folders `scripts` and `data`."""
     with tempfile.TemporaryDirectory() as root:
-        run("meson", "install", "-C", build, "--no-rebuild", "--strip", "--quiet", DESTDIR=root)
+        run(*meson, "install", "-C", build, "--no-rebuild", "--strip", "--quiet", DESTDIR=root)
         prefix = Path(root + options["prefix"])
         libdir = prefix / options["libdir"]
         (data / "data/lib/pkgconfig").mkdir(parents=True)
@@ -112,7 +128,8 @@ def retag(wheel, folder):
 
 def make(build, wheel, out):
     """The path of the wheel that was made."""
-    options, version = read_options(build)
+    meson = meson_of(build)
+    options, version = read_options(meson, build)
     if not wheel.name.startswith(f"pch-{version}-"):
         raise Refused(f"{wheel.name} is not of the version of {build}, {version}")
     with tempfile.TemporaryDirectory() as work:
@@ -122,7 +139,7 @@ def make(build, wheel, out):
         if data.exists():
             raise Refused(f"{wheel.name} brings programs already")
         data.mkdir()
-        place(build, options, data)
+        place(meson, build, options, data)
         is_static = (data / "data" / options["libexecdir"] / "pchrun").exists()
         add_licences(tree / f"pch-{version}.dist-info", [n for n in LINKED if is_static or not n.startswith("glibc")])
         run(sys.executable, "-m", "wheel", "pack", "-d", work, tree)
