@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "os/proc.h"
 #include "os/spawn.h"
 
@@ -13,17 +14,37 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+/* How long the program is waited for. */
+struct patience {
+    int64_t until;
+    int signals; /* readable: one has come that ends us; -1: none is seen */
+};
+
+/* What ends us has to end the program before, and what that has started: they are in a group of
+ * their own, which a Ctrl-C does not reach. What we ignore does not end us. */
+static void ending_signals(sigset_t *set)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction now;
+    sigemptyset(set);
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
+        if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(set, ending[i]);
+}
+
 /* False: it has not come to an end in time. What does not fit is not waited for. */
-static bool read_all(int from, int64_t until, char *text, size_t size)
+static bool read_all(int from, const struct patience *patience, char *text, size_t size)
 {
     size_t len = 0;
     ssize_t n = 1;
     while (n != 0 && len < size - 1) {
-        struct pollfd pipe = {.fd = from, .events = POLLIN};
-        int64_t left = until - clock_now_ns();
-        if (left <= 0 || poll(&pipe, 1, (int)(left / NS_PER_MS) + 1) == 0)
+        struct pollfd fds[] = {{.fd = from, .events = POLLIN},
+                               {.fd = patience->signals, .events = POLLIN}};
+        int64_t left = patience->until - clock_now_ns();
+        if (left <= 0 || poll(fds, 2, (int)(left / NS_PER_MS) + 1) == 0 || fds[1].revents)
             break;
         n = read(from, text + len, size - 1 - len);
         if (n < 0 && errno != EINTR)
@@ -54,8 +75,8 @@ static bool is_run(struct spawn_child *child, const struct spawn_command *comman
     return is_run;
 }
 
-static bool run(const struct spawn_command *command, int64_t until, char *text, size_t size,
-                struct err *err)
+static bool run(const struct spawn_command *command, const struct patience *patience, char *text,
+                size_t size, struct err *err)
 {
     struct spawn_child child;
     int pipe[2];
@@ -66,7 +87,7 @@ static bool run(const struct spawn_command *command, int64_t until, char *text, 
     close(pipe[1]);
     if (!ok)
         return false;
-    bool is_whole = read_all(from, until, text, size);
+    bool is_whole = read_all(from, patience, text, size);
     if (!is_run(&child, command, err))
         return false;
     if (!is_whole)
@@ -77,11 +98,17 @@ static bool run(const struct spawn_command *command, int64_t until, char *text, 
 
 bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err)
 {
-    int64_t until = clock_now_ns() + wait_ns;
+    struct patience patience = {.until = clock_now_ns() + wait_ns};
     struct spawn_command command;
+    sigset_t ending, before;
     if (!spawn_command_init(&command, argv, getenv("PATH"), err))
         return false;
-    bool ok = run(&command, until, text, size, err);
+    ending_signals(&ending);
+    sigprocmask(SIG_BLOCK, &ending, &before);
+    patience.signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+    bool ok = run(&command, &patience, text, size, err);
+    fd_close(&patience.signals);
+    sigprocmask(SIG_SETMASK, &before, NULL); /* one that has come ends us here */
     spawn_command_free(&command);
     return ok;
 }

@@ -2,8 +2,8 @@
  *
  * ask: runs a program that knows something, and takes what it prints. It may be missing, hang,
  * print rubbish without end, or leave others behind; none of that holds the asker longer than it
- * wants to wait. For a child of the doctor: the program dies with it. Owns nothing afterwards. Main
- * thread.
+ * wants to wait. For a child of the doctor: the program, and what it has started in its group, is
+ * ended before a signal ends us. Owns nothing afterwards. Main thread.
  */
 #ifndef PCHRUN_DOCTOR_ASK_H
 #define PCHRUN_DOCTOR_ASK_H

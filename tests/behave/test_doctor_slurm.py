@@ -3,11 +3,13 @@
 what pchrun would do there; and a scontrol that is missing, hangs, floods or lies. tests/slurm has a real one."""
 
 import os
+import signal
 import time
 
 import pytest
 
 from checkup import doctor
+from harness import is_alive, wait_until
 
 CHARLM = os.environ["CHARLM"]
 
@@ -213,6 +215,22 @@ def test_scontrol_lies(site, script, said):
     found = site.doctor()
     assert found["KillWait"][0] == "unknown" and said in found["KillWait"][1], found
     assert found["notices"][0] == "ok" and "requeue" not in found
+
+
+@pytest.mark.parametrize("send, number", [(os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM), (os.kill, signal.SIGKILL)],
+                         ids=["Ctrl-C", "SIGTERM", "SIGKILL"])
+def test_what_scontrol_has_started_ends_with_the_doctor(site, send, number):
+    """It may be a wrapper, whose group no Ctrl-C reaches. Three checks ask it, for no more than 6 s."""
+    pids = site.world.root / "pids"
+    site.is_script(f"#!/bin/sh\nsleep 600 &\necho $! >>{pids}\nwait\n")
+    job = site.world.start(site.world.pchrun, "--doctor", "--run-dir", site.world.root, "--", "true", env=site.env)
+
+    def started():
+        return pids.read_text().split() if pids.exists() else []
+    wait_until(lambda: len(started()) >= 3, "three children of scontrol")
+    send(job.pid, number)
+    assert job.finish() in (-number, 0, 1)  # of itself, if that took so long
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in started()), "their end")
 
 
 def test_scontrol_hangs(site):
