@@ -2,8 +2,8 @@
  * See finding.h: what Slurm says of the time that it leaves, and of what it does with the exit
  * code.
  *
- * All of it is asked for by scontrol, which may be missing, hang or print rubbish: then the finding
- * is that it is not known.
+ * Nearly all of it is asked for by scontrol, which may be missing, hang or print rubbish: then the
+ * finding is that it is not known. What only adds to a finding is left out then.
  */
 #include "base/clock.h"
 #include "base/str.h"
@@ -23,12 +23,13 @@
 #define ASK_NS    (6 * NS_PER_S) /* all that one check asks for */
 #define KEPT_NS   (5 * NS_PER_S) /* of what Slurm leaves, for the end */
 #define LEAD_NS   (120 * NS_PER_S)
+#define LEAST_NS  (2 * NS_PER_S) /* a KillWait below leaves nothing that could be counted on */
 #define SCONTROL  "scontrol show config"
 #define LINUXPROC "proctrack/linuxproc"
 
-enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128 };
+enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128, WORDS_MAX = 7 };
 
-/* --- what scontrol says --- */
+/* --- what Slurm's programs say --- */
 
 /* Each check is a process of its own. */
 static int64_t time_left(void)
@@ -39,20 +40,23 @@ static int64_t time_left(void)
     return until - clock_now_ns();
 }
 
+/* `words` ends with NULL. */
+static bool ask_words(const char *const *words, char text[TEXT_MAX], struct err *err)
+{
+    char copies[WORDS_MAX][VALUE_MAX];
+    char *argv[WORDS_MAX + 1] = {NULL};
+    for (int i = 0; i < WORDS_MAX && words[i]; i++) {
+        str_copy(copies[i], VALUE_MAX, words[i]);
+        argv[i] = copies[i];
+    }
+    return ask(argv, time_left(), text, TEXT_MAX, err);
+}
+
 static bool ask_scontrol(const char *verb, const char *what, const char *which, char text[TEXT_MAX],
                          struct err *err)
 {
-    char words[5][VALUE_MAX] = {"scontrol"};
-    char *argv[6] = {words[0]};
-    const char *rest[] = {verb, what, which, str_is(verb, "write") ? "-" : NULL};
-    for (int i = 0, n = 1; i < 4; i++) {
-        if (!rest[i])
-            continue;
-        str_copy(words[n], VALUE_MAX, rest[i]);
-        argv[n] = words[n];
-        n++;
-    }
-    return ask(argv, time_left(), text, TEXT_MAX, err);
+    const char *rest = which && str_is(verb, "write") ? "-" : NULL;
+    return ask_words((const char *const[]){"scontrol", verb, what, which, rest, NULL}, text, err);
 }
 
 /* Behind "NAME   = " at the beginning of a line; false: there is none. */
@@ -86,18 +90,67 @@ static bool read_seconds(const char *text, int64_t *ret_ns)
     return true;
 }
 
-/* The partition's GraceTime; 0: it has none, or that is not known. */
-static int64_t partition_grace(void)
+/* Behind "NAME=" in what scontrol says of the job's partition, up to a space; false: there is none,
+ * or that is not known. */
+static bool find_of_partition(const char *name, char ret[VALUE_MAX])
 {
     static char text[TEXT_MAX];
-    static const char name[] = "GraceTime=";
+    char wanted[32];
     const char *partition = getenv("SLURM_JOB_PARTITION");
     struct err err;
-    int64_t grace = 0;
     if (!partition || !ask_scontrol("show", "partition", partition, text, &err))
+        return false;
+    snprintf(wanted, sizeof wanted, " %s=", name);
+    const char *at = strstr(text, wanted);
+    if (!at)
+        return false;
+    at += strlen(wanted);
+    snprintf(ret, VALUE_MAX, "%.*s", (int)strcspn(at, " \n"), at);
+    return true;
+}
+
+/* Each 0: there is none, or that is not known. */
+static int64_t partition_grace(void)
+{
+    char value[VALUE_MAX];
+    int64_t grace = 0;
+    return find_of_partition("GraceTime", value) && read_seconds(value, &grace) ? grace : 0;
+}
+
+/* Only the accounting knows it: "00:02:00", "1-00:00:00". */
+static int64_t qos_grace(void)
+{
+    static char text[TEXT_MAX];
+    char wanted[VALUE_MAX];
+    unsigned days = 0, hours, minutes, seconds;
+    const char *qos = getenv("SLURM_JOB_QOS");
+    struct err err;
+    snprintf(wanted, sizeof wanted, "name=%s", qos ? qos : "");
+    const char *const words[] = {"sacctmgr", "--noheader", "--parsable2",      "show",
+                                 "qos",      wanted,       "format=GraceTime", NULL};
+    if (!qos || !*qos || !ask_words(words, text, &err) ||
+        (sscanf(text, "%4u-%2u:%2u:%2u", &days, &hours, &minutes, &seconds) != 4 &&
+         (days = 0, sscanf(text, "%2u:%2u:%2u", &hours, &minutes, &seconds) != 3)))
         return 0;
-    const char *at = strstr(text, name);
-    return at && read_seconds(at + sizeof name - 1, &grace) ? grace : 0;
+    return (((days * 24 + hours) * INT64_C(60) + minutes) * 60 + seconds) * NS_PER_S;
+}
+
+/* How long Slurm lets a job run beyond its limit of time: as its partition has it, else for all.
+ * CLOCK_NEVER: as long as it wants. */
+static int64_t over_time(void)
+{
+    static char text[TEXT_MAX];
+    char value[VALUE_MAX] = "";
+    int64_t minutes = 0;
+    struct err err;
+    bool is_own = find_of_partition("OverTimeLimit", value) && !str_is(value, "NONE");
+    if (!is_own && (!ask_scontrol("show", "config", NULL, text, &err) ||
+                    !find_setting(text, "OverTimeLimit", value)))
+        return 0;
+    if (str_is(value, "UNLIMITED"))
+        return CLOCK_NEVER;
+    value[strcspn(value, " ")] = '\0'; /* "5 min" */
+    return str_to_i64(value, 0, UINT16_MAX, &minutes) ? minutes * 60 * NS_PER_S : 0;
 }
 
 static bool is_task(void)
@@ -201,6 +254,21 @@ static void tell_signal(const struct patient *patient, const struct sbatch_signa
     finding_set(ret, may_come ? FINDING_WARN : FINDING_BAD, seen, advice);
 }
 
+/* What squeue tells is the job's limit of time, whether Slurm ends it there or later. */
+static void tell_asked(struct finding *ret)
+{
+    char seen[256] = "pchrun asks Slurm when the job's time ends", text[32];
+    int64_t over = over_time();
+    if (over == CLOCK_NEVER)
+        str_addf(seen, sizeof seen,
+                 "; Slurm itself ends no job then (OverTimeLimit is UNLIMITED), but pchrun does");
+    else if (over > 0)
+        str_addf(seen, sizeof seen,
+                 "; Slurm itself lets it run %s longer (OverTimeLimit), which pchrun does not use",
+                 str_about(over, text, sizeof text));
+    finding_set(ret, FINDING_OK, seen, "");
+}
+
 void check_notices(const struct patient *patient, struct finding *ret)
 {
     struct sbatch_signal signal;
@@ -213,7 +281,12 @@ void check_notices(const struct patient *patient, struct finding *ret)
         return;
     }
     if (is_asked) {
-        finding_set(ret, FINDING_OK, "pchrun asks Slurm when the job's time ends", "");
+        tell_asked(ret);
+        return;
+    }
+    if (over_time() == CLOCK_NEVER) {
+        finding_set(ret, FINDING_OK,
+                    "Slurm ends no job at its limit of time (OverTimeLimit is UNLIMITED)", "");
         return;
     }
     str_addf(advice, sizeof advice,
@@ -231,15 +304,16 @@ void check_notices(const struct patient *patient, struct finding *ret)
 
 /* --- how much time it leaves --- */
 
-/* What a preemption leaves beside it. */
-static void add_grace_time(char *seen, size_t size)
+/* What a preemption leaves beside it, by who has chosen the job for it. */
+static void add_grace_time(const char *config, char *seen, size_t size)
 {
-    char text[32];
-    int64_t grace = partition_grace();
+    char text[32], type[VALUE_MAX];
+    bool is_qos = find_setting(config, "PreemptType", type) && str_is(type, "preempt/qos");
+    int64_t grace = is_qos ? qos_grace() : partition_grace();
     if (grace > 0)
-        str_addf(seen, size, "; a preemption tells %s %s earlier (GraceTime)%s",
+        str_addf(seen, size, "; a preemption tells %s %s earlier (GraceTime%s)%s",
                  is_task() ? "this task" : "tasks of srun", str_about(grace, text, sizeof text),
-                 is_task() ? "" : ", but not this");
+                 is_qos ? " of its QOS" : "", is_task() ? "" : ", but not this");
 }
 
 static void say_unknown(const char *value, const struct err *err, struct finding *ret)
@@ -274,6 +348,18 @@ static enum finding_verdict judge_short(const struct patient *patient, int64_t n
     return is_told ? FINDING_WARN : FINDING_BAD;
 }
 
+/* A KillWait into which nothing fits: no --grace is short enough for it. */
+static enum finding_verdict judge_none(const struct patient *patient, char *advice, size_t size)
+{
+    bool is_told = is_warned(patient);
+    str_addf(advice, size, "have KillWait raised (its default is 30 s)%s",
+             is_told ? ": a preemption and scancel leave no time for a save"
+                     : "; or have Slurm tell earlier: ");
+    if (!is_told)
+        advise_signal(0, advice, size);
+    return is_told ? FINDING_WARN : FINDING_BAD;
+}
+
 void check_kill_wait(const struct patient *patient, struct finding *ret)
 {
     static char text[TEXT_MAX];
@@ -297,7 +383,12 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
                  str_about(grace, counted, sizeof counted));
     if (save > 0)
         str_addf(seen, sizeof seen, "; saves have taken %s", str_about(save, took, sizeof took));
-    add_grace_time(seen, sizeof seen);
+    add_grace_time(text, seen, sizeof seen);
+    if (kill_wait < LEAST_NS) {
+        verdict = judge_none(patient, advice, sizeof advice);
+        finding_set(ret, verdict, seen, advice);
+        return;
+    }
     if (grace > kill_wait) {
         verdict = FINDING_BAD;
         str_addf(advice, sizeof advice, "--grace %llds",

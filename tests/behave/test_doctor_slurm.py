@@ -19,12 +19,15 @@ case "$*" in
 Configuration data as of 2026-11-21T18:00:00
 JobRequeue              = 1
 KillWait                = {kill_wait}
+OverTimeLimit           = {over}
+PreemptType             = preempt/{preempt}
 ProctrackType           = {proctrack}
 RequeueExit             = {requeue}
 RequeueExitHold         = 43
 END
 ;;
-"show partition low") echo "   DefaultTime=01:00:00 GraceTime={grace} Hidden=NO" ;;
+"show partition low") echo "   DefaultTime=01:00:00 GraceTime={grace} Hidden=NO
+   OverTimeLimit={over_here} PreemptMode=OFF" ;;
 "write batch_script 7 -") printf '#!/bin/bash\\n{lines}\\nsrun x\\n#SBATCH --signal=HUP@9\\n' ;;
 *) echo "what?" >&2; exit 1 ;;
 esac
@@ -45,13 +48,13 @@ class Site:
                     "PATH": f"{self.bin}:{os.environ['PATH']}"}
         self.is_real()
 
-    def is_real(self, kill_wait="30 sec", proctrack="proctrack/cgroup", requeue="42", grace=0, signal=None):
-        lines = f"#SBATCH --signal={signal}" if signal else "#SBATCH -n 4"
-        self.is_script(SCONTROL.format(kill_wait=kill_wait, proctrack=proctrack, requeue=requeue, grace=grace,
-                                       lines=lines))
+    def is_real(self, signal=None, **other):
+        site = {"kill_wait": "30 sec", "proctrack": "proctrack/cgroup", "requeue": "42", "grace": 0, "over": "0 min",
+                "over_here": "NONE", "preempt": "partition_prio", **other}
+        self.is_script(SCONTROL.format(lines=f"#SBATCH --signal={signal}" if signal else "#SBATCH -n 4", **site))
 
-    def is_script(self, text):
-        path = self.bin / "scontrol"
+    def is_script(self, text, name="scontrol"):
+        path = self.bin / name
         path.unlink(missing_ok=True)
         path.write_text(text)
         path.chmod(0o700)
@@ -93,6 +96,18 @@ def test_less_time_than_pchrun_counts_on(site, kill_wait, advice):
     found = site.doctor(wanted=1)["KillWait"]
     assert found[0] == "bad" and found[2] == advice
     assert site.doctor(advice.replace(" ", "="))["KillWait"][0] == "ok"
+
+
+@pytest.mark.parametrize("kill_wait", ["0 sec", "1 sec"])
+def test_no_grace_is_short_enough(site, kill_wait):
+    site.is_real(kill_wait=kill_wait)
+    found = site.doctor()["KillWait"]
+    assert found[0] == "warn" and found[1].startswith(f"Slurm kills {kill_wait[0]} s after SIGTERM (KillWait)")
+    assert found[2] == ("have KillWait raised (its default is 30 s): a preemption and scancel leave no time for a save")
+    found = site.doctor("--notices", "none", wanted=1)["KillWait"]
+    assert found[0] == "bad"
+    assert found[2] == ("have KillWait raised (its default is 30 s); or have Slurm tell earlier: "
+                        "#SBATCH --signal=B:USR1@120, and --signals USR1=preempt:115s")
 
 
 def test_saves_that_take_longer_than_killwait(site):
@@ -162,6 +177,44 @@ def test_a_signal_that_reaches_the_ranks_themselves(site):
     assert site.doctor("--signals", "USR1=preempt:115s")["notices"][0] == "ok"
 
 
+@pytest.mark.parametrize("answer, told", [
+    ("00:02:00", "120 s"), ("1-00:00:00", "24 h"), ("00:00:00", None), ("", None), ("soon", None), ("UNLIMITED", None),
+    ("You are not running a supported accounting_storage plugin", None), (None, None),
+])
+def test_a_qos_tells_earlier(site, answer, told):
+    """Where QOS decide who is preempted, a partition's GraceTime is nobody's. Not every site has accounting."""
+    site.is_real(preempt="qos", grace=60)
+    if answer is not None:
+        site.is_script('#!/bin/sh\n[ "$*" = "--noheader --parsable2 show qos name=spare format=GraceTime" ] || exit 1\n'
+                       f'echo "{answer}"\n', "sacctmgr")
+    found = site.doctor(**TASK, SLURM_JOB_QOS="spare", PATH=f"{site.bin}:/usr/bin:/bin")["KillWait"]
+    said = f"; a preemption tells this task {told} earlier (GraceTime of its QOS)" if told else ""
+    assert found == ("ok", f"Slurm kills 30 s after SIGTERM (KillWait); pchrun counts on 25 s{said}", "")
+    assert "preemption" not in site.doctor(**TASK)["KillWait"][1]  # of no QOS
+
+
+ASKED = "pchrun asks Slurm when the job's time ends"
+
+
+@pytest.mark.parametrize("over, over_here, told", [
+    ("0 min", "NONE", ""),
+    ("5 min", "NONE", "; Slurm itself lets it run 5 min longer (OverTimeLimit), which pchrun does not use"),
+    ("5 min", "0", ""),
+    ("0 min", "90", "; Slurm itself lets it run 90 min longer (OverTimeLimit), which pchrun does not use"),
+    ("UNLIMITED", "NONE", "; Slurm itself ends no job then (OverTimeLimit is UNLIMITED), but pchrun does"),
+    ("5 min", "UNLIMITED", "; Slurm itself ends no job then (OverTimeLimit is UNLIMITED), but pchrun does"),
+    ("soon", "NONE", ""),
+])
+def test_a_job_may_run_beyond_its_limit(site, over, over_here, told):
+    site.is_real(over=over, over_here=over_here)
+    assert site.doctor()["notices"] == ("ok", ASKED + told, "")
+    found = site.doctor("--notices", "none")["notices"]
+    if "UNLIMITED" in told:
+        assert found == ("ok", "Slurm ends no job at its limit of time (OverTimeLimit is UNLIMITED)", "")
+    else:
+        assert found[0] == "warn" and found[1].startswith("nothing tells of the end of the job's time")
+
+
 def test_nothing_tells_of_the_end(site):
     found = site.doctor("--notices", "none")["notices"]
     assert found[0] == "warn" and found[1].endswith("the batch script has no --signal")
@@ -217,8 +270,9 @@ def test_scontrol_lies(site, script, said):
     assert found["notices"][0] == "ok" and "requeue" not in found
 
 
-@pytest.mark.parametrize("send, number", [(os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM), (os.kill, signal.SIGKILL)],
-                         ids=["Ctrl-C", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("send, number", [
+    (os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM), (os.kill, signal.SIGKILL),
+], ids=["Ctrl-C", "SIGTERM", "SIGKILL"])
 def test_what_scontrol_has_started_ends_with_the_doctor(site, send, number):
     """It may be a wrapper, whose group no Ctrl-C reaches. Three checks ask it, for no more than 6 s."""
     pids = site.world.root / "pids"
