@@ -334,8 +334,8 @@ class Gce(Service):
     ROOT = "/computeMetadata/v1/instance/"
     PATHS = (ROOT + "maintenance-event", ROOT + "preempted", ROOT + "upcoming-maintenance")
 
-    def __init__(self, port=0):
-        self.values = {"maintenance-event": "NONE", "preempted": "FALSE", "upcoming-maintenance": None}
+    def __init__(self, port=0, event="NONE"):
+        self.values = {"maintenance-event": event, "preempted": "FALSE", "upcoming-maintenance": None}
         self.lies = {}
         self.holds_s = 0.12  # a request, at most, which is not taken for no holding; None: does not hold
         self.has_etag = True

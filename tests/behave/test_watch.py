@@ -213,8 +213,7 @@ def test_service_that_comes_and_goes(watch, gce):
     watcher.said("maintenance-event: ")
     assert watcher.lines == []
     for _ in range(2):
-        again = Gce(gce.port)
-        again.set("maintenance-event", TERMINATE)
+        again = Gce(gce.port, TERMINATE)
         again.wait_answered(*gce.PATHS)
         again.close()
         assert watcher.types == ["terminate"]
