@@ -75,14 +75,6 @@ bool ladder_is_active(const struct ladder *ladder)
     return ladder->next < ladder->n;
 }
 
-bool ladder_is_patient(const struct ladder *ladder)
-{
-    for (int i = ladder->next; i < ladder->n; i++)
-        if (ladder->rungs[i].signal == SIGTERM && ladder->rungs[i].target == TARGET_TREE)
-            return true;
-    return false;
-}
-
 int64_t ladder_wake_at(const struct ladder *ladder)
 {
     return ladder_is_active(ladder) ? ladder->rungs[ladder->next].at : CLOCK_NEVER;

@@ -40,8 +40,6 @@ void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal,
 /* For what is left when the commands have ended. */
 void ladder_sweep(struct ladder *ladder, const struct ladder_times *times);
 bool ladder_is_active(const struct ladder *ladder);
-/* All that is left has yet to be told to end; so far who ends does so by itself, or was asked. */
-bool ladder_is_patient(const struct ladder *ladder);
 /* When ladder_climb() has something to do; CLOCK_NEVER: never. */
 int64_t ladder_wake_at(const struct ladder *ladder);
 /* The next rung if its time has come. If it comes late, those behind it do, too, as far as the

@@ -228,13 +228,21 @@ static int signal_of(int status)
     return number > 0 && number < _NSIG ? number : 0;
 }
 
+/* In the end, too, until all are told to go. */
+static bool may_end_by_themselves(const struct node *node)
+{
+    bool is_ending = node->state == NODE_STOPPING && ladder_is_active(&node->ladder) &&
+                     !node->has_signalled_tree;
+    return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node);
+}
+
 /* Schedulers signal every process of a job. To the ranks that is a notice, and they live on to
  * save; a shell around them dies of it, and nothing has failed. */
 static bool leaves_ranks(const struct node *node, int status)
 {
     int number = signal_of(status);
     return number && node->params->signals[number].rule == SIGNAL_PREEMPT &&
-           node->state == NODE_RUNNING && has_ranks_below(node);
+           may_end_by_themselves(node);
 }
 
 int64_t node_misses_notice_at(const struct node *node)
@@ -244,13 +252,6 @@ int64_t node_misses_notice_at(const struct node *node)
         if (node->children[i].left_at && node->children[i].state == CHILD_RUNNING)
             at = clock_min(at, node->children[i].left_at + NOTICE_NS);
     return at;
-}
-
-/* In the end, too, until all are told to go. */
-static bool may_end_by_themselves(const struct node *node)
-{
-    bool is_ending = node->state == NODE_STOPPING && ladder_is_patient(&node->ladder);
-    return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node);
 }
 
 void node_end_those_who_left(struct node *node)
@@ -343,7 +344,7 @@ static void send_signal(struct node *node, const struct ladder_rung *rung)
         return;
     log_rung(node, rung->signal, target);
     out_signal(node->out, rung->signal, target);
-    node->has_signalled_tree = node->has_signalled_tree || target == TARGET_TREE;
+    node->has_signalled_tree = node->has_signalled_tree || rung->target == TARGET_TREE;
     node->has_killed = node->has_killed || rung->signal == SIGKILL;
 }
 

@@ -284,8 +284,6 @@ MUTANTS = [
      "return CLOCK_NEVER;"),
     ("shell-takes-its-ranks-along", "src/core/node_children.c",
      "    if (leaves_ranks(node, child->status)) {", "    if (false) {"),
-    ("shell-is-not-waited-for", "src/core/node_children.c",
-     "node->state == NODE_STOPPING && ladder_is_patient(&node->ladder);", "false;"),
     ("who-left-never-ends", "src/core/node_children.c",
      "    bool lasts = may_end_by_themselves(node) && ", "    bool lasts = true || "),
 ]
@@ -326,6 +324,7 @@ BEGIN_AT = {
 #       test does
 #   dead-command-is-stuck, watchdog-looks-once: a failure, or another read of the steps, comes before it
 #   decided-save-is-given-up: one schedule in 40,000 and more has a death beside a loss just then
+#   shell-is-not-waited-for: whom it leaves ends by itself or of SIGTERM, and both is an end; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

@@ -529,11 +529,12 @@ static void draw_teardowns(struct schedule *s)
     }
 }
 
-/* Only where nothing else fails: what shells make of the ends of processes is not known here. */
+/* Only where nothing else fails: what shells make of the ends of processes is not known here. And
+ * not where only the commands are ended, which are the shells. */
 static bool draws_shells(const struct schedule *s)
 {
     struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 1234};
-    return s->is_benign && rng_chance(&r, 250);
+    return s->is_benign && !s->leaves_leftovers && rng_chance(&r, 250);
 }
 
 void schedule_draw(struct schedule *s, uint64_t seed)

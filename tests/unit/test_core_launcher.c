@@ -142,6 +142,32 @@ Test(core_launcher, that_dies_of_a_notice_to_all)
     walk_end(w);
 }
 
+/* They are not hurried: what they do after their last save is theirs to end. */
+Test(core_launcher, whose_death_does_not_hurry_its_ranks)
+{
+    struct walk *w = begin_launcher(1);
+    steps[FIRST_SLOT] = 4;
+    exited(w, 0, SIGTERM);
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+    steps_are_read(w);
+    assert_acts(w, "read; gate 5; read; gate 5 decided last");
+    steps[FIRST_SLOT] = 5;
+    says(w, FIRST_SLOT, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
+    says(w, FIRST_SLOT,
+         (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1, .wants_answer = true});
+    written(w, EV_PREPARED, 5);
+    written(w, EV_COMMITTED, 5);
+    assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 10: leave, committed; gate leave");
+    now += S;
+    feed(w, (struct event){.type = EV_TIMER});
+    assert_acts(w, "");
+    closes(w, FIRST_SLOT);
+    tree_empty(w);
+    assert_acts(w, "10: closed; exit 42 preempted");
+    walk_end(w);
+}
+
 /* As a script with a trap does. */
 Test(core_launcher, that_says_that_it_died_of_a_notice)
 {
