@@ -44,7 +44,7 @@ static struct pch the_job = {.live = &nobody,
 static void on_fork_child(void)
 {
     struct pch *job = &the_job;
-    shield_lower();
+    shield_fork();
     line_drop(job);
     if (job->is_wiped)
         grip_fork(job->process);

@@ -10,16 +10,21 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum { SIGNALS = 64, NOTICE_BYTES = FRAME_HEADER_BYTES + 8 };
 
 #define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
 
 static struct {
-    _Atomic(const struct pch *) job;       /* NULL: lowered */
+    _Atomic(const struct pch *) job;       /* NULL: lowered, or in a fork */
     uint64_t raised;                       /* bit n - 1: over signal n */
     uint8_t frames[SIGNALS][NOTICE_BYTES]; /* those raised; of signal n: n - 1 */
+    pid_t supervisor;                      /* 0: not visible from here */
+    pid_t forker;                          /* in a fork, who made it; 0: this is none */
+    struct sigaction covered[SIGNALS];     /* of signal n: n - 1; all zero: the default */
 } shield;
 
 /* Delivered as soon as the handler has returned. */
@@ -31,12 +36,12 @@ static void take_default(int number)
 }
 
 /* A program that puts our handler back with signal(3) loses SA_SIGINFO; some processors are then
- * given nothing in place of `info`. */
-static bool is_from(int number, const siginfo_t *info, pid_t supervisor)
+ * given nothing in place of `info`. 0: nobody can be named. */
+static pid_t sender_of(int number, const siginfo_t *info)
 {
     struct sigaction now;
     bool has_info = sigaction(number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO);
-    return has_info && info->si_code <= 0 && info->si_pid != 0 && info->si_pid == supervisor;
+    return has_info && info->si_code <= 0 ? info->si_pid : 0;
 }
 
 /* False: nobody is there to be told, or it is the supervisor who says it. */
@@ -44,41 +49,76 @@ static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
 {
     if (!job || !job_can_talk(job_live(job)) || !line_is_ours(job))
         return false;
-    if (is_from(number, info, job->supervisor_pid))
+    pid_t sender = sender_of(number, info);
+    if (sender && sender == shield.supervisor)
         return false;
     return send(job->fd, shield.frames[number - 1], NOTICE_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) >=
                0 ||
            errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
+/* As long as its parent is there, whose end is the fork's. */
+static bool is_for_all(int number, const siginfo_t *info)
+{
+    pid_t sender = sender_of(number, info), parent = getppid();
+    if (!sender || !shield.supervisor || parent != shield.forker)
+        return false;
+    return sender != parent && sender != shield.supervisor && sender != getpid();
+}
+
+static void step_aside(int number, siginfo_t *info, void *context)
+{
+    const struct sigaction *covered = &shield.covered[number - 1];
+    if (covered->sa_flags & SA_SIGINFO)
+        covered->sa_sigaction(number, info, context);
+    else if (covered->sa_handler == SIG_DFL)
+        take_default(number);
+    else if (covered->sa_handler != SIG_IGN)
+        covered->sa_handler(number);
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
-    if (!pass_on(atomic_load(&shield.job), number, info))
-        take_default(number);
+    bool is_taken =
+        shield.forker ? is_for_all(number, info) : pass_on(atomic_load(&shield.job), number, info);
+    if (!is_taken)
+        step_aside(number, info, context);
     errno = saved;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
 }
 
 bool shield_is_wanted(int number)
 {
     struct sigaction now;
-    return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
-           now.sa_handler == SIG_DFL;
+    return sigaction(number, NULL, &now) == 0 &&
+           (is_ours(&now) || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL));
+}
+
+static bool take_over(int number, struct sigaction *ret_before)
+{
+    struct sigaction action = {.sa_sigaction = on_signal,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    sigfillset(&action.sa_mask);
+    return sigaction(number, &action, ret_before) == 0;
 }
 
 static void raise_over(int number)
 {
     struct procmsg msg = {.type = PROCMSG_NOTICE, .number = number};
-    struct sigaction action = {.sa_sigaction = on_signal,
-                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    sigfillset(&action.sa_mask);
     if (procmsg_encode(&msg, shield.frames[number - 1], NOTICE_BYTES) == NOTICE_BYTES &&
-        shield_is_wanted(number) && sigaction(number, &action, NULL) == 0)
+        shield_is_wanted(number) && take_over(number, NULL))
         shield.raised |= SIGNAL_BIT(number);
 }
 
 void shield_raise(const struct pch *job, uint64_t signals)
 {
+    shield_lower(); /* what a fork has of its parent */
+    shield.supervisor = job->supervisor_pid;
     atomic_store(&shield.job, job);
     for (int number = 1; number <= SIGNALS; number++)
         if (signals & SIGNAL_BIT(number))
@@ -87,11 +127,28 @@ void shield_raise(const struct pch *job, uint64_t signals)
 
 void shield_lower(void)
 {
-    struct sigaction now, usual = {.sa_handler = SIG_DFL};
+    struct sigaction now;
     for (int number = 1; number <= SIGNALS; number++)
         if ((shield.raised & SIGNAL_BIT(number)) && sigaction(number, NULL, &now) == 0 &&
-            (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
-            sigaction(number, &usual, NULL);
+            is_ours(&now))
+            sigaction(number, &shield.covered[number - 1], NULL);
+    memset(shield.covered, 0, sizeof shield.covered);
     shield.raised = 0;
+    shield.forker = 0;
     atomic_store(&shield.job, NULL);
+}
+
+void shield_fork(void)
+{
+    shield.forker = getppid();
+    atomic_store(&shield.job, NULL);
+}
+
+void shield_cover(void)
+{
+    struct sigaction now;
+    for (int number = 1; number <= SIGNALS && shield.forker; number++)
+        if ((shield.raised & SIGNAL_BIT(number)) && sigaction(number, NULL, &now) == 0 &&
+            !is_ours(&now))
+            take_over(number, &shield.covered[number - 1]);
 }

@@ -5,8 +5,10 @@
  *
  * A handler, put in place only over the default action, passes the signal on to the supervisor as a
  * notice. It steps aside (the default action is taken) for a signal that the supervisor itself
- * sends, when the supervisor is gone, and in a fork. One per process; what it owns is the
- * disposition of those signals while that is still its own.
+ * sends, and when the supervisor is gone. In a fork, a data loader or one that writes a checkpoint,
+ * there is nobody to tell; there it steps aside for who may end the fork: its parent, itself, the
+ * supervisor. What else sends such a signal sends it to the whole job. One per process; what it
+ * owns is the disposition of those signals while that is still its own.
  */
 #ifndef PCHRUN_LIBPCH_SHIELD_H
 #define PCHRUN_LIBPCH_SHIELD_H
@@ -20,8 +22,12 @@
 bool shield_is_wanted(int number);
 /* For an attached job: over each of these signals (bit n - 1 for signal n) that is wanted. */
 void shield_raise(const struct pch *job, uint64_t signals);
-/* Gives the default actions back where the handler is still ours. Async-signal-safe, for the child
- * of a fork. */
+/* Gives the default actions back where the handler is still ours. */
 void shield_lower(void);
+/* In the child of a fork. Async-signal-safe. */
+void shield_fork(void);
+/* In such a fork, which has put handlers of its own over ours: takes their place, and calls them
+ * for the signals that it steps aside for. */
+void shield_cover(void);
 
 #endif

@@ -19,6 +19,7 @@
  *   fork                      what a fork finds; it lives until `reap`
  *   reap                      ends the fork
  *   forkexit CODE             a fork that ends by exit; prints its exit code
+ *   forkterm parent|other     a fork that is sent SIGTERM, by its parent or by a third process
  *   raise                     SIGTERM to itself
  *   havoc thread|fork         from now on somebody writes nonsense into its page, at full speed
  *   scribble                  writes over all that it can reach of the shared memory
@@ -322,6 +323,32 @@ static void do_forkexit(int code)
     printf("forkexit %d\n", WEXITSTATUS(status));
 }
 
+/* What comes before the end of its input reaches it before that. */
+static void do_forkterm(const char *by)
+{
+    int gate[2], status = -1;
+    if (pipe(gate) != 0)
+        exit(2);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char c;
+        close(gate[1]);
+        _exit(read(gate[0], &c, 1) != 0);
+    }
+    pid_t sender = strcmp(by, "other") ? getpid() : fork();
+    if (sender == 0)
+        _exit(kill(pid, SIGTERM));
+    if (sender == getpid())
+        kill(pid, SIGTERM);
+    else
+        waitpid(sender, NULL, 0);
+    close(gate[0]);
+    close(gate[1]);
+    waitpid(pid, &status, 0);
+    printf("forkterm %s\n", WIFSIGNALED(status) ? "dies" : "lives");
+}
+
 static void open_and_step(char *words)
 {
     do_open(words);
@@ -557,6 +584,8 @@ static void do_command(const char *name, char *rest)
         do_scratch();
     } else if (!strcmp(name, "fork")) {
         do_fork();
+    } else if (!strcmp(name, "forkterm")) {
+        do_forkterm(rest);
     } else if (!strcmp(name, "reap")) {
         do_reap();
     } else if (!strcmp(name, "raise")) {

@@ -587,7 +587,7 @@ Test(libpch, a_fork_is_not_attached)
 {
     struct client *c = client_attached(&world);
     client_say(c, "fork");
-    client_expect(c, "fork supervised=0 step=continue saved=continue term=default "
+    client_expect(c, "fork supervised=0 step=continue saved=continue term=ours "
                      "scratch=- sockets=0 pages=0");
     /* The parent is as it was, */
     client_say(c, "step 4");

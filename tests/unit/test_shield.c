@@ -138,3 +138,37 @@ Test(shield, keeps_out_of_the_way_of_the_program_s_own_handler)
     client_expect(c, "raise survived");
     client_end_well(c);
 }
+
+static void expect_fork(struct client *c, const char *by, const char *outcome)
+{
+    client_say(c, "forkterm %s", by);
+    client_expect(c, "%s", outcome);
+}
+
+/* A scheduler signals data loaders as well; their own parent means them. */
+Test(shield, covers_forks)
+{
+    struct client *c = client_attached(&world);
+    expect_fork(c, "other", "forkterm lives");
+    expect_fork(c, "parent", "forkterm dies");
+    client_end_well(c);
+}
+
+Test(shield, covers_no_fork_of_who_has_closed)
+{
+    struct client *c = client_attached(&world);
+    client_say(c, "close");
+    client_expect(c, "close supervised=0 step=continue term=default");
+    expect_fork(c, "other", "forkterm dies");
+    client_end(c);
+}
+
+Test(shield, covers_no_fork_of_who_has_declined)
+{
+    struct client *c = client_start(&world, NULL, NULL);
+    client_say(c, "open bare");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    world_expect(&world, CALL_ATTACHED, 0);
+    expect_fork(c, "other", "forkterm dies");
+    client_end(c);
+}

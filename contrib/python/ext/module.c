@@ -7,6 +7,8 @@
  */
 #include "types.h"
 
+#include "libpch/shield.h"
+
 PyDoc_STRVAR(attach_doc,
              "attach(*, rank=-1, local_rank=-1, world_size=-1, local_world_size=-1, first_step=0, "
              "stride=1, last_step=0, shield=True, saves=True)\n--\n\nSee pch.attach.");
@@ -83,9 +85,17 @@ static int module_clear(PyObject *self)
     return 0;
 }
 
+/* For _attach.py: in a fork that has put handlers over libpch's. */
+static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
+{
+    shield_cover();
+    return Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
     {"attach", (PyCFunction)(void (*)(void))module_attach, METH_VARARGS | METH_KEYWORDS,
      attach_doc},
+    {"_cover_signals", module_cover_signals, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,10 +2,12 @@
 """pch.integrations.torch with the real PyTorch, on CPU, over gloo: the program of the manual."""
 
 import os
+import signal
 
 import pytest
 
-from conftest_frameworks import example, interrupt
+from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
+from harness import children_of, wait_until
 
 # The manual's program, in which the ranks tell of step 5 and wait there for the notice.
 TOLD = """
@@ -88,3 +90,42 @@ def test_what_it_is_made_of(program):
         f"RuntimeError: {path} holds model; what is to be loaded is model, other",
         "RuntimeError: the job resumes at step 7, but no path was given for it to saved()",
         "True", "True 11", "ValueError: the loader has no batch"]
+
+
+LOADS = """
+import pch
+from told import say, wait_for
+from torch.utils.data import DataLoader
+
+with pch.attach() as job:
+    data = iter(DataLoader(range(1000), num_workers=2, collate_fn=list))
+    for step in job.steps(100):
+        next(data)
+        if step == 5:
+            say("training")
+            wait_for("on", 60)
+        if job.should_save:
+            job.saved()
+"""
+
+
+def below(pid):
+    """All its descendants."""
+    pids = children_of(pid)
+    for child in pids:
+        pids.extend(children_of(child))
+    return pids
+
+
+def test_a_scheduler_that_signals_the_data_loaders_too(program, world):
+    """They live on: the loader would end the training as soon as one of them has died."""
+    one = program(LOADS).start()
+    wait_until(lambda: world.events.all("training") or one.job.process.poll() is not None, "step 5", PATIENCE)
+    pids = below(one.job.pid)
+    assert len(pids) >= 3, one.job.err
+    for pid in (*pids, one.job.pid):
+        os.kill(pid, signal.SIGTERM)
+    one.said(r"every rank saves step \d+")
+    world.go_on("on")
+    code, outcome, _ = finish(one)
+    assert (code, outcome) == (PREEMPTED, "preempted") and "is killed by signal" not in one.job.err, one.job.err
