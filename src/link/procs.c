@@ -493,16 +493,15 @@ static void found_stale(void *ctx, const char *name)
     sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
 }
 
-static bool start_listening(struct procs *procs, int fd, struct err *err)
+bool procs_listen(struct procs *procs, int fd, struct err *err)
 {
-    struct listener_options options = {
-        .base = procs->base,
-        .topic = "procs",
-        .retry_ns = NS_PER_S,
-        .on_accept = on_accept,
-        .on_short = on_short,
-        .arg = procs,
-    };
+    struct listener_options options = {.base = procs->base,
+                                       .topic = "procs",
+                                       .retry_ns = NS_PER_S,
+                                       .on_accept = on_accept,
+                                       .on_short = on_short,
+                                       .arg = procs};
+    listener_free(procs->listener);
     procs->listener = listener_adopt(&options, fd);
     return procs->listener || err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
 }
@@ -528,7 +527,7 @@ struct procs *procs_new(struct event_base *base, const struct procs_options *opt
     const char *scratch = options->scratch_dir ? options->scratch_dir : procs->dir.path;
     if (!procscratch_init(&procs->scratch, scratch, options->scratch_owner, options->node_rank,
                           err) ||
-        !start_listening(procs, fd_take(&fd), err)) {
+        !procs_listen(procs, fd_take(&fd), err)) {
         procs_free(procs);
         return NULL;
     }
@@ -585,9 +584,9 @@ void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t ph
     }
 }
 
-const char *procs_run_dir(const struct procs *procs)
+struct rundir *procs_run_dir(struct procs *procs)
 {
-    return procs->dir.path;
+    return &procs->dir;
 }
 
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)

@@ -18,6 +18,7 @@
 #define PCHRUN_LINK_PROCS_H
 
 #include "base/err.h"
+#include "link/rundir.h"
 #include "link/scratch.h"
 #include "wire/procmsg.h"
 
@@ -79,7 +80,10 @@ void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t ph
  * a process said last comes before the news of its death. */
 void procs_hear(struct procs *procs);
 /* The private directory. Lives as long as procs. */
-const char *procs_run_dir(const struct procs *procs);
+struct rundir *procs_run_dir(struct procs *procs);
+/* Listens at this socket, which takes its place in that directory, and no longer at the one before
+ * it. Takes fd in any case. */
+MUST_CHECK bool procs_listen(struct procs *procs, int fd, struct err *err);
 /* Sends, now or when the process reads. One that lets too much pile up is cut off, and soon gone. A
  * slot that is free is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);

@@ -118,6 +118,40 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
                    tried);
 }
 
+/* Not what somebody else has put into its place. */
+static bool is_ours(const struct rundir *dir)
+{
+    struct stat ours, there;
+    return fstat(dir->lock, &ours) == 0 && lstat(dir->path, &there) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+static bool make_again(struct rundir *dir, struct err *err)
+{
+    if (is_ours(dir))
+        return true;
+    mode_t mask = umask(077);
+    bool is_made = mkdir(dir->path, 0700) == 0;
+    umask(mask);
+    if (!is_made)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make the directory %s again", dir->path);
+    fd_close(&dir->lock);
+    return make_lock(dir, err);
+}
+
+bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err)
+{
+    struct sockaddr_un addr;
+    struct stat there;
+    *ret_listen = -1;
+    rundir_socket(dir, &addr);
+    if (lstat(addr.sun_path, &there) == 0)
+        return true;
+    return (make_again(dir, err) && make_socket(dir, ret_listen, err)) ||
+           err_wrap(err, "somebody has removed the socket that processes attach to (name another "
+                         "run_dir)");
+}
+
 /* What the commands were told to write there; of anything else it is not known whose it is. */
 static void remove_files(const struct rundir *dir)
 {

@@ -33,6 +33,9 @@ struct rundir {
  * that was tried. */
 MUST_CHECK bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen,
                             struct err *err);
+/* Makes the directory again, and the socket in it, which listens at *ret_listen, where somebody has
+ * removed them: who cleans /tmp does not know of locks. -1: the socket is still there. */
+MUST_CHECK bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err);
 /* The socket's path. Lives as long as the rundir. */
 void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret);
 /* Removes socket, those files and the directory. False: something else is in the directory, which

@@ -145,7 +145,21 @@ const char *attach_socket(const struct attach *attach)
 
 const char *attach_run_dir(const struct attach *attach)
 {
-    return procs_run_dir(attach->procs);
+    return procs_run_dir(attach->procs)->path;
+}
+
+bool attach_mend(struct attach *attach, struct err *err)
+{
+    int fd;
+    struct rundir *dir = procs_run_dir(attach->procs);
+    bool ok = rundir_mend(dir, &fd, err);
+    if (!ok || fd < 0)
+        return ok;
+    log_warn("start",
+             "somebody has removed %s, where processes attach; it is made again, but pchctl may "
+             "not find this pchrun any more",
+             dir->path);
+    return procs_listen(attach->procs, fd, err);
 }
 
 void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],

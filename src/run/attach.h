@@ -40,6 +40,9 @@ void attach_free(struct attach *attach);
 const char *attach_socket(const struct attach *attach);
 /* The directory that it is in. */
 const char *attach_run_dir(const struct attach *attach);
+/* Before commands are started again: makes it anew if somebody has removed it, or they would train
+ * without us. */
+MUST_CHECK bool attach_mend(struct attach *attach, struct err *err);
 /* Steps and phases of the attached processes, as they are now. */
 void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
                  uint8_t phases[CORE_SLOTS_MAX]);

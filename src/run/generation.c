@@ -58,7 +58,13 @@ void generation_act(struct generation *generation, const struct action *action)
 static void on_starting(void *ctx)
 {
     struct generation *generation = ctx;
-    start(generation, &generation->to_start);
+    struct err err;
+    if (attach_mend(generation->attach, &err)) {
+        start(generation, &generation->to_start);
+        return;
+    }
+    log_error("start", "%s", err.text);
+    children_refuse(generation->children, &err);
 }
 
 /* Neither the commands nor anybody outside waits for this. */

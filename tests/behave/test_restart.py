@@ -5,6 +5,7 @@ the last generation is left; and not for ever."""
 import json
 import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -209,6 +210,36 @@ def test_ranks_resume_from_the_last_commit(world):
     assert (report["attempt"], report["steps"]["resumed"]) == (1, 5)
     t.done()
     assert t.result() == (0, "completed", 5)
+
+
+@pytest.mark.parametrize("what", ["pchrun.*", "pchrun.*/socket"])
+def test_the_private_directory_was_removed(world, what):
+    """By who cleans /tmp. The next generation must not train without anybody who asks it to save."""
+    t = Training(world, *TRAINED, "-v", n=1)
+    t.open()
+    t.clients[0].train(3)
+    for path in world.tmp.glob(what):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    t.kill(0)
+    t.said(r"somebody has removed \S+/pchrun\.\w+, where processes attach; it is made again")
+    t.clients[0].forget()
+    t.open()
+    t.clients[0].train(3)
+    assert t.preempt() and t.result()[:2] == (42, "preempted")
+    assert not list(world.tmp.glob("pchrun.*"))
+
+
+def test_a_private_directory_that_cannot_be_made_again(world):
+    t = Training(world, *TRAINED, "-v", n=1)
+    t.open()
+    t.clients[0].train(3)
+    for path in world.tmp.glob("pchrun.*"):
+        shutil.rmtree(path)
+        path.write_text("not ours")
+    t.kill(0)
+    assert t.result()[:2] == (125, "failed")
+    assert re.search(r"end: .*somebody has removed the socket .*: cannot make the directory \S+ again: File exists",
+                     t.job.err)
 
 
 def test_who_waits_for_a_save_hears_of_a_restart(world, ctl):  # noqa: F811
