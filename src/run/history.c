@@ -158,7 +158,23 @@ static void read_owner(const struct json *root, struct history_owner *ret)
         ret->pid = 0;
 }
 
-char *history_owner_text(const char *path, char *text, size_t size)
+/* Of a file that names none it is not known. */
+static const char *other_job(const struct json *root, const char *job)
+{
+    const char *name = root ? json_text(json_find(root, "job")) : NULL;
+    return name && !str_is(name, job) ? name : NULL;
+}
+
+bool history_is_others(const char *path, const char *job)
+{
+    struct err err;
+    struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    bool is_others = other_job(root, job);
+    json_free(root);
+    return is_others;
+}
+
+char *history_owner_text(const char *path, const char *job, char *text, size_t size)
 {
     struct history_owner owner;
     struct err err;
@@ -166,8 +182,10 @@ char *history_owner_text(const char *path, char *text, size_t size)
     struct json *root = json_read_file(path, HISTORY_MAX, &err);
     text[0] = '\0';
     read_owner(root, &owner);
+    const char *other = other_job(root, job);
     if (owner.pid && read_count(root, "attempt", &attempt))
-        str_addf(text, size, "attempt %" PRId64 " (process %" PRId64 " on %s)", attempt, owner.pid,
+        str_addf(text, size, "attempt %" PRId64 "%s%s%s (process %" PRId64 " on %s)", attempt,
+                 other ? " of job \"" : "", other ? other : "", other ? "\"" : "", owner.pid,
                  owner.host);
     json_free(root);
     return *text ? text : NULL;

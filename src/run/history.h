@@ -53,8 +53,11 @@ uint64_t history_last_step(const struct history *history);
 /* For one more commit; at most `keep` are to be there with it. */
 void history_make_room(struct history *history, int keep);
 
-/* "attempt 3 (process 123 on n0)"; NULL: the file does not tell. Returns text. */
-char *history_owner_text(const char *path, char *text, size_t size);
+/* "attempt 3 (process 123 on n0)", of another job than this one with its name; NULL: the file does
+ * not tell. Returns text. */
+char *history_owner_text(const char *path, const char *job, char *text, size_t size);
+/* Is the file there, and another job's? */
+bool history_is_others(const char *path, const char *job);
 /* May this attempt replace the file? False: a later one has written it, or that cannot be told. */
 MUST_CHECK bool history_check(const struct history *history, const char *path, struct err *err);
 

@@ -19,14 +19,14 @@
 
 static const char *owner(const struct takeover *takeover, char *text, size_t size)
 {
-    const char *known = history_owner_text(takeover->record, text, size);
+    const char *known = history_owner_text(takeover->record, takeover->config->job, text, size);
     return known ? known : "another pchrun";
 }
 
 static void on_held(void *ctx)
 {
     const struct takeover *takeover = ctx;
-    char who[160], wait[32];
+    char who[256], wait[32];
     log_warn("start",
              "%s still holds the state directory '%s'; waiting for its end, for %s at most",
              owner(takeover, who, sizeof who), takeover->dir,
@@ -67,13 +67,14 @@ static int pending_of(const sigset_t *set)
 
 static bool still_held(const struct takeover *takeover, struct err *err)
 {
-    char who[160], wait[32];
-    return err_set(
-        err, ERR_TAKEN, 0,
-        "%s still holds the state directory '%s' after %s; end it first, or, if its host "
-        "is gone for good, remove commit.lock there",
-        owner(takeover, who, sizeof who), takeover->dir,
-        str_duration(takeover->wait_ns, wait, sizeof wait));
+    char who[256], wait[32];
+    bool is_others = history_is_others(takeover->record, takeover->config->job);
+    return err_set(err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s",
+                   owner(takeover, who, sizeof who), takeover->dir,
+                   str_duration(takeover->wait_ns, wait, sizeof wait),
+                   is_others ? "give each job a checkpoint.dir or state_dir of its own"
+                             : "end it first, or, if its host is gone for good, remove "
+                               "commit.lock there");
 }
 
 static bool judge(struct takeover *takeover, enum dirlock_result result, const sigset_t *end,

@@ -524,6 +524,19 @@ def test_a_second_start_gives_up(world, records):
     assert records.steps() == [10] and records.commit()["attempt"] == 1
 
 
+def test_another_job_has_the_directory(world, records):
+    """It is named, and nobody is told to take the lock away from it."""
+    old = records.run(count=1)
+    old.begin()
+    job = world.act("say", "started", options=["--job", "another", "--checkpoint-dir", records.dir,
+                                               "--checkpoint-lock-wait", "200ms"])
+    assert job.finish() == 125
+    assert held_by(old).replace(" (", ' of job "pchrun" (', 1) in job.err_lines[-1]
+    assert job.err_lines[-1].endswith("; give each job a checkpoint.dir or state_dir of its own")
+    assert not world.events.all("started")
+    assert old.complete() == 0
+
+
 @pytest.mark.parametrize("number,code", [(signal.SIGTERM, 42), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal_ends_the_wait(world, records, number, code):
     """Nothing has been started yet."""
