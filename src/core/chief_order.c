@@ -111,6 +111,16 @@ static void call_no_progress(struct chief *chief, const struct chief_end *end)
              p->attempts_without_commit + 1, end->why);
 }
 
+/* By chance, most often: who starts the job again goes by the code, and would for ever. */
+static bool reads_as_restart(const struct chief *chief)
+{
+    const struct exit_codes *codes = &chief->params->exit;
+    int code = chief->order.exit_code;
+    return chief->order.outcome == OUTCOME_FAILED &&
+           (code == codes->preempted || code == codes->preempted_unsaved ||
+            code == codes->node_lost || code == codes->hang);
+}
+
 void chief_tell_end(struct chief *chief, const struct chief_end *end)
 {
     str_copy(chief->order.why, sizeof chief->order.why, end->why);
@@ -122,6 +132,9 @@ void chief_tell_end(struct chief *chief, const struct chief_end *end)
     if (end->outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
         str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
                  (unsigned long long)chief->order.commit_step);
+    if (reads_as_restart(chief))
+        str_addf(chief->order.why, sizeof chief->order.why,
+                 "; with this code a scheduler starts the job again, as after a preemption");
     call_no_progress(chief, end);
 }
 

@@ -22,6 +22,17 @@ def test_line_39_the_programs_code_is_ours(world, code):
     assert world.act("exit", code).finish() == code
 
 
+@pytest.mark.parametrize("options, code, is_told", [
+    ([], 42, True), ([], 41, False), (["--exit-hang", "9"], 9, True),
+])
+def test_a_code_of_the_program_that_means_a_restart_is_told(world, options, code, is_told):
+    """It stays the program's, and a scheduler would start it again for ever."""
+    job = world.act("exit", code, options=options)
+    assert job.finish() == code
+    says = "with this code a scheduler starts the job again, as after a preemption"
+    assert job.err_lines[-1].endswith(says) == is_told
+
+
 SIGNALS = ["HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "SEGV", "USR1",
            "PIPE", "ALRM", "TERM", "XCPU", "SYS"]
 
