@@ -111,7 +111,7 @@ static void call_no_progress(struct chief *chief, const struct chief_end *end)
              p->attempts_without_commit + 1, end->why);
 }
 
-/* By chance, most often: who starts the job again goes by the code, and would for ever. */
+/* Meant so, as by TensorFlow's handler, or by chance: then it is started again for ever. */
 static bool reads_as_restart(const struct chief *chief)
 {
     const struct exit_codes *codes = &chief->params->exit;

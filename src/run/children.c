@@ -343,7 +343,27 @@ static void signal_commands(struct children *children, int number)
     }
 }
 
-static void signal_ranks(struct children *children, int number)
+/* Returns how many. */
+static size_t signal_attached(const struct children *children, int number)
+{
+    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
+    int n = ranks ? core_ranks(children->loop->core, ranks, CORE_SLOTS_MAX) : 0;
+    struct proc proc;
+    size_t sent = 0;
+    for (int i = 0; i < n; i++) {
+        bool is_rank = ranks[i].is_attached && !ranks[i].is_counting;
+        if (!is_rank || !proc_read(ranks[i].pid, &proc) || !proc_signal(&proc, number))
+            continue;
+        sent++;
+        if (proc.state == 'T')
+            proc_signal(&proc, SIGCONT);
+    }
+    free(ranks);
+    return sent;
+}
+
+/* Those whose environment names a rank. */
+static size_t signal_named(struct children *children, int number)
 {
     pid_t helpers[HELPERS_MAX];
     struct tree_job job = tree_job(children, helpers);
@@ -352,11 +372,22 @@ static void signal_ranks(struct children *children, int number)
     for (size_t i = 0; i < n && i < CORE_SLOTS_MAX; i++)
         if (proc_signal(&ranks[i], number) && ranks[i].state == 'T')
             proc_signal(&ranks[i], SIGCONT);
+    free(ranks);
+    return n;
+}
+
+/* A launcher need not tell the ranks theirs by the environment, as torch.multiprocessing does not,
+ * and may have such a variable itself: who has attached is known. */
+static void signal_ranks(struct children *children, int number)
+{
+    bool attaches = children->params->save_mode == SAVE_ATTACH;
+    size_t n = attaches ? signal_attached(children, number) : 0;
+    if (n == 0)
+        n = signal_named(children, number);
     if (n == 0)
         signal_commands(children, number);
     else
         log_debug("signal", "%s sent to %zu ranks", SIGTEXT(number), n);
-    free(ranks);
 }
 
 void children_signal(struct children *children, const struct action *action)

@@ -77,7 +77,38 @@ def test_a_workers_own_exit_code(world, code):
     job = world.launch("--", sys.executable, LAUNCHER, 2, 30, "sh", "-c", program, world.pchclient)
     assert job.finish() == code, job.err
     said = rf"failed, exit code {code}: node 0: rank [01], process \d+ exited with {code} at step 1, and its command, "
-    assert re.search(said + r"process \d+, with 1$", job.err, re.M), job.err
+    assert re.search(said + r"process \d+, with 1(;.*)?$", job.err, re.M), job.err
+
+
+# As torch.multiprocessing.spawn: no variable tells the ranks theirs, and when one has failed the launcher ends the
+# others, waits for that, and says why the one has failed.
+SPAWNER = """
+import subprocess, sys
+
+def start(rank):
+    worker = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    worker.stdin.write(f"open rank={rank} local_rank={rank} world=2 local_world=2\\nstep 1\\n")
+    print(worker.stdout.readline(), worker.stdout.readline(), flush=True)
+    return worker
+
+workers = [start(rank) for rank in range(2)]
+workers[1].stdin.write("exit 3\\n")
+code = workers[1].wait()
+workers[0].terminate()
+print("rank 0 has ended with", workers[0].wait(), flush=True)
+sys.exit(f"rank 1 has failed with {code}")
+"""
+
+
+@pytest.mark.parametrize("env", [{}, {"RANK": "0"}], ids=["nameless", "launcher is called rank 0"])
+def test_a_launcher_that_ends_the_others_is_not_ended(world, env):
+    """It alone knows what its worker has died of: what the others are sent, it is not."""
+    job = world.launch("--cluster-discovery", "none", "--", sys.executable, "-c", SPAWNER, world.pchclient, env=env)
+    assert job.finish() == 3, job.err
+    assert job.out.endswith(f"rank 0 has ended with {-TERM}\n")
+    assert "\nrank 1 has failed with 3\n" in job.err
+    assert re.search(r"end: failed, exit code 3: node 0: rank 1, process \d+ exited with 3 at step 1, and its command, "
+                     r"process \d+, with 1$", job.err, re.M), job.err
 
 
 def test_a_scheduler_that_tells_the_launcher_too(world):
