@@ -151,6 +151,17 @@ static void look_behind(const struct node *node, struct node_fault *fault)
     fault->at = m->gone_at;
 }
 
+/* Its exit code is the one word that it has for a save that failed; the outcome does not tell it.
+ */
+static void tell_if_asked(const struct node *node, const struct node_fault *fault)
+{
+    bool was_asked = node->params->save_mode != SAVE_ATTACH && node->state > NODE_RUNNING &&
+                     node->outcome == OUTCOME_PREEMPTED_UNKNOWN;
+    if (was_asked && fault->kind == FAULT_EXIT)
+        out_log(node->out, LOG_WARN, "save", "%s when it was asked to save: it may have failed to",
+                fault->text);
+}
+
 static void record_death(struct node *node, int index, const struct death *death)
 {
     static const struct death unknown;
@@ -172,6 +183,7 @@ static void record_death(struct node *node, int index, const struct death *death
     else
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
                  verdict_text_of_status(child->status, how, sizeof how));
+    tell_if_asked(node, &fault);
     if (!is_signal)
         look_behind(node, &fault);
     add_death(node, death ? death : &unknown, &fault);

@@ -3,6 +3,7 @@
 would turn SIGTERM into a kill; data-loader workers must live through the save."""
 
 import json
+import re
 import signal
 import sys
 import time
@@ -57,6 +58,22 @@ def test_ranks_are_asked_by_signal(world, launcher):
     assert not [e for e in world.events.all("signal") if e["pid"] in job.ranks and e not in asked]
     assert job.report()["outcome"] == "preempted_unknown"
     assert "cannot know whether it saved" in job.report()["why"]
+
+
+@pytest.mark.parametrize("mode, asked, code, is_told", [
+    ("signal", "USR1", 3, True), ("forward", "TERM", 3, True), ("signal", "USR1", 0, False),
+    ("attach", "TERM", 3, False),  # which is only told to end
+])
+def test_a_program_that_fails_when_it_is_asked_is_told_of(world, mode, asked, code, is_told):
+    """It has no other way to say that its save has failed; the outcome stays what it is."""
+    job = world.act("record", "all", "say", "ready", "until", asked, "exit", code,
+                    options=["--save-mode", mode, "--grace", "20s", "--no-save-train-on"])
+    world.events.wait("ready")
+    job.send(TERM)
+    assert job.finish() == PREEMPTED
+    said = re.findall(r"save: process \d+ ended with exit code 3 when it was asked to save: it may have failed to$",
+                      job.err, re.M)
+    assert len(said) == is_told, job.err
 
 
 def test_the_signal_of_the_notice_is_not_that_of_the_save(world):
