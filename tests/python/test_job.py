@@ -235,6 +235,33 @@ def test_exit_codes_are_kept(program, leave, code):
     assert one.start().result()[0] == code
 
 
+def test_a_thread_is_told_to_leave(program, world):
+    """Python passes over a SystemExit that ends a thread; so it does over this one. What is none is printed as ever."""
+    one = program(BEGIN + """
+import threading
+def loop():
+    for step in job.steps(TOTAL, save=lambda step: None):
+        say("step") if step == 3 else None
+        wait_for("on") if step == 3 else None
+def fail():
+    raise ValueError("in a thread")
+with pch.attach() as job:
+    for work in (loop, fail):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    print("joined")
+""")
+    one.start("--no-save-train-on")
+    world.events.wait("step")
+    one.job.send(signal.SIGTERM)
+    one.said("every rank saves step")
+    world.go_on("on")
+    assert one.result()[:2] == (PREEMPTED, "preempted") and one.job.out == "joined\n"
+    assert one.job.err.count("Traceback") == 1 and "ValueError: in a thread" in one.job.err
+    assert "pch.Exit" not in one.job.err
+
+
 def test_required(program):
     one = program("import pch\nprint(pch.attach(required=True))")
     assert one.start().result()[0] == 0

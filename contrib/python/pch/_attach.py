@@ -4,6 +4,7 @@
 import functools
 import os
 import sys
+import threading
 import traceback
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
@@ -74,6 +75,17 @@ def _cover_data_loaders() -> None:
 def _watch_exceptions(job: _pch.Job) -> None:
     if not isinstance(sys.excepthook, _Report):
         sys.excepthook = _Report(job, sys.excepthook)
+        threading.excepthook = _without_exit(threading.excepthook)
+
+
+def _without_exit(previous: Callable[[threading.ExceptHookArgs], object]) -> Callable[[threading.ExceptHookArgs], None]:
+    """A threading.excepthook. Python itself says nothing of a SystemExit that ends a thread, but prints a subclass."""
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if not issubclass(args.exc_type, _pch.Exit):
+            previous(args)
+
+    return hook
 
 
 class _Report:
