@@ -15,7 +15,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* A connection that was closed comes back within a round trip, or its supervisor is dead. */
 /* How long a rank that saved by itself waits for the others: they do so at the same step. */
 #define COMMIT_WAIT_NS (300 * NS_PER_S)
 
