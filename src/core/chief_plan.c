@@ -14,6 +14,9 @@
 /* What an agreement takes where none was made yet, beside the messages' way. */
 #define AGREEMENT_NS (20 * NS_PER_MS)
 
+/* A machine is busy in its last minute, and what takes next to nothing may then take this. */
+#define SPARE_NS (NS_PER_S / 2)
+
 /* --- what was measured --- */
 
 void chief_note_proposed(struct chief *chief)
@@ -71,6 +74,13 @@ static int64_t expected_save(const struct chief *chief)
 {
     enum { FIT = 4 };
     return chief->save_ns ? chief->save_ns : (chief->notice.deadline - chief->notice.at) / FIT;
+}
+
+/* How much longer the last save may take: by half, but of a short one that would be nothing. */
+static int64_t spare_for(const struct chief *chief, int64_t save)
+{
+    int64_t least = clock_min(SPARE_NS, (chief->notice.deadline - chief->notice.at) / 20);
+    return save / 2 > least ? save / 2 : least;
 }
 
 /* A step that a node has told, where it will be by now: of nodes that are heard at different times
@@ -133,7 +143,7 @@ void chief_plan(struct chief *chief)
     chief->is_plan_old = false;
     chief->replan_at = chief->out->now + REPLAN_NS;
     int64_t save = expected_save(chief), steps = time_to_save_step(chief);
-    int64_t last = save + save / 2 + steps + expected_agreement(chief);
+    int64_t last = save + spare_for(chief, save) + steps + expected_agreement(chief);
     if (chief->saves_itself) /* it may just have begun one */
         last += save;
     chief->notice.final_at = chief_abort_at(chief) - last;

@@ -186,7 +186,7 @@ MUTANTS = [
     ("no-deadline", "src/core/chief_notice.c",
      "    } else if (chief->out->now >= chief_abort_at(chief)) {", "    } else if (0) {"),
     ("last-save-too-late", "src/core/chief_plan.c",
-     "int64_t last = save + save / 2 + steps + expected_agreement(chief);", "int64_t last = 0;"),
+     "int64_t last = save + spare_for(chief, save) + steps + expected_agreement(chief);", "int64_t last = 0;"),
     ("last-save-too-early", "src/core/chief_plan.c",
      "chief->notice.final_at = chief_abort_at(chief) - last;",
      "chief->notice.final_at = chief_abort_at(chief) - last - 20 * NS_PER_S;"),

@@ -100,6 +100,18 @@ Test(core_notices, a_long_grace_has_two_saves)
     walk_end(w);
 }
 
+/* The next one may find a busy machine. */
+Test(core_notices, a_save_that_took_next_to_nothing_has_half_a_second)
+{
+    struct walk *w = begin(true, 0);
+    int64_t at = now;
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    save(w, 5, 1, 20 * MS);
+    train(w, at + 97 * S - S / 2, 100 * MS);
+    walk_end(w);
+}
+
 Test(core_notices, a_short_grace_has_one)
 {
     struct walk *w = begin(true, 10 * S);
