@@ -34,8 +34,8 @@ static void name_it(const struct folder *folder, struct events *events)
 
 static bool has_end(const struct folder *folder)
 {
-    char last = folder->len > 0 ? folder->data[folder->len - 1] : '\0';
-    return last == '\n' || last == '}';
+    const char *last = folder->len > 0 ? &folder->data[folder->len - 1] : "";
+    return *last == '\n' || *last == '}';
 }
 
 /* Whoever writes it in place empties it first, and may take his time for the rest. He is waited for
