@@ -39,8 +39,9 @@ packages=(
 # not allow. "long" runs with --long only.
 opt_suites=(sim model chaos slurm plain)
 # What is done beside the suites, in this order: functions part_… below and in tests/ci. Those that are calm
-# are done in the background: they only read, build and compute, and no time limit of theirs is short.
-calm_parts=(frameworks-made fuzz aarch64 analysis)
+# are done in the background: they only read, build and compute, and no time limit of theirs is short. The
+# gigabytes of the frameworks come last, when the suites compute as well, and wait for no disk.
+calm_parts=(fuzz aarch64 analysis frameworks-made)
 parts=(clang old-kernel memcheck dist deb install wheel frameworks)
 
 usage() {

@@ -205,8 +205,8 @@ def test_a_node_is_killed(attempt, digest, victim, world):
 
 @pytest.fixture
 def pair(world):
-    """Two nodes with a rank each, led by hand."""
-    nodes = Nodes(world, 2)
+    """Two nodes with a rank each, led by hand; a node that is stopped meanwhile is not given up."""
+    nodes = Nodes(world, 2, ["--cluster-heartbeat-timeout", "60s"])
     jobs = [Training(world, "--cluster-nodes", nodes.entries, "--node-rank", node, *nodes.options,
                      first=node) for node in range(2)]
     for job in jobs:
