@@ -38,7 +38,7 @@ const char *node_state_name(const struct node *node)
 static void chief_lost(struct node *node)
 {
     char why[320];
-    bool has_notice = node->grace.is_live || node->notice.is_live;
+    bool has_notice = node_is_noticed(node);
     if (node->state >= NODE_STOPPING && !node->restarts) {
         node_stop_alone(node, OUTCOME_UNKNOWN, 0, "");
     } else if (!node->uplink.was_welcome && node->grace.is_live) {

@@ -228,11 +228,6 @@ static bool has_ranks_below(const struct node *node)
     return false;
 }
 
-static bool is_noticed(const struct node *node)
-{
-    return node->grace.is_live || node->notice.is_live;
-}
-
 /* The signal that it died of, or says it did, in the way of shells; 0: none. */
 static int signal_of(int status)
 {
@@ -260,7 +255,7 @@ static bool leaves_ranks(const struct node *node, int status)
 int64_t node_misses_notice_at(const struct node *node)
 {
     int64_t at = CLOCK_NEVER;
-    for (int i = 0; i < node->params->children && !is_noticed(node); i++)
+    for (int i = 0; i < node->params->children && !node_is_noticed(node); i++)
         if (node->children[i].left_at && node->children[i].state == CHILD_RUNNING)
             at = clock_min(at, node->children[i].left_at + NOTICE_NS);
     return at;
@@ -275,7 +270,7 @@ void node_end_those_who_left(struct node *node)
         if (!child->left_at || child->state != CHILD_RUNNING)
             continue;
         end_child(node, child);
-        if (!is_noticed(node))
+        if (!node_is_noticed(node))
             record_death(node, i, NULL);
         has_ended = true;
     }

@@ -14,6 +14,11 @@
 
 /* --- notices --- */
 
+bool node_is_noticed(const struct node *node)
+{
+    return node->grace.is_live || node->notice.is_live;
+}
+
 /* It need not be what leaves least time. */
 static const char *hurrying_signal(const struct grace *g)
 {

@@ -63,6 +63,8 @@ void node_stop_alone(struct node *node, enum outcome outcome, int code, const ch
 
 /* --- node_notice.c: signals and notices --- */
 
+/* A notice is live, of this node or of the job. */
+bool node_is_noticed(const struct node *node);
 void node_take_notice(struct node *node, enum grace_change change);
 /* What the order says of the notice of the whole job. */
 void node_take_notice_of_job(struct node *node, const struct peer_order *order);

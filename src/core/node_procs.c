@@ -167,7 +167,7 @@ static void on_done(struct node *node, struct member *m, const struct procmsg *m
 /* A failure may be hidden by what started it; an end before the last step may be meant so. */
 static void log_close(struct node *node, const struct member *m)
 {
-    bool is_told_to = node->grace.is_live || node->notice.is_live;
+    bool is_told_to = node_is_noticed(node);
     unsigned long long step = m->step;
     if (node->state != NODE_RUNNING || m->is_done)
         return;
@@ -238,8 +238,7 @@ static bool has_lost_a_rank(const struct node *node)
 static void on_shield(struct node *node, int number)
 {
     const struct signal_plan *plan = &node->params->signals[number];
-    bool is_noticed = node->grace.is_live || node->notice.is_live;
-    if (!is_noticed && has_lost_a_rank(node)) {
+    if (!node_is_noticed(node) && has_lost_a_rank(node)) {
         out_log(node->out, LOG_INFO, "stop",
                 "%s was sent to a rank after another had gone: sending it to all ranks",
                 SIGTEXT(number));

@@ -8,7 +8,7 @@ static struct watchdog_node facts_of(const struct node *node)
 {
     return (struct watchdog_node){.is_running = node->state == NODE_RUNNING &&
                                                 !node_commands_have_ended(node),
-                                  .is_quiet = node->grace.is_live || node->notice.is_live,
+                                  .is_quiet = node_is_noticed(node),
                                   .round = node->round.is_closed ? 0 : node->round.id};
 }
 

@@ -343,6 +343,15 @@ static void signal_commands(struct children *children, int number)
     }
 }
 
+/* One that is stopped takes it, too. */
+static bool signal_rank(const struct proc *rank, int number)
+{
+    bool is_sent = proc_signal(rank, number);
+    if (is_sent && rank->state == 'T')
+        proc_signal(rank, SIGCONT);
+    return is_sent;
+}
+
 /* Returns how many. */
 static size_t signal_attached(const struct children *children, int number)
 {
@@ -352,11 +361,7 @@ static size_t signal_attached(const struct children *children, int number)
     size_t sent = 0;
     for (int i = 0; i < n; i++) {
         bool is_rank = ranks[i].is_attached && !ranks[i].is_counting;
-        if (!is_rank || !proc_read(ranks[i].pid, &proc) || !proc_signal(&proc, number))
-            continue;
-        sent++;
-        if (proc.state == 'T')
-            proc_signal(&proc, SIGCONT);
+        sent += is_rank && proc_read(ranks[i].pid, &proc) && signal_rank(&proc, number);
     }
     free(ranks);
     return sent;
@@ -370,8 +375,7 @@ static size_t signal_named(struct children *children, int number)
     struct proc *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
     size_t n = ranks ? tree_ranks(&job, ranks, CORE_SLOTS_MAX) : 0;
     for (size_t i = 0; i < n && i < CORE_SLOTS_MAX; i++)
-        if (proc_signal(&ranks[i], number) && ranks[i].state == 'T')
-            proc_signal(&ranks[i], SIGCONT);
+        signal_rank(&ranks[i], number);
     free(ranks);
     return n;
 }

@@ -203,6 +203,15 @@ Test(discover, two_that_agree_complete_each_other)
     cr_expect_str_eq(got.chief_why, "TPU_WORKER_HOSTNAMES is t0");
 }
 
+static void expect_refused(const char *text, const char *words)
+{
+    struct env env;
+    struct err err = {0};
+    struct discovery got;
+    cr_expect(!discover(cut(&env, text), "/nowhere", DISCOVER_AUTO, &got, &err), "%s", text);
+    cr_expect(strstr(err.text, words), "%s: %s", text, err.text);
+}
+
 /* Each by all the words that its error must have. */
 Test(discover, half_there_or_wrong)
 {
@@ -272,14 +281,8 @@ Test(discover, half_there_or_wrong)
         {TPU "MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_ID=0", "MEGASCALE_COORDINATOR_ADDRESS is not"},
         {"JOB_COMPLETION_INDEX=a", "kubernetes: JOB_COMPLETION_INDEX is 'a'"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct env env;
-        struct err err = {0};
-        struct discovery got;
-        cr_expect(!discover(cut(&env, rows[i].env), "/nowhere", DISCOVER_AUTO, &got, &err), "%s",
-                  rows[i].env);
-        cr_expect(strstr(err.text, rows[i].words), "%s: %s", rows[i].env, err.text);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        expect_refused(rows[i].env, rows[i].words);
 }
 
 Test(discover, out_of_range)
@@ -294,14 +297,8 @@ Test(discover, out_of_range)
         {"SLURM_STEP_NODELIST=n[1-2] SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2147483648",
          "SLURM_STEP_NUM_TASKS is '2147483648', which is not a whole number from 0 to 2147483647"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct env env;
-        struct err err = {0};
-        struct discovery got;
-        cr_expect(!discover(cut(&env, rows[i].env), "/nowhere", DISCOVER_AUTO, &got, &err), "%s",
-                  rows[i].env);
-        cr_expect(strstr(err.text, rows[i].words), "%s: %s", rows[i].env, err.text);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        expect_refused(rows[i].env, rows[i].words);
 }
 
 /* Where nobody has asked, a variable of a common name makes no error, nor hides what is whole. */
