@@ -91,8 +91,6 @@ def save_and_leave(job):
 def shown(job, **wanted):
     """Waits until the report shows the source so."""
     def found():
-        if not job.report_path.exists():
-            return None
         one = job.report()["sources"][0]
         return all(one[key] == value for key, value in wanted.items()) and one
     return wait_until(found, f"a source with {wanted}")
@@ -416,7 +414,7 @@ def test_a_poll_that_takes_it_back(training, source, world):
 
 
 def deadline(job):
-    notice = job.report_path.exists() and job.report()["notice"]
+    notice = job.report()["notice"]
     return notice and datetime.datetime.fromisoformat(notice["deadline"]).timestamp()
 
 

@@ -124,6 +124,8 @@ class Training:
         return f"{self.dir}/step-{step}.rank-{rank}"
 
     def report(self):
+        """What it says now. A process beside pchrun writes the first one, which takes its time."""
+        wait_until(self.report_path.exists, "the first report")
         return json.loads(self.report_path.read_text())
 
     def said(self, pattern, count=1, deadline=DEADLINE):
