@@ -23,7 +23,8 @@ static struct {
     uint64_t raised;                       /* bit n - 1: over signal n */
     uint8_t frames[SIGNALS][NOTICE_BYTES]; /* those raised; of signal n: n - 1 */
     pid_t supervisor;                      /* 0: not visible from here */
-    pid_t forker;                          /* in a fork, who made it; 0: this is none */
+    pid_t forker;                          /* of a helper, whose child it is; 0: this is none */
+    pid_t owner;                           /* of a helper, who has asked for it: often the same */
     struct sigaction covered[SIGNALS];     /* of signal n: n - 1; all zero: the default */
 } shield;
 
@@ -57,13 +58,14 @@ static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
            errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
-/* As long as its parent is there, whose end is the fork's. */
+/* As long as its parent is there, whose end is the helper's. */
 static bool is_for_all(int number, const siginfo_t *info)
 {
     pid_t sender = sender_of(number, info), parent = getppid();
     if (!sender || !shield.supervisor || parent != shield.forker)
         return false;
-    return sender != parent && sender != shield.supervisor && sender != getpid();
+    return sender != parent && sender != shield.owner && sender != shield.supervisor &&
+           sender != getpid();
 }
 
 static void step_aside(int number, siginfo_t *info, void *context)
@@ -115,14 +117,19 @@ static void raise_over(int number)
         shield.raised |= SIGNAL_BIT(number);
 }
 
+static void raise_over_all(uint64_t signals)
+{
+    for (int number = 1; number <= SIGNALS; number++)
+        if (signals & SIGNAL_BIT(number))
+            raise_over(number);
+}
+
 void shield_raise(const struct pch *job, uint64_t signals)
 {
     shield_lower(); /* what a fork has of its parent */
     shield.supervisor = job->supervisor_pid;
     atomic_store(&shield.job, job);
-    for (int number = 1; number <= SIGNALS; number++)
-        if (signals & SIGNAL_BIT(number))
-            raise_over(number);
+    raise_over_all(signals);
 }
 
 void shield_lower(void)
@@ -134,14 +141,28 @@ void shield_lower(void)
             sigaction(number, &shield.covered[number - 1], NULL);
     memset(shield.covered, 0, sizeof shield.covered);
     shield.raised = 0;
-    shield.forker = 0;
+    shield.forker = shield.owner = 0;
     atomic_store(&shield.job, NULL);
 }
 
 void shield_fork(void)
 {
-    shield.forker = getppid();
+    shield.forker = shield.owner = getppid();
     atomic_store(&shield.job, NULL);
+}
+
+uint64_t shield_over(pid_t *ret_supervisor)
+{
+    *ret_supervisor = shield.supervisor;
+    return shield.raised;
+}
+
+void shield_help(pid_t owner, pid_t supervisor, uint64_t signals)
+{
+    shield.supervisor = supervisor;
+    shield.forker = getppid();
+    shield.owner = owner;
+    raise_over_all(signals);
 }
 
 void shield_cover(void)

@@ -116,6 +116,13 @@ def children_of(pid):
     return found
 
 
+def descendants_of(pid):
+    pids = children_of(pid)
+    for child in pids:
+        pids.extend(children_of(child))
+    return pids
+
+
 def commands_of(pid):
     """The children of a pchrun that are its commands: its helpers are in its own group."""
     groups = {child: stat_fields(child)[2:3] for child in children_of(pid)}

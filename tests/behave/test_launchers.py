@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import children_of, commands_of, wait_until
+from harness import commands_of, descendants_of, wait_until
 from nodes import FAST, free_port
 
 CHARLM = os.environ["CHARLM"]
@@ -125,10 +125,7 @@ def test_a_scheduler_that_tells_the_launcher_too(world):
 def below_a_shell(world):
     """The job, and all below it: the shell around its program first."""
     job = train(world, ["sh", "-c", '"$@"; exit 3', "shell", "env", "RANK=0", "WORLD_SIZE=1"])
-    below = commands_of(job.pid)
-    for pid in below:
-        below.extend(children_of(pid))
-    return job, below
+    return job, [pid for shell in commands_of(job.pid) for pid in (shell, *descendants_of(shell))]
 
 
 def test_a_scheduler_that_tells_the_shell_too(world):

@@ -85,7 +85,25 @@ static int module_clear(PyObject *self)
     return 0;
 }
 
-/* For _attach.py: in a fork that has put handlers over libpch's. */
+/* For _children.py: what a helper of this process is to have; None: nothing. */
+static PyObject *module_shield(PyObject *self, PyObject *ignored)
+{
+    pid_t supervisor;
+    unsigned long long signals = shield_over(&supervisor);
+    return signals ? Py_BuildValue("iK", (int)supervisor, signals) : Py_NewRef(Py_None);
+}
+
+static PyObject *module_help(PyObject *self, PyObject *args)
+{
+    int owner, supervisor;
+    unsigned long long signals;
+    if (!PyArg_ParseTuple(args, "iiK:_help", &owner, &supervisor, &signals))
+        return NULL;
+    shield_help(owner, supervisor, signals);
+    return Py_NewRef(Py_None);
+}
+
+/* In a helper that has put handlers over libpch's. */
 static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
 {
     shield_cover();
@@ -95,6 +113,8 @@ static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
 static PyMethodDef functions[] = {
     {"attach", (PyCFunction)(void (*)(void))module_attach, METH_VARARGS | METH_KEYWORDS,
      attach_doc},
+    {"_shield", module_shield, METH_NOARGS, NULL},
+    {"_help", module_help, METH_VARARGS, NULL},
     {"_cover_signals", module_cover_signals, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

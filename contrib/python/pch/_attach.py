@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """attach: how a process finds its job, and how its last exception gets to pchrun."""
 
-import functools
 import os
 import sys
 import threading
@@ -9,7 +8,7 @@ import traceback
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
-from . import _pch
+from . import _children, _pch
 
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
@@ -53,23 +52,8 @@ def attach_as(**options: Any) -> _pch.Job:
     job = _pch.attach(**options)
     if job.supervised:
         _watch_exceptions(job)
-        _cover_data_loaders()
+        _children.cover()
     return job
-
-
-def _cover_data_loaders() -> None:
-    """A scheduler that signals every process of a job would end PyTorch's data loaders, and with them the training
-    before its save: they put a handler over the one that libpch has left them."""
-    handling: Any = sys.modules.get("torch.utils.data._utils.signal_handling")
-    put = getattr(handling, "_set_worker_signal_handlers", None)
-    if put is None or hasattr(put, "__wrapped__"):
-        return
-
-    @functools.wraps(put)
-    def put_and_cover() -> None:
-        put()
-        _pch._cover_signals()
-    handling._set_worker_signal_handlers = put_and_cover
 
 
 def _watch_exceptions(job: _pch.Job) -> None:

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
-from harness import children_of, wait_until
+from harness import descendants_of, wait_until
 
 # The manual's program, in which the ranks tell of step 5 and wait there for the notice.
 TOLD = """
@@ -95,10 +95,10 @@ def test_what_it_is_made_of(program):
 LOADS = """
 import pch
 from told import say, wait_for
-from torch.utils.data import DataLoader
 
-with pch.attach() as job:
-    data = iter(DataLoader(range(1000), num_workers=2, collate_fn=list))
+def train(job):
+    from torch.utils.data import DataLoader
+    data = iter(DataLoader(range(1000), num_workers=2, collate_fn=list, multiprocessing_context=KIND))
     for step in job.steps(100):
         next(data)
         if step == 5:
@@ -106,22 +106,19 @@ with pch.attach() as job:
             wait_for("on", 60)
         if job.should_save:
             job.saved()
+
+if __name__ == "__main__":
+    with pch.attach() as job:
+        train(job)
 """
 
 
-def below(pid):
-    """All its descendants."""
-    pids = children_of(pid)
-    for child in pids:
-        pids.extend(children_of(child))
-    return pids
-
-
-def test_a_scheduler_that_signals_the_data_loaders_too(program, world):
+@pytest.mark.parametrize("kind", ["fork", "spawn", "forkserver"])
+def test_a_scheduler_that_signals_the_data_loaders_too(program, world, kind):
     """They live on: the loader would end the training as soon as one of them has died."""
-    one = program(LOADS).start()
+    one = program(LOADS.replace("KIND", repr(kind))).start()
     wait_until(lambda: world.events.all("training") or one.job.process.poll() is not None, "step 5", PATIENCE)
-    pids = below(one.job.pid)
+    pids = descendants_of(one.job.pid)
     assert len(pids) >= 3, one.job.err
     for pid in (*pids, one.job.pid):
         os.kill(pid, signal.SIGTERM)

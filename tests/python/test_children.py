@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training process starts by multiprocessing, in each of its ways: it lives through a signal that a scheduler
+sends to every process of the job, and ends when its parent says so."""
+
+import os
+import signal
+
+import pytest
+
+from harness import descendants_of, wait_until
+
+PREEMPTED = 42
+KINDS = ["fork", "spawn", "forkserver"]
+
+PROGRAM = """
+import multiprocessing, signal, sys
+import pch
+from told import say, wait_for
+def work(name):
+    say(name)
+    wait_for("on")
+def start(name):
+    child = multiprocessing.get_context(KIND).Process(target=work, args=(name,))
+    child.start()
+    return child
+if __name__ == "__main__":
+    with pch.attach() as job:
+        kept, ended = start("kept"), start("ended")
+        for step in job.steps(1000):
+            if step == 5:
+                say("training")
+                wait_for("all")
+                ended.terminate()
+                ended.join()
+                say("terminated", code=ended.exitcode)
+            if job.should_save:
+                wait_for("on")
+                kept.join()
+                say("joined", code=kept.exitcode)
+                job.saved()
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signal_to_every_process(program, world, kind):
+    one = program(PROGRAM.replace("KIND", repr(kind))).start()
+    for what in ("kept", "ended", "training"):
+        wait_until(lambda: world.events.all(what) or one.job.process.poll() is not None, what)
+    for pid in (*descendants_of(one.job.pid), one.job.pid):
+        os.kill(pid, signal.SIGTERM)
+    one.said("notice: SIGTERM")
+    world.go_on("all")
+    assert world.events.wait("terminated")["code"] == -signal.SIGTERM
+    one.said(r"every rank saves step \d+")
+    world.go_on("on")
+    assert one.result()[:2] == (PREEMPTED, "preempted"), one.job.err
+    assert world.events.wait("joined")["code"] == 0
