@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
-from harness import descendants_of, wait_until
+from harness import descendants_of, is_alive, wait_until
 
 # The manual's program, in which the ranks tell of step 5 and wait there for the notice.
 TOLD = """
@@ -123,6 +123,7 @@ def test_a_scheduler_that_signals_the_data_loaders_too(program, world, kind):
     for pid in (*pids, one.job.pid):
         os.kill(pid, signal.SIGTERM)
     one.said(r"every rank saves step \d+")
+    assert all(is_alive(pid) for pid in pids), one.job.err
     world.go_on("on")
     code, outcome, _ = finish(one)
     assert (code, outcome) == (PREEMPTED, "preempted") and "is killed by signal" not in one.job.err, one.job.err
