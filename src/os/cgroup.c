@@ -20,7 +20,7 @@
 
 #define PREFIX "pchrun."
 
-enum { MOUNTS_MAX = 256 * 1024 };
+enum { MOUNTS_MAX = 256 * 1024, TRIES = 20 };
 
 /* --- where we are --- */
 
@@ -135,26 +135,42 @@ static bool find_ours(char *ret, size_t size, struct err *err)
 
 /* --- our own --- */
 
-static bool make(struct cgroup *cgroup, struct err *err)
+/* A program that changes its user may look at its own group all the same. */
+static bool hold(struct cgroup *cgroup)
 {
-    if (access(cgroup->path, W_OK) != 0 || !str_addf(cgroup->path, PATH_MAX, "/" PREFIX "XXXXXX"))
-        return err_set(err, ERR_SYSTEM, errno, "our control group %s is not ours to divide",
-                       cgroup->path);
-    if (!mkdtemp(cgroup->path))
-        return err_set(err, ERR_SYSTEM, errno, "cannot make the control group %s", cgroup->path);
     FD_CLEANUP int dir = open(cgroup->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     FD_CLEANUP int killer = -1;
-    /* A program that changes its user may look at its own group all the same. */
     if (dir >= 0 && fchmod(dir, 0755) == 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
         killer = openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
-    if (killer < 0) {
-        err_set(err, ERR_SYSTEM, errno, "the control group %s cannot be killed", cgroup->path);
-        rmdir(cgroup->path);
+    if (killer < 0)
         return false;
-    }
     cgroup->dir = fd_take(&dir);
     cgroup->kill = fd_take(&killer);
     return true;
+}
+
+/* Another one, which tidies up, may take a directory for a dead one's before it is locked; the next
+ * one is most likely left alone. */
+static bool make(struct cgroup *cgroup, struct err *err)
+{
+    size_t length = strlen(cgroup->path);
+    if (access(cgroup->path, W_OK) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "our control group %s is not ours to divide",
+                       cgroup->path);
+    for (int tries = 0; tries < TRIES; tries++) {
+        cgroup->path[length] = '\0';
+        if (!str_addf(cgroup->path, PATH_MAX, "/" PREFIX "XXXXXX") || !mkdtemp(cgroup->path))
+            return err_set(err, ERR_SYSTEM, errno, "cannot make the control group %s",
+                           cgroup->path);
+        if (hold(cgroup))
+            return true;
+        int why = errno;
+        bool is_taken = rmdir(cgroup->path) != 0 || why == EWOULDBLOCK;
+        errno = why;
+        if (!is_taken)
+            break;
+    }
+    return err_set(err, ERR_SYSTEM, errno, "the control group %s cannot be killed", cgroup->path);
 }
 
 bool cgroup_begin(struct cgroup *ret, struct err *err)
@@ -180,7 +196,7 @@ bool cgroup_kill(const struct cgroup *cgroup)
 
 /* --- those of others --- */
 
-/* It has no owner, or has not yet: then the owner does without. */
+/* It has no owner, or has not yet: then the owner makes another one. */
 static void remove_stale(int parent, const char *name)
 {
     FD_CLEANUP int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

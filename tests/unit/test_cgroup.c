@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_cgroup: where our control group is, as the kernel tells it. What is done with it needs one:
- * tests/behave/test_cgroup.py.
+ * test_cgroup: where our control group is, as the kernel tells it, and that others who tidy up do
+ * not take it from us. What is done with it: tests/behave/test_cgroup.py.
  */
 #include "os/cgroup.h"
 
 #include "unit.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char hybrid[] =
     "30 24 0:26 / /sys/fs/cgroup ro,nosuid - tmpfs tmpfs ro,mode=755\n"
@@ -60,4 +64,26 @@ Test(cgroup, that_was_not_made_is_nothing_to_end)
     cr_assert_not(cgroup_kill(&none));
     cgroup_tidy(&none);
     cgroup_end(&none);
+}
+
+/* As when several start on a node at once. */
+Test(cgroup, is_made_while_others_tidy)
+{
+    struct cgroup first, one;
+    struct err err;
+    if (!cgroup_begin(&first, &err))
+        cr_skip_test("%s", err.text);
+    pid_t tidier = fork();
+    if (tidier == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            cgroup_tidy(&first);
+    }
+    for (int i = 0; i < 2000; i++) {
+        cr_expect(cgroup_begin(&one, &err), "%d: %s", i, err.text);
+        cgroup_end(&one);
+    }
+    kill(tidier, SIGKILL);
+    waitpid(tidier, NULL, 0);
+    cgroup_end(&first);
 }
