@@ -42,7 +42,11 @@ def pytest_configure(config):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
-    setattr(item, f"report_{call.when}", outcome.get_result())
+    report = outcome.get_result()
+    setattr(item, f"report_{call.when}", report)
+    world = item.funcargs.get("world")
+    if report.failed and isinstance(world, World):
+        report.sections += [(f"standard error of process {job.pid}", job.err) for job in world.jobs if job.err]
 
 
 class World:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
-from harness import DEADLINE, MARK, SLACK, kill_quietly, status_of, wait_until
+from harness import DEADLINE, MARK, SLACK, is_blocked, kill_quietly, status_of, wait_until
 from nodes import Nodes, Proxy, free_port
 
 # Long enough for a campaign, in the suite "long" only.
@@ -180,7 +180,7 @@ def lone_chief(world, nodes):
     two = nodes(2)
     two.start(0, "say", "n0")
     two.say(0, "waiting for")
-    wait_until(lambda: list(world.tmp.glob("pchrun.*/ctl")), "the socket of pchctl")
+    wait_until(lambda: list(world.tmp.glob("pchrun.*/ctl")) and is_blocked(two.jobs[0].pid), "the socket of pchctl")
     return two
 
 

@@ -348,6 +348,7 @@ def test_a_job_goes_on_when_the_notice_is_over(world):
 def test_a_notice_that_is_withdrawn_is_over_at_once(world):
     """And until then nothing is started. What the source repeats without an end is one notice."""
     source = world.file("source", f"""#!/bin/sh
+while [ ! -e {world.root}/open ]; do sleep 0.05; done
 echo '{{"type":"terminate","id":"e","deadline_seconds":600,"text":"host maintenance"}}'
 while [ ! -e {world.root}/over ]; do sleep 0.05; done
 echo '{{"type":"cancel","id":"e"}}'
@@ -357,6 +358,7 @@ exec sleep 1000
     t = Training(world, "-c", config, "--restart-after-notice", "-v", n=1)
     t.open()
     t.train(1)
+    (world.root / "open").touch()
     step = t.agreed()
     t.reach(step)
     t.saved(step, "exit")

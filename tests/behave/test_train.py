@@ -230,6 +230,7 @@ def hold_at_the_gate(pair):
     os.kill(pair[1].job.pid, STOP)
     pair[0].notice()
     step = int(pair[0].said(r"round: 1: proposing to save at step (\d+)")[1])
+    pair[0].settle()  # said a moment before the gate is there
     client, = pair[0].clients
     client.train(step - 1)
     client.tell(f"step {step}")

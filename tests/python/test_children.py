@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from harness import descendants_of, wait_until
+from harness import descendants_of, is_pending, wait_until
 
 PREEMPTED = 42
 KINDS = ["fork", "spawn", "forkserver"]
@@ -18,7 +18,7 @@ import pch
 from told import say, wait_for
 def work(name):
     say(name)
-    wait_for("on")
+    wait_for("on", 60)
 def start(name):
     child = multiprocessing.get_context(KIND).Process(target=work, args=(name,))
     child.start()
@@ -29,12 +29,12 @@ if __name__ == "__main__":
         for step in job.steps(1000):
             if step == 5:
                 say("training")
-                wait_for("all")
+                wait_for("all", 60)
                 ended.terminate()
                 ended.join()
                 say("terminated", code=ended.exitcode)
             if job.should_save:
-                wait_for("on")
+                wait_for("on", 60)
                 kept.join()
                 say("joined", code=kept.exitcode)
                 job.saved()
@@ -46,9 +46,12 @@ def test_a_signal_to_every_process(program, world, kind):
     one = program(PROGRAM.replace("KIND", repr(kind))).start()
     for what in ("kept", "ended", "training"):
         wait_until(lambda: world.events.all(what) or one.job.process.poll() is not None, what)
-    for pid in (*descendants_of(one.job.pid), one.job.pid):
+    pids = [*descendants_of(one.job.pid), one.job.pid]
+    for pid in pids:
         os.kill(pid, signal.SIGTERM)
     one.said("notice: SIGTERM")
+    # A second signal, the parent's, would be one with the first.
+    wait_until(lambda: not any(is_pending(pid, signal.SIGTERM) for pid in pids), "all to have been signalled")
     world.go_on("all")
     assert world.events.wait("terminated")["code"] == -signal.SIGTERM
     one.said(r"every rank saves step \d+")
