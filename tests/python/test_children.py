@@ -44,10 +44,11 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_signal_to_every_process(program, world, kind):
     one = program(PROGRAM.replace("KIND", repr(kind))).start()
-    for what in ("kept", "ended", "training"):
-        wait_until(lambda: world.events.all(what) or one.job.process.poll() is not None, what)
-    pids = [*descendants_of(one.job.pid), one.job.pid]
-    for pid in pids:
+    world.events.wait("kept")
+    world.events.wait("ended")
+    rank = world.events.wait("training")["pid"]
+    pids = [rank, *descendants_of(rank)]
+    for pid in (*pids, one.job.pid):
         os.kill(pid, signal.SIGTERM)
     one.said("notice: SIGTERM")
     # A second signal, the parent's, would be one with the first.
