@@ -57,9 +57,12 @@ class Nodes:
         return self.jobs[rank]
 
     def start_all(self, *verbs, **special):
-        """Starts all nodes over actors; n2=[…] are the verbs of node 2. Waits until they run."""
+        """Starts all nodes over actors; n2=[…] are the verbs of node 2. Waits until they run, and do with
+        signals what they are to."""
         for rank in range(self.count):
-            self.start(rank, "say", f"n{rank}", *special.get(f"n{rank}", verbs))
+            own = special.get(f"n{rank}", verbs)
+            told = 2 if {"record", "ignore"} & {*own[:1]} else 0
+            self.start(rank, *own[:told], "say", f"n{rank}", *own[told:])
         for rank in range(self.count):
             self.world.events.wait(f"n{rank}")
 
