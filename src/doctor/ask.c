@@ -78,7 +78,7 @@ static bool is_run(struct spawn_child *child, const struct spawn_command *comman
 static bool run(const struct spawn_command *command, const struct patience *patience, char *text,
                 size_t size, struct err *err)
 {
-    struct spawn_child child;
+    struct spawn_child child = {.pid = 0};
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "no pipe to it");

@@ -126,7 +126,7 @@ static void print(const char *name, const struct finding *finding, FILE *out)
 
 static bool look(const struct patient *patient, struct finding findings[CHECKS], struct err *err)
 {
-    struct child children[CHECKS];
+    struct child children[CHECKS] = {{.pid = 0}};
     int started = 0;
     while (started < CHECKS && start(&children[started], checks[started].check, patient, err))
         started++;
