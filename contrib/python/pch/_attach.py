@@ -8,7 +8,7 @@ import traceback
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
-from . import _children, _pch
+from . import _pch
 
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
@@ -51,6 +51,8 @@ def attach_as(**options: Any) -> _pch.Job:
     """The same for what is not the program: with these options."""
     job = _pch.attach(**options)
     if job.supervised:
+        from . import _children  # brings multiprocessing, which not every program needs
+
         _watch_exceptions(job)
         _children.cover()
     return job
