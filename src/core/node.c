@@ -188,6 +188,10 @@ void node_timers(struct node *node)
     node_serve_notices(node);
     node_watch(node);
     enum uplink_event event = uplink_timers(&node->uplink);
+    if (event != UPLINK_LOST && node_give_up_chief_at(node) <= node->out->now) {
+        uplink_give_up_mute(&node->uplink);
+        event = UPLINK_LOST;
+    }
     if (event == UPLINK_LOST || node_leave_unjoined_at(node) <= node->out->now)
         chief_lost(node);
     else if (event == UPLINK_STEPS)
@@ -202,6 +206,7 @@ int64_t node_wake_at(const struct node *node)
         return CLOCK_NEVER;
     int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
     wake = clock_min(wake, node_leave_unjoined_at(node));
+    wake = clock_min(wake, node_give_up_chief_at(node));
     wake = clock_min(wake, node_misses_notice_at(node));
     wake = clock_min(wake, node_settles_at(node));
     wake = clock_min(wake, node_tells_pace_at(node));

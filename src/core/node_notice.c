@@ -145,6 +145,20 @@ int64_t node_leave_unjoined_at(const struct node *node)
     return is_connected ? latest : clock_min(latest, g->at + node->params->reconnect_ns);
 }
 
+/* The platform takes the machine at the deadline, and a chief that lives has given up a save before
+ * that, and told so. A deadline that had passed before the end came takes nothing away. */
+int64_t node_give_up_chief_at(const struct node *node)
+{
+    const struct grace *g = &node->grace;
+    if (!g->is_live || node->params->restart.after_notice || node->state < NODE_RUNNING)
+        return CLOCK_NEVER;
+    int64_t deadline = grace_deadline(g), mute = uplink_mute_at(&node->uplink);
+    int64_t at = deadline - grace_margin(deadline - g->at) / 2;
+    if (node->state >= NODE_STOPPING && at <= node->stopped_at)
+        return CLOCK_NEVER;
+    return at > mute ? at : mute;
+}
+
 /* --- requests --- */
 
 static void ask_for_save(struct node *node)

@@ -77,6 +77,8 @@ void node_serve_notices(struct node *node);
 int64_t node_serves_at(const struct node *node);
 /* When a node that has a notice and no chief leaves by itself; CLOCK_NEVER: not. */
 int64_t node_leave_unjoined_at(const struct node *node);
+/* When a node that has a notice waits no longer for a chief that is mute; CLOCK_NEVER: it does. */
+int64_t node_give_up_chief_at(const struct node *node);
 void node_on_notice(struct node *node, const struct event *event);
 void node_on_signal(struct node *node, const struct event *event);
 /* Hands on what came while commands were being started. */

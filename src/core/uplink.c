@@ -205,6 +205,23 @@ int64_t uplink_wake_at(const struct uplink *u)
     return clock_min(lost_at(u), clock_min(u->retry_at, u->heartbeat_at));
 }
 
+/* Two heartbeats were not answered. */
+int64_t uplink_mute_at(const struct uplink *u)
+{
+    bool is_there = u->is_member && u->was_welcome && !u->is_given_up;
+    return is_there ? u->last_heard + 2 * u->out->params->heartbeat_interval_ns : CLOCK_NEVER;
+}
+
+void uplink_give_up_mute(struct uplink *u)
+{
+    char text[32];
+    if (u->conn != CONN_NONE)
+        snprintf(u->why, sizeof u->why,
+                 "nothing was heard of the chief for %s, and the notice leaves no more time",
+                 str_about(u->out->now - u->last_heard, text, sizeof text));
+    (void)give_up(u, UPLINK_LOST);
+}
+
 void uplink_forgive(struct uplink *u)
 {
     u->last_heard = u->out->now;

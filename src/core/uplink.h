@@ -50,6 +50,10 @@ void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
 enum uplink_event uplink_timers(struct uplink *uplink);
 int64_t uplink_wake_at(const struct uplink *uplink);
+/* For who cannot wait until the chief counts as lost: from when on it is mute, if nothing is heard;
+ * and that it is given up, with `why`. */
+int64_t uplink_mute_at(const struct uplink *uplink);
+void uplink_give_up_mute(struct uplink *uplink);
 /* Our loop was away, nobody knows from when on: everybody's time starts anew. */
 void uplink_forgive(struct uplink *uplink);
 /* What time `ours` is by node 0's clock, and how exactly that is known; *ret_error -1: it is not.

@@ -422,3 +422,62 @@ Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
                            walks[i].acts);
     end_two();
 }
+
+static void terminates(struct walk *w, int64_t left)
+{
+    struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = left};
+    feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
+    steps_are_read(w);
+    w->acts[0] = '\0';
+}
+
+/* Time passes for node 1, which hears nothing any more, until it does this. */
+static void wait_unheard(const char *act, int64_t until)
+{
+    lose_letters();
+    while (!strstr(walks[1].acts, act)) {
+        wake(&walks[1]);
+        steps_are_read(&walks[1]);
+        lose_letters();
+        cr_assert_leq(now, until, "it did \"%s\", and said:\n%s", walks[1].acts, walks[1].log);
+    }
+}
+
+static void all_ends(struct walk *w)
+{
+    gone(w, 0);
+    tree_empty(w);
+    exited(w, 0, SIGTERM);
+}
+
+/* The platform does not wait until the heartbeats have found out. */
+Test(core_nodes, a_mute_chief_does_not_outlast_a_notice)
+{
+    begin_two();
+    int64_t deadline = now + 5 * S;
+    terminates(&walks[1], 5 * S);
+    wait_unheard("SIGTERM", deadline);
+    all_ends(&walks[1]);
+    wait_unheard("exit 42 preempted_unsaved", deadline);
+    assert_said(&walks[1], "node 0 is lost: nothing was heard of the chief for 4.8");
+    end_two();
+}
+
+/* One that is heard is believed: it may be writing the record. */
+Test(core_nodes, a_chief_that_is_heard_is_waited_for)
+{
+    begin_two();
+    int64_t deadline = now + 5 * S;
+    terminates(&walks[1], 5 * S);
+    while (!strstr(walks[1].log, "ending")) {
+        wake(&walks[1]);
+        steps_are_read(&walks[1]);
+        deliver();
+        feed(&walks[0], (struct event){.type = EV_TIMER});
+        steps_are_read(&walks[0]);
+        deliver();
+        cr_assert_leq(now, deadline, "it said:\n%s", walks[1].log);
+    }
+    cr_assert_null(strstr(walks[1].log, "node 0 is lost"), "it said:\n%s", walks[1].log);
+    end_two();
+}
