@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/grace.h"
 
 #include <stdio.h>
 
@@ -16,11 +17,26 @@ void chief_lose(struct chief *chief, struct peer *peer, const char *why)
             peer->at.host, why);
 }
 
+/* While the job ends: a node of which nothing is heard by the deadline of a notice, two heartbeats
+ * long, is not waited for. One that had passed before the end came takes nothing away, nor does one
+ * after which the job goes on. */
+static int64_t mute_at(const struct chief *chief, const struct peer *peer)
+{
+    int64_t deadline = chief->notice.deadline;
+    bool ends = chief->order.end == END_STOP && !chief->params->restart.after_notice;
+    if (!ends || !chief->notice.is_live || deadline <= chief->stopped_at)
+        return CLOCK_NEVER;
+    int64_t at = deadline - grace_margin(deadline - chief->notice.at) / 2;
+    int64_t mute = peer->last_heard + 2 * chief->params->heartbeat_interval_ns;
+    return at > mute ? at : mute;
+}
+
 static int64_t loss_at(const struct chief *chief, const struct peer *peer)
 {
     if (!peer_is(peer, FACT_JOINED) || !chief_is_awaited(chief, peer) || peer->at.conn == CONN_SELF)
         return CLOCK_NEVER;
-    int64_t unheard = peer->last_heard + chief->params->heartbeat_timeout_ns;
+    int64_t unheard =
+        clock_min(peer->last_heard + chief->params->heartbeat_timeout_ns, mute_at(chief, peer));
     if (peer->down_at == CLOCK_NEVER)
         return unheard;
     return clock_min(unheard, peer->down_at + chief->params->reconnect_ns);
@@ -30,7 +46,11 @@ static void lose_silent(struct chief *chief, struct peer *peer)
 {
     char text[32], why[sizeof peer->lost_why];
     const struct caller *claim = &peer->claim;
-    str_duration(chief->params->heartbeat_timeout_ns, text, sizeof text);
+    int64_t silence = chief->out->now - peer->last_heard;
+    if (silence < chief->params->heartbeat_timeout_ns)
+        str_about(silence, text, sizeof text);
+    else
+        str_duration(chief->params->heartbeat_timeout_ns, text, sizeof text);
     if (claim->conn != CONN_NONE)
         snprintf(why, sizeof why,
                  "its supervisor ended in mid-job, and another was started, pid %u at %.44s",

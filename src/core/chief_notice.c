@@ -37,8 +37,10 @@ void chief_gather_notices(struct chief *chief)
             hurry = peer->notice_hurry;
     }
     bool is_live = node >= 0;
-    if (deadline != chief->notice.deadline)
+    if (deadline != chief->notice.deadline) {
         chief->is_changed = chief->is_plan_old = true;
+        chief->next_loss_at = chief->out->now; /* it may come sooner now */
+    }
     /* What is kept back is a part of the time that this one leaves, not of the one before it. */
     if (deadline < chief->notice.deadline - GRACE_SAME_NS)
         chief->notice.at = chief->out->now;

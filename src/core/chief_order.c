@@ -147,6 +147,7 @@ static void stop_all(struct chief *chief, const struct chief_end *end)
     chief_tell_end(chief, end);
     chief->order.end = END_STOP;
     chief->order.manner = (uint8_t)end->manner;
+    chief->stopped_at = chief->next_loss_at = chief->out->now;
     chief->end_deadline = CLOCK_NEVER;
     if (chief->notice.is_live) /* however far away it is, nobody needs longer than that */
         chief->end_deadline =

@@ -166,7 +166,7 @@ struct chief {
     /* the end */
     struct peer_cause cause; /* the first of them, if the job ends because of it */
     bool was_preempted;      /* by then there was a notice */
-    int64_t end_deadline, leave_deadline;
+    int64_t stopped_at, end_deadline, leave_deadline;
     int64_t tell_until; /* who comes late is told of an end before the start; 0: it is not so */
 };
 

@@ -481,3 +481,23 @@ Test(core_nodes, a_chief_that_is_heard_is_waited_for)
     cr_assert_null(strstr(walks[1].log, "node 0 is lost"), "it said:\n%s", walks[1].log);
     end_two();
 }
+
+/* The job has failed, and node 1 has not heard of it. */
+Test(core_nodes, a_mute_node_does_not_outlast_a_notice)
+{
+    begin_two();
+    int64_t deadline = now + 5 * S;
+    terminates(&walks[0], 5 * S);
+    exited(&walks[0], 0, 1 << 8);
+    lose_letters();
+    closes(&walks[0], 0);
+    tree_empty(&walks[0]);
+    while (!strstr(walks[0].acts, "exit")) {
+        wake(&walks[0]);
+        steps_are_read(&walks[0]);
+        lose_letters();
+        cr_assert_leq(now, deadline, "it did \"%s\"", walks[0].acts);
+    }
+    cr_assert_geq(now, deadline - S / 4, "node 1 was given up too soon");
+    end_two();
+}
