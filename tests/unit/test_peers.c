@@ -132,6 +132,10 @@ Test(peers, sockets_are_tuned)
     cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 5);
     cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 5);
     cr_assert_eq(get_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS), 1);
+    int rto_max_ms;
+    socklen_t rto_size = sizeof rto_max_ms;
+    if (getsockopt(fd, IPPROTO_TCP, 44, &rto_max_ms, &rto_size) == 0) /* TCP_RTO_MAX_MS */
+        cr_assert_eq(rto_max_ms, 1000);
     char control[16] = "";
     socklen_t size = sizeof control;
     cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &size), 0);
