@@ -81,9 +81,10 @@ static int64_t time_left(const struct dial *dial)
 static void attempt_failed(struct dial *dial, int error)
 {
     char text[NETADDR_TEXT_MAX];
-    netaddr_text(&dial->list.all[dial->next - 1], text, sizeof text);
+    const union netaddr *to = &dial->list.all[dial->next - 1];
+    netaddr_text(to, text, sizeof text);
     if (dial->is_numeric)
-        err_set(&dial->err, ERR_PEER, error, "cannot connect to %s", text);
+        err_set(&dial->err, ERR_PEER, error, "cannot connect to %s%s", text, netaddr_lacks(to));
     else
         err_set(&dial->err, ERR_PEER, error, "cannot connect to %s (%s)", dial->where.host, text);
     fd_close(&dial->fd);

@@ -127,7 +127,7 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
                        "cannot listen on %s: this machine does not have that address; "
                        "check cluster.bind, or the node rank",
                        at);
-    return err_set(err, ERR_SYSTEM, error, "cannot listen on %s", at);
+    return err_set(err, ERR_SYSTEM, error, "cannot listen on %s%s", at, netaddr_lacks(where));
 }
 
 /* Takes the socket, unless there is no memory: then false. */

@@ -118,6 +118,13 @@ bool netaddr_is_local(const union netaddr *a)
     return is_local;
 }
 
+const char *netaddr_lacks(const union netaddr *a)
+{
+    bool is_bare = a->any.sa_family == AF_INET6 && a->v6.sin6_scope_id == 0 &&
+                   IN6_IS_ADDR_LINKLOCAL(&a->v6.sin6_addr);
+    return is_bare ? ", a link-local address without its interface (write fe80::1%eth0)" : "";
+}
+
 char *netaddr_text(const union netaddr *a, char *text, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "?", scope[IF_NAMESIZE + 1] = "";

@@ -42,6 +42,8 @@ bool netaddr_same_host(const union netaddr *a, const union netaddr *b);
 bool netaddr_is_loopback(const union netaddr *a);
 /* Is it an address of this machine: loopback, or one of its interfaces'? */
 bool netaddr_is_local(const union netaddr *a);
+/* For behind an address that could not be used: what is missing in it, or "". */
+const char *netaddr_lacks(const union netaddr *a);
 /* "10.0.0.1:14242" or "[fd00::1]:14242"; without a port if that is 0. The same for an IPv4 address
  * however a socket tells it. Returns text. */
 char *netaddr_text(const union netaddr *a, char *text, size_t size);

@@ -73,6 +73,17 @@ Test(netaddr, text)
     cr_assert_str_eq(netaddr_text(&d, text, sizeof text), "10.0.0.1:14242");
 }
 
+/* "Invalid argument" alone tells nobody what to write. */
+Test(netaddr, a_link_local_address_lacks_its_interface)
+{
+    union netaddr bare = numeric("fe80::1", 5), whole = numeric("fe80::1%lo", 5);
+    union netaddr other = numeric("fd00::1", 5), v4 = numeric("169.254.0.1", 5);
+    cr_assert(strstr(netaddr_lacks(&bare), "write fe80::1%eth0"), "%s", netaddr_lacks(&bare));
+    cr_assert_str_eq(netaddr_lacks(&whole), "");
+    cr_assert_str_eq(netaddr_lacks(&other), "");
+    cr_assert_str_eq(netaddr_lacks(&v4), "");
+}
+
 static int find(const char *const *entries, size_t n, struct err *err)
 {
     return noderank_find((char *const *)entries, n, NS_PER_S, err);
