@@ -25,6 +25,17 @@ void history_make_room(struct history *history, int keep)
                 (size_t)--history->ncommits * sizeof history->commits[0]);
 }
 
+/* The other job may be running: nothing of its is to be moved away. */
+static bool is_of_another(const struct history *history, const char *path, const char *job,
+                          struct err *err)
+{
+    return !str_is(job, history->job) &&
+           !err_set(err, ERR_USAGE, 0,
+                    "the record of earlier attempts, %s, belongs to job \"%s\"; this is \"%s\" "
+                    "(give each job a checkpoint.dir or state_dir of its own)",
+                    path, job, history->job);
+}
+
 /* NULL with err->code ERR_NONE: there is no such file. */
 static struct json *read_file(const struct history *history, const char *path, struct err *err)
 {
@@ -39,13 +50,9 @@ static struct json *read_file(const struct history *history, const char *path, s
         err_set(err, ERR_USAGE, 0, "%s names no job; it is damaged", path);
         json_free(root);
         root = NULL;
-    } else if (root && !str_is(job, history->job)) {
-        err_set(err, ERR_USAGE, 0,
-                "%s belongs to job \"%s\"; this is \"%s\" (give each job a checkpoint.dir or "
-                "state_dir of its own)",
-                path, job, history->job);
+    } else if (root && is_of_another(history, path, job, err)) {
         json_free(root);
-        root = NULL;
+        return NULL;
     }
     int64_t schema = 0;
     if (root && (!json_int(json_find(root, "schema"), &schema) || schema != HISTORY_SCHEMA)) {
