@@ -204,8 +204,8 @@ static void log_stranger(struct peers *peers, const char *why)
         goes_on ? clock_min(2 * peers->stranger_pause, STRANGER_PAUSE_MAX_NS) : NS_PER_S;
     peers->stranger_said_at = now;
     if (peers->strangers_unsaid > 0)
-        log_info("peers", "closed %u other connections that did not say HELLO",
-                 peers->strangers_unsaid);
+        log_info("peers", "closed %u other connection%s that did not say HELLO",
+                 peers->strangers_unsaid, peers->strangers_unsaid == 1 ? "" : "s");
     peers->strangers_unsaid = 0;
     log_info("peers", "closed a connection: %s", why);
 }
