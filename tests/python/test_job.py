@@ -229,7 +229,7 @@ def test_an_exception_that_is_caught_is_no_cause(program):
 
 
 @pytest.mark.parametrize("leave, code", [("sys.exit(7)", 7), ("sys.exit('why')", 1), ("sys.exit()", 0),
-                                         ("os._exit(3)", 3), ("os.abort()", 134)])
+                                         ("os._exit(3)", 3), ("os.abort()", 134), ("raise KeyboardInterrupt", 130)])
 def test_exit_codes_are_kept(program, leave, code):
     one = program(f"import os, pch, sys\nwith pch.attach() as job:\n    {leave}")
     assert one.start().result()[0] == code

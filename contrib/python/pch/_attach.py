@@ -91,8 +91,11 @@ class _Report:
 def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> str:
     """ "ValueError: no such step (train.py:12, in save)" """
     text = "".join(traceback.format_exception_only(kind, value)).strip()
-    places = traceback.extract_tb(trace)
-    if not places:
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    if not trace:
         return text
-    last = places[-1]
-    return f"{text} ({os.path.basename(last.filename)}:{last.lineno}, in {last.name})"
+    # Not by traceback's own functions: they read the source, and a module that they import for that, since Python 3.13,
+    # evaluates text, whereupon Python forgets that it is to end by SIGINT after a KeyboardInterrupt.
+    code = trace.tb_frame.f_code
+    return f"{text} ({os.path.basename(code.co_filename)}:{trace.tb_lineno}, in {code.co_name})"
