@@ -56,6 +56,23 @@ def test_strides_and_a_loop_that_is_left(program):
         """, "8 [8, 12, 16] 20")
 
 
+def test_a_background_save_that_fails_ends_no_turn(program):
+    """It names its step, and is none of the turn that the training is in. What names none is of that turn."""
+    prints(program, """
+        import threading
+        job = pch.attach()
+        for step in job.steps(3):
+            thread = threading.Thread(target=job.save_failed, args=("why", step))
+            thread.start()
+            thread.join()
+            print(step, job.finished)
+        turns = job.steps(9)
+        next(turns)
+        job.save_failed("why")
+        print(job.finished)
+        """, "0 0", "1 1", "2 2", "4")
+
+
 def test_the_saver_alone(program):
     prints(program, """
         job = pch.attach()

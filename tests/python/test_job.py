@@ -301,7 +301,7 @@ def other():
             call()
         except RuntimeError as error:
             say("refused", text=str(error))
-    job.phase("save"), job.durable(1, "x"), job.notice(), repr(job)
+    job.phase("save"), job.durable(1, "x"), job.save_failed("why", 0), job.notice(), repr(job)
     say("ran")
 thread = threading.Thread(target=other)
 thread.start()

@@ -139,16 +139,21 @@ static PyObject *job_durable(PyObject *self, PyObject *args)
 
 DOC(save_failed, "($self, why, step=None, /)",
     "There is no save at that step (the one that was finished last), and why: nothing is\n"
-    "committed on any rank.");
+    "committed on any rank. Of a save in the background name the step.");
 
 static PyObject *job_save_failed(PyObject *self, PyObject *args)
 {
     PyObject *why, *object = Py_None;
-    if (!PyArg_ParseTuple(args, "U|O:save_failed", &why, &object) || training_end_turn() < 0)
+    uint64_t step;
+    if (!PyArg_ParseTuple(args, "U|O:save_failed", &why, &object))
         return NULL;
-    uint64_t step = training.finished;
-    if (object != Py_None && !step_from(object, &step))
-        return NULL;
+    if (object == Py_None) {
+        if (training_end_turn() < 0)
+            return NULL;
+        step = training.finished;
+    } else if (!step_from(object, &step)) {
+        return NULL; /* who names the step may be in the background: the turn is not theirs */
+    }
     PyObject *bytes = text_from(why);
     bool ok = bytes && training_save_failed(step, PyBytes_AsString(bytes));
     return none_if(ok, bytes);
