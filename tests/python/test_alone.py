@@ -56,6 +56,21 @@ def test_strides_and_a_loop_that_is_left(program):
         """, "8 [8, 12, 16] 20")
 
 
+def test_a_loop_over_epochs_and_a_loader(program):
+    """The two ways of contrib/python/README.md: the total is the whole training's, and the steps come before the data."""
+    prints(program, """
+        job = pch.attach()
+        for epoch in range(2):
+            for step in job.steps((epoch + 1) * 3):
+                pass
+        print(job.finished)
+        for epoch in range(2):
+            for step, batch in zip(job.steps(100), "abc"):
+                pass
+        print(job.finished)
+        """, "6", "12")
+
+
 def test_a_background_save_that_fails_ends_no_turn(program):
     """It names its step, and is none of the turn that the training is in. What names none is of that turn."""
     prints(program, """
