@@ -19,6 +19,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum { STACK_BYTES = 1 << 20 }; /* what is not used is never there */
+
 struct resolve {
     struct address where;
     int fd; /* an eventfd */
@@ -68,7 +70,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Detached, with every signal blocked. Returns an errno. */
+/* Detached, with every signal blocked; its stack is not what `ulimit -s` says, which may be
+ * gigabytes. Returns an errno. */
 static int start_thread(struct resolve *resolve)
 {
     pthread_attr_t attr;
@@ -79,6 +82,8 @@ static int start_thread(struct resolve *resolve)
         return rc;
     pthread_t thread;
     rc = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (rc == 0)
+        rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
     if (rc == 0)
         rc = pthread_attr_setsigmask_np(&attr, &all);
     if (rc == 0)

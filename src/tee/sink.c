@@ -24,7 +24,8 @@ enum {
     IN_MAX = 32 * 1024, /* bytes that are mixed at once */
     OUT_MAX = 64 * 1024,
     LINE_MAX_BYTES = 16 * 1024, /* a longer line is not waited for */
-    NOTE_MAX = 256
+    NOTE_MAX = 256,
+    STACK_BYTES = 1 << 20 /* enough for sanitizers, too; what is not used is never there */
 };
 
 /* --- both sides --- */
@@ -300,9 +301,18 @@ void sink_put_in(struct sink *sink, struct branch *branch)
     sink->branches[sink->count++] = branch;
 }
 
+/* Without a size the stack would be as large as `ulimit -s`, which may be gigabytes. */
 bool sink_start(struct sink *sink)
 {
-    return sink->count == 0 || pthread_create(&sink->thread, NULL, run, sink) == 0;
+    pthread_attr_t attr;
+    if (sink->count == 0)
+        return true;
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    bool ok = pthread_attr_setstacksize(&attr, STACK_BYTES) == 0 &&
+              pthread_create(&sink->thread, &attr, run, sink) == 0;
+    pthread_attr_destroy(&attr);
+    return ok;
 }
 
 bool sink_is_done(const struct sink *sink)

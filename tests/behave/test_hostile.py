@@ -778,3 +778,14 @@ def test_a_name_server_that_does_not_answer(world, rank, sends):
     if not sends:
         assert "cannot look up 'n0.test'" in job.err or "could not join" in job.err, job.err
     assert not world.events.all("started")
+
+
+@pytest.mark.looks_up
+def test_a_look_up_under_a_limit_of_the_stack(world):
+    """`ulimit -s` is what a thread gets if nobody says otherwise; here, more than there are addresses."""
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    job = world.start(world.pchrun, "--cluster-nodes", f"localhost:{free_port()},127.0.0.1", "--node-rank", 1,
+                      "--cluster-join-timeout", "1s", "--", "true",
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)))
+    assert job.finish() == 125
+    assert "cannot connect to localhost" in job.err and "no thread" not in job.err, job.err

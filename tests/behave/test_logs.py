@@ -397,6 +397,14 @@ def test_it_cannot_be_replaced(logs):
     assert "bytes of what the commands printed were not kept" in job.err
 
 
+def test_the_limit_of_the_stack_is_no_matter(logs):
+    """`ulimit -s` is what a thread gets if nobody says otherwise; here, more than there are addresses."""
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    job, code = logs.run("print('hi')", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)))
+    assert code == 0 and job.err == ""
+    assert logs.read() == b"hi\n" and job.out == "hi\n"
+
+
 def test_it_is_stopped(logs):
     """By somebody's hand; it is woken up, since its pipes would be full soon."""
     job = logs.start(printing(logs.world), "--no-logs-tee")
