@@ -200,19 +200,34 @@ static void try_again(struct logs_run *run)
     watch_at(&run->clock, clock_now_ns() + RESTART_WAIT_NS);
 }
 
-/* It has ended before its time. Those who print wait at their pipes, so not for long. */
-static void replace(struct logs_run *run, int status)
+static void say_ended(int status)
 {
     char how[128];
-    int64_t now = clock_now_ns(), at = run->started_at + RESTART_WAIT_NS;
-    run->failures = at <= now ? 0 : run->failures + 1;
-    drop_waiting(run);
-    verdict_text_of_status(status, how, sizeof how);
-    if (log_limit_ok(&run->world->limit, LOGS_TOPIC, LOGS_LINES_MAX))
+    struct err err;
+    if (!WIFEXITED(status)) {
+        verdict_text_of_status(status, how, sizeof how);
         log_warn(LOGS_TOPIC,
                  "the process that keeps what the commands print has ended (%s); what it had not "
                  "written is lost, and another takes its place",
                  how);
+        return;
+    }
+    err_set(&err, ERR_SYSTEM, WEXITSTATUS(status),
+            "the process that keeps what the commands print cannot begin%s",
+            WEXITSTATUS(status) == EAGAIN
+                ? " for want of threads (look at the limits on processes and memory)"
+                : "");
+    log_warn(LOGS_TOPIC, "%s; it is tried again", err.text);
+}
+
+/* It has ended before its time. Those who print wait at their pipes, so not for long. */
+static void replace(struct logs_run *run, int status)
+{
+    int64_t now = clock_now_ns(), at = run->started_at + RESTART_WAIT_NS;
+    run->failures = at <= now ? 0 : run->failures + 1;
+    drop_waiting(run);
+    if (log_limit_ok(&run->world->limit, LOGS_TOPIC, LOGS_LINES_MAX))
+        say_ended(status);
     if (at <= now)
         try_again(run);
     else

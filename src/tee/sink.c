@@ -307,12 +307,15 @@ bool sink_start(struct sink *sink)
     pthread_attr_t attr;
     if (sink->count == 0)
         return true;
-    if (pthread_attr_init(&attr) != 0)
+    errno = pthread_attr_init(&attr);
+    if (errno != 0)
         return false;
-    bool ok = pthread_attr_setstacksize(&attr, STACK_BYTES) == 0 &&
-              pthread_create(&sink->thread, &attr, run, sink) == 0;
+    int rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
+    if (rc == 0)
+        rc = pthread_create(&sink->thread, &attr, run, sink);
     pthread_attr_destroy(&attr);
-    return ok;
+    errno = rc;
+    return rc == 0;
 }
 
 bool sink_is_done(const struct sink *sink)

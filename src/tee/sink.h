@@ -71,6 +71,7 @@ void branch_add(struct sink *sink, struct branch *branch, const char *bytes, siz
 /* For so many branches, which are put in before it is started. */
 MUST_CHECK bool sink_init(struct sink *sink, size_t max, bool by_line, struct bell *bell);
 void sink_put_in(struct sink *sink, struct branch *branch);
+/* False: errno says why. */
 MUST_CHECK bool sink_start(struct sink *sink);
 /* Something was added. */
 void sink_wake(struct sink *sink);

@@ -341,7 +341,7 @@ static _Noreturn void run(const struct tee *tee)
 {
     struct reader reader;
     if (!init(&reader, tee))
-        _exit(EXIT_FAILURE);
+        _exit(errno ? errno : ENOMEM);
     while (has_open(&reader) && clock_now_ns() < reader.until)
         turn(&reader);
     close_streams(&reader);

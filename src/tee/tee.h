@@ -52,7 +52,8 @@ struct tee {
 MUST_CHECK struct tee_stream_state *tee_states_new(size_t count, uint32_t lines);
 void tee_states_free(struct tee_stream_state *states, size_t count);
 
-/* Main thread. The caller reaps it: 0 is the exit status if all was read. */
+/* Main thread. The caller reaps it: 0 is the exit status if all was read, an errno if it could not
+ * begin. */
 MUST_CHECK bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err);
 
 /* Has all that was printed into this stream until now gone through its tail? */

@@ -405,6 +405,20 @@ def test_the_limit_of_the_stack_is_no_matter(logs):
     assert logs.read() == b"hi\n" and job.out == "hi\n"
 
 
+def test_it_cannot_begin(logs):
+    """For want of a descriptor; why is said, and it goes on when there is one again."""
+    hold = logs.world.hold("killed")
+    job = logs.start(WRITE + f"while not os.path.exists('{hold}'): time.sleep(0.01)\nprint('hi')")
+    tee = tee_of(job)
+    limits = resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    os.kill(tee, signal.SIGKILL)
+    wait_until(lambda: "cannot begin: Too many open files" in job.err, "the reason to be said")
+    resource.prlimit(job.pid, resource.RLIMIT_NOFILE, limits)
+    logs.world.go_on("killed")
+    wait_until(lambda: logs.read() == b"hi\n", "what was printed to be kept")
+    assert job.finish() == 0
+
+
 def test_it_is_stopped(logs):
     """By somebody's hand; it is woken up, since its pipes would be full soon."""
     job = logs.start(printing(logs.world), "--no-logs-tee")
