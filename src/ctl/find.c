@@ -183,6 +183,12 @@ bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *l
         return err_set(err, ERR_USAGE, 0, "no pchrun answers: %s", search.silent);
     if (search.n == 0)
         return say_none(&search, err);
+    if (search.silent[0] && !options->job && options->node < 0) {
+        print_list(&search, list);
+        return err_set(err, ERR_USAGE, 0,
+                       "which? one answers, but %s; name it by --job, --node or --run-dir",
+                       search.silent);
+    }
     str_copy(ret, FIND_DIR_MAX, search.found[0].dir);
     return true;
 }

@@ -564,6 +564,21 @@ def test_a_stopped_pchrun_does_not_answer(world, ctl):
     end(job)
 
 
+def test_one_that_does_not_answer_may_be_meant(world, ctl):
+    """Who wants to end the job that hangs must not end another one, which alone answers."""
+    stuck = waiting(world, "--job", "stuck")
+    os.kill(stuck.pid, signal.SIGSTOP)
+    other = world.act("say", "up", "wait", options=["--job", "other"])
+    world.events.wait("up")
+    wait_until(lambda: ctl("status", "--job", "other").returncode == 0, "the other to answer")
+    done = ctl("stop")
+    os.kill(stuck.pid, signal.SIGCONT)
+    assert done.returncode == USAGE and re.search(r"^other ", done.stdout + done.stderr, re.M)
+    assert re.search(r"one answers, but .*pchrun does not answer; is it stopped\?; name ", done.stderr)
+    end(other)
+    end(stuck)
+
+
 @pytest.mark.parametrize("words, why", [
     ([], "which command?"), (["dance"], 'unknown command "dance"'),
     (["status", "stop"], '"stop" is one argument too many'), (["--loud", "stop"], "unknown option --loud"),
