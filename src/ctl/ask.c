@@ -45,7 +45,9 @@ static bool read_answer(struct talk *talk, struct answer *ret, struct err *err)
     size_t len;
     switch (talk_read(talk, clock_now_ns() + ANSWER_WAIT_NS, &line, &len, err)) {
     case TALK_END:
-        return err_set(err, ERR_PEER, 0, "pchrun has closed the connection; has it ended?");
+        err_set(err, ERR_PEER, 0, "pchrun has closed the connection; has it ended?");
+        err->sys_errno = ECONNRESET;
+        return false;
     case TALK_LATE:
         return err_set(err, ERR_PEER, 0, "pchrun does not answer; is it stopped?");
     case TALK_FAILED:
@@ -72,6 +74,12 @@ bool ask(const char *dir, enum control_verb verb, const struct ctl_options *opti
     if (!ok || answer_bool(ret->root, "ok"))
         return ok;
     return err_set(err, ERR_PEER, 0, "%s", answer_text(ret->root, "error", why, sizeof why));
+}
+
+bool ask_found_nobody(const struct err *err)
+{
+    int why = err->sys_errno;
+    return why == ENOENT || why == ECONNREFUSED || why == ECONNRESET || why == EPIPE;
 }
 
 void answer_free(struct answer *answer)

@@ -22,6 +22,8 @@ MUST_CHECK bool ask_send(struct talk *talk, enum control_verb verb,
  * pchrun refuses: *err says why. The caller ends the answer with answer_free(). */
 MUST_CHECK bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
                     struct answer *ret, struct err *err);
+/* Why ask() has failed: there is no pchrun, or it has gone meanwhile. */
+bool ask_found_nobody(const struct err *err);
 void answer_free(struct answer *answer);
 
 /* A member of an object by its path, "report.round.id"; NULL: there is none. */

@@ -93,12 +93,6 @@ static int run_status(const struct ctl *ctl)
     return ok ? flush_out(CTL_DONE) : fail(&err);
 }
 
-/* Nobody is there any more. */
-static bool has_ended(const struct err *err)
-{
-    return err->sys_errno == ENOENT || err->sys_errno == ECONNREFUSED;
-}
-
 static int run_watch(const struct ctl *ctl)
 {
     bool is_screen = isatty(STDOUT_FILENO) && !ctl->options->is_json;
@@ -115,7 +109,7 @@ static int run_watch(const struct ctl *ctl)
         answer_free(&answer);
         if (flush_out(CTL_DONE) != CTL_DONE)
             return CTL_FAILED;
-        if (!ok && !is_first && has_ended(&err)) {
+        if (!ok && !is_first && ask_found_nobody(&err)) {
             fprintf(stderr, "pchctl: the job has ended\n");
             return CTL_DONE;
         }

@@ -52,7 +52,7 @@ static void take(struct search *search, const char *dir)
     if (search->n == FOUND_MAX || !str_copy(f.dir, sizeof f.dir, dir))
         return;
     bool ok = ask(dir, CONTROL_STATUS, NULL, &answer, &err);
-    if (!ok && err.sys_errno != ECONNREFUSED && err.sys_errno != ENOENT)
+    if (!ok && !ask_found_nobody(&err))
         str_addf(search->silent, sizeof search->silent, "%s%s: %s", search->silent[0] ? "; " : "",
                  dir, err.text);
     if (ok) {

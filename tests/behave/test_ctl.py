@@ -93,6 +93,25 @@ def test_watch_ends_with_the_job(training, ctl):
     assert watch.err == "pchctl: the job has ended\n"
 
 
+def test_watch_of_a_job_that_ends_while_it_is_asked(world, ctl):
+    """The connection is there, and closed without an answer."""
+    folder = world.tmp / "pchrun.ends"
+    folder.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "ctl"))
+        listener.listen()
+        listener.settimeout(DEADLINE)
+        watch = ctl.start("status", "--watch", "--json", "--interval", "50ms")
+        for answer in (b'{"ok": true}\n', b'{"ok": true}\n', b""):
+            with listener.accept()[0] as asked:
+                asked.recv(4096)
+                asked.sendall(answer)
+        assert watch.finish() == DONE
+    (folder / "ctl").unlink()
+    folder.rmdir()
+    assert watch.err == "pchctl: the job has ended\n"
+
+
 def test_status_of_several_nodes(world, ctl):
     """The ranks of all: test_status.py."""
     job = Nodes(world, 2, ["--job", "run7"])
