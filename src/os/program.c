@@ -94,7 +94,7 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
 char **program_args(char *const *args, const char *path, struct err *err)
 {
     char found[PATH_MAX];
-    size_t n = 0;
+    size_t n = 1; /* the name is there */
     while (args[n])
         n++;
     if (!program_find(args[0], path, found, sizeof found, err))

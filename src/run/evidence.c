@@ -365,11 +365,11 @@ static void start_probe(struct evidence *evidence, int i)
 static int drive_probes(struct evidence *evidence)
 {
     int running = 0;
-    for (int i = 0; i < EVIDENCE_PROBES; i++) {
+    for (int i = 0; evidence->args && i < EVIDENCE_PROBES; i++) {
         const struct probe *probe = &evidence->probes[i];
         if (probe->is_used && !probe_runs(probe))
             take_probe(evidence, i);
-        while (!probe->is_used && evidence->args && evidence->next_target < evidence->ntargets)
+        while (!probe->is_used && evidence->next_target < evidence->ntargets)
             start_probe(evidence, i);
         running += probe->is_used;
     }
