@@ -571,23 +571,48 @@ static bool any_is_done(const struct world *w)
     return false;
 }
 
+/* By when a node has left at the latest, after a deadline. */
+static int64_t in_time(const struct world *w)
+{
+    int64_t left = 4 * w->s.delay_max + standstill(w);
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->s.leftover[i] == LEFTOVER_STUBBORN)
+            left += NS_PER_S / 2;
+    return left;
+}
+
+static int64_t earliest_deadline(const struct host *host)
+{
+    int64_t earliest = CLOCK_NEVER;
+    for (size_t k = 0; k < ARRAY_LEN(host->deadlines); k++)
+        if (host->deadlines[k])
+            earliest = clock_min(earliest, host->deadlines[k]);
+    return earliest;
+}
+
+static void check_left(struct world *w, int node, int64_t deadline, int64_t left)
+{
+    if (w->hosts[node].exit_at - left > deadline)
+        fail(w, "node %d leaves %lld ms after a deadline", node,
+             (long long)((w->hosts[node].exit_at - deadline) / NS_PER_MS));
+}
+
 /* Whoever leaves for a notice leaves before any of them comes true; what needs SIGKILL gets it in
  * time, and takes its own to die. */
 static void check_in_time(struct world *w)
 {
-    int64_t in_time = 4 * w->s.delay_max + standstill(w);
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->s.leftover[i] == LEFTOVER_STUBBORN)
-            in_time += NS_PER_S / 2;
     int64_t earliest = CLOCK_NEVER;
     for (int i = 0; i < w->s.nnodes; i++)
-        for (size_t k = 0; k < ARRAY_LEN(w->hosts[i].deadlines); k++)
-            if (w->hosts[i].deadlines[k])
-                earliest = clock_min(earliest, w->hosts[i].deadlines[k]);
+        earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
     for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].exit_at - in_time > earliest)
-            fail(w, "node %d leaves %lld ms after a deadline", i,
-                 (long long)((w->hosts[i].exit_at - earliest) / NS_PER_MS));
+        check_left(w, i, earliest, in_time(w));
+}
+
+/* By its own, if it does not hear of others'; two heartbeats are waited for. */
+static void check_cut(struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++)
+        check_left(w, i, earliest_deadline(&w->hosts[i]), in_time(w) + 2 * S);
 }
 
 /* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */
@@ -858,6 +883,8 @@ void check_end(struct world *w)
     if (w->s.is_plain_restart)
         check_restart(w);
     check_first(w);
+    if (w->s.is_cut && all_have_started(w))
+        check_cut(w);
     if (w->s.has_loss || !all_have_started(w))
         return;
     for (int i = 1; i < w->s.nnodes; i++)

@@ -286,6 +286,10 @@ MUTANTS = [
      "    if (leaves_ranks(node, child->status)) {", "    if (false) {"),
     ("who-left-never-ends", "src/core/node_children.c",
      "    bool lasts = may_end_by_themselves(node) && ", "    bool lasts = true || "),
+    ("mute-chief-waited-for", "src/core/node_notice.c",
+     "int64_t at = deadline - grace_margin(deadline - g->at) / 2;", "int64_t at = CLOCK_NEVER;"),
+    ("mute-node-waited-for", "src/core/chief_loss.c",
+     "    return at > mute ? at : mute;", "    return CLOCK_NEVER;"),
 ]
 
 # Of those that few schedules catch: one a little before such a schedule, so that not thousands are run in

@@ -339,12 +339,12 @@ static bool saves_all_the_time(const struct schedule *s, int proc)
     return s->own_every && s->trains_on && between < 2 * S;
 }
 
-/* There is time for the save, and every process makes it within `save_time`. */
-static bool can_save(const struct schedule *s, int64_t save_time)
+/* Every process does what it should, and saves within `save_time`. */
+static bool behaves(const struct schedule *s, int64_t save_time)
 {
     if (!keeps_together(s) || has_third_term(s))
         return false;
-    if (!s->attaches || s->bad_disk || s->slow_disk || s->least_grace < 20 * S)
+    if (!s->attaches || s->bad_disk || s->slow_disk)
         return false;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         if (s->save_time[i] > save_time || saves_all_the_time(s, i) ||
@@ -353,6 +353,12 @@ static bool can_save(const struct schedule *s, int64_t save_time)
             s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
             return false;
     return true;
+}
+
+/* And there is time for that. */
+static bool can_save(const struct schedule *s, int64_t save_time)
+{
+    return behaves(s, save_time) && s->least_grace >= 20 * S;
 }
 
 #define SIGNALS \
@@ -371,6 +377,14 @@ static bool is_prompt(const struct schedule *s)
     struct schedule quick = *s;
     quick.slow_disk = 0;
     return s->slow_disk && !s->restart.after_notice && is_benign(&quick);
+}
+
+/* Nothing but the network fails: who has a notice leaves in time, whoever is mute. */
+static bool is_cut(const struct schedule *s)
+{
+    return behaves(s, 2 * S) && s->least_grace >= 3 * S && s->eval_proc < 0 &&
+           !s->restart.after_notice && has_fault(s, 1U << DO_PARTITION) &&
+           !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PARTITION));
 }
 
 /* One node dies when it has saved, which does not undo the round. */
@@ -558,6 +572,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_benign = is_benign(s);
     s->has_shells = draws_shells(s);
     s->is_prompt = is_prompt(s);
+    s->is_cut = is_cut(s);
     s->is_calm = is_calm(s);
     s->uses = uses(s);
     s->is_withdrawn = is_withdrawn(s);

@@ -127,6 +127,7 @@ struct schedule {
     bool is_benign;      /* a notice must end in a commit */
     bool has_shells;     /* around the processes; SIGTERM goes to all, and the shells die of it */
     bool is_prompt;      /* or, at least, in time */
+    bool is_cut;         /* nodes do not hear each other, and that is all */
     bool is_withdrawn;   /* the only notice is, long before its deadline */
     int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
     bool has_third_term; /* a node is told to hurry */
