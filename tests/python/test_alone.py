@@ -34,6 +34,7 @@ def test_every_call_is_a_no_op(program):
         job = pch.attach()
         job.saved("x"); job.saved(); job.durable(1, b"x"); job.save_failed("why"); job.save_failed("why", 1)
         job.save_failed("half a character: \\udcff"); job.error("\\udcff")
+        job.save_failed(OSError("full")); job.error(KeyError()); job.error(type("Mute", (Exception,), {"__str__": None})())
         job.phase("eval"); job.error("text", 3); job.done(); job.close(); job.close()
         print(job.step(), job.step(7), job.finished, pch.attach().finished)
         """, "False False 7 0")

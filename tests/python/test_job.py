@@ -214,6 +214,24 @@ def test_an_exception_is_the_cause(program):
     assert "Traceback (most recent call last):" in printed and "ValueError: no such step\n" in printed
 
 
+@pytest.mark.parametrize("error, text", [
+    ('OSError(28, "No space left")', "OSError: [Errno 28] No space left"), ("KeyError()", "KeyError"),
+    ('type("Mute", (Exception,), {"__str__": None})()', "Mute")])
+def test_an_exception_that_the_program_tells(program, error, text):
+    """In place of a text, as its handler has it."""
+    one = program(f"""
+        import pch, sys
+        with pch.attach() as job:
+            job.step()
+            job.save_failed({error})
+            job.error({error}, 7)
+            sys.exit(7)
+        """)
+    assert one.start().result() == (7, "failed", None)
+    assert one.report["first_cause"]["text"].endswith(f"exit code 7: {text}")
+    assert f"rank 0 could not save step 1: {text}\n" in one.job.err
+
+
 def test_an_exception_that_is_caught_is_no_cause(program):
     one = program("""
         import pch

@@ -46,10 +46,36 @@ static const char *path_text(PyObject *path)
     return path ? PyBytes_AsString(path) : NULL;
 }
 
-/* What is told of a failure must not fail itself: half of a character is no reason to. */
-static PyObject *text_from(PyObject *text)
+/* As the last line of its traceback has it, or the name alone if it cannot say more. */
+static PyObject *text_of_exception(PyObject *exception)
 {
-    return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(exception), "__name__");
+    PyObject *said = PyObject_Str(exception), *text = NULL;
+    if (!said)
+        PyErr_Clear();
+    if (name && said && PyUnicode_GetLength(said) > 0)
+        text = PyUnicode_FromFormat("%U: %U", name, said);
+    else if (name)
+        text = Py_NewRef(name);
+    Py_XDECREF(said);
+    Py_XDECREF(name);
+    return text;
+}
+
+/* What is told of a failure must not fail itself: neither half of a character nor the exception in
+ * place of its text is a reason to. */
+static PyObject *text_from(PyObject *why)
+{
+    PyObject *text = NULL;
+    if (PyUnicode_Check(why))
+        text = Py_NewRef(why);
+    else if (PyExceptionInstance_Check(why))
+        text = text_of_exception(why);
+    else
+        PyErr_SetString(PyExc_TypeError, "a str or an exception is needed to say why");
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+    Py_XDECREF(text);
+    return bytes;
 }
 
 /* The training loop */
@@ -138,24 +164,22 @@ static PyObject *job_durable(PyObject *self, PyObject *args)
 }
 
 DOC(save_failed, "($self, why, step=None, /)",
-    "There is no save at that step (the one that was finished last), and why: nothing is\n"
-    "committed on any rank. Of a save in the background name the step.");
+    "There is no save at that step (the one that was finished last), and why (a text, or the\n"
+    "exception): nothing is committed on any rank. Of a save in the background name the step.");
 
 static PyObject *job_save_failed(PyObject *self, PyObject *args)
 {
     PyObject *why, *object = Py_None;
-    uint64_t step;
-    if (!PyArg_ParseTuple(args, "U|O:save_failed", &why, &object))
+    uint64_t step = 0;
+    if (!PyArg_ParseTuple(args, "O|O:save_failed", &why, &object))
         return NULL;
-    if (object == Py_None) {
-        if (training_end_turn() < 0)
-            return NULL;
-        step = training.finished;
-    } else if (!step_from(object, &step)) {
-        return NULL; /* who names the step may be in the background: the turn is not theirs */
-    }
     PyObject *bytes = text_from(why);
-    bool ok = bytes && training_save_failed(step, PyBytes_AsString(bytes));
+    bool ok = bytes;
+    if (object != Py_None) /* who names it may be in the background: the turn is not theirs */
+        ok = ok && step_from(object, &step);
+    else if ((ok = ok && training_end_turn() >= 0))
+        step = training.finished;
+    ok = ok && training_save_failed(step, PyBytes_AsString(bytes));
     return none_if(ok, bytes);
 }
 
@@ -212,14 +236,14 @@ static PyObject *job_notice(PyObject *self, PyObject *unused)
 }
 
 DOC(error, "($self, text, code=1, /)",
-    "Why this process is about to fail; it is told as the cause if it does. Ends nothing. An\n"
-    "exception that nobody catches is reported by itself.");
+    "Why this process is about to fail (a text, or the exception); it is told as the cause if it\n"
+    "does. Ends nothing. An exception that nobody catches is reported by itself.");
 
 static PyObject *job_error(PyObject *self, PyObject *args)
 {
     PyObject *text;
     int code = 1;
-    if (!PyArg_ParseTuple(args, "U|i:error", &text, &code))
+    if (!PyArg_ParseTuple(args, "O|i:error", &text, &code))
         return NULL;
     PyObject *bytes = text_from(text);
     if (!bytes)

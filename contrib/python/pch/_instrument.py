@@ -266,7 +266,7 @@ def _lose(what: str, error: Exception) -> None:
     job = _part.job
     try:
         if job and job.should_save:
-            job.save_failed(f"{type(error).__name__}: {error}")
+            job.save_failed(error)
             _complain("a save has failed", error)
             return
     except Exception:

@@ -55,7 +55,7 @@ class Saver:
         try:
             path = self._save(step)
         except BaseException as error:
-            job.save_failed(f"{type(error).__name__}: {error}", step)
+            job.save_failed(error, step)
             raise
         if job.should_save:
             job.saved(path)

@@ -114,7 +114,7 @@ class PreemptionCheckpointHandler:
             self._counter.assign(self._calls)
             path = self._write(args, kwargs)
         except BaseException as error:
-            job.save_failed(f"{type(error).__name__}: {error}")
+            job.save_failed(error)
             raise
         if job.should_save:
             job.saved(path)
