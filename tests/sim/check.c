@@ -608,11 +608,15 @@ static void check_in_time(struct world *w)
         check_left(w, i, earliest, in_time(w));
 }
 
-/* By its own, if it does not hear of others'; two heartbeats are waited for. */
+/* By its own, if it does not hear of others'; two heartbeats are waited for, and what was killed
+ * takes its time to be gone. */
 static void check_cut(struct world *w)
 {
+    int64_t left = in_time(w) + 2 * S, teardown = 0;
+    for (int i = 0; i < w->nall; i++)
+        teardown = w->s.teardown[i] > teardown ? w->s.teardown[i] : teardown;
     for (int i = 0; i < w->s.nnodes; i++)
-        check_left(w, i, earliest_deadline(&w->hosts[i]), in_time(w) + 2 * S);
+        check_left(w, i, earliest_deadline(&w->hosts[i]), left + teardown);
 }
 
 /* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */
