@@ -196,15 +196,19 @@ bool cgroup_kill(const struct cgroup *cgroup)
 
 /* --- those of others --- */
 
-/* It has no owner, or has not yet: then the owner makes another one. */
-static void remove_stale(int parent, const char *name)
+/* It has no owner, or has not yet: then it is empty, and the owner makes another one. */
+static void remove_stale(int parent, const char *name, void (*on_kill)(const char *name))
 {
     FD_CLEANUP int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
-        unlinkat(parent, name, AT_REMOVEDIR);
+    if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) != 0 ||
+        unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+        return;
+    FD_CLEANUP int killer = openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+    if (killer >= 0 && write(killer, "1", 1) == 1)
+        on_kill(name);
 }
 
-void cgroup_tidy(const struct cgroup *cgroup)
+void cgroup_tidy(const struct cgroup *cgroup, void (*on_kill)(const char *name))
 {
     FD_CLEANUP int above = cgroup->dir ? openat(cgroup->dir, "..", O_RDONLY | O_CLOEXEC) : -1;
     DIR *parent = above < 0 ? NULL : fdopendir(above);
@@ -213,6 +217,6 @@ void cgroup_tidy(const struct cgroup *cgroup)
     fd_take(&above); /* the stream closes it */
     for (struct dirent *entry; (entry = readdir(parent));)
         if (str_starts(entry->d_name, PREFIX))
-            remove_stale(dirfd(parent), entry->d_name);
+            remove_stale(dirfd(parent), entry->d_name, on_kill);
     closedir(parent);
 }

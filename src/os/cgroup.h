@@ -6,8 +6,8 @@
  * Only where that is ours to do: our own group's directory is writable, as with systemd's Delegate=
  * or for root, and the kernel has cgroup.kill (5.14). No controller is enabled in it, so what is
  * accounted and limited stays as it was. Its owner holds the directory locked (flock) for as long
- * as it lives; so an empty one whose lock can be had is a dead one's. A struct cgroup is ended by
- * cgroup_end(). Not to have one is no failure: the tree (tree.h) is signalled either way. Main
+ * as it lives; so one whose lock can be had is a dead one's, and what is in it is what that one
+ * would have killed in the end. A struct cgroup is ended by cgroup_end(). Not to have one is no failure: the tree (tree.h) is signalled either way. Main
  * thread. See cgroups(7).
  */
 #ifndef PCHRUN_OS_CGROUP_H
@@ -30,8 +30,9 @@ MUST_CHECK bool cgroup_begin(struct cgroup *ret, struct err *err);
 void cgroup_end(struct cgroup *cgroup);
 /* SIGKILL to all that are in it. False: there is none, or it was refused. */
 bool cgroup_kill(const struct cgroup *cgroup);
-/* Removes the empty directories that dead owners have left beside ours. */
-void cgroup_tidy(const struct cgroup *cgroup);
+/* Removes the empty directories that dead owners have left beside ours. What still runs in one gets
+ * SIGKILL, and on_kill() is told; the directory is left for a later one. */
+void cgroup_tidy(const struct cgroup *cgroup, void (*on_kill)(const char *name));
 
 /* Where a group of version 2 is, as /proc/self/cgroup and /proc/self/mountinfo (their whole text)
  * tell: false if they do not, or it is not mounted where we could see it. */

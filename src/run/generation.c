@@ -67,6 +67,12 @@ static void on_starting(void *ctx)
     children_refuse(generation->children, &err);
 }
 
+static void on_kill(const char *group)
+{
+    log_warn("start", "killed what a pchrun that is dead has left running, in the control group %s",
+             group);
+}
+
 /* Neither the commands nor anybody outside waits for this. */
 static void on_tidying(void *ctx)
 {
@@ -76,7 +82,7 @@ static void on_tidying(void *ctx)
     const struct restart_policy *restart = &generation->params->restart;
     if (restart->max == 0 && !restart->after_notice) /* else another generation may want them */
         spawn_let_go();
-    cgroup_tidy(&generation->children->cgroup);
+    cgroup_tidy(&generation->children->cgroup, on_kill);
     attach_clean(generation->attach);
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import is_alive, kill_quietly, marked, read_proc, wait_until
+from harness import is_alive, marked, read_proc, wait_until
 
 QUICK = ["--stop-term-wait", "300ms", "--stop-kill-wait", "5s"]
 KILL = signal.SIGKILL
@@ -147,9 +147,10 @@ def test_an_older_kernel(world, folder):
 
 
 @pytest.mark.killed
-def test_what_a_killed_pchrun_has_left_is_removed(world, folder):
-    """By the next one; not what belongs to one that lives, nor what is still in use."""
-    living = world.act("say", "living", "hold", world.hold("end"))
+def test_what_a_killed_pchrun_has_left_is_ended(world, folder):
+    """By the next one that looks, and its group removed by a later one; not what belongs to one that lives."""
+    living = world.act("daemon", "{", "say", "below", "pause", "}", "say", "living", "hold", world.hold("end"))
+    below = world.events.wait("below")["pid"]
     world.events.wait("living")
     (own,) = groups_in(folder)
     dead = [world.act("daemon", "{", "say", name, "pause", "}", "pause") for name in ("a", "b")]
@@ -158,15 +159,13 @@ def test_what_a_killed_pchrun_has_left_is_removed(world, folder):
     for job in dead:
         os.kill(job.pid, KILL)
         job.finish()
-    kill_quietly(left[0])
-    wait_until(lambda: not (folder / groups[0] / "cgroup.procs").read_text(), "it to be empty")
-    later = world.act("say", "later", "hold", world.hold("end"))
-    world.events.wait("later")
-    wait_until(lambda: groups[0] not in groups_in(folder), "the sweep")
-    assert {own, groups[1]} < set(groups_in(folder)) and len(groups_in(folder)) == 3
+    later = [world.act("say", "later", "hold", world.hold("end"))]
+    wait_until(lambda: not is_alive(left[0]) and not is_alive(left[1]), "the end of what was left")
+    said = "killed what a pchrun that is dead has left running, in the control group"
+    wait_until(lambda: all(f"{said} {group}\n" in living.err + later[0].err for group in groups), "that to be said")
+    assert (living.err + later[0].err).count(said) == 2
+    later.append(world.act("say", "later", "hold", world.hold("end")))
+    wait_until(lambda: not {*groups} & {*groups_in(folder)}, "the next sweep")
+    assert said not in later[1].err and own in groups_in(folder) and is_alive(below)
     world.go_on("end")
-    assert living.finish() == 0 and later.finish() == 0
-    kill_quietly(left[1])
-    wait_until(lambda: not marked(world.mark), "the end of all")
-    wait_until(lambda: not (folder / groups[1] / "cgroup.procs").read_text(), "it to be empty")
-    (folder / groups[1]).rmdir()
+    assert [job.finish() for job in (living, *later)] == [0, 0, 0]
