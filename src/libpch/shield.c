@@ -23,6 +23,7 @@ static struct {
     uint64_t raised;                       /* bit n - 1: over signal n */
     uint8_t frames[SIGNALS][NOTICE_BYTES]; /* those raised; of signal n: n - 1 */
     pid_t supervisor;                      /* 0: not visible from here */
+    pid_t process;                         /* where it was raised */
     pid_t forker;                          /* of a helper, whose child it is; 0: this is none */
     pid_t owner;                           /* of a helper, who has asked for it: often the same */
     struct sigaction covered[SIGNALS];     /* of signal n: n - 1; all zero: the default */
@@ -58,11 +59,17 @@ static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
            errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
+/* Also before a fork has come as far as shield_fork(). */
+static bool is_helper(void)
+{
+    return shield.forker || getpid() != shield.process;
+}
+
 /* As long as its parent is there, whose end is the helper's. */
 static bool is_for_all(int number, const siginfo_t *info)
 {
     pid_t sender = sender_of(number, info), parent = getppid();
-    if (!sender || !shield.supervisor || parent != shield.forker)
+    if (!sender || !shield.supervisor || parent != (shield.forker ? shield.forker : shield.process))
         return false;
     return sender != parent && sender != shield.owner && sender != shield.supervisor &&
            sender != getpid();
@@ -83,7 +90,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
     bool is_taken =
-        shield.forker ? is_for_all(number, info) : pass_on(atomic_load(&shield.job), number, info);
+        is_helper() ? is_for_all(number, info) : pass_on(atomic_load(&shield.job), number, info);
     if (!is_taken)
         step_aside(number, info, context);
     errno = saved;
@@ -128,6 +135,7 @@ void shield_raise(const struct pch *job, uint64_t signals)
 {
     shield_lower(); /* what a fork has of its parent */
     shield.supervisor = job->supervisor_pid;
+    shield.process = getpid();
     atomic_store(&shield.job, job);
     raise_over_all(signals);
 }
