@@ -106,6 +106,12 @@ const struct json *answer_find(const struct json *object, const char *path)
     return NULL;
 }
 
+const struct json *answer_items(const struct json *object, const char *path)
+{
+    const struct json *found = answer_find(object, path);
+    return found ? json_first(found) : NULL;
+}
+
 char *answer_text(const struct json *object, const char *path, char *text, size_t size)
 {
     const char *found = json_text(answer_find(object, path));

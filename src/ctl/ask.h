@@ -28,6 +28,8 @@ void answer_free(struct answer *answer);
 
 /* A member of an object by its path, "report.round.id"; NULL: there is none. */
 const struct json *answer_find(const struct json *object, const char *path);
+/* The first of the items there; NULL: there are none. */
+const struct json *answer_items(const struct json *object, const char *path);
 /* What is missing, or of another kind, is "", 0, or not known. Control characters become '?'. */
 char *answer_text(const struct json *object, const char *path, char *text, size_t size);
 int64_t answer_int(const struct json *object, const char *path, int64_t missing);

@@ -59,7 +59,7 @@ static void pause_for(int64_t ns)
 /* Has somebody attached of whom it is not known yet how fast it is? */
 static bool lacks_pace(const struct answer *answer)
 {
-    const struct json *rank = json_first(answer_find(answer->root, "ranks"));
+    const struct json *rank = answer_items(answer->root, "ranks");
     for (; rank; rank = json_next(rank))
         if (answer_bool(rank, "attached") && !answer_bool(rank, "done") &&
             answer_real(rank, "steps_per_second", 0) <= 0)

@@ -128,7 +128,7 @@ static void show_saves(const struct json *answer, FILE *out)
 
 static void show_nodes(const struct json *answer, FILE *out)
 {
-    const struct json *node = json_first(answer_find(answer, "nodes"));
+    const struct json *node = answer_items(answer, "nodes");
     char host[64], state[16], why[128], cells[5][CELL];
     if (!node || !json_next(node)) /* one alone is told by its ranks */
         return;
@@ -171,15 +171,14 @@ static void show_unknown(const struct json *answer, FILE *out)
     if (str_is(answer_text(answer, "ranks_of", text, sizeof text), "node"))
         fprintf(out, "\nonly the ranks of this node; pchctl on node 0, which is %s, tells of all\n",
                 answer_text(answer, "chief", text, sizeof text));
-    for (const struct json *node = json_first(answer_find(answer, "nodes")); node;
-         node = json_next(node))
+    for (const struct json *node = answer_items(answer, "nodes"); node; node = json_next(node))
         if (*answer_text(node, "ranks_unknown_why", text, sizeof text))
             fprintf(out, "node %" PRId64 ": %s\n", answer_int(node, "node_rank", 0), text);
 }
 
 static void show_ranks(const struct json *answer, FILE *out)
 {
-    const struct json *rank = json_first(answer_find(answer, "ranks"));
+    const struct json *rank = answer_items(answer, "ranks");
     bool has_nodes = answer_int(answer, "report.nnodes", 1) > 1;
     if (!rank)
         fprintf(out, "\nno process has attached\n");

@@ -7,8 +7,8 @@
  * or for root, and the kernel has cgroup.kill (5.14). No controller is enabled in it, so what is
  * accounted and limited stays as it was. Its owner holds the directory locked (flock) for as long
  * as it lives; so one whose lock can be had is a dead one's, and what is in it is what that one
- * would have killed in the end. A struct cgroup is ended by cgroup_end(). Not to have one is no failure: the tree (tree.h) is signalled either way. Main
- * thread. See cgroups(7).
+ * would have killed in the end. A struct cgroup is ended by cgroup_end(). Not to have one is no
+ * failure: the tree (tree.h) is signalled either way. Main thread. See cgroups(7).
  */
 #ifndef PCHRUN_OS_CGROUP_H
 #define PCHRUN_OS_CGROUP_H

@@ -93,23 +93,39 @@ def test_watch_ends_with_the_job(training, ctl):
     assert watch.err == "pchctl: the job has ended\n"
 
 
-def test_watch_of_a_job_that_ends_while_it_is_asked(world, ctl):
-    """The connection is there, and closed without an answer."""
+def answered(world, ctl, answers, *words):
+    """A pchctl that is answered so, by what is no pchrun."""
     folder = world.tmp / "pchrun.ends"
     folder.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "ctl"))
         listener.listen()
         listener.settimeout(DEADLINE)
-        watch = ctl.start("status", "--watch", "--json", "--interval", "50ms")
-        for answer in (b'{"ok": true}\n', b'{"ok": true}\n', b""):
+        asks = ctl.start(*words)
+        for answer in answers:
             with listener.accept()[0] as asked:
                 asked.recv(4096)
                 asked.sendall(answer)
-        assert watch.finish() == DONE
+        code = asks.finish()
     (folder / "ctl").unlink()
     folder.rmdir()
-    assert watch.err == "pchctl: the job has ended\n"
+    return code, asks
+
+
+def test_watch_of_a_job_that_ends_while_it_is_asked(world, ctl):
+    """The connection is there, and closed without an answer."""
+    answers = [b'{"ok": true}\n', b'{"ok": true}\n', b""]
+    code, watch = answered(world, ctl, answers, "status", "--watch", "--json", "--interval", "50ms")
+    assert (code, watch.err) == (DONE, "pchctl: the job has ended\n")
+
+
+@pytest.mark.parametrize("answer", [
+    '', ', "nodes": 5, "ranks": "x", "report": []', ', "nodes": [[]], "ranks": {"a": 1}',
+    ', "nodes": [{}, 7], "ranks": [null, []], "report": {"notice": 3}'])
+def test_an_answer_that_says_little(world, ctl, answer):
+    """Of a broken pchrun, or one of another version."""
+    code, asked = answered(world, ctl, [b'{"ok": true}\n', b'{"ok": true%s}\n' % answer.encode()], "status")
+    assert (code, asked.err) == (DONE, "") and asked.out.startswith("job , node 0 of 0")
 
 
 def test_status_of_several_nodes(world, ctl):
