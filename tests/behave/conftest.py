@@ -19,12 +19,13 @@ import pytest
 
 import harness
 from harness import (MARK, MEMCHECK_OPTIONS, MEMCHECK_WARNINGS, OLD_KERNEL, SANITIZER_OPTIONS, Events, Job, Terminal, become_subreaper,
-                     children_of, describe, kill_quietly, marked, reap_adopted,
+                     children_of, describe, kill_quietly, live_apart, marked, reap_adopted,
                      start_from_defaults, wait_until)
 from training import Training
 
 become_subreaper()
 start_from_defaults()
+live_apart()
 
 
 def pytest_configure(config):

@@ -8,32 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from harness import is_alive, marked, read_proc, wait_until
+from harness import group_of, is_alive, marked, our_group, wait_until
 
 QUICK = ["--stop-term-wait", "300ms", "--stop-kill-wait", "5s"]
 KILL = signal.SIGKILL
 
 
-def group_of(pid):
-    """The path of its group of version 2, as a program sees it."""
-    lines = [line for line in read_proc(pid, "cgroup").decode().splitlines() if line[:3] == "0::"]
-    return lines[0][3:] if lines else None
-
-
-def our_folder():
-    """Where the tests' own group is, None if it is not to be had."""
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields = line.split()
-        if " - cgroup2 " in line and fields[3] == "/":
-            folder = Path(fields[4] + (group_of("self") or "/none").rstrip("/"))
-            return folder if os.access(folder, os.W_OK) else None
-    return None
-
-
 @pytest.fixture
 def folder():
     """Ours, in a group of the test's own, so that others' pchruns do not come into it."""
-    ours = our_folder()
+    ours = our_group()
     name = f"test.{os.getpid()}"
     if not ours:
         pytest.skip("no control group of version 2 is ours to divide")

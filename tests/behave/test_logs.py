@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from harness import children_of, is_alive, marked, status_of, wait_until
+from harness import children_of, is_alive, is_blocked, marked, status_of, wait_until
 from nodes import Nodes
 
 OWN_ERROR = 125
@@ -410,6 +410,7 @@ def test_it_cannot_begin(logs):
     hold = logs.world.hold("killed")
     job = logs.start(WRITE + f"while not os.path.exists('{hold}'): time.sleep(0.01)\nprint('hi')")
     tee = tee_of(job)
+    wait_until(lambda: is_blocked(job.pid), "pchrun to have opened all that it needs")
     limits = resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     os.kill(tee, signal.SIGKILL)
     wait_until(lambda: "cannot begin: Too many open files" in job.err, "the reason to be said")
