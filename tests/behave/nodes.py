@@ -5,8 +5,8 @@ Nodes: one job of 2 to 5 pchruns. Proxy: a TCP relay in front of node 0 that a t
 swallow everything.
 """
 
+import itertools
 import json
-import random
 import re
 import selectors
 import signal
@@ -17,14 +17,31 @@ from harness import DEADLINE, wait_until
 
 # Below the ports that the kernel gives to outgoing connections, so that none of those takes one.
 PORTS = range(20000, 29000)
+PORTS_EACH = 150
 FAST = ["--cluster-heartbeat-interval", "200ms", "--cluster-heartbeat-timeout", "2s"]
 SAVING = ["-n", "2", "--signals", "TERM=preempt,USR2=checkpoint"]
+
+
+def own_ports():
+    """A part of them that no other process of tests has while the lock is held: what is free may be just
+    about to be taken. In turn, since another one of ours may be, too."""
+    for first in range(PORTS.start, PORTS.stop, PORTS_EACH):
+        lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            lock.bind(f"\0pchrun-tests-{first}")
+            return lock, itertools.cycle(range(first, first + PORTS_EACH))
+        except OSError:
+            lock.close()
+    raise RuntimeError("too many processes of tests run at once")
+
+
+LOCK, OWN_PORTS = own_ports()
 
 
 def free_port():
     """A port that nobody has on any of the addresses that the nodes use."""
     while True:
-        port = random.choice(PORTS)
+        port = next(OWN_PORTS)
         try:
             for host in range(1, 6):
                 with socket.socket() as s:
