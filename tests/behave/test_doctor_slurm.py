@@ -9,7 +9,7 @@ import time
 import pytest
 
 from checkup import doctor
-from harness import is_alive, wait_until
+from harness import is_alive, marked, wait_until
 
 CHARLM = os.environ["CHARLM"]
 
@@ -285,6 +285,7 @@ def test_what_scontrol_has_started_ends_with_the_doctor(site, send, number):
     send(job.pid, number)
     assert job.finish() in (-number, 0, 1)  # of itself, if that took so long
     wait_until(lambda: not any(is_alive(int(pid)) for pid in started()), "their end")
+    wait_until(lambda: not marked(site.world.mark), "the end of the shells around them")
 
 
 def test_scontrol_hangs(site):
