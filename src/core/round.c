@@ -121,15 +121,26 @@ static void fail_own(struct round *round, uint64_t step)
         round->failed_own = step;
 }
 
-/* Nobody waits for what a rank that has ended did not save. */
-static void release_from_ended(struct round *round)
+/* It waits for a later one. */
+static bool is_past(const struct member *m, uint64_t step)
+{
+    return waits_for_own(m) && m->wait_step > step;
+}
+
+/* Nobody waits for what a rank that has ended, or has gone past it, did not save. */
+static void release_from_absent(struct round *round)
 {
     const struct ranks *ranks = round->ranks;
     for (int i = 0; i < ranks->n; i++)
-        for (int k = 0; k < ranks->n && waits_for_own(&ranks->members[i]); k++)
-            if (ranks->members[k].is_ended &&
-                !ranks_has_own(&ranks->members[k], ranks->members[i].wait_step))
-                fail_own(round, ranks->members[i].wait_step);
+        for (int k = 0; k < ranks->n && waits_for_own(&ranks->members[i]); k++) {
+            const struct member *m = &ranks->members[k];
+            uint64_t step = ranks->members[i].wait_step;
+            if (ranks_has_own(m, step) || !(m->is_ended || is_past(m, step)))
+                continue;
+            if (!m->is_ended && step > own_over(round))
+                round_say_past(round->out, m, step);
+            fail_own(round, step);
+        }
     release_own(round, 0);
 }
 
@@ -407,7 +418,7 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
         /* Its round is over: it is answered at once, never dropped. */
         answer(round, m, id && round->leaves, id && round->phase == PHASE_COMMITTED);
     else if (msg->tag == 0)
-        release_from_ended(round);
+        release_from_absent(round);
 }
 
 static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
@@ -523,7 +534,7 @@ void round_message(struct round *round, struct member *m, const struct procmsg *
 void round_ended(struct round *round)
 {
     lift_if_served(round);
-    release_from_ended(round);
+    release_from_absent(round);
 }
 
 /* The job does not end before they are offered, too. */

@@ -22,6 +22,14 @@ void round_say_wait(struct out *out, const struct ranks *ranks, const struct mem
         missing[0] ? missing : "of another node");
 }
 
+void round_say_past(struct out *out, const struct member *m, uint64_t step)
+{
+    out_log(out, LOG_WARN, "commit",
+            "step %llu is not committed: rank %d has not saved it, and waits for its save of step "
+            "%llu",
+            (unsigned long long)step, m->rank, (unsigned long long)m->wait_step);
+}
+
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step)
 {
     char list[96] = "";

@@ -14,6 +14,8 @@
 
 /* Who waits for long is told of: the training stands still. */
 void round_say_wait(struct out *out, const struct ranks *ranks, const struct member *m);
+/* Who has gone past a step for which others wait. */
+void round_say_past(struct out *out, const struct member *m, uint64_t step);
 /* Who had not saved `step` by the end of the round. Of a node with many ranks somebody has to know
  * whose stack to look at. */
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step);

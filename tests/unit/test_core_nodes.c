@@ -179,6 +179,23 @@ Test(core_nodes, a_save_that_an_ended_neighbour_did_not_make)
     walk_end(w);
 }
 
+/* Who waits for a later save of its own makes no earlier one; each would wait for the other. */
+Test(core_nodes, a_save_that_a_neighbour_has_gone_past)
+{
+    struct walk *w = begin_alone(2);
+    attaches(w, 0, 0, 2);
+    attaches(w, 1, 1, 2);
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 29, .wants_answer = true});
+    assert_acts(w, "0: WELCOME; 1: WELCOME");
+    says(w, 1, (struct procmsg){.type = PROCMSG_SAVED, .step = 30, .wants_answer = true});
+    assert_acts(w, "0: go on, not committed");
+    assert_said(
+        w, "step 29 is not committed: rank 1 has not saved it, and waits for its save of step 30");
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30, .wants_answer = true});
+    assert_acts(w, "prepare 30");
+    walk_end(w);
+}
+
 /* The answer is known, so nobody waits for it. */
 Test(core_nodes, own_saves_up_to_the_commit)
 {
