@@ -150,6 +150,13 @@ static void print_list(const struct search *search, FILE *list)
     }
 }
 
+static const char *advice(const struct ctl_options *o)
+{
+    if (!o->run_dir)
+        return "name its --run-dir";
+    return access(o->run_dir, F_OK) == 0 ? "has it ended?" : "there is no such directory";
+}
+
 /* What was looked for, and where. */
 static bool say_none(const struct search *search, struct err *err)
 {
@@ -157,10 +164,9 @@ static bool say_none(const struct search *search, struct err *err)
     char node[32] = "";
     if (o->node >= 0)
         str_addf(node, sizeof node, ", node %d,", o->node);
-    return err_set(err, ERR_USAGE, 0, "no pchrun%s%s%s%s is to be found in %s%s",
+    return err_set(err, ERR_USAGE, 0, "no pchrun%s%s%s%s is to be found in %s; %s",
                    o->job ? " of job " : "", o->job ? o->job : "", node,
-                   geteuid() == 0 ? "" : " of this user", search->looked,
-                   o->run_dir ? "; has it ended?" : "; name its --run-dir");
+                   geteuid() == 0 ? "" : " of this user", search->looked, advice(o));
 }
 
 bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *list,

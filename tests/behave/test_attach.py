@@ -418,18 +418,22 @@ def test_own_saves_are_committed_when_every_rank_has_reported(training):
 
 
 def test_own_saves_at_different_steps_are_no_commit(training):
-    """And they do not keep their ranks from the round of a notice."""
+    """Who waits for the step that the other one has gone past goes on. And they do not keep their ranks from
+    the round of a notice."""
     job = training(n=2)
     job.open()
     job.train(10)
     first, second = job.clients
     second.train(11)
     first.tell(f"saved 10 {job.path(10, 0)}")
+    wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
+    assert first.is_silent()
     second.tell(f"saved 11 {job.path(11, 1)}")
-    wait_until(lambda: is_blocked(job.pid(0)) and is_blocked(job.pid(1)), "both to wait")
-    assert first.is_silent() and second.is_silent()
-    job.notice()
     first.expect("saved 10 continue")
+    job.said("step 10 is not committed: rank 1 has not saved it, and waits for its save of step 11")
+    wait_until(lambda: is_blocked(job.pid(1)), "rank 1 to wait")
+    assert second.is_silent()
+    job.notice()
     second.expect("saved 11 continue")
     step = job.agreed()
     job.reach(step)

@@ -569,6 +569,8 @@ def test_there_is_no_job(world, ctl):
     assert done.returncode == USAGE
     assert re.fullmatch(rf"pchctl: no pchrun( of this user)? is to be found in {world.tmp}; "
                         r"has it ended\?\n", done.stderr)
+    done = ctl("status", "--run-dir", world.root / "none")
+    assert done.returncode == USAGE and done.stderr.endswith("; there is no such directory\n")
 
 
 def test_there_is_no_such_node(world, ctl):
