@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -84,6 +85,15 @@ class Program:
         code = self.job.finish()
         report = self.report
         return code, report["outcome"], report["commit"] and report["commit"]["step"]
+
+
+@pytest.fixture
+def short_tmp():
+    """A folder for temporary files whose path is short: the fork server of multiprocessing binds a Unix socket there.
+    Nothing is left in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
+        assert not os.listdir(folder)
 
 
 @pytest.fixture

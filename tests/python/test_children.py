@@ -42,8 +42,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_signal_to_every_process(program, world, kind):
-    one = program(PROGRAM.replace("KIND", repr(kind))).start()
+def test_a_signal_to_every_process(program, world, short_tmp, kind):
+    one = program(PROGRAM.replace("KIND", repr(kind))).start(TMPDIR=short_tmp)
     world.events.wait("kept")
     world.events.wait("ended")
     rank = world.events.wait("training")["pid"]

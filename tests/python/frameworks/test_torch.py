@@ -114,9 +114,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kind", ["fork", "spawn", "forkserver"])
-def test_a_scheduler_that_signals_the_data_loaders_too(program, world, kind):
+def test_a_scheduler_that_signals_the_data_loaders_too(program, world, short_tmp, kind):
     """They live on: the loader would end the training as soon as one of them has died."""
-    one = program(LOADS.replace("KIND", repr(kind))).start()
+    one = program(LOADS.replace("KIND", repr(kind))).start(TMPDIR=short_tmp)
     wait_until(lambda: world.events.all("training") or one.job.process.poll() is not None, "step 5", PATIENCE)
     pids = descendants_of(one.job.pid)
     assert len(pids) >= 3, one.job.err
