@@ -471,6 +471,7 @@ def test_a_daemon_that_stays(logs):
     assert code == 0
     assert logs.read().startswith(b"started\ndaemon\n")
     wait_until(lambda: "daemon" in str(logs.lines("stdout")["last"]), "the report")
+    wait_until(lambda: not marked(logs.world.mark), "the daemon to find nobody who reads")
 
 
 def test_a_daemon_that_is_ended(logs):
