@@ -158,10 +158,10 @@ def test_a_program_that_attaches_far_into_its_training(training):
 
 
 def test_on_all_nodes_at_one_step(world):
-    """Free-running ranks, and a save every 20 steps; then a supervisor is killed, and what a later
-    attempt resumes from is not far behind."""
+    """Free-running ranks, and a save every 20 steps, which take so long that no supervisor is kept from
+    running for as many; what a later attempt resumes from is not far behind."""
     job = Nodes(world, 3)
-    start_training(world, job, "--checkpoint-every", "20")
+    start_training(world, job, "--checkpoint-every", "20", step_ms=20)
     steps = [committed(job, count) for count in range(1, 5)]
     assert all(0 < b - a <= 40 for a, b in zip(steps[1:], steps[2:])), steps
     saved = saved_steps(job)
