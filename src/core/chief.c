@@ -53,14 +53,16 @@ static void send_order_to_all(struct chief *chief)
 
 /* --- messages --- */
 
-/* A shorter time than that between two words of a node says little of its pace. */
-#define PACE_NS       NS_PER_S
-#define PACE_FIRST_NS (100 * NS_PER_MS)
+/* A shorter time between two STATUS says little of a node's pace: whether it is slower than it was,
+ * and what it is. */
+#define PACE_SLOWER_NS (100 * NS_PER_MS)
+#define PACE_NS        (900 * NS_PER_MS) /* nearly a heartbeat */
 
-/* Steps per time, smoothed, for guessing where a node stands by now, and when it will be where. Not
- * every STATUS comes with steps that were read for it, so the time is that between two changes.
- * Only training counts: not attaching with the step of a checkpoint, not waiting for ranks that
- * have not attached yet, not compiling the first step, not a save. */
+/* The pace of a node, in steps per time, to know how long it needs to a step. A slower pace counts
+ * at once, and a faster one by halves: what was fast before a notice says nothing of the time after
+ * it. Not every STATUS comes with steps that were read for it, so the time is that between two
+ * changes. Only training counts: not attaching with the step of a checkpoint, not waiting for ranks
+ * that have not attached yet, not compiling the first step, not a save. */
 static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
 {
     if (highest == peer->status.highest)
@@ -73,9 +75,13 @@ static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
         peer->is_paced = all_are(chief, FACT_COMPLETE);
         peer->paced_at = chief->out->now;
         peer->paced_step = highest;
-    } else if (took >= (peer->rate > 0 ? PACE_NS : PACE_FIRST_NS)) {
-        double rate = (double)(highest - peer->paced_step) / (double)took;
-        peer->rate = peer->rate > 0 ? (peer->rate + rate) / 2 : rate;
+        return;
+    }
+    double rate = took > 0 ? (double)(highest - peer->paced_step) / (double)took : 0;
+    bool is_slower = peer->rate <= 0 || rate < peer->rate;
+    if (took >= (is_slower ? PACE_SLOWER_NS : PACE_NS)) {
+        peer->rate = is_slower ? rate : (peer->rate + rate) / 2;
+        chief->is_plan_old = chief->is_plan_old || is_slower;
         peer->paced_at = chief->out->now;
         peer->paced_step = highest;
     }
@@ -145,6 +151,8 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     peer->seq = msg->stamp.seq;
     peer->stamp = msg->stamp;
     peer->status_at = peer->last_heard = chief->out->now;
+    if (s->wants_reply)
+        peer->read_at = chief->out->now;
     chief_refuse_claim(chief, peer);
     if (!s->roster[0]) /* told before: the chief's word for it is in the order */
         str_copy(s->roster, sizeof s->roster, roster);

@@ -186,12 +186,6 @@ void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now)
     }
 }
 
-double chief_steps_in(const struct peer *peer, int64_t ns)
-{
-    double steps = peer->rate * (double)clock_min(ns, NS_PER_S);
-    return steps > 0 ? steps : 0;
-}
-
 void chief_reset(struct chief *chief, struct peer *peer)
 {
     uint64_t highest = peer->status.highest;

@@ -45,7 +45,7 @@ void chief_gather_notices(struct chief *chief)
     if (deadline < chief->notice.deadline - GRACE_SAME_NS)
         chief->notice.at = chief->out->now;
     if (!is_live)
-        chief->notice.has_saved = false;
+        chief->notice.has_saved = chief->notice.goes_on = false;
     chief->notice.is_live = is_live;
     chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;
     chief->notice.node = node;
@@ -133,19 +133,21 @@ static bool has_nothing_to_save(const struct chief *chief)
            !chief_is_deciding(chief);
 }
 
-/* The first save comes at once, if the training is to go on after it: what comes then cannot be
- * lost any more. The last one comes when it must. */
+static bool is_first_due(const struct chief *chief)
+{
+    return !chief->notice.has_saved && chief->out->now >= chief_first_due_at(chief);
+}
+
+/* The first save comes at once, or when there is something to lose: the last one may fail. The last
+ * save comes as late as it safely can. */
 static void open_round(struct chief *chief)
 {
-    bool is_spared = chief->out->now < chief->spared_until;
-    if (chief_is_final(chief)) {
+    if (chief_is_final(chief))
         chief_open_round(chief, true, 0);
-    } else if (!chief->notice.has_saved && is_spared) {
-        chief->notice.has_saved = true;
-    } else if (!chief->notice.has_saved) {
+    else if (is_first_due(chief))
         chief_open_round(chief, false, 0);
-        chief->is_first_save = true;
-    }
+    else if (!chief->notice.has_saved && !chief->notice.goes_on)
+        chief_go_on(chief);
 }
 
 static void use_time(struct chief *chief)
@@ -183,6 +185,13 @@ void chief_decide_notice(struct chief *chief)
 
 /* --- checkpoints --- */
 
+/* A notice has its own first and last save. Between them a long one is trained through as usual. */
+static bool has_own_saves(const struct chief *chief)
+{
+    bool goes_on = chief->notice.has_saved || chief->notice.goes_on;
+    return chief->notice.is_live && !(goes_on && chief_trains_on(chief));
+}
+
 /* It waits for the ranks, or for the round before it; said once. Of those who can save no longer
  * nothing is to be hoped. */
 static void put_off_checkpoint(struct chief *chief, uint32_t asked)
@@ -202,8 +211,7 @@ static void put_off_checkpoint(struct chief *chief, uint32_t asked)
 void chief_decide_checkpoint(struct chief *chief)
 {
     uint32_t asked = chief->checkpoints;
-    bool is_last = chief->notice.is_live && (!chief->notice.has_saved || !chief_trains_on(chief));
-    if (asked == chief->checkpoints_done || is_last)
+    if (asked == chief->checkpoints_done || has_own_saves(chief))
         return;
     if (!chief_can_open(chief)) {
         put_off_checkpoint(chief, asked);
@@ -213,10 +221,9 @@ void chief_decide_checkpoint(struct chief *chief)
     chief_open_round(chief, false, 0);
 }
 
-/* While a notice is live its own saves are made. */
 void chief_decide_period(struct chief *chief)
 {
-    if (chief->notice.is_live || chief->is_trained || !chief_period_is_over(chief))
+    if (has_own_saves(chief) || chief->is_trained || !chief_period_is_over(chief))
         return;
     if (!chief_can_open(chief))
         return;

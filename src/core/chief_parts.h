@@ -46,8 +46,6 @@ static inline uint64_t chief_highest_step(const struct chief *chief)
 }
 /* A peer has told another highest step than before. */
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
-/* What it trains in so long, as far as its pace is known; of a second at the most. */
-double chief_steps_in(const struct peer *peer, int64_t ns);
 /* Forgets what its predecessor told. */
 void chief_reset(struct chief *chief, struct peer *peer);
 /* It is neither lost nor gone for good: it is missed if it stays away. */
@@ -103,15 +101,18 @@ void chief_note_begun(struct chief *chief);
 void chief_note_saved(struct chief *chief);
 /* How long saves take, with that of the open round if it has ended; 0: not known. */
 int64_t chief_save_time(const struct chief *chief, bool is_round);
-/* No time is left for the round, only for ending what does not end by itself. */
+/* The moment at which an open round is given up; CLOCK_NEVER: no notice is live. */
 int64_t chief_abort_at(const struct chief *chief);
 /* Works out the times of a live notice, if those that are known are old. */
 void chief_plan(struct chief *chief);
 /* There is time to train on that is worth another save. */
 bool chief_trains_on(const struct chief *chief);
+/* When the first save of the notice is worth its time. That is at once, unless a save was made a
+ * moment ago: only a save time that was seen in this attempt is trusted so far. */
+int64_t chief_first_due_at(const struct chief *chief);
 /* A save that begins now is the last: there is no time for another. */
 bool chief_is_final(const struct chief *chief);
-/* A save that is not the last is committed, and the training goes on. */
+/* The first save of a notice is committed, or not due yet: says that the training goes on. */
 void chief_go_on(struct chief *chief);
 /* When a program that does not attach is told of the notice. */
 int64_t chief_ask_at(const struct chief *chief);

@@ -52,6 +52,8 @@ void chief_count_anew(struct chief *chief, uint64_t step)
 
 void chief_begin_period(struct chief *chief)
 {
+    chief->kept_at =
+        chief->out->now; /* what was trained so far is the commit that it resumed from */
     chief->period.is_counting = is_wanted(chief);
     chief->period.from_step = chief->order.commit_step;
     chief_count_anew(chief, chief_highest_step(chief));

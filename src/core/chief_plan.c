@@ -8,14 +8,22 @@
 #include "base/str.h"
 #include "core/grace.h"
 
-/* The pace of the ranks is looked at that often, and not at every message. */
+/* How often the plan is made anew while the ranks train. */
 #define REPLAN_NS (250 * NS_PER_MS)
 
 /* What an agreement takes where none was made yet, beside the messages' way. */
 #define AGREEMENT_NS (20 * NS_PER_MS)
 
-/* A machine is busy in its last minute, and what takes next to nothing may then take this. */
-#define SPARE_NS (NS_PER_S / 2)
+/* Training is worth another save if it lasts for this part of one. The nodes are lost at the
+ * deadline anyway, but the job could be started again sooner. */
+#define WORTH 8
+
+/* So many saves fit into a grace, as long as none was seen. */
+#define FIT 4
+
+/* The first save of a notice waits until the last commit is older than so many saves: then it costs
+ * less than it may keep. */
+#define SPARED 20
 
 /* --- what was measured --- */
 
@@ -36,25 +44,35 @@ void chief_note_begun(struct chief *chief)
         chief->begun_at = chief->out->now;
 }
 
-/* One that takes longer counts at once, one that takes less by and by. */
+/* A slower save counts at once, and a quicker one by and by: one hiccup is forgotten after a few.
+ */
+static int64_t slower(int64_t known, int64_t took)
+{
+    return took >= known ? took : known - (known - took) / 4;
+}
+
 int64_t chief_save_time(const struct chief *chief, bool is_round)
 {
     int64_t took = chief->out->now - chief->begun_at;
     if (!is_round || !chief->begun_at || took <= 0)
         return chief->save_ns;
-    return took >= chief->save_ns ? took : (chief->save_ns + took) / 2;
+    return slower(chief->save_ns, took);
 }
 
-/* Whoever has waited for it begins a step now, and did not train slowly meanwhile. */
+/* A rank that waited for the commit begins a step now. The save is not part of its pace. */
 static void begin_pace(struct chief *chief, struct peer *peer)
 {
+    peer->is_paced = true;
     peer->moved_at = peer->paced_at = chief->out->now;
     peer->paced_step = peer->status.highest;
 }
 
 void chief_note_saved(struct chief *chief)
 {
+    int64_t took = chief->out->now - chief->begun_at, quick = chief->quick_save_ns;
     chief->save_ns = chief_save_time(chief, true);
+    if (chief->begun_at && took > 0)
+        chief->quick_save_ns = !quick || took < quick ? took : quick + (took - quick) / 4;
     for (int i = 0; i < chief->params->nnodes; i++)
         if (peer_is(&chief->peers[i], FACT_WAITS))
             begin_pace(chief, &chief->peers[i]);
@@ -62,32 +80,41 @@ void chief_note_saved(struct chief *chief)
 
 /* --- the plan --- */
 
+static int64_t grace_of(const struct chief *chief)
+{
+    return chief->notice.deadline - chief->notice.at;
+}
+
+/* What a save can still keep is worth more than a clean stop: it is given up when even a quick save
+ * could not end any more. */
 int64_t chief_abort_at(const struct chief *chief)
 {
     if (!chief->notice.is_live || chief->is_trained)
         return CLOCK_NEVER;
-    return chief->notice.deadline - grace_margin(chief->notice.deadline - chief->notice.at);
+    bool has_begun = chief->order.phase == PHASE_DECIDED && chief->begun_at;
+    int64_t kept = grace_margin(grace_of(chief));
+    int64_t needed = grace_least_margin(grace_of(chief)) + (has_begun ? 0 : chief->quick_save_ns);
+    if (all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE))
+        kept = clock_min(kept, needed);
+    return chief->notice.deadline - kept;
 }
 
-/* Nobody has seen a save yet: so many would fit into the grace. */
-static int64_t expected_save(const struct chief *chief)
+/* How long the last step and the last save may take, when they usually take `step` and `save`. A
+ * step may be half as long again. That both are late at once is unlikely: the same spare time
+ * serves both. */
+static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t save)
 {
-    enum { FIT = 4 };
-    return chief->save_ns ? chief->save_ns : (chief->notice.deadline - chief->notice.at) / FIT;
+    int64_t quick = chief->quick_save_ns ? chief->quick_save_ns : save;
+    int64_t more = grace_save_need(save, quick) - save;
+    return step + save + (more > step / 2 ? more : step / 2);
 }
 
-/* How much longer the last save may take: by half, but of a short one that would be nothing. */
-static int64_t spare_for(const struct chief *chief, int64_t save)
-{
-    int64_t least = clock_min(SPARE_NS, (chief->notice.deadline - chief->notice.at) / 20);
-    return save / 2 > least ? save / 2 : least;
-}
-
-/* A step that a node has told, where it will be by now: of nodes that are heard at different times
- * one would seem to be behind the other, or not to be. */
+/* Where a rank of the node is by now, from the step that the node told last. Nodes are heard at
+ * different times: compared as told, one would seem to be behind the other. */
 static double by_now(const struct chief *chief, const struct peer *peer, uint64_t step)
 {
-    return (double)step + chief_steps_in(peer, chief->out->now - peer->moved_at);
+    double steps = peer->rate * (double)clock_min(chief->out->now - peer->moved_at, NS_PER_S);
+    return (double)step + (steps > 0 ? steps : 0);
 }
 
 static double furthest_by_now(const struct chief *chief)
@@ -101,9 +128,14 @@ static double furthest_by_now(const struct chief *chief)
     return furthest;
 }
 
-/* From now to the save: up to the fastest rank, a step that has just begun, and on to where all
- * ranks can stop. Of the slowest node: on average, or by the step that it is in, if that takes
- * longer. */
+static int64_t time_for(const struct peer *peer, double steps)
+{
+    double ns = peer->rate > 0 ? steps / peer->rate : 0;
+    return ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
+}
+
+/* From now to the save: the slowest node catches up with the furthest rank and finishes a step. A
+ * step that already takes longer than usual is expected to take twice as long as it has. */
 static int64_t time_to_save_step(const struct chief *chief)
 {
     double furthest = furthest_by_now(chief);
@@ -113,12 +145,8 @@ static int64_t time_to_save_step(const struct chief *chief)
         if (peer->status.expected == 0)
             continue;
         double behind = furthest - by_now(chief, peer, peer->status.lowest);
-        double steps = 1 + (double)chief->stride.period + (behind > 0 ? behind : 0);
-        double ns = peer->rate > 0 ? steps / peer->rate : 0;
-        int64_t takes = ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
-        /* It was heard of its steps a heartbeat ago at the most. */
-        int64_t known_at = chief->out->now - chief->params->heartbeat_interval_ns;
-        int64_t since = peer->is_paced ? 2 * (known_at - peer->moved_at) : 0;
+        int64_t takes = time_for(peer, (double)chief->stride.period + (behind > 0 ? behind : 0));
+        int64_t since = peer->is_paced ? peer->read_at - peer->moved_at : 0;
         takes = since > takes ? since : takes;
         longest = takes > longest ? takes : longest;
     }
@@ -142,12 +170,19 @@ void chief_plan(struct chief *chief)
         return;
     chief->is_plan_old = false;
     chief->replan_at = chief->out->now + REPLAN_NS;
-    int64_t save = expected_save(chief), steps = time_to_save_step(chief);
-    int64_t last = save + spare_for(chief, save) + steps + expected_agreement(chief);
-    if (chief->saves_itself) /* it may just have begun one */
-        last += save;
-    chief->notice.final_at = chief_abort_at(chief) - last;
-    chief->notice.least_ns = chief->save_ns + steps;
+    int64_t steps = time_to_save_step(chief);
+    /* As long as no save was seen, a few shall fit into the grace. */
+    int64_t save = chief->save_ns ? chief->save_ns : grace_of(chief) / FIT;
+    int64_t last = time_for_last(chief, steps, save) + expected_agreement(chief);
+    if (chief->saves_itself) /* the program may just have begun one */
+        last += chief->save_ns;
+    chief->notice.final_at = chief->notice.deadline - grace_reserve(grace_of(chief)) - last;
+    chief->notice.least_ns = steps > chief->save_ns / WORTH ? steps : chief->save_ns / WORTH;
+}
+
+int64_t chief_first_due_at(const struct chief *chief)
+{
+    return chief->quick_save_ns ? chief->kept_at + SPARED * chief->save_ns : chief->notice.at;
 }
 
 bool chief_trains_on(const struct chief *chief)
@@ -158,20 +193,18 @@ bool chief_trains_on(const struct chief *chief)
 
 bool chief_is_final(const struct chief *chief)
 {
-    int64_t first = chief->notice.has_saved ? 0 : chief->save_ns;
+    bool has_first = !chief->notice.has_saved && chief_first_due_at(chief) <= chief->out->now;
+    int64_t first = has_first ? chief->save_ns : 0;
     return !chief->params->trains_on || chief->notice.hurry >= (uint32_t)HURRY_SAVE ||
            chief->out->now + first >= chief->notice.final_at;
 }
 
 void chief_go_on(struct chief *chief)
 {
-    enum { TIMES = 10 }; /* a notice that comes and goes costs a tenth of the time at most */
     char left[32];
-    bool is_live = chief->notice.is_live && !chief->is_trained;
-    if (is_live || chief->is_first_save)
-        chief->spared_until = chief->out->now + TIMES * chief->save_ns;
-    if (!is_live)
+    if (!chief->notice.is_live || chief->is_trained)
         return;
+    chief->notice.goes_on = true;
     out_log(chief->out, LOG_NOTICE, "notice",
             "the training goes on for %s, and saves once more before the deadline",
             str_about(chief->notice.final_at - chief->out->now, left, sizeof left));
@@ -192,5 +225,7 @@ int64_t chief_plan_wake_at(const struct chief *chief)
         wake = chief_ask_at(chief);
     if (chief->params->save_mode == SAVE_ATTACH && chief->notice.final_at > chief->out->now)
         wake = clock_min(wake, chief->notice.final_at);
+    if (!chief->notice.has_saved && chief_first_due_at(chief) > chief->out->now)
+        wake = clock_min(wake, chief_first_due_at(chief));
     return wake;
 }

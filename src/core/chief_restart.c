@@ -167,15 +167,15 @@ static void forget(struct chief *chief, struct peer *peer)
     peer->notice_hurry = peer->notice_version = 0;
     peer->rate = 0;
     peer->is_paced = false;
-    peer->moved_at = peer->status_at = chief->out->now;
+    peer->moved_at = peer->status_at = peer->read_at = chief->out->now;
     chief_note(chief, peer);
 }
 
 static void forget_round(struct chief *chief)
 {
     chief->round = chief->ballot = 0;
-    chief->wants_to_end = chief->was_decided = chief->is_first_save = false;
-    chief->proposed_at = chief->begun_at = chief->spared_until = 0;
+    chief->wants_to_end = chief->was_decided = false;
+    chief->proposed_at = chief->begun_at = 0;
     chief->own_failed = chief->uncommitted = 0;
     chief->causes.n = 0;
     chief->cause = (struct peer_cause){0};

@@ -31,28 +31,14 @@ static uint64_t last_step(const struct chief *chief)
     return last;
 }
 
-/* Where the fastest node will stand when the proposal has reached it, from its last word and its
- * pace. Guessing too low costs another ballot, too high costs steps; so the guess is held to what a
- * second brings. */
-static uint64_t highest_expected(const struct chief *chief)
+/* One step above the furthest rank that node 0 knows of, and no guess of where that rank is by now:
+ * a save step that is too high cannot be lowered, and is out of reach when the pace drops. One that
+ * is too low costs another ballot. Its tentative gate holds each rank that comes to it for that
+ * long, so the third ballot is above every rank at the latest. */
+static void propose(struct chief *chief)
 {
-    uint64_t highest = 0;
-    for (int i = 0; i < chief->params->nnodes; i++) {
-        const struct peer *peer = &chief->peers[i];
-        /* A vote comes with the steps as they were then, others with older ones. */
-        bool has_voted = chief->order.phase == PHASE_PROPOSED && peer_is(peer, FACT_VOTED);
-        int64_t at = has_voted ? peer->status_at : peer->moved_at;
-        int64_t ahead = chief->out->now - at + (int64_t)peer->status.rtt_ns;
-        uint64_t expected = peer->status.highest + (uint64_t)chief_steps_in(peer, ahead);
-        if (expected > highest)
-            highest = expected;
-    }
-    return highest;
-}
-
-static void propose(struct chief *chief, uint64_t above)
-{
-    uint64_t least = above < chief->least_step ? chief->least_step : above + 1;
+    uint64_t highest = chief_highest_step(chief);
+    uint64_t least = highest < chief->least_step ? chief->least_step : highest + 1;
     uint64_t step = stride_up(chief->stride, least);
     uint64_t last = last_step(chief);
     if (last && step > last)
@@ -87,11 +73,11 @@ void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
     chief->ballot = 0;
     chief->least_step = least_step;
     chief->wants_to_end = ends_run;
-    chief->was_decided = chief->is_first_save = false;
+    chief->was_decided = false;
     chief->first_saved_at = CLOCK_NEVER;
     chief->order.why[0] = '\0';
     chief_note_proposed(chief);
-    propose(chief, highest_expected(chief));
+    propose(chief);
 }
 
 /* --- votes --- */
@@ -141,12 +127,11 @@ static void decide_proposed(struct chief *chief)
         decide(chief);
         return;
     }
-    uint64_t highest = chief_highest_step(chief);
     uint64_t last = last_step(chief);
-    if (last && highest >= last)
+    if (last && chief_highest_step(chief) >= last)
         chief_close_round(chief, PHASE_ABORTED, "the training has reached its last step");
     else
-        propose(chief, highest_expected(chief));
+        propose(chief);
 }
 
 /* --- saves --- */
@@ -327,6 +312,7 @@ void chief_committed(struct chief *chief, const struct err *bad)
     } else {
         chief->order.commit_step = chief->writing_step;
         chief->has_committed = true;
+        chief->kept_at = chief->out->now;
         chief_count_anew(chief, chief->writing_step);
         chief->is_changed = true;
         chief_note_all(chief);

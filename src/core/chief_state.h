@@ -78,6 +78,7 @@ struct peer {
     struct peer_stamp stamp;     /* of the newest STATUS */
     struct peer_status status;
     int64_t status_at, moved_at; /* moved: when its highest step changed last */
+    int64_t read_at;             /* when its steps were read last for a heartbeat */
     int64_t notice_deadline;     /* CLOCK_NEVER: none */
     int64_t notice_lead;
     uint32_t notice_version;
@@ -114,16 +115,19 @@ struct chief {
         int node;
         int64_t at, deadline, lead; /* at: since when it leaves no more time than that */
         uint32_t hurry;
-        bool has_saved;   /* the first save for it was made, or could not be */
-        int64_t final_at; /* the last safe moment to begin the last save */
+        bool has_saved;   /* the first save for it was made, or could not be made */
+        bool goes_on;     /* it was said that the training goes on */
+        int64_t final_at; /* the last safe moment to open the round of the last save */
         int64_t least_ns; /* with less than that before it, training on is not worth a save */
     } notice;
     int64_t replan_at;             /* then its times are worked out anew */
     bool is_plan_old;              /* at once */
     bool saves_itself;             /* the program makes saves of its own, too */
-    int64_t save_ns, agreement_ns; /* how long they take; 0: not known */
+    int64_t save_ns;               /* how long a slow save takes; 0: not known */
+    int64_t quick_save_ns;         /* a quick save; 0: none was seen in this attempt */
+    int64_t agreement_ns;          /* the last agreement; 0: none yet */
     int64_t proposed_at, begun_at; /* of this round; 0: not yet */
-    int64_t spared_until;          /* a first save was made a moment ago: a notice needs no other */
+    int64_t kept_at;               /* nothing that was trained before is lost with the nodes */
     uint32_t checkpoints;          /* requests, summed over all nodes */
     uint32_t checkpoints_told;     /* of which it was said that they have to wait */
     uint32_t checkpoints_done;     /* that were served */
@@ -136,7 +140,6 @@ struct chief {
     /* the round */
     bool wants_to_end, was_decided;
     uint64_t least_step;    /* it saves no sooner, if it can */
-    bool is_first_save;     /* opened for a notice, which may be withdrawn since */
     int64_t first_saved_at; /* CLOCK_NEVER: nobody has saved yet */
     enum chief_writing writing;
     uint64_t writing_step;

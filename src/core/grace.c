@@ -247,3 +247,20 @@ int64_t grace_margin(int64_t left_ns)
         margin = 3 * NS_PER_S;
     return margin > 0 ? margin : 0;
 }
+
+int64_t grace_least_margin(int64_t left_ns)
+{
+    return clock_min(grace_margin(left_ns), NS_PER_S / 4);
+}
+
+int64_t grace_reserve(int64_t left_ns)
+{
+    int64_t part = clock_min(left_ns / 40, 3 * NS_PER_S / 2), least = NS_PER_S / 2;
+    return clock_min(grace_margin(left_ns), part > least ? part : least);
+}
+
+int64_t grace_save_need(int64_t slow_ns, int64_t quick_ns)
+{
+    int64_t slow = slow_ns + slow_ns / 4, quick = quick_ns + quick_ns / 2;
+    return slow > quick ? slow : quick;
+}

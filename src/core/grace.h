@@ -74,7 +74,13 @@ const struct grace_notice *grace_first(const struct grace *grace);
 int64_t grace_deadline(const struct grace *grace);
 /* A duration that a peer told, held to a year, so that nothing computed from it overflows. */
 int64_t grace_clamp(int64_t left_ns);
-/* How much of a grace period is kept back for ending what does not end by itself. */
+/* How much of a grace period is kept back for stopping processes that do not end by themselves. */
 int64_t grace_margin(int64_t left_ns);
+/* The same while a save is under way that would be lost: only SIGKILL is left then. */
+int64_t grace_least_margin(int64_t left_ns);
+/* How long before the deadline the last save is planned to be on disk. */
+int64_t grace_reserve(int64_t left_ns);
+/* How long the next save may take, when slow ones took `slow_ns` and quick ones `quick_ns`. */
+int64_t grace_save_need(int64_t slow_ns, int64_t quick_ns);
 
 #endif

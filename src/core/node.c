@@ -184,7 +184,6 @@ void node_timers(struct node *node)
     round_timers(&node->round, node->params->commit_wait_ns);
     node_end_those_who_left(node);
     node_settle(node);
-    node_tell_pace(node);
     node_serve_notices(node);
     node_watch(node);
     enum uplink_event event = uplink_timers(&node->uplink);
@@ -209,7 +208,6 @@ int64_t node_wake_at(const struct node *node)
     wake = clock_min(wake, node_give_up_chief_at(node));
     wake = clock_min(wake, node_misses_notice_at(node));
     wake = clock_min(wake, node_settles_at(node));
-    wake = clock_min(wake, node_tells_pace_at(node));
     wake = clock_min(wake, node_serves_at(node));
     wake = clock_min(wake, node_watches_at(node));
     wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));

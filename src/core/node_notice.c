@@ -88,8 +88,7 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
         return;
     if (order->has_notice)
         ladder_limit(&node->ladder, node->out->now, deadline);
-    if (!was_live)
-        node->paced_at = node->out->now;
+    uplink_beat_alone(&node->uplink, order->has_notice && node->ranks.n > 0);
     if (!was_live && !node->grace.is_live)
         read_steps_for_notice(node);
     char text[192] = "";
@@ -98,23 +97,6 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
                  order->notice_source, order->notice_text[0] ? " " : "", order->notice_text);
     out_act(node->out, &(struct action){.type = ACT_NOTICE,
                                         .notice = {.text = text, .deadline_ns = deadline}});
-}
-
-int64_t node_tells_pace_at(const struct node *node)
-{
-    bool trains = node->state == NODE_RUNNING && node->nrunning > 0 && node->ranks.n > 0;
-    if (node->uplink.is_member || !node->notice.is_live || !trains)
-        return CLOCK_NEVER;
-    return node->paced_at + node->params->heartbeat_interval_ns;
-}
-
-void node_tell_pace(struct node *node)
-{
-    if (node_tells_pace_at(node) > node->out->now)
-        return;
-    node->paced_at = node->out->now;
-    node->plan_wants_steps = true;
-    out_simple(node->out, ACT_READ_STEPS);
 }
 
 int64_t node_serves_at(const struct node *node)

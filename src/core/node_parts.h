@@ -68,10 +68,6 @@ bool node_is_noticed(const struct node *node);
 void node_take_notice(struct node *node, enum grace_change change);
 /* What the order says of the notice of the whole job. */
 void node_take_notice_of_job(struct node *node, const struct peer_order *order);
-/* While a notice is live the chief wants to know how fast the training is: a member tells it with
- * its heartbeats, the chief's own node as often. */
-void node_tell_pace(struct node *node);
-int64_t node_tells_pace_at(const struct node *node);
 /* The job goes on after its notices: those whose time has passed are told no more. */
 void node_serve_notices(struct node *node);
 int64_t node_serves_at(const struct node *node);

@@ -394,9 +394,9 @@ void node_on_steps(struct node *node, const struct event *event)
     bool had_to_vote = round_wants_steps(&node->round);
     round_steps_read(&node->round, ok ? NULL : &err);
     if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps ||
-        node->plan_wants_steps || node->fault_wants_steps)
+        node->fault_wants_steps)
         node->is_dirty = true;
-    node->plan_wants_steps = node->fault_wants_steps = false;
+    node->fault_wants_steps = false;
     if (node->end_wants_steps) {
         node->end_wants_steps = false;
         node->is_dirty = true;

@@ -25,7 +25,7 @@ void node_renew(struct node *node)
     node->to_forward = 0;
     node->settle_at = 0;
     node->end_wants_steps = node->fault_wants_steps = false;
-    node->notice_wants_steps = node->plan_wants_steps = false;
+    node->notice_wants_steps = false;
     memset(&node->ranks, 0, sizeof node->ranks);
     ranks_init(&node->ranks, node->params->expected_procs);
     round_init(&node->round, &node->ranks, node->out);

@@ -72,8 +72,6 @@ struct node {
     bool is_dirty;           /* STATUS is to be sent */
     bool has_roster;         /* the chief knows our ranks */
     bool notice_wants_steps; /* the notice is told with the steps as they are now */
-    int64_t paced_at;        /* the steps were read for the plan, 0: never */
-    bool plan_wants_steps;   /* they are being read for it */
     uint32_t checkpoint_asked;
     int64_t advised_at;       /* when a notice asked for it last, 0: never */
     unsigned advised_again;   /* so many have asked since, too soon */

@@ -205,6 +205,16 @@ int64_t uplink_wake_at(const struct uplink *u)
     return clock_min(lost_at(u), clock_min(u->retry_at, u->heartbeat_at));
 }
 
+void uplink_beat_alone(struct uplink *u, bool is_noticed)
+{
+    if (u->out->params->nnodes > 1)
+        return;
+    if (!is_noticed)
+        u->heartbeat_at = CLOCK_NEVER;
+    else if (u->heartbeat_at == CLOCK_NEVER)
+        u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
+}
+
 /* Two heartbeats were not answered. */
 int64_t uplink_mute_at(const struct uplink *u)
 {

@@ -50,6 +50,8 @@ void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
 enum uplink_event uplink_timers(struct uplink *uplink);
 int64_t uplink_wake_at(const struct uplink *uplink);
+/* A node that is alone beats while a notice is live only: then node 0 has to know the pace. */
+void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
 /* For who cannot wait until the chief counts as lost: from when on it is mute, if nothing is heard;
  * and that it is given up, with `why`. */
 int64_t uplink_mute_at(const struct uplink *uplink);

@@ -202,10 +202,9 @@ bool patient_saves(const struct patient *patient, int64_t *ret_ns, struct err *e
     return true;
 }
 
-/* A save is given half as much again as it took: design of the last round of a notice. */
 int64_t patient_need(int64_t save_ns, int64_t grace_ns)
 {
-    return save_ns + save_ns / 2 + grace_margin(grace_ns);
+    return grace_save_need(save_ns, save_ns) + grace_reserve(grace_ns);
 }
 
 void check_grace(const struct patient *patient, struct finding *ret)

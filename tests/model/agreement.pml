@@ -16,6 +16,8 @@
  *   - A record is written only of a save that is durable on every rank, and never goes back.
  *   - Nobody begins a save in a round that was called off; nobody saves twice in one round.
  *   - Who is told to leave leaves at one step.
+ *   - A decided step is at most one above the furthest process: a drop of the pace cannot put it out of
+ *     reach, and there is no lower step that a new round could agree on.
  *   - In the end nobody is held and every round is closed on every node (SETTLED), by events
  *     alone: with CALM no deadline comes to help. LIVENESS says the same as a formula, under weak
  *     fairness.
@@ -687,6 +689,13 @@ inline write_record(which)
     r = 0
 }
 
+#ifdef FAR_STEP
+#define MARGIN 2
+#else
+#define MARGIN 1
+#endif
+#define HAS_FAR_TO_GO(p) (!ended[p] && step[p] + 1 < save_step)
+
 proctype chief() WHILE(!chief_gone)
 {
     byte ballot, save_step, highest;
@@ -717,7 +726,7 @@ end:
            MAY_OPEN ->
            round++;
            ballot = 1;
-           save_step = highest + 1;
+           save_step = highest + MARGIN;
            announce(PROPOSED)
        }
     :: atomic {
@@ -727,11 +736,15 @@ end:
            :: SOME(SAYS_NO) ->
               assert(highest >= save_step); /* every ballot is higher than the one before */
               ballot++;
-              save_step = highest + 1;
+              save_step = highest + MARGIN;
               SHOW(2, ballot == 3);
               announce(PROPOSED)
 #endif
-           :: else -> highest = save_step; announce(DECIDED)
+           :: else ->
+              /* The furthest process has one step to go: no lower step is left to revise this one to. */
+              assert(!ALL(HAS_FAR_TO_GO));
+              highest = save_step;
+              announce(DECIDED)
            fi
        }
 #ifdef CALM /* a loss apart, only what the nodes say moves the round */

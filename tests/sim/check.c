@@ -597,26 +597,36 @@ static void check_left(struct world *w, int node, int64_t deadline, int64_t left
              (long long)((w->hosts[node].exit_at - deadline) / NS_PER_MS));
 }
 
-/* Whoever leaves for a notice leaves before any of them comes true; what needs SIGKILL gets it in
- * time, and takes its own to die. */
+/* How long what was killed takes to be gone. */
+static int64_t longest_teardown(const struct world *w)
+{
+    int64_t longest = 0;
+    for (int i = 0; i < w->nall; i++)
+        longest = w->s.teardown[i] > longest ? w->s.teardown[i] : longest;
+    return longest;
+}
+
+/* A node that leaves for a notice leaves before any deadline. A save that can still end is waited
+ * for until SIGKILL is all that there is time for: then what was killed takes its time to be gone.
+ */
 static void check_in_time(struct world *w)
 {
-    int64_t earliest = CLOCK_NEVER;
+    int64_t earliest = CLOCK_NEVER, left = in_time(w);
     for (int i = 0; i < w->s.nnodes; i++)
         earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
+    if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED)
+        left += longest_teardown(w);
     for (int i = 0; i < w->s.nnodes; i++)
-        check_left(w, i, earliest, in_time(w));
+        check_left(w, i, earliest, left);
 }
 
 /* By its own, if it does not hear of others'; two heartbeats are waited for, and what was killed
  * takes its time to be gone. */
 static void check_cut(struct world *w)
 {
-    int64_t left = in_time(w) + 2 * S, teardown = 0;
-    for (int i = 0; i < w->nall; i++)
-        teardown = w->s.teardown[i] > teardown ? w->s.teardown[i] : teardown;
+    int64_t left = in_time(w) + 2 * S + longest_teardown(w);
     for (int i = 0; i < w->s.nnodes; i++)
-        check_left(w, i, earliest_deadline(&w->hosts[i]), left + teardown);
+        check_left(w, i, earliest_deadline(&w->hosts[i]), left);
 }
 
 /* Nothing but a notice, and time enough: then the save must have been made, on every rank, once. */
@@ -635,6 +645,17 @@ static void check_benign(struct world *w)
     }
 }
 
+/* After a round of this attempt, the first save of a notice waits until the training since the last
+ * commit has taken as long as 20 saves. */
+static int64_t spared(const struct world *w)
+{
+    bool has_rounds = w->s.every_steps || w->s.every_ns;
+    int64_t longest = 0;
+    for (int i = 0; i < w->nall && has_rounds; i++)
+        longest = w->s.save_time[i] > longest ? w->s.save_time[i] : longest;
+    return 20 * longest;
+}
+
 /* The first save comes at once, and the last in time: between them the grace is trained through. */
 static void check_use(struct world *w)
 {
@@ -645,9 +666,19 @@ static void check_use(struct world *w)
         fail(w, "the notice left %lld s, and node 0 has left after %lld ms of it",
              (long long)(w->s.uses / 9 * 10 / S),
              (long long)((chief->exit_at - w->first_notice_at) / NS_PER_MS));
-    if (w->saved_for_notice_at > w->first_notice_at + 10 * S)
+    if (w->saved_for_notice_at > w->first_notice_at + 10 * S + spared(w))
         fail(w, "the first save was committed %lld ms after the notice",
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
+}
+
+/* Promise 9: a notice that leaves a save's time and three steps brings a commit, whatever the pace
+ * was before. A second save, at the last moment, may fail. */
+static void check_slowed(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    if (had_stepped_before_notice(w) && !any_is_done(w) && !w->saved_for_notice_at)
+        fail(w, "the notice left a save and three steps of the slow pace, and node 0 says %s (%s)",
+             verdict_name(chief->outcome), chief->why);
 }
 
 /* The training goes on as if there had been none. */
@@ -905,6 +936,8 @@ void check_end(struct world *w)
         check_in_time(w);
     if (w->s.is_withdrawn)
         check_withdrawn(w);
+    if (w->s.is_slowed)
+        check_slowed(w);
     if (w->s.is_mended && w->hosts[0].outcome != OUTCOME_COMPLETED)
         fail(w, "processes were killed no more often than may be, and node 0 says %s (%s)",
              verdict_name(w->hosts[0].outcome), w->hosts[0].why);

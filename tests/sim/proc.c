@@ -93,13 +93,18 @@ static bool peers_have_finished(const struct world *w, uint64_t step)
     return true;
 }
 
+static int64_t step_time(const struct world *w, const struct proc *p)
+{
+    bool is_slow = w->s.slow_from && p->step >= w->s.slow_from;
+    return w->s.step_time[p->index] * (is_slow ? w->s.slow_by : 1);
+}
+
 static void next_step(struct world *w, struct proc *p)
 {
     if (w->s.is_lockstep && !peers_have_finished(w, p->step))
         plan(w, p, PROC_COLLECTIVE, -1);
     else
-        plan(w, p, PROC_TRAINING,
-             rng_time(&w->rng, w->s.step_time[p->index] / 2, w->s.step_time[p->index]));
+        plan(w, p, PROC_TRAINING, rng_time(&w->rng, step_time(w, p) / 2, step_time(w, p)));
 }
 
 /* Somebody has come further: who waited for it may go on. */

@@ -367,7 +367,7 @@ static bool can_save(const struct schedule *s, int64_t save_time)
 /* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
 static bool is_benign(const struct schedule *s)
 {
-    return can_save(s, 2 * S) && s->eval_proc < 0 &&
+    return can_save(s, 2 * S) && s->eval_proc < 0 && !s->slow_from &&
            !has_fault(s, ~(SIGNALS | 1U << DO_BREAK | 1U << DO_PAUSE | 1U << DO_TWIN));
 }
 
@@ -543,6 +543,55 @@ static void draw_teardowns(struct schedule *s)
     }
 }
 
+/* Every process trains as it should, each step takes the same, and nothing goes wrong. */
+static void draw_no_faults(struct schedule *s)
+{
+    s->nfaults = 0;
+    s->has_loss = false;
+    s->attaches = s->is_lockstep = true;
+    s->is_forwarded = s->is_replaced = s->misses_nodes = s->misses_procs = false;
+    s->drop = s->duplicate = s->reorder = s->slow_disk = s->bad_disk = 0;
+    s->own_every = s->every_steps = 0;
+    s->every_ns = 0;
+    s->restart = (struct restart_policy){0};
+    s->eval_proc = -1;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->stride[i] = 1;
+        s->ends_early[i] = s->cut_at[i] = s->late_steps[i] = 0;
+        s->fails_to_save[i] = s->reattaches[i] = s->is_stubborn[i] = s->is_unkillable[i] = false;
+        s->is_silent[i] = s->is_mute[i] = s->is_hidden[i] = s->stays_attached[i] = false;
+        s->is_terse[i] = false;
+    }
+}
+
+/* The pace drops to a tenth, or to a thousandth, at about the time of a notice that leaves just a
+ * save and three of the slow steps, or more. From a generator of its own. */
+static void draw_pace(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 4321};
+    if (!rng_chance(&r, 20))
+        return;
+    draw_no_faults(s);
+    int64_t fast = rng_time(&r, MS, 6 * MS), save = 0;
+    s->delay_max = rng_time(&r, MS / 10, 20 * MS);
+    s->slow_from = s->first_step + 50 + rng_below(&r, 250);
+    s->slow_by = rng_time(&r, 10, rng_chance(&r, 500) ? 100 : 1000);
+    s->last_step = s->slow_from + (uint64_t)(100 * S / (fast * s->slow_by)) + STRIDES;
+    s->declared_last = s->declared_last ? s->last_step : 0;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->step_time[i] = fast;
+        s->attach_at[i] = rng_time(&r, MS, 200 * MS);
+        s->save_time[i] = rng_time(&r, 5 * MS, rng_chance(&r, 800) ? S : 6 * S);
+        save = s->save_time[i] > save ? s->save_time[i] : save;
+    }
+    int64_t drop_at = 200 * MS + fast * (int64_t)(s->slow_from - s->first_step);
+    add(s, DO_NOTICE, drop_at + rng_time(&r, -200 * MS, 2 * S), &r);
+    /* Beside those, the agreement's messages, and what is kept back for SIGKILL. */
+    s->faults[0].length = save + 3 * fast * s->slow_by + 10 * s->delay_max + 300 * MS +
+                          (rng_chance(&r, 500) ? 0 : rng_time(&r, 0, 20 * S));
+    s->is_slowed = true;
+}
+
 /* Only where nothing else fails: what shells make of the ends of processes is not known here. And
  * not where only the commands are ended, which are the shells. */
 static bool draws_shells(const struct schedule *s)
@@ -567,6 +616,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_period(s);
     draw_stop(s);
     draw_teardowns(s);
+    draw_pace(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -587,7 +637,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
         s->has_loss = true;
     if (s->drop)
         s->has_loss = true;
-    bool has_late = !s->is_calm && rng_chance(&r, 60);
+    bool has_late = !s->is_calm && rng_chance(&r, 60) && !s->is_slowed;
     for (int i = 1; has_late && i < s->nnodes; i++)
         s->begins_at[i] = rng_chance(&r, 500) ? rng_time(&r, 10 * MS, 8 * S) : 0;
     s->is_regular = is_regular(s);
@@ -635,6 +685,9 @@ void schedule_print(const struct schedule *s, FILE *out)
             s->own_every ? ", own saves" : "", s->is_benign ? ", benign" : "");
     if (s->has_shells)
         fprintf(out, "  each process below a shell, SIGTERM goes to all\n");
+    if (s->slow_from)
+        fprintf(out, "  from step %llu on a step takes %lld times as long\n",
+                (unsigned long long)s->slow_from, (long long)s->slow_by);
     if (s->every_steps || s->every_ns)
         fprintf(out, "  a save every %llu steps, %.3f s%s\n", (unsigned long long)s->every_steps,
                 (double)s->every_ns / S, s->is_regular ? ", regular" : "");

@@ -122,6 +122,9 @@ struct schedule {
     uint64_t eval_step;
     int64_t eval_time;
     bool is_watched; /* the watchdog is on */
+    /* from this step on each step takes so many times as long; 0: the pace never drops */
+    uint64_t slow_from;
+    int64_t slow_by;
     int nfaults;
     struct fault faults[MAX_FAULTS];
     bool is_benign;      /* a notice must end in a commit */
@@ -131,6 +134,7 @@ struct schedule {
     bool is_withdrawn;   /* the only notice is, long before its deadline */
     int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
     bool has_third_term; /* a node is told to hurry */
+    bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
     bool is_calm;        /* nothing but one node's death after its saves, and time to commit them */
     bool has_loss;       /* something was done that may look like a lost node */
     bool is_mended;      /* processes are killed, no more often than the job may be restarted */

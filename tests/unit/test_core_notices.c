@@ -86,9 +86,9 @@ Test(core_notices, a_long_grace_has_two_saves)
     assert_acts(w, "read; gate 5; read; gate 5 decided");
     save(w, 5, 1, S / 2);
     assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 0: go on, committed");
-    assert_said(w, "the training goes on for 95");
+    assert_said(w, "the training goes on for 97");
     uint64_t last = train(w, at + 98 * S, 100 * MS);
-    cr_assert_geq(now, at + 95 * S, "it saves before the last moment");
+    cr_assert_geq(now, at + 97 * S, "it saves before the last moment");
     steps[0] = last - 1;
     steps_are_read(w);
     assert_said(w, "every rank saves step 9");
@@ -100,15 +100,16 @@ Test(core_notices, a_long_grace_has_two_saves)
     walk_end(w);
 }
 
-/* The next one may find a busy machine. */
-Test(core_notices, a_save_that_took_next_to_nothing_has_half_a_second)
+/* The reserve stays for a machine that is busy in its last minute. */
+Test(core_notices, a_save_that_took_next_to_nothing_has_the_reserve)
 {
     struct walk *w = begin(true, 0);
     int64_t at = now;
     told(w, NOTICE_TERMINATE, "7", 100 * S);
     decide(w);
     save(w, 5, 1, 20 * MS);
-    train(w, at + 97 * S - S / 2, 100 * MS);
+    train(w, at + 98 * S + S / 2, 100 * MS);
+    cr_assert_geq(now, at + 98 * S);
     walk_end(w);
 }
 
@@ -291,7 +292,7 @@ Test(core_notices, a_sooner_deadline_leaves_time_for_the_save)
     told(w, NOTICE_TERMINATE, "8", 2 * S);
     steps_are_read(w);
     train(w, at + 2 * S, 100 * MS);
-    steps_are_read(w);
+    decide(w);
     cr_assert_not_null(strstr(w->acts, "decided last"), "%s\n%s", w->acts, w->log);
     walk_end(w);
 }
@@ -356,7 +357,7 @@ Test(core_notices, a_save_is_no_slow_step)
     told(w, NOTICE_TERMINATE, "7", 120 * S);
     decide(w);
     save(w, 5, 1, 20 * S);
-    assert_said(w, "the training goes on for 67");
+    assert_said(w, "the training goes on for 68");
     walk_end(w);
 }
 
@@ -372,5 +373,65 @@ Test(core_notices, one_that_is_withdrawn_in_the_save_and_comes_again)
     told(w, NOTICE_TERMINATE, "8", 100 * S);
     steps_are_read(w);
     assert_acts(w, "read");
+    walk_end(w);
+}
+
+/* The pace may have dropped since: whatever it was, the step is the next one that all can stop at.
+ */
+Test(core_notices, the_save_step_is_one_above_the_furthest_rank)
+{
+    struct walk *w = begin(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    decide(w);
+    save(w, 5, 1, S / 10);
+    for (int i = 0; i < 5; i++) { /* 200 steps a second */
+        wake(w);
+        steps[0] += 200;
+        steps_are_read(w);
+    }
+    now += S / 2; /* a step is under way that takes longer than all before it */
+    steps[0] += 1;
+    told(w, NOTICE_TERMINATE, "8", S / 6);
+    w->acts[0] = '\0';
+    decide(w);
+    decide(w);
+    cr_assert_not_null(strstr(w->acts, "gate 1007 decided last"), "%s\n%s", w->acts, w->log);
+    walk_end(w);
+}
+
+/* What is kept back for stopping belongs to a save that has begun. */
+Test(core_notices, a_save_has_the_time_until_just_before_the_deadline)
+{
+    struct walk *w = begin(false, S);
+    int64_t at = now;
+    told(w, NOTICE_TERMINATE, "7", 32 * S);
+    decide(w);
+    steps[0] = 5;
+    says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
+    w->acts[0] = '\0';
+    while (!strstr(w->acts, "gate leave")) {
+        w->acts[0] = '\0';
+        wake(w);
+    }
+    cr_assert_eq(now, at + 32 * S - S / 4, "%lld", (long long)(now - at));
+    walk_end(w);
+}
+
+/* After a save a moment ago there is little to lose; but not for the whole of a long grace. */
+Test(core_notices, a_save_a_moment_ago_puts_off_the_first_one)
+{
+    struct walk *w = begin(true, 0);
+    says(w, 0, (struct procmsg){.type = PROCMSG_WAITING, .step = 4});
+    feed(w, (struct event){.type = EV_SAVE_ASKED});
+    decide(w);
+    save(w, 5, 1, S);
+    int64_t kept = now;
+    w->acts[0] = '\0';
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    steps_are_read(w);
+    assert_acts(w, "read");
+    assert_said(w, "the training goes on for 97");
+    train(w, kept + 21 * S, 100 * MS);
+    cr_assert_geq(now, kept + 20 * S);
     walk_end(w);
 }
