@@ -134,9 +134,11 @@ void drill_watch(struct drill *drill)
     note_notice(drill, &report);
     if (!drill->notice_at)
         return;
-    struct drill_round *round = report.round.decided_at ? round_of(drill, report.round.id) : NULL;
-    if (!round)
+    int64_t committed_at = report.round.committed_at;
+    bool was_before = committed_at && committed_at < drill->notice_at;
+    if (!report.round.decided_at || was_before)
         return;
+    struct drill_round *round = round_of(drill, report.round.id);
     round->step = report.round.save_step;
     round->decided_at = report.round.decided_at;
     round->committed_at = report.round.committed_at;
@@ -199,9 +201,28 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
                  str_about(least_grace(drill, now), least, sizeof least));
 }
 
+/* How much of the grace the training had. Saves are not training, and what followed the last one is
+ * lost. */
+static void say_use(const struct drill *drill)
+{
+    const struct drill_round *last = &drill->rounds[drill->nrounds - 1];
+    char trained[32], grace[32], left[32];
+    if (drill->nrounds == 0 || !last->committed_at)
+        return;
+    int64_t used = last->decided_at - drill->notice_at;
+    for (const struct drill_round *r = drill->rounds; r < last; r++)
+        used -= r->committed_at ? r->committed_at - r->decided_at : 0;
+    log_line(LOG_NOTICE, "drill",
+             "%11s of %s, the job trained for %s; the last save is on disk %s before the deadline",
+             "", str_about(drill->grace_ns, grace, sizeof grace),
+             str_about(used, trained, sizeof trained),
+             str_about(drill->notice_at + drill->grace_ns - last->committed_at, left, sizeof left));
+}
+
 static void say_end(const struct drill *drill, bool fits, int64_t now)
 {
     say_rounds(drill);
+    say_use(drill);
     log_line(LOG_NOTICE, "drill", "%8.3f s  every process has ended", after(drill, now));
     say_verdict(drill, fits, now);
 }

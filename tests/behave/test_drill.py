@@ -32,14 +32,17 @@ def test_a_drill_that_fits(world):
     assert lines[0] == "the notice comes when the training has made 3 steps"
     assert lines[1] == "it ends with what it has shown: nothing is restarted in place (restart.*)"
     assert lines[2] == "the training is warm: the notice comes now"
-    seconds = [float(re.match(r"(\d\.\d+) s  ", line)[1]) for line in lines[3:8]]
+    seconds = [float(re.match(r"(\d\.\d+) s  ", line)[1]) for line in [*lines[3:7], lines[8]]]
     assert seconds == sorted(seconds) and seconds[0] < 3 < seconds[2]
     assert re.fullmatch(r"agreed to save step \d+", lines[3].split("  ")[1])
     assert re.fullmatch(r"step \d+ is committed, [123]\.\d+ s later", lines[4].split("  ")[1])
     assert re.fullmatch(r"agreed to save step \d+, \d+ steps after the one before", lines[5].split("  ")[1])
     assert re.fullmatch(r"step \d+ is committed, [123]\.\d+ s later", lines[6].split("  ")[1])
-    assert lines[7].endswith("  every process has ended")
-    assert re.fullmatch(r"it fits into 6 s, with \d\.\d+ s to spare; one save and the end need .* s", lines[8])
+    used = re.fullmatch(r"of 6 s, the job trained for ([\d.]+) s; "
+                        r"the last save is on disk ([\d.]+) s before the deadline", lines[7])
+    assert 1 < float(used[1]) < 4.5 and 0.1 < float(used[2]) < 3
+    assert lines[8].endswith("  every process has ended")
+    assert re.fullmatch(r"it fits into 6 s, with \d\.\d+ s to spare; one save and the end need .* s", lines[9])
     assert re.search(r"end: preempted, exit code 0: saved and committed at step", job.err)
     assert '"exit_code": 0' in report.read_text() and '"source": "drill"' in report.read_text()
 
