@@ -28,6 +28,7 @@ import ddp
 import dying
 import failures
 import frameworks
+import grace
 import several
 from measure import (JOB, Bench, Figure, Unmeasured, chief_options, duration, free_port, key_options, paired, running,
                      told_options)
@@ -321,7 +322,7 @@ def lost(bench):
 
 FIGURES = {figure.__name__: figure for figure in
            (start, run, libs, memory, wakeups, step, logs, agreement, line, join, held, lost, *failures.FIGURES,
-            *several.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES)}
+            *several.FIGURES, *grace.FIGURES, *dying.FIGURES, *frameworks.FIGURES, *ddp.FIGURES)}
 
 
 # --- the table ---
