@@ -16,7 +16,13 @@
 /* A node that goes is missed by the processes of the others before we see that it has gone. */
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
 
-/* Who it is, is ours to say. */
+static bool is_final(const struct peer_cause *cause)
+{
+    return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
+}
+
+/* Who it is, is ours to say. A node tells one failure at a time. That the job must not begin again
+ * is kept beside what failed on the node before. */
 void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
 {
     if (told->fault == FAULT_NONE || told->fault == FAULT_LOST)
@@ -25,7 +31,14 @@ void chief_note_fault(struct chief *chief, const struct peer *peer, const struct
     cause.node = chief_rank_of(chief, peer);
     cause.ago_ns = grace_clamp(told->ago_ns);
     str_copy(cause.host, sizeof cause.host, peer->at.host);
-    causes_take(&chief->causes, chief->out->now, &cause);
+    causes_take(is_final(told) ? &chief->finals : &chief->causes, chief->out->now, &cause);
+}
+
+static const struct peer_cause *first_cause(const struct chief *chief)
+{
+    const struct peer_cause *failure = causes_first(&chief->causes);
+    const struct peer_cause *final = causes_first(&chief->finals);
+    return !failure || (final && final->at_ns < failure->at_ns) ? final : failure;
 }
 
 /* Of a node that we miss by then. */
@@ -56,13 +69,13 @@ static bool may_follow_from_loss(const struct chief *chief, const struct peer_ca
  */
 bool chief_fault_counts(const struct chief *chief)
 {
-    const struct peer_cause *first = causes_first(&chief->causes);
+    const struct peer_cause *first = first_cause(chief);
     return first && !(chief_is_deciding(chief) && may_follow_from_loss(chief, first));
 }
 
 int64_t chief_fault_wake_at(const struct chief *chief)
 {
-    const struct peer_cause *first = causes_first(&chief->causes);
+    const struct peer_cause *first = first_cause(chief);
     int64_t until = first ? follows_until(chief, first) : 0;
     return until > chief->out->now ? until : CLOCK_NEVER;
 }
@@ -105,22 +118,9 @@ static bool may_restart(const struct chief *chief)
 
 void chief_end_by_fault(struct chief *chief)
 {
-    chief->cause = *causes_first(&chief->causes);
+    chief->cause = *first_cause(chief);
     chief->was_preempted = chief->notice.is_live;
     tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
-}
-
-static bool is_final(const struct peer_cause *cause)
-{
-    return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
-}
-
-static const struct peer_cause *find_final(const struct chief *chief)
-{
-    for (int i = 0; i < chief->causes.n; i++)
-        if (is_final(&chief->causes.list[i]))
-            return &chief->causes.list[i];
-    return NULL;
 }
 
 /* In place, or by the scheduler. */
@@ -138,31 +138,18 @@ static void end_as(struct chief *chief, const struct peer_cause *final)
     tell(chief, is_told ? chief_tell_end : chief_end);
 }
 
-void chief_end_as_replaced(struct chief *chief, const char *why)
-{
-    struct peer_cause cause = {.fault = FAULT_REPLACED,
-                               .rank = -1,
-                               .code = EXIT_OWN_ERROR,
-                               .at_ns = chief->out->now,
-                               .wall_ns = chief->out->wall};
-    str_copy(cause.host, sizeof cause.host, chief->params->host);
-    str_copy(cause.text, sizeof cause.text, why);
-    if (chief->order.end == END_NONE || may_begin_again(chief))
-        end_as(chief, &cause);
-}
-
 /* Of what was to begin again it turns out that the job is another's, or somebody asks for its end.
  */
 void chief_tell_fault(struct chief *chief)
 {
-    const struct peer_cause *final = may_begin_again(chief) ? find_final(chief) : NULL;
+    const struct peer_cause *final = may_begin_again(chief) ? causes_first(&chief->finals) : NULL;
     if (final) {
         end_as(chief, final);
         return;
     }
-    const struct peer_cause *first = causes_first(&chief->causes);
+    const struct peer_cause *first = first_cause(chief);
     if (chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
-        chief->cause.fault == FAULT_LOST || is_final(&chief->cause))
+        chief->cause.fault == FAULT_LOST || is_final(&chief->cause) || !first)
         return;
     /* A loss ends what was to be restarted, too; but by a way of its own. */
     if (cause_is_process(first->fault) && !chief->order.restart &&

@@ -172,7 +172,7 @@ int64_t chief_join_wake_at(const struct chief *chief)
 void chief_decide_join(struct chief *chief)
 {
     const struct core_params *p = chief->params;
-    if (chief->causes.n > 0) {
+    if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
     } else if (chief->notice.is_live) {
         end_preempted(chief);

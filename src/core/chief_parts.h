@@ -195,8 +195,6 @@ void chief_note_fault(struct chief *chief, const struct peer *peer, const struct
 bool chief_fault_counts(const struct chief *chief);
 int64_t chief_fault_wake_at(const struct chief *chief);
 void chief_end_by_fault(struct chief *chief);
-/* The record of the commit says that a later attempt has taken over. */
-void chief_end_as_replaced(struct chief *chief, const char *why);
 /* What was before it may be known after the end: that is the cause then, until all leave. */
 void chief_tell_fault(struct chief *chief);
 

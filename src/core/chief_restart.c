@@ -177,7 +177,7 @@ static void forget_round(struct chief *chief)
     chief->wants_to_end = chief->was_decided = false;
     chief->proposed_at = chief->begun_at = 0;
     chief->own_failed = chief->uncommitted = 0;
-    chief->causes.n = 0;
+    chief->causes.n = chief->finals.n = 0;
     chief->cause = (struct peer_cause){0};
     chief->is_trained = false;
     chief->finished_at = 0;

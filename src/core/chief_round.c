@@ -317,10 +317,6 @@ void chief_committed(struct chief *chief, const struct err *bad)
         chief->is_changed = true;
         chief_note_all(chief);
     }
-    if (bad && bad->code == ERR_REPLACED) {
-        chief_end_as_replaced(chief, bad->text);
-        return;
-    }
     if (what == COMMIT_OWN) {
         chief->saves_itself = true;
         close_own(chief, chief->writing_step);

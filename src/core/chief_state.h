@@ -149,6 +149,7 @@ struct chief {
     int64_t finished_at;  /* all commands, with success; 0: not yet */
     struct stride stride;
     struct causes causes;   /* what has failed */
+    struct causes finals;   /* why the job must not begin again: it is another's, or was stopped */
     struct restart restart; /* what it may still be granted */
     int64_t generation_at;  /* this one was begun */
     uint64_t generation_step;

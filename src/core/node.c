@@ -46,8 +46,8 @@ static void chief_lost(struct node *node)
     } else if (!node->uplink.was_welcome) {
         snprintf(why, sizeof why, "could not join the job: %.280s", node->uplink.why);
         node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
-    } else if (node->fault.kind == FAULT_STOPPED) {
-        node_stop_alone(node, OUTCOME_STOPPED, 0, node->fault.text);
+    } else if (node->stopped_by[0]) {
+        node_stop_alone(node, OUTCOME_STOPPED, 0, node->stopped_by);
     } else {
         snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
         node_blame_chief(node);
@@ -108,8 +108,10 @@ static void take_order(struct node *node, const struct peermsg *msg)
         node_stop(node, &ending);
         node->uplink.may_renew = node->restarts;
     }
-    if (order->end >= END_STOP)
+    if (order->end >= END_STOP) {
         node_take_cause(node, msg);
+        node_tell_final(node);
+    }
     node->may_leave = node->may_leave || order->end == END_LEAVE;
     if (node->may_leave && node->state == NODE_LEAVING)
         node_leave(node);
@@ -252,6 +254,7 @@ static const struct {
     [EV_STEPS] = {node_on_steps, ANY, "steps"},
     [EV_EXAMINED] = {node_on_examined, ANY, "examined"},
     [EV_PREPARED] = {node_on_prepared, ALIVE, "record written"},
+    [EV_COMMITTED] = {node_on_committed, ALIVE, "commit written"},
     [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
     [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},
 };

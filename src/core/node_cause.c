@@ -69,14 +69,23 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     out_simple(node->out, ACT_READ_STEPS);
 }
 
-void node_tell_stop(struct node *node)
+void node_tell_final(struct node *node)
 {
-    struct node_fault fault = {
-        .kind = FAULT_STOPPED, .rank = -1, .code = node->params->exit.stopped};
-    if (!node->stopped_by[0])
+    bool is_replaced = node->replaced_by[0] != '\0';
+    struct node_fault fault = {.kind = is_replaced ? FAULT_REPLACED : FAULT_STOPPED,
+                               .rank = -1,
+                               .code = is_replaced ? EXIT_OWN_ERROR : node->params->exit.stopped};
+    str_copy(fault.text, sizeof fault.text, is_replaced ? node->replaced_by : node->stopped_by);
+    if (fault.text[0] && node->fault.kind != fault.kind)
+        node_record_fault(node, &fault);
+}
+
+void node_judge_record(struct node *node, const struct err *bad)
+{
+    if (!bad || bad->code != ERR_REPLACED)
         return;
-    str_copy(fault.text, sizeof fault.text, node->stopped_by);
-    node_record_fault(node, &fault);
+    str_copy(node->replaced_by, sizeof node->replaced_by, bad->text);
+    node_tell_final(node);
 }
 
 void node_describe_fault(const struct node *node, struct peer_cause *ret)

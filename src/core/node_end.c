@@ -85,6 +85,8 @@ void node_sweep_if_last(struct node *node)
 static void tell_replaced(struct node *node)
 {
     bool has_chief = node->may_leave && !node->is_alone;
+    if (!has_chief)
+        node_tell_final(node);
     if (has_chief || node->fault.kind != FAULT_REPLACED || !verdict_gives_way(node->outcome))
         return;
     node_describe_fault(node, &node->cause);

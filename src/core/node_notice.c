@@ -161,7 +161,7 @@ void node_on_stop_asked(struct node *node, const struct event *event)
     if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->restarts))
         return;
     str_copy(node->stopped_by, sizeof node->stopped_by, event->why);
-    node_tell_stop(node);
+    node_tell_final(node);
     if (!node->uplink.was_welcome)
         node_stop_alone(node, OUTCOME_STOPPED, 0, node->stopped_by);
 }

@@ -13,9 +13,12 @@
 
 /* The first failure counts, and none of those that our own stopping brings about. */
 void node_record_fault(struct node *node, const struct node_fault *fault);
-/* Somebody has asked for the end: that counts more than what a generation has failed of that was to
- * be followed by another, and outlives it. */
-void node_tell_stop(struct node *node);
+/* A later attempt has taken the job over, or a person has asked for its end: such a job must not
+ * begin again. The node keeps this for good. It tells of it when nothing else has failed, and again
+ * when the outcome would let the job begin again, here or by the scheduler. */
+void node_tell_final(struct node *node);
+/* A record could not be written. `bad` says whether a later attempt has taken the job over. */
+void node_judge_record(struct node *node, const struct err *bad);
 /* The first on this node, without its time. */
 void node_describe_fault(const struct node *node, struct peer_cause *ret);
 /* NULL: it is none of the commands. */
@@ -101,6 +104,7 @@ void node_on_proc_unattached(struct node *node, const struct event *event);
 void node_on_proc_lost(struct node *node, const struct event *event);
 void node_on_steps(struct node *node, const struct event *event);
 void node_on_prepared(struct node *node, const struct event *event);
+void node_on_committed(struct node *node, const struct event *event);
 /* A command has failed, and one of its ranks has said why: that is told, too. False: none has. */
 bool node_add_reason(const struct node *node, struct node_fault *fault);
 /* A success is not believed of who was attached and went without a word, nor of who is still

@@ -406,20 +406,16 @@ void node_on_steps(struct node *node, const struct event *event)
     settle_doubt(node);
 }
 
-/* Whatever is trained from here on is lost, and is saved over what the later attempt relies on. */
-static void judge_record(struct node *node, const struct err *bad)
-{
-    if (!bad || bad->code != ERR_REPLACED)
-        return;
-    struct node_fault fault = {.kind = FAULT_REPLACED, .rank = -1, .code = EXIT_OWN_ERROR};
-    str_copy(fault.text, sizeof fault.text, bad->text);
-    node_record_fault(node, &fault);
-}
-
 void node_on_prepared(struct node *node, const struct event *event)
 {
-    judge_record(node, event->written.err);
+    node_judge_record(node, event->written.err);
     round_prepared(&node->round, event->written.err);
     node->is_dirty = true;
     node_check_gone(node);
+}
+
+/* The commit record is node 0's; only its chief writes it. */
+void node_on_committed(struct node *node, const struct event *event)
+{
+    node_judge_record(node, event->written.err);
 }

@@ -41,5 +41,5 @@ void node_renew(struct node *node)
     node->restarts = false;
     node->generation = node->uplink.generation;
     node_enter(node, NODE_WAITING);
-    node_tell_stop(node); /* the chief has not heard of it yet */
+    node_tell_final(node); /* the chief has not heard of it yet */
 }

@@ -80,6 +80,7 @@ struct node {
     struct node_fault fault;
     struct peer_cause cause; /* the job's, as the chief has told it */
     char stopped_by[256];    /* somebody has asked for the end; "": nobody has */
+    char replaced_by[256];   /* why a record was refused: a later attempt has the job; "": not so */
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
     struct {                 /* the job's notice, as the chief told it */
         bool is_live;

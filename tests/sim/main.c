@@ -13,10 +13,11 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: pchrun-sim [options]\n"
+    "usage: pchrun-sim [options] [SEED ...]\n"
     "Runs the core of pchrun under virtual time, one schedule per seed, and checks the design's\n"
     "promises in each. Exits with 1 at the first seed that breaks one, and prints its trace.\n"
     "\n"
+    "  SEED ...     run these seeds alone\n"
     "  --seeds N    how many schedules to run (default 10000)\n"
     "  --minutes N  go on for so long instead\n"
     "  --from SEED  the first seed (default 1; with --minutes, by the clock)\n"
@@ -30,6 +31,8 @@ struct options {
     uint64_t seeds, minutes, from, trace;
     uint64_t table; /* up to so many nodes, 0: no table */
     bool is_quiet;
+    char **kept; /* seeds to run alone, nkept of them; 0: all from `from` */
+    uint64_t nkept;
 };
 
 static uint64_t number(const char *text)
@@ -68,6 +71,10 @@ static void parse(int argc, char **argv, struct options *o)
             exit(c == 'h' ? 0 : 2);
         }
     }
+    o->kept = argv + optind;
+    o->nkept = (uint64_t)(argc - optind);
+    if (o->nkept)
+        o->seeds = o->nkept;
     /* Each long run looks at other schedules; the seed of a failure says which. */
     if (o->from == 0)
         o->from = o->minutes ? (uint64_t)clock_real_ns() / NS_PER_MS : 1;
@@ -103,7 +110,8 @@ static void show_progress(const struct options *o, const struct sum *sum)
 static bool run_all(struct world *w, const struct options *o, struct sum *sum)
 {
     int64_t started_at = clock_now_ns();
-    for (uint64_t seed = o->from; goes_on(o, sum, started_at); seed++) {
+    for (uint64_t i = 0; goes_on(o, sum, started_at); i++) {
+        uint64_t seed = o->nkept ? number(o->kept[i]) : o->from + i;
         if (!run_one(w, seed, NULL)) {
             printf("seed %llu breaks a promise: %s\n", (unsigned long long)seed, w->failure);
             if (!o->is_quiet)
@@ -121,7 +129,8 @@ static bool run_all(struct world *w, const struct options *o, struct sum *sum)
 static void show(const struct options *o, const struct sum *sum)
 {
     printf("%llu schedules from seed %llu, %llu events, every promise held; node 0 ended:",
-           (unsigned long long)sum->schedules, (unsigned long long)o->from,
+           (unsigned long long)sum->schedules,
+           o->nkept ? number(o->kept[0]) : (unsigned long long)o->from,
            (unsigned long long)sum->events);
     for (int i = 0; i < OUTCOME__COUNT; i++)
         if (sum->outcomes[i])

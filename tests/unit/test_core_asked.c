@@ -166,3 +166,30 @@ Test(core_asked, a_stop_between_two_generations)
     cr_assert(strstr(w->acts, "exit 44 stopped"), "%s", w->acts);
     walk_end(w);
 }
+
+/* The rank's failure is known and not judged yet, so the node tells of that first. But a preemption
+ * would be followed by another start. */
+Test(core_asked, a_stop_beside_a_failure_in_a_preemption_is_a_stop)
+{
+    begin_two();
+    steps[0] = 8;
+    signalled(&walks[0], SIGTERM);
+    for (int i = 0; i < 3; i++) {
+        steps_are_read(&walks[0]);
+        deliver();
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    assert_said(&walks[0], "every rank saves step 9");
+    exited(&walks[0], 0, SIGKILL);
+    stop(&walks[0]);
+    now += S;
+    feed(&walks[0], (struct event){.type = EV_TIMER});
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++)
+        ends(&walks[i]);
+    struct core_report report;
+    core_report(walks[0].core, &report);
+    cr_assert_eq(report.outcome, OUTCOME_STOPPED, "%s", report.why);
+    end_two();
+}

@@ -204,3 +204,93 @@ Test(core_replaced, without_a_chief)
         end_two();
     }
 }
+
+/* Node 1 went at the same moment, which is certain only seconds later. */
+static void node_1_is_lost(void)
+{
+    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
+    lose_letters();
+    while (!strstr(walks[0].log, "lost: node 1"))
+        wake(&walks[0]);
+    assert_said(&walks[0], "the cause is another: node 1");
+}
+
+/* A loss takes the place of the failure that was told first, and a scheduler starts the job again
+ * after a loss. */
+Test(core_replaced, a_loss_that_is_found_later_does_not_hide_it)
+{
+    begin_two();
+    steps[0] = 10;
+    saves(&walks[0]);
+    exited(&walks[0], 0, 1 << 8);
+    replaced(&walks[0], EV_PREPARED);
+    node_1_is_lost();
+    ends(&walks[0]);
+    assert_replaced(&walks[0]);
+    lose_letters();
+    end_two();
+}
+
+/* The same with node 0's record of commits. */
+Test(core_replaced, a_loss_does_not_hide_a_commit_that_was_refused)
+{
+    begin_two();
+    steps[0] = 10;
+    for (int i = 0; i < WALK_NODES; i++) {
+        saves(&walks[i]);
+        written(&walks[i], EV_PREPARED, 10);
+        deliver();
+    }
+    assert_exit(&walks[0], "commit 10");
+    exited(&walks[0], 0, 1 << 8);
+    replaced(&walks[0], EV_COMMITTED);
+    node_1_is_lost();
+    ends(&walks[0]);
+    assert_replaced(&walks[0]);
+    lose_letters();
+    end_two();
+}
+
+/* The rank's failure is known and not judged yet: it may follow from a loss. */
+Test(core_replaced, a_failure_that_is_not_judged_yet_does_not_hide_it)
+{
+    begin_two();
+    steps[0] = 8;
+    signalled(&walks[0], SIGTERM);
+    for (int i = 0; i < 3; i++) {
+        steps_are_read(&walks[0]);
+        deliver();
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    assert_said(&walks[0], "every rank saves step 9");
+    says(&walks[0], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
+    exited(&walks[0], 0, SIGKILL);
+    cr_assert_null(strstr(walks[0].log, "ending: "), "%s", walks[0].log);
+    replaced(&walks[0], EV_PREPARED);
+    now += S;
+    feed(&walks[0], (struct event){.type = EV_TIMER});
+    deliver();
+    ends(&walks[0]);
+    ends(&walks[1]);
+    assert_replaced(&walks[0]);
+    assert_replaced(&walks[1]);
+    end_two();
+}
+
+/* Its rank has failed, and the failure was told. Then it is left alone with its own record's word.
+ */
+Test(core_replaced, a_failure_before_the_loss_of_node_0_does_not_hide_it)
+{
+    begin_two();
+    steps[0] = 10;
+    saves(&walks[1]);
+    exited(&walks[1], 0, 1 << 8);
+    replaced(&walks[1], EV_PREPARED);
+    lose_letters();
+    loses_its_chief(&walks[1]);
+    tree_empty(&walks[1]);
+    assert_replaced(&walks[1]);
+    lose_letters();
+    end_two();
+}
