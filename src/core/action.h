@@ -62,10 +62,10 @@ struct action {
         } proc;
         struct {
             uint64_t step;
-            /* with ACT_PREPARE: so many ranks have saved it here; and steps up to `over` will not
-             * be committed any more, but all above that were prepared may be */
+            /* with ACT_PREPARE: so many ranks have saved it here; and a step that was prepared
+             * before and may still be committed, 0: none */
             int ranks;
-            uint64_t over;
+            uint64_t own;
             int64_t save_ns; /* with ACT_COMMIT: how long saves take, 0: not known */
         };
         struct {

@@ -270,8 +270,9 @@ void chief_decide_round(struct chief *chief)
         decide_proposed(chief);
     else if (chief->order.phase == PHASE_DECIDED)
         decide_decided(chief);
-    /* One that some node cannot have its part in is none. */
-    if (chief->own_failed > chief->order.own_closed)
+    /* One that some node cannot have its part in is none. But the nodes keep their parts of what is
+     * being committed until that is done. */
+    if (chief->own_failed > chief->order.own_closed && chief->writing == COMMIT_NOTHING)
         close_own(chief, chief->own_failed);
     if (!is_open(chief) && chief->order.end == END_NONE)
         decide_own(chief);

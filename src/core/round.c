@@ -97,10 +97,16 @@ static bool waits_for_own(const struct member *m)
     return m->wait == WAIT_SAVE && m->wait_round == 0;
 }
 
+/* The chief commits no own save up to this step any more. */
+static uint64_t told_over(const struct round *round)
+{
+    return round->commit_step > round->own_closed ? round->commit_step : round->own_closed;
+}
+
 /* Own saves up to this step are over: committed, passed over, or not to be had. */
 static uint64_t own_over(const struct round *round)
 {
-    uint64_t over = round->commit_step > round->own_closed ? round->commit_step : round->own_closed;
+    uint64_t over = told_over(round);
     return round->failed_own > over ? round->failed_own : over;
 }
 
@@ -187,12 +193,18 @@ static int count_saved(const struct round *round, uint64_t *ret_step, bool *ret_
     return n;
 }
 
+/* The own save that the chief was told of, and may commit at any time; 0: none. That a rank fails
+ * to save a later step does not take it back: the chief may not have heard of that yet. */
+static uint64_t offered_own(const struct round *round)
+{
+    return round->prepared_own > told_over(round) ? round->prepared_own : 0;
+}
+
 /* Of its own saves a node tells the oldest that is not over, so that nodes which are not equally
- * far find a common one. */
+ * far find a common one. It offers one at a time. */
 static uint64_t next_own(const struct round *round)
 {
-    uint64_t over = own_over(round);
-    return is_open(round) || round->prepared_own > over ? 0 : ranks_own_step(round->ranks, over);
+    return is_open(round) || offered_own(round) ? 0 : ranks_own_step(round->ranks, own_over(round));
 }
 
 /* Before SAVED is said to the chief, this node's own record is written: a restart finds by it what
@@ -201,8 +213,8 @@ static void write_next(struct round *round)
 {
     uint64_t step;
     bool mismatch;
-    /* When all leave, nothing more is committed. */
-    if (round->writing != WRITING_NOTHING || round->is_ending)
+    /* When all leave, nothing more is committed but what is being committed already. */
+    if (round->writing != WRITING_NOTHING || round->is_ending || round->leaves)
         return;
     uint64_t own = next_own(round);
     if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&
@@ -221,7 +233,7 @@ static void write_next(struct round *round)
     out_act(round->out, &(struct action){.type = ACT_PREPARE,
                                          .step = round->writing_step,
                                          .ranks = round->ranks->n,
-                                         .over = own_over(round)});
+                                         .own = offered_own(round)});
 }
 
 /* --- the chief's orders --- */

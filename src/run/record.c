@@ -149,7 +149,8 @@ void record_saved(struct record *record, int rank, uint64_t step, const char *pa
 {
     if (!saves_add(&record->saves, step, rank, path))
         log_error("record",
-                  "no room: where rank %d saved step %" PRIu64 " is forgotten, and not committed",
+                  "out of memory: where rank %d saved step %" PRIu64
+                  " is forgotten, and not committed",
                   rank, step);
     saves_set_world(&record->saves, step, record->world);
 }
@@ -371,7 +372,7 @@ static bool write_out(struct statefile *file, struct watch *deadline, struct wri
     return ok;
 }
 
-void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t over)
+void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own)
 {
     struct writer w;
     struct err err;
@@ -388,7 +389,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ov
         answer(record, EV_PREPARED, step, &err);
         return;
     }
-    saves_hold(&record->saves, step, over);
+    saves_hold(&record->saves, step, own);
     record->preparing = step;
     begin(&w, record);
     writer_int(&w, "node_rank", record->node_rank);

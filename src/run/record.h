@@ -89,7 +89,7 @@ const char *record_known_path(const struct record *record, uint64_t step);
 
 /* ACT_PREPARE (action.h explains its fields) and ACT_COMMIT: answered with EV_PREPARED and
  * EV_COMMITTED. */
-void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t over);
+void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own);
 void record_commit(struct record *record, uint64_t step, int64_t save_ns);
 
 #endif

@@ -51,35 +51,32 @@ const struct saves_step *saves_find(const struct saves *saves, uint64_t step)
     return NULL;
 }
 
-/* The oldest that nothing speaks for; -1: there is none. */
+/* The oldest that is neither held nor committed. At most two are held, and one is committed. */
 static int oldest_free(const struct saves *saves)
 {
-    for (int i = 0; i < saves->n; i++)
-        if (!saves->steps[i].is_held && saves->steps[i].step != saves->committed)
-            return i;
-    return -1;
+    _Static_assert(SAVES_STEPS > 3, "one step of a full list is free");
+    int at = 0;
+    while (saves->steps[at].is_held || saves->steps[at].step == saves->committed)
+        at++;
+    return at;
 }
 
-void saves_hold(struct saves *saves, uint64_t step, uint64_t over)
+void saves_hold(struct saves *saves, uint64_t step, uint64_t own)
 {
     for (int i = 0; i < saves->n; i++) {
         struct saves_step *s = &saves->steps[i];
-        s->is_held = (s->is_held && s->step > over) || s->step == step;
+        s->is_held = s->step == step || s->step == own;
     }
 }
 
-/* The place of this step, made if it is new, in ascending order. NULL: there is no room. */
+/* The place of this step, made if it is new, in ascending order. */
 static struct saves_step *place_of(struct saves *saves, uint64_t step)
 {
     const struct saves_step *known = saves_find(saves, step);
     if (known)
         return &saves->steps[known - saves->steps];
-    if (saves->n == SAVES_STEPS) {
-        int oldest = oldest_free(saves);
-        if (oldest < 0)
-            return NULL;
-        forget(saves, oldest);
-    }
+    if (saves->n == SAVES_STEPS)
+        forget(saves, oldest_free(saves));
     int at = 0;
     while (at < saves->n && saves->steps[at].step < step)
         at++;
@@ -108,7 +105,7 @@ bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path)
 {
     char *copy = path && path[0] ? strdup(path) : NULL;
     struct saves_step *at = place_of(saves, step);
-    struct saves_rank *place = at ? rank_of(at, rank) : NULL;
+    struct saves_rank *place = rank_of(at, rank);
     if (!place || (path && path[0] && !copy)) {
         free(copy);
         return false;

@@ -35,14 +35,14 @@ struct saves {
 };
 
 void saves_free(struct saves *saves);
-/* False: memory is short, or all that is kept is held. A path that was there is replaced. The
- * oldest step that is neither held nor the committed one makes room for a new one. */
+/* False: memory is short. A path that was there is replaced. The oldest step that is neither held
+ * nor the committed one makes room for a new one. */
 MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path);
 /* How many ranks the job has that saves this step. */
 void saves_set_world(struct saves *saves, uint64_t step, int world);
-/* The step is about to be offered for a commit, so it is held from now on; those up to `over` are
- * not any more. */
-void saves_hold(struct saves *saves, uint64_t step, uint64_t over);
+/* The step is about to be offered for a commit, and `own` was before (0: none is). These two are
+ * held from now on, and no others. */
+void saves_hold(struct saves *saves, uint64_t step, uint64_t own);
 /* Of the steps up to the committed one, forgets the oldest until `keep` are left. */
 void saves_trim(struct saves *saves, int keep);
 /* Forgets what is newer: an attempt that resumes at `step` will save it anew. */

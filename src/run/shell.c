@@ -100,7 +100,7 @@ static void act_examine(struct shell *shell, const struct action *action)
 
 static void act_prepare(struct shell *shell, const struct action *action)
 {
-    record_prepare(&shell->record, action->step, action->ranks, action->over);
+    record_prepare(&shell->record, action->step, action->ranks, action->own);
 }
 
 static void act_commit(struct shell *shell, const struct action *action)

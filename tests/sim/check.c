@@ -101,17 +101,16 @@ static void check_durable_everywhere(struct world *w, uint64_t step)
 }
 
 /* Promise 3: committed means durable on every rank, and a commit never goes back. */
-/* Its record has been told to keep where its ranks saved the step, and not to let go of it since.
- */
-static bool is_held(const struct host *host, uint64_t step)
+/* From the moment a commit begins to be written until a node is told of it, the node's record holds
+ * the step. A record that lets it go may have lost it when the job starts again. */
+void check_held(struct world *w, uint64_t step)
 {
-    size_t last = ARRAY_LEN(host->prepared) - 1;
-    if (host->prepared[last] == step)
-        return true;
-    for (size_t i = 0; i < last; i++)
-        if (host->prepared[i] == step)
-            return host->over < step;
-    return false;
+    for (int i = 0; i < w->s.nnodes; i++) {
+        const struct host *host = &w->hosts[i];
+        if (host->is_started && host->committed < step && host->held[0] != step &&
+            host->held[1] != step)
+            fail(w, "step %llu is committed, and node %d no longer holds it", ull(step), i);
+    }
 }
 
 static void check_not_too_soon(struct world *w, uint64_t step)
@@ -131,9 +130,7 @@ void check_commit(struct world *w, uint64_t step)
     check_not_too_soon(w, step);
     if (w->first_notice_at && !w->saved_for_notice_at)
         w->saved_for_notice_at = w->now;
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].is_started && !is_held(&w->hosts[i], step))
-            fail(w, "step %llu is committed, and node %d no longer holds it", ull(step), i);
+    check_held(w, step);
     if (step <= w->record)
         fail(w, "step %llu is committed after step %llu", ull(step), ull(w->record));
     check_durable_everywhere(w, step);

@@ -17,8 +17,7 @@
 static void forget_saves(struct world *w, int node)
 {
     struct host *host = &w->hosts[node];
-    memset(host->prepared, 0, sizeof host->prepared);
-    host->over = 0;
+    memset(host->held, 0, sizeof host->held);
     for (int i = node * w->s.nprocs; i < (node + 1) * w->s.nprocs; i++) {
         size_t n = 0, all = w->ndurable[i];
         for (size_t k = 0; k < all && k < ARRAY_LEN(w->durable[0]); k++)
@@ -158,12 +157,12 @@ static int64_t disk_time(struct world *w)
 static void act_prepare(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
-    memmove(host->prepared, host->prepared + 1, sizeof host->prepared - sizeof host->prepared[0]);
-    host->prepared[ARRAY_LEN(host->prepared) - 1] = a->step;
-    host->over = a->over;
+    host->held[0] = a->step;
+    host->held[1] = a->own;
     host->nwriting++;
-    trace(w, "node %d: prepares %llu, over %llu", node, (unsigned long long)a->step,
-          (unsigned long long)a->over);
+    trace(w, "node %d: prepares %llu, and holds %llu", node, (unsigned long long)a->step,
+          (unsigned long long)a->own);
+    check_held(w, w->record);
     world_at(w, (struct happening){.at = w->now + disk_time(w),
                                    .what = H_PREPARED,
                                    .node = node,

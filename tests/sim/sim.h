@@ -234,7 +234,7 @@ struct host {
     int64_t held_notice_at;      /* at least one has held since then, 0: none does */
     int64_t deadlines[3];       /* of the notices that hold on it: by id, and of signals; 0: none */
     uint64_t committed;         /* as told by ACT_COMMITTED */
-    uint64_t prepared[8], over; /* what its record holds, newest last */
+    uint64_t held[2];           /* steps that its record keeps, whatever else is saved */
     int nwriting;               /* its record */
     bool knows_replaced;        /* that it was, while its processes trained */
     bool hears_replaced;        /* the same, whatever it did then */
@@ -372,6 +372,7 @@ void check_step(struct world *world, const struct proc *p);
 void check_period(struct world *world, const struct proc *p);
 void check_durable(struct world *world, const struct proc *p, uint64_t step);
 void check_commit(struct world *world, uint64_t step);
+void check_held(struct world *world, uint64_t step);
 /* A node starts its processes, and tells them of this port. */
 void check_port(struct world *world, int node, uint16_t port);
 /* A generation is about to begin on a node. */

@@ -136,6 +136,26 @@ Test(core_nodes, nodes_that_save_at_their_own_pace)
     end_two();
 }
 
+/* Node 1 has offered a step, and cannot save a later one. Node 0 may be committing the first
+ * meanwhile, so node 1 holds it and offers nothing else until it has heard of node 0. */
+Test(core_nodes, an_offer_stands_until_node_0_has_answered)
+{
+    begin_two();
+    saves_own(&walks[1], 10);
+    deliver();
+    says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVE_FAILED, .step = 20});
+    says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 30});
+    assert_acts(&walks[1], "");
+    saves_own(&walks[0], 10);
+    assert_acts(&walks[0], "commit 10");
+    deliver();
+    assert_acts(&walks[1], ""); /* step 20 is passed over only when step 10 is committed */
+    written(&walks[0], EV_COMMITTED, 10);
+    deliver();
+    assert_acts(&walks[1], "committed 10; prepare 30");
+    end_two();
+}
+
 /* What one of them has not saved is passed over at once, and keeps nobody waiting. */
 Test(core_nodes, nodes_that_save_at_different_steps)
 {
