@@ -318,7 +318,7 @@ static void decide_finished(struct chief *chief)
                             .why = say_success(chief, text, sizeof text)};
     if (chief->notice.is_live && !chief->is_trained && !all_are(chief, FACT_DONE)) {
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
-        end.why = "the processes ended after the notice without having said that they were done";
+        end.why = "the processes ended after the notice, and not every rank is known to be done";
     }
     chief_end(chief, &end);
 }

@@ -286,7 +286,8 @@ static void committed_round(struct chief *chief)
     chief->is_plan_old = true;
     chief_plan(chief);
     bool is_due = chief->notice.is_live && !chief->is_trained && !chief_trains_on(chief);
-    bool leaves = chief->wants_to_end || is_due;
+    /* Where every rank has trained to its end the job ends as that of a success. */
+    bool leaves = (chief->wants_to_end || is_due) && !all_are(chief, FACT_DONE);
     chief->wants_to_end = leaves;
     chief_close_round(chief, PHASE_COMMITTED, "");
     if (!leaves) {

@@ -29,24 +29,24 @@ enum fact {
     FACT_NACK,
     FACT_SAVED, /* every rank has saved, and the node's record is written */
     FACT_SOME_SAVED,
-    FACT_BAD,         /* a save failed, or its ranks saved at different steps */
-    FACT_SOME_ENDED,  /* a rank ended without having saved */
-    FACT_SOME_BEGUN,  /* a rank has begun the save */
-    FACT_SERVED,      /* every rank has begun the save, or ended */
-    FACT_SETTLED,     /* every rank has saved, failed to, or ended */
-    FACT_CLOSED,      /* has seen the end of the round */
-    FACT_WAITS,       /* every saver waits for the answer */
-    FACT_DONE,        /* every rank said that it has trained to the end */
-    FACT_ENDED,       /* all its commands have ended, with success */
-    FACT_FINISHED,    /* and nothing of them is left */
-    FACT_KNOWS,       /* of the notice, and has read its steps since */
-    FACT_GONE,        /* nothing is left on it */
-    FACT_THERE,       /* has joined, and is neither gone nor lost */
-    FACT_LISTED,      /* has told which ranks are its own */
-    FACT_HEARD,       /* has told how it stands */
-    FACT_OWN_MORE,    /* has own saves that are not over: offered, or still to be */
-    FACT_NO_OWN,      /* a rank has left it, and it has none to offer */
-    FACT_OWN,         /* its ranks have saved by themselves what is newer than the commit */
+    FACT_BAD,        /* a save failed, or its ranks saved at different steps */
+    FACT_SOME_ENDED, /* a rank ended without having saved */
+    FACT_SOME_BEGUN, /* a rank has begun the save */
+    FACT_SERVED,     /* every rank has begun the save, or ended */
+    FACT_SETTLED,    /* every rank has saved, failed to, or ended */
+    FACT_CLOSED,     /* has seen the end of the round */
+    FACT_WAITS,      /* every saver waits for the answer */
+    FACT_DONE,       /* every rank has trained to the end, as it said or as it returned by itself */
+    FACT_ENDED,      /* all its commands have ended, with success */
+    FACT_FINISHED,   /* and nothing of them is left */
+    FACT_KNOWS,      /* of the notice, and has read its steps since */
+    FACT_GONE,       /* nothing is left on it */
+    FACT_THERE,      /* has joined, and is neither gone nor lost */
+    FACT_LISTED,     /* has told which ranks are its own */
+    FACT_HEARD,      /* has told how it stands */
+    FACT_OWN_MORE,   /* has own saves that are not over: offered, or still to be */
+    FACT_NO_OWN,     /* a rank has left it, and it has none to offer */
+    FACT_OWN,        /* its ranks have saved by themselves what is newer than the commit */
     FACT_INTERRUPTED, /* somebody there wants it to end */
     FACT_LEFT,        /* what could not be ended is left on it */
     FACT_MOVES,       /* a rank of it makes progress, or may yet */

@@ -51,6 +51,14 @@ static enum grace_change conclude(struct grace *grace, int64_t before, int64_t n
     return deadline < before ? GRACE_SOONER : GRACE_LATER;
 }
 
+bool grace_has_signal(const struct grace *grace)
+{
+    for (int i = 0; i < grace->n; i++)
+        if (grace->notices[i].signal)
+            return true;
+    return false;
+}
+
 const struct grace_notice *grace_first(const struct grace *grace)
 {
     return &grace->notices[grace->first];

@@ -68,6 +68,8 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
 /* The job goes on after a notice: those whose deadline has passed end nothing any more. Signals are
  * forgotten; what a source says again is still known. */
 void grace_serve(struct grace *grace, int64_t now);
+/* Is one of them a signal, which a process may have caught, too? */
+bool grace_has_signal(const struct grace *grace);
 /* The one that the node acts upon; only while is_live. */
 const struct grace_notice *grace_first(const struct grace *grace);
 /* CLOCK_NEVER: none is live. */

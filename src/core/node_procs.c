@@ -185,11 +185,13 @@ static void log_close(struct node *node, const struct member *m)
 static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
 {
     int slot = m->slot;
+    bool is_asked = round_asks(&node->round, m);
     m->status = msg->number >= 0 && msg->number < 256 ? (int)msg->number : 255;
     m->is_closed = m->status == 0;
     m->gone_at = m->status ? node->out->now : 0;
     out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
     ranks_gone(&node->ranks, slot, msg->step);
+    m->has_returned = m->is_closed && !is_asked && m->step >= m->last_step;
     log_close(node, m);
     round_ended(&node->round);
     node_judge_silence(node);

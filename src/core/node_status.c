@@ -53,6 +53,14 @@ static void fill_fault(const struct node *node, struct peer_cause *cause)
     cause->ago_ns = node->out->now - f->at;
 }
 
+/* A rank that returned by itself has trained to its end, notice or not. But one that handles
+ * SIGTERM itself may have left for the notice. */
+static bool is_done(const struct node *node, const struct member *m)
+{
+    bool may_have_left = !m->is_shielded && grace_has_signal(&node->grace);
+    return m->is_done || (m->has_returned && !may_have_left);
+}
+
 static void fill_ranks(const struct node *node, struct peer_status *status)
 {
     const struct ranks *r = &node->ranks;
@@ -62,7 +70,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     status->lowest = ranks_lowest(r);
     status->stepped = ranks_have_stepped(r);
     for (int i = 0; i < r->n; i++) {
-        status->done += r->members[i].is_done;
+        status->done += is_done(node, &r->members[i]);
         status->live += !r->members[i].is_ended;
     }
     status->first_step = r->stride.offset;

@@ -173,6 +173,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
                               .step = msg->step,
                               .first_step = msg->first_step,
                               .last_step = msg->last_step <= RANKS_STEP_MAX ? msg->last_step : 0,
+                              .is_shielded = msg->flags & PROCMSG_FLAG_SHIELD,
                               .served_round = before.served_round,
                               .saved_round = before.saved_round,
                               .failed_round = before.failed_round,

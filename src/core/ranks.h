@@ -38,11 +38,13 @@ enum member_wait {
 struct member {
     int slot; /* -1: not connected */
     int pid, rank, local_rank;
-    bool is_ended;    /* trained to the end, or its process is gone */
-    bool is_done;     /* it said so itself */
-    bool is_closed;   /* it took its leave, and not with a failure */
-    int status;       /* that it has exited with, as it said itself; 0: no failure */
-    char reason[256]; /* why it will fail, as it said itself; "": it did not */
+    bool is_ended;     /* trained to the end, or its process is gone */
+    bool is_done;      /* it said so itself */
+    bool is_closed;    /* it took its leave, and not with a failure */
+    bool has_returned; /* the same, at its last step as far as it said one, and asked by nothing */
+    bool is_shielded;  /* it does not see a SIGTERM that is a notice: libpch's handler takes that */
+    int status;        /* that it has exited with, as it said itself; 0: no failure */
+    char reason[256];  /* why it will fail, as it said itself; "": it did not */
     int reason_code;
     int64_t reason_at;
     int64_t gone_at; /* its connection ended without a word of success; 0: it did not */

@@ -543,6 +543,13 @@ void round_message(struct round *round, struct member *m, const struct procmsg *
     }
 }
 
+bool round_asks(const struct round *round, const struct member *m)
+{
+    bool has_saved = round->id > 0 && m->saved_round == round->id && !round->ends_run;
+    return round->is_ending || round->leaves || m->wait != WAIT_NONE ||
+           (is_open(round) && !has_saved);
+}
+
 void round_ended(struct round *round)
 {
     lift_if_served(round);

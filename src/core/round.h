@@ -55,6 +55,9 @@ bool round_wants_steps(const struct round *round);
 void round_attached(struct round *round, struct member *member);
 void round_message(struct round *round, struct member *member, const struct procmsg *msg);
 void round_ended(struct round *round);
+/* Does a rank that ends now leave undone what was asked of it? It was told to leave, or a round is
+ * open and it has not saved yet, or is to leave behind its save. */
+bool round_asks(const struct round *round, const struct member *member);
 void round_prepared(struct round *round, const struct err *bad);
 /* Answers the program's own saves that have waited for `commit_wait`, and tells of those that wait
  * for long. */

@@ -49,6 +49,31 @@ def train(training, *options):
     return job, job.agreed()
 
 
+@pytest.mark.parametrize("options, goodbye, outcome", [
+    ("", "exit 0", (0, "completed")),
+    ("", "close", (0, "completed")),
+    ("last=20", "exit 0", (0, "completed")),
+    ("last=21", "exit 0", (PREEMPTED, "preempted_unsaved")),
+    ("bare=1", "exit 0", (PREEMPTED, "preempted_unsaved")),
+    ("bare=1", "done", (0, "completed")),
+], ids=["exit", "close", "at-its-last-step", "before-its-last-step", "own-handler", "done"])
+def test_a_training_that_ends_while_a_notice_holds(training, options, goodbye, outcome):
+    """A notice that is far ahead, as Slurm's limit of time, must not have a job trained again whose
+    program returns 0 after its last step. Only a program that may have left for the notice is not
+    believed."""
+    job = training(TRAINS_ON, "--grace", "10m")
+    (rank,) = job.clients
+    rank.open(options)
+    job.train(5)
+    job.notice()
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "continue")
+    job.train(20)
+    rank.tell(goodbye)
+    assert job.result() == (*outcome, step)
+
+
 def save_slowly(job, step, seconds, then):
     """It takes so long. So much is left for the next one, then, and so late may we be for it."""
     first, second = job.clients

@@ -678,6 +678,37 @@ static void check_slowed(struct world *w)
              verdict_name(chief->outcome), chief->why);
 }
 
+/* A rank that a deadline, or its own handler of SIGTERM, may have ended says nothing. */
+static bool has_returned(const struct world *w, const struct proc *p)
+{
+    const struct host *host = &w->hosts[p->node];
+    /* A commit may have ended the job before node 0 heard of that. */
+    bool has_commit = w->hosts[0].outcome == OUTCOME_PREEMPTED;
+    int64_t unheard = has_commit ? 2 * w->s.delay_max : 0;
+    bool is_by_itself = host->ended_at && host->ended_at + unheard <= w->end_at &&
+                        (!host->told_leave_at || host->ended_at <= host->told_leave_at) &&
+                        earliest_deadline(host) > w->end_at + 20 * S;
+    bool is_believed =
+        !p->has_left_round && !w->s.is_bare[p->index] && p->page_step >= w->s.declared_last;
+    return is_by_itself && !host->has_failed && has_ended_well(p) && p->is_attached && !p->is_cut &&
+           (p->is_done || is_believed);
+}
+
+/* Every rank has trained to its end by itself. Then the job is complete, and is not trained again,
+ * whatever notice holds. */
+static void check_returned(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    if (w->s.is_replaced || w->was_stopped || w->s.has_third_term || chief->outcome == OUTCOME_HANG)
+        return;
+    for (int i = 0; i < w->nall; i++)
+        if (!has_returned(w, &w->procs[i]))
+            return;
+    if (chief->outcome != OUTCOME_COMPLETED)
+        fail(w, "every rank had ended its training by itself, and node 0 says %s (%s)",
+             verdict_name(chief->outcome), chief->why);
+}
+
 /* The training goes on as if there had been none. */
 static void check_withdrawn(struct world *w)
 {
@@ -927,6 +958,7 @@ void check_end(struct world *w)
     check_all_told(w);
     if (w->stop_at)
         check_stop(w);
+    check_returned(w);
     if (w->s.is_benign)
         check_benign(w);
     if (w->s.is_prompt && !any_is_done(w))

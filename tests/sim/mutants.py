@@ -132,6 +132,10 @@ MUTANTS = [
      "    m->is_closed = m->status == 0;", "    m->is_closed = true;"),
     ("completed-after-notice", "src/core/chief.c",
      "if (chief->notice.is_live && !chief->is_trained && !all_are(chief, FACT_DONE)) {", "if (0) {"),
+    ("trained-again-after-a-return", "src/core/node_status.c",
+     "(m->has_returned && !may_have_left)", "false"),
+    ("own-handler-is-a-return", "src/core/node_status.c",
+     "bool may_have_left = !m->is_shielded &&", "bool may_have_left = false &&"),
     ("success-of-one-is-enough", "src/core/chief.c",
      "if (!all_are(chief, FACT_FINISHED) ||", "if (!any_is(chief, FACT_FINISHED) ||"),
     ("loss-undoes-saved-round", "src/core/chief_loss.c",
@@ -347,6 +351,10 @@ BEGIN_AT = {
 #   dead-command-is-stuck, watchdog-looks-once: a failure, or another read of the steps, comes before it
 #   decided-save-is-given-up: one schedule in 40,000 and more has a death beside a loss just then
 #   shell-is-not-waited-for: whom it leaves ends by itself or of SIGTERM, and both is an end; a unit test does
+#   what-was-asked-is-a-return, short-of-the-last-step-is-a-return: a rank that leaves while it is asked,
+#       or early, has trained enough here; unit tests do
+#   done-and-saved-is-preempted: one schedule in 100,000 commits the last save when every rank has ended;
+#       a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 

@@ -227,6 +227,17 @@ void proc_signal(struct world *w, struct proc *p, int number)
         proc_die(w, p, number);
 }
 
+/* Its own handler ends the training, and the program returns 0. */
+void proc_catch(struct world *w, struct proc *p)
+{
+    struct rng r = {w->s.seed + (uint64_t)w->now};
+    bool is_training = proc_is_alive(p) && p->state != PROC_ENDING && p->state != PROC_HUNG;
+    if (!w->s.is_bare[p->index] || !is_training || !p->is_attached || !rng_chance(&r, 500))
+        return;
+    trace(w, "process %d: catches SIGTERM, and ends by itself", p->index);
+    plan(w, p, PROC_ENDING, rng_time(&r, MS, 3 * S));
+}
+
 void proc_confess(struct world *w, struct proc *p, int64_t lingers)
 {
     if (!proc_is_alive(p) || !p->is_attached)
@@ -535,6 +546,7 @@ static void attach(struct world *w, struct proc *p)
                           .local_rank = p->slot,
                           .world_size = w->nall,
                           .local_world_size = w->s.nprocs,
+                          .flags = w->s.is_bare[p->index] ? 0 : PROCMSG_FLAG_SHIELD,
                           .step = p->step,
                           .first_step = p->first_step,
                           .stride = w->s.stride[p->index],

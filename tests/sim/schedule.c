@@ -350,7 +350,7 @@ static bool behaves(const struct schedule *s, int64_t save_time)
         if (s->save_time[i] > save_time || saves_all_the_time(s, i) ||
             to_common_step(s, i) > 2 * S || s->ends_early[i] || s->cut_at[i] ||
             s->fails_to_save[i] || s->is_silent[i] || s->is_mute[i] || s->is_terse[i] ||
-            s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
+            s->is_bare[i] || s->reattaches[i] || s->is_unkillable[i] || s->is_stubborn[i])
             return false;
     return true;
 }
@@ -560,7 +560,7 @@ static void draw_no_faults(struct schedule *s)
         s->ends_early[i] = s->cut_at[i] = s->late_steps[i] = 0;
         s->fails_to_save[i] = s->reattaches[i] = s->is_stubborn[i] = s->is_unkillable[i] = false;
         s->is_silent[i] = s->is_mute[i] = s->is_hidden[i] = s->stays_attached[i] = false;
-        s->is_terse[i] = false;
+        s->is_terse[i] = s->is_bare[i] = false;
     }
 }
 
@@ -568,7 +568,7 @@ static void draw_no_faults(struct schedule *s)
  * save and three of the slow steps, or more. From a generator of its own. */
 static void draw_pace(struct schedule *s)
 {
-    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 4321};
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 5432};
     if (!rng_chance(&r, 20))
         return;
     draw_no_faults(s);
@@ -590,6 +590,15 @@ static void draw_pace(struct schedule *s)
     s->faults[0].length = save + 3 * fast * s->slow_by + 10 * s->delay_max + 300 * MS +
                           (rng_chance(&r, 500) ? 0 : rng_time(&r, 0, 20 * S));
     s->is_slowed = true;
+}
+
+/* The same. After a notice that is over such a rank is one that has trained to its end. */
+static void draw_handlers(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 4321};
+    bool has_some = rng_chance(&r, 40) && s->attaches && !s->restart.after_notice;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        s->is_bare[i] = has_some && rng_chance(&r, 500);
 }
 
 /* Only where nothing else fails: what shells make of the ends of processes is not known here. And
@@ -616,6 +625,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_period(s);
     draw_stop(s);
     draw_teardowns(s);
+    draw_handlers(s);
     draw_pace(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
@@ -694,12 +704,13 @@ void schedule_print(const struct schedule *s, FILE *out)
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         fprintf(out,
                 "  process %d: %.1f ms for %llu steps, save %.0f ms, attaches at %.0f "
-                "ms%s%s%s%s%s%s%s%s%s%s%s\n",
+                "ms%s%s%s%s%s%s%s%s%s%s%s%s\n",
                 i, (double)s->step_time[i] / MS, (unsigned long long)s->stride[i],
                 (double)s->save_time[i] / MS, (double)s->attach_at[i] / MS,
                 s->ends_early[i] ? ", ends early" : "",
                 s->fails_to_save[i] ? ", fails to save" : "", s->cut_at[i] ? ", is cut off" : "",
                 s->is_mute[i] ? ", mute" : "", s->is_terse[i] ? ", terse" : "",
+                s->is_bare[i] ? ", handles SIGTERM" : "",
                 s->stays_attached[i] ? ", stays attached" : "",
                 s->is_hidden[i] ? ", its failure hidden" : "", s->is_silent[i] ? ", silent" : "",
                 s->is_stubborn[i] ? ", stubborn" : "", s->reattaches[i] ? ", reattaches" : "",

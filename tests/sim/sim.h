@@ -98,7 +98,8 @@ struct schedule {
         is_silent[MAX_ALL], is_mute[MAX_ALL], /* mute: ends without pch_done and pch_close */
         is_hidden[MAX_ALL], /* mute, but says that it exits with a failure; its command does not */
         stays_attached[MAX_ALL], /* mute, and its command ends with 0 before it does */
-        is_terse[MAX_ALL];       /* ends by pch_close, without pch_done */
+        is_terse[MAX_ALL],       /* ends by pch_close, without pch_done */
+        is_bare[MAX_ALL];        /* has a handler of its own for SIGTERM */
     int64_t teardown[MAX_ALL]; /* from its death to its end; -1: nothing tells of it before that */
     bool misses_nodes;         /* a process fails when a node has gone */
     bool misses_procs;         /* and when the files of one that has died are closed */
@@ -185,8 +186,9 @@ struct proc {
     uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
     int64_t first_step_at;    /* attached, 0: not yet */
     bool ended_well, is_done, was_told_exit;
-    bool has_left; /* trained to its end, but will not say so */
-    bool is_cut;   /* its connection broke; it knows at its next step */
+    bool has_left;       /* trained to its end, but will not say so */
+    bool has_left_round; /* it ended while a round was open */
+    bool is_cut;         /* its connection broke; it knows at its next step */
     uint8_t page_phase;
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
@@ -355,6 +357,8 @@ void proc_move(struct world *world, struct proc *p);
 void proc_written(struct world *world, struct proc *p);
 void proc_told(struct world *world, struct proc *p, const struct procmsg *msg);
 void proc_signal(struct world *world, struct proc *p, int number);
+/* A scheduler sends SIGTERM to all processes of a node. */
+void proc_catch(struct world *world, struct proc *p);
 void proc_confess(struct world *world, struct proc *p, int64_t lingers);
 /* A node has gone, with which all others exchange what they have computed. */
 void proc_miss(struct world *world, struct proc *p);

@@ -236,6 +236,8 @@ static void signal_node(struct world *w, int node, int number)
     world_event(w, node, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
     if (kills_shells && !are_first)
         end_shells(w, node);
+    for (int i = 0; i < w->s.nprocs && number == SIGTERM && node < w->s.nnodes; i++)
+        proc_catch(w, world_proc(w, node, i));
 }
 
 static void source_says(struct world *w, const struct fault *f)
@@ -426,6 +428,8 @@ static void from_proc(struct world *w, const struct happening *h)
         w->procs[h->proc].exempt_tag = report.round.id - str_is(report.state, "saving");
     struct event event = {.type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
                           .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
+    if (msg->type == PROCMSG_CLOSE)
+        w->procs[h->proc].has_left_round = str_is(report.state, "saving");
     if (msg->type == PROCMSG_CLOSE)
         note_gone(w, h);
     if (msg->type == PROCMSG_ERROR)
