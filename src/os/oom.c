@@ -180,7 +180,7 @@ static bool concerns(const struct oom_group *group, const char *name)
     return !group->is_v2 || is_within(name, group->name);
 }
 
-enum oom_answer oom_ask(struct oom *oom, pid_t pid, const char **ret_group)
+enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group)
 {
     char name[OOM_NAME_SIZE] = "";
     enum oom_answer answer = OOM_UNKNOWN;
@@ -196,7 +196,16 @@ enum oom_answer oom_ask(struct oom *oom, pid_t pid, const char **ret_group)
         if (answer != OOM_YES)
             *ret_group = group->name;
         answer = OOM_YES;
-        group->kills++;
+        group->kills += takes;
     }
     return answer;
+}
+
+void oom_settle(struct oom *oom)
+{
+    for (int i = 0; i < oom->n; i++) {
+        int64_t kills = read_kills(oom, &oom->groups[i]);
+        if (kills > oom->groups[i].kills)
+            oom->groups[i].kills = kills;
+    }
 }

@@ -35,10 +35,13 @@ void oom_watch(struct oom *oom, pid_t pid);
 enum oom_answer {
     OOM_UNKNOWN, /* its group is not watched */
     OOM_NO,      /* nothing was killed in it */
-    OOM_YES,     /* something was; each of them accounts for one death */
+    OOM_YES,     /* something was, and no death that may be it was asked about before */
 };
-/* A process has died, and has not been reaped. *ret_group: which group; valid until the next call.
- */
-enum oom_answer oom_ask(struct oom *oom, pid_t pid, const char **ret_group);
+/* A process has died, and has not been reaped. `takes`: it may be the one that was killed, so one
+ * kill is accounted for; a death by another cause leaves the count to the others. *ret_group: which
+ * group; valid until the next call. */
+enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group);
+/* All processes that were killed so far have ended: no later death is one of them. */
+void oom_settle(struct oom *oom);
 
 #endif

@@ -261,6 +261,7 @@ void children_start(struct children *children, const struct action *action)
 {
     struct err err;
     begin_cgroup(children);
+    deaths_begin(&children->deaths);
     share_cpus(children);
     if (children->config->procs.close_fds)
         spawn_close_inherited();
@@ -398,6 +399,8 @@ void children_signal(struct children *children, const struct action *action)
 {
     int number = action->signal.number;
     pid_t helpers[HELPERS_MAX];
+    if (number == SIGKILL)
+        deaths_killed(&children->deaths);
     switch (action->signal.target) {
     case TARGET_CHILDREN:
         signal_commands(children, number);

@@ -79,18 +79,32 @@ void deaths_watch(struct deaths *deaths, pid_t pid)
     oom_watch(&deaths->oom, pid);
 }
 
+void deaths_begin(struct deaths *deaths)
+{
+    oom_settle(&deaths->oom);
+    deaths->has_killed = false;
+}
+
+void deaths_killed(struct deaths *deaths)
+{
+    deaths->has_killed = true;
+}
+
 /* --- the kernel --- */
 
+/* A rank may die of our SIGTERM before the memory of the rank that the kernel has killed is taken
+ * down. Only a SIGKILL that is not ours can be the kernel's; the others hear of it, too. */
 static void note_memory(struct deaths *deaths, const struct deaths_case *what, struct death *death)
 {
     bool is_kill = WIFSIGNALED(what->status) && WTERMSIG(what->status) == SIGKILL;
+    bool is_certain = is_kill && !deaths->has_killed;
     const char *group = NULL;
-    enum oom_answer answer = oom_ask(&deaths->oom, what->pid, &group);
+    enum oom_answer answer = oom_ask(&deaths->oom, what->pid, is_certain, &group);
     if (answer == OOM_YES)
         snprintf(death->note, sizeof death->note,
-                 is_kill ? "out of memory: the kernel killed it, and counts that in control group "
-                           "%.100s"
-                         : "the kernel has killed a process of control group %.100s for memory",
+                 is_certain ? "out of memory: the kernel killed it, and counts that in control "
+                              "group %.100s"
+                            : "the kernel has killed a process of control group %.100s for memory",
                  group);
     else if (is_kill)
         snprintf(death->note, sizeof death->note, "SIGKILL, cause unknown%s",

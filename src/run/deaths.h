@@ -18,6 +18,7 @@
 
 struct deaths {
     struct oom oom;
+    bool has_killed;       /* we have sent SIGKILL in this generation */
     char dir[256];         /* ours */
     const char *user_file; /* NULL: each command has its own */
     struct helpers readers;
@@ -33,6 +34,10 @@ void deaths_free(struct deaths *deaths);
 /* For the environment of a command; NULL: it gets none of us. Returns path. */
 char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
                   size_t size);
+/* A generation begins, and all commands of the one before have ended. */
+void deaths_begin(struct deaths *deaths);
+/* SIGKILL was sent to the commands by us. */
+void deaths_killed(struct deaths *deaths);
 /* A command runs, since a moment. */
 void deaths_watch(struct deaths *deaths, pid_t pid);
 

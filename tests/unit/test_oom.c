@@ -71,12 +71,12 @@ Test(oom, version_2)
     oom_watch(&oom, 0);
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 1, "once");
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_NO, "those were before");
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO, "those were before");
     put("/sys/fs/cgroup/job/memory.events", "oom_kill 4\n");
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_YES);
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
     cr_assert_str_eq(group, "/job");
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_YES, "two died");
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_NO, "and no third");
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES, "two died");
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO, "and no third");
 }
 
 /* A rank in a group of its own does not die of what happens in its neighbour's. */
@@ -86,12 +86,12 @@ Test(oom, the_group_of_the_dead)
     const char *group = NULL;
     begin_v2();
     oom_watch(&oom, 7);
-    cr_assert_eq(oom_ask(&oom, 8, &group), OOM_UNKNOWN, "nobody looked at its group in time");
+    cr_assert_eq(oom_ask(&oom, 8, true, &group), OOM_UNKNOWN, "nobody looked at its group in time");
     oom_watch(&oom, 8);
     put("/sys/fs/cgroup/job/rank/memory.events", "oom_kill 2\n");
-    cr_assert_eq(oom_ask(&oom, 8, &group), OOM_NO);
+    cr_assert_eq(oom_ask(&oom, 8, true, &group), OOM_NO);
     put("/proc/7/cgroup", "0::/job/rank/deeper (deleted)\n");
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_YES);
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
     cr_assert_str_eq(group, "/job/rank");
 }
 
@@ -106,9 +106,9 @@ Test(oom, version_1)
     put("/sys/fs/cgroup/mem ory/job/memory.oom_control", "under_oom 0\noom_kill 0\n");
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 1);
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_NO);
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO);
     put("/sys/fs/cgroup/mem ory/job/memory.oom_control", "under_oom 0\noom_kill 1\n");
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_YES);
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
     cr_assert_str_eq(group, "/job");
 }
 
@@ -122,6 +122,47 @@ Test(oom, both_versions)
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 1);
     cr_assert(!oom.groups[0].is_v2);
+}
+
+/* A rank that dies of our SIGTERM is reaped before the one that the kernel has killed: it hears of
+ * that, and leaves the kill to the other. */
+static void expect_left_alone(const char *file, const char *group_name)
+{
+    struct oom oom = {.root = root};
+    const char *group = NULL;
+    put(file, "oom_kill 0\n");
+    oom_watch(&oom, 0);
+    cr_assert_eq(oom.n, 1);
+    put(file, "oom_kill 1\n");
+    cr_assert_eq(oom_ask(&oom, 8, false, &group), OOM_YES, "it hears of it");
+    cr_assert_str_eq(group, group_name);
+    cr_assert_eq(oom_ask(&oom, 8, false, &group), OOM_YES, "and so does the next");
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES, "this was it");
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO, "one kill, one death");
+    cr_assert_eq(oom_ask(&oom, 8, false, &group), OOM_NO, "all is accounted for");
+    put(file, "oom_kill 2\n");
+    oom_settle(&oom);
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO, "that was in the generation before");
+    put(file, "oom_kill 3\n");
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
+}
+
+Test(oom, only_a_kill_takes_from_version_2)
+{
+    put("/proc/self/mountinfo", V2_LINE);
+    put("/proc/self/cgroup", "0::/job\n");
+    put("/proc/7/cgroup", "0::/job/rank\n");
+    put("/proc/8/cgroup", "0::/job/rank\n");
+    expect_left_alone("/sys/fs/cgroup/job/memory.events", "/job");
+}
+
+Test(oom, only_a_kill_takes_from_version_1)
+{
+    put("/proc/self/mountinfo", V1_LINE);
+    put("/proc/self/cgroup", "4:memory:/job\n0::/\n");
+    put("/proc/7/cgroup", "4:memory:/\n0::/\n");
+    put("/proc/8/cgroup", "4:memory:/\n0::/\n");
+    expect_left_alone("/sys/fs/cgroup/mem ory/job/memory.oom_control", "/job");
 }
 
 /* A container sees a part of the hierarchy, and may be shown the whole path of its group. */
@@ -149,7 +190,7 @@ Test(oom, nothing_there)
     oom_watch(&oom, 0);
     oom_watch(&oom, 7);
     cr_assert_eq(oom.n, 0);
-    cr_assert_eq(oom_ask(&oom, 7, &group), OOM_UNKNOWN);
+    cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_UNKNOWN);
     put("/proc/self/mountinfo", V2_LINE);
     put("/proc/self/cgroup", "0::/job\n");
     put("/sys/fs/cgroup/job/memory.events", "oom 3\nxoom_kill 3\n");
@@ -234,12 +275,12 @@ Test(oom, a_real_control_group)
     kill(idle, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)idle, &info, WEXITED | WNOWAIT);
-    cr_expect_eq(oom_ask(&oom, idle, &group), OOM_NO);
+    cr_expect_eq(oom_ask(&oom, idle, true, &group), OOM_NO);
     unit_wait(idle);
     pid_t hog = start_hog(dir);
     waitid(P_PID, (id_t)hog, &info, WEXITED | WNOWAIT);
     cr_expect_eq(info.si_status, SIGKILL);
-    cr_expect_eq(oom_ask(&oom, hog, &group), OOM_YES);
+    cr_expect_eq(oom_ask(&oom, hog, true, &group), OOM_YES);
     unit_wait(hog);
     for (int i = 0; i < 1000 && rmdir(dir) != 0; i++)
         usleep(1000); /* it is busy until the kernel has let go of them */
