@@ -103,7 +103,8 @@ def test_something_else_listens_where_node_0_should(nodes):
     ("--job", "other", ['job "other"', 'node 0 to "pchrun"']),
     ("--cluster-heartbeat-interval", "300ms", ["cluster.heartbeat_interval=300ms",
                                                "cluster.heartbeat_interval=200ms"]),
-], ids=["setting", "job", "time"])
+    ("-n", "2", ["procs.count=2", "procs.count=1"]),
+], ids=["setting", "job", "time", "count"])
 def test_a_node_that_is_set_up_differently_is_refused(nodes, option, value, words):
     """Both values are named, on both sides; and the right one may still come."""
     two = nodes(2)
@@ -115,6 +116,15 @@ def test_a_node_that_is_set_up_differently_is_refused(nodes, option, value, word
         assert word in stranger.err and word in two.jobs[0].err
     assert "refused: node 1" in two.jobs[0].err and "still waits" in two.jobs[0].err
     two.start(1)
+    assert two.finish() == 0
+
+
+def test_each_node_may_have_its_own_number_of_ranks(nodes):
+    """What differs is which processes attach. One command that was asked for is told of the same world as one
+    that was not."""
+    two = nodes(2)
+    two.start(0, options=["-n", "1", "--procs-per-node", "0"])
+    two.start(1, options=["--procs-per-node", "0"])
     assert two.finish() == 0
 
 

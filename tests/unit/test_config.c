@@ -526,6 +526,7 @@ Test(config, binding_holds_what_all_nodes_must_share)
     cr_assert(config_binding(&l.config, text, sizeof text));
     cr_expect_str_eq(text, "cluster.heartbeat_interval=1s\n"
                            "cluster.heartbeat_timeout=30s\n"
+                           "procs.count=1\n"
                            "checkpoint.shared=true\n"
                            "checkpoint.every=\n"
                            "save.mode=signal\n"
