@@ -238,6 +238,13 @@ static bool is_listed(const struct core_rank_report *list, int n, int rank, int 
     return false;
 }
 
+/* Only a program that saves by itself is to attach. */
+static int64_t start_until(const struct core *core)
+{
+    bool attaches = core->params.save_mode == SAVE_ATTACH;
+    return attaches ? watchdog_start_until(&core->node.watchdog) : 0;
+}
+
 /* Where each command is a rank, those that do not attach are listed, too. */
 static int add_commands(const struct core *core, const struct peer_cause *cause,
                         struct core_rank_report *ret, int n, int max)
@@ -251,6 +258,7 @@ static int add_commands(const struct core *core, const struct peer_cause *cause,
                 (struct core_rank_report){.slot = -1,
                                           .rank = m.rank,
                                           .pid = m.pid,
+                                          .start_until = start_until(core),
                                           .is_victim = node_is_victim(&core->node, &m, cause)};
     }
     return n;

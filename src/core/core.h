@@ -33,8 +33,9 @@ int64_t core_wake_at(const struct core *core);
 struct core_rank_report {
     int slot, rank, local_rank, pid;
     bool is_attached, is_done;
-    bool is_counting; /* it only tells its steps */
-    bool is_victim;   /* it ended badly, and only after something else had failed */
+    bool is_counting;    /* it only tells its steps */
+    bool is_victim;      /* it ended badly, and only after something else had failed */
+    int64_t start_until; /* it has this time to attach first, 0: it has been, or is not to */
     uint64_t saved_step;
     /* as they were read last: it has stood at this step and in this phase since then */
     uint64_t step;

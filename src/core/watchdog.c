@@ -50,6 +50,12 @@ static int64_t limit_of(const struct watchdog *dog, enum page_phase phase)
     return by_experience > plan->limit_ns[phase] ? by_experience : plan->limit_ns[phase];
 }
 
+int64_t watchdog_start_until(const struct watchdog *dog)
+{
+    int64_t limit = limit_of(dog, PAGE_START);
+    return limit == CLOCK_NEVER ? CLOCK_NEVER : dog->began_at + limit;
+}
+
 static bool is_over(int64_t since, int64_t limit, int64_t now)
 {
     return limit != CLOCK_NEVER && now - since >= limit;

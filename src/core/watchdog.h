@@ -63,6 +63,8 @@ void watchdog_ended(struct watchdog *dog, struct ranks *ranks, int pid);
 void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event *event,
                    const struct watchdog_node *node);
 /* How do they stand now? */
+/* Until then a rank may take to attach; CLOCK_NEVER: for ever. */
+int64_t watchdog_start_until(const struct watchdog *dog);
 struct watchdog_view watchdog_view(const struct watchdog *dog, const struct ranks *ranks,
                                    const struct watchdog_node *node);
 /* The chief wants the processes examined. */

@@ -150,17 +150,16 @@ static void show_nodes(const struct json *answer, FILE *out)
 
 static void show_rank(const struct json *rank, bool has_nodes, FILE *out)
 {
-    char phase[16], cells[2][CELL], saved[CELL] = "counts only";
+    char word[16], cells[2][CELL], saved[CELL] = "counts only";
     bool is_there = answer_bool(rank, "attached");
-    const char *word = answer_bool(rank, "done") ? "done" : "gone";
-    answer_text(rank, "phase", phase, sizeof phase);
+    answer_text(rank, is_there ? "phase" : "state", word, sizeof word);
     fprintf(out, "%-5" PRId64 " ", answer_int(rank, "rank", 0));
     if (has_nodes)
         fprintf(out, "%-5" PRId64 " ", answer_int(rank, "node_rank", 0));
     if (!answer_bool(rank, "counts_only"))
         snprintf(saved, sizeof saved, "%" PRId64, answer_int(rank, "saved_step", 0));
-    fprintf(out, "%-8" PRId64 " %-8s %-17" PRId64 " %-8s %-9s %s\n", answer_int(rank, "pid", 0),
-            is_there ? phase : word, answer_int(rank, "step", 0), pace(rank, cells[0]),
+    fprintf(out, "%-8" PRId64 " %-12s %-17" PRId64 " %-8s %-9s %s\n", answer_int(rank, "pid", 0),
+            word, answer_int(rank, "step", 0), pace(rank, cells[0]),
             age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
 }
 
@@ -183,7 +182,7 @@ static void show_ranks(const struct json *answer, FILE *out)
     if (!rank)
         fprintf(out, "\nno process has attached\n");
     else
-        fprintf(out, "\n%-5s %s%-8s %-8s %-17s %-8s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "",
+        fprintf(out, "\n%-5s %s%-8s %-12s %-17s %-8s %-9s %s\n", "RANK", has_nodes ? "NODE  " : "",
                 "PID", "PHASE", "STEP", "STEPS/S", "AGE", "SAVED");
     for (; rank; rank = json_next(rank))
         show_rank(rank, has_nodes, out);

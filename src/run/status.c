@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "core/ranks.h"
 #include "core/watchdog.h"
+#include "os/proc.h"
 
 #include <stdlib.h>
 
@@ -60,6 +61,20 @@ static void add_pace(struct writer *w, double steps_per_s)
         writer_null(w, "steps_per_second");
 }
 
+/* A process with this number that is not below us is another one. */
+static bool lives(pid_t pid)
+{
+    struct proc proc;
+    return pid > 0 && proc_read(pid, &proc) && !proc_is_dead(&proc) && proc_is_descendant(pid);
+}
+
+static enum peer_rank_life life_of(const struct core_rank_report *rank, int64_t now)
+{
+    if (rank->is_attached || rank->is_done || !lives(rank->pid))
+        return RANK_GONE;
+    return now < rank->start_until ? RANK_STARTING : RANK_UNATTACHED;
+}
+
 static uint64_t pace_on_wire(double steps_per_s)
 {
     double pace = steps_per_s * 1e6;
@@ -81,7 +96,17 @@ struct peer_rank status_rank(const struct status_ranks *ranks, int i, const stru
                               .pace = pace_on_wire(view.steps_per_s),
                               .age_ns = view.age_ns,
                               .is_least = view.is_least,
-                              .counts = rank->is_counting};
+                              .counts = rank->is_counting,
+                              .life = life_of(rank, ranks->now)};
+}
+
+static const char *state_of(const struct peer_rank *rank)
+{
+    static const char *const lives[] = {
+        [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
+    if (rank->attached)
+        return "attached";
+    return rank->done ? "done" : lives[rank->life];
 }
 
 void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
@@ -92,6 +117,7 @@ void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *
     writer_int(w, "node_rank", node_rank);
     writer_int(w, "local_rank", rank->local_rank);
     writer_int(w, "pid", rank->pid);
+    writer_text(w, "state", state_of(rank));
     writer_bool(w, "attached", rank->attached);
     writer_bool(w, "done", rank->done);
     writer_int(w, "step", (int64_t)rank->step);

@@ -208,6 +208,7 @@ static void pass_rank(struct pass *pass, struct peer_rank *r)
     NUMBER(r->age_ns);
     NUMBER(r->is_least);
     NUMBER(r->counts);
+    NUMBER(r->life);
 }
 
 /* Of more than there is room for none is read: then there is more in the frame than its fields. */
@@ -296,7 +297,8 @@ static bool is_cause_in_range(const struct peer_cause *c)
 static bool is_rank_in_range(const struct peer_rank *r)
 {
     return r->attached <= 1 && r->done <= 1 && r->is_least <= 1 && r->counts <= 1 &&
-           r->phase < PAGE_PHASES && r->age_ns >= -1 && r->age_ns <= INT64_MAX / 2;
+           r->life <= RANK_UNATTACHED && r->phase < PAGE_PHASES && r->age_ns >= -1 &&
+           r->age_ns <= INT64_MAX / 2;
 }
 
 static bool are_ranks_in_range(const struct peer_ranks *r)

@@ -214,6 +214,13 @@ struct peer_look {
 
 #define PEERMSG_RANKS_MAX 24 /* in one message: no type is to take more room than HELLO does */
 
+/* Of a rank whose process is not attached. */
+enum peer_rank_life {
+    RANK_GONE,       /* the process has ended */
+    RANK_STARTING,   /* it runs, and has time left to attach */
+    RANK_UNATTACHED, /* it runs */
+};
+
 /* A rank, for people. */
 struct peer_rank {
     uint64_t step, saved_step;
@@ -224,6 +231,7 @@ struct peer_rank {
     uint8_t attached, done;
     uint8_t is_least; /* it has not moved since it was looked at first: at least that old */
     uint8_t counts;   /* it only tells its steps, and takes no part in saves */
+    uint8_t life;     /* enum peer_rank_life; of a rank that is not attached */
 };
 
 /* The ranks from `first` on, of `total` that the node has. They come in order. */

@@ -67,6 +67,38 @@ def test_status_tells_where_each_rank_is(training, ctl):
     assert run.result() == (0, "completed", None)
 
 
+def states(ctl):
+    shown = re.findall(r"^(\d) +\d+ +([a-z]+(?: [a-z]+)?) ", ctl("status").stdout, re.M)
+    told = [(str(rank["rank"]), rank["state"]) for rank in ctl.status()["ranks"]]
+    assert [(rank, word if word != "attached" else "start") for rank, word in told] == shown
+    return [word for _, word in told]
+
+
+def test_status_of_ranks_that_are_not_attached(training, ctl):
+    """A process that loads its model for minutes is not gone; nor is one that does without us from now on."""
+    run = training("--stop-exit-wait", "300ms", n=3)
+    run.clients[1].open()
+    assert states(ctl) == ["starting", "attached", "starting"]
+    run.clients[1].ask("close", "close .*")
+    run.clients[2].open()
+    assert states(ctl) == ["starting", "not attached", "attached"]
+    run.clients[2].ask("done", "done")
+    run.clients[2].end_input()
+    wait_until(lambda: states(ctl) == ["starting", "not attached", "done"], "the end of rank 2")
+    run.clients[0].tell("exit 3")
+    assert run.finish() == 3
+
+
+@pytest.mark.parametrize("options", [["--watchdog-start", "1s", "--watchdog-mode", "log"],
+                                     ["--save-mode", "forward"]], ids=["late", "never"])
+def test_status_of_a_rank_that_never_attaches(training, world, ctl, options):
+    """When its time to start is over, and at once where no program is to attach."""
+    run = training(*options)
+    socket_of(world)
+    wait_until(lambda: [rank["state"] for rank in ctl.status()["ranks"]] == ["not attached"], "that to be told")
+    assert run.finish() == 0
+
+
 def test_status_of_a_process_that_writes_nonsense(training, ctl):
     """Its page may show any number; none is told that can be no step."""
     job = training(n=1)

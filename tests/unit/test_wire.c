@@ -210,6 +210,7 @@ static void any_ranks(struct peer_ranks *r)
         rank->phase = (uint8_t)(random() % PAGE_PHASES);
         rank->attached = random() % 2, rank->done = random() % 2, rank->is_least = random() % 2;
         rank->counts = random() % 2;
+        rank->life = (uint8_t)(random() % (RANK_UNATTACHED + 1));
     }
 }
 
@@ -531,6 +532,7 @@ Test(peermsg, ranges_of_ranks)
     cr_assert(RANK(.attached = 1) && !RANK(.attached = 2) && !RANK(.done = 2));
     cr_assert(RANK(.is_least = 1) && !RANK(.is_least = 2));
     cr_assert(RANK(.counts = 1) && !RANK(.counts = 2));
+    cr_assert(RANK(.life = RANK_UNATTACHED) && !RANK(.life = RANK_UNATTACHED + 1));
     cr_assert(RANK(.age_ns = -1) && !RANK(.age_ns = -2) && !RANK(.age_ns = INT64_MAX));
 }
 
@@ -640,9 +642,9 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
     [PEERMSG_BYE] = "4350010618000000010000000200000003000000040000000500000000000000",
     [PEERMSG_LOOK] = "435001071c00000001000000020000000300000004000000050000000000000006000000",
     [PEERMSG_RANKS] =
-        "435001085600000001000000020000000300000004000000050000000000000006000000070000000900"
+        "435001085700000001000000020000000300000004000000050000000000000006000000070000000900"
         "0800010a0000000b0000000c000000010002"
-        "0d000000000000000e000000000000000f00000000000000ffffffffffffffff0101",
+        "0d000000000000000e000000000000000f00000000000000ffffffffffffffff010102",
 };
 
 static const char *const golden_proc[] = {
@@ -731,7 +733,8 @@ static struct peer_ranks sample_ranks(void)
                                          .pace = 15,
                                          .age_ns = -1,
                                          .is_least = 1,
-                                         .counts = 1}}};
+                                         .counts = 1,
+                                         .life = RANK_UNATTACHED}}};
 }
 
 static struct peermsg sample_peermsg(uint8_t type)
