@@ -17,7 +17,8 @@
 
 /* --- who is behind --- */
 
-/* Who has not even come is named first, then who stands, as enum peer_motion has it. */
+/* Who has not even come is named first, then who stands, as enum peer_motion has it; of ranks at
+ * one step, one that a signal has stopped. */
 static bool is_further_behind(const struct peer *a, const struct peer *b)
 {
     if ((a->status.absent > 0) != (b->status.absent > 0))
@@ -26,6 +27,8 @@ static bool is_further_behind(const struct peer *a, const struct peer *b)
         return a->status.motion < b->status.motion;
     if (a->status.behind_step != b->status.behind_step)
         return a->status.behind_step < b->status.behind_step;
+    if (a->status.behind_stopped != b->status.behind_stopped)
+        return a->status.behind_stopped;
     return b->status.behind_phase == PAGE_TRAIN && a->status.behind_phase != PAGE_TRAIN;
 }
 
@@ -109,7 +112,10 @@ static void tell(const struct chief *chief, char *text, size_t size)
              "phase %s",
              s->behind_rank, s->behind_pid, node, last->at.host, (unsigned long long)s->behind_step,
              since, watchdog_phase_name(s->behind_phase));
-    add_others(chief, last, text, size);
+    if (s->behind_stopped)
+        str_addf(text, size, "; a signal has stopped it, and no debugger is attached");
+    else
+        add_others(chief, last, text, size);
 }
 
 /* --- the examination --- */

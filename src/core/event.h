@@ -92,6 +92,7 @@ struct event {
         struct {
             uint32_t number;
             int stopped_pid; /* a rank's that is stopped (a debugger, SIGSTOP), 0: none is */
+            bool is_traced;  /* by a debugger, which lets it go on when its user wants that */
         } examined;
         struct {
             uint64_t step;

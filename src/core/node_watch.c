@@ -49,6 +49,7 @@ void node_fill_motion(struct node *node, struct peer_status *status)
     status->behind_rank = view.behind->rank;
     status->behind_pid = view.behind->pid;
     status->behind_step = view.behind->stand.step;
+    status->behind_stopped = view.is_stopped;
 }
 
 void node_watch(struct node *node)

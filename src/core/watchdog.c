@@ -112,6 +112,7 @@ void watchdog_begin(struct watchdog *dog)
     dog->began_at = dog->moved_at = dog->term_at = dog->out->now;
     dog->output_at = 0;
     dog->examine = dog->examined = dog->examined_steps = 0;
+    dog->stopped_pid = 0;
     plan_look(dog);
 }
 
@@ -165,6 +166,7 @@ static void read_member(struct watchdog *dog, struct member *m, const struct eve
     m->stand.phase = phase;
     m->stand.since = dog->moved_at = now;
     dog->has_told_stopped = false;
+    dog->stopped_pid = 0;
 }
 
 void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event *event,
@@ -183,24 +185,34 @@ void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event
 
 /* --- what that means --- */
 
-/* Of ranks at one step, those in training most often wait for the one that does something else. */
-static bool is_behind(const struct watchdog_view *view, const struct member *m,
-                      enum page_phase phase)
+static bool is_stopped(const struct watchdog *dog, const struct member *m)
+{
+    return m->pid == dog->stopped_pid;
+}
+
+/* Of ranks at one step, the others wait for a stopped one, and those in training most often for the
+ * one that does something else. */
+static bool is_behind(const struct watchdog *dog, const struct watchdog_view *view,
+                      const struct member *m, enum page_phase phase)
 {
     if (m->stand.step != view->behind->stand.step)
         return m->stand.step < view->behind->stand.step;
+    if (view->is_stopped || is_stopped(dog, m))
+        return !view->is_stopped;
     return view->phase == PAGE_TRAIN && phase != PAGE_TRAIN;
 }
 
-static void compare(struct watchdog_view *view, const struct member *m, enum page_phase phase)
+static void compare(const struct watchdog *dog, struct watchdog_view *view, const struct member *m,
+                    enum page_phase phase)
 {
-    bool is_first = !view->behind || is_behind(view, m, phase);
+    bool is_first = !view->behind || is_behind(dog, view, m, phase);
     bool is_beside = !is_first && m->stand.step == view->behind->stand.step && phase == view->phase;
     if (is_first) {
         view->motion = MOTION_STANDS;
         view->behind = m;
         view->phase = phase;
         view->since = m->stand.since;
+        view->is_stopped = is_stopped(dog, m);
         view->count = 0;
     }
     view->count += is_first || is_beside;
@@ -230,7 +242,7 @@ static void look_at(const struct watchdog *dog, const struct member *m,
     int64_t limit = limit_of(dog, phase);
     if (!is_watched(m))
         return;
-    compare(view, m, phase);
+    compare(dog, view, m, phase);
     view->limit = limit > view->limit ? limit : view->limit;
     view->still_since = m->stand.since > view->still_since ? m->stand.since : view->still_since;
 }
@@ -292,7 +304,7 @@ void watchdog_order(struct watchdog *dog, uint32_t examine)
     out_act(dog->out, &(struct action){.type = ACT_EXAMINE, .examine = examine});
 }
 
-/* The limits of all begin anew: they may wait for it. */
+/* A debugger holds it: the limits of all begin anew, since they may wait for it. */
 static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
 {
     dog->began_at = dog->moved_at = dog->out->now;
@@ -301,17 +313,32 @@ static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
     for (int i = 0; i < ranks->ncounters; i++)
         ranks->counters[i].stand.since = dog->out->now;
     if (!dog->has_told_stopped)
+        out_log(dog->out, LOG_WARN, "watchdog", "process %d is stopped by a debugger: no hang",
+                pid);
+    dog->has_told_stopped = true;
+}
+
+/* No debugger: the signal has had as much time as any step has. */
+static void blame(struct watchdog *dog, int pid)
+{
+    if (!dog->has_told_stopped)
         out_log(dog->out, LOG_WARN, "watchdog",
-                "process %d is stopped, by a signal or a debugger; that is no hang", pid);
+                "process %d is stopped by a signal, and no debugger is attached: that is a hang; "
+                "kill -CONT %d lets it go on",
+                pid, pid);
     dog->has_told_stopped = true;
 }
 
 void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct event *event)
 {
+    int pid = event->examined.stopped_pid;
     if (event->examined.number != dog->examine)
         return;
-    if (event->examined.stopped_pid)
-        excuse(dog, ranks, event->examined.stopped_pid);
+    dog->stopped_pid = event->examined.is_traced ? 0 : pid;
+    if (event->examined.is_traced)
+        excuse(dog, ranks, pid);
+    else if (pid)
+        blame(dog, pid);
     dog->examined_steps = dog->examine;
     out_simple(dog->out, ACT_READ_STEPS);
 }

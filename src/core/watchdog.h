@@ -27,6 +27,7 @@ struct watchdog {
     int64_t examined_at;     /* it was asked for */
     uint32_t examined;       /* the newest that is over */
     uint32_t examined_steps; /* the newest that is over, but for the steps that are being read */
+    int stopped_pid; /* a process that no debugger has stopped, as it was examined, 0: none */
     bool has_told_stopped;
     enum peer_motion told; /* in the last STATUS */
 };
@@ -42,6 +43,7 @@ struct watchdog_view {
     enum peer_motion motion;
     const struct member *behind; /* with MOTION_STANDS */
     enum page_phase phase;       /* as it counts: who has not trained yet is starting */
+    bool is_stopped;             /* by a signal, as the last examination has found */
     int count;                   /* so many stand there */
     int absent;                  /* so many have not attached in the time for that */
     int64_t since;               /* it stands there; or nothing was printed */

@@ -142,6 +142,16 @@ int proc_died_with(pid_t pid)
     return is_ending ? status : 0;
 }
 
+bool proc_is_traced(pid_t pid)
+{
+    char text[4096];
+    static const char key[] = "\nTracerPid:";
+    if (!read_file(pid, "status", text, sizeof text))
+        return false;
+    const char *tracer = strstr(text, key);
+    return tracer && atoi(tracer + sizeof key - 1) != 0;
+}
+
 bool proc_is_descendant(pid_t pid)
 {
     enum { DEPTH_MAX = 256 }; /* pids may be used again while we climb: no endless climb */

@@ -28,6 +28,8 @@ bool proc_is_dead(const struct proc *proc);
 /* Has it died, though its memory may still have to be taken down, so that wait(2) will tell only
  * later? Its status as of wait(2); 0: it has not, or has succeeded, or that cannot be told. */
 int proc_died_with(pid_t pid);
+/* Is a debugger attached, as far as this PID namespace can see? */
+bool proc_is_traced(pid_t pid);
 /* Is it below us? False, too, for who has gone meanwhile. */
 bool proc_is_descendant(pid_t pid);
 /* Does the environment that it was started with have this name? */

@@ -191,13 +191,20 @@ static void find_commands(struct evidence *evidence)
                 (struct evidence_target){.pid = pids[i], .rank = -1};
 }
 
-static int find_stopped(const struct evidence *evidence)
+/* A debugger may be in another PID namespace, where its number cannot be told; the state tells. */
+static void find_stopped(struct evidence *evidence)
 {
     struct proc proc;
-    for (int i = 0; i < evidence->ntargets; i++)
-        if (proc_read(evidence->targets[i].pid, &proc) && (proc.state == 'T' || proc.state == 't'))
-            return evidence->targets[i].pid;
-    return 0;
+    evidence->stopped_pid = 0;
+    evidence->is_traced = false;
+    for (int i = 0; i < evidence->ntargets && !evidence->is_traced; i++) {
+        pid_t pid = evidence->targets[i].pid;
+        if (!proc_read(pid, &proc) || (proc.state != 'T' && proc.state != 't'))
+            continue;
+        evidence->is_traced = proc.state == 't' || proc_is_traced(pid);
+        if (evidence->is_traced || !evidence->stopped_pid)
+            evidence->stopped_pid = pid;
+    }
 }
 
 /* All stand where they stood when their evidence was taken: a rank that is stopped on another node
@@ -390,6 +397,14 @@ static void log_text(struct evidence *evidence)
         log_info("evidence", "and more; name a state_dir, and all of it is kept there");
 }
 
+static void answer(struct evidence *evidence)
+{
+    loop_post(evidence->loop, &(struct event){.type = EV_EXAMINED,
+                                              .examined = {.number = evidence->number,
+                                                           .stopped_pid = evidence->stopped_pid,
+                                                           .is_traced = evidence->is_traced}});
+}
+
 static void be_done(struct evidence *evidence)
 {
     evidence->phase = EVIDENCE_IDLE;
@@ -397,8 +412,7 @@ static void be_done(struct evidence *evidence)
     memcpy(evidence->taken, evidence->targets,
            (size_t)evidence->ntargets * sizeof *evidence->taken);
     evidence->ntaken = evidence->ntargets;
-    loop_post(evidence->loop,
-              &(struct event){.type = EV_EXAMINED, .examined = {.number = evidence->number}});
+    answer(evidence);
     if (evidence->on_idle)
         evidence->on_idle(evidence->ctx);
 }
@@ -494,12 +508,6 @@ static void on_deadline(void *ctx)
         probe_kill(&evidence->probes[i]);
 }
 
-static void answer(struct evidence *evidence, int stopped_pid)
-{
-    loop_post(evidence->loop,
-              &(struct event){.type = EV_EXAMINED, .examined = {evidence->number, stopped_pid}});
-}
-
 void evidence_take(struct evidence *evidence, uint32_t number)
 {
     struct err err;
@@ -510,10 +518,10 @@ void evidence_take(struct evidence *evidence, uint32_t number)
         find_ranks(evidence);
         find_commands(evidence);
     }
-    int stopped = find_stopped(evidence);
-    if (stopped || evidence->ntargets == 0 || evidence->phase == EVIDENCE_WRITING ||
+    find_stopped(evidence);
+    if (evidence->is_traced || evidence->ntargets == 0 || evidence->phase == EVIDENCE_WRITING ||
         is_taken(evidence)) {
-        answer(evidence, stopped);
+        answer(evidence);
         return;
     }
     log_digest(evidence);

@@ -44,6 +44,8 @@ struct evidence {
     int ntargets, next_target;
     struct evidence_target *taken; /* the same: whose evidence is there */
     int ntaken;
+    pid_t stopped_pid; /* one that was stopped then, 0: none */
+    bool is_traced;    /* by a debugger */
     struct buf text;
     struct reap_watch reader; /* pid 0: none runs */
     int reader_out;
@@ -67,8 +69,8 @@ MUST_CHECK bool evidence_open(struct evidence *evidence, struct loop *loop,
                               const struct core_params *params, struct err *err);
 void evidence_free(struct evidence *evidence);
 
-/* ACT_EXAMINE: EV_EXAMINED follows, at once where a process is stopped, or all stand where they
- * stood when their evidence was taken. */
+/* ACT_EXAMINE: EV_EXAMINED follows, at once where a debugger has stopped a process, or all stand
+ * where they stood when their evidence was taken. */
 void evidence_take(struct evidence *evidence, uint32_t number);
 /* Nobody waits for it any more. What is being written will still be. */
 void evidence_stop(struct evidence *evidence);

@@ -109,6 +109,7 @@ static void pass_motion(struct pass *pass, struct peer_status *s)
     NUMBER(s->behind_pid);
     NUMBER(s->behind_step);
     NUMBER(s->behind_ago_ns);
+    NUMBER(s->behind_stopped);
     NUMBER(s->examined);
 }
 
@@ -277,8 +278,8 @@ static bool is_status_in_range(const struct peer_status *s)
            s->mismatch <= 1 && s->prepared <= 1 && s->stepped <= 1 && s->all_wait <= 1 &&
            s->own_more <= 1 && s->interrupted <= 1 && s->left <= 1 && s->has_notice <= 1 &&
            s->knows_notice <= 1 && s->notice_hurry <= 2 && s->motion <= MOTION_SILENT &&
-           s->behind_phase < PAGE_PHASES && s->behind_ago_ns >= 0 && s->still_ns >= 0 &&
-           s->limit_ns >= 0;
+           s->behind_phase < PAGE_PHASES && s->behind_stopped <= 1 && s->behind_ago_ns >= 0 &&
+           s->still_ns >= 0 && s->limit_ns >= 0;
 }
 
 static bool is_order_in_range(const struct peer_order *o)

@@ -154,8 +154,9 @@ struct peer_status {
     uint16_t behind_count; /* with MOTION_STANDS: so many stand where the one does that is named */
     int32_t behind_rank, behind_pid;
     uint64_t behind_step;
-    int64_t behind_ago_ns; /* it has stood for so long; or nothing was printed */
-    uint32_t examined;     /* the newest examination that is over, the steps read once more */
+    int64_t behind_ago_ns;  /* it has stood for so long; or nothing was printed */
+    uint8_t behind_stopped; /* by a signal, and not by a debugger */
+    uint32_t examined;      /* the newest examination that is over, the steps read once more */
 };
 
 enum peer_phase {

@@ -231,6 +231,34 @@ class Job:
         return wait_until(lambda: children_of(self.pid), "a child", deadline)[0]
 
 
+class Tracer:
+    """A debugger, as the kernel sees it: it is attached to a process, and its parent learns of the end of that
+    when the debugger has."""
+    SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+        self._trace(self.SEIZE)
+
+    def _trace(self, request):
+        if self.libc.ptrace(request, self.pid, None, None) != 0:
+            raise OSError(ctypes.get_errno(), f"ptrace {request:#x}")
+
+    def wait(self):
+        """For its stop, or its end."""
+        os.waitpid(self.pid, 0)
+
+    def stop(self):
+        self._trace(self.INTERRUPT)
+        self.wait()
+
+    def detach(self):
+        """Of one that is stopped: it goes on."""
+        self._trace(self.DETACH)
+
+
 def become_subreaper():
     """Orphans of the tests come to us: none can hide, and none is left to init."""
     libc = ctypes.CDLL(None, use_errno=True)

@@ -6,7 +6,6 @@ find the one failure that started it, not one of the many that followed.
 """
 
 import calendar
-import ctypes
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import is_alive, state_of, wait_until
+from harness import Tracer, is_alive, state_of, wait_until
 from nodes import Nodes
 from test_death import kernel_can
 from training import CHILD, Client
@@ -397,22 +396,6 @@ def test_out_of_memory_is_told_apart(world, control_group):
     assert control_group.name in cause["text"]
 
 
-class Tracer:
-    """Keeps the end of a process from its parent until it is let go: as a large memory does, which takes
-    seconds to be taken down, but for as long as the test wants."""
-    SEIZE = 0x4206
-
-    def __init__(self, pid):
-        self.pid = pid
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
-        if libc.ptrace(self.SEIZE, pid, None, None) != 0:
-            pytest.skip(f"nothing can be traced here: {os.strerror(ctypes.get_errno())}")
-
-    def let_go(self):
-        os.waitpid(self.pid, 0)  # then its parent is told
-
-
 @pytest.mark.skipif(not kernel_can(), reason="the kernel tells of a death only when its parent may reap it")
 def test_out_of_memory_whoever_dies_first(training, control_group):
     """The kernel kills rank 0 for memory. Rank 1 is ended because of that, and reaped before rank 0 is: the
@@ -422,13 +405,13 @@ def test_out_of_memory_whoever_dies_first(training, control_group):
     job.open()
     hog, other = job.pid(0), job.pid(1)
     wait_until(lambda: os.readlink(f"/proc/{job.job.pid}/cwd") == "/", "pchrun to look at the groups")
-    tracer = Tracer(hog)
+    tracer = Tracer(hog)  # a large memory, which takes seconds to be taken down, would do the same
     job.clients[0].tell("swell 512")
     try:
         wait_until(lambda: state_of(hog) == "Z", "the kernel to kill it")
         wait_until(lambda: state_of(other) == "", "the end of rank 1")
     finally:
-        tracer.let_go()
+        tracer.wait()  # now its parent is told
     assert job.result() == (137, "failed", None)
     cause = job.report()["first_cause"]
     assert (cause["rank"], cause["signal"]) == (0, signal.SIGKILL)

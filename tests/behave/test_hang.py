@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import SLACK, is_alive, wait_until
+from harness import SLACK, Tracer, is_alive, wait_until
 from nodes import Nodes
 from training import LAUNCHER, Training
 
@@ -179,9 +179,9 @@ def test_several_nodes(world, count):
         assert f"\nrank {rank}, process " in kept
 
 
-def test_a_stopped_rank_has_the_others_looked_at_once(world):
-    """On another node, by a debugger: the job is examined again and again, and stands where it stood."""
-    job = Nodes(world, 2, ["-n", "1", "-v", "--watchdog-train", "2s", "--state-dir", world.root / "state"])
+def trained(world, *options):
+    """Two nodes of one rank each, both of which stand at step 2; returns them and rank 1's process."""
+    job = Nodes(world, 2, ["-n", "1", "-v", "--state-dir", world.root / "state", *options])
     for rank in range(2):
         script = world.file(f"script{rank}", "open\nstep 1\nstep 2\n")
         job.jobs[rank] = job.launch(rank, "sh", "-c",
@@ -189,12 +189,34 @@ def test_a_stopped_rank_has_the_others_looked_at_once(world):
     job.say(1, "attach: rank 1 of 2 is process")
     pid = int(re.search(r"attach: rank 1 of 2 is process (\d+)", job.jobs[1].err)[1])
     wait_until(lambda: "step 2 " in job.jobs[1].out, "a rank that trains")  # its start may last for an hour
-    os.kill(pid, signal.SIGSTOP)
+    return job, pid
+
+
+def test_a_debugged_rank_has_the_others_looked_at_once(world):
+    """On another node: the job is examined again and again, and stands where it stood."""
+    job, pid = trained(world, "--watchdog-train", "2s")
+    debugger = Tracer(pid)
+    debugger.stop()
     wait_until(lambda: job.jobs[0].err.count("no rank makes progress") >= 3, "three examinations")
     assert job.jobs[0].err.count("the evidence is in") == 1, job.jobs[0].err
-    os.kill(pid, signal.SIGCONT)
+    assert job.jobs[1].err.count(f"process {pid} is stopped by a debugger: no hang") == 1
+    debugger.detach()
     assert job.finish() == 42
     assert "hang" in job.agreed()["outcome"]
+
+
+def test_a_stopped_rank_is_a_hang(world):
+    """No debugger is there that could let it go on: it has the time of a step, and is named on all nodes,
+    though the others stand at the same step."""
+    job, pid = trained(world, "--watchdog-train", "2s")
+    os.kill(pid, signal.SIGSTOP)
+    assert job.finish() == 42
+    view = job.agreed()
+    assert view["outcome"] == "hang"
+    assert re.fullmatch(rf"rank 1 \(process {pid} on node 1, .*\) is behind: it has stood at step 2 for \d+(ms|s), "
+                        "phase train; a signal has stopped it, and no debugger is attached", view["why"])
+    assert f"process {pid} is stopped by a signal" in job.jobs[1].err
+    assert f"rank 1, process {pid} (pchclient): state T" in (world.root / "state" / "hang.1.0.txt").read_text()
 
 
 def test_a_restart_in_place(world):

@@ -390,6 +390,13 @@ static bool hangs(const struct proc *p)
     return p->hung_at > 0;
 }
 
+/* When one that did not hang went on at the latest: what a debugger has stopped is left alone. */
+static int64_t stands_until(const struct proc *p)
+{
+    int64_t stopped = p->is_traced ? 0 : p->stopped_until;
+    return p->lags_until > stopped ? p->lags_until : stopped;
+}
+
 /* One that did not go on in the end counts as long as nobody could have heard that it does: where
  * an examination does not come back, until the steps are read for another reason. */
 static bool any_hangs(const struct world *w)
@@ -398,7 +405,7 @@ static bool any_hangs(const struct world *w)
     int64_t found_at = w->hosts[0].told_leave_at; /* a restart that fails ends the job much later */
     int64_t heard_after = read_after + 2 * S + 4 * w->s.delay_max + standstill(w);
     for (int i = 0; i < w->nall; i++)
-        if (hangs(&w->procs[i]) || w->procs[i].lags_until + heard_after > found_at)
+        if (hangs(&w->procs[i]) || stands_until(&w->procs[i]) + heard_after > found_at)
             return true;
     return false;
 }
@@ -419,10 +426,13 @@ static bool is_notice_known(const struct world *w)
 static int64_t hang_limit(const struct world *w)
 {
     int64_t pause = w->s.eval_proc >= 0 ? w->s.eval_time : 0;
-    for (int i = 0; i < w->s.nfaults; i++)
-        if ((w->s.faults[i].kind == DO_STOP || w->s.faults[i].kind == DO_LAG) &&
-            w->s.faults[i].length > pause)
-            pause = w->s.faults[i].length;
+    for (int i = 0; i < w->s.nfaults; i++) {
+        const struct fault *f = &w->s.faults[i];
+        bool is_for_ever =
+            f->length == SIM_FOR_EVER_NS; /* it is ended, and nothing learned from it */
+        if ((f->kind == DO_STOP || f->kind == DO_LAG) && f->length > pause && !is_for_ever)
+            pause = f->length;
+    }
     for (int i = 0; i < w->nall; i++)
         if (2 * w->s.save_time[i] > pause)
             pause = 2 * w->s.save_time[i];
@@ -459,10 +469,18 @@ static void check_hang(struct world *w, const struct host *host)
         fail(w, "process %d is at step %llu: %s", rank, ull(w->procs[rank].page_step), host->why);
 }
 
-static bool stands(const struct proc *p)
+/* One that has trained to its end and is stopped then has no step to come. */
+static bool is_stopped(const struct world *w, const struct proc *p)
 {
-    return (p->is_attached || p->is_counting) &&
-           (p->state == PROC_HUNG || p->state == PROC_COLLECTIVE || p->state == PROC_SAVE_BARRIER);
+    return proc_is_alive(p) && p->state != PROC_ENDING && !p->is_traced &&
+           p->stopped_until > w->now;
+}
+
+static bool stands(const struct world *w, const struct proc *p)
+{
+    bool waits = p->state == PROC_HUNG || p->state == PROC_COLLECTIVE ||
+                 p->state == PROC_SAVE_BARRIER || is_stopped(w, p);
+    return (p->is_attached || p->is_counting) && waits;
 }
 
 /* There was no notice, which would have its deadline; and where nobody has attached, or whoever did
@@ -471,7 +489,7 @@ void check_horizon(struct world *w)
 {
     bool is_due = w->s.is_watched && !w->first_notice_at && w->moved_at + hang_limit(w) < w->now;
     for (int i = 0; i < w->nall && is_due; i++)
-        if (stands(&w->procs[i]) && w->hosts[w->procs[i].node].is_alive)
+        if (stands(w, &w->procs[i]) && w->hosts[w->procs[i].node].is_alive)
             fail(w, "process %d has stood for %lld s, and nobody has found the hang", i,
                  (long long)((w->now - w->moved_at) / S));
 }

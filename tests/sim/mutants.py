@@ -286,8 +286,10 @@ MUTANTS = [
      "return a->status.behind_step > b->status.behind_step;"),
     ("one-limit-for-all-phases", "src/core/watchdog.c",
      "int64_t limit = limit_of(dog, phase);", "int64_t limit = limit_of(dog, PAGE_TRAIN);"),
-    ("stopped-is-stuck", "src/core/watchdog.c",
-     "    if (event->examined.stopped_pid)\n", "    if (0)\n"),
+    ("debugged-is-stuck", "src/core/watchdog.c",
+     "    if (event->examined.is_traced)\n", "    if (0)\n"),
+    ("stopped-holds-for-ever", "src/core/watchdog.c",
+     "    if (event->examined.is_traced)\n", "    if (pid)\n"),
     ("examination-waited-for", "src/core/chief_hang.c",
      " || chief->out->now >= chief->hang.until) {", ") {"),
     ("bell-not-hung", "src/core/round.c", "    round->bell = order->bell;\n", ""),
@@ -348,6 +350,7 @@ BEGIN_AT = {
 #   any-death-in-the-end-counts: it comes after what ended the job, and the first is named all the same
 #   period-of-who-does-not-train: a save of what nobody has trained is no broken promise; a process
 #       test does
+#   stopped-is-not-named: here the others come further than a stopped rank; a unit test does
 #   dead-command-is-stuck, watchdog-looks-once: a failure, or another read of the steps, comes before it
 #   decided-save-is-given-up: one schedule in 40,000 and more has a death beside a loss just then
 #   shell-is-not-waited-for: whom it leaves ends by itself or of SIGTERM, and both is an end; a unit test does

@@ -254,16 +254,25 @@ static void draw_faults(struct schedule *s, struct rng *r)
     }
 }
 
+/* Without a debugger it may stay so for ever. */
+static void draw_halt(struct schedule *s, struct rng *r)
+{
+    add(s, DO_STOP, draw_moment(s, r), r);
+    struct fault *f = &s->faults[s->nfaults - 1];
+    f->length = rng_time(r, S, 2 * SIM_STAND_NS);
+    f->is_traced = f->length / MS % 2 == 0;
+    if (f->length / MS % 4 == 1)
+        f->length = SIM_FOR_EVER_NS;
+}
+
 /* One hangs, at any step and in whatever it does; or only looks like it: it is stopped for a while,
  * or evaluates for longer than a step may take. */
 static void draw_hangs(struct schedule *s, struct rng *r)
 {
     s->is_watched = rng_chance(r, 900);
     s->eval_proc = -1;
-    if (rng_chance(r, 100) && s->nfaults < MAX_FAULTS) {
-        add(s, DO_STOP, draw_moment(s, r), r);
-        s->faults[s->nfaults - 1].length = rng_time(r, S, 2 * SIM_STAND_NS);
-    }
+    if (rng_chance(r, 100) && s->nfaults < MAX_FAULTS)
+        draw_halt(s, r);
     if (rng_chance(r, 100) && s->nfaults < MAX_FAULTS) {
         add(s, DO_LAG, draw_moment(s, r), r);
         s->faults[s->nfaults - 1].length = rng_time(r, SIM_STAND_NS / 2, SIM_STAND_NS * 4 / 3);

@@ -118,19 +118,25 @@ static void act_read_steps(struct world *w, int node, const struct action *a)
                                    .node = node});
 }
 
-/* Most often in time, and sometimes not at all; but who is stopped is seen at once. */
+/* Most often in time, and sometimes not at all; but that a debugger has stopped one is seen at
+ * once. */
 static void act_examine(struct world *w, int node, const struct action *a)
 {
     int64_t took = rng_time(&w->rng, MS, rng_chance(&w->rng, 100) ? 60 * S : 8 * S);
     int pid = 0;
-    for (int i = 0; i < w->s.nprocs && node < w->s.nnodes; i++)
-        if (world_proc(w, node, i)->stopped_until > w->now)
-            pid = 1000 + world_proc(w, node, i)->index;
-    world_at(w, (struct happening){.at = w->now + (pid ? MS : took),
+    bool is_traced = false;
+    for (int i = 0; i < w->s.nprocs && node < w->s.nnodes && !is_traced; i++) {
+        const struct proc *p = world_proc(w, node, i);
+        if (p->stopped_until <= w->now || !proc_is_alive(p))
+            continue;
+        pid = 1000 + p->index;
+        is_traced = p->is_traced;
+    }
+    world_at(w, (struct happening){.at = w->now + (is_traced ? MS : took),
                                    .what = H_EXAMINED,
                                    .node = node,
                                    .arg = a->examine,
-                                   .arg2 = (uint64_t)pid});
+                                   .arg2 = (uint64_t)pid * 2 + is_traced});
 }
 
 static void act_proc_send(struct world *w, int node, const struct action *a)

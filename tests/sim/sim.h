@@ -26,7 +26,9 @@
 /* How long a rank may stand, and how long it may evaluate. */
 #define SIM_STAND_NS (60 * NS_PER_S)
 #define SIM_EVAL_NS  (90 * NS_PER_S)
-#define SIM_FACTOR   2
+/* Longer than any schedule. */
+#define SIM_FOR_EVER_NS (3600 * NS_PER_S)
+#define SIM_FACTOR      2
 /* The only node reads the steps so often to see whether they do. */
 #define SIM_LOOK_NS (SIM_STAND_NS / 8)
 
@@ -57,7 +59,7 @@ enum fault_kind {
     DO_RESTART,    /* the supervisor is killed, and its scheduler starts it anew */
     DO_TWIN,       /* a second supervisor is started for a node that is there */
     DO_HANG,       /* a process does not go on */
-    DO_STOP,       /* a process is stopped for a while, as by a debugger */
+    DO_STOP,       /* a process is stopped for a while, by a debugger or a signal */
     DO_LAG,        /* a process does not go on for a while, and nobody can see why */
     DO_CONFESS,    /* a process says why it fails, and dies `length` later */
     DO_END,        /* somebody asks a node for the end of the job */
@@ -70,7 +72,8 @@ struct fault {
     enum fault_kind kind;
     int64_t at, length;
     int node, proc;
-    int id; /* of DO_NOTICE, DO_CANCEL, DO_ADVICE */
+    int id;         /* of DO_NOTICE, DO_CANCEL, DO_ADVICE */
+    bool is_traced; /* of DO_STOP: by a debugger */
 };
 
 /* What the commands of a node leave running. */
@@ -192,6 +195,7 @@ struct proc {
     uint8_t page_phase;
     bool has_evaluated;
     int64_t hung_at, stopped_until, lags_until; /* 0: not */
+    bool is_traced;                             /* a debugger has stopped it */
     int dies_with;                              /* status of its end */
     bool has_missed;      /* a node, or a process, and fails because of that */
     int64_t confessed_at; /* its supervisor knows since then why it will fail, 0: it does not */

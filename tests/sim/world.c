@@ -128,10 +128,11 @@ static void on_steps(struct world *w, const struct happening *h)
 
 static void on_examined(struct world *w, const struct happening *h)
 {
-    world_event(
-        w, h->node,
-        (struct event){.type = EV_EXAMINED,
-                       .examined = {.number = (uint32_t)h->arg, .stopped_pid = (int)h->arg2}});
+    world_event(w, h->node,
+                (struct event){.type = EV_EXAMINED,
+                               .examined = {.number = (uint32_t)h->arg,
+                                            .stopped_pid = (int)(h->arg2 / 2),
+                                            .is_traced = h->arg2 % 2}});
 }
 
 /* The round in which all processes of a node have saved, 0: none. */
@@ -357,6 +358,7 @@ static void on_fault(struct world *w, const struct happening *h)
         break;
     case DO_STOP:
         w->procs[f->proc].stopped_until = w->now + f->length;
+        w->procs[f->proc].is_traced = f->is_traced;
         break;
     case DO_LAG:
         w->procs[f->proc].lags_until = w->now + f->length;

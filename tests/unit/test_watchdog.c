@@ -287,8 +287,36 @@ Test(watchdog, examinations)
     cr_assert_eq(look_after(0).motion, MOTION_STANDS);
     cr_assert_eq(dog.examined, 7);
     event.examined.stopped_pid = 100;
+    event.examined.is_traced = true;
     watchdog_examined(&dog, &ranks, &event);
     cr_assert_eq(look_after(M - 1).motion, MOTION_MOVES);
+}
+
+/* A signal has stopped a rank, and the others wait for it: it is named, though none is ahead of it.
+ */
+Test(watchdog, a_stopped_rank)
+{
+    begin_training();
+    look_after(M);
+    watchdog_order(&dog, 7);
+    const struct member *last = &ranks.members[ranks.n - 1];
+    struct event event = {.type = EV_EXAMINED, .examined = {.number = 7, .stopped_pid = last->pid}};
+    watchdog_examined(&dog, &ranks, &event);
+    struct watchdog_view view = look_after(0);
+    cr_assert_eq(view.motion, MOTION_STANDS, "no time more than others have");
+    cr_assert_eq(view.behind, last);
+    cr_assert(view.is_stopped);
+    cr_assert_eq(dog.examined, 7);
+    steps[1]++;
+    cr_assert_eq(look_after(0).motion, MOTION_MOVES);
+    event.examined.number = 8;
+    watchdog_order(&dog, 8);
+    watchdog_examined(&dog, &ranks, &event);
+    view = look_after(M);
+    cr_assert(view.behind->rank == 0 && !view.is_stopped, "it waits for a rank that is behind it");
+    steps[0]++;
+    look_after(0);
+    cr_assert(!look_after(M).is_stopped, "that is not known any more");
 }
 
 Test(watchdog, silence)

@@ -172,6 +172,7 @@ static void any_status(struct peer_status *s)
     UP_TO(s->motion, MOTION_SILENT), UP_TO(s->still_ns, INT64_MAX), UP_TO(s->limit_ns, INT64_MAX);
     ANY(s->absent), UP_TO(s->behind_phase, PAGE_SAVE), ANY(s->behind_count), ANY(s->behind_rank);
     ANY(s->behind_pid), ANY(s->behind_step), UP_TO(s->behind_ago_ns, INT64_MAX), ANY(s->examined);
+    s->behind_stopped = random() % 2;
 }
 
 static void any_cause(struct peer_cause *c)
@@ -509,6 +510,7 @@ Test(peermsg, ranges)
     cr_assert(!STATUS(.prepared = 2) && !STATUS(.knows_notice = 2) && !STATUS(.stepped = 2));
     cr_assert(STATUS(.motion = MOTION_SILENT) && !STATUS(.motion = MOTION_SILENT + 1));
     cr_assert(STATUS(.behind_phase = PAGE_SAVE) && !STATUS(.behind_phase = PAGE_SAVE + 1));
+    cr_assert(STATUS(.behind_stopped = 1) && !STATUS(.behind_stopped = 2));
     cr_assert(!STATUS(.still_ns = -1) && !STATUS(.limit_ns = -1) && !STATUS(.behind_ago_ns = -1));
     cr_assert(ORDER(.phase = PHASE_ABORTED) && !ORDER(.phase = PHASE_ABORTED + 1));
     cr_assert(ORDER(.end = END_LEAVE) && !ORDER(.end = END_LEAVE + 1));
@@ -626,13 +628,13 @@ static const char *const golden_peer[PEERMSG__COUNT] = {
         "070000000000000001",
     [PEERMSG_REFUSED] = "435001031c00000001000000020000000300000004000000050000000000000002006e6f",
     [PEERMSG_STATUS] =
-        "435001043701000001000000020000000300000004000000050000000000000006000000000000000103"
+        "435001043801000001000000020000000300000004000000050000000000000006000000000000000103"
         "01010700080009000a000b000c000101001d001e0001000d000000000000000e000000000000000f0000"
         "000000000010000000000000002900000000000000110000000000000012000000000000001300000000"
         "000000140000000300302d33170000000000000018000000010001e7ffffffffffffffe1ffffffffffff"
         "ff20000000010200000007005349475445524d020065310400736f6f6e040066756c6c032a0000000000"
-        "00002b000000000000002c00022d002e0000002f00000030000000000000003100000000000000320000"
-        "0002190000001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000"
+        "00002b000000000000002c00022d002e0000002f00000030000000000000003100000000000000013200"
+        "000002190000001a0000001b000000e4ffffff1d000000000000001e000000000000001f00000000000000"
         "200000000000000003006e323504006469656404004f6f7073",
     [PEERMSG_ORDER] =
         "435001058300000001000000020000000300000004000000050000000000000001000201010600000000"
@@ -800,6 +802,7 @@ static struct peermsg sample_peermsg(uint8_t type)
                                         .behind_pid = 47,
                                         .behind_step = 48,
                                         .behind_ago_ns = 49,
+                                        .behind_stopped = 1,
                                         .examined = 50};
     if (type == PEERMSG_ORDER)
         m.order = sample_order();
