@@ -218,6 +218,9 @@ void chief_event(struct chief *chief, const struct event *event)
     case EV_PEER_DOWN:
         on_down(chief, event);
         break;
+    case EV_PEER_STRANGE: /* the log has it already */
+        str_fit(chief->refusal, sizeof chief->refusal, event->peer.why);
+        break;
     case EV_COMMITTED:
         chief_committed(chief, event->written.err);
         break;

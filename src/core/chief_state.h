@@ -108,7 +108,7 @@ struct chief {
     bool is_trained; /* all commands had ended with success before any notice: none matters now */
     int64_t started_at, next_loss_at;
     int64_t next_word_at, word_gap; /* while the join lasts: who is missing is said again */
-    char refusal[160];              /* the last one, "": none */
+    char refusal[256];              /* the last one, "": none */
     struct {
         bool is_live;
         bool is_hopeless; /* it was said that no save can follow */

@@ -42,6 +42,8 @@ enum event_type {
     EV_CHIEF_UP,        /* answers ACT_CONNECT: connected */
     EV_PEER_DOWN,       /* a connection is closed, or (CONN_CHIEF) could not be made */
     EV_PEER_MESSAGE,
+    EV_PEER_STRANGE, /* to node 0: a supervisor came that is not set up like this one, so that it
+                        could not even say HELLO */
     EV__COUNT
 };
 
@@ -101,7 +103,7 @@ struct event {
         struct {
             int conn;
             const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */
-            const char *why;           /* with EV_PEER_DOWN */
+            const char *why;           /* with EV_PEER_DOWN and EV_PEER_STRANGE */
             bool has_ended; /* the same: the supervisor there has closed it, or died; no mere break
                              */
             const char *from; /* with a HELLO: the address, for people; may be NULL */

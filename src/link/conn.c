@@ -225,6 +225,7 @@ static void refuse_unequal(struct conn *conn, bool has_key)
         return;
     }
     struct peermsg msg = {.type = PEERMSG_REFUSED};
+    conn->is_strange = true;
     snprintf(msg.refused.why, sizeof msg.refused.why, "node 0 has %s, this node has %s; " ONE_KEY,
              ours, theirs);
     conn->state = CONN_OPEN;
@@ -259,7 +260,8 @@ static void take_frame(struct conn *conn, const struct frame *frame)
 {
     struct peermsg msg;
     if (!peermsg_decode(frame, &msg)) {
-        if (frame->version != PEERMSG_VERSION)
+        conn->is_strange = frame->version != PEERMSG_VERSION;
+        if (conn->is_strange)
             fail(conn, "speaks version %u of the protocol, this pchrun speaks %d", frame->version,
                  PEERMSG_VERSION);
         else
@@ -396,9 +398,10 @@ static void handshake(struct conn *conn)
         n = conn->stream.kind->handshake(&conn->stream, &err);
     if (n == STREAM_WANT_WRITE)
         event_add(conn->writable, NULL);
-    else if (n == STREAM_FAILED)
+    else if (n == STREAM_FAILED) {
+        conn->is_strange = err.code == ERR_USAGE;
         fail(conn, "%s", err.text);
-    else if (n == STREAM_FOREIGN)
+    } else if (n == STREAM_FOREIGN)
         refuse_unequal(conn, true);
     if (n <= 0)
         return;

@@ -47,6 +47,7 @@ struct conn {
     enum conn_state state;
     bool is_ours;     /* we made it: the other side is the chief */
     bool is_stranger; /* accepted, and no HELLO yet */
+    bool is_strange;  /* a pchrun, but one that is not set up like this one */
     bool reads_when_writable, writes_when_readable;
     struct stream stream;
     struct event *readable, *writable, *deadline;

@@ -214,6 +214,7 @@ static void bury(struct peers *peers, struct conn *conn)
 {
     int id = conn->id;
     bool is_told = conn->is_told, is_stranger = conn->is_stranger, has_ended = conn->has_ended;
+    bool is_strange = conn->is_strange && peers->options.on_strange;
     char why[sizeof conn->why];
     str_copy(why, sizeof why, conn->why);
     disown(peers, conn);
@@ -221,6 +222,8 @@ static void bury(struct peers *peers, struct conn *conn)
         peers->options.on_down(peers->options.arg, id, why, has_ended);
     else if (is_stranger && why[0] != '\0')
         log_stranger(peers, why);
+    if (is_strange && !is_told)
+        peers->options.on_strange(peers->options.arg, why);
 }
 
 static void on_later(evutil_socket_t fd, short what, void *arg)

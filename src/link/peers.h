@@ -41,6 +41,9 @@ struct peers_options {
      * chief was, and nothing lies between that could have done so: without a BYE the supervisor
      * has died. */
     void (*on_down)(void *arg, int conn, const char *why, bool has_ended);
+    /* A pchrun has come that has another key, another job or another version, and was sent away
+     * before its HELLO. May be NULL. */
+    void (*on_strange)(void *arg, const char *why);
     /* peers_finish() is done. May be NULL. */
     void (*on_finished)(void *arg);
     /* How connections are encrypted; borrowed. NULL: they are not. */

@@ -197,6 +197,12 @@ static bool fail(struct err *err, const char *text)
     return err_set(err, ERR_PEER, 0, "%s", text);
 }
 
+/* A pchrun is there, and its user or ours can mend it. */
+static bool fail_by_usage(struct err *err, const char *text)
+{
+    return err_set(err, ERR_USAGE, 0, "%s", text);
+}
+
 /* The chief refuses by an alert, which says little; the causes that it has are few. */
 static bool explain_alert(const struct tls_session *session, int alert, const char *reason,
                           struct err *err)
@@ -215,9 +221,9 @@ static bool explain_handshake(const struct tls_session *session, int code, const
     if (session->is_ours && code > SSL_AD_REASON_OFFSET)
         return explain_alert(session, code - SSL_AD_REASON_OFFSET, reason, err);
     if (code == SSL_R_BINDER_DOES_NOT_VERIFY)
-        return fail(err, "it has another key; all nodes need the same cluster.key_file");
+        return fail_by_usage(err, "it has another key; all nodes need the same cluster.key_file");
     if (str_starts(session->asked, IDENTITY))
-        return err_set(err, ERR_PEER, 0, "it belongs to job \"%.63s\", this is job \"%.63s\"",
+        return err_set(err, ERR_USAGE, 0, "it belongs to job \"%.63s\", this is job \"%.63s\"",
                        session->asked + strlen(IDENTITY),
                        session->tls->identity + strlen(IDENTITY));
     if (session->is_ended)

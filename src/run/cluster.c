@@ -88,6 +88,12 @@ static void on_down(void *ctx, int conn, const char *why, bool has_ended)
                               .peer = {.conn = conn, .why = why, .has_ended = has_ended}});
 }
 
+static void on_strange(void *ctx, const char *why)
+{
+    struct cluster *cluster = ctx;
+    loop_post(cluster->loop, &(struct event){.type = EV_PEER_STRANGE, .peer = {.why = why}});
+}
+
 static void on_finished(void *ctx)
 {
     struct cluster *cluster = ctx;
@@ -165,6 +171,7 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
                                     .on_up = on_up,
                                     .on_message = on_message,
                                     .on_down = on_down,
+                                    .on_strange = on_strange,
                                     .on_finished = on_finished,
                                     .tls = cluster->tls,
                                     .silence_ns = config->cluster.heartbeat_timeout_ns,

@@ -2,9 +2,9 @@
  *
  * cluster: the other nodes of the job: the core's connections and messages, over link/peers.
  *
- * Posts EV_CHIEF_UP, EV_PEER_DOWN and EV_PEER_MESSAGE. On one node it does nothing and has nothing;
- * the static pchrun has src/alone.c in its place, which must know every function of this file.
- * Owns its memory and its sockets: cluster_free(). Main thread.
+ * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. On one node it does nothing
+ * and has nothing; the static pchrun has src/alone.c in its place, which must know every function
+ * of this file. Owns its memory and its sockets: cluster_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_CLUSTER_H
 #define PCHRUN_RUN_CLUSTER_H

@@ -55,6 +55,12 @@ void loop_free(struct loop *loop)
     *loop = (struct loop){0};
 }
 
+static bool tells_why(const struct event *event)
+{
+    bool is_of_peer = event->type == EV_PEER_DOWN || event->type == EV_PEER_STRANGE;
+    return is_of_peer && event->peer.why;
+}
+
 /* Lets the item's event point to the item's own copy of what it points to. */
 static void point_to_own(struct loop_item *item)
 {
@@ -63,7 +69,7 @@ static void point_to_own(struct loop_item *item)
         event->child.err = &item->err;
     else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
         event->written.err = &item->err;
-    else if (event->type == EV_PEER_DOWN && event->peer.why)
+    else if (tells_why(event))
         event->peer.why = item->err.text;
 }
 
@@ -78,7 +84,7 @@ static void enqueue(struct loop *loop, const struct event *event)
         item->err = *event->child.err;
     else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
         item->err = *event->written.err;
-    else if (event->type == EV_PEER_DOWN && event->peer.why)
+    else if (tells_why(event))
         str_copy(item->err.text, sizeof item->err.text, event->peer.why);
 }
 

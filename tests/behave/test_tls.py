@@ -239,6 +239,25 @@ def test_a_chief_without_a_key(world, nodes):
             f"it has a key, this node has no key; {ONE_KEY}")
 
 
+@pytest.mark.parametrize("wrong", ["key", "job", "none", "plain job"])
+def test_the_last_line_names_what_was_wrong(world, nodes, wrong):
+    """Who starts a job looks at the end of node 0's log: where a node came from, and with what."""
+    keys = {"key": {"key_file": make_key(world, "other.key")}, "none": {"key_file": None}}.get(wrong, {})
+    options = ["--job", "run8"] if "job" in wrong else []
+    both = {"key_file": None} if wrong == "plain job" else {}
+    two = nodes(2, "--cluster-join-timeout", "3s", **both)
+    two.start(0)
+    two.say(0, "join: waiting for")
+    stranger = nodes(2, *STRANGER, *options, port=two.port, **{**both, **keys}).launch(1, "true")
+    assert stranger.finish() == OWN_ERROR
+    assert two.finish() == OWN_ERROR
+    came = {"key": "it has another key", "none": "it has no key, this node has a key",
+            "job": 'it belongs to job "run8", this is job "pchrun"',
+            "plain job": 'belongs to job "run8"; node 0 to "pchrun"'}[wrong]
+    last = two.jobs[0].err_lines[-1]
+    assert re.search(rf"1 of 2 nodes did not join within 3s: node 1; last refused: .*127\.0\.0\.1:\d+.*{came}", last)
+
+
 def talk_to(port, data):
     """Sends something and reads until the other side closes."""
     with socket.create_connection(("127.0.0.1", port), 15) as s:
