@@ -143,6 +143,7 @@ int doctor_run(struct config *config, FILE *out, struct err *err)
     bool is_bad = false;
     log_init(&(struct log_options){.level = LOG_ERROR, .node_rank = -1}); /* a finding says it */
     signals_restore(); /* nothing is run: a Ctrl-C ends us as anybody */
+    signals_tell_of_children();
     if (!presets_settle_notices(config, "", err) || !params_state_dir(config, &state_dir, err))
         return -1;
     fflush(out);

@@ -21,7 +21,7 @@ enum plan {
     PLAN_TAKE,            /* blocked, read from the signalfd */
     PLAN_TAKE_UNLESS_OFF, /* the same, unless it was ignored when we were started (nohup) */
     PLAN_IGNORE,          /* a failed write tells us the same */
-    PLAN_CHILD,           /* SIGCHLD: taken, and default whatever was inherited */
+    PLAN_CHILD,           /* SIGCHLD: taken; default in pchrun, as inherited in the command */
 };
 
 /* One row for each standard signal; SIGRTMIN..SIGRTMAX are taken (that leaves out the two that libc
@@ -62,6 +62,7 @@ static const enum plan plans[] = {
 
 static struct {
     bool is_ours[ARRAY_LEN(plans)]; /* ignored by us, not when we were started */
+    bool child_was_ignored;         /* SIGCHLD, when we were started */
     sigset_t inherited_mask, taken;
 } the_signals;
 
@@ -84,7 +85,8 @@ static void begin_one(int number, enum plan plan)
         the_signals.is_ours[number] = old.sa_handler != SIG_IGN;
         return;
     case PLAN_CHILD:
-        sigaction(number, &dfl, NULL);
+        sigaction(number, &dfl, &old);
+        the_signals.child_was_ignored = old.sa_handler == SIG_IGN;
         break;
     }
     sigaddset(&the_signals.taken, number);
@@ -135,10 +137,12 @@ bool signals_read(int fd, struct signals_info *ret)
 
 static void restore_dispositions(void)
 {
-    const struct sigaction dfl = {.sa_handler = SIG_DFL};
+    const struct sigaction ignore = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
     for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
         if (the_signals.is_ours[number])
             sigaction(number, &dfl, NULL);
+    if (the_signals.child_was_ignored)
+        sigaction(SIGCHLD, &ignore, NULL);
 }
 
 void signals_hand_over(char text[SIGNALS_MASK_TEXT])
@@ -169,6 +173,12 @@ void signals_restore(void)
 {
     restore_dispositions();
     sigprocmask(SIG_SETMASK, &the_signals.inherited_mask, NULL);
+}
+
+void signals_tell_of_children(void)
+{
+    const struct sigaction dfl = {.sa_handler = SIG_DFL};
+    sigaction(SIGCHLD, &dfl, NULL);
 }
 
 void signals_die_of(int number)

@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 /* First thing in main: saves the mask and what it changes, blocks what we take, ignores what would
- * kill us for a write, and puts SIGCHLD back to default, ignored or not. SIGHUP, SIGINT and SIGQUIT
- * stay ignored if they were. Cannot fail. */
+ * kill us for a write, and puts SIGCHLD to default, without which no child could be waited for.
+ * SIGHUP, SIGINT and SIGQUIT stay ignored if they were. Cannot fail. */
 void signals_begin(void);
 /* For a program that is to take our place: dispositions as inherited; but what we take stays
  * blocked, so that what comes between the two stays pending. The text tells of the mask that we
@@ -42,9 +42,11 @@ struct signals_info {
  * are reaped. */
 MUST_CHECK bool signals_read(int fd, struct signals_info *ret);
 
-/* In the child, last before exec: dispositions as inherited (SIGCHLD stays default), then the mask.
- * Async-signal-safe. */
+/* In the child, last before exec: dispositions as inherited, then the mask. Async-signal-safe. */
 void signals_restore(void);
+/* SIGCHLD to default, for a program of ours: it waits for its children, whatever was inherited.
+ * Async-signal-safe. */
+void signals_tell_of_children(void);
 
 /* Ends this process by the signal, without a core dump. Returns if that cannot be: PID 1, or a
  * signal that does not kill. */

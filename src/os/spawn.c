@@ -266,8 +266,10 @@ static _Noreturn void child_run(struct spawn_start *start)
         child_go_apart(request->apart);
     limits_restore();
     signals_restore();
-    if (request->apart)
+    if (request->apart) {
+        signals_tell_of_children();
         child_unblock_all();
+    }
     why = child_exec(start);
     child_fail(start, why == ENOENT ? ERR_NOT_FOUND : ERR_NOT_EXEC, why, "exec");
 }

@@ -72,20 +72,11 @@ def test_line_01_ignored_sigchld_is_reset(world):
     assert job.finish(5) == 7
 
 
-def test_line_01_the_one_exception_is_sigchld(look):
-    """SIGCHLD goes to the program with its default action, however it was inherited."""
-    pictures = look("env", "--ignore-signal=CHLD")
-    pictures.check(but={"SigIgn"})
-    bit = 1 << signal.SIGCHLD - 1
-    assert int(pictures.plain["SigIgn"], 16) & bit
-    assert int(pictures.under["SigIgn"], 16) == int(pictures.plain["SigIgn"], 16) & ~bit
-
-
-CATCHABLE = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)]
+CATCHABLE = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP)]
 CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 
 
-@pytest.mark.parametrize("numbers", [[n] for n in (1, 2, 3, 13, 15, 17 + 3, 21, 22)] + [CATCHABLE],
+@pytest.mark.parametrize("numbers", [[n] for n in (1, 2, 3, 13, 15, 17, 17 + 3, 21, 22)] + [CATCHABLE],
                          ids=lambda n: "all" if len(n) > 1 else signal.Signals(n[0]).name)
 def test_line_11_ignored_signals_stay_ignored(world, look, numbers):
     """nohup, background jobs of a shell and Python (SIGPIPE) hand ignored signals down. A launcher

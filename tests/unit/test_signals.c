@@ -56,6 +56,16 @@ Test(signals, puts_sigchld_back_to_default)
     cr_assert_eq(WEXITSTATUS(unit_wait(pid)), 7);
 }
 
+Test(signals, gives_back_a_sigchld_that_was_ignored)
+{
+    signal(SIGCHLD, SIG_IGN);
+    signals_begin();
+    signals_restore();
+    cr_assert_eq(handler_of(SIGCHLD), SIG_IGN);
+    signals_tell_of_children();
+    cr_assert_eq(handler_of(SIGCHLD), SIG_DFL);
+}
+
 Test(signals, tells_who_sent_it)
 {
     struct err err;

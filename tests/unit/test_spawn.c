@@ -298,3 +298,29 @@ Test(spawn, apart_from_the_job)
     spawn_command_free(&command);
     cr_assert(unit_no_children());
 }
+
+/* What it starts itself it can wait for, although SIGCHLD was ignored. */
+Test(spawn, apart_from_an_ignored_sigchld)
+{
+    struct err err;
+    int status, ends[2];
+    struct spawn_command command;
+    char text[64] = "";
+    char *argv[] = {"grep", "SigIgn:", "/proc/self/status", NULL};
+    signal(SIGCHLD, SIG_IGN);
+    FD_CLEANUP int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    cr_assert(null >= 0 && pipe2(ends, O_CLOEXEC) == 0);
+    signals_begin();
+    cr_assert(spawn_command_init(&command, argv, NULL, &err));
+    struct spawn_apart apart = {.streams = {null, ends[1], ends[1]}};
+    struct spawn_request request = request_for(&command);
+    request.apart = &apart;
+    cr_assert_eq(start(&request, &status, &err), SPAWN_RUNNING);
+    cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
+    unsigned long long ignored = 0;
+    cr_assert_eq(sscanf(text, "SigIgn: %llx", &ignored), 1, "%s", text);
+    cr_expect_eq(ignored & 1ULL << (SIGCHLD - 1), 0, "%s", text);
+    close(ends[0]);
+    close(ends[1]);
+    spawn_command_free(&command);
+}
