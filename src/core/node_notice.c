@@ -5,6 +5,7 @@
 #include "core/node_parts.h"
 
 #include "base/clock.h"
+#include "base/sigends.h"
 #include "base/str.h"
 #include "core/verdict.h"
 
@@ -200,16 +201,11 @@ void node_on_notice(struct node *node, const struct event *event)
 
 /* --- signals --- */
 
-static bool ends_programs(int number)
-{
-    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
-}
-
 /* Who signals a group and its leader sends us the same signal twice, and means it once. */
 static bool is_repeat(struct node *node, int number)
 {
     int64_t *at = &node->forwarded_at[number];
-    if (ends_programs(number) && *at && node->out->now - *at <= GRACE_SAME_NS)
+    if (sigends(number) && *at && node->out->now - *at <= GRACE_SAME_NS)
         return true;
     *at = node->out->now;
     return false;
@@ -234,7 +230,7 @@ static void forward(struct node *node, int number)
         node_forward(node);
         return;
     }
-    if (!ends_programs(number))
+    if (!sigends(number))
         return;
     struct node_fault fault = {.kind = FAULT_SIGNAL, .rank = -1, .code = EXIT_BY_SIGNAL + number};
     snprintf(fault.text, sizeof fault.text, "signal %d (%s) came before the start", number,
@@ -256,7 +252,7 @@ void node_on_signal(struct node *node, const struct event *event)
         ask_for_save(node);
         break;
     case SIGNAL_FORWARD:
-        if (ends_programs(number)) {
+        if (sigends(number)) {
             node->interrupted_at = node->out->now;
             node->is_dirty = true;
         }

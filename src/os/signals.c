@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 enum plan {
-    PLAN_LEAVE,           /* a fault of ours, harmless, or not to be had: not touched */
+    PLAN_LEAVE,           /* harmless, or not to be had: not touched */
     PLAN_TAKE,            /* blocked, read from the signalfd */
     PLAN_TAKE_UNLESS_OFF, /* the same, unless it was ignored when we were started (nohup) */
+    PLAN_TAKE_FAULT,      /* the same, unless it has a handler, as of a sanitizer */
     PLAN_IGNORE,          /* a failed write tells us the same */
     PLAN_CHILD,           /* SIGCHLD: taken; default in pchrun, as inherited in the command */
 };
@@ -30,14 +31,14 @@ static const enum plan plans[] = {
     [SIGHUP] = PLAN_TAKE_UNLESS_OFF,
     [SIGINT] = PLAN_TAKE_UNLESS_OFF,
     [SIGQUIT] = PLAN_TAKE_UNLESS_OFF,
-    [SIGILL] = PLAN_LEAVE,
-    [SIGTRAP] = PLAN_LEAVE,
-    [SIGABRT] = PLAN_LEAVE,
-    [SIGBUS] = PLAN_LEAVE,
-    [SIGFPE] = PLAN_LEAVE,
+    [SIGILL] = PLAN_TAKE_FAULT,
+    [SIGTRAP] = PLAN_TAKE_FAULT,
+    [SIGABRT] = PLAN_TAKE_FAULT,
+    [SIGBUS] = PLAN_TAKE_FAULT,
+    [SIGFPE] = PLAN_TAKE_FAULT,
     [SIGKILL] = PLAN_LEAVE,
     [SIGUSR1] = PLAN_TAKE,
-    [SIGSEGV] = PLAN_LEAVE,
+    [SIGSEGV] = PLAN_TAKE_FAULT,
     [SIGUSR2] = PLAN_TAKE,
     [SIGPIPE] = PLAN_IGNORE,
     [SIGALRM] = PLAN_TAKE,
@@ -57,7 +58,7 @@ static const enum plan plans[] = {
     [SIGWINCH] = PLAN_TAKE,
     [SIGIO] = PLAN_TAKE,
     [SIGPWR] = PLAN_TAKE,
-    [SIGSYS] = PLAN_LEAVE,
+    [SIGSYS] = PLAN_TAKE_FAULT,
 };
 
 static struct {
@@ -76,6 +77,11 @@ static void begin_one(int number, enum plan plan)
     case PLAN_TAKE_UNLESS_OFF:
         sigaction(number, NULL, &old);
         if (old.sa_handler == SIG_IGN)
+            return;
+        break;
+    case PLAN_TAKE_FAULT: /* of a fault of our own we die all the same: the kernel unblocks it */
+        sigaction(number, NULL, &old);
+        if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
             return;
         break;
     case PLAN_TAKE:

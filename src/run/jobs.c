@@ -108,8 +108,9 @@ bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
         on_tstp(jobs, info);
         return true;
     case SIGWINCH:
-        if (info->from == SIGNALS_FROM_TERMINAL)
-            children_signal_groups(jobs->children, SIGWINCH);
+        if (info->from != SIGNALS_FROM_TERMINAL)
+            return false;
+        children_signal_groups(jobs->children, SIGWINCH);
         return true;
     default:
         /* A key reached our group and so not theirs. The core is told that they have it. */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sigends.h"
 #include "base/sigtext.h"
 #include "base/str.h"
 #include "run/history.h"
@@ -36,11 +37,11 @@ static void on_held(void *ctx)
 /* What would end a run that has started nothing yet. Those that were ignored stay so. */
 static void ending_signals(const struct config *config, sigset_t *ret)
 {
-    static const int always[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
     struct sigaction now;
     sigemptyset(ret);
-    for (size_t i = 0; i < ARRAY_LEN(always); i++)
-        sigaddset(ret, always[i]);
+    for (int number = 1; number < 65; number++)
+        if (sigends(number))
+            sigaddset(ret, number);
     for (size_t i = 0; i < config->nsignals; i++) {
         const struct config_signal *rule = &config->signals[i];
         if (rule->rule == CONFIG_PREEMPT)

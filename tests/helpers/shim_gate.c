@@ -133,10 +133,13 @@ static void watch_calls(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
     };
     struct sock_fprog filter = {.len = sizeof steps / sizeof steps[0], .filter = steps};
+    sigset_t trapped;
     if (!getenv("SHIM_GATES") || !shim_is_on())
         return;
-    if (sigaction(SIGSYS, &action, NULL) != 0 || code.from >> 32 != code.to >> 32 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+    sigemptyset(&trapped);
+    sigaddset(&trapped, SIGSYS);
+    if (sigaction(SIGSYS, &action, NULL) != 0 || sigprocmask(SIG_UNBLOCK, &trapped, NULL) != 0 ||
+        code.from >> 32 != code.to >> 32 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         rawcall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, ARG(&filter), 0) < 0)
         _exit(99);
 }

@@ -8,6 +8,8 @@
 #include "unit.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
 static bool is_blocked(int number)
 {
@@ -30,10 +32,51 @@ Test(signals, takes_what_it_may)
     const int taken[] = {SIGHUP, SIGINT, SIGTERM, SIGCHLD, SIGTSTP, SIGRTMIN, SIGRTMAX};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         cr_assert(is_blocked(taken[i]), "signal %d", taken[i]);
-    const int left[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE, SIGURG};
+    const int left[] = {SIGPIPE, SIGURG};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         cr_assert(!is_blocked(left[i]), "signal %d", left[i]);
     cr_assert_eq(handler_of(SIGPIPE), SIG_IGN);
+}
+
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+
+Test(signals, takes_faults_that_are_sent)
+{
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        signal(faults[i], SIG_DFL); /* of a sanitizer's */
+    signals_begin();
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        cr_assert(is_blocked(faults[i]), "signal %d", faults[i]);
+}
+
+static void on_fault(int number)
+{
+}
+
+Test(signals, leaves_faults_to_those_who_handle_them)
+{
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        signal(faults[i], on_fault);
+    signals_begin();
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        cr_assert(!is_blocked(faults[i]) && handler_of(faults[i]) == on_fault, "signal %d",
+                  faults[i]);
+}
+
+/* Although they are blocked. */
+Test(signals, dies_of_a_fault_of_its_own)
+{
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        signal(faults[i], SIG_DFL);
+    signals_begin();
+    pid_t pid = fork();
+    if (pid == 0)
+        *(volatile char *)mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) = 1;
+    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGSEGV);
+    pid = fork();
+    if (pid == 0)
+        abort();
+    cr_assert_eq(WTERMSIG(unit_wait(pid)), SIGABRT);
 }
 
 Test(signals, leaves_alone_what_nohup_ignored)
