@@ -89,6 +89,7 @@ struct config {
         int per_node;      /* processes that will attach, -1: unknown */
         bool new_session;  /* setsid instead of setpgid */
         bool close_fds;    /* close inherited descriptors >= 3 in the commands */
+        bool signal_group; /* a signal for a command goes to its whole process group */
         enum config_cpus cpus;
     } procs;
     struct {

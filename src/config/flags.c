@@ -136,7 +136,7 @@ static bool unknown_letter(char letter, struct err *err)
     return err_set(err, ERR_USAGE, 0, "unknown flag -%c; the short ones are%s", letter, all);
 }
 
-/* "-v", "-vq", "-n4" or "-n 4" */
+/* "-v", "-vg", "-n4" or "-n 4" */
 static bool short_flags(struct scan *scan, const char *arg, struct err *err)
 {
     for (const char *p = arg + 1; *p; p++) {
@@ -153,6 +153,10 @@ static bool short_flags(struct scan *scan, const char *arg, struct err *err)
         }
         if (special)
             return special_flag(scan, special, name, rest, err);
+        if (option->type == OPTION_BOOL) {
+            add_value(scan->flags, option, name, "true");
+            continue;
+        }
         if (!take_value(scan, name, value_metavar(option), &rest, err))
             return false;
         add_value(scan->flags, option, name, rest);
@@ -161,13 +165,22 @@ static bool short_flags(struct scan *scan, const char *arg, struct err *err)
     return true;
 }
 
+/* How many values these arguments can have: one each, or one for each short flag. */
+static size_t values_max(char **argv)
+{
+    size_t n = 1;
+    for (; *argv; argv++)
+        n += (*argv)[0] == '-' && (*argv)[1] != '-' ? strlen(*argv) : 1;
+    return n;
+}
+
 bool flags_read(char **argv, struct flags *ret, struct err *err)
 {
     size_t argc = 0;
     while (argv[argc])
         argc++;
     *ret = (struct flags){.show = -1, .command = argv + argc};
-    ret->values = calloc(argc + 1, sizeof *ret->values); /* an argument has one at most */
+    ret->values = calloc(values_max(argv), sizeof *ret->values);
     if (!ret->values)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the command line");
     struct scan scan = {.argv = argv, .at = 1, .argc = argc, .flags = ret};

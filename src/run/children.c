@@ -332,12 +332,20 @@ static bool has_to_wake(const struct children *children, pid_t pid, int number)
     return (asks || number == SIGTERM) && proc_read(pid, &proc) && proc.state == 'T';
 }
 
+/* Before its exec a command in a session of its own may not lead its group yet. */
+static bool signal_command(const struct child *child, int number)
+{
+    bool is_for_all = child->children->config->procs.signal_group;
+    return (is_for_all && proc_kill_group(child->group, number)) ||
+           proc_kill(child->watch.pid, number);
+}
+
 static void signal_commands(struct children *children, int number)
 {
     for (int i = 0; i < children->count; i++) {
         struct child *child = &children->list[i];
         pid_t pid = child->watch.pid;
-        if (!pid || !proc_kill(pid, number) || !has_to_wake(children, pid, number))
+        if (!pid || !signal_command(child, number) || !has_to_wake(children, pid, number))
             continue;
         if (!proc_kill_group(child->group, SIGCONT))
             proc_kill(pid, SIGCONT);

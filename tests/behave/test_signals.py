@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import DEADLINE, SLACK, children_of, is_alive, read_proc, signal_set, state_of, wait_until
+from harness import DEADLINE, SLACK, children_of, is_alive, read_proc, signal_set, stat_fields, state_of, wait_until
 
 PREEMPTED = 42
 TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
@@ -116,6 +116,27 @@ def test_line_27_real_time_signals_are_forwarded(world):
     world.events.wait("ready")
     os.kill(job.pid, signal.SIGRTMIN + 3)
     assert job.finish() == 5
+
+
+@pytest.mark.parametrize("options,name", [(["-g"], "USR1"), ([], "USR1"),
+                                          (["-g", "--save-mode", "forward"], "TERM"),
+                                          (["-g", "--procs-new-session"], "USR1")],
+                         ids=["group", "alone", "notice", "session"])
+def test_line_27_the_whole_group_on_demand(world, options, name):
+    """tini -g, and dumb-init unless it is told otherwise: a shell does not hand on what it gets."""
+    job = world.act("fork", "{", "record", name, "say", "below", "until", name, "}", "record", name,
+                    "say", "ready", "until", name, "reap", "exit", "5", options=options)
+    pids = {world.events.wait("below")["pid"], world.events.wait("ready")["pid"]}
+    job.send(signal.Signals[f"SIG{name}"])
+    if not options:
+        command = world.events.wait("signal")["pid"]
+        (below,) = pids - {command}
+        assert stat_fields(below)[2] == str(command)
+        os.kill(below, USR1)
+    assert job.finish() == (PREEMPTED if name == "TERM" else 5)
+    told = world.events.all("signal")
+    assert {event["pid"] for event in told} == pids and len(told) == 2
+    assert {event["from"] for event in told} == ({job.pid} if options else {job.pid, os.getpid()})
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -112,7 +112,7 @@ Test(config, defaults)
     cr_expect_eq(c->cluster.heartbeat_interval_ns, NS_PER_S);
     cr_expect_eq(c->cluster.heartbeat_timeout_ns, 15 * NS_PER_S);
     cr_expect(c->procs.count == 1 && !c->procs.count_is_set && c->procs.per_node == -1);
-    cr_expect(!c->procs.new_session && !c->procs.close_fds);
+    cr_expect(!c->procs.new_session && !c->procs.close_fds && !c->procs.signal_group);
     cr_expect(!c->checkpoint.dir && c->checkpoint.shared && c->checkpoint.keep_records == 8);
     cr_assert_eq(c->nsignals, 1);
     cr_expect(c->signals[0].number == SIGTERM && c->signals[0].rule == CONFIG_PREEMPT);
@@ -257,6 +257,7 @@ Test(config, command_begins_at_the_first_argument_that_is_no_flag)
         {"-v -- -- x", "--", 2},
         {"--job=x - y", "-", 2},
         {"-vqn2 prog", "prog", 1},
+        {"-vgn2 prog", "prog", 1},
         {"-n2 -- prog", "prog", 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -269,6 +270,21 @@ Test(config, command_begins_at_the_first_argument_that_is_no_flag)
         cr_expect_eq(n, rows[i].n, "row %zu", i);
         unload(&l);
     }
+}
+
+/* Each letter is a value of its own. */
+Test(config, short_switches)
+{
+    struct load l;
+    load_ok(&l, "-gggggggggggggggg x", "");
+    cr_expect(l.config.procs.signal_group);
+    unload(&l);
+    load_ok(&l, "-g --no-procs-signal-group x", "");
+    cr_expect(!l.config.procs.signal_group);
+    unload(&l);
+    load_ok(&l, "-gn3 x", "");
+    cr_expect(l.config.procs.signal_group && l.config.procs.count == 3);
+    unload(&l);
 }
 
 Test(config, torchrun_names)
@@ -451,7 +467,8 @@ static const char everything[] =
     "--cluster-port 99 "
     "--cluster-bind 0.0.0.0 --cluster-insecure --node-rank 2 --cluster-join-timeout 250ms "
     "--cluster-heartbeat-interval 20ms --cluster-heartbeat-timeout 40ms -n 256 "
-    "--procs-per-node 0 --procs-cpus spread --procs-new-session --procs-close-fds --checkpoint-dir "
+    "--procs-per-node 0 --procs-cpus spread --procs-new-session --procs-close-fds -g "
+    "--checkpoint-dir "
     "c "
     "--no-checkpoint-shared --checkpoint-every 90 --checkpoint-keep-records 1 "
     "--checkpoint-lock-wait 1s --save-mode "

@@ -341,8 +341,8 @@ static const struct bad flags[] = {
     {"-n 99999999999999999999 x", "-n: 99999999999999999999 is out of range (1 to 256)"},
     {"--signals BLAH=preempt x", "--signals: \"BLAH\" is no signal; write a name, such as TERM"},
     {"--port 1 x", "unknown flag --port; the nearest is --cluster-port"},
-    {"-z x", "unknown flag -z; the short ones are -V -c -h -n -q -v"},
-    {"-vz x", "unknown flag -z; the short ones are -V -c -h -n -q -v"},
+    {"-z x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
+    {"-vz x", "unknown flag -z; the short ones are -V -c -g -h -n -q -v"},
     {"--grace", "--grace needs a value: --grace TIME"},
     {"--grace -- x", "--grace needs a value: --grace TIME; -- follows, which is a flag"},
     {"--job -n 4 x", "--job needs a value: --job NAME; -n follows, which is a flag"},
@@ -500,5 +500,5 @@ Test(config_bad, control_characters_are_not_repeated)
     expect_bad("-c c.json x", "",
                "c.json:1:2: unknown key \"?[31m\"; pchrun --print-config shows all that there are");
     expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help shows all that there are");
-    expect_bad("-\x1b x", "", "unknown flag -?; the short ones are -V -c -h -n -q -v");
+    expect_bad("-\x1b x", "", "unknown flag -?; the short ones are -V -c -g -h -n -q -v");
 }
