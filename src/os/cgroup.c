@@ -135,6 +135,46 @@ static bool find_ours(char *ret, size_t size, struct err *err)
 
 /* --- our own --- */
 
+static int openat_dir(int parent, const char *name)
+{
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int count_processes(int dir)
+{
+    FD_CLEANUP int list = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    char text[4096];
+    ssize_t len;
+    int n = 0;
+    while (list >= 0 && (len = read(list, text, sizeof text)) > 0)
+        for (ssize_t i = 0; i < len; i++)
+            n += text[i] == '\n';
+    return n;
+}
+
+/* Removes the empty groups below one, which the job has made, and returns how many processes run in
+ * it and below. */
+static int clear_below(int dir)
+{
+    int n = count_processes(dir);
+    FD_CLEANUP int again = openat_dir(dir, ".");
+    DIR *list = again < 0 ? NULL : fdopendir(again);
+    if (!list)
+        return n;
+    fd_take(&again); /* the stream closes it */
+    for (struct dirent *entry; (entry = readdir(list));) {
+        FD_CLEANUP int below = entry->d_type == DT_DIR && entry->d_name[0] != '.'
+                                   ? openat_dir(dir, entry->d_name)
+                                   : -1;
+        if (below < 0)
+            continue;
+        n += clear_below(below);
+        unlinkat(dir, entry->d_name, AT_REMOVEDIR);
+    }
+    closedir(list);
+    return n;
+}
+
 /* A program that changes its user may look at its own group all the same. */
 static bool hold(struct cgroup *cgroup)
 {
@@ -149,7 +189,7 @@ static bool hold(struct cgroup *cgroup)
     return true;
 }
 
-/* Another one, which tidies up, may take a directory for a dead one's before it is locked; the next
+/* Another one, which sweeps, may take a directory for a dead one's before it is locked; the next
  * one is most likely left alone. */
 static bool make(struct cgroup *cgroup, struct err *err)
 {
@@ -159,7 +199,8 @@ static bool make(struct cgroup *cgroup, struct err *err)
                        cgroup->path);
     for (int tries = 0; tries < TRIES; tries++) {
         cgroup->path[length] = '\0';
-        if (!str_addf(cgroup->path, PATH_MAX, "/" PREFIX "XXXXXX") || !mkdtemp(cgroup->path))
+        if (!str_addf(cgroup->path, PATH_MAX, "/" PREFIX "%d.XXXXXX", (int)getpid()) ||
+            !mkdtemp(cgroup->path))
             return err_set(err, ERR_SYSTEM, errno, "cannot make the control group %s",
                            cgroup->path);
         if (hold(cgroup))
@@ -183,7 +224,10 @@ void cgroup_end(struct cgroup *cgroup)
 {
     if (!cgroup->dir)
         return;
-    rmdir(cgroup->path);
+    if (rmdir(cgroup->path) != 0 && errno == EBUSY) {
+        clear_below(cgroup->dir);
+        rmdir(cgroup->path);
+    }
     close(cgroup->kill);
     close(cgroup->dir);
     *cgroup = (struct cgroup){.dir = 0};
@@ -196,27 +240,56 @@ bool cgroup_kill(const struct cgroup *cgroup)
 
 /* --- those of others --- */
 
-/* It has no owner, or has not yet: then it is empty, and the owner makes another one. */
-static void remove_stale(int parent, const char *name, void (*on_kill)(const char *name))
+/* Its owner by its name. */
+static void tell_left(struct cgroup_left *left, const char *name, int n)
 {
-    FD_CLEANUP int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) != 0 ||
+    const char *owner = name + strlen(PREFIX);
+    size_t digits = strspn(owner, "0123456789");
+    str_addf(left->text, sizeof left->text, "%s%d process%s of ", left->text[0] ? ", " : "", n,
+             n == 1 ? "" : "es");
+    if (digits > 0 && owner[digits] == '.')
+        str_addf(left->text, sizeof left->text, "pchrun %.*s", (int)digits, owner);
+    else
+        str_addf(left->text, sizeof left->text, "%s", name);
+}
+
+/* Its lock is shared by all that sweep at once: each of them waits for the end of what is in it.
+ * One that is not locked may have no owner yet. Then it is empty, and the owner makes another one.
+ */
+static void sweep_one(int parent, const char *name, struct cgroup_left *left)
+{
+    FD_CLEANUP int dir = openat_dir(parent, name);
+    if (dir < 0 || flock(dir, LOCK_SH | LOCK_NB) != 0 ||
         unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
         return;
     FD_CLEANUP int killer = openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
-    if (killer >= 0 && write(killer, "1", 1) == 1)
-        on_kill(name);
+    int n = clear_below(dir);
+    if (killer < 0 || write(killer, "1", 1) != 1)
+        return;
+    if (n > 0)
+        tell_left(left, name, n);
+    left->groups += unlinkat(parent, name, AT_REMOVEDIR) != 0;
 }
 
-void cgroup_tidy(const struct cgroup *cgroup, void (*on_kill)(const char *name))
+/* A directory has a link from itself, one from above, and one from each below. */
+static bool is_alone(const struct cgroup *cgroup)
 {
-    FD_CLEANUP int above = cgroup->dir ? openat(cgroup->dir, "..", O_RDONLY | O_CLOEXEC) : -1;
+    enum { LINKS_OF_ONE_CHILD = 3 };
+    struct stat parent;
+    return !cgroup->dir ||
+           (fstatat(cgroup->dir, "..", &parent, 0) == 0 && parent.st_nlink == LINKS_OF_ONE_CHILD);
+}
+
+void cgroup_sweep(const struct cgroup *cgroup, struct cgroup_left *ret)
+{
+    *ret = (struct cgroup_left){0};
+    FD_CLEANUP int above = is_alone(cgroup) ? -1 : openat_dir(cgroup->dir, "..");
     DIR *parent = above < 0 ? NULL : fdopendir(above);
     if (!parent)
         return;
     fd_take(&above); /* the stream closes it */
     for (struct dirent *entry; (entry = readdir(parent));)
         if (str_starts(entry->d_name, PREFIX))
-            remove_stale(dirfd(parent), entry->d_name, on_kill);
+            sweep_one(dirfd(parent), entry->d_name, ret);
     closedir(parent);
 }

@@ -26,13 +26,19 @@ struct cgroup {
 
 /* False: there is none, *err says why, and *ret is all zero but for the path. */
 MUST_CHECK bool cgroup_begin(struct cgroup *ret, struct err *err);
-/* Nobody must be in it any more; else the directory stays, for a later one's cgroup_tidy(). */
+/* Nobody must be in it any more; else the directory stays, for a later one's cgroup_sweep(). */
 void cgroup_end(struct cgroup *cgroup);
 /* SIGKILL to all that are in it. False: there is none, or it was refused. */
 bool cgroup_kill(const struct cgroup *cgroup);
-/* Removes the empty directories that dead owners have left beside ours. What still runs in one gets
- * SIGKILL, and on_kill() is told; the directory is left for a later one. */
-void cgroup_tidy(const struct cgroup *cgroup, void (*on_kill)(const char *name));
+
+/* What dead owners have left running beside our group. */
+struct cgroup_left {
+    int groups;     /* that are not empty yet */
+    char text[256]; /* what this call has killed: "3 processes of pchrun 4711", or "" */
+};
+/* Removes the groups that dead owners have left beside ours. What still runs in one gets SIGKILL:
+ * call it again until there is none. */
+void cgroup_sweep(const struct cgroup *cgroup, struct cgroup_left *ret);
 
 /* Where a group of version 2 is, as /proc/self/cgroup and /proc/self/mountinfo (their whole text)
  * tell: false if they do not, or it is not mounted where we could see it. */

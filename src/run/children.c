@@ -227,7 +227,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
 
 /* Where it cannot be had, which is the rule in containers and in sessions, the tree is looked
  * through by its parents alone. */
-static void begin_cgroup(struct children *children)
+void children_begin_group(struct children *children)
 {
     struct err err;
     bool is_wanted = children->config->stop.cgroup == CONFIG_CGROUP_AUTO &&
@@ -260,7 +260,6 @@ static void share_cpus(struct children *children)
 void children_start(struct children *children, const struct action *action)
 {
     struct err err;
-    begin_cgroup(children);
     deaths_begin(&children->deaths);
     share_cpus(children);
     if (children->config->procs.close_fds)

@@ -54,6 +54,8 @@ MUST_CHECK bool children_init(struct children *children, const struct config *co
                               const struct core_params *params, unsigned closed, struct err *err);
 void children_free(struct children *children);
 
+/* Before it: the control group of the next ones, where there can be one. */
+void children_begin_group(struct children *children);
 /* ACT_START: all of them. Descriptors and the directory that we only inherited are let go. */
 void children_start(struct children *children, const struct action *action);
 /* Some time later: those that have not come to their exec by then are watched; most have, and an

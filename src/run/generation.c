@@ -10,6 +10,8 @@
 
 /* A program has come to its main() by then, undisturbed by what we do beside it. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
+/* How often the start looks whether what a dead pchrun has left has ended. */
+#define SWEEP_LOOK_NS (2 * NS_PER_MS)
 
 /* With -n each command is a rank; else which ranks will attach here is not known yet. */
 static bool can_resume(struct generation *generation, struct err *err)
@@ -42,35 +44,81 @@ static void start(struct generation *generation, const struct action *action)
     watch_at(&generation->tidying, clock_now_ns() + TIDY_AFTER_NS);
 }
 
+/* --- what a dead pchrun has left --- */
+
+static void tell_swept(const struct generation *generation, const struct cgroup_left *left,
+                       int64_t took_ns)
+{
+    int took_ms = (int)(took_ns / NS_PER_MS);
+    if (left->groups)
+        log_warn("start",
+                 "killed what a dead pchrun had left running: %s; after %d ms there are still: %s; "
+                 "they may hold memory and ports; starting beside them",
+                 generation->swept.text, took_ms, left->text[0] ? left->text : "some that end");
+    else if (generation->swept.text[0])
+        log_warn("start", "killed what a dead pchrun had left running: %s; they ended in %d ms",
+                 generation->swept.text, took_ms);
+}
+
+/* It holds memory and ports that the commands need. True: it has ended, or is not waited for any
+ * longer. */
+static bool is_swept(struct generation *generation)
+{
+    struct cgroup_left left;
+    cgroup_sweep(&generation->children->cgroup, &left);
+    if (left.groups == 0 && !left.text[0] && !generation->swept_from)
+        return true;
+    int64_t now = clock_now_ns();
+    if (!generation->swept_from) {
+        generation->swept_from = now;
+        generation->swept = left;
+    }
+    int64_t took = now - generation->swept_from;
+    if (left.groups && took < generation->params->kill_wait_ns)
+        return false;
+    tell_swept(generation, &left, took);
+    return true;
+}
+
+static void start_swept(struct generation *generation)
+{
+    if (is_swept(generation))
+        start(generation, &generation->to_start);
+    else
+        watch_at(&generation->starting, clock_now_ns() + SWEEP_LOOK_NS);
+}
+
+/* --- the start --- */
+
 /* The last command of a generation may just be being reaped: the next one is started after that. */
 void generation_act(struct generation *generation, const struct action *action)
 {
     if (action->type == ACT_PORT) {
         *action->port = meet_pick(generation->config);
-    } else if (action->start.generation == 0) {
-        start(generation, action);
-    } else {
-        generation->to_start = *action;
-        watch_at(&generation->starting, clock_now_ns());
+        return;
     }
+    generation->to_start = *action;
+    if (action->start.generation > 0) {
+        watch_at(&generation->starting, clock_now_ns());
+        return;
+    }
+    children_begin_group(generation->children);
+    start_swept(generation);
 }
 
 static void on_starting(void *ctx)
 {
     struct generation *generation = ctx;
     struct err err;
-    if (attach_mend(generation->attach, &err)) {
+    if (generation->to_start.start.generation == 0) {
+        start_swept(generation);
+    } else if (attach_mend(generation->attach, &err)) {
+        children_begin_group(generation->children);
         start(generation, &generation->to_start);
-        return;
+    } else {
+        log_error("start", "%s", err.text);
+        children_refuse(generation->children, &err);
     }
-    log_error("start", "%s", err.text);
-    children_refuse(generation->children, &err);
-}
-
-static void on_kill(const char *group)
-{
-    log_warn("start", "killed what a pchrun that is dead has left running, in the control group %s",
-             group);
 }
 
 /* Neither the commands nor anybody outside waits for this. */
@@ -82,7 +130,6 @@ static void on_tidying(void *ctx)
     const struct restart_policy *restart = &generation->params->restart;
     if (restart->max == 0 && !restart->after_notice) /* else another generation may want them */
         spawn_let_go();
-    cgroup_tidy(&generation->children->cgroup, on_kill);
     attach_clean(generation->attach);
 }
 

@@ -20,8 +20,10 @@ struct generation {
     struct record *record;
     struct attach *attach;
     struct drill *drill;
-    struct watch starting; /* of a next one */
+    struct watch starting; /* a moment later */
     struct action to_start;
+    int64_t swept_from; /* since when the start waits for the end of what was left; 0: not yet */
+    struct cgroup_left swept; /* what there was then */
     struct watch tidying;
     bool is_untidy; /* the commands were started, and it has not been done yet */
 };

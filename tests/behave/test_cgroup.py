@@ -125,26 +125,87 @@ def test_an_older_kernel(world, folder):
     assert not is_alive(left) and groups_in(folder) == []
 
 
-@pytest.mark.killed
-def test_what_a_killed_pchrun_has_left_is_ended(world, folder):
-    """By the next one that looks, and its group removed by a later one; not what belongs to one that lives."""
-    living = world.act("daemon", "{", "say", "below", "pause", "}", "say", "living", "hold", world.hold("end"))
-    below = world.events.wait("below")["pid"]
-    world.events.wait("living")
-    (own,) = groups_in(folder)
-    dead = [world.act("daemon", "{", "say", name, "pause", "}", "pause") for name in ("a", "b")]
-    left = [world.events.wait(name)["pid"] for name in ("a", "b")]
-    groups = [Path(group_of(pid)).name for pid in left]
+# Takes the port, in a session of its own, and says so.
+HOLDER = """
+import os, socket, sys, time
+if os.fork():
+    time.sleep(1000)
+os.setsid()
+listener = socket.create_server(("127.0.0.1", 0))
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(f"{os.getpid()} {listener.getsockname()[1]}")
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(1000)
+"""
+TAKER = "import socket, sys; [socket.create_server(('127.0.0.1', int(p))) for p in sys.argv[1:]]"
+
+
+def leave_holders(world, folder, n):
+    """Pchruns that are killed, each leaving a process with a port: (their pids, the processes, the ports)."""
+    dead, left, ports = [], [], []
+    for i in range(n):
+        path = world.root / f"holder{i}"
+        dead.append(world.launch("--", "/usr/bin/python3", "-c", HOLDER, path))
+        wait_until(path.exists, "a port to be held")
+        pid, port = path.read_text().split()
+        left.append(int(pid))
+        ports.append(port)
+        assert is_in_own(int(pid), folder)
     for job in dead:
         os.kill(job.pid, KILL)
         job.finish()
-    later = [world.act("say", "later", "hold", world.hold("end"))]
-    wait_until(lambda: not is_alive(left[0]) and not is_alive(left[1]), "the end of what was left")
-    said = "killed what a pchrun that is dead has left running, in the control group"
-    wait_until(lambda: all(f"{said} {group}\n" in living.err + later[0].err for group in groups), "that to be said")
-    assert (living.err + later[0].err).count(said) == 2
-    later.append(world.act("say", "later", "hold", world.hold("end")))
-    wait_until(lambda: not {*groups} & {*groups_in(folder)}, "the next sweep")
-    assert said not in later[1].err and own in groups_in(folder) and is_alive(below)
+    assert all(is_alive(pid) for pid in left)
+    return [job.pid for job in dead], left, ports
+
+
+def swept(job):
+    """What a start says that it has killed."""
+    return [line for line in job.err.splitlines() if "left running" in line]
+
+
+@pytest.mark.killed
+def test_what_a_killed_pchrun_has_left_has_ended_when_the_next_one_starts(world, folder):
+    """New ranks found the ports and the memory of the device still taken, a tenth of a second long; and
+    those of a command that took less than that were never swept. What is below a living pchrun stays."""
+    living = world.act("daemon", "{", "say", "below", "pause", "}", "say", "living", "hold", world.hold("end"))
+    below = world.events.wait("below")["pid"]
+    world.events.wait("living")
+    kept = groups_in(folder)
+    dead, left, ports = leave_holders(world, folder, 2)
+    job = world.launch("--", "/usr/bin/python3", "-c", TAKER, *ports)
+    assert job.finish() == 0, "a port is still taken"
+    assert not any(is_alive(pid) for pid in left) and groups_in(folder) == kept and is_alive(below)
+    (line,) = swept(job)
+    assert all(f"1 process of pchrun {pid}" in line for pid in dead) and "they ended in " in line
+    job = world.launch("--", "true")
+    assert job.finish() == 0 and not swept(job)
     world.go_on("end")
-    assert [job.finish() for job in (living, *later)] == [0, 0, 0]
+    assert living.finish() == 0 and not swept(living)
+
+
+@pytest.mark.killed
+def test_all_that_start_at_once_wait_for_it(world, folder):
+    """As the supervisors of two nodes on one host do: the one that sweeps second waits as well."""
+    _, left, ports = leave_holders(world, folder, 1)
+    check = f"! grep -s '^State:.[^ZX]' {' '.join(f'/proc/{pid}/status' for pid in left)}"
+    jobs = [world.launch("--", "sh", "-c", check) for _ in range(6)]
+    assert [job.finish() for job in jobs] == [0] * 6
+    assert groups_in(folder) == []
+
+
+@pytest.mark.killed
+def test_groups_that_the_job_has_made_below_go_as_well(world, folder):
+    """Empty ones kept its group for ever, and each start said that it had killed what was in it."""
+    _, left, _ = leave_holders(world, folder, 1)
+    below = folder / Path(group_of(left[0])).name / "below"
+    (below / "deep").mkdir(parents=True)
+    (below / "empty").mkdir()
+    (below / "deep/cgroup.procs").write_text(str(left[0]))
+    job = world.launch("--", "true")
+    assert job.finish() == 0 and len(swept(job)) == 1
+    assert not is_alive(left[0]) and groups_in(folder) == []
+    job = world.act("say", "ready", "hold", world.hold("end"))
+    world.events.wait("ready")
+    (folder / groups_in(folder)[0] / "below").mkdir()
+    world.go_on("end")
+    assert job.finish() == 0 and groups_in(folder) == []

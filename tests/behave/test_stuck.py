@@ -10,7 +10,8 @@ import time
 import pytest
 
 from deadfs import DeadFolder
-from harness import DEADLINE, SLACK, is_alive, kill_quietly, marked, state_of, wait_until
+from harness import (DEADLINE, SLACK, descendants_of, group_of, is_alive, kill_quietly, marked, read_proc, state_of,
+                     wait_until)
 
 SHORT = ["--grace", "1s", "--stop-term-wait", "300ms", "--stop-kill-wait", "500ms"]
 
@@ -72,6 +73,24 @@ def test_no_more_than_a_moment_stuck(world, dead):
     dead.end = lambda: None
     assert job.finish() == 42
     assert "still there" not in job.err
+
+
+@pytest.mark.killed
+def test_what_a_killed_pchrun_has_left_is_stuck_in_the_kernel(world, dead):
+    """The next start waits for its end, as it holds memory and ports; but not for ever."""
+    job = world.launch("--", "sh", "-c", f"setsid cat {dead.path}/x & exec sleep 1000")
+    assert dead.asked.wait(DEADLINE)
+    (stuck,) = [pid for pid in marked(world.mark) if pid in descendants_of(job.pid) and b"cat" in read_proc(pid, "comm")]
+    if "/pchrun." not in (group_of(stuck) or ""):
+        pytest.skip("no control group of version 2 is ours to divide")
+    os.kill(job.pid, signal.SIGKILL)
+    job.finish()
+    start = time.monotonic()
+    job = world.launch(*SHORT, "--", "true")
+    assert job.finish() == 0 and time.monotonic() - start > 0.5
+    assert re.search(rf"start: killed what a dead pchrun had left running: 1 process of pchrun {world.jobs[0].pid}; "
+                     r"after \d+ ms there are still: 1 process of .*; starting beside", job.err), job.err
+    assert is_alive(stuck)
 
 
 # Root, but without the power over other users' processes.

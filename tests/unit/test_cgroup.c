@@ -58,37 +58,35 @@ Test(cgroup, of_a_path_that_does_not_fit)
     cr_assert_not(cgroup_find("0::/a\n", unified, path, sizeof path));
 }
 
-static void on_kill(const char *name)
-{
-    (void)name; /* none of them has a process */
-}
-
 Test(cgroup, that_was_not_made_is_nothing_to_end)
 {
     struct cgroup none = {.dir = 0};
     cr_assert_not(cgroup_kill(&none));
-    cgroup_tidy(&none, on_kill);
+    struct cgroup_left left = {.groups = 1};
+    cgroup_sweep(&none, &left);
+    cr_assert_eq(left.groups, 0);
     cgroup_end(&none);
 }
 
 /* As when several start on a node at once. */
-Test(cgroup, is_made_while_others_tidy)
+Test(cgroup, is_made_while_others_sweep)
 {
     struct cgroup first, one;
     struct err err;
     if (!cgroup_begin(&first, &err))
         cr_skip_test("%s", err.text);
-    pid_t tidier = fork();
-    if (tidier == 0) {
+    pid_t sweeper = fork();
+    if (sweeper == 0) {
+        struct cgroup_left left;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
-            cgroup_tidy(&first, on_kill);
+            cgroup_sweep(&first, &left);
     }
     for (int i = 0; i < 2000; i++) {
         cr_expect(cgroup_begin(&one, &err), "%d: %s", i, err.text);
         cgroup_end(&one);
     }
-    kill(tidier, SIGKILL);
-    waitpid(tidier, NULL, 0);
+    kill(sweeper, SIGKILL);
+    waitpid(sweeper, NULL, 0);
     cgroup_end(&first);
 }
