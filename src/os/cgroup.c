@@ -20,7 +20,27 @@
 
 #define PREFIX "pchrun."
 
-enum { MOUNTS_MAX = 256 * 1024, TRIES = 20 };
+enum { MOUNTS_MAX = 256 * 1024, TRIES = 20, GROUPS_MAX = 4096 };
+
+static int openat_dir(int parent, const char *name)
+{
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+typedef void found_fn(void *ctx, pid_t pid);
+
+static void each_in(int dir, found_fn *fn, void *ctx)
+{
+    FD_CLEANUP int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *list = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!list)
+        return;
+    fd_take(&fd); /* the stream closes it */
+    int pid;
+    while (fscanf(list, "%d", &pid) == 1)
+        fn(ctx, pid);
+    fclose(list);
+}
 
 /* --- where we are --- */
 
@@ -99,17 +119,23 @@ static bool read_file(const char *path, char *text, size_t size)
     return n == 0;
 }
 
+static const char *const points[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+
+static bool is_mount(const char *point)
+{
+    struct statfs fs;
+    return statfs(point, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
 /* Where it nearly always is. False: not there; a mount that shows only a part of all groups has
  * ours at another path. */
 static bool find_usual(const char *groups, char *ret, size_t size)
 {
-    static const char *const points[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     char path[PATH_MAX];
-    struct statfs fs;
     if (!read_group(groups, path))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(points); i++)
-        if (statfs(points[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+        if (is_mount(points[i]))
             return str_copy(ret, size, points[i]) && str_addf(ret, size, "%s", below(path, "/")) &&
                    access(ret, F_OK) == 0;
     return false;
@@ -125,42 +151,63 @@ static bool find_mounted(const char *groups, char *ret, size_t size)
     return ok;
 }
 
+static void look_for_us(void *ctx, pid_t pid)
+{
+    bool *is_here = ctx;
+    *is_here = *is_here || pid == getpid();
+}
+
+/* False: not in the group `path`, nor below; then the path is as it was. `left` limits the search.
+ */
+static bool search(char *path, size_t size, int *left)
+{
+    size_t length = strlen(path);
+    bool is_here = false;
+    DIR *list = --*left < 0 ? NULL : opendir(path);
+    if (!list)
+        return false;
+    each_in(dirfd(list), look_for_us, &is_here);
+    for (struct dirent *entry; !is_here && (entry = readdir(list));) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        is_here = str_addf(path, size, "/%s", entry->d_name) && search(path, size, left);
+        if (!is_here)
+            path[length] = '\0';
+    }
+    closedir(list);
+    return is_here;
+}
+
+/* Without /proc: by the lists of who is in them. */
+static bool find_listed(char *ret, size_t size)
+{
+    int left = GROUPS_MAX;
+    for (size_t i = 0; i < ARRAY_LEN(points); i++)
+        if (is_mount(points[i]) && str_copy(ret, size, points[i]) && search(ret, size, &left))
+            return true;
+    return false;
+}
+
 static bool find_ours(char *ret, size_t size, struct err *err)
 {
     char groups[8192];
-    return (read_file("/proc/self/cgroup", groups, sizeof groups) &&
-            (find_usual(groups, ret, size) || find_mounted(groups, ret, size))) ||
+    bool is_told = read_file("/proc/self/cgroup", groups, sizeof groups);
+    return (is_told ? find_usual(groups, ret, size) || find_mounted(groups, ret, size)
+                    : find_listed(ret, size)) ||
            err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are to be seen");
 }
 
 /* --- our own --- */
 
-static int openat_dir(int parent, const char *name)
+/* All processes in a group, and in those below it, which the job has made. These are removed on the
+ * way if they are empty and it is asked for. */
+static void each_below(int dir, bool removes, found_fn *fn, void *ctx)
 {
-    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static int count_processes(int dir)
-{
-    FD_CLEANUP int list = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    char text[4096];
-    ssize_t len;
-    int n = 0;
-    while (list >= 0 && (len = read(list, text, sizeof text)) > 0)
-        for (ssize_t i = 0; i < len; i++)
-            n += text[i] == '\n';
-    return n;
-}
-
-/* Removes the empty groups below one, which the job has made, and returns how many processes run in
- * it and below. */
-static int clear_below(int dir)
-{
-    int n = count_processes(dir);
+    each_in(dir, fn, ctx);
     FD_CLEANUP int again = openat_dir(dir, ".");
     DIR *list = again < 0 ? NULL : fdopendir(again);
     if (!list)
-        return n;
+        return;
     fd_take(&again); /* the stream closes it */
     for (struct dirent *entry; (entry = readdir(list));) {
         FD_CLEANUP int below = entry->d_type == DT_DIR && entry->d_name[0] != '.'
@@ -168,10 +215,24 @@ static int clear_below(int dir)
                                    : -1;
         if (below < 0)
             continue;
-        n += clear_below(below);
-        unlinkat(dir, entry->d_name, AT_REMOVEDIR);
+        each_below(below, removes, fn, ctx);
+        if (removes)
+            unlinkat(dir, entry->d_name, AT_REMOVEDIR);
     }
     closedir(list);
+}
+
+static void count_one(void *ctx, pid_t pid)
+{
+    (void)pid;
+    ++*(int *)ctx;
+}
+
+/* Removes the empty groups below one; returns how many processes run in it and below. */
+static int clear_below(int dir)
+{
+    int n = 0;
+    each_below(dir, true, count_one, &n);
     return n;
 }
 
@@ -236,6 +297,26 @@ void cgroup_end(struct cgroup *cgroup)
 bool cgroup_kill(const struct cgroup *cgroup)
 {
     return cgroup->kill && write(cgroup->kill, "1", 1) == 1;
+}
+
+bool cgroup_list(const struct cgroup *cgroup, void (*fn)(void *ctx, pid_t pid), void *ctx)
+{
+    if (!cgroup || !cgroup->dir)
+        return false;
+    each_below(cgroup->dir, false, fn, ctx);
+    return true;
+}
+
+bool cgroup_is_empty(const struct cgroup *cgroup)
+{
+    FD_CLEANUP int fd =
+        cgroup->dir ? openat(cgroup->dir, "cgroup.events", O_RDONLY | O_CLOEXEC) : -1;
+    char text[256];
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (len <= 0)
+        return false;
+    text[len] = '\0';
+    return strstr(text, "populated 0\n");
 }
 
 /* --- those of others --- */

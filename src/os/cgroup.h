@@ -17,6 +17,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct cgroup {
     char path[PATH_MAX];
@@ -30,6 +31,12 @@ MUST_CHECK bool cgroup_begin(struct cgroup *ret, struct err *err);
 void cgroup_end(struct cgroup *cgroup);
 /* SIGKILL to all that are in it. False: there is none, or it was refused. */
 bool cgroup_kill(const struct cgroup *cgroup);
+/* Calls fn for each process in it and below; those of other PID namespaces have the number 0.
+ * False: there is none. */
+MUST_CHECK bool cgroup_list(const struct cgroup *cgroup, void (*fn)(void *ctx, pid_t pid),
+                            void *ctx);
+/* Nothing runs in it or below. False, too, if there is none. */
+bool cgroup_is_empty(const struct cgroup *cgroup);
 
 /* What dead owners have left running beside our group. */
 struct cgroup_left {

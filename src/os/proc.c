@@ -70,6 +70,15 @@ bool proc_read(pid_t pid, struct proc *ret)
     return true;
 }
 
+bool proc_is_ours(void)
+{
+    char text[24], pid[24];
+    ssize_t len = readlink("/proc/self", text, sizeof text - 1);
+    text[len > 0 ? len : 0] = '\0';
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    return str_is(text, pid);
+}
+
 bool proc_is_dead(const struct proc *proc)
 {
     return (proc->state == 'Z' && proc->threads <= 1) || proc->state == 'X';
@@ -236,6 +245,8 @@ bool proc_signal(const struct proc *proc, int number)
 {
     if (proc->pid <= 1)
         return false;
+    if (!proc->started)
+        return proc_kill(proc->pid, number);
     FD_CLEANUP int pidfd = (int)syscall(SYS_pidfd_open, proc->pid, 0);
     bool has_pidfd = pidfd >= 0;
     if (!has_pidfd && errno == ESRCH)

@@ -17,11 +17,13 @@ struct proc {
     pid_t pid, ppid, pgid, sid;
     char state; /* of its first thread: R, S, D, T, t, Z, X … */
     int threads;
-    uint64_t started; /* clock ticks since boot: with the pid, one process for ever */
+    uint64_t started; /* clock ticks since boot: with the pid, one process for ever; 0: not known */
     char comm[32];
 };
 
 MUST_CHECK bool proc_read(pid_t pid, struct proc *ret);
+/* Is /proc there, and of our PID namespace? */
+bool proc_is_ours(void);
 /* Has it ended, though its parent has not looked yet? (A first thread may end alone: that is a Z
  * with other threads.) */
 bool proc_is_dead(const struct proc *proc);

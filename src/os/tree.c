@@ -113,7 +113,7 @@ static void add_children_of(struct tree *tree, const struct tree_job *job, pid_t
 /* Everything in /proc, whoever its parent is. */
 static void list_all(struct tree *all)
 {
-    DIR *dir = opendir("/proc");
+    DIR *dir = proc_is_ours() ? opendir("/proc") : NULL;
     int64_t pid;
     struct proc proc;
     all->is_unsure = true;
@@ -139,6 +139,27 @@ static void scan_all(struct tree *tree, const struct tree_job *job)
             break;
     }
     tree_free(&all);
+}
+
+struct listing {
+    struct tree *tree;
+    const struct tree_job *job;
+};
+
+static void add_listed(void *ctx, pid_t pid)
+{
+    struct listing *listing = ctx;
+    struct proc proc = {.pid = pid, .pgid = getpgid(pid), .state = '?', .comm = "?"};
+    if (pid > 0 && proc.pgid > 0 && !is_in(pid, listing->job->helpers, listing->job->nhelpers) &&
+        !tree_add(listing->tree, &proc, -1))
+        listing->tree->is_unsure = true;
+}
+
+static void scan_group(struct tree *tree, const struct tree_job *job)
+{
+    struct listing listing = {tree, job};
+    if (!cgroup_list(job->cgroup, add_listed, &listing))
+        tree->is_unsure = true;
 }
 
 static bool has_children_files(void)
@@ -197,7 +218,7 @@ void tree_scan(struct tree *tree, const struct tree_job *job)
     tree->n = 0;
     tree->is_unsure = false;
     if (!has_children_files()) {
-        scan_all(tree, job);
+        (proc_is_ours() ? scan_all : scan_group)(tree, job);
         return;
     }
     add_children_of(tree, job, getpid(), -1);
@@ -234,12 +255,32 @@ static bool signal_round(const struct tree_job *job, int number, int round, stru
     return is_changing;
 }
 
+/* All but us. A helper of ours may be writing: SIGKILL waits for our own end, when the kernel sends
+ * it. */
+static void signal_namespace(const struct tree_job *job, int number)
+{
+    if (number == SIGKILL && job->nhelpers > 0)
+        return;
+    kill(-1, number);
+    if (number != SIGKILL)
+        kill(-1, SIGCONT);
+}
+
+static bool is_blind(const struct tree_job *job)
+{
+    return !(job->cgroup && job->cgroup->dir) && !proc_is_ours();
+}
+
 size_t tree_signal(const struct tree_job *job, int number)
 {
     /* The lists of children may miss one while its sister ends, so two rounds must agree. Who forks
      * faster than we look is met again by the next signal. */
     enum { ROUNDS_MAX = 32, QUIET_ROUNDS = 2 };
     struct tree seen = {0};
+    if (getpid() == 1 && is_blind(job)) {
+        signal_namespace(job, number);
+        return 0;
+    }
     for (size_t i = 0; i < job->ngroups; i++)
         proc_kill_group(job->groups[i], number);
     for (int round = 0, quiet = 0; round < ROUNDS_MAX && quiet < QUIET_ROUNDS; round++)

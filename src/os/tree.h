@@ -4,13 +4,16 @@
  *
  * We are a child subreaper (or PID 1), so whoever is orphaned becomes our child, and no process
  * leaves the tree: neither a new session nor a double fork helps. Reads
- * /proc/<pid>/task/<tid>/children, or all of /proc where the kernel has no such file. Signals go
- * round after round until a round finds nobody new, so that forks do not escape. A struct tree owns
- * its memory: tree_free(). Main thread. Out of memory: what was found so far is used.
+ * /proc/<pid>/task/<tid>/children, or all of /proc where the kernel has no such file. Without a
+ * /proc of our PID namespace it is what the job's control group lists; without that we see nothing,
+ * and as PID 1 signal all that there is. Signals go round after round until a round finds nobody
+ * new, so that forks do not escape. A struct tree owns its memory: tree_free(). Main thread. Out of
+ * memory: what was found so far is used.
  */
 #ifndef PCHRUN_OS_TREE_H
 #define PCHRUN_OS_TREE_H
 
+#include "os/cgroup.h"
 #include "os/proc.h"
 
 /* How the tree is told from what is not part of the job. */
@@ -19,6 +22,7 @@ struct tree_job {
     size_t ngroups;
     const pid_t *helpers; /* children of ours that are not of the job */
     size_t nhelpers;
+    const struct cgroup *cgroup; /* of the job, where it has one; NULL */
 };
 
 struct tree_entry {
@@ -47,7 +51,7 @@ void tree_scan(struct tree *tree, const struct tree_job *job);
 void tree_free(struct tree *tree);
 
 /* To everybody: the groups at once, then each one outside of them; SIGCONT follows (a stopped
- * process does not act on SIGTERM). Returns how many processes there were. */
+ * process does not act on SIGTERM). Returns how many processes were seen. */
 size_t tree_signal(const struct tree_job *job, int number);
 
 /* The rank processes: those with RANK in their environment, without what is below one of them.

@@ -302,6 +302,25 @@ pid_t children_first_group(const struct children *children)
     return has_one ? children->list[0].group : 0;
 }
 
+/* Where /proc does not tell, the control group does. */
+static bool is_all_gone(const struct children *children)
+{
+    bool runs = false;
+    for (int i = 0; i < children->count; i++)
+        runs = runs || children->list[i].watch.pid;
+    return reap_is_empty(children->reap) ||
+           (!runs && cgroup_is_empty(&children->cgroup) && !proc_is_ours());
+}
+
+static void post_empty(struct children *children)
+{
+    if (children->python_path && !children->attach->has_attached)
+        log_notice("instrument", "no process has finished a step of an optimizer or begun a fit "
+                                 "that is known; nothing was hooked");
+    children->is_empty = true;
+    loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
+}
+
 /* --- signals --- */
 
 /* The job's groups that a living (or not yet reaped) command of ours leads. A command that makes
@@ -317,6 +336,7 @@ static struct tree_job tree_job(struct children *children, pid_t *helpers)
             children->groups[job.ngroups++] = child->group;
     }
     job.nhelpers = reap_helpers(children->reap, helpers, HELPERS_MAX);
+    job.cgroup = &children->cgroup;
     return job;
 }
 
@@ -420,6 +440,8 @@ void children_signal(struct children *children, const struct action *action)
         if (number == SIGKILL) /* who has left it is found below */
             cgroup_kill(&children->cgroup);
         tree_signal(&job, number);
+        if (!children->is_empty && is_all_gone(children)) /* of its end nothing may tell */
+            post_empty(children);
         break;
     }
     }
@@ -450,15 +472,6 @@ char *children_describe(struct children *children, char *text, size_t size)
 }
 
 /* --- ends --- */
-
-static void post_empty(struct children *children)
-{
-    if (children->python_path && !children->attach->has_attached)
-        log_notice("instrument", "no process has finished a step of an optimizer or begun a fit "
-                                 "that is known; nothing was hooked");
-    children->is_empty = true;
-    loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
-}
 
 /* A message of the failure may still be on its way through the pipe. */
 #define TAIL_WAIT_NS (10 * NS_PER_MS)
@@ -542,6 +555,6 @@ static void on_change(void *ctx, enum reap_what what, int status)
 void children_reap(struct children *children)
 {
     reap_all(children->reap);
-    if (!children->is_empty && reap_is_empty(children->reap))
+    if (!children->is_empty && is_all_gone(children))
         post_empty(children);
 }

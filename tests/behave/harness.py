@@ -22,6 +22,8 @@ import termios
 import time
 from pathlib import Path
 
+import pytest
+
 MARK = "BEHAVE_MARK"
 # Far above what anything takes, on a machine that has twenty times as much to do as it can: a test
 # that comes near it has failed.
@@ -157,6 +159,19 @@ def describe(pid):
     command = read_proc(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
     fields = stat_fields(pid)
     return f"{pid} {fields[:4] if fields else ''} {command}"
+
+
+WITHOUT_PROC = ["sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+
+
+def skip_if_it_needs_proc(world):
+    if world.has_sanitizer():
+        pytest.skip("a sanitizer needs /proc")
+
+
+def leaks_unseen(world):
+    """The search for leaks needs a /proc of its own PID namespace."""
+    return {"ASAN_OPTIONS": world.env["ASAN_OPTIONS"] + ":detect_leaks=0"}
 
 
 # --- what actors tell ----------------------------------------------------------------------------

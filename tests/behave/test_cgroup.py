@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import group_of, is_alive, marked, our_group, wait_until
+from harness import WITHOUT_PROC, group_of, is_alive, marked, our_group, skip_if_it_needs_proc, wait_until
 
 QUICK = ["--stop-term-wait", "300ms", "--stop-kill-wait", "5s"]
 KILL = signal.SIGKILL
@@ -111,6 +111,23 @@ def test_not_where_it_cannot_be_had(world, folder):
     world.go_on("end")
     assert job.finish() == 6
     assert not is_alive(left) and "group" not in job.err
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["asked", "killed"])
+def test_without_proc(world, folder, deaf):
+    """As in a bare chroot: then the group tells who is left, and its own place is found by its members."""
+    skip_if_it_needs_proc(world)
+    left = ["ignore", "TERM", "say", "left", "pause"] if deaf else ["record", "TERM", "say", "left", "until", "TERM",
+                                                                   "say", "cleaned"]
+    job = world.start("unshare", "--mount", *WITHOUT_PROC, world.pchrun, "--stop-term-wait",
+                      "300ms" if deaf else "1h", "--stop-kill-wait", "1h", "--", world.actor, "daemon", "{", *left, "}",
+                      "hold", world.hold("end"), "exit", "3")
+    pid = world.events.wait("left")["pid"]
+    assert is_in_own(pid, folder)
+    world.go_on("end")
+    assert job.finish() == 3
+    assert not is_alive(pid) and groups_in(folder) == []
+    assert ("sending SIGKILL" in job.err) == deaf == (not world.events.all("cleaned"))
 
 
 def test_an_older_kernel(world, folder):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import children_of, is_alive, state_of, wait_until
+from harness import WITHOUT_PROC, children_of, is_alive, leaks_unseen, skip_if_it_needs_proc, state_of, wait_until
 
 TERM = signal.SIGTERM
 
@@ -97,9 +97,8 @@ def test_line_14_the_parent_is_in_another_pid_namespace(world):
     if probe.returncode != 0:
         pytest.skip(f"this kernel or user may not make a PID namespace: {probe.stderr.strip()}")
     # The search for leaks wants to fork, which is impossible once that namespace's PID 1 is gone.
-    options = world.env["ASAN_OPTIONS"] + ":detect_leaks=0"
     job = world.start("unshare", "--pid", world.pchrun, "--", world.actor, "exit", "6",
-                      env={"ASAN_OPTIONS": options})
+                      env=leaks_unseen(world))
     assert job.finish() == 6
 
 
@@ -108,3 +107,24 @@ def test_line_35_kill_of_everybody_is_never_meant(world, namespace):
     program's own end are left alone: the code says that it ended by itself."""
     box = namespace("--", world.actor, "fork", "{", "pause", "}", "spin", "50", "exit", "9")
     assert box.finish() == 9
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["asked", "killed"])
+@pytest.mark.parametrize("within", [WITHOUT_PROC, []], ids=["none", "another's"])
+def test_without_a_proc_of_its_own(world, within, deaf):
+    """A minimal container, or unshare without --mount-proc. What the job had left could not be found:
+    it was neither asked nor killed, and the end took fifteen seconds."""
+    if within:
+        skip_if_it_needs_proc(world)
+    apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this kernel or user may not make a PID namespace")
+    left = ["ignore", "TERM", "say", "left", "pause"] if deaf else ["record", "TERM", "say", "left", "until", "TERM",
+                                                                   "say", "cleaned"]
+    job = world.start(*apart, *within, world.pchrun, "--stop-cgroup", "off", "--stop-term-wait",
+                      "300ms" if deaf else "1h", "--stop-kill-wait", "1h", "--", world.actor, "daemon", "{", *left, "}",
+                      "hold", world.hold("end"), "exit", "3", env=leaks_unseen(world))
+    world.events.wait("left")
+    world.go_on("end")
+    assert job.finish() == 3
+    assert ("sending SIGKILL" in job.err) == deaf == (not world.events.all("cleaned"))
