@@ -13,10 +13,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Rounded down: who is told a second too few is not too late. */
-static int64_t whole_seconds(int64_t ns)
+/* From here on a deadline is written in whole seconds; below it, with its milliseconds. */
+#define FRACTION_NS (1000 * NS_PER_S)
+
+/* Rounds down: the reader must not count on time that is not there. */
+static int64_t in_units(int64_t ns, int64_t unit)
 {
-    return ns / NS_PER_S - (ns % NS_PER_S < 0);
+    return ns / unit - (ns % unit < 0);
+}
+
+static void add_seconds(struct writer *w, int64_t left_ns)
+{
+    if (left_ns >= FRACTION_NS || left_ns <= -FRACTION_NS)
+        writer_int(w, "deadline_seconds", in_units(left_ns, NS_PER_S));
+    else
+        writer_real(w, "deadline_seconds", (double)in_units(left_ns, NS_PER_MS) / 1000);
 }
 
 size_t say_format(const struct say_line *line, int64_t now_ns, char out[SAY_LINE_MAX])
@@ -29,7 +40,7 @@ size_t say_format(const struct say_line *line, int64_t now_ns, char out[SAY_LINE
     if (line->id[0])
         writer_text(&w, "id", line->id);
     if (line->deadline_ns != EVENT_AT_UNKNOWN && line->type != NOTICE_CANCEL)
-        writer_int(&w, "deadline_seconds", whole_seconds(line->deadline_ns - now_ns));
+        add_seconds(&w, line->deadline_ns - now_ns);
     if (line->text[0])
         writer_text(&w, "text", line->text);
     writer_end(&w);

@@ -451,6 +451,17 @@ def test_aws_deadline_that_moves_away_is_not_believed(watch, aws):
     assert 50 < line["deadline_seconds"] <= 60 and line["id"] == watcher.lines[0]["id"]
 
 
+def test_deadline_keeps_its_fraction(watch, aws):
+    """Whole seconds would take up to one of the few that are left."""
+    at = time.time() + 2.87
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}Z"
+    aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": text}))
+    watcher = start_aws(watch, aws)
+    line = watcher.wait("terminate")
+    assert line["deadline_seconds"] != int(line["deadline_seconds"])
+    assert 0 < line["deadline_seconds"] <= 2.87
+
+
 # ---- azure ----
 
 def start_azure(watch, azure, *options, **more):
@@ -684,7 +695,7 @@ def test_file(world, watch):
     assert watcher.wait("terminate", "cancel")["id"] == line["id"]
     put(path, '{"type": "checkpoint", "id": "c-1", "deadline_seconds": 60.5, "text": "soon"}')
     line = watcher.wait("terminate", "cancel", "checkpoint")
-    assert line["id"] == "c-1" and 50 < line["deadline_seconds"] <= 60
+    assert line["id"] == "c-1" and 50 < line["deadline_seconds"] <= 60.5
     put(path, '{"type": "terminate", "id": "c-1", "deadline": "%s"}' % rfc3339(30))
     line = watcher.wait("terminate", "cancel", "checkpoint", "terminate")
     assert line["id"] == "c-1" and 20 < line["deadline_seconds"] <= 30

@@ -458,7 +458,7 @@ Test(say, lines)
     str_copy(line.text, sizeof line.text, "\"x\"\n\xff");
     size_t len = say_format(&line, 100 * NS_PER_S, out);
     out[len] = '\0';
-    cr_expect_str_eq(out, "{\"type\": \"terminate\", \"id\": \"a-1\", \"deadline_seconds\": 29, "
+    cr_expect_str_eq(out, "{\"type\": \"terminate\", \"id\": \"a-1\", \"deadline_seconds\": 29.999, "
                           "\"text\": \"\\\"x\\\"\\n\xef\xbf\xbd\"}\n");
     line = (struct say_line){.type = NOTICE_CANCEL, .deadline_ns = 5, .id = "a-1"};
     out[say_format(&line, 0, out)] = '\0';
@@ -466,6 +466,34 @@ Test(say, lines)
     line = (struct say_line){.type = NOTICE_LOG, .deadline_ns = 99 * NS_PER_S + 1};
     out[say_format(&line, 100 * NS_PER_S, out)] = '\0';
     cr_expect_str_eq(out, "{\"type\": \"log\", \"deadline_seconds\": -1}\n");
+}
+
+/* A deadline that is near is told to the millisecond, never later than it is. */
+Test(say, seconds)
+{
+    static const struct {
+        int64_t left_ns;
+        const char *wanted;
+    } rows[] = {
+        {2870 * NS_PER_MS, "2.87"},
+        {2870 * NS_PER_MS - 1, "2.869"},
+        {0, "0"},
+        {NS_PER_MS - 1, "0"},
+        {-1, "-0.001"},
+        {999 * NS_PER_S + 999 * NS_PER_MS, "999.999"},
+        {1000 * NS_PER_S + 999 * NS_PER_MS, "1000"},
+        {INT64_C(604799999) * NS_PER_MS, "604799"},
+        {INT64_C(-604799999) * NS_PER_MS, "-604800"},
+        {INT64_C(9000000000) * NS_PER_S, "9000000000"},
+    };
+    char out[SAY_LINE_MAX], wanted[96];
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct say_line line = {.type = NOTICE_TERMINATE, .deadline_ns = rows[i].left_ns};
+        out[say_format(&line, 0, out)] = '\0';
+        snprintf(wanted, sizeof wanted, "{\"type\": \"terminate\", \"deadline_seconds\": %s}\n",
+                 rows[i].wanted);
+        cr_expect_str_eq(out, wanted);
+    }
 }
 
 /* ---- endpoints ---- */
