@@ -25,6 +25,14 @@ MUST_CHECK bool body_gce_preempted(const char *data, size_t len, struct events *
                                    struct err *err);
 MUST_CHECK bool body_gce_upcoming(const char *data, size_t len, struct events *ret,
                                   struct err *err);
+/* instance/shutdown-details/stop-state; the event does not say when. */
+MUST_CHECK bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err);
+/* When that ends: `since` is request-timestamp, `duration` is max-duration, both as words. */
+MUST_CHECK bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret,
+                                  struct err *err);
+/* Is the answer the error by which the server says that it knows of no maintenance? It comes with
+ * the status 503. */
+bool body_gce_says_none(const char *data, size_t len);
 
 /* Amazon EC2, below latest/meta-data: spot/instance-action, spot/termination-time (which both tell
  * of one event, with one key), events/recommendations/rebalance, events/maintenance/scheduled,

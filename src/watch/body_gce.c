@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See body.h: what the metadata server of Google Compute Engine says.
  */
+#include "base/clock.h"
 #include "base/date.h"
+#include "base/duration.h"
 #include "base/str.h"
 #include "watch/body.h"
 #include "watch/bodytext.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define NONE_YET   "no notifications have been received yet"
+#define STOP_MAX_S (INT64_C(366) * 24 * 3600)
 
 static bool unknown_word(const char *what, const char *word, struct err *err)
 {
@@ -68,7 +77,7 @@ static bool read_window(const struct json *root, struct events *ret, struct err 
     return true;
 }
 
-/* Nothing is written as {}, or as the word NONE; an "error" says that nothing is known yet. */
+/* Nothing is written as {}, or as the word NONE. Some answers name what they hold. */
 bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[16];
@@ -79,12 +88,66 @@ bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct 
     if (!root)
         return false;
     const struct json *error = json_find(root, "error");
+    const struct json *named = bodytext_find(root, "upcoming-maintenance");
+    const struct json *window = named ? named : root;
     bool ok = true;
     if (error)
         ok = err_set(err, ERR_PROTOCOL, 0, "the answer is an error: %.120s",
                      bodytext_of(root, "error"));
-    else if (json_first(root))
-        ok = read_window(root, ret, err);
+    else if (json_kind(window) != JSON_IS_OBJECT)
+        ok = err_set(err, ERR_PROTOCOL, 0, "its upcoming maintenance is %s, not an object",
+                     json_kind_name(window));
+    else if (json_first(window))
+        ok = read_window(window, ret, err);
     json_free(root);
     return ok;
+}
+
+bool body_gce_says_none(const char *data, size_t len)
+{
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, NULL);
+    const char *error = root ? bodytext_of(root, "error") : "";
+    bool is_none = strncasecmp(error, NONE_YET, strlen(NONE_YET)) == 0;
+    json_free(root);
+    return is_none;
+}
+
+/* ---- a stop that somebody has asked for ---- */
+
+static bool is_state(const char *word)
+{
+    const char *c = word;
+    while (isupper((unsigned char)*c) || *c == '_')
+        c++;
+    return c > word && !*c;
+}
+
+/* Any other state is no stop: the server has several words for that. */
+bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[64];
+    *ret = (struct events){0};
+    if (!bodytext_word(data, len, word, sizeof word))
+        return unknown_word("stop-state", "(not printable)", err);
+    if (!is_state(word))
+        return unknown_word("stop-state", word, err);
+    if (str_is(word, "PENDING_STOP") || str_is(word, "STOPPING")) {
+        struct event *event = events_add(ret, NOTICE_TERMINATE, "stop");
+        str_addf(event->text, sizeof event->text, "the VM is being stopped: %.40s", word);
+    }
+    return true;
+}
+
+bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret, struct err *err)
+{
+    int64_t since_ns, seconds, lasts_ns = 0;
+    if (!date_parse(since, &since_ns))
+        return err_set(err, ERR_PROTOCOL, 0, "request-timestamp is \"%.40s\", which is no time",
+                       since);
+    if (str_to_i64(duration, 0, STOP_MAX_S, &seconds))
+        lasts_ns = seconds * NS_PER_S;
+    else if (!duration_parse(duration, 0, STOP_MAX_S * NS_PER_S, &lasts_ns, err))
+        return err_wrap(err, "max-duration");
+    *ret = since_ns > INT64_MAX - lasts_ns ? INT64_MAX : since_ns + lasts_ns;
+    return true;
 }

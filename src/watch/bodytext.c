@@ -42,8 +42,8 @@ struct json *bodytext_json(const char *data, size_t len, enum json_kind kind, st
 static bool is_same_name(const char *a, const char *b)
 {
     for (;; a++, b++) {
-        a += strspn(a, "-_");
-        b += strspn(b, "-_");
+        a += strspn(a, "-_ ");
+        b += strspn(b, "-_ ");
         if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
             return false;
         if (!*a)

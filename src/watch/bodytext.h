@@ -15,8 +15,8 @@ MUST_CHECK bool bodytext_word(const char *data, size_t len, char *word, size_t s
  * it. */
 MUST_CHECK struct json *bodytext_json(const char *data, size_t len, enum json_kind kind,
                                       struct err *err);
-/* A member of an object; "window_start_time", "windowStartTime" and "window-start-time" are the
- * same. NULL: there is none. */
+/* A member of an object; "window_start_time", "windowStartTime", "window-start-time" and
+ * "Window start time" are the same. NULL: there is none. */
 const struct json *bodytext_find(const struct json *object, const char *name);
 /* Its text; "" if it is not there or no text. */
 const char *bodytext_of(const struct json *object, const char *name);

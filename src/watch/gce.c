@@ -4,10 +4,15 @@
  * answers when the value changes, or after `hang`; the first request asks for the value as it is,
  * since the server gives its 60 seconds of warning only to who has asked before. Where a server
  * does not hang, or such requests fail, the key is polled for a while.
+ *
+ * Two further keys say when a stop ends. They are asked once the stop is seen, and the notice waits
+ * for their answers or for the first failure. After a failure they are asked again, and the
+ * deadline follows.
  */
 #include "base/log.h"
 #include "base/str.h"
 #include "watch/body.h"
+#include "watch/bodytext.h"
 #include "watch/endpoint.h"
 #include "watch/sources.h"
 #include "watch/trouble.h"
@@ -16,6 +21,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define INSTANCE      "/computeMetadata/v1/instance/"
 #define QUICK_NS      (100 * NS_PER_MS) /* no change comes so soon after another, twice */
 #define BAD_HANGS_MAX 2
 #define POLLS         300 /* before the server may show again that it can hang */
@@ -34,7 +40,9 @@ static const struct gce_key keys[] = {
     {"maintenance-event", "", body_gce_maintenance},
     {"preempted", "", body_gce_preempted},
     {"upcoming-maintenance", "alt=json&", body_gce_upcoming},
+    {"shutdown-details/stop-state", "", body_gce_stop},
 };
+enum { KEY_STOP = 3 };
 
 struct asker {
     struct watch *watch;
@@ -44,10 +52,30 @@ struct asker {
     char etag[40];
     bool is_hanging; /* the request that is under way */
     int64_t asked_ns;
-    unsigned bad_hangs, polls_left, failures;
+    unsigned bad_hangs, polls_left, failures, absences;
 };
 static struct asker askers[ARRAY_LEN(keys)];
 static char endpoint[ENDPOINT_MAX], boot_id[64];
+
+enum { STOP_SINCE, STOP_DURATION, STOP_DETAILS };
+static const char *const stop_paths[STOP_DETAILS] = {
+    [STOP_SINCE] = "shutdown-details/request-timestamp",
+    [STOP_DURATION] = "shutdown-details/max-duration",
+};
+
+static struct stop {
+    struct watch *watch;
+    struct loop_timer timer;
+    struct trouble trouble;
+    bool is_on;           /* the stop was seen, and stands */
+    unsigned waiting;     /* answers under way */
+    struct events events; /* what stop-state says, without the deadline */
+    int64_t end_ns;       /* EVENT_AT_UNKNOWN: not known yet */
+    struct err err;       /* of the first answer that failed */
+    struct detail {
+        char word[64];
+    } details[STOP_DETAILS];
+} stop;
 
 /* What a URL takes as it is. */
 static bool is_plain(const char *etag)
@@ -70,7 +98,7 @@ static void ask(void *ctx)
     if (asker->is_hanging)
         snprintf(hang, sizeof hang, "wait_for_change=true&timeout_sec=%" PRId64 "&last_etag=%s",
                  hang_s, asker->etag);
-    snprintf(url, sizeof url, "%s/computeMetadata/v1/instance/%s%s%s%s", endpoint, asker->key->path,
+    snprintf(url, sizeof url, "%s" INSTANCE "%s%s%s%s", endpoint, asker->key->path,
              asker->key->query[0] || hang[0] ? "?" : "", asker->key->query, hang);
     asker->asked_ns = clock_now_ns();
     http_start(asker->watch->loop.http,
@@ -129,19 +157,134 @@ static void go_on(struct asker *asker, const char *etag)
     watch_after(asker->watch, &asker->timer, can_hang ? 0 : asker->watch->options.interval_ns);
 }
 
-static bool is_trusted(const struct http_answer *answer, struct err *err)
+enum said { SAID_NOTHING, SAID_ABSENT, SAID_VALUE };
+
+/* Only the metadata server is believed. Where it has never heard of a maintenance it says so with
+ * 503, in words of its own. SAID_NOTHING: *err says why. */
+static enum said judge(const struct http_answer *answer, struct err *err)
 {
+    bool may_be_none = answer->status == 503 || answer->status == 200;
     if (answer->status == 0) {
         *err = answer->err;
-        return false;
+        return SAID_NOTHING;
     }
-    if (!str_is(answer->flavor, "Google"))
-        return err_set(err, ERR_PROTOCOL, 0,
-                       "HTTP %d, but not from the metadata server: there is no \"Metadata-Flavor: "
-                       "Google\"",
-                       answer->status);
-    return answer->status == 200 || answer->status == 404 ||
-           err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+    if (!str_is(answer->flavor, "Google")) {
+        err_set(err, ERR_PROTOCOL, 0,
+                "HTTP %d, but not from the metadata server: there is no \"Metadata-Flavor: "
+                "Google\"",
+                answer->status);
+        return SAID_NOTHING;
+    }
+    if (answer->status == 404 || (may_be_none && body_gce_says_none(answer->body, answer->len)))
+        return SAID_ABSENT;
+    if (answer->status == 200)
+        return SAID_VALUE;
+    err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+    return SAID_NOTHING;
+}
+
+/* ---- when a stop ends ---- */
+
+static void tell_stop(void)
+{
+    if (stop.events.count > 0)
+        stop.events.list[0].at_ns = stop.end_ns;
+    watch_tell(stop.watch, KEY_STOP, &stop.events);
+}
+
+/* Both answers are there: the notice can be told, whatever they say. */
+static void settle_stop(void)
+{
+    const char *since = stop.details[STOP_SINCE].word, *lasts = stop.details[STOP_DURATION].word;
+    bool ok = !stop.err.text[0] && body_gce_stop_end(since, lasts, &stop.end_ns, &stop.err);
+    if (!stop.is_on)
+        return;
+    if (ok) {
+        trouble_over(&stop.trouble, "gce", "when the stop ends");
+    } else {
+        stop.end_ns = EVENT_AT_UNKNOWN;
+        trouble_say(&stop.trouble, "gce", "when the stop ends", &stop.err);
+        watch_after(stop.watch, &stop.timer, RETRY_FACTOR * stop.watch->options.interval_ns);
+    }
+    tell_stop();
+}
+
+static void on_detail(void *ctx, const struct http_answer *answer)
+{
+    struct detail *detail = ctx;
+    struct err err = {.text = ""};
+    const char *path = stop_paths[detail - stop.details];
+    enum said said = judge(answer, &err);
+    bool ok = said == SAID_VALUE;
+    if (said == SAID_ABSENT)
+        err_set(&err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+    if (ok && !bodytext_word(answer->body, answer->len, detail->word, sizeof detail->word))
+        ok = err_set(&err, ERR_PROTOCOL, 0, "the answer is no word");
+    if (!ok && !stop.err.text[0]) {
+        stop.err = err;
+        (void)err_wrap(&stop.err, "%s", path);
+    }
+    if (--stop.waiting == 0)
+        settle_stop();
+}
+
+static void ask_details(void *ctx)
+{
+    char url[ENDPOINT_MAX + 100];
+    if (!stop.is_on || stop.waiting > 0)
+        return;
+    stop.err = (struct err){.text = ""};
+    for (size_t i = 0; i < STOP_DETAILS; i++) {
+        snprintf(url, sizeof url, "%s" INSTANCE "%s", endpoint, stop_paths[i]);
+        stop.waiting++;
+        http_start(stop.watch->loop.http,
+                   &(struct http_request){.url = url,
+                                          .headers = {"Metadata-Flavor: Google"},
+                                          .timeout_ns = stop.watch->options.timeout_ns,
+                                          .fn = on_detail,
+                                          .ctx = &stop.details[i]});
+    }
+}
+
+/* What stop-state says. */
+static void take_stop(const struct events *events)
+{
+    bool was_on = stop.is_on;
+    stop.events = *events;
+    stop.is_on = events->count > 0;
+    if (!stop.is_on)
+        stop.end_ns = EVENT_AT_UNKNOWN;
+    if (stop.is_on && !was_on)
+        ask_details(NULL);
+    else if (!stop.is_on || stop.waiting == 0)
+        tell_stop();
+}
+
+/* ---- what the server says ---- */
+
+/* The key is not there, or the server has nothing to tell of it. The first such answer is not
+ * believed yet (ledger.h), so the second is asked for soon. */
+static void take_absence(struct asker *asker, unsigned topic)
+{
+    int64_t wait = asker->watch->options.interval_ns;
+    asker->absences++;
+    if (topic == KEY_STOP && asker->absences >= LEDGER_ABSENT_WANTED)
+        stop.is_on = false;
+    if (asker->absences >= LEDGER_ABSENT_WANTED)
+        wait *= ABSENT_FACTOR;
+    asker->etag[0] = '\0';
+    watch_absent(asker->watch, topic);
+    watch_after(asker->watch, &asker->timer, wait);
+}
+
+static void take_value(struct asker *asker, unsigned topic, struct events *events)
+{
+    asker->absences = 0;
+    events_bind(events, boot_id);
+    if (topic == KEY_STOP)
+        take_stop(events);
+    else
+        watch_tell(asker->watch, topic, events);
 }
 
 static void on_answer(void *ctx, const struct http_answer *answer)
@@ -150,19 +293,16 @@ static void on_answer(void *ctx, const struct http_answer *answer)
     struct events events;
     struct err err;
     unsigned topic = (unsigned)(asker - askers);
-    if (!is_trusted(answer, &err)) {
-        fail(asker, &err);
-    } else if (answer->status == 404) {
+    enum said said = judge(answer, &err);
+    if (said == SAID_ABSENT) {
         succeed(asker);
-        asker->etag[0] = '\0';
-        watch_absent(asker->watch, topic);
-        watch_after(asker->watch, &asker->timer, ABSENT_FACTOR * asker->watch->options.interval_ns);
-    } else if (!asker->key->read(answer->body, answer->len, &events, &err)) {
+        take_absence(asker, topic);
+    } else if (said == SAID_NOTHING ||
+               !asker->key->read(answer->body, answer->len, &events, &err)) {
         fail(asker, &err);
     } else {
         succeed(asker);
-        events_bind(&events, boot_id);
-        watch_tell(asker->watch, topic, &events);
+        take_value(asker, topic, &events);
         go_on(asker, answer->etag);
     }
 }
@@ -180,6 +320,7 @@ static bool start(struct watch *watch, struct err *err)
     if (!http_open(watch->loop.http, err))
         return false;
     endpoint_boot_id(boot_id, sizeof boot_id);
+    stop = (struct stop){.watch = watch, .timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         askers[i] = (struct asker){.watch = watch, .key = &keys[i]};
         askers[i].timer = (struct loop_timer){.fn = ask, .ctx = &askers[i]};
@@ -190,7 +331,7 @@ static bool start(struct watch *watch, struct err *err)
 
 const struct source source_gce = {
     .name = "gce",
-    .help = "Google Compute Engine: maintenance-event, preempted, upcoming-maintenance",
+    .help = "Google Compute Engine: maintenance, preemption, and a graceful stop",
     .options = " endpoint hang timeout ",
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,

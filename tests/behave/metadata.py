@@ -332,10 +332,15 @@ class Trap(Service):
 
 class Gce(Service):
     ROOT = "/computeMetadata/v1/instance/"
-    PATHS = (ROOT + "maintenance-event", ROOT + "preempted", ROOT + "upcoming-maintenance")
+    KEYS = ("maintenance-event", "preempted", "upcoming-maintenance", "shutdown-details/stop-state")
+    PATHS = tuple("/computeMetadata/v1/instance/" + key for key in KEYS)
+    # What the server says, with 503, of a maintenance that it has never been told of.
+    NONE_YET = '{ "error": "no notifications have been received yet, try again later" }'
 
     def __init__(self, port=0, event="NONE"):
-        self.values = {"maintenance-event": event, "preempted": "FALSE", "upcoming-maintenance": None}
+        self.values = {"maintenance-event": event, "preempted": "FALSE", "upcoming-maintenance": None,
+                       "shutdown-details/stop-state": None, "shutdown-details/max-duration": None,
+                       "shutdown-details/request-timestamp": None}
         self.lies = {}
         self.holds_s = 0.12  # a request, at most, which is not taken for no holding; None: does not hold
         self.has_etag = True
@@ -368,6 +373,8 @@ class Gce(Service):
         if value is None:
             return Answer(404, b"", self.headers_for(request))
         headers = {**self.headers_for(request), **({"ETag": etag} if self.has_etag else {})}
+        if value == self.NONE_YET:
+            return Answer(503, value.encode() + b"\n", headers)
         return Answer(200, value.encode() + b"\n", headers)
 
     def _hold(self, key, request):

@@ -87,7 +87,75 @@ Test(body, gce_upcoming)
          "terminate upcoming-maintenance-2026-04-11T22:26:58Z"},
         {"{\"window_start_time\": \"2026-04-11T22:26:58Z\", \"maintenance_status\": \"COMPLETE\"}",
          ""},
-        {"{\"window_start_time\": \"soon\"}", "terminate upcoming-maintenance-soon"});
+        {"{\"window_start_time\": \"soon\"}", "terminate upcoming-maintenance-soon"},
+        {"{\"Upcoming maintenance\": {\"window_start_time\": \"2026-04-11T22:26:58Z\"}}",
+         "terminate upcoming-maintenance-2026-04-11T22:26:58Z@1775946418"},
+        {"{\"upcomingMaintenance\": {\"windowStartTime\": \"2026-04-11T22:26:58Z\"}}",
+         "terminate upcoming-maintenance-2026-04-11T22:26:58Z@1775946418"},
+        {"{\"Upcoming maintenance\": {}}", ""}, {"{\"Upcoming maintenance\": 7}", "bad"},
+        {"{\"Upcoming maintenance\": {\"type\": \"SCHEDULED\"}}", "bad"});
+}
+
+static bool says_none(const char *body)
+{
+    return body_gce_says_none(body, strlen(body));
+}
+
+/* The server's words for a machine that has never been told of a maintenance. */
+Test(body, gce_none_yet)
+{
+    cr_expect(
+        says_none("{ \"error\": \"no notifications have been received yet, try again later\" }"));
+    cr_expect(says_none("{\"error\": \"No notifications have been received yet\"}\n"));
+    static const char *const others[] = {
+        "",
+        "{}",
+        "NONE",
+        "no notifications have been received yet",
+        "{\"error\": \"try again later\"}",
+        "{\"error\": 503}",
+        "{\"error\": \"no notifications have been received yet",
+        "[\"no notifications have been received yet\"]",
+        "{\"what\": \"no notifications have been received yet\"}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        cr_expect(!says_none(others[i]), "%s", others[i]);
+}
+
+Test(body, gce_stop)
+{
+    EXPECT_READINGS(body_gce_stop, {"PENDING_STOP", "terminate stop"},
+                    {"\"PENDING_STOP\"\n", "terminate stop"}, {"STOPPING", "terminate stop"},
+                    {"UNSPECIFIED", ""}, {"STOP_STATE_UNSPECIFIED\n", ""}, {"NONE", ""},
+                    {"", "bad"}, {"pending_stop", "bad"}, {"PENDING STOP", "bad"},
+                    {"<html>", "bad"}, {"{}", "bad"});
+}
+
+Test(body, gce_end_of_stop)
+{
+    static const struct {
+        const char *since, *duration;
+        int64_t wanted_s; /* -1: cannot be read */
+    } rows[] = {
+        {"2026-04-11T22:26:58Z", "600", 1775947018},
+        {"2026-04-11T22:26:58Z", "600s", 1775947018},
+        {"2026-04-11T15:26:58.000-07:00", "10m", 1775947018},
+        {"2026-04-11T22:26:58Z", "0", 1775946418},
+        {"2026-04-11T22:26:58Z", "", -1},
+        {"2026-04-11T22:26:58Z", "-600", -1},
+        {"2026-04-11T22:26:58Z", "soon", -1},
+        {"2026-04-11T22:26:58Z", "9223372036854775807", -1},
+        {"1775946418", "600", -1},
+        {"", "600", -1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int64_t at = -1;
+        struct err err = {.text = ""};
+        bool ok = body_gce_stop_end(rows[i].since, rows[i].duration, &at, &err);
+        cr_expect_eq(ok, rows[i].wanted_s >= 0, "row %zu", i);
+        cr_expect(!ok || at == rows[i].wanted_s * NS_PER_S, "row %zu: %" PRId64, i, at);
+        cr_expect(ok || err.text[0], "no reason for row %zu", i);
+    }
 }
 
 Test(body, aws_spot)
@@ -458,8 +526,9 @@ Test(say, lines)
     str_copy(line.text, sizeof line.text, "\"x\"\n\xff");
     size_t len = say_format(&line, 100 * NS_PER_S, out);
     out[len] = '\0';
-    cr_expect_str_eq(out, "{\"type\": \"terminate\", \"id\": \"a-1\", \"deadline_seconds\": 29.999, "
-                          "\"text\": \"\\\"x\\\"\\n\xef\xbf\xbd\"}\n");
+    cr_expect_str_eq(out,
+                     "{\"type\": \"terminate\", \"id\": \"a-1\", \"deadline_seconds\": 29.999, "
+                     "\"text\": \"\\\"x\\\"\\n\xef\xbf\xbd\"}\n");
     line = (struct say_line){.type = NOTICE_CANCEL, .deadline_ns = 5, .id = "a-1"};
     out[say_format(&line, 0, out)] = '\0';
     cr_expect_str_eq(out, "{\"type\": \"cancel\", \"id\": \"a-1\"}\n");
