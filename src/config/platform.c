@@ -28,6 +28,7 @@ const char *const preset_names[] = {
     [PRESET_GCE] = "gce",           [PRESET_GCE_GPU] = "gce-gpu",
     [PRESET_GCE_SPOT] = "gce-spot", [PRESET_TENSORFLOW_GCE] = "tensorflow-gce",
     [PRESET_AWS] = "aws",           [PRESET_AZURE] = "azure",
+    [PRESET_ALIBABA] = "alibaba",   [PRESET_TENCENT] = "tencent",
     [PRESET__COUNT] = NULL,
 };
 
@@ -149,6 +150,16 @@ static void judge_microsoft(const struct machine *machine)
     conclude(machine, is_azure ? PRESET_AZURE : PRESET_NONE, CHASSIS, text);
 }
 
+static void judge_alibaba(const struct machine *machine)
+{
+    conclude(machine, PRESET_ALIBABA, VENDOR, "Alibaba Cloud");
+}
+
+static void judge_tencent(const struct machine *machine)
+{
+    conclude(machine, PRESET_TENCENT, VENDOR, "Tencent Cloud");
+}
+
 static const struct {
     const char *vendor;
     void (*judge)(const struct machine *machine);
@@ -157,6 +168,8 @@ static const struct {
     {"Amazon EC2", judge_amazon},
     {"Xen", judge_xen},
     {"Microsoft Corporation", judge_microsoft},
+    {"Alibaba Cloud", judge_alibaba},
+    {"Tencent Cloud", judge_tencent},
 };
 
 void platform_cloud(const char *root, struct platform *ret)

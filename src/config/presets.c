@@ -41,7 +41,8 @@ const struct preset_row presets[PRESET__COUNT] = {
                          "those of the "
                          "cloud, as the firmware tells in\n.Pa /sys/class/dmi/id :\n"
                          ".Li gce-gpu\nor\n.Li gce-spot\n(whether a VM is a Spot VM cannot be "
-                         "told),\n.Li aws\nor\n.Li azure .\nNothing else of a cloud's preset is "
+                         "told),\n.Li aws , azure , alibaba\nor\n.Li tencent .\nNothing else of a "
+                         "cloud's preset is "
                          "taken then."},
     [PRESET_NONE] = {.title = "nowhere in particular",
                      .manual = "The defaults, and nothing is looked at."},
@@ -107,6 +108,16 @@ const struct preset_row presets[PRESET__COUNT] = {
                                 "5 to 15 minutes.",
                       .settings = {{"grace", "25s"}},
                       .sources = {CONFIG_NOTICE_AZURE}},
+    [PRESET_ALIBABA] = {.title = "Alibaba Cloud",
+                        .manual = "A spot instance is told five minutes ahead, but by\n"
+                                  ".Dv SIGTERM\nonly when it is being shut down.",
+                        .settings = {{"grace", "25s"}},
+                        .sources = {CONFIG_NOTICE_ALIBABA}},
+    [PRESET_TENCENT] = {.title = "Tencent Cloud",
+                        .manual = "A spot instance is told two minutes ahead, but by\n"
+                                  ".Dv SIGTERM\nonly when it is being shut down.",
+                        .settings = {{"grace", "25s"}},
+                        .sources = {CONFIG_NOTICE_TENCENT}},
 };
 
 /* "preset slurm, detected: SLURM_JOB_ID is set" */

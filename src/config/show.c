@@ -173,14 +173,26 @@ static void schema_notice(struct writer *w, enum config_notice_kind kind)
     writer_end(w);
 }
 
+/* As text: a word, or one with a path. */
+static void schema_notice_texts(struct writer *w)
+{
+    char pattern[256] = "^(none";
+    int kind = 0;
+    for (; kind < CONFIG_NOTICE_FILE; kind++)
+        str_addf(pattern, sizeof pattern, "|%s", notice_kind_names[kind]);
+    for (const char *between = "|("; kind < CONFIG_NOTICE__COUNT; kind++, between = "|")
+        str_addf(pattern, sizeof pattern, "%s%s", between, notice_kind_names[kind]);
+    str_addf(pattern, sizeof pattern, "):.+)$");
+    writer_text(w, "pattern", pattern);
+}
+
 static void schema_notices(struct writer *w)
 {
     writer_object(w, "items");
     writer_list(w, "anyOf");
     writer_object(w, NULL);
     writer_text(w, "type", "string");
-    writer_text(w, "pattern",
-                "^(none|auto|gce|aws|azure|slurm|(file|kubernetes|command|poll):.+)$");
+    schema_notice_texts(w);
     writer_end(w);
     for (int kind = CONFIG_NOTICE_FILE; kind < CONFIG_NOTICE__COUNT; kind++)
         schema_notice(w, (enum config_notice_kind)kind);

@@ -47,6 +47,13 @@ MUST_CHECK bool body_aws_scheduled(const char *data, size_t len, struct events *
 MUST_CHECK bool body_aws_lifecycle(const char *data, size_t len, struct events *ret,
                                    struct err *err);
 
+/* Below latest/meta-data, too: instance/spot/termination-time of Alibaba Cloud, in UTC, and
+ * spot/termination-time of Tencent Cloud, in UTC+8 without saying so. */
+MUST_CHECK bool body_alibaba_termination(const char *data, size_t len, struct events *ret,
+                                         struct err *err);
+MUST_CHECK bool body_tencent_termination(const char *data, size_t len, struct events *ret,
+                                         struct err *err);
+
 /* Azure's document of scheduled events. Those of other machines are left out: `name` is our own, as
  * the document calls it; "": not known, all count. */
 MUST_CHECK bool body_azure(const char *data, size_t len, const char *name, struct events *ret,

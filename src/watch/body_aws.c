@@ -1,56 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See body.h: what the instance metadata service of Amazon EC2 says.
+ * See body.h: what the instance metadata service of Amazon EC2 says, but for the end of a spot
+ * instance (body_spot.c).
  */
-#include "base/date.h"
 #include "base/str.h"
 #include "watch/body.h"
 #include "watch/bodytext.h"
 
 #include <ctype.h>
 #include <stdio.h>
-
-/* The time may differ from one answer to the next where the service is a mock: the first one names
- * the event. */
-static void add_spot(struct events *ret, const char *action, const char *time)
-{
-    char name[24], key[EVENT_ID_MAX];
-    snprintf(name, sizeof name, "spot-%.16s", action);
-    struct event *event = events_add(ret, NOTICE_TERMINATE, event_id(key, "spot", action));
-    event_id(event->id, name, time);
-    snprintf(event->text, sizeof event->text, "spot instance: %.24s at %.40s", action,
-             *time ? time : "a time that is not told");
-    if (!date_parse(time, &event->at_ns))
-        event->at_ns = EVENT_AT_UNKNOWN;
-}
-
-bool body_aws_action(const char *data, size_t len, struct events *ret, struct err *err)
-{
-    *ret = (struct events){0};
-    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
-    if (!root)
-        return false;
-    const char *action = bodytext_of(root, "action");
-    bool ok = *action;
-    if (ok)
-        add_spot(ret, action, bodytext_of(root, "time"));
-    else
-        err_set(err, ERR_PROTOCOL, 0, "the answer has no \"action\"");
-    json_free(root);
-    return ok;
-}
-
-/* The older way to say it. What is not a time means that nothing will happen. */
-bool body_aws_termination(const char *data, size_t len, struct events *ret, struct err *err)
-{
-    char word[80];
-    int64_t at;
-    *ret = (struct events){0};
-    if (!bodytext_word(data, len, word, sizeof word))
-        return err_set(err, ERR_PROTOCOL, 0, "the answer is not a time");
-    if (date_parse(word, &at))
-        add_spot(ret, "terminate", word);
-    return true;
-}
 
 bool body_aws_rebalance(const char *data, size_t len, struct events *ret, struct err *err)
 {
@@ -105,8 +62,7 @@ static void add_scheduled(struct events *ret, const struct json *item)
     event->is_mild = is_mild;
     snprintf(event->text, sizeof event->text, "%.30s: %.60s", code,
              bodytext_of(item, "Description"));
-    if (!date_parse(from, &event->at_ns))
-        event->at_ns = EVENT_AT_UNKNOWN;
+    events_set_time(ret, event, "NotBefore", from);
 }
 
 bool body_aws_scheduled(const char *data, size_t len, struct events *ret, struct err *err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See body.h: what Azure's scheduled events say.
  */
-#include "base/date.h"
 #include "base/str.h"
 #include "watch/body.h"
 #include "watch/bodytext.h"
@@ -68,8 +67,7 @@ static void add_event(struct events *ret, const struct json *item, const char *n
     if (event->type == NOTICE_LOG)
         set_mild(event, item);
     /* Empty once it has started. */
-    if (!date_parse(bodytext_of(item, "NotBefore"), &event->at_ns))
-        event->at_ns = EVENT_AT_UNKNOWN;
+    events_set_time(ret, event, "NotBefore", bodytext_of(item, "NotBefore"));
 }
 
 bool body_azure(const char *data, size_t len, const char *name, struct events *ret, struct err *err)

@@ -72,8 +72,7 @@ static bool read_window(const struct json *root, struct events *ret, struct err 
     str_addf(event->text, sizeof event->text, "%.20s maintenance from %.40s, %.16s",
              *type ? type : "host", start, *status ? status : "PENDING");
     /* One that is under way begins when it likes. */
-    if (!str_is(status, "ONGOING") && !date_parse(start, &event->at_ns))
-        event->at_ns = EVENT_AT_UNKNOWN;
+    events_set_time(ret, event, "window_start_time", str_is(status, "ONGOING") ? "" : start);
     return true;
 }
 

@@ -86,7 +86,7 @@ bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks, cons
         return true;
     return err_set(err, ERR_NOT_FOUND, 0,
                    "this machine is none of %s: by %s/sys_vendor it is of \"%s\". To ask anyway, "
-                   "say where: --endpoint http://169.254.169.254",
+                   "say where: --endpoint http://ADDRESS",
                    cloud, dmi, line);
 }
 

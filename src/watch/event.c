@@ -3,6 +3,7 @@
  */
 #include "watch/event.h"
 
+#include "base/date.h"
 #include "base/str.h"
 
 #include <ctype.h>
@@ -24,6 +25,20 @@ struct event *events_add(struct events *events, enum notice_type type, const cha
     str_copy(event->key, sizeof event->key, key);
     str_copy(event->id, sizeof event->id, key);
     return event;
+}
+
+void events_set_time(struct events *events, struct event *event, const char *name, const char *date)
+{
+    if (date_parse(date, &event->at_ns))
+        return;
+    event->at_ns = EVENT_AT_UNKNOWN;
+    if (!*date)
+        return;
+    snprintf(events->remark, sizeof events->remark,
+             "%.24s is \"%.60s\", which is no time: the notice %.60s has no deadline, so that the "
+             "configured grace counts",
+             name, date, event->id);
+    str_printable(events->remark);
 }
 
 static bool is_plain(const char *text)

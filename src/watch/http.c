@@ -138,6 +138,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
     take_header(data, len, "ETag", answer->etag);
     take_header(data, len, "Metadata-Flavor", answer->flavor);
     take_header(data, len, "X-aws-ec2-metadata-token-ttl-seconds", answer->ttl);
+    take_header(data, len, "X-aliyun-ecs-metadata-token-ttl-seconds", answer->ttl);
     return len;
 }
 

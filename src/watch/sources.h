@@ -7,8 +7,8 @@
 
 #include "watch/watch.h"
 
-extern const struct source source_gce, source_aws, source_azure, source_slurm, source_file,
-    source_kubernetes;
+extern const struct source source_gce, source_aws, source_azure, source_alibaba, source_tencent,
+    source_slurm, source_file, source_kubernetes;
 
 /* All of them, up to NULL. */
 extern const struct source *const sources[];

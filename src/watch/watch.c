@@ -4,6 +4,7 @@
 #include "watch/watch.h"
 
 #include "base/log.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,8 +15,20 @@ static struct ledger_now now(void)
     return (struct ledger_now){.real_ns = clock_real_ns(), .mono_ns = clock_now_ns()};
 }
 
+/* A part of an answer that cannot be read: once, and again if it changes. */
+static void say_remark(struct watch *watch, unsigned topic, const char *remark)
+{
+    const char *name = watch->options.source->name;
+    char *said = watch->remarks[topic];
+    bool is_new = *remark && !str_is(said, remark);
+    if (is_new && log_limit_ok(&watch->remark_limit, name, LOG_LIMIT_FEW))
+        log_warn(name, "%s", remark);
+    str_copy(said, EVENTS_REMARK_MAX, remark);
+}
+
 void watch_tell(struct watch *watch, unsigned topic, const struct events *events)
 {
+    say_remark(watch, topic, events->remark);
     ledger_update(&watch->ledger, topic, events, now());
 }
 

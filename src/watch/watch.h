@@ -42,6 +42,8 @@ struct watch {
     struct ledger ledger;
     struct say say;
     struct loop_timer tick;
+    char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* what was said of each topic last */
+    struct log_limit remark_limit;
     bool is_done; /* a source has come to its end, with this exit status */
     int code;
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""metadata: the metadata services of three clouds, on loopback, which do wrong what they are told to.
+"""metadata: the metadata services of clouds, on loopback, which do wrong what they are told to.
 
 A service answers as its cloud's does. spoil() queues faults: the next requests get those instead, and
 what a fault says, where it says anything, is `lie`: the opposite of what is so. All requests are kept,
@@ -399,6 +399,7 @@ class Aws(Service):
     LIFECYCLE = ROOT + "autoscaling/target-lifecycle-state"
     TOKEN = "/latest/api/token"
     PATHS = (ACTION,)
+    HEADER, WITHOUT = "x-aws-ec2-metadata-token", 401
 
     def __init__(self):
         self.values = {self.SCHEDULED: "[]"}
@@ -427,21 +428,36 @@ class Aws(Service):
             return None
         if self.put == "403" or "x-forwarded-for" in request.headers:
             return Answer(403)
-        if not 1 <= int(request.headers.get("x-aws-ec2-metadata-token-ttl-seconds", 0)) <= 21600:
+        if not 1 <= int(request.headers.get(self.HEADER + "-ttl-seconds", 0)) <= 21600:
             return Answer(400)
         with self.changed:
             token = f"token-{len(self.requests)}=="
             self.tokens.add(token)
-        return Answer(200, token.encode(), {"X-aws-ec2-metadata-token-ttl-seconds": self.ttl_s})
+        return Answer(200, token.encode(), {self.HEADER + "-ttl-seconds": self.ttl_s})
 
     def answer(self, request):
         if request.path == self.TOKEN:
             return self._new_token(request) if request.method == "PUT" else Answer(405)
-        token = request.headers.get("x-aws-ec2-metadata-token")
+        token = request.headers.get(self.HEADER)
         if (token is not None or self.needs_token) and token not in self.tokens:
-            return Answer(401)
+            return Answer(401 if token is not None else self.WITHOUT)
         value = self.values.get(request.path)
         return Answer(404) if value is None else Answer(200, value.encode())
+
+
+class Alibaba(Aws):
+    TERMINATION = Aws.ROOT + "instance/spot/termination-time"
+    PATHS = (TERMINATION,)
+    HEADER, WITHOUT = "x-aliyun-ecs-metadata-token", 403
+
+
+class Tencent(Aws):
+    """It has no tokens."""
+    PATHS = (Aws.TERMINATION,)
+
+    def answer(self, request):
+        assert self.HEADER not in request.headers
+        return Answer(405) if request.method != "GET" else super().answer(request)
 
 
 class Azure(Service):
@@ -483,6 +499,11 @@ class Azure(Service):
 
 def rfc3339(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def beijing(seconds):
+    """Eight hours ahead, and without saying so."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(time.time() + 8 * 3600 + seconds))
 
 
 def rfc1123(seconds):

@@ -33,7 +33,7 @@ def libm(program):
     return Path(re.search(r"libc\.so\S* => (\S+)", linked)[1]).with_name("libm.so.6")
 
 
-@pytest.mark.parametrize("source", ["gce", "aws", "azure"])
+@pytest.mark.parametrize("source", ["gce", "aws", "azure", "alibaba", "tencent"])
 def test_a_service_is_not_asked_without_it(watch, folder, source):  # noqa: F811
     one = watch(source, "--endpoint", "http://127.0.0.1:1", env={"LD_LIBRARY_PATH": str(folder)})
     assert one.job.finish() == 1 and not one.lines

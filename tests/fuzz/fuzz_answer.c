@@ -81,10 +81,23 @@ static bool read_date(const char *data, size_t size, struct events *ret, struct 
 }
 
 static body_fn *const readers[] = {
-    body_gce_maintenance, body_gce_preempted, body_gce_upcoming,  body_aws_action,
-    body_aws_termination, body_aws_rebalance, body_aws_scheduled, body_aws_lifecycle,
-    read_azure,           read_notice,        read_annotation,    read_date,
-    body_gce_stop,        read_none,          read_stop_end,
+    body_gce_maintenance,
+    body_gce_preempted,
+    body_gce_upcoming,
+    body_aws_action,
+    body_aws_termination,
+    body_aws_rebalance,
+    body_aws_scheduled,
+    body_aws_lifecycle,
+    read_azure,
+    read_notice,
+    read_annotation,
+    read_date,
+    body_gce_stop,
+    read_none,
+    read_stop_end,
+    body_alibaba_termination,
+    body_tencent_termination,
 };
 
 static unsigned news;

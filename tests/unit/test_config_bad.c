@@ -208,7 +208,8 @@ static const struct bad types[] = {
      "c.json:1:26: exit.hook: a string is wanted, not a number"},
     {"{\"preset\": \"slum\"}", "c.json:1:2: preset: \"slum\" is not one of auto, none, slurm, "
                                "kubernetes, kubeflow, sge, gce, "
-                               "gce-gpu, gce-spot, tensorflow-gce, aws, azure"},
+                               "gce-gpu, gce-spot, tensorflow-gce, aws, azure, "
+                               "alibaba, tencent"},
     {"{\"cluster\": [\"127.0.0.1\"]}", "c.json:1:2: cluster: an object is wanted, not a list"},
     {"{\"cluster\": null}", "c.json:1:2: cluster: an object is wanted, not null"},
     {"{\"grace\": 25}", "c.json:1:2: grace: a duration such as \"25s\" is wanted, not a number"},

@@ -171,7 +171,19 @@ Test(body, aws_spot)
     EXPECT_READINGS(
         body_aws_termination,
         {"2017-09-18T08:22:00Z", "terminate spot-terminate-2017-09-18T08:22:00Z@1505722920"},
-        {"marked-for-nothing", ""}, {"", ""}, {"\001\002", "bad"});
+        {"marked-for-nothing", ""}, {"", "bad"}, {"\001\002", "bad"},
+        {"2017-09-18T08:22", "terminate spot-terminate-2017-09-18T08:22"});
+    EXPECT_READINGS(
+        body_alibaba_termination,
+        {"2017-09-18T08:22:00Z", "terminate spot-terminate-2017-09-18T08:22:00Z@1505722920"},
+        {"\"2017-09-18T08:22:00Z\"\n", "terminate spot-terminate-2017-09-18T08:22:00Z@1505722920"},
+        {"", "bad"}, {"soon", "bad"}, {"<html>", "bad"}, {"7", "bad"});
+    EXPECT_READINGS(
+        body_tencent_termination,
+        {"2017-09-18 16:22:00", "terminate spot-terminate-2017-09-18T08:22:00.000Z@1505722920"},
+        {"2017-09-18T16:22:00\n", "terminate spot-terminate-2017-09-18T08:22:00.000Z@1505722920"},
+        {"2017-09-18T08:22:00Z", "terminate spot-terminate-2017-09-18T08:22:00Z@1505722920"},
+        {"", "bad"}, {"404 page not found", "bad"}, {"18-09", "bad"});
     EXPECT_READINGS(body_aws_rebalance,
                     {"{\"noticeTime\": \"2020-10-27T08:22:00Z\"}",
                      "checkpoint? rebalance-2020-10-27T08:22:00Z"},
@@ -503,6 +515,20 @@ Test(event, ids)
     event_id(id, longest, "a");
     event_id(other, longest, "b");
     cr_expect(strlen(id) < EVENT_ID_MAX && !str_is(id, other));
+}
+
+Test(event, time_that_cannot_be_read_is_remarked_on)
+{
+    struct events events = {0};
+    struct event *event = events_add(&events, NOTICE_TERMINATE, "a");
+    events_set_time(&events, event, "NotBefore", "");
+    cr_expect(event->at_ns == EVENT_AT_UNKNOWN && !events.remark[0]);
+    events_set_time(&events, event, "NotBefore", "2026-04-11T22:26:58Z");
+    cr_expect(event->at_ns == 1775946418 * NS_PER_S && !events.remark[0]);
+    events_set_time(&events, event, "NotBefore", "no\nw");
+    cr_expect_eq(event->at_ns, EVENT_AT_UNKNOWN);
+    cr_expect(str_starts(events.remark, "NotBefore is \"no?w\", which is no time: the notice a "),
+              "%s", events.remark);
 }
 
 Test(event, ids_are_of_one_machine)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * clouds: the sources whose metadata services have Amazon's shape (imds.h); each is a row.
+ *
+ * Oracle's cloud is none of them: its documentation tells of preemptions by its event service
+ * alone, and of nothing that an instance could ask its metadata service for.
+ */
+#include "watch/imds.h"
+#include "watch/sources.h"
+
+#define INTERVAL_NS (5 * NS_PER_S) /* as Amazon asks for */
+#define LEAD_NS     (3600 * NS_PER_S)
+
+static const struct imds_cloud amazon = {
+    .name = "aws",
+    .owner = "Amazon EC2's",
+    .rule = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT"}, "169.254.169.254"},
+    .marks = {{"sys_vendor", "Amazon"},
+              {"bios_vendor", "Amazon"},
+              {"board_vendor", "Amazon"},
+              {"bios_version", "amazon"},
+              {"product_uuid", "ec2"}},
+    .token = "the token (IMDSv2)",
+    .without = " (IMDSv1)",
+    .token_header = "X-aws-ec2-metadata-token",
+    .ttl_header = "X-aws-ec2-metadata-token-ttl-seconds",
+    .paths = {{"spot/instance-action", body_aws_action, false, false},
+              {"spot/termination-time", body_aws_termination, false, false},
+              {"events/recommendations/rebalance", body_aws_rebalance, false, false},
+              {"events/maintenance/scheduled", body_aws_scheduled, true, false},
+              {"autoscaling/target-lifecycle-state", body_aws_lifecycle, false, true}},
+};
+
+static const struct imds_cloud alibaba = {
+    .name = "alibaba",
+    .owner = "Alibaba Cloud's",
+    .rule = {{NULL}, "100.100.100.200"},
+    .marks = {{"sys_vendor", "Alibaba"}, {"product_name", "Alibaba Cloud ECS"}},
+    .token = "the token",
+    .without = "",
+    .token_header = "X-aliyun-ecs-metadata-token",
+    .ttl_header = "X-aliyun-ecs-metadata-token-ttl-seconds",
+    .paths = {{"instance/spot/termination-time", body_alibaba_termination, false, false}},
+};
+
+static const struct imds_cloud tencent = {
+    .name = "tencent",
+    .owner = "Tencent Cloud's",
+    .rule = {{NULL}, "169.254.0.23"},
+    .marks = {{"sys_vendor", "Tencent"}},
+    .paths = {{"spot/termination-time", body_tencent_termination, false, false}},
+};
+
+static bool start_aws(struct watch *watch, struct err *err)
+{
+    return imds_start(watch, &amazon, err);
+}
+
+static bool start_alibaba(struct watch *watch, struct err *err)
+{
+    return imds_start(watch, &alibaba, err);
+}
+
+static bool start_tencent(struct watch *watch, struct err *err)
+{
+    return imds_start(watch, &tencent, err);
+}
+
+const struct source source_aws = {
+    .name = "aws",
+    .help = "Amazon EC2: spot interruption, rebalance, scheduled maintenance, auto-scaling",
+    .options = " endpoint timeout ",
+    .interval_ns = INTERVAL_NS,
+    .lead_ns = LEAD_NS,
+    .keeps_earliest = true,
+    .start = start_aws,
+};
+
+const struct source source_alibaba = {
+    .name = "alibaba",
+    .help = "Alibaba Cloud: the end of a spot instance",
+    .options = " endpoint timeout ",
+    .interval_ns = INTERVAL_NS,
+    .lead_ns = LEAD_NS,
+    .keeps_earliest = true,
+    .start = start_alibaba,
+};
+
+const struct source source_tencent = {
+    .name = "tencent",
+    .help = "Tencent Cloud: the end of a spot instance",
+    .options = " endpoint timeout ",
+    .interval_ns = INTERVAL_NS,
+    .lead_ns = LEAD_NS,
+    .keeps_earliest = true,
+    .start = start_tencent,
+};

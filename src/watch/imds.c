@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See imds.h.
+ */
+#include "watch/imds.h"
+
+#include "base/str.h"
+#include "watch/trouble.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TOKEN_MAX      1024
+#define TOKEN_TTL_S    21600 /* what is asked for, and the most that there is */
+#define TOKEN_EARLY_S  15    /* a new one is fetched so long before the end, or after half of it */
+#define TOKEN_RETRY_NS (60 * NS_PER_S)
+#define SLOWLY         12 /* what is announced days ahead is asked for in every 12th poll */
+
+static struct imds {
+    const struct imds_cloud *cloud;
+    struct watch *watch;
+    struct loop_timer timer;
+    char endpoint[ENDPOINT_MAX], boot_id[64];
+    char token[TOKEN_MAX];   /* "": none */
+    int64_t token_until_ns;  /* then it is replaced */
+    int64_t token_retry_ns;  /* then it is asked for again */
+    bool is_refused;         /* the token was, in this poll */
+    bool has_renewed;        /* ... and replaced at once */
+    bool has_answered;       /* one of the paths has, in this poll, whatever it said */
+    unsigned polls, waiting; /* answers that this poll still waits for */
+    int64_t began_ns;
+    int token_status;     /* of the last answer that was no token; 0: none came */
+    struct err token_err; /* why; "": there is nothing to complain of */
+    struct trouble token_trouble;
+    struct asked {
+        struct trouble trouble;
+    } asked[IMDS_PATHS_MAX];
+} imds;
+
+static void poll_all(void *ctx);
+
+/* ---- the token ---- */
+
+/* It becomes a header of ours: one line, of what can be printed. */
+static bool is_token(const char *data, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (data[i] <= ' ' || data[i] > '~')
+            return false;
+    return len > 0 && len < TOKEN_MAX;
+}
+
+static void keep_token(const struct http_answer *answer)
+{
+    int64_t ttl_s;
+    if (!str_to_i64(answer->ttl, 1, TOKEN_TTL_S, &ttl_s))
+        ttl_s = TOKEN_TTL_S;
+    int64_t early_ns = clock_min(TOKEN_EARLY_S * NS_PER_S, ttl_s * NS_PER_S / 2);
+    memcpy(imds.token, answer->body, answer->len);
+    imds.token[answer->len] = '\0';
+    imds.token_until_ns = clock_now_ns() + ttl_s * NS_PER_S - early_ns;
+}
+
+static void ask_all(void);
+
+/* At the end of a poll: whether the paths answered tells why there is no token. Only its answer has
+ * to make do with few hops, so that a container that is one too far away gets all but that. */
+static void complain_of_token(void)
+{
+    struct err err;
+    bool is_too_far = imds.token_status == 0 && imds.has_answered;
+    if (!imds.token_err.text[0])
+        return;
+    err_set(&err, ERR_PROTOCOL, 0, "%.160s%s; it is asked without one%s", imds.token_err.text,
+            is_too_far
+                ? ", though the service answers: this is a container behind the hop limit of "
+                  "the metadata service; set that to 2"
+                : "",
+            imds.cloud->without);
+    trouble_say(&imds.token_trouble, imds.cloud->name, imds.cloud->token, &err);
+    imds.token_err.text[0] = '\0';
+}
+
+/* Without a token the poll goes on as IMDSv1 has it. One that does not come at all costs time, so
+ * that it is not asked for in every poll; nor where there is none to be had. */
+static void on_token(void *ctx, const struct http_answer *answer)
+{
+    if (answer->status == 200 && is_token(answer->body, answer->len)) {
+        keep_token(answer);
+        trouble_over(&imds.token_trouble, imds.cloud->name, imds.cloud->token);
+    } else {
+        bool comes_back = answer->status >= 429;
+        imds.token[0] = '\0';
+        imds.token_retry_ns = comes_back ? 0 : clock_now_ns() + TOKEN_RETRY_NS;
+        imds.token_status = answer->status;
+        imds.token_err = answer->err;
+        if (answer->status != 0)
+            err_set(&imds.token_err, ERR_PROTOCOL, 0, "HTTP %d, and no token", answer->status);
+    }
+    ask_all();
+}
+
+static void ask_token(void)
+{
+    char url[ENDPOINT_MAX + 40], ttl[80];
+    snprintf(url, sizeof url, "%s/latest/api/token", imds.endpoint);
+    snprintf(ttl, sizeof ttl, "%s: %d", imds.cloud->ttl_header, TOKEN_TTL_S);
+    http_start(imds.watch->loop.http,
+               &(struct http_request){.method = HTTP_PUT,
+                                      .url = url,
+                                      .headers = {ttl},
+                                      .timeout_ns = imds.watch->options.timeout_ns,
+                                      .fn = on_token});
+}
+
+/* ---- the paths ---- */
+
+/* A poll is over. One whose token was refused is repeated with a new one at once, but not twice. */
+static void end_poll(void)
+{
+    int64_t next = imds.began_ns + imds.watch->options.interval_ns - clock_now_ns();
+    complain_of_token();
+    bool is_again = imds.is_refused && !imds.has_renewed;
+    imds.has_renewed = is_again;
+    if (is_again)
+        imds.polls--;
+    watch_after(imds.watch, &imds.timer, is_again || next < 0 ? 0 : next);
+}
+
+/* Some say 401 where a token is missing, some 403; all say 401 where it is not good. */
+static bool is_refusal(int status)
+{
+    return imds.cloud->token && (status == 401 || (status == 403 && !imds.token[0]));
+}
+
+static void refuse_token(int status, struct err *err)
+{
+    imds.is_refused = true;
+    imds.token_retry_ns = 0;
+    err_set(err, ERR_PROTOCOL, 0, "HTTP %d: %s%s", status,
+            imds.token[0] ? "not accepted: " : "only with ", imds.cloud->token);
+}
+
+static void take_answer(unsigned topic, const struct http_answer *answer)
+{
+    const struct imds_path *path = &imds.cloud->paths[topic];
+    struct trouble *trouble = &imds.asked[topic].trouble;
+    struct events events;
+    struct err err = answer->err;
+    bool ok = answer->status == 404, is_refused = is_refusal(answer->status);
+    imds.has_answered = imds.has_answered || answer->status != 0;
+    if (ok) {
+        watch_absent(imds.watch, topic);
+    } else if (answer->status == 200) {
+        ok = path->read(answer->body, answer->len, &events, &err);
+        if (ok && path->needs_machine)
+            events_bind(&events, imds.boot_id);
+        if (ok)
+            watch_tell(imds.watch, topic, &events);
+    } else if (is_refused) {
+        refuse_token(answer->status, &err);
+    } else if (answer->status != 0) {
+        err_set(&err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+    }
+    if (ok)
+        trouble_over(trouble, imds.cloud->name, path->path);
+    else if (!is_refused || imds.has_renewed || !imds.token[0])
+        trouble_say(trouble, imds.cloud->name, path->path, &err);
+}
+
+static void on_answer(void *ctx, const struct http_answer *answer)
+{
+    const struct asked *asked = ctx;
+    take_answer((unsigned)(asked - imds.asked), answer);
+    if (--imds.waiting > 0)
+        return;
+    if (imds.is_refused)
+        imds.token[0] = '\0';
+    end_poll();
+}
+
+static void ask_path(unsigned topic)
+{
+    char url[ENDPOINT_MAX + 100], token[TOKEN_MAX + 40];
+    snprintf(url, sizeof url, "%s/latest/meta-data/%s", imds.endpoint,
+             imds.cloud->paths[topic].path);
+    snprintf(token, sizeof token, "%s: %s", imds.cloud->token_header, imds.token);
+    imds.waiting++;
+    http_start(imds.watch->loop.http,
+               &(struct http_request){.url = url,
+                                      .headers = {imds.token[0] ? token : NULL},
+                                      .timeout_ns = imds.watch->options.timeout_ns,
+                                      .fn = on_answer,
+                                      .ctx = &imds.asked[topic]});
+}
+
+static void ask_all(void)
+{
+    const struct imds_path *paths = imds.cloud->paths;
+    for (unsigned i = 0; i < IMDS_PATHS_MAX && paths[i].path; i++)
+        if (!paths[i].is_slow || imds.polls % SLOWLY == 0)
+            ask_path(i);
+    imds.polls++;
+}
+
+static void poll_all(void *ctx)
+{
+    int64_t now = clock_now_ns();
+    bool is_old = imds.token[0] && now >= imds.token_until_ns;
+    imds.began_ns = now;
+    imds.is_refused = false;
+    imds.has_answered = false;
+    if (imds.cloud->token && (is_old || (!imds.token[0] && now >= imds.token_retry_ns)))
+        ask_token();
+    else
+        ask_all();
+}
+
+bool imds_start(struct watch *watch, const struct imds_cloud *cloud, struct err *err)
+{
+    bool is_given;
+    imds = (struct imds){.cloud = cloud, .watch = watch, .timer = {.fn = poll_all}};
+    if (!endpoint_choose(&cloud->rule, watch->options.endpoint, imds.endpoint, &is_given, err))
+        return false;
+    if (!is_given && !endpoint_is_here(cloud->owner, cloud->marks, ENDPOINT_DMI, err))
+        return false;
+    if (!http_open(watch->loop.http, err))
+        return false;
+    endpoint_boot_id(imds.boot_id, sizeof imds.boot_id);
+    poll_all(NULL);
+    return true;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * imds: the instance metadata service of clouds that have it in Amazon's shape, polled. Each poll
+ * asks for all paths at once, with a token that a PUT has brought; where none can be had, without.
+ * A path that is not there (404) has nothing to tell. The clouds differ in what a row says.
+ *
+ * One service in a process. Main thread.
+ */
+#ifndef PCHRUN_WATCH_IMDS_H
+#define PCHRUN_WATCH_IMDS_H
+
+#include "watch/body.h"
+#include "watch/endpoint.h"
+#include "watch/watch.h"
+
+#define IMDS_PATHS_MAX LEDGER_TOPICS_MAX
+
+struct imds_path {
+    const char *path; /* below latest/meta-data/ */
+    body_fn *read;
+    bool is_slow;       /* days ahead: not asked for in every poll */
+    bool needs_machine; /* the answer does not tell this event from the next (events_bind()) */
+};
+struct imds_cloud {
+    const char *name;  /* the source's */
+    const char *owner; /* whose machines they are: "Amazon EC2's" */
+    struct endpoint_rule rule;
+    struct endpoint_mark marks[6];         /* ends with one without a file */
+    const char *token;                     /* "the token (IMDSv2)"; NULL: the cloud has none */
+    const char *without;                   /* what it is without one: " (IMDSv1)" */
+    const char *token_header, *ttl_header; /* the header of a request, and that of the PUT */
+    struct imds_path paths[IMDS_PATHS_MAX + 1];
+};
+
+MUST_CHECK bool imds_start(struct watch *watch, const struct imds_cloud *cloud, struct err *err);
+
+#endif
