@@ -57,6 +57,8 @@ check_fn check_kill_wait, check_notices, check_requeue;
 /* place.c: directories, the key, and what the system allows. */
 check_fn check_run_dir, check_state_dir, check_checkpoint_dir, check_logs_dir, check_key,
     check_cgroup, check_files, check_core;
+/* sources.c */
+check_fn check_sources;
 /* peers.c */
 check_fn check_nodes, check_peers;
 

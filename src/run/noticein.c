@@ -36,6 +36,11 @@ static const char *const watched[CONFIG_NOTICE__COUNT] = {
     [CONFIG_NOTICE_FILE] = "file",       [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
 };
 
+bool noticein_is_watched(enum config_notice_kind kind)
+{
+    return watched[kind] != NULL;
+}
+
 /* Beside pchrun; the pchrun of several nodes is elsewhere (src/meson.build), and where it was built
  * elsewhere again. */
 static const char *const watcher_places[] = {WATCHER, PCHRUN_TO_BIN WATCHER,

@@ -47,6 +47,9 @@ bool noticein_is_busy(const struct noticein *noticein);
 /* Is there a killed process that a source has left behind? This is not bounded. */
 bool noticein_has_strays(const struct noticein *noticein);
 
+/* Is it a source of pchrun-watch, so that it can be asked whether it answers? Any thread. */
+bool noticein_is_watched(enum config_notice_kind kind);
+
 /* Of source number `i`, below `count`. */
 void noticein_state(const struct noticein *noticein, size_t i, struct source_state *ret);
 

@@ -203,5 +203,7 @@ const struct source source_azure = {
     .options = " acknowledge endpoint name timeout ",
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
+    .topics = 1,
+    .late = "the first answer may take two minutes, since it turns the service on",
     .start = start,
 };

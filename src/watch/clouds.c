@@ -73,6 +73,7 @@ const struct source source_aws = {
     .interval_ns = INTERVAL_NS,
     .lead_ns = LEAD_NS,
     .keeps_earliest = true,
+    .topics = 5,
     .start = start_aws,
 };
 
@@ -83,6 +84,7 @@ const struct source source_alibaba = {
     .interval_ns = INTERVAL_NS,
     .lead_ns = LEAD_NS,
     .keeps_earliest = true,
+    .topics = 1,
     .start = start_alibaba,
 };
 
@@ -93,5 +95,6 @@ const struct source source_tencent = {
     .interval_ns = INTERVAL_NS,
     .lead_ns = LEAD_NS,
     .keeps_earliest = true,
+    .topics = 1,
     .start = start_tencent,
 };

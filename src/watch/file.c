@@ -94,5 +94,6 @@ const struct source source_file = {
     .options = " ",
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
+    .topics = 1,
     .start = start,
 };

@@ -335,5 +335,6 @@ const struct source source_gce = {
     .options = " endpoint hang timeout ",
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
+    .topics = ARRAY_LEN(keys),
     .start = start,
 };

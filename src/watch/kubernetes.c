@@ -106,5 +106,6 @@ const struct source source_kubernetes = {
     .options = " annotation value ",
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
+    .topics = 1,
     .start = start,
 };

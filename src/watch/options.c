@@ -24,6 +24,8 @@ const struct option_row option_rows[] = {
     {"help", 'h', NULL, "this text", KIND_SHOW, SHOW_HELP, false, NULL},
     {"version", 'V', NULL, "the version", KIND_SHOW, SHOW_VERSION, false, NULL},
     {"list", '\0', NULL, "the names of the sources", KIND_SHOW, SHOW_LIST, false, NULL},
+    {"check", '\0', NULL, "ask once, say whether the source answers, and end", KIND_FLAG,
+     AT(is_check), false, NULL},
     {"lead", '\0', "TIME", "tell what is further ahead as a log, and as itself when so near",
      KIND_TIME, AT(lead_ns), false, NULL},
     {"mild", '\0', "TYPE", "what the machine lives through asks for: log or checkpoint", KIND_WORD,
@@ -153,6 +155,7 @@ static bool set(const struct option_row *row, const char *value, struct watch_op
         return set_time(row, value, field, err);
     case KIND_WORD:
         return set_word(row, value, field, err);
+    case KIND_FLAG:
     case KIND_SHOW:
         break;
     }
@@ -244,6 +247,11 @@ static bool take(char ***argv, bool *is_words, struct watch_options *ret,
     *row = len > 0 ? find(word + 2, len, err) : find_letter(word, err);
     if (!*row || (*row)->kind == KIND_SHOW)
         return *row != NULL;
+    if ((*row)->kind == KIND_FLAG) {
+        *(bool *)((char *)ret + (*row)->offset) = true;
+        return word[2 + len] != '=' ||
+               err_set(err, ERR_USAGE, 0, "--%s takes no value", (*row)->name);
+    }
     bool is_joined = word[2 + len] == '=';
     const char *value = is_joined ? word + 2 + len + 1 : **argv;
     *argv += !is_joined && value;

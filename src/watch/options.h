@@ -19,7 +19,7 @@ MUST_CHECK enum options_result options_read(char **argv, FILE *out, struct watch
                                             struct err *err);
 
 /* The table. */
-enum option_kind { KIND_TEXT, KIND_TIME, KIND_WORD, KIND_SHOW };
+enum option_kind { KIND_TEXT, KIND_TIME, KIND_WORD, KIND_FLAG, KIND_SHOW };
 struct option_word {
     const char *word;
     unsigned value;

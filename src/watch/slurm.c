@@ -145,5 +145,6 @@ const struct source source_slurm = {
     .options = " end-time ",
     .interval_ns = 60 * NS_PER_S,
     .lead_ns = 600 * NS_PER_S,
+    .topics = 1,
     .start = start,
 };

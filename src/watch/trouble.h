@@ -19,6 +19,8 @@ struct trouble {
 /* `what` could not be done, because of err->text. `topic` as in log.h. */
 void trouble_say(struct trouble *trouble, const char *topic, const char *what,
                  const struct err *err);
+/* What was said to have failed last, with why, whether it was written or not; "": nothing. */
+const char *trouble_last(void);
 void trouble_over(struct trouble *trouble, const char *topic, const char *what);
 
 #endif

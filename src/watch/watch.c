@@ -5,10 +5,16 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "watch/trouble.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* pchrun's --doctor waits for several sources, one after the other. */
+#define CHECK_NS         (2500 * NS_PER_MS)
+#define CHECK_TIMEOUT_NS NS_PER_S
 
 static struct ledger_now now(void)
 {
@@ -26,14 +32,24 @@ static void say_remark(struct watch *watch, unsigned topic, const char *remark)
     str_copy(said, EVENTS_REMARK_MAX, remark);
 }
 
+/* A check is over when all topics have answered. */
+static void note_answer(struct watch *watch, unsigned topic)
+{
+    watch->answered |= 1U << topic;
+    if (watch->options.is_check && watch->answered == (1U << watch->options.source->topics) - 1)
+        watch_finish(watch, EXIT_SUCCESS);
+}
+
 void watch_tell(struct watch *watch, unsigned topic, const struct events *events)
 {
+    note_answer(watch, topic);
     say_remark(watch, topic, events->remark);
     ledger_update(&watch->ledger, topic, events, now());
 }
 
 void watch_absent(struct watch *watch, unsigned topic)
 {
+    note_answer(watch, topic);
     ledger_absent(&watch->ledger, topic, now());
 }
 
@@ -84,11 +100,68 @@ static int turn_until_end(struct watch *watch)
     return watch->code;
 }
 
+/* ---- --check ---- */
+
+static void on_check_over(void *ctx)
+{
+    watch_finish(ctx, EXIT_FAILURE);
+}
+
+static int say_check(const char *verdict, int code, const char *what)
+{
+    printf("%s: %s\n", verdict, what);
+    return fflush(stdout) == 0 ? code : EXIT_FAILURE;
+}
+
+/* What a source complained of last says most: it knows by then what else has answered. */
+static int judge_check(const struct watch *watch)
+{
+    const struct source *source = watch->options.source;
+    const char *trouble = trouble_last();
+    char text[600];
+    bool is_whole = watch->answered == (1U << source->topics) - 1;
+    snprintf(text, sizeof text, "%s%s%s",
+             is_whole          ? "it answers"
+             : watch->answered ? "it answers only in part"
+                               : "it does not answer",
+             *trouble ? ": " : "", trouble);
+    if (is_whole)
+        return say_check(*trouble ? "warn" : "ok", EXIT_SUCCESS, text);
+    if (source->late)
+        str_addf(text, sizeof text, "; %s", source->late);
+    return say_check(source->late ? "unknown" : "bad", EXIT_FAILURE, text);
+}
+
+/* Sources that are no service have no topic under way: what they said at their start is all. */
+static int check(const struct watch_options *options)
+{
+    static struct watch watch;
+    struct watch_options hasty = *options;
+    struct err err;
+    int code;
+    hasty.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
+    if (begin(&watch, &hasty, &err)) {
+        watch.check = (struct loop_timer){.fn = on_check_over, .ctx = &watch};
+        watch_after(&watch, &watch.check, CHECK_NS);
+        while (!watch.is_done && loop_turn(&watch.loop) == LOOP_GOES_ON)
+            continue;
+        code = judge_check(&watch);
+    } else {
+        code = say_check("bad", EXIT_FAILURE, err.text);
+    }
+    loop_end(&watch.loop);
+    return code;
+}
+
+/* ---- the run ---- */
+
 int watch_run(const struct watch_options *options)
 {
     static struct watch watch;
     struct err err;
     int code;
+    if (options->is_check)
+        return check(options);
     if (begin(&watch, options, &err)) {
         code = turn_until_end(&watch);
     } else {

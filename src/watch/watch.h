@@ -24,6 +24,8 @@ struct source {
     const char *options;   /* those that only some sources take, as " name annotation " */
     int64_t interval_ns, lead_ns;
     bool keeps_earliest; /* struct ledger_rules */
+    unsigned topics;     /* how many it tells of, from 0 on */
+    const char *late;    /* why the first answer may come late; NULL: it does not */
     bool (*start)(struct watch *watch, struct err *err);
 };
 
@@ -34,6 +36,7 @@ struct watch_options {
     int64_t interval_ns, timeout_ns, hang_ns, lead_ns;
     unsigned mild;       /* enum notice_type; NOTICE_CANCEL: as the source has it */
     unsigned log_format; /* enum log_format */
+    bool is_check;
 };
 
 struct watch {
@@ -44,12 +47,15 @@ struct watch {
     struct loop_timer tick;
     char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* what was said of each topic last */
     struct log_limit remark_limit;
+    unsigned answered; /* bits: the topics that there was an answer of */
+    struct loop_timer check;
     bool is_done; /* a source has come to its end, with this exit status */
     int code;
 };
 
 #define WATCH_EXIT_USAGE 2
-/* The exit status: 0, or 1 or WATCH_EXIT_USAGE after an error that was logged. */
+/* The exit status: 0, or 1 or WATCH_EXIT_USAGE after an error that was logged. With is_check: 0,
+ * the source answers; 1, it does not; one line on standard output says so. */
 int watch_run(const struct watch_options *options);
 
 /* For sources: a valid answer of a topic, or one that says that there is no such thing. */

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from checkup import doctor, verdicts
+from metadata import Aws, Gce
 from nodes import free_port
 
 CHARLM = os.environ["CHARLM"]
@@ -92,6 +93,40 @@ def test_the_shell_of_a_batch_script(world):
     assert batch[0] == "warn" and batch[2].startswith("end the script with exec pchrun")
     script.write_text('#!/bin/sh\nexec "$@"\n')
     assert doctor(world, before=[script], env={"SLURM_JOB_ID": "7"})["batch script"][0] == "ok"
+
+
+@pytest.fixture
+def clouds():
+    """The metadata services of two clouds, and the environment that leads to them."""
+    services = Gce(), Aws()
+    yield *services, {"GCE_METADATA_HOST": f"127.0.0.1:{services[0].port}",
+                      "AWS_EC2_METADATA_SERVICE_ENDPOINT": services[1].url}
+    for service in services:
+        service.close()
+
+
+def test_which_sources_answer(world, clouds):
+    """Each is asked once; a program of the user's is not started."""
+    gce, aws, env = clouds
+    mine = world.file("mine", f"#!/bin/sh\ntouch {world.root}/was-run\n", mode=0o700)
+    notices = f"gce,aws,command:{mine},file:{world.root}/leave"
+    found = doctor(world, "--notices", notices, env=env)["sources"]
+    assert found == ("ok", "gce: it answers; aws: it answers; file: it answers", "")
+    gce.close()
+    found = doctor(world, "--notices", notices, env=env, wanted=1)["sources"]
+    assert found[0] == "bad" and found[1].startswith("gce: it does not answer: "), found
+    assert "; aws: it answers; " in found[1] and "pchrun-watch gce; without it" in found[2]
+    assert "sources" not in doctor(world, "--notices", "none", env=env)
+
+
+def test_a_container_behind_the_hop_limit(world, clouds):
+    """The answer to the PUT of the token is lost on the way, and nothing else."""
+    _, aws, env = clouds
+    aws.put = "hangs"
+    for aws.needs_token, verdict in (False, "warn"), (True, "bad"):
+        found = doctor(world, "--notices", "aws", env=env, wanted=int(verdict == "bad"))["sources"]
+        assert found[0] == verdict and "this is a container behind the hop limit" in found[1], found
+        assert "--http-put-response-hop-limit 2" in found[2]
 
 
 def test_torchrun_that_kills_too_early(world):

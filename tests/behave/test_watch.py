@@ -1158,6 +1158,7 @@ def test_dies_with_its_parent(world, watch):
     (["gce", "--value", "x"], "gce takes no --value"),
     (["gce", "x"], "one argument too many"),
     (["gce", "-x"], "unknown option -x"),
+    (["gce", "--check=1"], "--check takes no value"),
     (["file"], "file needs its PATH"),
     (["gce", "--endpoint", "https://x"], "by plain http"),
     (["gce", "--endpoint", "http://user@x"], "which is no address"),
@@ -1186,6 +1187,57 @@ def test_errors_as_json(watch, gce):
     lines = [json.loads(line) for line in watcher.job.err_lines]
     assert {"warning", "info"} == {line["level"] for line in lines}
     assert {line["topic"] for line in lines} == {"gce"}
+
+
+# ---- --check ----
+
+def checked(watch, *args, **more):
+    """The exit status, and the line."""
+    one = watch(*args, "--check", **more)
+    code = one.job.finish()
+    assert one.job.out.count("\n") == 1
+    return code, one.job.out.strip()
+
+
+@pytest.mark.parametrize("case", [GceCase, AwsCase, AzureCase, AlibabaCase, TencentCase],
+                         ids=lambda case: case.source)
+def test_check_of_a_service(watch, case):
+    """Whether it answers, not what; and no line of a notice."""
+    service = serving(case.make())
+    try:
+        case.happen(service)
+        assert checked(watch, case.source, "--endpoint", service.url) == (0, "ok: it answers")
+    finally:
+        service.close()
+    code, line = checked(watch, case.source, "--endpoint", service.url)
+    assert code == 1 and "it does not answer: " in line and "onnect" in line
+    assert line.startswith("unknown: " if case is AzureCase else "bad: ")
+    assert ("two minutes" in line) == (case is AzureCase)
+
+
+def test_check_behind_the_hop_limit(watch, aws):
+    """The PUT's answer alone is lost: with tokens optional that is a fault, with tokens required an end."""
+    aws.put = "hangs"
+    code, line = checked(watch, "aws", "--endpoint", aws.url)
+    assert code == 0 and line.startswith("warn: it answers: the token (IMDSv2): ")
+    assert "this is a container behind the hop limit of the metadata service; set that to 2" in line
+    aws.needs_token = True
+    code, line = checked(watch, "aws", "--endpoint", aws.url)
+    assert code == 1 and line.startswith("bad: it does not answer: the token (IMDSv2): ") and "hop limit" in line
+
+
+def test_check_of_a_service_that_answers_in_part(watch, gce):
+    gce.set("maintenance-event", "WHAT")
+    code, line = checked(watch, "gce", "--endpoint", gce.url)
+    assert code == 1 and line == ('bad: it answers only in part: maintenance-event: "WHAT" is no value of '
+                                  'maintenance-event that is known')
+
+
+def test_check_of_what_is_no_service(world, watch):
+    assert checked(watch, "file", world.root / "notice") == (0, "ok: it answers")
+    code, line = checked(watch, "file", world.root / "none" / "notice")
+    assert code == 1 and line.startswith("bad: cannot watch the directory")
+    assert checked(watch, "slurm", "--end-time", rfc3339(300)) == (0, "ok: it answers")
 
 
 # ---- other people's emulators ----

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See finding.h: whether the notice sources answer. pchrun-watch asks them, as in a run, but once
+ * (--check), and says so in one line: "verdict: what". Programs of the user's are not started.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "config/options.h"
+#include "config/origin.h"
+#include "doctor/ask.h"
+#include "doctor/finding.h"
+#include "run/noticein.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ALL_NS (7 * NS_PER_S)
+#define ONE_NS (4 * NS_PER_S)
+
+enum { ARGS_MAX = 4, LINE_MAX_SIZE = 640 };
+
+/* The source's own arguments, and --check. */
+static bool ask_source(const struct source_options *source, int64_t until, char *line,
+                       struct err *err)
+{
+    char check[] = "--check";
+    char *argv[ARGS_MAX + 2] = {NULL};
+    size_t n = 0;
+    while (source->argv[n] && n < ARGS_MAX) {
+        argv[n] = source->argv[n];
+        n++;
+    }
+    argv[n] = check;
+    return ask(argv, clock_min(until - clock_now_ns(), ONE_NS), line, LINE_MAX_SIZE, err);
+}
+
+static enum finding_verdict verdict_of(const char *line)
+{
+    static const struct {
+        const char *word;
+        enum finding_verdict verdict;
+    } words[] = {
+        {"ok: ", FINDING_OK},
+        {"warn: ", FINDING_WARN},
+        {"bad: ", FINDING_BAD},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (str_starts(line, words[i].word))
+            return words[i].verdict;
+    return FINDING_UNKNOWN;
+}
+
+/* The worse of two; what is not known is less than a warning. */
+static enum finding_verdict worse(enum finding_verdict a, enum finding_verdict b)
+{
+    static const int badness[FINDING__COUNT] = {
+        [FINDING_OK] = 1, [FINDING_UNKNOWN] = 2, [FINDING_WARN] = 3, [FINDING_BAD] = 4};
+    return badness[a] > badness[b] ? a : b;
+}
+
+static void advise(const struct source_options *source, const char *line, struct finding *ret)
+{
+    if (strstr(line, "behind the hop limit"))
+        str_copy(ret->advice, sizeof ret->advice,
+                 "aws ec2 modify-instance-metadata-options --http-put-response-hop-limit 2 "
+                 "--instance-id ID; or give the container the host's network");
+    else
+        snprintf(ret->advice, sizeof ret->advice,
+                 "see what it says: %.200s %.60s; without it, only signals give notice",
+                 source->argv[0], source->argv[1]);
+}
+
+/* A run that has found its sources by itself warns of one that fails; it does not end. */
+static void look_at(const struct source_options *source, bool is_own, int64_t until,
+                    struct finding *ret)
+{
+    char line[LINE_MAX_SIZE];
+    struct err err;
+    if (!ask_source(source, until, line, &err))
+        snprintf(line, sizeof line, "unknown: %.400s", err.text);
+    line[strcspn(line, "\n")] = '\0';
+    enum finding_verdict verdict = verdict_of(line);
+    if (verdict == FINDING_BAD && is_own)
+        verdict = FINDING_WARN;
+    const char *what = strchr(line, ' ');
+    str_addf(ret->seen, sizeof ret->seen, "%s%s: %s", ret->seen[0] ? "; " : "", source->name,
+             what ? what + 1 : line);
+    if (verdict != FINDING_OK && worse(ret->verdict, verdict) == verdict)
+        advise(source, line, ret);
+    ret->verdict = worse(ret->verdict, verdict);
+}
+
+/* It ends with the process, so nothing is freed. "programs" tells of one that is missing. */
+void check_sources(const struct patient *patient, struct finding *ret)
+{
+    const struct config *config = patient->config;
+    struct noticein noticein = {0};
+    bool is_own = origin_from(config, option_by_key("notices")) == FROM_DEFAULT;
+    int64_t until = clock_now_ns() + ALL_NS;
+    struct err err;
+    if (!noticein_init(&noticein, config, NULL, NULL, &err))
+        return;
+    for (size_t i = 0; i < noticein.count; i++)
+        if (noticein_is_watched(config->notices[i].kind))
+            look_at(&noticein.sources[i], is_own, until, ret);
+}
