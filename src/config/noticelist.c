@@ -21,17 +21,12 @@
 #define TIME_MAX_NS (3600 * NS_PER_S)
 
 const char *const notice_kind_names[] = {
-    [CONFIG_NOTICE_AUTO] = "auto",
-    [CONFIG_NOTICE_GCE] = "gce",
-    [CONFIG_NOTICE_AWS] = "aws",
-    [CONFIG_NOTICE_AZURE] = "azure",
-    [CONFIG_NOTICE_ALIBABA] = "alibaba",
-    [CONFIG_NOTICE_TENCENT] = "tencent",
-    [CONFIG_NOTICE_SLURM] = "slurm",
-    [CONFIG_NOTICE_FILE] = "file",
-    [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
-    [CONFIG_NOTICE_COMMAND] = "command",
-    [CONFIG_NOTICE_POLL] = "poll",
+    [CONFIG_NOTICE_AUTO] = "auto",       [CONFIG_NOTICE_GCE] = "gce",
+    [CONFIG_NOTICE_AWS] = "aws",         [CONFIG_NOTICE_AZURE] = "azure",
+    [CONFIG_NOTICE_ALIBABA] = "alibaba", [CONFIG_NOTICE_TENCENT] = "tencent",
+    [CONFIG_NOTICE_POD] = "pod",         [CONFIG_NOTICE_SLURM] = "slurm",
+    [CONFIG_NOTICE_FILE] = "file",       [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
+    [CONFIG_NOTICE_COMMAND] = "command", [CONFIG_NOTICE_POLL] = "poll",
     [CONFIG_NOTICE__COUNT] = NULL,
 };
 
@@ -75,10 +70,11 @@ static bool unknown(const char *what, const char *name, struct err *err)
     if (nearest)
         return err_set(err, ERR_USAGE, 0, "%s \"%.40s\"; the nearest is \"%s\"", what, name,
                        nearest);
-    return err_set(err, ERR_USAGE, 0,
-                   "%s \"%.40s\"; there are auto, gce, aws, azure, alibaba, tencent, slurm, file, "
-                   "kubernetes, command and poll",
-                   what, name);
+    return err_set(
+        err, ERR_USAGE, 0,
+        "%s \"%.40s\"; there are auto, gce, aws, azure, alibaba, tencent, pod, slurm, file, "
+        "kubernetes, command and poll",
+        what, name);
 }
 
 static bool is_taken(const struct config *config, const char *name)

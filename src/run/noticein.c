@@ -30,10 +30,15 @@ _Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "
 
 /* The words that pchrun-watch knows its sources by. */
 static const char *const watched[CONFIG_NOTICE__COUNT] = {
-    [CONFIG_NOTICE_GCE] = "gce",         [CONFIG_NOTICE_AWS] = "aws",
-    [CONFIG_NOTICE_AZURE] = "azure",     [CONFIG_NOTICE_ALIBABA] = "alibaba",
-    [CONFIG_NOTICE_TENCENT] = "tencent", [CONFIG_NOTICE_SLURM] = "slurm",
-    [CONFIG_NOTICE_FILE] = "file",       [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
+    [CONFIG_NOTICE_GCE] = "gce",
+    [CONFIG_NOTICE_AWS] = "aws",
+    [CONFIG_NOTICE_AZURE] = "azure",
+    [CONFIG_NOTICE_ALIBABA] = "alibaba",
+    [CONFIG_NOTICE_POD] = "pod",
+    [CONFIG_NOTICE_TENCENT] = "tencent",
+    [CONFIG_NOTICE_SLURM] = "slurm",
+    [CONFIG_NOTICE_FILE] = "file",
+    [CONFIG_NOTICE_KUBERNETES] = "kubernetes",
 };
 
 bool noticein_is_watched(enum config_notice_kind kind)

@@ -3,8 +3,8 @@
  * curllib: libcurl, loaded when a service is to be asked and never before.
  *
  * A file and Slurm are watched without it, and pchrun-watch starts where it is not installed. Whose
- * build of it is there does not matter: that which uses GnuTLS does as well, since no request here
- * uses TLS. Once loaded it stays. http.c alone uses this. Main thread.
+ * build of it is there does not matter: that which uses GnuTLS does as well. Once loaded it stays.
+ * http.c alone uses this. Main thread.
  */
 #ifndef PCHRUN_WATCH_CURLLIB_H
 #define PCHRUN_WATCH_CURLLIB_H

@@ -27,7 +27,7 @@ struct exchange {
     struct curl_slist *headers;
     char why[CURL_ERROR_SIZE];
     struct buf body;
-    size_t header_bytes;
+    size_t body_max, header_bytes;
     struct http_answer answer;
     http_fn *fn;
     void *ctx;
@@ -60,7 +60,7 @@ bool http_open(struct http *http, struct err *err)
     curl = curllib_load(err);
     if (!curl)
         return false;
-    /* No TLS: nothing of it is set up. */
+    /* TLS, which one source uses, sets itself up with the first connection that needs it. */
     if (curl->curl_global_init(CURL_GLOBAL_NOTHING) == 0)
         http->multi = curl->curl_multi_init();
     return http->multi || out_of_memory(err);
@@ -197,6 +197,12 @@ static void set_quick_exit(struct exchange *exchange)
 #endif
 }
 
+/* A certificate is always checked; a URL with http has none. */
+static bool set_trust(struct exchange *exchange, const char *ca_file)
+{
+    return !ca_file || (SET(CURLOPT_CAINFO, ca_file) && SET(CURLOPT_CAPATH, NULL));
+}
+
 static bool set_up(struct exchange *exchange, const struct http_request *request)
 {
     int64_t connect_ns = clock_min(request->timeout_ns, CONNECT_MAX_NS);
@@ -206,6 +212,7 @@ static bool set_up(struct exchange *exchange, const struct http_request *request
     set_quick_exit(exchange);
     return SET(CURLOPT_URL, request->url) && set_manners(exchange) &&
            set_headers(exchange, request) && set_method(exchange, request) &&
+           set_trust(exchange, request->ca_file) &&
            SET(CURLOPT_TIMEOUT_MS, (long)(request->timeout_ns / NS_PER_MS + 1)) &&
            SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(connect_ns / NS_PER_MS + 1)) &&
            SET(CURLOPT_ERRORBUFFER, exchange->why) && SET(CURLOPT_PRIVATE, exchange) &&
@@ -220,7 +227,8 @@ void http_start(struct http *http, const struct http_request *request)
         abort(); /* a few hundred bytes: there is nothing left to run with */
     exchange->fn = request->fn;
     exchange->ctx = request->ctx;
-    buf_init(&exchange->body, HTTP_BODY_MAX);
+    exchange->body_max = request->body_max ? request->body_max : HTTP_BODY_MAX;
+    buf_init(&exchange->body, exchange->body_max);
     struct exchange **list = &http->first;
     if (!set_up(exchange, request) ||
         curl->curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
@@ -244,7 +252,7 @@ static void explain(struct exchange *exchange, CURLcode code)
 {
     struct err *err = &exchange->answer.err;
     if (code == CURLE_WRITE_ERROR)
-        err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %d bytes", HTTP_BODY_MAX);
+        err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %zu bytes", exchange->body_max);
     else
         err_set(err, ERR_SYSTEM, 0, "%s",
                 exchange->why[0] ? exchange->why : curl->curl_easy_strerror(code));

@@ -5,7 +5,7 @@
  *
  * A request goes to the address that it names and nowhere else: through no proxy, whatever the
  * environment says, and after no redirect. An answer is whole or none at all: one that is longer
- * than HTTP_BODY_MAX, is cut off, or does not end in time is a failure. Connections are kept for
+ * than is allowed, is cut off, or does not end in time is a failure. Connections are kept for
  * the next request. Main thread; block the signals before the first request, for a name may be
  * looked up in a thread. See libcurl-multi(3).
  */
@@ -41,6 +41,8 @@ struct http_request {
     const char *url;
     const char *headers[HTTP_HEADERS_MAX]; /* "Name: value"; up to the first NULL */
     const char *body;                      /* of a POST */
+    const char *ca_file;                   /* whose certificates are trusted; NULL: plain http */
+    size_t body_max;                       /* of the answer; 0: HTTP_BODY_MAX */
     int64_t timeout_ns;                    /* for all of it */
     http_fn *fn;
     void *ctx;

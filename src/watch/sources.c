@@ -6,9 +6,8 @@
 #include "base/str.h"
 
 const struct source *const sources[] = {
-    &source_gce,     &source_aws,        &source_azure,
-    &source_alibaba, &source_tencent,    &source_slurm,
-    &source_file,    &source_kubernetes, NULL,
+    &source_gce,   &source_aws,  &source_azure,      &source_alibaba, &source_tencent,
+    &source_slurm, &source_file, &source_kubernetes, &source_pod,     NULL,
 };
 
 const struct source *source_find(const char *name, struct err *err)

@@ -8,7 +8,7 @@
 #include "watch/watch.h"
 
 extern const struct source source_gce, source_aws, source_azure, source_alibaba, source_tencent,
-    source_slurm, source_file, source_kubernetes;
+    source_slurm, source_file, source_kubernetes, source_pod;
 
 /* All of them, up to NULL. */
 extern const struct source *const sources[];

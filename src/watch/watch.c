@@ -33,7 +33,7 @@ static void say_remark(struct watch *watch, unsigned topic, const char *remark)
 }
 
 /* A check is over when all topics have answered. */
-static void note_answer(struct watch *watch, unsigned topic)
+void watch_answered(struct watch *watch, unsigned topic)
 {
     watch->answered |= 1U << topic;
     if (watch->options.is_check && watch->answered == (1U << watch->options.source->topics) - 1)
@@ -42,14 +42,14 @@ static void note_answer(struct watch *watch, unsigned topic)
 
 void watch_tell(struct watch *watch, unsigned topic, const struct events *events)
 {
-    note_answer(watch, topic);
+    watch_answered(watch, topic);
     say_remark(watch, topic, events->remark);
     ledger_update(&watch->ledger, topic, events, now());
 }
 
 void watch_absent(struct watch *watch, unsigned topic)
 {
-    note_answer(watch, topic);
+    watch_answered(watch, topic);
     ledger_absent(&watch->ledger, topic, now());
 }
 

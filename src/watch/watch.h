@@ -61,6 +61,8 @@ int watch_run(const struct watch_options *options);
 /* For sources: a valid answer of a topic, or one that says that there is no such thing. */
 void watch_tell(struct watch *watch, unsigned topic, const struct events *events);
 void watch_absent(struct watch *watch, unsigned topic);
+/* Nothing is known of the topic, but the source has done what it can: for --check. */
+void watch_answered(struct watch *watch, unsigned topic);
 /* Calls the timer's function in so many nanoseconds. */
 void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns);
 void watch_finish(struct watch *watch, int code);

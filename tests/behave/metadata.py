@@ -10,7 +10,9 @@ import email.utils
 import hashlib
 import json
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
@@ -493,6 +495,65 @@ class Azure(Service):
                 self.acknowledged += [r["EventId"] for r in json.loads(request.body)["StartRequests"]]
             return Answer(200)
         return Answer(200, self.document(self.events))
+
+
+class ApiServer(Service):
+    """Kubernetes's, as far as a pod sees it: with TLS, and a token for what it may read."""
+
+    POD, NODE = "/api/v1/namespaces/train/pods/train-0", "/api/v1/nodes/n1"
+    PATHS = (POD,)
+
+    def __init__(self, account):
+        """`account`: the folder that the kubelet would make."""
+        account.mkdir()
+        (account / "token").write_text("secret\n")
+        (account / "namespace").write_text("train")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                        "-nodes", "-days", "2", "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-keyout", account / "key", "-out", account / "ca.crt"], check=True, capture_output=True)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(account / "ca.crt", account / "key")
+        self.account = account
+        self.forbidden = set()
+        self.pod = {"kind": "Pod", "metadata": {"name": "train-0", "uid": "u-1"},
+                    "spec": {"nodeName": "n1"}, "status": {}}
+        self.node = {"kind": "Node", "metadata": {"uid": "u-2"}, "spec": {}}
+        self.lies = {}
+        super().__init__()
+        self.env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self.port),
+                    "POD_NAME": "train-0"}
+
+    def _serve(self, connection):
+        wrapped = self.context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        with self.changed:
+            self.connections = self.connections - {connection} | {wrapped}
+            ends = self.ends
+        try:
+            if not ends:
+                wrapped.do_handshake()
+                super()._serve(wrapped)
+        except OSError:  # it does not trust us, or has gone
+            pass
+        wrapped.close()
+        with self.changed:
+            self.connections.discard(wrapped)
+
+    def set(self, conditions=(), taints=(), **meta):
+        with self.changed:
+            self.pod = {**self.pod, "metadata": {"name": "train-0", "uid": "u-1", **meta},
+                        "status": {"conditions": list(conditions)}}
+            self.node = {**self.node, "spec": {"taints": list(taints)}}
+
+    def lie_for(self, request):
+        return self.lies.get(request.path, "").encode()
+
+    def answer(self, request):
+        if request.headers.get("authorization") != f"Bearer {(self.account / 'token').read_text().strip()}":
+            return Answer(401)
+        if request.path in self.forbidden:
+            return Answer(403, b'{"kind": "Status", "status": "Failure", "reason": "Forbidden"}')
+        found = {self.POD: self.pod, self.NODE: self.node}.get(request.path)
+        return Answer(200, json.dumps(found).encode()) if found else Answer(404, b'{"kind": "Status"}')
 
 
 # ---- what clouds write ----

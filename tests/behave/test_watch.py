@@ -992,6 +992,133 @@ def test_kubernetes_volume_that_is_away_changes_nothing(world, watch):
     assert watcher.types == ["terminate"]
 
 
+# ---- pod ----
+
+DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "bye"}
+
+
+@pytest.fixture
+def api(world):
+    service = serving(metadata.ApiServer(world.root / "account"))
+    yield service
+    service.close()
+
+
+def start_pod(watch, api, *options, **more):
+    return watch("pod", api.account, *QUICK, *options, env={**api.env, **more})
+
+
+def test_pod_that_is_disrupted(watch, api):
+    """First announced, then with its time; another token is taken when the kubelet writes one."""
+    watcher = start_pod(watch, api)
+    api.wait_answered(api.POD, api.NODE)
+    assert watcher.lines == []
+    (api.account / "token").write_text("another")
+    api.set([DISRUPTED])
+    line = watcher.wait("terminate")
+    assert line == {"type": "terminate", "id": "pod-u-1", "text": "EvictionByEvictionAPI: bye"}
+    api.set([DISRUPTED], deletionTimestamp=rfc3339(90))
+    line = watcher.wait("terminate", "terminate")
+    assert 80 < line["deadline_seconds"] <= 90 and line["id"] == "pod-u-1"
+    query = next(r.query for r in api.requests if r.path == api.POD)
+    assert query == {"resourceVersion": "0"}, "the server is to answer from its memory"
+
+
+def test_pod_whose_node_is_tainted(watch, api):
+    watcher = start_pod(watch, api)
+    gpu = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    api.set(taints=[gpu])
+    api.wait_answered(api.NODE)
+    api.set(taints=[gpu, {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}])
+    line = watcher.wait("terminate")
+    assert line["text"] == "the node has the taint ToBeDeletedByClusterAutoscaler"
+    api.set(taints=[gpu])
+    assert watcher.wait("terminate", "cancel")["id"] == line["id"]
+    assert watcher.job.err == ""
+
+
+def test_pod_that_may_not_read_its_node(watch, api):
+    """That is said once; the pod is asked all the same, and the node now and then."""
+    api.forbidden = {api.NODE}
+    watcher = start_pod(watch, api)
+    watcher.said("the node: HTTP 403: the pod's service account may not read it (RBAC)")
+    api.wait_answered(api.NODE, more=2)
+    api.set([DISRUPTED])
+    watcher.wait("terminate")
+    assert len(watcher.job.err_lines) == 1
+    asked = [r.path for r in api.requests]
+    assert asked.count(api.NODE) * 8 < asked.count(api.POD)
+    assert checked(watch, "pod", api.account, env=api.env)[1].startswith("warn: it answers: the node: HTTP 403")
+    api.forbidden = set()
+    watcher.said("the node: it works again")
+
+
+def test_pod_that_may_read_nothing(watch, api):
+    api.forbidden = {api.NODE, api.POD}
+    watcher = start_pod(watch, api)
+    watcher.said("the pod: HTTP 403: the pod's service account may not read it (RBAC)")
+    code, line = checked(watch, "pod", api.account, env=api.env)
+    assert code == 1 and line.startswith("bad: it does not answer: the pod: HTTP 403")
+    assert watcher.lines == []
+
+
+def test_pod_of_another_name(watch, api):
+    watcher = start_pod(watch, api, POD_NAME="train-0-x7k2p")
+    watcher.said("there is no pod train-0-x7k2p in the namespace train; set POD_NAME")
+    given = start_pod(watch, api, "--name", "train-0", POD_NAME="train-0-x7k2p")
+    api.wait_answered(api.NODE)
+    assert given.job.err == ""
+
+
+def test_pod_trusts_no_other_server(world, watch, api):
+    """Its token does not go to a server whose certificate is not the account's."""
+    other = metadata.ApiServer(world.root / "other")
+    try:
+        watcher = start_pod(watch, api, KUBERNETES_SERVICE_PORT=str(other.port))
+        watcher.said("the pod: ")
+        assert other.requests == [] and watcher.lines == []
+    finally:
+        other.close()
+
+
+# A true answer of the API server may be as long as the huge one.
+POD_FAULTS = [fault for fault in metadata.FAULTS if fault is not metadata.huge]
+
+
+@pytest.mark.parametrize("fault", POD_FAULTS, ids=lambda fault: fault.__name__)
+def test_pod_fault_changes_nothing(watch, api, fault):
+    api.lies = {api.POD: json.dumps({**api.pod, "metadata": {"deletionTimestamp": rfc3339(3)}})}
+    api.spoil(fault, 2)
+    watcher = watch("pod", api.account, *(HASTY if fault in (metadata.silent, metadata.slow) else QUICK),
+                    env=api.env)
+    api.wait_spoiled()
+    api.wait_answered(api.POD)
+    assert watcher.lines == []
+    api.set([DISRUPTED])
+    watcher.wait("terminate")
+    api.lies = {api.POD: json.dumps({**api.pod, "status": {}})}
+    api.spoil(fault, 2)
+    api.wait_spoiled()
+    api.wait_answered(api.POD)
+    assert watcher.types == ["terminate"] and not api.trap.requests
+
+
+@pytest.mark.parametrize("env, said", [
+    ({"KUBERNETES_SERVICE_HOST": ""}, "this is no pod: KUBERNETES_SERVICE_HOST is not set"),
+    ({"KUBERNETES_SERVICE_HOST": "a/b"}, "are no address: a/b"),
+    ({"POD_NAME": "../nodes"}, "set POD_NAME from metadata.name"),
+])
+def test_pod_that_is_none(watch, api, env, said):
+    watcher = start_pod(watch, api, **env)
+    assert watcher.job.finish() == 1 + ("HOST" not in said)
+    assert said in watcher.job.err
+
+
+def test_pod_without_a_service_account(world, watch, api):
+    watcher = watch("pod", world.root / "none", env=api.env)
+    assert watcher.job.finish() == 1 and "automountServiceAccountToken" in watcher.job.err
+
+
 # ---- whatever the source ----
 
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")

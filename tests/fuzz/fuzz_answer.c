@@ -10,6 +10,7 @@
 #include "base/date.h"
 #include "base/log.h"
 #include "watch/body.h"
+#include "watch/body_pod.h"
 #include "watch/say.h"
 #include "json/json.h"
 
@@ -43,6 +44,17 @@ static bool read_none(const char *data, size_t size, struct events *ret, struct 
 {
     *ret = (struct events){0};
     return body_gce_says_none(data, size) || err_set(err, ERR_PROTOCOL, 0, "it says other things");
+}
+
+/* "pod\nnode" */
+static bool read_pod_and_node(const char *data, size_t size, struct events *ret, struct err *err)
+{
+    static struct pod pod;
+    const char *end = memchr(data, '\n', size);
+    size_t len = end ? (size_t)(end - data) : size;
+    bool ok = body_pod(data, len, &pod, ret, err);
+    FUZZ_MUST(pod.count <= POD_TOLERATIONS_MAX && strlen(pod.node) < sizeof pod.node);
+    return end && ok ? body_node(end + 1, size - len - 1, &pod, ret, err) : ok;
 }
 
 /* "since duration" */
@@ -98,6 +110,7 @@ static body_fn *const readers[] = {
     read_stop_end,
     body_alibaba_termination,
     body_tencent_termination,
+    read_pod_and_node,
 };
 
 static unsigned news;

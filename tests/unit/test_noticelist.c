@@ -182,9 +182,9 @@ static const struct bad flags[] = {
     {"kubernets:/k", "--notices: there is no notice source \"kubernets\"; the nearest is "
                      "\"kubernetes\""},
     {"openstack", "--notices: there is no notice source \"openstack\"; there are auto, gce, aws, "
-                  "azure, alibaba, tencent, slurm, file, kubernetes, command and poll"},
+                  "azure, alibaba, tencent, pod, slurm, file, kubernetes, command and poll"},
     {"gce,", "--notices: there is no notice source \"\"; there are auto, gce, aws, azure, alibaba, "
-             "tencent, slurm, file, kubernetes, command and poll"},
+             "tencent, pod, slurm, file, kubernetes, command and poll"},
     {"gce,none", "--notices: none stands alone"},
     {"none,gce", "--notices: none stands alone"},
     {"gce,aws,gce", "--notices: gce is there twice"},

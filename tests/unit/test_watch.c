@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "watch/body.h"
+#include "watch/body_pod.h"
 #include "watch/endpoint.h"
 #include "watch/ledger.h"
 #include "watch/say.h"
@@ -312,6 +313,87 @@ Test(body, annotations)
     cr_expect_str_eq(annotation(file, "g"), "last");
     cr_expect_str_eq(annotation(file, "nowhere"), "none");
     cr_expect_str_eq(annotation("", "a"), "none");
+}
+
+/* ---- Kubernetes ---- */
+
+static struct pod pod;
+
+static bool read_pod(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    return body_pod(data, len, &pod, ret, err);
+}
+
+static bool read_node(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    return body_node(data, len, &pod, ret, err);
+}
+
+#define POD(meta, conditions)                                                   \
+    "{\"kind\": \"Pod\", \"metadata\": {\"name\": \"p\", \"uid\": \"u-1\"" meta \
+    "}, \"spec\": {\"nodeName\": \"n1\"}, \"status\": {\"conditions\": [" conditions "]}}"
+#define DISRUPTED                                             \
+    "{\"type\": \"Ready\", \"status\": \"True\"}, "           \
+    "{\"type\": \"DisruptionTarget\", \"status\": \"True\", " \
+    "\"reason\": \"EvictionByEvictionAPI\", \"message\": \"evicting\"}"
+#define DELETED ", \"deletionTimestamp\": \"2026-04-11T22:26:58Z\""
+
+Test(body, pod)
+{
+    EXPECT_READINGS(
+        read_pod, {POD("", ""), ""}, {POD("", "{\"type\": \"Ready\", \"status\": \"False\"}"), ""},
+        {POD("", "{\"type\": \"DisruptionTarget\", \"status\": \"False\"}"), ""},
+        {POD("", DISRUPTED), "terminate pod-u-1"},
+        {POD(DELETED, ""), "terminate pod-u-1@1775946418"},
+        {POD(DELETED, DISRUPTED), "terminate pod-u-1@1775946418"}, {"{}", "bad"}, {"[]", "bad"},
+        {"", "bad"}, {"{\"kind\": \"Status\", \"status\": \"Failure\"}", "bad"},
+        {"{\"kind\": \"Pod\", \"spec\": 7, \"status\": {\"conditions\": [3, {}]}}", ""});
+}
+
+#define TOLERANT                                                                     \
+    "{\"kind\": \"Pod\", \"spec\": {\"nodeName\": \"n1\", \"tolerations\": ["        \
+    "{\"key\": \"for-ever\", \"operator\": \"Exists\"}, "                            \
+    "{\"key\": \"a-while\", \"operator\": \"Exists\", \"effect\": \"NoExecute\", "   \
+    "\"tolerationSeconds\": 300}, "                                                  \
+    "{\"key\": \"a-while\", \"operator\": \"Exists\", \"tolerationSeconds\": 200}, " \
+    "{\"key\": \"of-value\", \"value\": \"x\", \"tolerationSeconds\": 60}, "         \
+    "{\"key\": \"of-effect\", \"operator\": \"Exists\", \"effect\": \"NoSchedule\"}]}}"
+#define NODE(taint) \
+    "{\"kind\": \"Node\", \"metadata\": {\"uid\": \"u-2\"}, \"spec\": {\"taints\": [" taint "]}}"
+#define TAINT(key, effect)                                           \
+    "{\"key\": \"" key "\", \"value\": \"x\", \"effect\": \"" effect \
+    "\", \"timeAdded\": \"2026-04-11T22:26:58Z\"}"
+
+/* How long a pod stays on a node with a taint is what its tolerations say. */
+Test(body, node_by_tolerations)
+{
+    cr_assert_str_eq(read_with(read_pod, TOLERANT), "");
+    cr_assert_str_eq(pod.node, "n1");
+    cr_assert_eq(pod.count, 5);
+    EXPECT_READINGS(
+        read_node, {NODE(""), ""}, {NODE(TAINT("for-ever", "NoExecute")), ""},
+        {NODE(TAINT("a-while", "NoSchedule")), ""},
+        {NODE(TAINT("a-while", "NoExecute")), "terminate a-while-2026-04-11T22:26:58Z@1775946618"},
+        {NODE(TAINT("of-value", "NoExecute")),
+         "terminate of-value-2026-04-11T22:26:58Z@1775946478"},
+        {NODE(TAINT("of-effect", "NoExecute")), "terminate of-effect-2026-04-11T22:26:58Z"},
+        {NODE(TAINT("other", "NoExecute")), "terminate other-2026-04-11T22:26:58Z"},
+        {NODE("{\"key\": \"other\", \"effect\": \"NoExecute\"}"), "terminate other-u-2"},
+        {NODE("{\"effect\": \"NoExecute\"}"), " ..."}, {"{}", "bad"}, {"", "bad"},
+        {"{\"kind\": \"Pod\"}", "bad"});
+}
+
+Test(body, node_that_goes)
+{
+    cr_assert_str_eq(read_with(read_pod, POD("", "")), "");
+    EXPECT_READINGS(
+        read_node,
+        {NODE("{\"key\": \"ToBeDeletedByClusterAutoscaler\", \"effect\": \"NoSchedule\"}"),
+         "terminate ToBeDeletedByClusterAutoscaler-u-2"},
+        {NODE("{\"key\": \"node.kubernetes.io/unschedulable\", \"effect\": \"NoSchedule\"}, "
+              "{\"key\": \"karpenter.sh/disrupted\", \"effect\": \"NoSchedule\"}, "
+              "{\"key\": \"nvidia.com/gpu\", \"effect\": \"NoSchedule\"}"),
+         "log? node.kubernetes.io.unschedulable-u-2; terminate karpenter.sh.disrupted-u-2"});
 }
 
 /* ---- the ledger ---- */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pod: what the API server of Kubernetes says of this pod and of its node, polled, as far as the
+ * pod's service account may read them. Without leave to read the node the pod alone is asked; that
+ * is said once, and tried again now and then. The account's token is read for each request, since
+ * the kubelet replaces it.
+ */
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "watch/body_pod.h"
+#include "watch/endpoint.h"
+#include "watch/sources.h"
+#include "watch/trouble.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ACCOUNT_USUAL "/var/run/secrets/kubernetes.io/serviceaccount"
+#define TOKEN_MAX     8192
+#define BODY_MAX      (4 * 1024 * 1024) /* a node lists the images that it has */
+#define SLOWLY        12                /* what may not be read is tried in every 12th poll */
+
+enum { TOPIC_POD, TOPIC_NODE, TOPICS };
+
+static struct pod_source {
+    struct watch *watch;
+    struct loop_timer timer;
+    const char *account;
+    char ca_file[512];
+    char server[ENDPOINT_MAX], namespace[POD_NAME_MAX], name[POD_NAME_MAX];
+    struct pod pod;
+    int64_t began_ns;
+    unsigned polls;
+    bool is_node_closed; /* we may not read it */
+    struct trouble troubles[TOPICS];
+} self;
+
+/* What is part of a URL: names of Kubernetes. */
+static bool is_name(const char *text)
+{
+    const char *c = text;
+    while (islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '-' || *c == '.')
+        c++;
+    return c > text && !*c;
+}
+
+/* A small file of the account's, without the space round it. */
+static bool read_file(const char *file, char *text, size_t size, struct err *err)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%.400s/%s", self.account, file);
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (n < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot read %s", path);
+    text[n] = '\0';
+    text[strcspn(text, " \r\n")] = '\0';
+    return text[0] || err_set(err, ERR_PROTOCOL, 0, "%s is empty", path);
+}
+
+static void ask(const char *path, http_fn *fn)
+{
+    static char token[TOKEN_MAX], header[TOKEN_MAX + 32];
+    char url[1024];
+    struct err err;
+    if (!read_file("token", token, sizeof token, &err)) {
+        trouble_say(&self.troubles[TOPIC_POD], "pod", "the service account", &err);
+        watch_after(self.watch, &self.timer, self.watch->options.interval_ns);
+        return;
+    }
+    snprintf(header, sizeof header, "Authorization: Bearer %s", token);
+    snprintf(url, sizeof url, "%s/api/v1/%s?resourceVersion=0", self.server, path);
+    http_start(self.watch->loop.http,
+               &(struct http_request){.url = url,
+                                      .headers = {header, "Accept: application/json"},
+                                      .ca_file = self.ca_file,
+                                      .body_max = BODY_MAX,
+                                      .timeout_ns = self.watch->options.timeout_ns,
+                                      .fn = fn});
+}
+
+static void end_poll(void)
+{
+    int64_t next = self.began_ns + self.watch->options.interval_ns - clock_now_ns();
+    self.polls++;
+    watch_after(self.watch, &self.timer, next > 0 ? next : 0);
+}
+
+static bool explain(const struct http_answer *answer, struct err *err)
+{
+    if (answer->status == 0)
+        *err = answer->err;
+    else if (answer->status == 403)
+        err_set(err, ERR_PROTOCOL, 0,
+                "HTTP 403: the pod's service account may not read it (RBAC); see "
+                "contrib/kubernetes/README.md");
+    else
+        err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+    return false;
+}
+
+static void on_node(void *ctx, const struct http_answer *answer)
+{
+    struct trouble *trouble = &self.troubles[TOPIC_NODE];
+    struct events events;
+    struct err err;
+    bool is_closed = answer->status == 403, was_closed = self.is_node_closed;
+    self.is_node_closed = is_closed;
+    bool ok = answer->status == 200 ? body_node(answer->body, answer->len, &self.pod, &events, &err)
+                                    : explain(answer, &err);
+    if (ok)
+        watch_tell(self.watch, TOPIC_NODE, &events);
+    if (ok)
+        trouble_over(trouble, "pod", "the node");
+    else if (!was_closed || !is_closed)
+        trouble_say(trouble, "pod", "the node", &err);
+    if (is_closed)
+        watch_answered(self.watch, TOPIC_NODE);
+    end_poll();
+}
+
+static void ask_node(void)
+{
+    char path[POD_NAME_MAX + 8];
+    bool is_due = !self.is_node_closed || self.polls % SLOWLY == 0;
+    if (!is_due || !is_name(self.pod.node)) {
+        end_poll();
+        return;
+    }
+    snprintf(path, sizeof path, "nodes/%s", self.pod.node);
+    ask(path, on_node);
+}
+
+static void on_pod(void *ctx, const struct http_answer *answer)
+{
+    struct trouble *trouble = &self.troubles[TOPIC_POD];
+    struct events events;
+    struct err err;
+    bool ok = answer->status == 200 ? body_pod(answer->body, answer->len, &self.pod, &events, &err)
+                                    : explain(answer, &err);
+    if (answer->status == 404)
+        err_set(&err, ERR_PROTOCOL, 0,
+                "HTTP 404: there is no pod %.80s in the namespace %.60s; set POD_NAME from "
+                "metadata.name (downward API)",
+                self.name, self.namespace);
+    if (!ok) {
+        trouble_say(trouble, "pod", "the pod", &err);
+        end_poll();
+        return;
+    }
+    trouble_over(trouble, "pod", "the pod");
+    watch_tell(self.watch, TOPIC_POD, &events);
+    ask_node();
+}
+
+static void poll_once(void *ctx)
+{
+    char path[2 * POD_NAME_MAX + 32];
+    self.began_ns = clock_now_ns();
+    snprintf(path, sizeof path, "namespaces/%s/pods/%s", self.namespace, self.name);
+    ask(path, on_pod);
+}
+
+/* ---- the start ---- */
+
+static bool find_server(struct err *err)
+{
+    const char *host = getenv("KUBERNETES_SERVICE_HOST");
+    const char *port = getenv("KUBERNETES_SERVICE_PORT");
+    int64_t number;
+    if (!host || !*host)
+        return err_set(err, ERR_NOT_FOUND, 0, "this is no pod: KUBERNETES_SERVICE_HOST is not set");
+    bool is_v6 = strchr(host, ':') != NULL;
+    if (strpbrk(host, "/?#@\\ \t\r\n[]") || strlen(host) > 255 ||
+        !str_to_i64(port && *port ? port : "443", 1, 65535, &number))
+        return err_set(err, ERR_USAGE, 0,
+                       "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address: "
+                       "%.80s and %.20s",
+                       host, port ? port : "none");
+    snprintf(self.server, sizeof self.server, "https://%s%s%s:%d", is_v6 ? "[" : "", host,
+             is_v6 ? "]" : "", (int)number);
+    return true;
+}
+
+/* The host's name is the pod's, unless the pod says otherwise, as those of an indexed Job do. */
+static bool find_name(struct err *err)
+{
+    const char *variable = getenv("POD_NAME"), *given = self.watch->options.name;
+    if (given || (variable && *variable))
+        str_copy(self.name, sizeof self.name, given ? given : variable);
+    else if (gethostname(self.name, sizeof self.name - 1) != 0)
+        self.name[0] = '\0';
+    return is_name(self.name) ||
+           err_set(err, ERR_USAGE, 0,
+                   "the name of this pod is not known: set POD_NAME from metadata.name (downward "
+                   "API), or give --name");
+}
+
+static bool start(struct watch *watch, struct err *err)
+{
+    const char *account = watch->options.path ? watch->options.path : ACCOUNT_USUAL;
+    self = (struct pod_source){.watch = watch, .timer = {.fn = poll_once}, .account = account};
+    snprintf(self.ca_file, sizeof self.ca_file, "%.400s/ca.crt", account);
+    if (!find_server(err) || !find_name(err))
+        return false;
+    if (!read_file("namespace", self.namespace, sizeof self.namespace, err))
+        return err_wrap(err, "the pod has no service account (automountServiceAccountToken)");
+    if (!is_name(self.namespace))
+        return err_set(err, ERR_USAGE, 0, "the namespace of the service account is no name");
+    if (!http_open(watch->loop.http, err))
+        return false;
+    poll_once(NULL);
+    return true;
+}
+
+const struct source source_pod = {
+    .name = "pod",
+    .help = "Kubernetes: the end of the pod and taints of its node, as the API server says",
+    .arguments = "[PATH]",
+    .options = " name timeout ",
+    .interval_ns = 5 * NS_PER_S,
+    .lead_ns = 3600 * NS_PER_S,
+    .topics = TOPICS,
+    .start = start,
+};
