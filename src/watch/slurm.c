@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * slurm: the end of the job's time. It is --end-time, else SLURM_JOB_END_TIME, else what squeue
- * says. Where squeue is there it is also asked shortly before the notice would be told, and from
- * then on every `interval`: the time limit may have been changed. It is not asked earlier, since
- * all nodes of a job would do so.
+ * says. Where there is a squeue it is asked again shortly before the notice, and from then on every
+ * `interval`: the time limit may be changed. It is not asked earlier, since all nodes of a job
+ * would do so. Nothing is told before that either: every job has an end, and nothing follows from
+ * it yet.
  */
 #include "base/date.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 
 #define EARLY_NS       (10 * NS_PER_S) /* before the notice: squeue takes its time */
 #define SQUEUE_SECONDS 20
+#define NO_LIMIT       "NONE"
 
 static struct slurm {
     struct watch *watch;
@@ -26,6 +28,7 @@ static struct slurm {
     struct trouble trouble;
     int64_t end_ns; /* by the wall clock; EVENT_AT_UNKNOWN: not known yet */
     const char *job;
+    bool has_told, has_no_limit;
 } slurm = {.squeue = {.fd = -1}};
 
 static void tell(void)
@@ -36,33 +39,77 @@ static void tell(void)
     snprintf(name, sizeof name, "slurm-%.30s", slurm.job ? slurm.job : "job");
     clock_iso8601(slurm.end_ns, at, sizeof at);
     event_id(event->id, name, at);
-    snprintf(event->text, sizeof event->text, "the job's time is over at %s", at);
+    snprintf(event->text, sizeof event->text, "the job's time ends at %s", at);
     event->at_ns = slurm.end_ns;
     watch_tell(slurm.watch, 0, &events);
+    slurm.has_told = true;
 }
 
-/* Near the end squeue is asked again and again. */
-static void schedule(void)
+/* An end that was told is taken back. */
+static void tell_no_limit(void)
+{
+    static const struct events none = {0};
+    slurm.end_ns = EVENT_AT_UNKNOWN;
+    if (!slurm.has_no_limit)
+        log_info("slurm", "job %.40s has no limit of time: there is no end to tell of", slurm.job);
+    slurm.has_no_limit = true;
+    slurm.has_told = false;
+    watch_tell(slurm.watch, 0, &none);
+}
+
+static bool can_ask(void)
+{
+    return slurm.job && !slurm.watch->options.end_time && command_exists("squeue");
+}
+
+/* Tells of an end that is near, or was told of before. Else that waits. Near the end squeue is
+ * asked again and again. A job without a limit may still get one, which is then found in time. */
+static void go_on(void)
 {
     const struct watch_options *options = &slurm.watch->options;
-    if (!slurm.job || options->end_time || !command_exists("squeue"))
-        return;
     int64_t wait = options->interval_ns;
-    if (slurm.end_ns != EVENT_AT_UNKNOWN) {
+    bool is_near = slurm.end_ns != EVENT_AT_UNKNOWN;
+    if (is_near) {
         int64_t until_near = slurm.end_ns - clock_real_ns() - EARLY_NS - options->lead_ns;
-        wait = until_near > wait ? until_near : wait;
+        is_near = until_near <= 0;
+        wait = is_near ? wait : until_near;
+        if (is_near || slurm.has_told)
+            tell();
+    } else if (slurm.has_no_limit) {
+        wait = options->lead_ns / 2;
     }
-    watch_after(slurm.watch, &slurm.timer, wait);
+    if (!is_near || can_ask())
+        watch_after(slurm.watch, &slurm.timer, wait);
+}
+
+/* squeue has a line for each part of a heterogeneous job. "ID END": ours. */
+static const char *find_own(const char *text)
+{
+    size_t len = strlen(slurm.job);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (str_starts(line, slurm.job) && line[len] == ' ')
+            return line + len + 1;
+    }
+    return "";
 }
 
 /* squeue writes the time as it is told to: by UTC, and without a zone. */
-static bool read_answer(const char *text, int64_t *ret, struct err *err)
+static bool read_answer(const char *text, struct err *err)
 {
-    char date[64];
-    snprintf(date, sizeof date, "%.40sZ", text);
-    return date_parse(date, ret) ||
-           err_set(err, ERR_PROTOCOL, 0, "it has %s%.100s%s for the end of job %.40s",
-                   *text ? "\"" : "", *text ? text : "nothing", *text ? "\"" : "", slurm.job);
+    char end[48], date[64];
+    const char *own = find_own(text);
+    snprintf(end, sizeof end, "%.*s", (int)strcspn(own, "\n"), own);
+    snprintf(date, sizeof date, "%.40sZ", end);
+    if (str_is(end, NO_LIMIT)) {
+        tell_no_limit();
+        return true;
+    }
+    if (!date_parse(date, &slurm.end_ns))
+        return err_set(err, ERR_PROTOCOL, 0, "it has %s%.40s%s for the end of job %.40s",
+                       *end ? "\"" : "", *end ? end : "nothing", *end ? "\"" : "", slurm.job);
+    slurm.has_no_limit = false;
+    return true;
 }
 
 static void on_output(void *ctx)
@@ -71,29 +118,38 @@ static void on_output(void *ctx)
     if (!command_read(&slurm.squeue))
         return;
     slurm.watch->loop.fd = -1;
-    if (read_answer(slurm.squeue.output, &slurm.end_ns, &err)) {
+    if (read_answer(slurm.squeue.output, &err))
         trouble_over(&slurm.trouble, "slurm", "squeue");
-        tell();
-    } else if (slurm.end_ns == EVENT_AT_UNKNOWN && slurm.squeue.len > 0) {
-        log_error("slurm", "squeue: %s: it has no limit of time; give the end with --end-time",
-                  err.text);
-        watch_finish(slurm.watch, EXIT_FAILURE);
-    } else {
+    else
         trouble_say(&slurm.trouble, "slurm", "squeue", &err);
-    }
-    schedule();
+    go_on();
+}
+
+/* A task of an array has a number of its own, too. But one of them has the number of the array,
+ * for which squeue says what it knows of all tasks. */
+static void name_job(char *text, size_t size)
+{
+    const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
+    if (array && task)
+        snprintf(text, size, "--jobs=%.30s_%.20s", array, task);
+    else
+        snprintf(text, size, "--jobs=%.50s", slurm.job);
 }
 
 static void ask_squeue(void *ctx)
 {
-    char job[64], command[] = "squeue", no_header[] = "--noheader", format[] = "--format=%e";
+    char job[64], command[] = "squeue", no_header[] = "--noheader", format[] = "--format=%A %e";
     char zone[] = "TZ=UTC0", standard[] = "SLURM_TIME_FORMAT=standard";
     char *argv[] = {command, no_header, format, job, NULL}, *env[] = {zone, standard, NULL};
     struct err err;
-    snprintf(job, sizeof job, "--jobs=%.50s", slurm.job);
+    if (!can_ask()) {
+        go_on();
+        return;
+    }
+    name_job(job, sizeof job);
     if (!command_start(&slurm.squeue, argv, env, SQUEUE_SECONDS, &err)) {
         trouble_say(&slurm.trouble, "slurm", "squeue", &err);
-        schedule();
+        go_on();
         return;
     }
     slurm.watch->loop.fd = slurm.squeue.fd;
@@ -126,8 +182,7 @@ static bool start(struct watch *watch, struct err *err)
               : variable && *variable && !read_end(variable, "SLURM_JOB_END_TIME", err))
         return false;
     if (slurm.end_ns != EVENT_AT_UNKNOWN) {
-        tell();
-        schedule();
+        go_on();
         return true;
     }
     if (!slurm.job || !command_exists("squeue"))

@@ -797,9 +797,9 @@ def test_slurm_end(watch, options, env):
 
 
 def test_slurm_far_end_is_told_later(watch):
-    watcher = watch("slurm", "--end-time", rfc3339(7200))
-    watcher.wait("log")
-    watcher.end()
+    """Every job has an end: nothing is said of one from which nothing follows yet."""
+    watcher = watch("slurm", "--end-time", rfc3339(7200), "--lead", "7188s")
+    assert 7150 < watcher.wait("log")["deadline_seconds"] <= 7198
     near = watch("slurm", "--end-time", rfc3339(7200), "--lead", "3h")
     near.wait("terminate")
 
@@ -807,7 +807,7 @@ def test_slurm_far_end_is_told_later(watch):
 def test_slurm_squeue(world, watch):
     """It is asked where the environment does not say, and again: the limit may be changed."""
     at = rfc3339(300)
-    env = fake_squeue(world, f"echo {at.rstrip('Z')}")
+    env = fake_squeue(world, f"echo 77 {at.rstrip('Z')}")
     watcher = watch("slurm", "--interval", "20ms", env=env)
     line = watcher.wait("terminate")
     assert 280 < line["deadline_seconds"] <= 300 and line["id"].startswith("slurm-77-")
@@ -815,17 +815,34 @@ def test_slurm_squeue(world, watch):
     fake_squeue(world, "exit 1")  # the controller is away
     wait_until(lambda: asked_squeue(world) >= asked + 3, "squeue to fail")
     assert watcher.types == ["terminate"]
-    fake_squeue(world, f"echo {rfc3339(500).rstrip('Z')}")
+    fake_squeue(world, f"echo 77 {rfc3339(500).rstrip('Z')}")
     line = watcher.wait("terminate", "terminate")
     assert 480 < line["deadline_seconds"] <= 500 and line["id"] == watcher.lines[0]["id"]
-    assert "--noheader --format=%e --jobs=77" in (world.root / "squeue.log").read_text()
+    assert "--noheader --format=%A %e --jobs=77" in (world.root / "squeue.log").read_text()
+    fake_squeue(world, f"echo 77 {rfc3339(5000).rstrip('Z')}")  # raised: nothing is near any more
+    assert watcher.wait("terminate", "terminate", "log")["id"] == line["id"]
 
 
 def test_slurm_squeue_is_not_asked_long_before(world, watch):
-    env = {**fake_squeue(world, "echo 2001-01-01T00:00:00"), "SLURM_JOB_END_TIME": str(int(time.time()) + 9000)}
-    watcher = watch("slurm", "--interval", "20ms", env=env)
-    watcher.wait("log")
-    assert asked_squeue(world) == 0
+    env = {**fake_squeue(world, "echo 77 2001-01-01T00:00:00"), "SLURM_JOB_END_TIME": str(int(time.time()) + 900)}
+    begin = time.monotonic()
+    watcher = watch("slurm", "--interval", "20ms", "--lead", "887s", env=env)
+    watcher.wait("terminate")
+    assert time.monotonic() - begin > 1.5
+
+
+def test_slurm_task_of_an_array(world, watch):
+    """One of its tasks has the array's own number, for which squeue has a line for each task."""
+    env = fake_squeue(world, f"[ \"$3\" = --jobs=77_4 ] && echo 77 {rfc3339(300).rstrip('Z')}")
+    watcher = watch("slurm", env={**env, "SLURM_ARRAY_JOB_ID": "77", "SLURM_ARRAY_TASK_ID": "4"})
+    assert 280 < watcher.wait("terminate")["deadline_seconds"] <= 300
+
+
+def test_slurm_part_of_a_heterogeneous_job(world, watch):
+    """squeue has a line for each part, whichever it is asked for."""
+    lines = f"7 {rfc3339(100)} 770 {rfc3339(200)} 77 {rfc3339(300)} 78 {rfc3339(400)}".replace("Z", "")
+    env = fake_squeue(world, f"printf '%s %s\\n' {lines}")
+    assert 280 < watch("slurm", env=env).wait("terminate")["deadline_seconds"] <= 300
 
 
 def test_slurm_squeue_that_hangs_ends_with_the_watch(world, watch):
@@ -837,15 +854,36 @@ def test_slurm_squeue_that_hangs_ends_with_the_watch(world, watch):
     wait_until(lambda: not is_alive(squeue), "squeue to end")
 
 
-@pytest.mark.parametrize("what, said", [
-    (None, "SLURM_JOB_END_TIME is not set, and there is no squeue in PATH"),
-    ("echo N/A", "has no limit of time"),
-])
-def test_slurm_without_an_end(world, watch, what, said):
-    env = fake_squeue(world, what) if what else {"SLURM_JOB_ID": "77", "PATH": "/nonexistent"}
-    watcher = watch("slurm", env=env)
+def test_slurm_without_an_end(world, watch):
+    watcher = watch("slurm", env={"SLURM_JOB_ID": "77", "PATH": "/nonexistent"})
     assert watcher.job.finish() == 1
-    assert said in watcher.job.err and "--end-time" in watcher.job.err and watcher.lines == []
+    assert "SLURM_JOB_END_TIME is not set, and there is no squeue in PATH" in watcher.job.err
+    assert "--end-time" in watcher.job.err and watcher.lines == []
+
+
+def test_slurm_without_a_limit(world, watch):
+    """It is no failure, and said once. A job may get a limit, and lose it again."""
+    env = fake_squeue(world, "echo 77 NONE")
+    watcher = watch("slurm", "--interval", "20ms", "--lead", "200ms", env=env)
+    wait_until(lambda: asked_squeue(world) >= 3, "squeue")
+    fake_squeue(world, f"echo 77 {rfc3339(-1).rstrip('Z')}")
+    watcher.wait("terminate")
+    fake_squeue(world, "echo 77 NONE")
+    watcher.wait("terminate", "cancel")
+    watcher.end()
+    assert len(re.findall("slurm: job 77 has no limit of time", watcher.job.err)) == 2
+
+
+@pytest.mark.parametrize("answer", ["77 N/A", "78 2030-01-01T00:00:00", "77", ""])
+def test_slurm_end_that_squeue_does_not_know_yet(world, watch, answer):
+    """Of a job that is just being put back it has "N/A". The watch stays, and asks again."""
+    env = fake_squeue(world, f"echo {answer}")
+    watcher = watch("slurm", "--interval", "20ms", env=env)
+    wait_until(lambda: asked_squeue(world) >= 3, "squeue")
+    fake_squeue(world, f"echo 77 {rfc3339(300).rstrip('Z')}")
+    watcher.wait("terminate")
+    watcher.end()
+    assert len(re.findall(r"squeue: it has (\"N/A\"|nothing) for the end of job 77", watcher.job.err)) == 1
 
 
 def test_slurm_outside_of_a_job(watch):

@@ -256,7 +256,7 @@ def test_the_end_of_its_time_is_asked_for(end_of, learnt):
     """Without a signal: pchrun-watch learns from squeue that less than ten minutes are left."""
     end = end_of(end_of_time)
     check_learnt(end, learnt(1))
-    assert "the job's time is over at" in end[0].job.log
+    assert "the job's time ends at" in end[0].job.log
 
 
 @pytest.mark.parametrize("story, ranks", [(signal, 2), (batch_signal, 1)])
