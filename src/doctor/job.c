@@ -15,6 +15,7 @@
 #include "run/history.h"
 #include "run/noticein.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -151,20 +152,111 @@ void check_pid1(const struct patient *patient, struct finding *ret)
     }
 }
 
-/* Slurm calls the copy of the script that its shell runs so. */
+/* --- the shell of a batch script --- */
+
+#define SLURMSTEPD   "slurmstepd"   /* the parent of all that Slurm starts on a node */
+#define SLURM_SCRIPT "slurm_script" /* what Slurm calls its copy of the batch script */
+
+/* Between us and Slurm. A shell counts only below slurmstepd, where nobody types. */
+static bool find_shell_above(const struct patient *patient, struct proc *ret)
+{
+    enum { DEPTH_MAX = 64 };
+    struct proc at = {.ppid = patient->parent};
+    *ret = (struct proc){.pid = 0};
+    for (int depth = 0; depth < DEPTH_MAX && proc_read(at.ppid, &at); depth++) {
+        char program[32];
+        if (str_is(at.comm, SLURMSTEPD))
+            return ret->pid && !is_interactive();
+        read_program(&at, program, sizeof program);
+        if (str_is(at.comm, SLURM_SCRIPT) || (!ret->pid && is_shell(program)))
+            *ret = at;
+        if (str_is(at.comm, SLURM_SCRIPT))
+            return true;
+    }
+    return false;
+}
+
+/* Was it started for this job, and for no step of it? Then it is the batch script's process. */
+static bool has_env_of_batch(pid_t pid)
+{
+    char path[32], ours[64], *variable = NULL;
+    size_t size = 0;
+    bool is_ours = false, is_of_step = false;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    snprintf(ours, sizeof ours, "SLURM_JOB_ID=%.40s", getenv("SLURM_JOB_ID"));
+    FILE *file = fopen(path, "re");
+    while (file && getdelim(&variable, &size, '\0', file) > 0) {
+        is_ours = is_ours || str_is(variable, ours);
+        is_of_step = is_of_step || str_starts(variable, "SLURM_STEP_NODELIST=");
+    }
+    free(variable);
+    if (file)
+        fclose(file);
+    return is_ours && !is_of_step;
+}
+
+/* False: the batch script does not run on this node, or is not to be seen. */
+static bool find_batch_process(struct proc *ret)
+{
+    bool is_found = false;
+    DIR *dir = opendir("/proc");
+    const struct dirent *entry;
+    while (dir && !is_found && (entry = readdir(dir))) {
+        struct proc parent;
+        int64_t pid;
+        is_found = str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, ret) &&
+                   proc_read(ret->ppid, &parent) && str_is(parent.comm, SLURMSTEPD) &&
+                   has_env_of_batch(ret->pid);
+    }
+    if (dir)
+        closedir(dir);
+    return is_found;
+}
+
+/* A task of srun has only srun and Slurm above it: the batch script waits elsewhere. */
+static void look_for_waiting_shell(struct finding *ret)
+{
+    struct proc batch;
+    char program[32], seen[200];
+    if (!find_batch_process(&batch)) {
+        finding_set(ret, FINDING_UNKNOWN,
+                    "no batch script of this job is seen on this node; where it runs, a shell may "
+                    "wait for srun",
+                    "");
+        return;
+    }
+    read_program(&batch, program, sizeof program);
+    if (!str_is(batch.comm, SLURM_SCRIPT) && !is_shell(program)) {
+        finding_set(ret, FINDING_OK, "no shell of the batch script waits for srun", "");
+        return;
+    }
+    snprintf(seen, sizeof seen,
+             "the shell of the batch script (process %d) waits for srun; it dies of Slurm's "
+             "SIGTERM, and its code is the job's",
+             (int)batch.pid);
+    finding_set(ret, FINDING_WARN, seen, "end the script with exec srun pchrun ...");
+}
+
 void check_batch(const struct patient *patient, struct finding *ret)
 {
-    struct proc parent;
-    if (!getenv("SLURM_JOB_ID") || !proc_read(patient->parent, &parent))
+    struct proc shell;
+    char seen[200];
+    bool is_task = getenv("SLURM_STEP_NODELIST");
+    if (!getenv("SLURM_JOB_ID"))
         return;
-    if (str_is(parent.comm, "slurm_script"))
-        finding_set(
-            ret, FINDING_WARN,
-            "the shell of the batch script has started this; it dies of Slurm's SIGTERM, and "
-            "its code is the job's",
-            "end the script with exec pchrun ..., or exec srun pchrun ...");
-    else
+    if (find_shell_above(patient, &shell)) {
+        snprintf(seen, sizeof seen,
+                 "the shell of %s (process %d) has started this; it dies of Slurm's SIGTERM, and "
+                 "its code is the job's",
+                 is_task ? "this task" : "the batch script", (int)shell.pid);
+        finding_set(ret, FINDING_WARN, seen,
+                    is_task ? "write exec before pchrun there"
+                            : "end the script with exec pchrun ..., or exec srun pchrun ...");
+    } else if (is_task) {
+        look_for_waiting_shell(ret);
+    } else {
         finding_set(ret, FINDING_OK, "no shell of a batch script is between Slurm and pchrun", "");
+    }
 }
 
 /* The least that any notice leaves of which we know beforehand. */

@@ -43,13 +43,10 @@ static void read_value(const char *value, size_t len, struct sbatch_signal *ret)
 }
 
 /* Its value: behind "=" or spaces, perhaps quoted. */
-static void read_line(const char *line, size_t len, struct sbatch_signal *ret)
+static void read_options(const char *text, struct sbatch_signal *ret)
 {
-    char text[512];
-    snprintf(text, sizeof text, "%.*s", (int)len, line);
     const char *at = strstr(text, " " OPTION);
-    const char *comment = strstr(text, " #");
-    if (!at || (comment && comment < at))
+    if (!at)
         return;
     at += sizeof " " OPTION - 1;
     if (!strchr("= \t", *at))
@@ -60,9 +57,31 @@ static void read_line(const char *line, size_t len, struct sbatch_signal *ret)
         read_value(at, end, ret);
 }
 
+static void read_line(const char *line, size_t len, struct sbatch_signal *ret)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%.*s", (int)len, line);
+    char *comment = strstr(text, " #");
+    if (comment)
+        *comment = '\0';
+    read_options(text, ret);
+}
+
+void sbatch_read_command(const char *command, struct sbatch_signal *ret)
+{
+    *ret = (struct sbatch_signal){.where = "sbatch was given"};
+    read_options(command, ret);
+}
+
+void sbatch_read_signal(const char *value, struct sbatch_signal *ret)
+{
+    *ret = (struct sbatch_signal){.where = "SBATCH_SIGNAL has"};
+    read_value(value, strlen(value), ret);
+}
+
 void sbatch_find_signal(const char *script, struct sbatch_signal *ret)
 {
-    *ret = (struct sbatch_signal){.number = 0};
+    *ret = (struct sbatch_signal){.where = "the batch script has"};
     for (const char *line = script; *line;) {
         size_t len = strcspn(line, "\n");
         size_t blank = strspn(line, " \t\r");

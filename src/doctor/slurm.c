@@ -168,17 +168,40 @@ static void advise_signal(int64_t need_ns, char *text, size_t size)
              is_task() ? "" : "B:", (long long)seconds, (long long)(seconds - KEPT_NS / NS_PER_S));
 }
 
-/* False: it cannot be told what was asked for. */
+/* Only the accounting knows the command line of sbatch. */
+static void find_on_command_line(const char *job, struct sbatch_signal *ret)
+{
+    static char text[TEXT_MAX];
+    char wanted[VALUE_MAX];
+    struct err err;
+    snprintf(wanted, sizeof wanted, "--jobs=%.60s", job);
+    const char *const words[] = {"sacct", "--noheader",          "--parsable2", "--allocations",
+                                 wanted,  "--format=SubmitLine", NULL};
+    *ret = (struct sbatch_signal){.number = 0};
+    if (ask_words(words, text, &err))
+        sbatch_read_command(text, ret);
+}
+
+/* The command line comes before the environment of sbatch, and that before the script. False: it
+ * cannot be told what was asked for. */
 static bool find_signal(struct sbatch_signal *ret)
 {
     static char text[TEXT_MAX];
-    const char *job = getenv("SLURM_JOB_ID");
+    const char *job = getenv("SLURM_JOB_ID"), *variable = getenv("SBATCH_SIGNAL");
+    struct sbatch_signal given;
     struct err err;
     *ret = (struct sbatch_signal){.number = 0};
-    if (!job || !ask_scontrol("write", "batch_script", job, text, &err))
+    if (!job)
         return false;
-    sbatch_find_signal(text, ret);
-    return true;
+    bool is_known = ask_scontrol("write", "batch_script", job, text, &err);
+    if (is_known)
+        sbatch_find_signal(text, ret);
+    if (variable && *variable)
+        sbatch_read_signal(variable, ret);
+    find_on_command_line(job, &given);
+    if (given.text[0])
+        *ret = given;
+    return is_known || ret->text[0];
 }
 
 /* Does pchrun learn of the end by itself? */
@@ -201,6 +224,13 @@ static bool reaches_all(const struct sbatch_signal *signal)
            find_setting(text, "ProctrackType", value) && str_is(value, LINUXPROC);
 }
 
+/* To the batch script in srun's place. */
+static bool kills_tasks(const struct sbatch_signal *signal)
+{
+    return signal->is_to_shell && is_task() &&
+           (signal->number == SIGTERM || signal->number == SIGHUP || signal->number == SIGQUIT);
+}
+
 /* Why the signal that is asked for does not do; NULL: it does. */
 static const char *fault_of(const struct patient *patient, const struct sbatch_signal *signal,
                             bool kills)
@@ -210,6 +240,8 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
     struct err err;
     if (signal->number == 0)
         return "it is none that pchrun can take for a notice";
+    if (kills_tasks(signal))
+        return "it goes to the batch script, and srun in its place kills this task at once";
     if (signal->is_to_shell && is_task())
         return signal->number == SIGUSR1 || signal->number == SIGUSR2
                    ? "it goes to the batch script, and on to this task only if that is exec srun"
@@ -236,7 +268,7 @@ static void tell_signal(const struct patient *patient, const struct sbatch_signa
     struct err err;
     bool kills = reaches_all(signal);
     const char *fault = fault_of(patient, signal, kills);
-    snprintf(seen, sizeof seen, "the batch script has --signal=%s, %lld s before the end%s%s",
+    snprintf(seen, sizeof seen, "%s --signal=%s, %lld s before the end%s%s", signal->where,
              signal->text, (long long)signal->lead_s, fault ? ", but " : "", fault ? fault : "");
     if (!fault) {
         finding_set(ret, FINDING_OK, seen, "");
@@ -250,7 +282,8 @@ static void tell_signal(const struct patient *patient, const struct sbatch_signa
                                      : "; add slurm to notices");
     else
         advise_signal(patient_need(save, LEAD_NS), advice, sizeof advice);
-    bool may_come = asks_slurm(patient) || (signal->is_to_shell && is_task());
+    bool may_come =
+        !kills_tasks(signal) && (asks_slurm(patient) || (signal->is_to_shell && is_task()));
     finding_set(ret, may_come ? FINDING_WARN : FINDING_BAD, seen, advice);
 }
 

@@ -129,6 +129,46 @@ def test_a_container_behind_the_hop_limit(world, clouds):
         assert "--http-put-response-hop-limit 2" in found[2]
 
 
+STEPD = """#!/bin/sh
+env -u SLURM_STEP_NODELIST {script} &
+exec 3>{fifo}
+"$@" 3>&-
+status=$?
+exec 3>&-
+wait
+exit $status
+"""
+SLURM_TASK = {"SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "n1"}
+
+
+@pytest.mark.parametrize("last, verdict, said", [
+    ("read x <{fifo}", "warn", "the shell of the batch script (process "),
+    ("exec cat {fifo}", "ok", "no shell of the batch script waits for srun"),
+    ("exec bash -c 'read x <{fifo}; exit'", "warn", "the shell of the batch script (process "),
+    ("export SLURM_JOB_ID=8; exec bash -c 'read x <{fifo}; exit'", "unknown", "no batch script of this job is seen"),
+])
+def test_a_shell_that_waits_for_srun(world, last, verdict, said):
+    """The task has only slurmstepd above it; the shell is a child of slurmstepd, too."""
+    fifo = world.root / "fifo"
+    os.mkfifo(fifo)
+    script = world.file("slurm_script", f"#!/bin/sh\n{last.format(fifo=fifo)}\n", mode=0o700)
+    stepd = world.file("slurmstepd", STEPD.format(script=script, fifo=fifo), mode=0o700)
+    batch = doctor(world, before=[stepd], env=SLURM_TASK)["batch script"]
+    assert batch[0] == verdict and batch[1].startswith(said), batch
+    assert batch[2] == ("end the script with exec srun pchrun ..." if verdict == "warn" else "")
+
+
+def test_a_shell_in_a_task_of_srun(world):
+    stepd = world.file("slurmstepd", '#!/bin/sh\n"$@"\nexit $?\n', mode=0o700)
+    between = ["bash", "-c", '"$@"; exit $?', "task"]
+    batch = doctor(world, before=[stepd, *between], env=SLURM_TASK)["batch script"]
+    assert batch[0] == "warn" and batch[1].startswith("the shell of this task (process ")
+    assert batch[2] == "write exec before pchrun there"
+    batch = doctor(world, before=[stepd, *between], env={"SLURM_JOB_ID": "7"})["batch script"]
+    assert batch[0] == "warn" and batch[1].startswith("the shell of the batch script (process ")
+    assert doctor(world, before=between, env={"SLURM_JOB_ID": "7"})["batch script"][0] == "ok"  # below no slurmstepd
+
+
 def test_torchrun_that_kills_too_early(world):
     """It is told how long to wait, as in a run; but the user's own word stands, and an old one does not listen."""
     torchrun = world.file("torchrun", "#!/bin/sh\necho told $TORCH_ELASTIC_SHUTDOWN_TIMEOUT\n", mode=0o700)

@@ -42,8 +42,8 @@ class Site:
         self.world = world
         self.bin = world.root / "bin"
         self.bin.mkdir()
-        (self.bin / "squeue").write_text("#!/bin/sh\n")
-        (self.bin / "squeue").chmod(0o700)
+        for name in ("squeue", "sacct"):
+            self.is_script("#!/bin/sh\n", name)
         self.env = {"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "low", "PCHRUN_PRESET": "auto",
                     "PATH": f"{self.bin}:{os.environ['PATH']}"}
         self.is_real()
@@ -141,7 +141,8 @@ def test_grace_time_of_a_preemption(site):
     ("10@120", TASK, "USR1=preempt:115s", None, None),
     ("USR1", TASK, "USR1=preempt:55s", None, None),
     ("B:USR1@120", TASK, "USR1=preempt:115s", "on to this task only if that is exec srun", "--signal=USR1@120"),
-    ("B:TERM@120", TASK, "USR1=preempt:115s", "it goes to the batch script alone", "--signal=USR1@120"),
+    ("B:TERM@120", TASK, "USR1=preempt:115s", "srun in its place kills this task at once", "--signal=USR1@120"),
+    ("B:INT@120", TASK, "USR1=preempt:115s", "it goes to the batch script alone", "--signal=USR1@120"),
     ("USR1@120", {}, "USR1=preempt:115s", "it goes to tasks of srun alone", "--signal=B:USR1@120"),
     ("USR2@120", TASK, "USR1=preempt:115s", "it is no notice to pchrun", "--signals USR1=preempt:115s"),
     ("USR1@60", TASK, "USR1=preempt:115s", "pchrun counts on more time after it than that", "--signal=USR1@120"),
@@ -151,13 +152,29 @@ def test_grace_time_of_a_preemption(site):
 ])
 def test_the_signal_that_the_script_asks_for(site, signal, where, signals, fault, advice):
     site.is_real(signal=signal)
-    is_bad = fault and "exec srun" not in fault and not signal.startswith("B:T")
+    is_bad = fault and "exec srun" not in fault and not signal.startswith("B:I")
     found = site.doctor("--notices", "none", "--signals", signals, wanted=int(bool(is_bad)), **where)["notices"]
     assert found[1].startswith("the batch script has --signal=" + signal.split()[0].strip('"'))
     assert found[0] == ("ok" if not fault else "bad" if is_bad else "warn"), found
     assert (fault or "") in found[1] and (advice or "") in found[2]
-    if fault:  # pchrun asks squeue besides
+    if fault and "at once" in fault:
+        assert site.doctor("--signals", signals, wanted=1, **where)["notices"][0] == "bad"
+    elif fault:  # pchrun asks squeue besides
         assert site.doctor("--signals", signals, **where)["notices"][0] == "warn"
+
+
+def test_a_signal_from_elsewhere(site):
+    """The command line of sbatch comes before its environment, and that before the script."""
+    site.is_real(signal="USR1@120")
+    signals = ("--signals", "USR1=preempt:115s")
+    found = site.doctor(*signals, wanted=1, SBATCH_SIGNAL="B:TERM@70", **TASK)["notices"]
+    assert found[0] == "bad" and found[1].startswith("SBATCH_SIGNAL has --signal=B:TERM@70, 70 s before the end, but")
+    site.is_script('#!/bin/sh\n[ "$*" = "--noheader --parsable2 --allocations --jobs=7 --format=SubmitLine" ] || exit 1\n'
+                   'echo "sbatch -N2 --signal=B:TERM@80 job.sh ./train --signal=USR1@120"\n', "sacct")
+    found = site.doctor(*signals, wanted=1, SBATCH_SIGNAL="USR1@120", **TASK)["notices"]
+    assert found[0] == "bad" and found[1].startswith("sbatch was given --signal=B:TERM@80, 80 s before the end, but")
+    site.is_script("#!/bin/sh\necho 'sbatch -N2 job.sh ./train'\n", "sacct")
+    assert site.doctor(*signals, **TASK)["notices"][1].startswith("the batch script has --signal=USR1@120")
 
 
 def test_a_signal_too_late_for_the_saves(site):
