@@ -205,6 +205,14 @@ class Job:
 
     def __init__(self, cluster, number, name, folder):
         self.cluster, self.number, self.name, self.folder = cluster, number, name, folder
+        self.own = number  # its SLURM_JOB_ID
+
+    def task(self, task):
+        """One of an array, which is a job of its own once it runs."""
+        one = Job(self.cluster, f"{self.number}_{task}", self.name, self.folder)
+        one.wait_state("RUNNING")
+        one.own = one.show()["JobId"]
+        return one
 
     def show(self):
         """What scontrol says of it: {"JobState": "RUNNING", ...}."""
@@ -213,7 +221,7 @@ class Job:
 
     @property
     def log(self):
-        path = self.folder / f"{self.name}-{self.number}.log"
+        path = self.folder / f"{self.name}-{self.own}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def update(self, setting):
@@ -238,7 +246,7 @@ class Job:
         """Slurm has put it back, for the runs-th time. It need not wait as long as others would."""
         self._wait(lambda: self.show()["Restarts"] == str(runs), f"restart {runs}")
         self._wait(lambda: self.show()["Reason"] == "BeginTime", "its next run to have a time")
-        assert not processes(f"SLURM_JOB_ID={self.number}"), f"{self.name} has left processes"
+        assert not processes(f"SLURM_JOB_ID={self.own}"), f"{self.name} has left processes"
 
     def run_again(self):
         """Sooner than Slurm would. Within the second of its end a node takes it for the run that is over,
@@ -248,6 +256,6 @@ class Job:
     def wait_end(self):
         """How it has ended: ("COMPLETED", "0:0"); none of its processes may be left."""
         self._wait(lambda: self.show()["JobState"] in OVER, "its end")
-        assert not processes(f"SLURM_JOB_ID={self.number}"), f"{self.name} has left processes"
+        assert not processes(f"SLURM_JOB_ID={self.own}"), f"{self.name} has left processes"
         now = self.show()
         return now["JobState"], now["ExitCode"]

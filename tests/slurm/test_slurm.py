@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import Cluster, processes
+from cluster import Cluster, processes, wait_until
 
 SCRIPTS = Path(__file__).parents[2] / "contrib/slurm"
 CHARLM = os.environ["CHARLM"]
@@ -25,7 +25,7 @@ STEPS = 300
 SLOW_MS = 60  # a step: a job does not end before it is disturbed
 SLOWER_MS = 250  # nor before Slurm looks at its time
 
-TRAIN = ('exec "$0" --dir . --root "${MASTER_ADDR:-127.0.0.1}" --port "${MASTER_PORT:-14300}" '
+TRAIN = ('mkdir -p "./$SLURM_ARRAY_TASK_ID"; exec "$0" --dir "./$SLURM_ARRAY_TASK_ID" --root "${MASTER_ADDR:-127.0.0.1}" --port "${MASTER_PORT:-14300}" '
          f'--steps {STEPS} --log-every 1 --step-time "$(cat pace)"')
 
 
@@ -130,9 +130,35 @@ def cancelled(cluster, name):
     return training
 
 
+def other_signal(cluster, name):
+    """As --signal=USR2 would. From the login node one looks at it before."""
+    training = Training(cluster, "nodes.sbatch", name, *nodes(3, 4), **BY_SIGNALS)
+    training.wait_step()
+    training.status = cluster.run("srun", "--overlap", f"--jobid={training.job.number}", "--nodes=1", "--ntasks=1",
+                                  "pchctl", "--node", "0", "--job", name, "status")
+    cluster.run("scancel", "--signal=USR2", training.job.number)
+    training.job.wait_requeued()
+    training.go_on()
+    return training
+
+
 def hook(cluster, name):
     training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2), PCHRUN_EXIT_PREEMPTED=45,
                         PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
+    training.wait_step()
+    cluster.run("scancel", "--signal=TERM", training.job.number)
+    training.job.wait_requeued()
+    training.go_on()
+    return training
+
+
+def array(cluster, name):
+    """Two tasks. That with the array's own number is disturbed; the hook names it to Slurm."""
+    training = Training(cluster, "nodes.sbatch", name, "--array=1-2", *nodes(3, 3), PCHRUN_EXIT_PREEMPTED=45,
+                        PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
+    whole = training.job
+    training.other, training.job = whole.task(1), whole.task(2)
+    assert training.job.own == str(whole.number)
     training.wait_step()
     cluster.run("scancel", "--signal=TERM", training.job.number)
     training.job.wait_requeued()
@@ -184,7 +210,7 @@ def batch_limit(cluster, name):
 
 # Those that wait longest first.
 STORIES = [limit, batch_limit, signal, batch_signal, four_by_two, tasks, preempted, cancelled, hook, cancelled_hook,
-           end_of_time]
+           array, other_signal, end_of_time]
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +230,13 @@ def check_learnt(end, digest):
     """It has completed, and has told every step once."""
     training, state = end
     assert state == ("COMPLETED", "0:0"), training.job.log
-    steps = [int(step) for step in re.findall(r"^step (\d+) ", training.job.log, re.M)]
-    assert steps == list(range(1, STEPS + 1)), training.job.log
-    assert digest_of(training.job.log) == digest
+    check_told(training.job.log, digest)
+
+
+def check_told(log, digest):
+    steps = [int(step) for step in re.findall(r"^step (\d+) ", log, re.M)]
+    assert steps == list(range(1, STEPS + 1)), log
+    assert digest_of(log) == digest
 
 
 def test_requeued_on_42_until_it_completes(end_of, learnt):
@@ -230,6 +260,19 @@ def test_preempted_within_the_grace_time(end_of, learnt):
     check_learnt(end_of(preempted), learnt(2))
 
 
+def test_another_signal_of_the_user(end_of, learnt):
+    """The scripts take USR2 for a notice, too. Not taken, it would end the ranks unsaved."""
+    end = end_of(other_signal)
+    check_learnt(end, learnt(2))
+    assert "notice: SIGUSR2, 55 s left" in end[0].job.log
+
+
+def test_seen_from_the_login_node(end_of):
+    """srun starts pchctl on the job's first node, which is node 0."""
+    status = end_of(other_signal)[0].status
+    assert status.startswith("job other_signal, node 0 of 2, attempt 1") and "\n1     n4 " in status, status
+
+
 def test_cancelled(end_of):
     """scancel is no preemption, but who can tell: all is saved, and Slurm does not put it back."""
     training, (state, _) = end_of(cancelled)
@@ -250,6 +293,29 @@ def test_cancelled_with_the_hook(end_of):
     training, (state, _) = end_of(cancelled_hook)
     assert state == "CANCELLED"
     assert training.job.show()["Restarts"] == "0"
+
+
+def test_tasks_of_an_array(end_of, learnt):
+    """Each is a training of its own: one is put back, the other goes on beside it."""
+    end = end_of(array)
+    check_learnt(end, learnt(1))
+    other = end[0].other
+    assert other.wait_end() == ("COMPLETED", "0:0"), other.log
+    check_told(other.log, learnt(1))
+    assert (end[0].job.show()["Restarts"], other.show()["Restarts"]) == ("1", "0")
+    assert "holds the state directory" not in other.log + end[0].job.log
+
+
+def test_each_task_of_an_array_learns_of_its_end(cluster):
+    job = cluster.submit("--wrap=echo own $SLURM_JOB_ID; pchrun-watch slurm --lead 2h | head -n 1", name="ends",
+                         options=["--array=0-2", "--output=%a.log"])
+    logs = [job.folder / f"{task}.log" for task in range(3)]
+    texts = wait_until(lambda: all(log.exists() and "}" in log.read_text() for log in logs)
+                       and [log.read_text() for log in logs], "a notice for each task")
+    own = [re.match(r"own (\d+)\n", text)[1] for text in texts]
+    assert str(job.number) in own and len(set(own)) == 3
+    for text, number in zip(texts, own):
+        assert f'"type":"terminate","id":"slurm-{number}-' in text.replace(" ", ""), text
 
 
 def test_the_end_of_its_time_is_asked_for(end_of, learnt):
@@ -284,6 +350,7 @@ srun --label pchrun -- true
 srun pchrun --cluster-key-file key -- sh -c 'echo is node $PCH_NODE_RANK of $PCH_NNODES'
 srun -N1 -n1 pchrun --doctor -- true | sed 's/^/task: /'
 pchrun --doctor -- true | sed 's/^/script: /'
+exec srun --label pchrun --cluster-key-file key --doctor -- true
 """
 
 
@@ -299,5 +366,9 @@ def test_who_has_configured_nothing(cluster):
                      job.log, re.M)
     assert re.search(r"^task: ok +notices +the batch script has --signal=USR1@120, 120 s before the end$", job.log, re.M)
     assert re.search(r"^task: ok +requeue +Slurm puts back a batch job that ends with 42", job.log, re.M)
+    assert re.search(r"^task: warn +batch script +the shell of the batch script \(process \d+\) waits for srun;", job.log, re.M)
+    assert re.search(r"^script: warn +batch script +the shell of the batch script \(process \d+\) has started this;", job.log,
+                     re.M)
+    assert re.search(r"^0: ok +batch script +no shell of the batch script waits for srun$", job.log, re.M)
     assert re.search(r"^script: ok +KillWait .* tells tasks of srun 60 s earlier \(GraceTime\), but not this$", job.log, re.M)
     assert re.search(r"^script: bad +notices .* it goes to tasks of srun alone, and this is none$", job.log, re.M)
