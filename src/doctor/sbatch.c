@@ -67,10 +67,22 @@ static void read_line(const char *line, size_t len, struct sbatch_signal *ret)
     read_options(text, ret);
 }
 
-void sbatch_read_command(const char *command, struct sbatch_signal *ret)
+/* Where the script's own arguments begin. */
+static size_t find_arguments(const char *command, const char *script)
 {
+    size_t len = strlen(script);
+    for (const char *at = command; len > 0 && (at = strstr(at, script)); at++)
+        if (at > command && strchr(" /", at[-1]) && strchr(" \n", at[len]))
+            return (size_t)(at - command);
+    return strlen(command);
+}
+
+void sbatch_read_command(const char *command, const char *script, struct sbatch_signal *ret)
+{
+    char text[4096];
+    snprintf(text, sizeof text, "%.*s", (int)find_arguments(command, script), command);
     *ret = (struct sbatch_signal){.where = "sbatch was given"};
-    read_options(command, ret);
+    read_options(text, ret);
 }
 
 void sbatch_read_signal(const char *value, struct sbatch_signal *ret)

@@ -20,8 +20,9 @@ struct sbatch_signal {
     int64_t lead_s;   /* before the end of the job's time */
 };
 
-/* "sbatch --signal=B:TERM@70 job.sh": the first, since the script's own arguments come last. */
-void sbatch_read_command(const char *command, struct sbatch_signal *ret);
+/* "sbatch --signal=B:TERM@70 /home/me/job.sh its arguments", of which `script` is "job.sh"; "":
+ * that is not known. */
+void sbatch_read_command(const char *command, const char *script, struct sbatch_signal *ret);
 /* "B:TERM@70" */
 void sbatch_read_signal(const char *value, struct sbatch_signal *ret);
 /* Of several the last, as Slurm takes it. */

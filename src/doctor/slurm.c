@@ -168,40 +168,60 @@ static void advise_signal(int64_t need_ns, char *text, size_t size)
              is_task() ? "" : "B:", (long long)seconds, (long long)(seconds - KEPT_NS / NS_PER_S));
 }
 
-/* Only the accounting knows the command line of sbatch. */
-static void find_on_command_line(const char *job, struct sbatch_signal *ret)
+/* "Command=/home/me/job.sh its arguments": "job.sh"; "": that is not known, or there is none. */
+static void find_script_name(const char *job, char ret[VALUE_MAX])
 {
     static char text[TEXT_MAX];
-    char wanted[VALUE_MAX];
+    struct err err;
+    ret[0] = '\0';
+    const char *at =
+        ask_scontrol("show", "job", job, text, &err) ? strstr(text, " Command=") : NULL;
+    if (!at)
+        return;
+    at += strlen(" Command=");
+    size_t len = strcspn(at, " \n");
+    for (const char *slash; (slash = memchr(at, '/', len)); at = slash + 1)
+        len -= (size_t)(slash + 1 - at);
+    snprintf(ret, VALUE_MAX, "%.*s", (int)len, at);
+}
+
+/* Only the accounting knows the command line of sbatch, and not at once. False: it does not. */
+static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
+{
+    static char text[TEXT_MAX];
+    char wanted[VALUE_MAX], script[VALUE_MAX];
     struct err err;
     snprintf(wanted, sizeof wanted, "--jobs=%.60s", job);
     const char *const words[] = {"sacct", "--noheader",          "--parsable2", "--allocations",
                                  wanted,  "--format=SubmitLine", NULL};
     *ret = (struct sbatch_signal){.number = 0};
-    if (ask_words(words, text, &err))
-        sbatch_read_command(text, ret);
+    if (!ask_words(words, text, &err) || !text[0])
+        return false;
+    find_script_name(job, script);
+    sbatch_read_command(text, script, ret);
+    return true;
 }
 
-/* The command line comes before the environment of sbatch, and that before the script. False: it
- * cannot be told what was asked for. */
-static bool find_signal(struct sbatch_signal *ret)
+/* The command line comes before the environment of sbatch, and that before the script.
+ * *ret_is_sure: all of them are known. */
+static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
 {
     static char text[TEXT_MAX];
     const char *job = getenv("SLURM_JOB_ID"), *variable = getenv("SBATCH_SIGNAL");
     struct sbatch_signal given;
     struct err err;
     *ret = (struct sbatch_signal){.number = 0};
+    *ret_is_sure = false;
     if (!job)
-        return false;
-    bool is_known = ask_scontrol("write", "batch_script", job, text, &err);
-    if (is_known)
+        return;
+    bool has_script = ask_scontrol("write", "batch_script", job, text, &err);
+    if (has_script)
         sbatch_find_signal(text, ret);
     if (variable && *variable)
         sbatch_read_signal(variable, ret);
-    find_on_command_line(job, &given);
+    *ret_is_sure = find_on_command_line(job, &given) && has_script;
     if (given.text[0])
         *ret = given;
-    return is_known || ret->text[0];
 }
 
 /* Does pchrun learn of the end by itself? */
@@ -249,7 +269,8 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
     if (!signal->is_to_shell && !is_task())
         return "it goes to tasks of srun alone, and this is none";
     if (grace < 0)
-        return "it is no notice to pchrun (signals)";
+        return "it is no notice to pchrun (signals); a rank that gets it dies of it, unless it "
+               "catches it";
     if (grace > lead)
         return "pchrun counts on more time after it than that";
     if (patient_saves(patient, &save, &err) && save > 0 && patient_need(save, grace) > grace)
@@ -261,7 +282,7 @@ static const char *fault_of(const struct patient *patient, const struct sbatch_s
 }
 
 static void tell_signal(const struct patient *patient, const struct sbatch_signal *signal,
-                        struct finding *ret)
+                        bool is_sure, struct finding *ret)
 {
     char seen[300], advice[300] = "";
     int64_t save = 0;
@@ -269,7 +290,10 @@ static void tell_signal(const struct patient *patient, const struct sbatch_signa
     bool kills = reaches_all(signal);
     const char *fault = fault_of(patient, signal, kills);
     snprintf(seen, sizeof seen, "%s --signal=%s, %lld s before the end%s%s", signal->where,
-             signal->text, (long long)signal->lead_s, fault ? ", but " : "", fault ? fault : "");
+             signal->text, (long long)signal->lead_s, fault ? ", but " : "",
+             fault     ? fault
+             : is_sure ? ""
+                       : ", unless sbatch was given another");
     if (!fault) {
         finding_set(ret, FINDING_OK, seen, "");
         return;
@@ -308,9 +332,10 @@ void check_notices(const struct patient *patient, struct finding *ret)
     char advice[400] = "";
     if (!patient_is_in_slurm(patient))
         return;
-    bool is_known = find_signal(&signal), is_asked = asks_slurm(patient);
+    bool is_sure, is_asked = asks_slurm(patient);
+    find_signal(&signal, &is_sure);
     if (signal.text[0]) {
-        tell_signal(patient, &signal, ret);
+        tell_signal(patient, &signal, is_sure, ret);
         return;
     }
     if (is_asked) {
@@ -328,10 +353,10 @@ void check_notices(const struct patient *patient, struct finding *ret)
                  : "add slurm to notices, or ");
     advise_signal(0, advice, sizeof advice);
     finding_set(ret, FINDING_WARN,
-                is_known ? "nothing tells of the end of the job's time but Slurm's SIGTERM, "
-                           "KillWait before the kill: the batch script has no --signal"
-                         : "nothing tells of the end of the job's time but Slurm's SIGTERM, "
-                           "KillWait before the kill, unless sbatch was given --signal",
+                is_sure ? "nothing tells of the end of the job's time but Slurm's SIGTERM, "
+                          "KillWait before the kill: there is no --signal"
+                        : "nothing tells of the end of the job's time but Slurm's SIGTERM, "
+                          "KillWait before the kill, unless sbatch was given --signal",
                 advice);
 }
 
@@ -363,8 +388,11 @@ static void say_unknown(const char *value, const struct err *err, struct finding
 static bool is_warned(const struct patient *patient)
 {
     struct sbatch_signal signal;
-    return asks_slurm(patient) ||
-           (find_signal(&signal) && signal.text[0] && !fault_of(patient, &signal, false));
+    bool is_sure;
+    if (asks_slurm(patient))
+        return true;
+    find_signal(&signal, &is_sure);
+    return signal.text[0] && !fault_of(patient, &signal, false);
 }
 
 /* A save that is longer than this. */

@@ -28,6 +28,7 @@ END
 ;;
 "show partition low") echo "   DefaultTime=01:00:00 GraceTime={grace} Hidden=NO
    OverTimeLimit={over_here} PreemptMode=OFF" ;;
+"show job 7") printf 'JobId=7 JobName=x\\n   Command=/home/me/job.sh ./train --its job.sh\\n   WorkDir=/\\n' ;;
 "write batch_script 7 -") printf '#!/bin/bash\\n{lines}\\nsrun x\\n#SBATCH --signal=HUP@9\\n' ;;
 *) echo "what?" >&2; exit 1 ;;
 esac
@@ -170,11 +171,14 @@ def test_a_signal_from_elsewhere(site):
     found = site.doctor(*signals, wanted=1, SBATCH_SIGNAL="B:TERM@70", **TASK)["notices"]
     assert found[0] == "bad" and found[1].startswith("SBATCH_SIGNAL has --signal=B:TERM@70, 70 s before the end, but")
     site.is_script('#!/bin/sh\n[ "$*" = "--noheader --parsable2 --allocations --jobs=7 --format=SubmitLine" ] || exit 1\n'
-                   'echo "sbatch -N2 --signal=B:TERM@80 job.sh ./train --signal=USR1@120"\n', "sacct")
+                   'echo "sbatch -J job.sh.7 --signal=B:TERM@80 ../job.sh ./train --signal=USR1@120"\n', "sacct")
     found = site.doctor(*signals, wanted=1, SBATCH_SIGNAL="USR1@120", **TASK)["notices"]
     assert found[0] == "bad" and found[1].startswith("sbatch was given --signal=B:TERM@80, 80 s before the end, but")
-    site.is_script("#!/bin/sh\necho 'sbatch -N2 job.sh ./train'\n", "sacct")
-    assert site.doctor(*signals, **TASK)["notices"][1].startswith("the batch script has --signal=USR1@120")
+    script = "the batch script has --signal=USR1@120, 120 s before the end"
+    site.is_script("#!/bin/sh\necho 'sbatch -N2 job.sh ./train --signal=B:TERM@80'\n", "sacct")
+    assert site.doctor(*signals, **TASK)["notices"] == ("ok", script, "")
+    site.is_script("#!/bin/sh\necho Slurm accounting storage is disabled >&2\nexit 1\n", "sacct")
+    assert site.doctor(*signals, **TASK)["notices"] == ("ok", script + ", unless sbatch was given another", "")
 
 
 def test_a_signal_too_late_for_the_saves(site):
@@ -233,8 +237,10 @@ def test_a_job_may_run_beyond_its_limit(site, over, over_here, told):
 
 
 def test_nothing_tells_of_the_end(site):
+    assert site.doctor("--notices", "none")["notices"][1].endswith("unless sbatch was given --signal")
+    site.is_script("#!/bin/sh\necho sbatch job.sh\n", "sacct")
     found = site.doctor("--notices", "none")["notices"]
-    assert found[0] == "warn" and found[1].endswith("the batch script has no --signal")
+    assert found[0] == "warn" and found[1].endswith("there is no --signal")
     assert found[2] == ("add slurm to notices, or #SBATCH --signal=B:USR1@120, and --signals USR1=preempt:115s")
     found = site.doctor(PATH="/nowhere", wanted=1)
     assert found["notices"][0] == "warn" and found["notices"][1].endswith("unless sbatch was given --signal")
