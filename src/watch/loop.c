@@ -14,6 +14,16 @@
 /* What ends us. What is not of this list, or the default action, does as it always does. */
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
 
+/* A reader that is gone is seen by the write; children are reaped by the kernel; a scheduler may
+ * send the notice itself to every process of the job. */
+static const int ignored[] = {SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2};
+
+static void set_ignored(void (*action)(int))
+{
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+        signal(ignored[i], action);
+}
+
 static void ending_set(sigset_t *set)
 {
     sigemptyset(set);
@@ -26,9 +36,7 @@ bool loop_begin(struct loop *loop, int out, struct err *err)
     sigset_t set;
     ending_set(&set);
     *loop = (struct loop){.out = out, .fd = -1, .signals = -1};
-    /* A reader that is gone is seen by the write; children are reaped by the kernel. */
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_IGN);
+    set_ignored(SIG_IGN);
     sigprocmask(SIG_SETMASK, &set, NULL);
     loop->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (loop->signals < 0)
@@ -47,8 +55,7 @@ void loop_restore_signals(void)
 {
     sigset_t none;
     sigemptyset(&none);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGCHLD, SIG_DFL);
+    set_ignored(SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 

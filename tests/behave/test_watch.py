@@ -886,6 +886,17 @@ def test_slurm_end_that_squeue_does_not_know_yet(world, watch, answer):
     assert len(re.findall(r"squeue: it has (\"N/A\"|nothing) for the end of job 77", watcher.job.err)) == 1
 
 
+def test_slurm_signals_every_process_of_the_job(world, watch):
+    """With proctrack/linuxproc --signal reaches the watch, too, which is to tell what comes after that."""
+    env = fake_squeue(world, f"echo 77 {rfc3339(300).rstrip('Z')}")
+    watcher = watch("slurm", "--interval", "20ms", env=env)
+    watcher.wait("terminate")
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(watcher.pid, number)
+    fake_squeue(world, "echo 77 NONE")
+    watcher.wait("terminate", "cancel")
+
+
 def test_slurm_outside_of_a_job(watch):
     watcher = watch("slurm")
     assert watcher.job.finish() == 1
