@@ -3,7 +3,7 @@
 
 import os
 
-from conftest_frameworks import example, interrupt
+from conftest_frameworks import example, finish, interrupt
 
 # The ranks tell of step 5, and wait there for the notice.
 TOLD = """        if self.global_step == 5 and "NOTICE" in os.environ:
@@ -20,3 +20,60 @@ def test_the_manual_s_program(train, world):
     assert code.count(BEFORE) == 1
     one, step = interrupt(train, world, code.replace(BEFORE, TOLD + BEFORE), n=2)
     assert set(os.listdir(one.checkpoints / f"step-{step}")) == {"lightning.ckpt", "rank-0.pt", "rank-1.pt"}
+
+
+SHARED_OUT = """
+import os, lightning, pch, torch
+from pch.integrations.lightning import PreemptionCallback, ResumableLoader
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset, WeightedRandomSampler
+from told import say
+
+class Model(lightning.LightningModule):
+    def __init__(self, loader):
+        super().__init__()
+        self.net, self.loader, self.seen = torch.nn.Linear(1, 1), loader, []
+    def train_dataloader(self):
+        return self.loader
+    def training_step(self, batch, number):
+        self.seen += [[int(index) for index in batch[0]]]
+        return self.net(batch[0]).square().mean()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=1e-9)
+
+data = TensorDataset(torch.arange(64.0).unsqueeze(1))
+def train(name, loader):
+    model = Model(loader)
+    trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", strategy="ddp", devices=2, logger=False, barebones=True)
+    try:
+        trainer.fit(model)
+        say(name, batches=model.seen)
+    except ValueError as error:
+        say(name, error=str(error))
+with pch.attach() as job:
+    early = ResumableLoader(DataLoader(data, batch_size=4, shuffle=True))
+    assert len(early) == 16, "all of the data, as long as no rank is known"
+    train("shuffled", early)
+    train("in order", ResumableLoader(DataLoader(data, batch_size=4)))
+    train("its own", ResumableLoader(DataLoader(data, batch_size=4, sampler=DistributedSampler(data, 2, job.rank))))
+    weighted = WeightedRandomSampler(torch.ones(64), 64)
+    train("weighted", ResumableLoader(DataLoader(data, batch_size=4, sampler=weighted)))
+    train("sharded", ResumableLoader(DataLoader(data, batch_size=4, sampler=weighted), sharded=True))
+"""
+
+
+def test_each_rank_has_its_own_part_of_the_data(train, world):
+    """The Trainer puts a sampler into a DataLoader only; both ranks trained on all data."""
+    one = train(SHARED_OUT, n=2, folder="shared")
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    for name in ("shuffled", "in order", "its own"):
+        epochs = []
+        ranks = [event["batches"] for event in world.events.all(name)]
+        assert [len(batches) for batches in ranks] == [16, 16], name
+        for half in (slice(0, 8), slice(8, 16)):
+            first, second = (sum(batches[half], []) for batches in ranks)
+            assert not set(first) & set(second) and set(first) | set(second) == set(range(64)), name
+            epochs.append(ranks[0][half])
+        assert (epochs[0] == epochs[1]) == (name == "in order"), "another order in each epoch"
+    refused = [event["error"] for event in world.events.all("weighted")]
+    assert len(refused) == 2 and all("WeightedRandomSampler cannot be shared out to 2 ranks" in text for text in refused)
+    assert [len(event["batches"]) for event in world.events.all("sharded")] == [32, 32]

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from .._pch import Exit, Job
 from ._files import sync_tree
-from .torch import _of_rank, _random_state, _set_random_state, _write, batches
+from .torch import _of_rank, _place, _random_state, _set_random_state, _shared_out, _write, batches
 
 __all__ = ["PreemptionCallback", "ResumableLoader"]
 
@@ -82,12 +82,26 @@ class PreemptionCallback(Callback):
 
 class ResumableLoader:
     """A loader for the Trainer, whose checkpoints keep its place: the batches are those of pch.integrations.torch's
-    `batches`, and so is the order. The Trainer gives it no sampler: what several ranks train on has a
-    DistributedSampler of its own.
+    `batches`, and so is the order.
+
+    The Trainer puts a DistributedSampler only into a plain DataLoader, so this class does it: with several ranks each
+    rank gets its own part of the data. A loader with a DistributedSampler stays as it is. A ValueError refuses a sampler
+    whose order cannot be shared out. sharded: the loader gives each rank its own part by itself, so it stays as it is.
+    A loader of an IterableDataset stays as it is, too: such a data set shards itself.
     """
 
-    def __init__(self, loader: "DataLoader[Any]", seed: int = 0) -> None:
-        self._loader, self._seed, self._taken = loader, seed, 0
+    def __init__(self, loader: "DataLoader[Any]", seed: int = 0, *, sharded: bool = False) -> None:
+        self._given, self._seed, self._sharded, self._taken = loader, seed, sharded, 0
+        self._world, self._own = 1, loader
+
+    @property
+    def _loader(self) -> "DataLoader[Any]":
+        """Made late: a program may ask for the length before the Trainer has started the ranks."""
+        rank, world = _place()
+        if world != self._world and not self._sharded:
+            self._own = _shared_out(self._given, rank, world, self._seed)
+        self._world = world
+        return self._own
 
     def __len__(self) -> int:
         return len(self._loader)

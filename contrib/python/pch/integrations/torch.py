@@ -11,6 +11,7 @@ Weights that were saved, loaded and trained on are equal, bit by bit, to those o
 as the program's own operations are deterministic (and see Checkpoint.load).
 """
 
+import copy
 import os
 import random
 import warnings
@@ -23,7 +24,8 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from torch.distributed.checkpoint.state_dict_loader import load as load_shards
 from torch.distributed.checkpoint.state_dict_saver import save as save_shards
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
 
 from .._pch import Job
 
@@ -138,7 +140,8 @@ class ShardedCheckpoint(Checkpoint):
 def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any]:
     """The batches of the loader, epoch after epoch without end, from the one that `step` begins with.
 
-    A sampler with set_epoch (DistributedSampler), or a loader (accelerate's), is told the epoch. The loader draws its
+    With several ranks the loader needs a DistributedSampler, as in any loop of PyTorch: without one each rank trains on
+    all of the data. A sampler with set_epoch (DistributedSampler), or a loader (accelerate's), is told the epoch. The loader draws its
     random numbers (the order, the workers' seeds, augmentations that use torch's) from a stream of its own, which the
     seed, the epoch and the rank begin; so the batches of the epoch that were trained on can be loaded again, and thrown
     away, to be where it was. For data that is slow to load give Checkpoint a loader that keeps its place (torchdata's
@@ -149,7 +152,7 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
         raise ValueError("the loader has no batch")
     epoch, skipped = divmod(step, count)
     while True:
-        for told in (loader, loader.sampler):
+        for told in (loader, *_samplers(loader)):
             if hasattr(told, "set_epoch"):
                 told.set_epoch(epoch)
         stream = torch.Generator().manual_seed(hash((seed, epoch, _place()[0])) & (2**63 - 1)).get_state()
@@ -166,6 +169,38 @@ def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any
             if number >= skipped:
                 yield batch
         epoch, skipped = epoch + 1, 0
+
+
+def _samplers(loader: "DataLoader[Any]") -> Iterator[Any]:
+    """All objects of a loader that may decide which data it loads."""
+    for sampler in (getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)):
+        while sampler is not None:
+            yield sampler
+            sampler = getattr(sampler, "sampler", None)
+
+
+def _shared_out(loader: "DataLoader[Any]", rank: int, world: int, seed: int) -> "DataLoader[Any]":
+    """The same loader, for that rank's part of the data alone."""
+    dataset: Any = loader.dataset
+    if isinstance(dataset, IterableDataset) or \
+            any(isinstance(sampler, DistributedSampler) for sampler in _samplers(loader)):
+        return loader
+    order, is_random = loader.sampler, isinstance(loader.sampler, RandomSampler)
+    is_own = loader.batch_size is None and loader.batch_sampler is not None  # the program's own batches
+    takes_all = type(order) is SequentialSampler or (type(order) is RandomSampler and not order.replacement and
+                                                     len(order) == len(dataset))
+    if is_own or not takes_all:
+        name = type(loader.batch_sampler if is_own else order).__name__
+        raise ValueError(f"{name} cannot be shared out to {world} ranks, and all of them would train on the same data: "
+                         "give the loader a DistributedSampler; if it gives each rank its own part by itself, say "
+                         "sharded=True")
+    sampler: Any = DistributedSampler(dataset, world, rank, is_random, seed)
+    twin = copy.copy(loader)
+    # By its __dict__: a DataLoader refuses to have its samplers replaced.
+    twin.__dict__["sampler"] = sampler
+    if loader.batch_sampler is not None:
+        twin.__dict__["batch_sampler"] = BatchSampler(sampler, loader.batch_size or 1, loader.drop_last)
+    return twin
 
 
 def _place() -> "tuple[int, int]":
