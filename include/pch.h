@@ -86,8 +86,9 @@ PCH_API const char *pch_scratch_dir(pch_t *job);
  * being agreed on, and never longer than the round's deadline. */
 PCH_API enum pch_action pch_step(pch_t *job, uint64_t finished);
 /* The save at `step` is durable. Waits until it is committed on every rank, or given up. `path` may
- * be NULL where another rank saves for this one. Saves that the program does by itself go through
- * here, too. */
+ * be NULL where another rank saves for this one. A relative path is made absolute. If there is
+ * nothing at the path, the save has failed; a URL is not looked for. Saves that the program does by
+ * itself go through here, too. */
 PCH_API enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path);
 /* The same for a save that finished in the background. Never waits; in a round that ends the run
  * the next pch_step waits instead. */

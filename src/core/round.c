@@ -435,9 +435,8 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
 
 static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
 {
-    char why[sizeof round->save_error];
-    why[0] = '\0';
-    str_addf(why, sizeof why, "rank %d could not save step %llu: %.80s", m->rank,
+    char why[sizeof msg->text + 64] = "";
+    str_addf(why, sizeof why, "rank %d could not save step %llu: %s", m->rank,
              (unsigned long long)msg->step, msg->text);
     if (round_of_tag(round, msg->tag)) {
         fail_save(round, m, why);

@@ -13,6 +13,7 @@
 #include "libpch/grip.h"
 #include "libpch/job.h"
 #include "libpch/line.h"
+#include "libpch/savepath.h"
 #include "libpch/where.h"
 #include "wire/gate.h"
 
@@ -195,14 +196,15 @@ static void send_failed(struct pch *job, uint64_t step, uint32_t tag, const char
     line_send(job, &msg);
 }
 
-/* False, and the save reported as failed: a path that was cut could not be found again. */
+/* False, and the save is reported as failed: its path leads to no checkpoint. */
 static bool describe_save(struct pch *job, struct procmsg *ret, uint64_t step, uint32_t tag,
                           const char *path)
 {
+    struct err err;
     *ret = (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag};
-    if (str_copy(ret->path, sizeof ret->path, path))
+    if (savepath_take(ret->path, path, &err))
         return true;
-    send_failed(job, step, tag, "the path of the checkpoint is too long (4095 letters at most)");
+    send_failed(job, step, tag, err.text);
     return false;
 }
 

@@ -89,7 +89,7 @@ def test_what_is_refused_while_a_process_trains_and_saves(world, shim, kind):
     """A process attaches, and saves by itself: a save that is told as committed is on record."""
     if kind == "memory":
         needs_own_malloc(world)
-    script = world.file("script", "open\nstep 1\nstep 2\nsaved 2 /there\nscratch\nstep 3\ndone\n")
+    script = world.file("script", "open\nstep 1\nstep 2\nsaved 2 at:///there\nscratch\nstep 3\ndone\n")
     command = ["-n", "1", "--", "sh", "-c", f"{world.helpers}/pchclient <{script} >/dev/null"]
     for n, job, report in refused_runs(world, shim, kind, command, lasting=False):
         expect_truth(n, job, report, (0, 125))
@@ -572,7 +572,7 @@ def spree(world, n, *before, ranks=3, options=()):
     """A job of ranks that train and save by themselves, as fast as they can; and their pids."""
     checkpoints, report = world.root / f"checkpoints{n}", world.root / f"report{n}"
     checkpoints.mkdir()
-    script = world.file("script", "\n".join(["open", *before, "spree 300 0 5 /x", ""]))
+    script = world.file("script", "\n".join(["open", *before, "spree 300 0 5 at:///x", ""]))
     job = world.launch("-n", ranks, "--checkpoint-dir", checkpoints, "--report", report,
                        "--grace", "6s", "--stop-exit-wait", "300ms", "--stop-term-wait", "300ms",
                        *options, "--", "sh", "-c",

@@ -116,14 +116,14 @@ def test_the_next_start_resumes_at_the_last_commit(records):
     """On every rank, with the path that this rank has named, in libpch and in the environment."""
     run = records.run()
     assert run.begin() == [b"open supervised=1 same=1 resume=0 path=-"] * 2
-    run.all("saved 10 /ckpt/10-a", "saved 10 /ckpt/10-b")
-    run.all("saved 20 /ckpt/20-a", "saved 20 /ckpt/20-b")
+    run.all("saved 10 at:///ckpt/10-a", "saved 10 at:///ckpt/10-b")
+    run.all("saved 20 at:///ckpt/20-a", "saved 20 at:///ckpt/20-b")
     assert run.complete() == 0
     assert records.steps() == [10, 20]
     run = records.run()
-    assert run.begin() == [b"open supervised=1 same=1 resume=20 path=/ckpt/20-" + end
+    assert run.begin() == [b"open supervised=1 same=1 resume=20 path=at:///ckpt/20-" + end
                            for end in (b"a", b"b")]
-    assert [run.resume_path(rank) for rank in (0, 1)] == [b"/ckpt/20-a", b"/ckpt/20-b"]
+    assert [run.resume_path(rank) for rank in (0, 1)] == [b"at:///ckpt/20-a", b"at:///ckpt/20-b"]
     assert run.complete() == 0
 
 
@@ -131,11 +131,11 @@ def test_one_rank_saves_for_all(records):
     """The others name no path, and are told of the one."""
     run = records.run()
     run.begin()
-    run.all("saved 10 /ckpt/all", "saved 10")
+    run.all("saved 10 at:///ckpt/all", "saved 10")
     assert run.complete() == 0
     run = records.run()
     run.begin()
-    assert [run.resume_path(rank) for rank in (0, 1)] == [b"/ckpt/all"] * 2
+    assert [run.resume_path(rank) for rank in (0, 1)] == [b"at:///ckpt/all"] * 2
     assert run.complete() == 0
 
 
@@ -169,13 +169,13 @@ def test_ranks_that_have_moved_between_nodes(records):
     assert told == [b"-", b"-"]
     for rank, run in enumerate(runs):
         run.all("step 1")
-        run.say(0, f"saved 10 /ckpt/rank{rank}")
+        run.say(0, f"saved 10 at:///ckpt/rank{rank}")
     assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
     assert complete(runs) == [0, 0]
     assert records.steps() == [10]
     assert [records.saves(node)[-1]["ranks"][0]["rank"] for node in (0, 1)] == [0, 1]
     runs, told = two_nodes(records, 1, 0)
-    assert told == [b"/ckpt/rank1", b"/ckpt/rank0"]
+    assert told == [b"at:///ckpt/rank1", b"at:///ckpt/rank0"]
     assert complete(runs) == [0, 0]
 
 
@@ -184,7 +184,7 @@ def commit_on_two(records):
     runs, _ = two_nodes(records, 0, 1)
     for rank, run in enumerate(runs):
         run.all("step 1")
-        run.say(0, f"saved 10 /ckpt/rank{rank}")
+        run.say(0, f"saved 10 at:///ckpt/rank{rank}")
     assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
     assert complete(runs) == [0, 0]
 
@@ -277,17 +277,17 @@ def test_a_rank_that_is_new_finds_the_save_for_all(records):
     """The job has more ranks than when it saved."""
     run = records.run()
     run.begin()
-    run.all("saved 10 /ckpt/all", "saved 10")
+    run.all("saved 10 at:///ckpt/all", "saved 10")
     assert run.complete() == 0
     run = records.run(count=3)
-    assert all(told.endswith(b"path=/ckpt/all") for told in run.begin())
+    assert all(told.endswith(b"path=at:///ckpt/all") for told in run.begin())
     assert run.complete() == 0
 
 
 @pytest.mark.parametrize("count,lines,path", [
-    (1, ["saved 10 /ckpt/0"], b"/ckpt/0"),
-    (2, ["saved 10 /ckpt/0", "saved 10 /ckpt/1"], b"-"),
-    (2, ["saved 10 /ckpt", "saved 10 /ckpt"], b"/ckpt"),
+    (1, ["saved 10 at:///ckpt/0"], b"at:///ckpt/0"),
+    (2, ["saved 10 at:///ckpt/0", "saved 10 at:///ckpt/1"], b"-"),
+    (2, ["saved 10 at:///ckpt", "saved 10 at:///ckpt"], b"at:///ckpt"),
 ], ids=["one rank", "each its own", "one name"])
 def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, path):
     """Of several paths none is the whole; without one the program sees that it cannot resume."""
@@ -312,7 +312,9 @@ def test_a_path_is_any_bytes(records, path):
     """JSON is not."""
     run = records.run(count=1)
     run.begin()
-    run.all(b"saved 10 " + path)
+    path = os.fsencode(records.world.root) + path
+    with open(path, "wb"):
+        run.all(b"saved 10 " + path)
     assert run.complete() == 0
     run = records.run(count=1)
     assert path in run.begin()[0]
@@ -324,8 +326,8 @@ def test_a_save_that_one_rank_lacks_is_not_committed(records):
     """Half of a checkpoint is none."""
     run = records.run("--grace", "400ms", *IMPATIENT)
     run.begin()
-    run.all("saved 10 /ckpt/a", "saved 10 /ckpt/b")
-    run.say(0, "saved 20 /ckpt/c")
+    run.all("saved 10 at:///ckpt/a", "saved 10 at:///ckpt/b")
+    run.say(0, "saved 20 at:///ckpt/c")
     wait_until(lambda: [save["step"] for save in records.saves()] == [10], "the first record")
     os.kill(run.job.pid, signal.SIGTERM)
     assert run.job.finish() == 42
@@ -333,7 +335,7 @@ def test_a_save_that_one_rank_lacks_is_not_committed(records):
     assert records.steps() == [10]
     run = records.run()
     run.begin()
-    assert run.resume_path(0) == b"/ckpt/a"
+    assert run.resume_path(0) == b"at:///ckpt/a"
     assert run.complete() == 0
 
 
@@ -341,7 +343,7 @@ def test_as_many_records_are_kept_as_were_asked_for(records):
     run = records.run("--checkpoint-keep-records", "2")
     run.begin()
     for step in range(10, 60, 10):
-        run.all(f"saved {step} /ckpt/{step}")
+        run.all(f"saved {step} at:///ckpt/{step}")
     assert run.complete() == 0
     assert records.steps() == [40, 50]
     kept = [save["step"] for save in records.saves()]
@@ -353,12 +355,12 @@ def test_fewer_records_than_there_were(records):
     run = records.run(count=1)
     run.begin()
     for step in range(10, 60, 10):
-        run.all(f"saved {step} /ckpt/{step}")
+        run.all(f"saved {step} at:///ckpt/{step}")
     assert run.complete() == 0
     assert records.steps() == [10, 20, 30, 40, 50]
     run = records.run("--checkpoint-keep-records", "1", count=1)
     run.begin()
-    run.all("saved 60 /ckpt/60")
+    run.all("saved 60 at:///ckpt/60")
     assert run.complete() == 0
     assert records.steps() == [60]
 
@@ -383,7 +385,7 @@ def test_three_attempts_without_a_commit_are_enough(records):
     assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
     run = records.run()
     run.begin()
-    run.all("saved 10 /a", "saved 10 /b")
+    run.all("saved 10 at:///a", "saved 10 at:///b")
     assert run.complete() == 0
     assert records.commit()["attempts_without_commit"] == 0
     assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
@@ -398,7 +400,7 @@ def test_files_are_replaced_as_a_whole(records):
     run.begin()
     seen = set()
     for step in (10, 20, 30):
-        run.all(f"saved {step} /ckpt/{step}")
+        run.all(f"saved {step} at:///ckpt/{step}")
         seen.add((records.state / "commit.json").stat().st_ino)
     assert run.complete() == 0
     events = watch.next(0)
@@ -414,7 +416,7 @@ def test_directories_that_are_missing(records):
     assert not records.dir.exists()
     run = records.run(count=1)
     run.begin()
-    run.all("saved 10 /a")
+    run.all("saved 10 at:///a")
     assert run.complete() == 0
     assert records.steps() == [10]
 
@@ -424,7 +426,7 @@ def test_without_a_directory_nothing_is_recorded(world, records):
     run = Run(world, 1, ["--grace", "20s"], ":")
     records.runs.append(run)
     run.begin()
-    run.all("saved 1 /a")
+    run.all("saved 1 at:///a")
     assert run.job.err.count("no checkpoint.dir is set") == 1
     save_at_notice(run)
     assert run.job.finish() == 42
@@ -501,10 +503,10 @@ def test_a_replacement_waits_for_the_old_one(records):
     new = records.run(count=1)
     wait_until(lambda: "waiting for its end" in new.job.err, "the new one to wait")
     assert held_by(old) in new.job.err and str(records.state) in new.job.err
-    old.all("saved 10 /a")
+    old.all("saved 10 at:///a")
     assert old.complete() == 0
-    assert b"resume=10 path=/a" in new.begin()[0]
-    new.all("saved 20 /b")
+    assert b"resume=10 path=at:///a" in new.begin()[0]
+    new.all("saved 20 at:///b")
     assert new.complete() == 0
     assert records.steps() == [10, 20] and records.commit()["attempt"] == 2
 
@@ -519,7 +521,7 @@ def test_a_second_start_gives_up(world, records):
     assert held_by(old) in job.err_lines[-1] and "after 200ms" in job.err_lines[-1]
     assert "commit.lock" in job.err_lines[-1]
     assert not world.events.all("started")
-    old.all("saved 10 /a")
+    old.all("saved 10 at:///a")
     assert old.complete() == 0
     assert records.steps() == [10] and records.commit()["attempt"] == 1
 
@@ -572,12 +574,12 @@ def test_who_is_killed_while_it_waits_waits_no_more(world, records):
 def test_a_dead_holder_holds_nothing(records):
     old = records.run(count=1)
     old.begin()
-    old.all("saved 10 /a")
+    old.all("saved 10 at:///a")
     os.kill(old.job.pid, signal.SIGKILL)
     assert old.job.finish() == -signal.SIGKILL
     old.end()
     new = records.run(count=1)
-    assert b"resume=10 path=/a" in new.begin()[0]
+    assert b"resume=10 path=at:///a" in new.begin()[0]
     assert new.complete() == 0
 
 
@@ -591,14 +593,14 @@ def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_save
         world.env.update(world.shim("enosys", SHIM_NO_LOCKS=records.dir))
     old = records.run(*IMPATIENT, count=1)
     old.begin()
-    old.all("saved 10 /a")
+    old.all("saved 10 at:///a")
     assert ("cannot be locked: Function not implemented" in old.job.err) == (not has_locks)
     (records.state / "commit.lock").unlink()
     new = records.run(count=1)
-    assert b"resume=10 path=/a" in new.begin()[0]
+    assert b"resume=10 path=at:///a" in new.begin()[0]
     if has_saved:
-        new.all("saved 20 /b")
-    old.say(0, "saved 15 /old")
+        new.all("saved 20 at:///b")
+    old.say(0, "saved 15 at:///old")
     assert old.job.finish() == 125
     old.end()
     last = old.job.err_lines[-1]
@@ -607,7 +609,7 @@ def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_save
     steps = [10, 20] if has_saved else [10]
     assert records.commit()["attempt"] == 2 and records.steps() == steps
     assert [save["step"] for save in records.saves()] == (steps if has_saved else [10, 15])
-    assert new.all("saved 30 /b") and new.complete() == 0
+    assert new.all("saved 30 at:///b") and new.complete() == 0
     assert records.steps() == [*steps, 30]
     assert [save["step"] for save in records.saves()] == [*steps, 30]
 
@@ -683,7 +685,7 @@ def save_at_notice(run):
         run.say(0, f"step {step}")
         heard = run.hear(0)
         if heard.endswith(b"save"):
-            run.say(0, f"saved {step} /ckpt/{step}")
+            run.say(0, f"saved {step} at:///ckpt/{step}")
             heard = run.hear(0)
         if heard.endswith(b"exit"):
             run.end()

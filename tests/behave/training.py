@@ -121,7 +121,11 @@ class Training:
             *options, "--", "sh", "-c", start, world.pchclient, self.folder, n, env=env)
 
     def path(self, step, rank):
-        return f"{self.dir}/step-{step}.rank-{rank}"
+        """Of a checkpoint that is there, since a rank that reports another one has failed to save. It lies beside the
+        records, whose folder tests take away."""
+        path = self.folder.parent / f"step-{step}.rank-{rank}"
+        path.touch()
+        return str(path)
 
     def report(self):
         """What it says now. A process beside pchrun writes the first one, which takes its time."""

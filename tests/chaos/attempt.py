@@ -143,7 +143,7 @@ class Attempt:
             return [place.charlm, "--dir", disk, "--steps", STEPS, "--save-every", plan.save_every,
                     "--step-time", plan.pace_ms, "--skew", plan.skew_ms, "--log-every", 1,
                     "--join-timeout", 10, "--root", laboratory.address(0), "--port", self.charlm_port]
-        script = f"open last={STEPS}\nspree {STEPS} {plan.pace_ms} {plan.save_every} {disk}/shelf\n"
+        script = f"open last={STEPS}\nspree {STEPS} {plan.pace_ms} {plan.save_every} at://shelf\n"
         path = self.folder / "script"
         path.write_text(script)
         return ["sh", "-c", f"exec {place.pchclient} <{path}"]

@@ -159,7 +159,7 @@ static void *storm_thread(void *arg)
     for (unsigned long long i = 1; i <= n; i++) {
         P(phase)(job, PCH_EVAL);
         P(notice)(job, text, sizeof text);
-        P(durable)(job, i, "/durable");
+        P(durable)(job, i, "at:///durable");
         P(save_failed)(job, i, "failed");
         P(error)(job, (int)i, "error");
         if (!P(scratch_dir)(job) || !P(supervised)(job))
@@ -177,7 +177,7 @@ static void do_storm(unsigned long long n)
             exit(2);
     for (unsigned long long i = 1; i <= n; i++) {
         bad += P(step)(job, i) != PCH_CONTINUE;
-        bad += P(saved)(job, i, "/saved") != PCH_CONTINUE;
+        bad += P(saved)(job, i, "at:///saved") != PCH_CONTINUE;
     }
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);

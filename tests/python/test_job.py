@@ -195,6 +195,33 @@ with pch.attach() as job:
     assert [event["finished"] for event in world.events.all("finished", rank=0)] == [0, 1, 3, 3, 4, 6]
 
 
+def test_a_save_that_is_not_there(program, world):
+    """It was committed, and the next start had nothing to load."""
+    one = program("""
+import os, pch
+from told import say
+with pch.attach() as job:
+    os.chdir(os.environ["CHECKPOINTS"])
+    say("resumes", path=job.resume_path)
+    job.step(1)
+    job.saved("/not/there")
+    job.durable(1, "nor/this")
+    job.step(2)
+    open("step-2", "w").close()
+    job.saved("step-2")
+    job.step(3)
+    open("ckpt-3.index", "w").close()
+    job.saved("ckpt-3")
+""")
+    assert one.start().result() == (0, "completed", 3)
+    for path in ("/not/there", f"{one.checkpoints}/nor/this"):
+        assert f"rank 0 could not save step 1: there is nothing at {path}; a rank that writes no checkpoint" in one.job.err
+    assert "step 2 is durable on every rank" in one.job.err and "step 1 is durable" not in one.job.err
+    one = program("import pch\nwith pch.attach() as job: print(job.resume_path)")
+    assert one.start().result()[0] == 0
+    assert one.job.out == f"{one.checkpoints}/ckpt-3\n", "a relative path is made absolute"
+
+
 def test_an_exception_is_the_cause(program):
     """What nobody catches is told to pchrun, and printed as ever, after what the program's own hook does."""
     one = program("""
@@ -294,7 +321,7 @@ job = pch.attach()
 job.step(1)
 if job.rank == 1:
     wait_for("on")
-    job.saved("b")
+    job.saved("at://b")
     job.done()
     sys.exit()
 """
@@ -319,12 +346,12 @@ def other():
             call()
         except RuntimeError as error:
             say("refused", text=str(error))
-    job.phase("save"), job.durable(1, "x"), job.save_failed("why", 0), job.notice(), repr(job)
+    job.phase("save"), job.durable(1, "at://x"), job.save_failed("why", 0), job.notice(), repr(job)
     say("ran")
 thread = threading.Thread(target=other)
 thread.start()
 say("waits")
-job.saved("a")
+job.saved("at://a")
 say("answered")
 thread.join()
 job.done()
@@ -350,10 +377,10 @@ def test_a_keyboard_interrupt_ends_a_wait(program, world):
     one = program(WAITS + """
 say("waits")
 try:
-    job.saved("a")
+    job.saved("at://a")
 except KeyboardInterrupt:
     say("interrupted")
-job.saved("a")
+job.saved("at://a")
 job.done()
 say("answered")
 """)
@@ -375,7 +402,7 @@ def handler(number, frame):
         say("handled", text=str(error), notice=job.notice())
 signal.signal(signal.SIGUSR1, handler)
 say("waits")
-job.saved("a")
+job.saved("at://a")
 job.done()
 say("answered")
 """)
@@ -463,7 +490,7 @@ def other():
 thread = threading.Thread(target=other)
 thread.start()
 say("waits")
-job.saved("a")
+job.saved("at://a")
 thread.join()
 job.done()
 """)

@@ -59,7 +59,7 @@ void look(const Job &job)
 pch_action save(const Job &job, std::uint64_t step)
 {
     pch_phase(job.get(), PCH_IN_SAVE);
-    return pch_saved(job.get(), step, ("at-" + std::to_string(step)).c_str());
+    return pch_saved(job.get(), step, ("at://step-" + std::to_string(step)).c_str());
 }
 
 pch_action train(const Job &job, std::uint64_t steps)
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     look(job);
     if (train(job, steps) == PCH_EXIT)
         return 2;
-    pch_durable(job.get(), steps, "at-the-end");
+    pch_durable(job.get(), steps, "at://the-end");
     pch_error(job.get(), 3, "told, and not meant");
     pch_done(job.get());
     return 0;

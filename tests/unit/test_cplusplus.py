@@ -56,7 +56,7 @@ def test_a_program_trains_saves_and_resumes(build, libraries, tmp_path):
     assert run(program, "3") == ["supervised 0", "resume 0 -", "step 1", "step 2", "step 3"]
     under = [os.environ["PCHRUN"], "--checkpoint-dir", tmp_path, "--run-dir", tmp_path, "--", program]
     assert run(*under, "3") == ["supervised 1", "resume 0 -", "step 1", "step 2", "step 3"]
-    assert run(*under, "5") == ["supervised 1", "resume 3 at-the-end", "step 4", "step 5"]
+    assert run(*under, "5") == ["supervised 1", "resume 3 at://the-end", "step 4", "step 5"]
 
 
 def test_every_function_is_called():

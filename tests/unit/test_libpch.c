@@ -71,7 +71,7 @@ Test(libpch, without_supervisor_all_is_a_no_op)
     client_expect(c, "open supervised=0 same=1 resume=0 path=-");
     client_say(c, "step 1");
     client_expect(c, "step 1 continue");
-    client_say(c, "saved 1 /a");
+    client_say(c, "saved 1 at:///a");
     client_expect(c, "saved 1 continue");
     client_say(c, "scratch");
     client_expect(c, "scratch -");
@@ -250,12 +250,12 @@ Test(libpch, one_round)
     cr_expect_eq(call->msg.tag, 1);
     client_expect(c, "step 7 save");
 
-    client_say(c, "saved 7 /ckpt/7");
+    client_say(c, "saved 7 at:///ckpt/7");
     call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.step, 7);
     cr_expect_eq(call->msg.tag, 1);
     cr_expect_eq(call->msg.wants_answer, 1);
-    cr_expect_str_eq(call->msg.path, "/ckpt/7");
+    cr_expect_str_eq(call->msg.path, "at:///ckpt/7");
     answer(call, PROC_CONTINUE);
     client_expect(c, "saved 7 continue");
 
@@ -266,7 +266,7 @@ Test(libpch, one_round)
     client_say(c, "step 9");
     client_expect(c, "step 9 continue");
     /* A save of its own is not the round's. */
-    client_say(c, "saved 9 /own/9");
+    client_say(c, "saved 9 at:///own/9");
     call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.tag, 0);
     answer(call, PROC_CONTINUE);
@@ -309,7 +309,7 @@ Test(libpch, answers_to_another_question_are_dropped)
     procs_send(world.procs, 0, &stale);
     client_say(c, "step 3");
     client_expect(c, "step 3 continue");
-    client_say(c, "saved 4 /a");
+    client_say(c, "saved 4 at:///a");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.tag, 0, "its own save");
     /* and some for another step, before and after the right one. */
@@ -317,7 +317,7 @@ Test(libpch, answers_to_another_question_are_dropped)
     answer(call, PROC_CONTINUE);
     procs_send(world.procs, 0, &stale);
     client_expect(c, "saved 4 continue");
-    client_say(c, "saved 5 /a");
+    client_say(c, "saved 5 at:///a");
     call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     procs_send(world.procs, 0, &stale);
     answer(call, PROC_CONTINUE);
@@ -354,13 +354,13 @@ Test(libpch, durable_from_another_thread_in_a_round_that_goes_on)
     client_expect(c, "step 3 save");
     client_say(c, "step 4");
     client_expect(c, "step 4 continue");
-    client_say(c, "durable 3 /c/3");
+    client_say(c, "durable 3 at:///c/3");
     client_expect(c, "durable 3");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.tag, 1);
     cr_expect_eq(call->msg.wants_answer, 0);
     /* A save of its own, of another step, is not the round's. */
-    client_say(c, "durable 4 /c/4");
+    client_say(c, "durable 4 at:///c/4");
     client_expect(c, "durable 4");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED)->msg.tag, 0);
     client_say(c, "step 5");
@@ -376,7 +376,7 @@ Test(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
     client_say(c, "step 3");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
     client_expect(c, "step 3 save");
-    client_say(c, "durable 3 /c/3");
+    client_say(c, "durable 3 at:///c/3");
     client_expect(c, "durable 3");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     client_say(c, "step 4");
@@ -677,7 +677,7 @@ static void try_build(const char *program)
     client_say(c, "step 2");
     client_expect(c, "step 2 save");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-    client_say(c, "saved 2 /c/2");
+    client_say(c, "saved 2 at:///c/2");
     answer(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED), PROC_CONTINUE);
     client_expect(c, "saved 2 continue");
     client_say(c, "raise");
@@ -714,7 +714,7 @@ Test(libpch, who_only_counts_is_asked_for_nothing)
     client_say(c, "step 3");
     client_expect(c, "step 3 continue"); /* and an end, none of which is its business */
     cr_expect_eq(step_of(0), 3);
-    client_say(c, "saved 3 /c/3");
+    client_say(c, "saved 3 at:///c/3");
     client_expect(c, "saved 3 continue");
     client_end_well(c); /* it has sent nothing but its end */
 }
@@ -736,7 +736,7 @@ Test(libpch, a_program_that_closes_its_socket_is_told_to_leave)
     struct client *c = client_attached(&world);
     client_say(c, "closefds");
     client_expect(c, "closefds");
-    client_say(c, "durable 1 /c/1");
+    client_say(c, "durable 1 at:///c/1");
     client_expect(c, "durable 1");
     client_say(c, "step 1");
     client_expect(c, "step 1 exit");
@@ -777,13 +777,13 @@ Test(libpch, a_clone_is_not_attached)
 Test(libpch, being_let_go_ends_every_wait)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "saved 1 /c/1");
+    client_say(c, "saved 1 at:///c/1");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     procs_close(world.procs, 0);
     client_expect(c, "saved 1 exit");
     client_say(c, "step 2");
     client_expect(c, "step 2 exit");
-    client_say(c, "durable 2 /c/2");
+    client_say(c, "durable 2 at:///c/2");
     client_expect(c, "durable 2");
     const char *said = client_stderr(c);
     cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "said once: %s", said);
@@ -843,7 +843,7 @@ Test(libpch, supervisor_killed_in_mid_training)
     kill_super(super);
     client_say(c, "step 2");
     client_expect(c, "step 2 exit");
-    client_say(c, "saved 2 /c/2");
+    client_say(c, "saved 2 at:///c/2");
     client_expect(c, "saved 2 exit");
     client_say(c, "step 3");
     client_expect(c, "step 3 exit");

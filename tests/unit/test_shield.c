@@ -31,7 +31,7 @@ Test(shield, turns_a_term_into_a_notice)
     client_expect(c, "raise survived");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
     /* Also while it waits: no byte of it lands in what the training thread says. */
-    client_say(c, "saved 1 /c/1");
+    client_say(c, "saved 1 at:///c/1");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     client_say(c, "raise");
     struct procmsg go_on = {

@@ -134,7 +134,9 @@ static PyObject *job_should_exit(PyObject *self, void *closure)
 DOC(saved, "($self, path=None, /)",
     "The save of the step that was finished last is durable: it will be found after a loss of\n"
     "power. Waits until every rank has said so, or the save is given up. path, str, bytes or\n"
-    "PathLike, is what resume_path will be; None where another rank saves for this one.\n"
+    "PathLike, is what resume_path will be; None where another rank saves for this one. A\n"
+    "relative path is made absolute. The save fails if there is nothing at the path; a URL is\n"
+    "not looked for.\n"
     "Saves that the program makes by itself are reported here, too.");
 
 static PyObject *job_saved(PyObject *self, PyObject *args)
