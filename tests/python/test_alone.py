@@ -46,6 +46,15 @@ def test_a_resumed_start_without_libpch(program):
     assert one.alone(PCH_RESUME_STEP="7", PCH_RESUME_PATH="/a/b")[1] == "7 /a/b [7, 8]\n"
 
 
+def test_attaching_twice_gives_the_same_job(program):
+    prints(program, """
+        job = pch.attach()
+        print(pch.attach() is job, pch.attach(rank=3, stride=7) is job)
+        job.close()
+        print(pch.attach() is job)
+        """, "True True", "True")
+
+
 def test_strides_and_a_loop_that_is_left(program):
     """The turn that was left is not counted: only the program knows what it has done."""
     prints(program, """

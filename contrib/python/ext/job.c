@@ -350,10 +350,18 @@ static PyObject *job_reduce(PyObject *self, PyObject *unused)
     return NULL;
 }
 
+/* The module has the job, the job has its type, and the type has the module. */
+static int job_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
 static void job_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    PyObject_Free(self);
+    PyObject_GC_UnTrack(self);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
@@ -404,6 +412,7 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, members},
     {Py_tp_repr, (void *)job_repr},
+    {Py_tp_traverse, (void *)job_traverse},
     {Py_tp_dealloc, (void *)job_dealloc},
     {0, NULL},
 };
@@ -411,6 +420,7 @@ static PyType_Slot slots[] = {
 PyType_Spec job_spec = {
     .name = "pch.Job",
     .basicsize = sizeof(PyObject),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };

@@ -34,7 +34,9 @@ static PyObject *module_attach(PyObject *self, PyObject *args, PyObject *keyword
     options.flags = (is_shielded ? 0 : PCH_NO_SHIELD) | (saves ? 0 : PCH_NO_SAVE);
     if (!training_attach(&options))
         return NULL;
-    return (PyObject *)PyObject_New(PyObject, (PyTypeObject *)module->job_type);
+    if (!module->job && (module->job = PyObject_GC_New(PyObject, (PyTypeObject *)module->job_type)))
+        PyObject_GC_Track(module->job);
+    return Py_XNewRef(module->job);
 }
 
 /* The last reference to what is added may be the module's. */
@@ -70,6 +72,7 @@ static int module_exec(PyObject *self)
 static int module_traverse(PyObject *self, visitproc visit, void *arg)
 {
     struct module *module = PyModule_GetState(self);
+    Py_VISIT(module->job);
     Py_VISIT(module->job_type);
     Py_VISIT(module->steps_type);
     Py_VISIT(module->exit);
@@ -79,6 +82,7 @@ static int module_traverse(PyObject *self, visitproc visit, void *arg)
 static int module_clear(PyObject *self)
 {
     struct module *module = PyModule_GetState(self);
+    Py_CLEAR(module->job);
     Py_CLEAR(module->job_type);
     Py_CLEAR(module->steps_type);
     Py_CLEAR(module->exit);

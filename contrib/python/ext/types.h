@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * types: the two types of the module. Their instances hold nothing of the job, which is the
- * process's (training.h), so that any number of them may come and go.
+ * process's (training.h). There is one Job, as there is one job; any number of Steps may come and
+ * go.
  */
 #ifndef PCH_EXT_TYPES_H
 #define PCH_EXT_TYPES_H
@@ -10,6 +11,7 @@
 
 struct module {
     PyObject *job_type, *steps_type;
+    PyObject *job;  /* the one pch.Job, NULL: not attached yet */
     PyObject *exit; /* pch.Exit */
 };
 
