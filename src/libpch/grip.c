@@ -83,6 +83,14 @@ void grip_train(struct page_process *page)
         grip_take(page, PAGE_TRAINER);
 }
 
+uint32_t grip_other_trainer(const struct page_process *page)
+{
+    /* The word of a thread that has died is not 0, and names no thread. */
+    bool is_opener = atomic_load(&page->holds[PAGE_TRAINER].word) == 0;
+    uint32_t trainer = holder_of(page, is_opener ? PAGE_OPENER : PAGE_TRAINER);
+    return trainer == own_thread() ? 0 : trainer;
+}
+
 bool grip_release(struct page_process *page)
 {
     bool is_free = true;

@@ -20,6 +20,8 @@
 void grip_take(struct page_process *page, enum page_holder holder);
 /* The training thread: it takes its own, unless it is the one that attached. */
 void grip_train(struct page_process *page);
+/* Another thread that trains, and lives; 0: none is known. */
+uint32_t grip_other_trainer(const struct page_process *page);
 /* Lets go what the calling thread holds. False: another thread holds one. */
 bool grip_release(struct page_process *page);
 /* In the child of a fork, where the page is not: an older C library's list of the thread that has

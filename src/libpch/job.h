@@ -45,7 +45,7 @@ struct live {
     bool is_held;          /* the round it serves ends the run, and is not answered yet */
     uint64_t served_step;  /* changed under the lock */
     _Atomic bool is_lost;  /* the supervisor is gone */
-    _Atomic bool has_said; /* of a fork: that it cannot attach */
+    _Atomic bool has_said; /* of a fork: that it cannot attach; else: that two threads train */
 };
 
 /* Scratch directories that were told to the program, which may keep the pointers. */

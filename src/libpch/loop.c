@@ -18,6 +18,8 @@
 #include "wire/gate.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Steps */
 
@@ -114,12 +116,26 @@ static enum pch_action look(struct pch *job, uint64_t step)
     }
 }
 
+/* Looked for only here: pch_step is too quick for it. */
+static void warn_of_threads(struct pch *job)
+{
+    struct live *live = job_live(job);
+    uint32_t other = grip_other_trainer(live->process);
+    if (other && !atomic_exchange(&live->has_said, true))
+        line_say(
+            "rank %d: thread %ld calls pch_step, but thread %u trains: the calls belong to one "
+            "thread, and this save may be lost; see Threads in libpch(3)",
+            job->rank, (long)syscall(SYS_gettid), other);
+}
+
 static enum pch_action step_slowly(struct pch *job, uint64_t step)
 {
     NOT_CANCELLED;
     struct live *live = job_live(job);
     uint32_t was = LIVE_SERVING; /* unless it is to leave by now */
-    if (!live->has_begun)
+    if (live->has_begun)
+        warn_of_threads(job);
+    else
         grip_train(live->process);
     live->has_begun = true;
     live->is_serving = false;

@@ -9,6 +9,7 @@
  *        [bare|counts]
  *   openaside [OPTIONS]       the same, in a thread that ends then
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
+ *   stepaside N               the same as step, in a thread that ends then
  *   phase N · notice · error CODE TEXT · scratch · done · close
  *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
  *   spree TO MS EVERY PATH    trains to that step, saves every so many by itself; says done
@@ -141,6 +142,20 @@ static void *durable_thread(void *arg)
     struct durable *d = arg;
     P(durable)(job, d->step, d->path);
     return NULL;
+}
+
+static void *step_thread(void *arg)
+{
+    unsigned long long step = *(unsigned long long *)arg;
+    printf("stepaside %llu %s\n", step, action_name(P(step)(job, step)));
+    return NULL;
+}
+
+static void do_step_aside(unsigned long long step)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, step_thread, &step) != 0 || pthread_join(thread, NULL) != 0)
+        exit(1);
 }
 
 static void do_durable(uint64_t step, const char *path)
@@ -532,6 +547,8 @@ static int do_save_command(const char *name, const char *rest)
     const char *path = text[0] ? text : NULL;
     if (!strcmp(name, "step")) {
         printf("step %llu %s\n", step, action_name(P(step)(job, step)));
+    } else if (!strcmp(name, "stepaside")) {
+        do_step_aside(step);
     } else if (!strcmp(name, "saved")) {
         printf("saved %llu %s\n", step, action_name(P(saved)(job, step, path)));
     } else if (!strcmp(name, "durable")) {

@@ -46,6 +46,60 @@ def test_a_resumed_start_without_libpch(program):
     assert one.alone(PCH_RESUME_STEP="7", PCH_RESUME_PATH="/a/b")[1] == "7 /a/b [7, 8]\n"
 
 
+def test_the_steps_of_two_threads_are_refused(program):
+    """They counted double. A thread may go on where another one has ended, or has closed the job."""
+    prints(program, """
+        import threading
+        job = pch.attach()
+        def in_thread(call, name="other"):
+            def run():
+                try:
+                    print(call(), job.finished)
+                except RuntimeError as error:
+                    print(str(error)[:63])
+            thread = threading.Thread(target=run, name=name)
+            thread.start()
+            thread.join()
+        in_thread(job.step)
+        in_thread(job.step)
+        job.step()
+        for call in (job.step, lambda: job.step(9), lambda: next(job.steps(99)), lambda: pch.Saver(job, print).run(int)):
+            in_thread(call)
+        turns = job.steps(99)
+        next(turns)
+        for call in (lambda: job.should_save, job.saved, job.done, lambda: next(turns)):
+            in_thread(call)
+        print(job.finished, next(turns), job.finished)
+        job.close()
+        in_thread(pch.attach().step)
+        """, "False 1", "False 2", *["thread MainThread makes the steps of this job, and still runs: "] * 8, "3 4 4",
+        "False 1")
+
+
+@pytest.mark.parametrize("saves, finished", [(True, 10), (False, 20)])
+def test_two_threads_that_step_at_the_same_time(program, saves, finished):
+    """A job that only counts is told of all that is trained, in whatever thread."""
+    prints(program, f"""
+        import threading
+        job = pch.attach(saves={saves})
+        first, last = threading.Barrier(2), threading.Barrier(2)
+        def count():
+            for step in range(10):
+                try:
+                    job.step()
+                except RuntimeError:
+                    pass
+                if step == 0:
+                    first.wait()
+            last.wait()
+        thread = threading.Thread(target=count)
+        thread.start()
+        count()
+        thread.join()
+        print(job.finished)
+        """, str(finished))
+
+
 def test_attaching_twice_gives_the_same_job(program):
     prints(program, """
         job = pch.attach()

@@ -420,6 +420,38 @@ Test(libpch, a_path_that_does_not_fit_is_a_failed_save)
     client_end_well(c);
 }
 
+/* It is told of, once, where a thread comes to a gate: pch_step itself has no time to look. */
+Test(libpch, two_threads_that_train)
+{
+    struct client *c = client_attached(&world);
+    client_say(c, "step 1");
+    client_expect(c, "step 1 continue");
+    for (int step = 2; step <= 3; step++) {
+        set_gate(step, step, true, false);
+        client_say(c, "stepaside %d", step);
+        world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+        client_expect(c, "stepaside %d save", step);
+    }
+    const char *said = client_stderr(c);
+    const char *line = strstr(said, "calls pch_step, but thread ");
+    cr_expect(line && !strstr(line + 1, "calls pch_step"), "%s", said);
+    cr_expect(str_starts(said, "pch: rank 0: thread "), "%s", said);
+    cr_expect_eq(client_end(c), 0);
+}
+
+/* The first thread has ended: another one may train. */
+Test(libpch, a_thread_that_takes_over)
+{
+    struct client *c = client_attached(&world);
+    client_say(c, "stepaside 1");
+    client_expect(c, "stepaside 1 continue");
+    set_gate(2, 1, true, false);
+    client_say(c, "step 2");
+    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
+    client_expect(c, "step 2 save");
+    client_end_well(c);
+}
+
 Test(libpch, notice_error_phase_and_done)
 {
     struct client *c = client_attached(&world);

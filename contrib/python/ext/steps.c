@@ -110,6 +110,8 @@ static PyObject *steps_next(PyObject *object)
         int result = training_end_turn();
         if (result < 0 || (result == 1 && !serve(self)))
             return NULL;
+    } else if (!training_is_mine()) {
+        return NULL; /* its turn would put an end to the other thread's, untold */
     }
     if (training.should_exit) {
         struct module *module = PyType_GetModuleState(Py_TYPE(object));

@@ -5,8 +5,6 @@
 
 #include "libpch/line.h"
 
-#include <pthread.h>
-
 struct training training;
 
 /* Of a thread that has given up the interpreter's lock for a call of libpch. */
@@ -28,6 +26,7 @@ static void on_fork_child(void)
 {
     training.is_attached = training.is_busy = false;
     training.should_save = training.should_exit = false;
+    training.thread = 0;
     away = NULL;
 }
 
@@ -78,6 +77,8 @@ bool training_attach(const struct pch_options *options)
         return false;
     }
     training.is_attached = true;
+    training.counts = options->flags & PCH_NO_SAVE;
+    training.thread = 0;
     training.should_save = training.should_exit = false;
     training.turn = NULL;
     training.stride = options->stride ? options->stride : 1;
@@ -92,8 +93,56 @@ bool training_close(void)
         return false;
     pch_close(training.job);
     training.is_attached = false;
+    training.thread = 0;
     training.should_save = false;
     return training_return(true);
+}
+
+/* The threading.Thread of that thread if it still runs; NULL, perhaps with an exception: it does
+ * not, or Python has not started it. */
+static PyObject *find_thread(pthread_t thread)
+{
+    PyObject *found = NULL;
+    PyObject *module = PyImport_ImportModule("threading");
+    PyObject *all = module ? PyObject_CallMethod(module, "enumerate", NULL) : NULL;
+    Py_ssize_t size = all ? PyList_Size(all) : 0;
+    for (Py_ssize_t i = 0; i < size && !found && !PyErr_Occurred(); i++) {
+        PyObject *one = PyList_GetItem(all, i);
+        PyObject *ident = PyObject_GetAttrString(one, "ident");
+        if (ident && ident != Py_None && (pthread_t)PyLong_AsUnsignedLong(ident) == thread)
+            found = Py_NewRef(one);
+        Py_XDECREF(ident);
+    }
+    Py_XDECREF(all);
+    Py_XDECREF(module);
+    return found;
+}
+
+static void refuse_thread(PyObject *other)
+{
+    PyObject *name = PyObject_GetAttrString(other, "name");
+    if (name)
+        PyErr_Format(
+            PyExc_RuntimeError,
+            "thread %U makes the steps of this job, and still runs: the steps of two threads "
+            "would count double. Let one thread make all steps, or call job.close() and "
+            "pch.attach() before another one takes over",
+            name);
+    Py_XDECREF(name);
+}
+
+bool training_take_over(void)
+{
+    if (training.thread && !training.counts) {
+        PyObject *other = find_thread(training.thread);
+        if (other)
+            refuse_thread(other);
+        Py_XDECREF(other);
+        if (PyErr_Occurred())
+            return false;
+    }
+    training.thread = pthread_self();
+    return true;
 }
 
 int training_step_slowly(uint64_t finished)

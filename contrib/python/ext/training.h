@@ -16,6 +16,8 @@
 
 #include "libpch/job.h"
 
+#include <pthread.h>
+
 /* Steps lie below this; libpch(3). */
 #define STEP_LIMIT GATE_STEP_MAX
 
@@ -23,7 +25,9 @@ struct training {
     pch_t *job; /* never NULL once there is a Job */
     bool is_attached;
     bool is_busy; /* a thread is in a call that belongs to the training thread */
+    bool counts;  /* it only tells its steps, which any thread may make */
     bool should_save, should_exit;
+    pthread_t thread; /* which makes the steps; 0: none yet */
     uint64_t finished, stride;
     const void *turn; /* the Steps of a turn that goes on, whose step is not told; NULL: none */
 };
@@ -42,6 +46,8 @@ bool training_close(void);
 bool training_leave(bool is_training_call);
 bool training_return(bool is_training_call);
 
+/* The calling thread makes the steps from now on. False: another thread does, which still runs. */
+bool training_take_over(void);
 /* pch_step, where it takes the long way. 1: save, 0: go on (or leave: should_exit), -1. */
 int training_step_slowly(uint64_t finished);
 /* Tells the step of the turn that goes on, if there is one. As training_step. */
@@ -50,9 +56,17 @@ int training_end_turn(void);
 bool training_saved(const char *path);
 bool training_save_failed(uint64_t step, const char *why);
 
+/* Does this thread make the steps? The steps of two would count double. */
+static inline bool training_is_mine(void)
+{
+    return LIKELY(training.thread == pthread_self()) || training_take_over();
+}
+
 /* So many steps are finished. 1: save, 0: go on (or leave: should_exit), -1. */
 static inline int training_step(uint64_t finished)
 {
+    if (!LIKELY(training.is_busy || training_is_mine()))
+        return -1;
     if (!LIKELY(!training.is_busy && (job_step_is_short(training.job, finished) ||
                                       job_state(job_live(training.job)) == LIVE_OFF)))
         return training_step_slowly(finished);
