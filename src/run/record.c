@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "run/history.h"
+#include "run/stepback.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -100,6 +101,7 @@ bool record_init(struct record *record, const struct config *config, const char 
         !check_first(record, err) || !statefile_init(&record->commit_file, path, reap, err) ||
         !statefile_init(&record->ranks_file, ranks, reap, err))
         return false;
+    stepback(&record->history, config, dir);
     statefile_check(&record->commit_file, check_commits);
     statefile_check(&record->ranks_file, check_ranks);
     statefile_on_written(&record->commit_file, on_commit_written, record);

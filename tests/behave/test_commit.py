@@ -112,6 +112,43 @@ def test_a_program_that_goes_back_to_an_older_state(training):
     assert job.result() == (0, "completed", 10)
 
 
+@pytest.mark.parametrize("is_prefix", [False, True])
+def test_a_checkpoint_that_was_removed(training, is_prefix):
+    """A program that keeps only its newest checkpoints removed the committed one, and failed at every start from then
+    on. The job resumes at the newest commit that every rank has; the name of a checkpoint may be the prefix of its
+    files."""
+    suffix = ".index" if is_prefix else ""
+
+    def file(job, step, rank):
+        return Path(job.path(step, rank) + suffix)
+    job = training(n=2)
+    job.open()
+    for step in (5, 50, 55):
+        for rank in range(2):
+            file(job, step, rank).touch()
+        job.train(step)
+        job.saved(step, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 55)
+    file(job, 55, 1).unlink()
+    file(job, 50, 0).unlink()
+    job = training(n=2)
+    assert job.open(5) == [job.path(5, rank) for rank in range(2)]
+    job.said(f"step 55 is committed, but {job.path(55, 1)} is not there any more: the job resumes at step 5,")
+    job.train(7)
+    job.saved(7, "continue")
+    job.done()
+    assert job.result() == (0, "completed", 7)
+    # There is no file of step 7, and none of step 5 any more: then nothing is taken for missing.
+    for rank in range(2):
+        file(job, 5, rank).unlink()
+    job = training(n=2)
+    job.open(7)
+    job.done()
+    assert job.result() == (0, "completed", 7)
+    assert "not there any more" not in job.job.err
+
+
 def test_another_job_does_not_take_the_record(training, world):
     """Two jobs in one directory would resume from each other's checkpoints."""
     job = training("--job", "one")
