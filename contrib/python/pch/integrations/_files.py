@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is common to the integrations whose framework writes a folder by itself, and does not wait for the disk."""
 
+import glob
 import os
 
 
@@ -11,6 +12,24 @@ def sync_tree(top: str) -> None:
             _sync(os.path.join(folder, name))
         _sync(folder)
     _sync(os.path.dirname(top))
+
+
+def sync_prefix(prefix: str) -> str:
+    """Makes a checkpoint of TensorFlow's durable: the files whose names begin with the prefix, or that file or folder.
+    Returns the whole path. One in a store of TensorFlow's own is left as it is."""
+    whole = os.path.abspath(prefix)
+    folder = os.path.dirname(whole)
+    if not os.path.isdir(folder):
+        return prefix
+    if os.path.isdir(whole):
+        sync_tree(whole)
+        return whole
+    names = [name for name in [whole, *glob.glob(f"{glob.escape(whole)}.*")] if os.path.isfile(name)]
+    if not names:
+        raise FileNotFoundError(f"there is no checkpoint {whole}")
+    for name in [*names, *glob.glob(f"{glob.escape(folder)}/checkpoint"), folder]:
+        _sync(name)
+    return whole
 
 
 def _sync(path: str) -> None:

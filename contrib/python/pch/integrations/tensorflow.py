@@ -10,18 +10,22 @@ when and with which code the job ends is pchrun's; the checkpoints are TensorFlo
 other's.
 """
 
-import glob
 import os
 import tempfile
 import warnings
+import weakref
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple, TypeVar, Union
 
 import keras
 import tensorflow as tf
 
 from .._attach import attach
 from .._pch import Exit
+from ._files import sync_prefix
+from ._tf_inside import count, describe, preemption_save, report_to_cluster
+from ._tf_manager import OwnSaves
+from ._tf_notice import Watch
 
 __all__ = ["PreemptionCallback", "PreemptionCheckpointHandler", "PreemptionWatcher", "TerminationConfig"]
 
@@ -29,6 +33,7 @@ TerminationConfig = tf.distribute.experimental.TerminationConfig
 
 _COUNTER = "checkpointed_runs"  # what TensorFlow's handler calls it in a checkpoint
 _KEPT = 3  # that of the last commit, the one in the making, and the one before
+_NAME = "PreemptionCheckpointHandler"
 
 _Folder = Union[str, "os.PathLike[str]"]
 _Result = TypeVar("_Result")
@@ -39,25 +44,18 @@ class PreemptionCheckpointHandler:
 
     It restores when it is made: what pchrun has committed, else the latest checkpoint in the folder. With the workers
     of a cluster the chief's checkpoint counts; of the others, which must take part in a save, nothing is kept. Ranks
-    that are not one cluster need folders of their own. A manager that is given must keep more than one checkpoint:
-    the last one that is committed is needed until the next one is.
+    that are not one cluster need folders of their own. What the program saves through a manager that is given is
+    committed, too, when every rank has saved that step.
     """
 
     def __init__(self, cluster_resolver: Any, checkpoint_or_checkpoint_manager: Any,
                  checkpoint_dir: Optional[_Folder] = None, termination_config: Any = None) -> None:
-        """Of termination_config: save_fn saves, and may return the path; exit_fn is called before pch.Exit is raised.
-
-        pchrun itself looks for notices (`pchrun --notices`), and knows how long they leave: grace_period is not used,
-        and a termination_watcher_fn is an error.
-        """
+        """The README of the package says what each part of termination_config does."""
         config = termination_config or TerminationConfig()
-        if config.termination_watcher_fn:
-            raise ValueError("termination_watcher_fn would never be asked: pchrun looks for notices, see its --notices")
-        if config.grace_period:
-            warnings.warn("grace_period is not used: pchrun knows how long a notice leaves", RuntimeWarning,
-                          stacklevel=2)
         self._save_fn, self._exit_fn = config.save_fn, config.exit_fn
-        self._saves_for_all = _is_chief(cluster_resolver)
+        self._has_left = False
+        self._told: Optional[Exception] = None
+        self._is_cluster, self._saves_for_all = _place(cluster_resolver)
         given = checkpoint_or_checkpoint_manager
         if isinstance(given, tf.train.CheckpointManager):
             self._manager, self._saves_for_all = given, True
@@ -70,7 +68,11 @@ class PreemptionCheckpointHandler:
             setattr(checkpoint, _COUNTER, tf.Variable(0, trainable=False, dtype=tf.int64, name=_COUNTER))
         self._counter = getattr(checkpoint, _COUNTER)
         self._job = attach()
+        self._saves = OwnSaves(self._job, self._manager, self._begin_save, self._save)
         self._calls = self._restore()
+        self._watch = Watch(self._job, config.termination_watcher_fn, config.grace_period)
+        weakref.finalize(self, self._watch.stop)
+        count(_NAME)
 
     @property
     def total_run_calls(self) -> int:
@@ -79,65 +81,136 @@ class PreemptionCheckpointHandler:
 
     def run(self, distributed_train_function: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:
         """Runs one step. The one before is saved first, if it is its turn: with what the loop did after it."""
-        self._end_step()
-        result = distributed_train_function(*args, **kwargs)
-        self._calls += 1
+        job, calls = self._job, self._calls
+        if (calls != job.finished and job.step(calls)) or job.should_exit:
+            self._serve(args=(), kwargs={})
+        try:
+            result = distributed_train_function(*args, **kwargs)
+        except Exception as error:
+            self._tell(error)
+            raise
+        self._calls = calls + 1
         return result
 
     def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
-        """One more step is finished, without run(). Saves it, if it is its turn, with these arguments of the save."""
-        self.finished(self._calls + 1, *args, **kwargs)
+        """In place of run(), once for each step: saves what is finished, if it is its turn, with these arguments.
+
+        As in TensorFlow's, total_run_calls tells the calls before this one, and so does the checkpoint: a loop that
+        counts by it makes the call before the step. One that makes it after the step counts by a variable of its own in
+        the checkpoint, or calls finished().
+        """
+        self._end_step(*args, **kwargs)
+        self._calls += 1
 
     def finished(self, calls: int, *args: Any, **kwargs: Any) -> None:
-        """The same, for loops that count by themselves, such as in strides."""
+        """The same after a step, for loops that count by themselves, such as in strides: so many steps are finished."""
         self._calls = calls
         self._end_step(*args, **kwargs)
 
     @contextmanager
     def watch_preemption_scope(self) -> Iterator[None]:
         """Around a loop over run(): the last step is saved, too, if it is its turn."""
-        yield
+        try:
+            yield
+        except tf.errors.OpError as error:
+            self._tell(error)
+            raise
         self._end_step()
 
     def _end_step(self, *args: Any, **kwargs: Any) -> None:
-        job = self._job
-        if self._calls != job.finished and job.step(self._calls):
-            self._save(args, kwargs)
-        if job.should_exit:
-            if self._exit_fn:
-                self._exit_fn()
-            raise Exit
+        if self._calls != self._job.finished:
+            self._job.step(self._calls)
+        self._serve(args, kwargs)
 
-    def _save(self, args: Any, kwargs: Any) -> None:
+    def _serve(self, args: Any, kwargs: Any) -> None:
+        """What a step that is finished asks for."""
+        if self._job.should_save:
+            self._save(args, kwargs)
+        if self._job.should_exit and not self._has_left:
+            self._leave()
+
+    def _leave(self) -> None:
+        """An exit_fn that returns trains on, without protection, until pchrun ends the process."""
+        if not self._exit_fn:
+            raise Exit
+        self._has_left = True
+        self._watch.stop()
+        self._exit_fn()
+
+    def _tell(self, error: Exception) -> None:
+        """Whether the program catches the error or not, the job knows it as the cause, and the other workers get it.
+        The end of the data is no error of the job."""
+        if error is self._told or isinstance(error, StopIteration):
+            return
+        self._told = error
+        text = describe(error)
+        if not isinstance(error, tf.errors.OutOfRangeError):
+            self._job.error(text)
+        if self._is_cluster:
+            report_to_cluster(error, text)
+
+    def _begin_save(self) -> int:
+        """The program saves by itself. First the job hears of the step, so that none asks for it again."""
+        if self._calls != self._job.finished:
+            self._job.step(self._calls)
+        self._counter.assign(self._calls)
+        return self._calls
+
+    def _save(self, args: Any, kwargs: Any) -> Optional[str]:
+        """Makes the save of all ranks."""
         job = self._job
         try:
-            self._counter.assign(self._calls)
-            path = self._write(args, kwargs)
+            with preemption_save():
+                self._counter.assign(self._calls)
+                path = self._write(args, kwargs)
         except BaseException as error:
             job.save_failed(error)
             raise
         if job.should_save:
             job.saved(path)
+        return path
 
     def _write(self, args: Any, kwargs: Any) -> Optional[str]:
-        """Returns the path, or None where it is another's that counts."""
+        """Returns the path; None where it is another's that counts, or save_fn has named none."""
         if self._save_fn:
-            path = self._save_fn(*args, **kwargs) or tf.train.latest_checkpoint(self._manager.directory)
+            path = self._write_by_function(args, kwargs)
         elif self._saves_for_all:
-            path = _save_with(self._manager, args, kwargs)
+            path = self._saves.save(self._calls, args, kwargs)
+            if not path:
+                raise RuntimeError("nothing was saved")
         else:
             with tempfile.TemporaryDirectory(dir=self._job.scratch_dir()) as folder:
-                _save_with(tf.train.CheckpointManager(self._manager.checkpoint, folder, max_to_keep=1), args, kwargs)
-        if not self._saves_for_all:
+                temporary = tf.train.CheckpointManager(self._manager.checkpoint, folder, max_to_keep=1)
+                OwnSaves.save_with(temporary, args, kwargs)
+        if not path or not self._saves_for_all:
             return None
-        if not path:
-            raise RuntimeError("nothing was saved")
-        return _synced(os.fspath(path))
+        path = sync_prefix(path)
+        self._saves.note(self._calls, path)
+        return path
+
+    def _write_by_function(self, args: Any, kwargs: Any) -> Optional[str]:
+        """The path that it returns; else that of what it has saved through the manager, or in the manager's folder."""
+        saves, folder = self._saves, self._manager.directory
+        before = tf.train.latest_checkpoint(folder)
+        with saves.round(self._calls):
+            path = self._save_fn(*args, **kwargs)
+            self._manager.sync()
+        if isinstance(path, (str, os.PathLike)):
+            return os.fspath(path)
+        known: Optional[str] = saves.path_of(self._calls)
+        if not known and saves.has_refused:
+            raise RuntimeError("save_fn has saved nothing: its CheckpointManager.save() returned None")
+        latest: Optional[str] = tf.train.latest_checkpoint(folder)
+        return known or (latest if latest != before else None)
 
     def _restore(self) -> int:
         job, manager = self._job, self._manager
         if job.resume_step == 0:
             manager.restore_or_initialize()
+        elif job.resume_path is None and self._save_fn:
+            warnings.warn(f"save_fn has named no path for step {job.resume_step}, at which the job resumes: the program "
+                          "itself is to restore it", RuntimeWarning, stacklevel=3)
+            self._counter.assign(job.resume_step)
         elif job.resume_path is None:
             raise RuntimeError(f"the job resumes at step {job.resume_step}, but no path was given for it to saved()")
         else:
@@ -227,32 +300,12 @@ class PreemptionWatcher:
         """Returns at once, as TensorFlow's does wherever the workers are not TPUs': pchrun ends them."""
 
 
-def _is_chief(cluster_resolver: Any) -> bool:
-    """Without a cluster every process is its own."""
+def _place(cluster_resolver: Any) -> Tuple[bool, bool]:
+    """Is it a worker of a cluster? Does its checkpoint count? Without a cluster every process is its own."""
     jobs = cluster_resolver.cluster_spec().as_dict() if cluster_resolver else {}
     if "ps" in jobs:
         raise NotImplementedError("a ParameterServerStrategy has no step that all workers finish")
-    kind, number = (cluster_resolver.task_type, cluster_resolver.task_id) if jobs else ("chief", 0)
-    return kind in ("chief", "evaluator") or (number == 0 and "chief" not in jobs)
-
-
-def _save_with(manager: Any, args: Any, kwargs: Any) -> Optional[str]:
-    """A manager may have a shortest interval between saves; it does not hold for this one."""
-    path: Optional[str] = manager.save(*args, **(kwargs if len(args) > 1 else {"check_interval": False, **kwargs}))
-    manager.sync()  # of one that saves in the background
-    return path
-
-
-def _synced(path: str) -> str:
-    """The absolute path of what will be found after a loss of power; in a store of TensorFlow's own, as it is."""
-    whole = os.path.abspath(path)
-    folder = os.path.dirname(whole)
-    if not os.path.isdir(folder):
-        return path
-    for name in [*glob.glob(f"{glob.escape(whole)}.*"), *glob.glob(f"{glob.escape(folder)}/checkpoint"), folder]:
-        fd = os.open(name, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    return whole
+    if not jobs:
+        return False, True
+    kind, number = cluster_resolver.task_type, cluster_resolver.task_id
+    return True, kind in ("chief", "evaluator") or (number == 0 and "chief" not in jobs)

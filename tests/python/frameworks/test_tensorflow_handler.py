@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pch.integrations.tensorflow against what TensorFlow's own tests ask of its handler: a cluster whose workers are
+preempted one after the other, an error in a step, the grace period, and every argument of a TerminationConfig."""
+
+import signal
+
+from conftest_frameworks import PREEMPTED, finish
+from test_tensorflow import QUIET, workers
+
+# Four steps of an epoch, and three epochs. The save comes before the step, as in TensorFlow's tests.
+CLUSTER = """
+import os, pch, sys, tensorflow as tf
+from told import say, wait_for
+from pch.integrations.tensorflow import *
+rank, told = int(os.environ["RANK"]), os.environ.get("NOTICE")
+resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+    tf.train.ClusterSpec({"worker": os.environ["WORKERS"].split(",")}), task_type="worker", task_id=rank,
+    rpc_layer="grpc")
+strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+with strategy.scope():
+    total = tf.Variable(0., synchronization=tf.VariableSynchronization.ON_WRITE,
+                        aggregation=tf.VariableAggregation.SUM)
+manager = tf.train.CheckpointManager(tf.train.Checkpoint(total=total), f"{os.environ['CHECKPOINTS']}/of-{rank}",
+                                     max_to_keep=1)
+def is_preempted():
+    return told and os.path.exists(f"{os.environ['HOLD']}/notice.hold")
+handler = PreemptionCheckpointHandler(resolver, manager, termination_config=TerminationConfig(is_preempted))
+watcher = PreemptionWatcher()
+say("begins", step=int(handler.total_run_calls), total=float(total.numpy()), message=watcher.preemption_message)
+@tf.function
+def step(fails):
+    if fails:
+        raise tf.errors.ResourceExhaustedError(None, None, "no room for it")
+    total.assign_add(1.)
+def train(epoch, number, fails=False):
+    strategy.run(step, args=(fails,))
+"""
+
+LOOP = CLUSTER + """
+for epoch in range(handler.total_run_calls // 4, 3):
+    for number in range(handler.total_run_calls % 4, 4):
+        if told and (epoch, number) == (1, 1):
+            say("stands")
+            wait_for("on", 60)
+            say("message", text=watcher.preemption_message)
+        handler.save_checkpoint_if_preempted(checkpoint_number=handler.total_run_calls)
+        train(epoch, number)
+watcher.block_until_worker_exit()
+say("ends", step=int(handler.total_run_calls), total=float(total.numpy()))
+job = pch.attach()
+job.done()
+"""
+
+
+def test_workers_that_are_preempted_one_after_the_other(program, world):
+    """No step is lost, and none is trained twice; the exit code is that of TensorFlow's on Google's machines."""
+    one = program(LOOP)
+    one.start("--exit-preempted", "143", n=2, NOTICE="1", WORKERS=workers(2), **QUIET)
+    world.events.wait("stands", count=2, deadline=60)
+    world.go_on("notice")
+    one.said(r"every rank saves step \d+")
+    world.go_on("on")
+    code, outcome, step = finish(one)
+    assert (code, outcome) == (143, "preempted") and step >= 5
+    assert [event["message"] for event in world.events.all("begins")] == [None, None]
+    told = [event["text"] for event in world.events.all("message")]
+    assert len(told) == 2 and all("termination_watcher_fn of rank" in text for text in told)
+    assert sorted(path.name for path in one.checkpoints.glob("of-*/*.index")) == [f"ckpt-{step}.index"] * 2
+    one.start("--exit-preempted", "143", n=2, WORKERS=workers(2), **QUIET)
+    assert finish(one)[:2] == (0, "completed")
+    assert {(e["step"], e["total"]) for e in world.events.all("begins")[2:]} == {(step, 2. * step)}
+    assert [(e["step"], e["total"]) for e in world.events.all("ends")] == [(12, 24.)] * 2
+
+
+FAILING = CLUSTER + """
+try:
+    handler.run(train, 0, 0)
+    say("trained")
+    if rank == 0:  # in the collective operation of the second step, when the other fails
+        wait_for("fails", 60)
+    handler.run(train, 0, 1, rank == 1)
+except tf.errors.ResourceExhaustedError as error:
+    say("caught", text=str(error))
+    wait_for("ends", 60)
+    sys.exit(3)
+"""
+
+
+def test_an_error_in_a_step_reaches_all(program, world):
+    """The program catches it, and dies later of something else: the job knows it as the cause."""
+    one = program(FAILING)
+    one.start(n=2, WORKERS=workers(2), **QUIET)
+    world.events.wait("caught", count=1, deadline=60)
+    world.go_on("fails")
+    world.events.wait("caught", count=2, deadline=60)
+    assert all("no room for it" in event["text"] for event in world.events.all("caught"))
+    world.go_on("ends")
+    assert finish(one) == (3, "failed", None)
+    cause = one.report["first_cause"]
+    assert cause["rank"] == 1 and "ResourceExhaustedError" in cause["text"] and "no room for it" in cause["text"]
