@@ -169,6 +169,7 @@ void node_stop(struct node *node, const struct node_ending *ending)
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;
     round_end(&node->round);
+    uplink_beat_alone(&node->uplink, false);
     if (node->nstarting > 0 || node->nrunning > 0)
         ladder_start(&node->ladder, ending->manner, sig, &times);
     node_enter(node, NODE_STOPPING);
