@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness import DEADLINE, SLACK, children_of, is_alive, read_proc, signal_set, stat_fields, state_of, wait_until
+from nodes import free_port
 
 PREEMPTED = 42
 TERM, INT, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGUSR1
@@ -152,6 +153,16 @@ def test_line_27_who_dies_of_a_fault_that_was_sent(world, name):
     job.send(number)
     assert job.finish() == 128 + number
     assert not is_alive(pid) and "restarting" not in job.err
+
+
+def test_line_27_a_fault_that_is_sent_while_nodes_are_missing(world):
+    """Nothing has been started that could be handed the signal: it ends the wait."""
+    job = world.launch("--cluster-nodes", f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}", "--node-rank", "0", "--",
+                       world.actor, "say", "started")
+    wait_until(lambda: signal.SIGABRT in signal_set(job.pid, "SigBlk"), "pchrun")
+    os.kill(job.pid, signal.SIGABRT)
+    assert job.finish() == 128 + signal.SIGABRT
+    assert not world.events.all("started")
 
 
 @pytest.mark.parametrize("name", ["CHLD", "URG", "PIPE"])
