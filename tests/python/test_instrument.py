@@ -44,6 +44,48 @@ TRAIN = textwrap.dedent("""
     """)
 
 
+# Of Hugging Face's Trainer what its callback uses.
+TRAINER = {
+    **TORCH,
+    "accelerate.py": "class PartialState:\n    def wait_for_everyone(self): pass\n",
+    "transformers/__init__.py": """
+        class TrainerCallback: pass
+        class TrainerControl: pass
+        class TrainerState: pass
+        class TrainingArguments: pass
+        from .trainer import Trainer
+        """,
+    "transformers/trainer_utils.py": "PREFIX_CHECKPOINT_DIR = 'checkpoint'\n",
+    "transformers/trainer.py": """
+        import os
+        from types import SimpleNamespace
+        from torch.optim import Optimizer
+        class Trainer:
+            def __init__(self, during=lambda step: None):
+                self.args = SimpleNamespace(output_dir=os.environ["CHECKPOINTS"], save_only_model=False,
+                                            save_total_limit=None)
+                self.callbacks, self.during, self.optimizer = [], during, Optimizer()
+            def add_callback(self, callback):
+                self.callbacks.append(callback)
+            def remove_callback(self, callback):
+                self.callbacks.remove(callback)
+            def tell(self, what):
+                for callback in self.callbacks:
+                    getattr(callback, what)(self.args, self.state, self.control)
+            def train(self, resume_from_checkpoint=None, trial=None):
+                self.state = SimpleNamespace(global_step=0, is_local_process_zero=False)
+                self.control = SimpleNamespace(should_save=False, should_evaluate=False, should_training_stop=False)
+                self.tell("on_train_begin")
+                for step in range(3):
+                    self.during(step)
+                    self.optimizer.step()
+                    self.state.global_step = step + 1
+                    self.tell("on_step_end")
+                self.tell("on_epoch_end")
+        """,
+}
+
+
 @pytest.fixture
 def fakes(world):
     """A function that makes files that are on the program's path; returns their folder."""
@@ -389,3 +431,51 @@ def test_an_exception_is_the_cause(trains):
         """).start("--instrument", n=None)
     assert run.result() == (1, "failed", None)
     assert "ValueError: no such batch" in run.report["first_cause"]["text"]
+
+
+FITS = "from transformers import Trainer\nfrom told import say, wait_for\n"
+
+
+def test_a_fit_that_ends_well_is_done(trains):
+    """It was said of it that it has left without pch_done, at each end of a run that was fine."""
+    run = trains(FITS + "Trainer().train()", TRAINER).start("--instrument", n=2)
+    assert run.result() == (0, "completed", None)
+    assert run.job.err.count("Trainer.train takes part") == 1
+    assert [rank["done"] for rank in run.report["ranks"]] == [True, True]
+    assert "pch_done" not in run.job.err
+
+
+def test_a_fit_that_raises_is_not_done(trains):
+    """Whatever the program makes of it."""
+    run = trains(FITS + """
+def fail(step):
+    if step == 2:
+        raise ValueError("no such batch")
+try:
+    Trainer(fail).train()
+except ValueError:
+    pass
+""", TRAINER).start("--instrument", n=None)
+    assert run.result()[0] == 0
+    assert run.report["ranks"][0]["done"] is False
+    assert "has left at step 2 without pch_done" in run.job.err
+
+
+def test_a_fit_behind_the_first_is_not_done(trains):
+    """It is counted. A scheduler that tells every process ends it: no success, though the first fit has come to its
+    end."""
+    run = trains(FITS + """
+import signal
+signal.signal(signal.SIGTERM, lambda number, frame: exit(0))
+Trainer().train()
+def hold(step):
+    if step == 1:
+        say("second")
+        wait_for("never")
+Trainer(hold).train()
+""", TRAINER).start("--instrument", n=None)
+    pid = run.world.events.wait("second")["pid"]
+    run.job.process.send_signal(signal.SIGTERM)
+    run.said("notice: SIGTERM")
+    os.kill(pid, signal.SIGTERM)
+    assert run.result() == (42, "preempted_unsaved", None), run.report["why"]

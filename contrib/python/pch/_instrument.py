@@ -80,9 +80,12 @@ class _Part:
         self.state, self.job, self.has_fitted = _FITS, job, True
         return job
 
-    def end_fit(self) -> None:
-        """It is over, or pchrun cannot be told of it any more: what is trained from here on is only counted."""
+    def end_fit(self, is_done: bool = False) -> None:
+        """It is over, or pchrun cannot be told of it any more: what is trained from here on is only counted. is_done: it
+        has come to its own end."""
         if self.state == _FITS and self.job:
+            if is_done and not self.job.should_exit:
+                self.job.done()
             self.job.close()
             self.state, self.count = _NOT_YET, self._begin_to_count
 
@@ -232,7 +235,7 @@ def _run(call: Callable[[], Any], prepare: Callable[[], None], what: str) -> Any
     except BaseException:
         _part.fail_fit()
         raise
-    _part.end_fit()  # what comes behind it tells no steps
+    _part.end_fit(is_done=True)  # what comes behind it tells no steps
     return result
 
 
@@ -370,14 +373,16 @@ def _fit_lightning(call: Callable[[], Any], trainer: Any, arguments: Dict[str, A
             trainer.callbacks.remove(callback)
 
 
-def _lightning_callback(folder: str) -> Any:
-    """The ranks are known when the Trainer calls setup, which may have started some of them by then."""
+def _lightning_callback(folder: str, called_by: int = 0) -> Any:
+    """The ranks are known when the Trainer calls setup, which may have started some of them by then. called_by: the
+    process that has called fit()."""
     from lightning.pytorch import Callback
 
     from .integrations.lightning import PreemptionCallback
 
     names = ("on_train_start", "on_train_batch_start", "on_train_batch_end", "on_validation_start")
     kind = _guarded(PreemptionCallback, names, "Trainer.fit", folder)
+    called_by = called_by or os.getpid()
 
     class Late(Callback):  # type: ignore[misc]
         inner: Any = None
@@ -392,9 +397,14 @@ def _lightning_callback(folder: str) -> Any:
             except Exception as error:
                 _lose("Trainer.fit", error)
 
+        def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+            """A rank that a strategy has started ends here: no fit() of its own returns."""
+            if os.getpid() != called_by:
+                _part.end_fit(is_done=True)
+
         def __reduce__(self) -> Any:
             """A strategy that spawns its ranks hands them the Trainer, pickled; each makes its own."""
-            return _lightning_callback, (folder,)
+            return _lightning_callback, (folder, called_by)
 
     def forward(name: str) -> _Wrapped:
         def method(self: Late, *args: Any, **kwargs: Any) -> None:
