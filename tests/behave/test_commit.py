@@ -121,7 +121,12 @@ def test_a_checkpoint_that_was_removed(training, is_prefix):
 
     def file(job, step, rank):
         return Path(job.path(step, rank) + suffix)
-    job = training(n=2)
+
+    def start():
+        job = training(n=2)
+        job.shelf = job.dir
+        return job
+    job = start()
     job.open()
     for step in (5, 50, 55):
         for rank in range(2):
@@ -132,17 +137,20 @@ def test_a_checkpoint_that_was_removed(training, is_prefix):
     assert job.result() == (0, "completed", 55)
     file(job, 55, 1).unlink()
     file(job, 50, 0).unlink()
-    job = training(n=2)
+    job = start()
     assert job.open(5) == [job.path(5, rank) for rank in range(2)]
     job.said(f"step 55 is committed, but {job.path(55, 1)} is not there any more: the job resumes at step 5,")
+    for rank in range(2):
+        file(job, 7, rank).touch()
     job.train(7)
     job.saved(7, "continue")
     job.done()
     assert job.result() == (0, "completed", 7)
-    # There is no file of step 7, and none of step 5 any more: then nothing is taken for missing.
+    # There is no file of any step any more: then nothing is taken for missing.
     for rank in range(2):
         file(job, 5, rank).unlink()
-    job = training(n=2)
+        file(job, 7, rank).unlink()
+    job = start()
     job.open(7)
     job.done()
     assert job.result() == (0, "completed", 7)

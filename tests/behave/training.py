@@ -113,6 +113,7 @@ class Training:
         self.folder.mkdir()
         self.dir = world.root / "checkpoints"
         self.dir.mkdir(exist_ok=True)
+        self.shelf = None
         self.report_path = self.folder / "report.json"
         self.clients = [Client(self.folder, rank) for rank in range(first, first + n)]
         count = [] if start is LAUNCHER else ["-n", n]
@@ -122,9 +123,10 @@ class Training:
 
     def path(self, step, rank):
         """Of a checkpoint that is there, since a rank that reports another one has failed to save. It lies beside the
-        records, whose folder tests take away."""
-        path = self.folder.parent / f"step-{step}.rank-{rank}"
-        path.touch()
+        records, whose folder tests take away; with `shelf` it lies there, and the test makes it."""
+        path = (self.shelf or self.folder.parent) / f"step-{step}.rank-{rank}"
+        if not self.shelf:
+            path.touch()
         return str(path)
 
     def report(self):
