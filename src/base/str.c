@@ -22,14 +22,43 @@ bool str_copy(char *dst, size_t size, const char *src)
     return n == len;
 }
 
+/* The rest of a character, of which the first byte is elsewhere. */
+static bool is_inside(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
 void str_fit(char *dst, size_t size, const char *src)
 {
     static const char gap[] = "...";
     size_t len = strlen(src), head = (size - sizeof gap) / 2, tail = size - sizeof gap - head;
     if (str_copy(dst, size, src))
         return;
+    while (head > 0 && is_inside(src[head]))
+        head--;
+    while (tail > 0 && is_inside(src[len - tail]))
+        tail--;
     memcpy(dst + head, gap, sizeof gap - 1);
     memcpy(dst + head + sizeof gap - 1, src + len - tail, tail + 1);
+}
+
+char *str_one_line(char *s)
+{
+    static const char blanks[] = " \t\r\n";
+    char *to = s;
+    for (const char *from = s + strspn(s, blanks); *from;) {
+        size_t word = strcspn(from, blanks), gap = strspn(from + word, blanks);
+        bool breaks = strcspn(from + word, "\r\n") < gap;
+        size_t kept = !from[word + gap] ? 0 : breaks ? 1 : gap;
+        memmove(to, from, word + kept);
+        to += word;
+        if (breaks && kept)
+            *to = ' ';
+        to += kept;
+        from += word + gap;
+    }
+    *to = '\0';
+    return s;
 }
 
 bool str_addf(char *dst, size_t size, const char *fmt, ...)

@@ -15,10 +15,13 @@
 /* Copies as much as fits and ends it. Returns false if it was cut. `src` may be NULL (empty). */
 bool str_copy(char *dst, size_t size, const char *src);
 /* Copies a text for people; of one that does not fit the middle is left out ("..."), since it often
- * ends with the reason. size >= 8. */
+ * ends with the reason. No UTF-8 character is cut. size >= 8. */
 void str_fit(char *dst, size_t size, const char *src);
 /* Adds to the end of what is there; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Puts a blank in place of each end of a line and the blanks around it, and none at the beginning
+ * and the end. In place. Returns s. */
+char *str_one_line(char *s);
 bool str_is(const char *a, const char *b);
 bool str_starts(const char *s, const char *prefix);
 /* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */

@@ -96,12 +96,11 @@ static enum outcome outcome_of(const struct chief *chief)
 static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
 {
     const struct peer_cause *cause = &chief->cause;
-    char why[320] = "", text[240];
+    char why[PEERMSG_WHY_SIZE] = "";
     str_addf(why, sizeof why, "node %d: ", cause->node);
     if (cause->rank >= 0)
         str_addf(why, sizeof why, "rank %d, ", cause->rank);
-    str_fit(text, sizeof text, cause->text);
-    str_addf(why, sizeof why, "%s", text);
+    str_addf(why, sizeof why, "%s", cause->text);
     tell_end(chief, &(struct chief_end){.outcome = outcome_of(chief),
                                         .code = cause->code,
                                         .manner = MANNER_STOP,

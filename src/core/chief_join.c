@@ -130,7 +130,7 @@ static void start(struct chief *chief)
 
 static void end_unjoined(struct chief *chief)
 {
-    char missing[64], took[32], text[320];
+    char missing[64], took[32], text[PEERMSG_WHY_SIZE];
     chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
     int n = chief->params->nnodes, without = n - chief->count[FACT_JOINED];
     str_duration(chief->params->join_timeout_ns, took, sizeof took);

@@ -106,9 +106,10 @@ static void call_no_progress(struct chief *chief, const struct chief_end *end)
         return;
     chief->order.outcome = OUTCOME_NO_PROGRESS;
     chief->order.exit_code = verdict_code(&p->exit, OUTCOME_NO_PROGRESS, 0);
-    snprintf(chief->order.why, sizeof chief->order.why,
-             "%d attempts in a row ended without a new commit; the last: %.250s",
+    char text[sizeof chief->order.why + 64];
+    snprintf(text, sizeof text, "%d attempts in a row ended without a new commit; the last: %s",
              p->attempts_without_commit + 1, end->why);
+    str_fit(chief->order.why, sizeof chief->order.why, text);
 }
 
 /* Meant so, as by TensorFlow's handler, or by chance: then it is started again for ever. */

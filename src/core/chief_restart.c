@@ -46,7 +46,7 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
                                       .has_ranks = any_is(chief, FACT_ATTACHED),
                                       .has_commit =
                                           chief->order.commit_step > chief->generation_step};
-    char text[96], why[320];
+    char text[96], why[PEERMSG_WHY_SIZE];
     int64_t pause;
     str_copy(why, sizeof why, end->why);
     if (!restart_allows(&chief->restart, &failure, &pause, text, sizeof text)) {

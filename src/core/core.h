@@ -77,7 +77,7 @@ struct core_report {
         int64_t wall; /* CLOCK_REALTIME, as its node has it */
         char host[64], text[512], tail[1024];
     } first_cause; /* of the job; of this node before the job's is known */
-    char why[320];
+    char why[PEERMSG_WHY_SIZE];
 };
 void core_report(const struct core *core, struct core_report *ret);
 /* The attached processes, and with -n the commands that have not attached; returns how many there

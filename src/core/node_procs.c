@@ -114,6 +114,7 @@ void node_on_proc_attached(struct node *node, const struct event *event)
 static void on_proc_error(struct node *node, struct member *m, const struct procmsg *msg)
 {
     str_copy(m->reason, sizeof m->reason, msg->text[0] ? msg->text : "no reason given");
+    str_one_line(m->reason);
     m->reason_code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
     m->reason_at = node->out->now;
     out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, m->reason);
@@ -124,8 +125,10 @@ void node_on_proc_unattached(struct node *node, const struct event *event)
 {
     struct node_fault fault = {
         .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
-    snprintf(fault.text, sizeof fault.text, "process %d could not be attached: %.180s",
-             event->proc.pid, event->proc.msg->text);
+    char text[sizeof event->proc.msg->text + 64];
+    snprintf(text, sizeof text, "process %d could not be attached: %s", event->proc.pid,
+             event->proc.msg->text);
+    str_fit(fault.text, sizeof fault.text, text);
     out_log(node->out, LOG_ERROR, "attach", "%s", fault.text);
     node_record_fault(node, &fault);
 }

@@ -98,7 +98,7 @@ struct node {
     enum outcome outcome;
     int exit_code;
     int64_t end_deadline;
-    char why[320];
+    char why[PEERMSG_WHY_SIZE];
     bool is_ordered;  /* by the chief */
     bool is_alone;    /* the chief is lost: nobody says LEAVE */
     bool may_leave;   /* it has been said */

@@ -19,7 +19,7 @@ void out_simple(struct out *out, enum action_type type)
 
 void out_log(struct out *out, enum log_level level, const char *topic, const char *fmt, ...)
 {
-    char text[512];
+    char text[1024]; /* with a why in it */
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);

@@ -44,7 +44,7 @@ struct member {
     bool has_returned; /* the same, at its last step as far as it said one, and asked by nothing */
     bool is_shielded;  /* it does not see a SIGTERM that is a notice: libpch's handler takes that */
     int status;        /* that it has exited with, as it said itself; 0: no failure */
-    char reason[256];  /* why it will fail, as it said itself; "": it did not */
+    char reason[512];  /* why it will fail, as it said itself; "": it did not */
     int reason_code;
     int64_t reason_at;
     int64_t gone_at; /* its connection ended without a word of success; 0: it did not */

@@ -438,6 +438,7 @@ static void on_save_failed(struct round *round, struct member *m, const struct p
     char why[sizeof msg->text + 64] = "";
     str_addf(why, sizeof why, "rank %d could not save step %llu: %s", m->rank,
              (unsigned long long)msg->step, msg->text);
+    str_one_line(why);
     if (round_of_tag(round, msg->tag)) {
         fail_save(round, m, why);
     } else {

@@ -126,7 +126,7 @@ enum look { LOOK_WAITS, LOOK_DONE, LOOK_FAILED };
 /* What has come of it, since the answer to the request. */
 static enum look look_at_save(const struct json *now, const struct json *before, struct err *err)
 {
-    char phase[16], why[320];
+    char phase[16], why[640];
     int64_t step = answer_int(now, "report.commit.step", 0);
     /* Rounds are counted within a generation. What is asked for between two is made in the next. */
     bool was_between = str_is(answer_text(before, "was.state", phase, sizeof phase), "restarting");

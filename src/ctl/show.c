@@ -72,7 +72,7 @@ static char *range(const struct json *node, char text[CELL])
 
 static void show_head(const struct json *answer, FILE *out)
 {
-    char job[64], state[32], outcome[32], why[320];
+    char job[64], state[32], outcome[32], why[640];
     fprintf(out,
             "job %s, node %" PRId64 " of %" PRId64 ", attempt %" PRId64 ", generation %" PRId64
             ": %s\n",

@@ -208,7 +208,7 @@ static const char *reason_of(const char *text)
 static void send_failed(struct pch *job, uint64_t step, uint32_t tag, const char *why)
 {
     struct procmsg msg = {.type = PROCMSG_SAVE_FAILED, .step = step, .tag = tag};
-    str_copy(msg.text, sizeof msg.text, reason_of(why));
+    str_fit(msg.text, sizeof msg.text, reason_of(why));
     line_send(job, &msg);
 }
 
@@ -270,7 +270,7 @@ void pch_error(pch_t *job, int code, const char *text)
 {
     NOT_CANCELLED;
     struct procmsg msg = {.type = PROCMSG_ERROR, .number = code};
-    str_copy(msg.text, sizeof msg.text, reason_of(text));
+    str_fit(msg.text, sizeof msg.text, reason_of(text));
     if (pch_supervised(job))
         line_send(job, &msg);
 }

@@ -28,15 +28,13 @@ static const char *last_line(const char *text)
     return last;
 }
 
-static bool take_line(const char *text, char *ret, size_t size)
+/* All lines of a message as one: the reason may be in any of them, most often in the last. */
+static bool take_text(const char *text, char *ret, size_t size)
 {
-    char line[2048];
     if (!text)
         return false;
-    text += strspn(text, " \t\r\n");
-    size_t len = strcspn(text, "\r\n");
-    str_copy(line, len + 1 < sizeof line ? len + 1 : sizeof line, text);
-    str_fit(ret, size, str_printable(line));
+    str_fit(ret, size, text + strspn(text, " \t\r\n"));
+    str_printable(str_one_line(ret));
     return ret[0] != '\0';
 }
 
@@ -71,7 +69,7 @@ static bool take_message(const struct json *message, const struct errorfile_span
                          struct errorfile *ret)
 {
     int64_t second;
-    if (take_line(json_text(message), ret->text, sizeof ret->text))
+    if (take_text(json_text(message), ret->text, sizeof ret->text))
         return true;
     if (!message || json_kind(message) != JSON_IS_OBJECT)
         return false;
@@ -80,8 +78,8 @@ static bool take_message(const struct json *message, const struct errorfile_span
     const char *stack = has_info ? json_text(json_find(info, "py_callstack")) : NULL;
     if (has_info && read_seconds(json_find(info, "timestamp"), &second))
         ret->wall = time_of(second, span);
-    return take_line(json_text(json_find(message, "message")), ret->text, sizeof ret->text) ||
-           (stack && take_line(last_line(stack), ret->text, sizeof ret->text));
+    return take_text(json_text(json_find(message, "message")), ret->text, sizeof ret->text) ||
+           (stack && take_text(last_line(stack), ret->text, sizeof ret->text));
 }
 
 bool errorfile_parse(const void *data, size_t len, const struct errorfile_span *span,

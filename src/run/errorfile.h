@@ -20,7 +20,7 @@
 #define ERRORFILE_MAX (1024 * 1024)
 
 struct errorfile {
-    char text[512]; /* the first line of the message, fit to be shown */
+    char text[512]; /* the message in one line, fit to be shown */
     int64_t wall;   /* CLOCK_REALTIME: when it failed, 0: not known */
 };
 

@@ -16,7 +16,7 @@ struct shell_end {
     int signal; /* to die of instead, 0: none */
     /* The last line that is said, by shell_finish(); "": nothing more. */
     int level; /* enum log_level */
-    char text[540];
+    char text[900];
 };
 
 /* Runs the job. `closed` has the bits of those standard descriptors that were closed when we were

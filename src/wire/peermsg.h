@@ -159,6 +159,8 @@ struct peer_status {
     uint32_t examined;      /* the newest examination that is over, the steps read once more */
 };
 
+#define PEERMSG_WHY_SIZE 640 /* with the text of a cause in it */
+
 enum peer_phase {
     PHASE_IDLE,      /* no round yet */
     PHASE_PROPOSED,  /* hold at save_step, tentatively, and vote */
@@ -202,7 +204,7 @@ struct peer_order {
     int32_t notice_node;
     int64_t notice_left_ns;
     char notice_source[32], notice_id[64], notice_text[96];
-    char why[320];    /* of the round's or the job's end */
+    char why[PEERMSG_WHY_SIZE]; /* of the round's or the job's end */
     uint32_t examine; /* number of the last examination of all processes, 0: there was none */
     uint16_t port;    /* on node 0, where the commands of this generation may meet, 0: none */
 };

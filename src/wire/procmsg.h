@@ -66,7 +66,7 @@ struct procmsg {
     uint32_t tag, flags, generation;
     int64_t number;
     uint8_t wants_answer, action, committed;
-    char text[256];
+    char text[512];
     char path[PROCMSG_PATH_MAX];
 };
 

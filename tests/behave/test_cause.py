@@ -117,6 +117,29 @@ def test_a_reason_that_is_not_fit_to_be_told(world, reason):
     assert len(cause["text"]) < 512 and "\x1b" not in job.err and len(job.err) < 4096
 
 
+@pytest.mark.parametrize("size,is_whole", [(400, True), (6000, False)], ids=["long", "longer"])
+def test_a_reason_keeps_its_end(world, size, is_whole):
+    """The beginning says what failed, the end most often why: also in the last line."""
+    middle = "/data/shards " * (size // 13)
+    script, report = world.root / "script", world.root / "report.json"
+    script.write_text(f"open\nerror 9 cannot read {middle}: out of quota\nexit 9\n")
+    job = world.launch("-n", "1", "--report", report, "--", "sh", "-c",
+                       f"exec {world.pchclient} <{script}")
+    assert job.finish() == 9
+    for text in (json.loads(report.read_text())["first_cause"]["text"], job.err_lines[-1]):
+        assert re.search(r"ended with exit code 9: cannot read /data/shards .*/data/shards : out of quota$", text), text
+        assert ("..." not in text) == is_whole
+
+
+def test_a_reason_of_several_lines_is_one(training):
+    job = training(*HURRY)
+    job.open()
+    job.clients[0].ask("error 3 CUDA error: an illegal|  memory access|was encountered|", "error 3")
+    job.clients[0].tell("exit 3")
+    assert job.result() == (3, "failed", None)
+    assert job.report()["first_cause"]["text"].endswith(": CUDA error: an illegal memory access was encountered")
+
+
 def test_its_last_word_comes_before_its_death(training):
     """pchrun was busy, or stopped: it finds both at once."""
     job = training()
@@ -254,10 +277,10 @@ except RuntimeError as e:
     raise
 """)
     assert code == 1
-    assert cause["text"].endswith(": RuntimeError: CUDA error: an illegal memory access")
+    assert cause["text"].endswith(": RuntimeError: CUDA error: an illegal memory access was encountered")
     assert "exit code 1" in cause["text"]
     assert before - 0.02 <= seconds(cause["at"]) <= time.time()
-    assert job.err_lines[-1].endswith("illegal memory access")
+    assert job.err_lines[-1].endswith("illegal memory access was encountered")
 
 
 def test_each_command_has_a_file_of_its_own(world):

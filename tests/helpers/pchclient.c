@@ -10,7 +10,7 @@
  *   openaside [OPTIONS]       the same, in a thread that ends then
  *   step N · saved N [PATH] · durable N [PATH] (from a thread of its own) · failed N WHY
  *   stepaside N               the same as step, in a thread that ends then
- *   phase N · notice · error CODE TEXT · scratch · done · close
+ *   phase N · notice · error CODE TEXT (`|` begins a line) · scratch · done · close
  *   train FROM TO MS [PATH [SAVE]]   a loop of steps that each take MS milliseconds, and saves SAVE
  *   spree TO MS EVERY PATH    trains to that step, saves every so many by itself; says done
  *   storm N                   every call N times, from four threads, beside N steps and saves
@@ -557,6 +557,8 @@ static int do_save_command(const char *name, const char *rest)
         P(save_failed)(job, step, text);
         printf("failed %llu\n", step);
     } else if (!strcmp(name, "error")) {
+        for (char *c = text; (c = strchr(c, '|'));)
+            *c = '\n';
         P(error)(job, (int)step, text);
         printf("error %llu\n", step);
     } else if (!strcmp(name, "phase")) {

@@ -106,6 +106,26 @@ Test(str, fit)
     cr_assert_str_eq(text, "12...78");
     str_fit(text, sizeof text, "open 'file': no");
     cr_assert_str_eq(text, "op...no");
+    str_fit(text, sizeof text, "a\u00e9bcdefg\u00e9");
+    cr_assert_str_eq(text, "a...\u00e9");
+    str_fit(text, sizeof text, "ab\u20ac56789\u20ac");
+    cr_assert_str_eq(text, "ab...", "no part of a character");
+}
+
+static void expect_line(const char *from, const char *to)
+{
+    char text[64];
+    str_copy(text, sizeof text, from);
+    cr_expect_str_eq(str_one_line(text), to, "%s has become %s", from, text);
+}
+
+Test(str, one_line)
+{
+    expect_line("", "");
+    expect_line("one  blank", "one  blank");
+    expect_line(" \n\ta \n  b\r\n\r\nc  d\n \t", "a b c  d");
+    expect_line("\n\n", "");
+    expect_line("a ", "a");
 }
 
 Test(str, copy_and_add)
