@@ -24,6 +24,10 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err
     return err_set(err, ERR_SYSTEM, 0, "this is the pchrun of one node");
 }
 
+void cluster_claim(const struct config *config)
+{
+}
+
 bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
                   struct err *err)
 {

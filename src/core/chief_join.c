@@ -58,7 +58,9 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
         chief_refuse(chief, conn, "node %u (%s) is set up with %s; node 0 with %s", h->node_rank,
                      who, theirs[0] ? theirs : "nothing", ours[0] ? ours : "nothing");
     else if (h->node_rank == 0 && conn != CONN_SELF)
-        chief_refuse(chief, conn, "%s says that it is node 0, which is this one", who);
+        chief_refuse(chief, conn,
+                     "%s says that it is node 0, which is this one; is its --node-rank right?",
+                     who);
     else if (msg->stamp.attempt && msg->stamp.attempt != p->attempt)
         chief_refuse(chief, conn, "node %u (%s) is of attempt %u; this is attempt %u", h->node_rank,
                      who, msg->stamp.attempt, p->attempt);

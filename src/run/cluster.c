@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/keyfile.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "link/dial.h"
 #include "link/noderank.h"
 #include "link/peers.h"
@@ -16,6 +17,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <unistd.h>
 
 /* How long names may be looked up before the job has begun. */
 #define LOOK_UP_WAIT_NS (10 * NS_PER_S)
@@ -155,7 +157,7 @@ static void want_files(const struct config *config)
                  (long long)limits_files(), config->cluster.nnodes, (long long)need);
 }
 
-bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
+static bool begin(struct cluster *cluster, const struct config *config, struct loop *loop,
                   struct err *err)
 {
     struct address bind;
@@ -189,6 +191,96 @@ bool cluster_open(struct cluster *cluster, const struct config *config, struct l
     log_info("join", "waiting for %d other node%s at %s, port %d", others, others == 1 ? "" : "s",
              bind.host, bind.port);
     return true;
+}
+
+/* --- two nodes with rank 0 --- */
+
+/* A pchrun that is there answers at once. */
+#define CLAIM_WAIT_NS NS_PER_S
+
+struct claim {
+    struct event_base *base;
+    struct peers *peers;
+    const struct config *config;
+    char answer[256]; /* "": none */
+};
+
+static void say_claim(void *ctx, int conn)
+{
+    struct claim *claim = ctx;
+    const struct config *config = claim->config;
+    struct peermsg msg = {.type = PEERMSG_HELLO,
+                          .hello = {.incarnation = (uint64_t)clock_real_ns() ^ (uint64_t)getpid(),
+                                    .nnodes = (uint32_t)config->cluster.nnodes,
+                                    .pid = (uint32_t)getpid()}};
+    if (gethostname(msg.hello.host, sizeof msg.hello.host - 1) == 0 &&
+        str_copy(msg.hello.job, sizeof msg.hello.job, config->job) &&
+        config_binding(config, msg.hello.settings, sizeof msg.hello.settings))
+        peers_send(claim->peers, conn, &msg);
+    else
+        event_base_loopbreak(claim->base);
+}
+
+static void hear_claim(void *ctx, int conn, const struct peermsg *msg)
+{
+    struct claim *claim = ctx;
+    if (msg->type == PEERMSG_REFUSED)
+        str_copy(claim->answer, sizeof claim->answer, msg->refused.why);
+    event_base_loopbreak(claim->base);
+}
+
+static void lose_claim(void *ctx, int conn, const char *why, bool has_ended)
+{
+    event_base_loopbreak(((struct claim *)ctx)->base);
+}
+
+static void ask(struct claim *claim, struct cluster *cluster)
+{
+    struct timeval wait = {.tv_sec = CLAIM_WAIT_NS / NS_PER_S};
+    struct peers_options options = {.base = claim->base,
+                                    .arg = claim,
+                                    .on_up = say_claim,
+                                    .on_message = hear_claim,
+                                    .on_down = lose_claim,
+                                    .tls = cluster->tls,
+                                    .connect_wait_ns = CLAIM_WAIT_NS};
+    claim->peers = peers_new(&options);
+    if (!claim->peers || event_base_loopexit(claim->base, &wait) != 0)
+        return;
+    peers_connect(claim->peers, &cluster->chief);
+    event_base_dispatch(claim->base);
+}
+
+void cluster_claim(const struct config *config)
+{
+    struct cluster cluster = {0};
+    struct claim claim = {.config = config};
+    struct address bind;
+    struct err err;
+    if (config->cluster.nnodes == 1 || config->cluster.node_rank != 0)
+        return;
+    claim.base = event_base_new();
+    if (claim.base && take_addresses(&cluster, config, &bind, &err) &&
+        take_key(&cluster, config, &err))
+        ask(&claim, &cluster);
+    if (claim.answer[0])
+        log_warn("join",
+                 "this is to be node 0, and a node 0 runs at %s, port %d. It answers: %s. If it is "
+                 "not about to end, give each node its own --node-rank",
+                 cluster.chief.host, cluster.chief.port, claim.answer);
+    peers_free(claim.peers);
+    if (claim.base)
+        event_base_free(claim.base);
+    cluster_free(&cluster);
+}
+
+bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
+                  struct err *err)
+{
+    bool ok = begin(cluster, config, loop, err);
+    if (!ok)
+        cluster_claim(config);
+    return ok;
 }
 
 /* --- can it be reached? --- */
@@ -240,7 +332,7 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err
     if (config->cluster.node_rank > 0)
         ok = reach_chief(config, loop.base, wait_ns, err);
     else
-        ok = cluster_open(&cluster, config, &loop, err);
+        ok = begin(&cluster, config, &loop, err);
     cluster_free(&cluster);
     event_base_free(loop.base);
     return ok;

@@ -47,6 +47,10 @@ static inline int64_t cluster_descriptors(const struct config *config)
  * sys_errno of ECONNREFUSED means that the machine is there. */
 MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err);
 
+/* Where something that only one node 0 can have is another's: if a node 0 runs at the address of
+ * this job's, it is told, so that both of them say so. Takes a second at most. */
+void cluster_claim(const struct config *config);
+
 /* Before EV_START, with the loop open. Node 0 listens from here on. */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,
                              struct loop *loop, struct err *err);

@@ -8,6 +8,7 @@
 #include "base/sigends.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "run/cluster.h"
 #include "run/history.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ static void on_held(void *ctx)
              "%s still holds the state directory '%s'; waiting for its end, for %s at most",
              owner(takeover, who, sizeof who), takeover->dir,
              str_duration(takeover->wait_ns, wait, sizeof wait));
+    cluster_claim(takeover->config);
 }
 
 /* What would end a run that has started nothing yet. Those that were ignored stay so. */

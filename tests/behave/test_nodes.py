@@ -160,6 +160,25 @@ def test_two_nodes_with_one_rank(world, nodes, when):
     assert three.finish() == 0
 
 
+@pytest.mark.parametrize("where", ["directory", "port"])
+def test_two_nodes_with_rank_0(world, nodes, where):
+    """A rank that was forgotten: both learn of each other at once, not when the job has waited for a node
+    that never comes."""
+    two = nodes(2, "--checkpoint-lock-wait", "2s")
+    state = ["--state-dir", world.root / "state"]
+    two.start(0, options=state)
+    two.say(0, "join: waiting for 1 other node")
+    twin = two.launch(0, "true", options=state if where == "directory" else ["--report", "none"])
+    who = f"{HOST}, pid {twin.pid}, 127.0.0."
+    two.say(0, f"refused: {who}")
+    assert f"which is this one; is its --node-rank right?" in two.jobs[0].err
+    assert twin.finish() == OWN_ERROR
+    assert "this is to be node 0, and a node 0 runs at 127.0.0.1" in twin.err and who in twin.err
+    assert ("still holds the state directory" if where == "directory" else "the port is in use") in twin.err
+    two.start(1, options=state)
+    assert two.finish() == 0
+
+
 @pytest.mark.killed
 def test_a_node_is_started_anew(nodes):
     """Its supervisor was killed, and its scheduler starts it again at once, while the others still
