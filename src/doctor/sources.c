@@ -25,7 +25,7 @@ static bool ask_source(const struct source_options *source, int64_t until, char 
     char check[] = "--check";
     char *argv[ARGS_MAX + 2] = {NULL};
     size_t n = 0;
-    while (source->argv[n] && n < ARGS_MAX) {
+    while (n < ARGS_MAX && source->argv[n]) {
         argv[n] = source->argv[n];
         n++;
     }
@@ -59,7 +59,7 @@ static enum finding_verdict worse(enum finding_verdict a, enum finding_verdict b
 
 static void advise(const struct source_options *source, const char *line, struct finding *ret)
 {
-    if (strstr(line, "behind the hop limit"))
+    if (strstr(line, "hop limit"))
         str_copy(ret->advice, sizeof ret->advice,
                  "aws ec2 modify-instance-metadata-options --http-put-response-hop-limit 2 "
                  "--instance-id ID; or give the container the host's network");

@@ -181,7 +181,8 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
         return;
     str_copy(name, sizeof name, taint->key);
     for (char *c = name; *c; c++) /* '/' is none of what an id is made of */
-        *c = *c == '/' ? '.' : *c;
+        if (*c == '/')
+            *c = '.';
     const char *uid = text_of(object_of(root, "metadata"), "uid");
     event_id(event->id, name, *taint->since ? taint->since : uid);
     event->is_mild = event->type != NOTICE_TERMINATE;

@@ -269,6 +269,7 @@ static void finish(struct http *http, struct exchange *exchange, CURLcode code)
     answer->len = buf_len(&exchange->body);
     answer->body = answer->len ? (const char *)buf_bytes(&exchange->body) : "";
     answer->status = (int)status;
+    answer->is_late = code == CURLE_OPERATION_TIMEDOUT;
     unlink_from(&http->first, exchange);
     exchange->fn(exchange->ctx, answer);
     exchange_free(http, exchange);

@@ -28,6 +28,7 @@ enum http_method { HTTP_GET, HTTP_PUT, HTTP_POST };
 
 struct http_answer {
     int status;       /* 0: none came, *err says why */
+    bool is_late;     /* ... since its time was over */
     const char *body; /* does not end with a NUL */
     size_t len;
     char etag[HTTP_HEADER_MAX], flavor[HTTP_HEADER_MAX], ttl[HTTP_HEADER_MAX]; /* "": not there */

@@ -28,7 +28,7 @@ static struct imds {
     bool has_answered;       /* one of the paths has, in this poll, whatever it said */
     unsigned polls, waiting; /* answers that this poll still waits for */
     int64_t began_ns;
-    int token_status;     /* of the last answer that was no token; 0: none came */
+    bool is_token_late;   /* the last answer that was no token: none came in time */
     struct err token_err; /* why; "": there is nothing to complain of */
     struct trouble token_trouble;
     struct asked {
@@ -62,20 +62,26 @@ static void keep_token(const struct http_answer *answer)
 
 static void ask_all(void);
 
-/* At the end of a poll: whether the paths answered tells why there is no token. Only its answer has
- * to make do with few hops, so that a container that is one too far away gets all but that. */
+/* What a token that does not come at all may mean. Only the answer to the PUT has to make do with
+ * few hops, so that a container that is one too far away gets all but that. */
+static const char *reason_of_silence(void)
+{
+    if (!imds.is_token_late)
+        return "";
+    return imds.has_answered
+               ? ", though the service answers: this is a container behind the hop limit of the "
+                 "metadata service; set that to 2"
+               : "; in a container the hop limit of the metadata service may have to be 2";
+}
+
+/* At the end of a poll: whether the paths have answered tells more. */
 static void complain_of_token(void)
 {
     struct err err;
-    bool is_too_far = imds.token_status == 0 && imds.has_answered;
     if (!imds.token_err.text[0])
         return;
     err_set(&err, ERR_PROTOCOL, 0, "%.160s%s; it is asked without one%s", imds.token_err.text,
-            is_too_far
-                ? ", though the service answers: this is a container behind the hop limit of "
-                  "the metadata service; set that to 2"
-                : "",
-            imds.cloud->without);
+            reason_of_silence(), imds.cloud->without);
     trouble_say(&imds.token_trouble, imds.cloud->name, imds.cloud->token, &err);
     imds.token_err.text[0] = '\0';
 }
@@ -91,7 +97,7 @@ static void on_token(void *ctx, const struct http_answer *answer)
         bool comes_back = answer->status >= 429;
         imds.token[0] = '\0';
         imds.token_retry_ns = comes_back ? 0 : clock_now_ns() + TOKEN_RETRY_NS;
-        imds.token_status = answer->status;
+        imds.is_token_late = answer->is_late;
         imds.token_err = answer->err;
         if (answer->status != 0)
             err_set(&imds.token_err, ERR_PROTOCOL, 0, "HTTP %d, and no token", answer->status);

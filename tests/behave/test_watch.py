@@ -1386,6 +1386,7 @@ def test_check_of_a_service(watch, case):
     finally:
         service.close()
     code, line = checked(watch, case.source, "--endpoint", service.url)
+    assert "hop limit" not in line
     assert code == 1 and "it does not answer: " in line and "onnect" in line
     assert line.startswith("unknown: " if case is AzureCase else "bad: ")
     assert ("two minutes" in line) == (case is AzureCase)
@@ -1400,6 +1401,13 @@ def test_check_behind_the_hop_limit(watch, aws):
     aws.needs_token = True
     code, line = checked(watch, "aws", "--endpoint", aws.url)
     assert code == 1 and line.startswith("bad: it does not answer: the token (IMDSv2): ") and "hop limit" in line
+
+
+def test_check_of_a_service_that_says_nothing(watch, aws):
+    """Not even to the paths: the hop limit is one of the reasons that there may be."""
+    aws.spoil(metadata.silent, 6)
+    code, line = checked(watch, "aws", "--endpoint", aws.url)
+    assert code == 1 and "in a container the hop limit of the metadata service may have to be 2" in line
 
 
 def test_check_of_a_service_that_answers_in_part(watch, gce):
