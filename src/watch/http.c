@@ -239,6 +239,11 @@ void http_start(struct http *http, const struct http_request *request)
     *list = exchange;
 }
 
+bool http_is_idle(const struct http *http)
+{
+    return !http->first && !http->failed;
+}
+
 /* ---- how it ends ---- */
 
 static void unlink_from(struct exchange **list, const struct exchange *exchange)

@@ -58,6 +58,8 @@ void http_free(struct http *http);
 /* All of the request but body and ctx is copied. fn is told the outcome, whatever it is, and never
  * before this has returned. */
 void http_start(struct http *http, const struct http_request *request);
+/* Is no request under way? */
+bool http_is_idle(const struct http *http);
 /* Waits for the descriptors (revents is filled in), for what is under way, and for at most the time
  * given, and tells of the requests that have come to their end. */
 void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeout_ns);

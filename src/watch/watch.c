@@ -107,6 +107,12 @@ static void on_check_over(void *ctx)
     watch_finish(ctx, EXIT_FAILURE);
 }
 
+/* Something has failed, and nothing is asked at the moment: the source would try again later. */
+static bool has_failed(const struct watch *watch)
+{
+    return *trouble_last() && http_is_idle(watch->loop.http) && watch->loop.fd < 0;
+}
+
 static int say_check(const char *verdict, int code, const char *what)
 {
     printf("%s: %s\n", verdict, what);
@@ -132,7 +138,7 @@ static int judge_check(const struct watch *watch)
     return say_check(source->late ? "unknown" : "bad", EXIT_FAILURE, text);
 }
 
-/* Sources that are no service have no topic under way: what they said at their start is all. */
+/* A source that fails is not tried again. */
 static int check(const struct watch_options *options)
 {
     static struct watch watch;
@@ -143,7 +149,7 @@ static int check(const struct watch_options *options)
     if (begin(&watch, &hasty, &err)) {
         watch.check = (struct loop_timer){.fn = on_check_over, .ctx = &watch};
         watch_after(&watch, &watch.check, CHECK_NS);
-        while (!watch.is_done && loop_turn(&watch.loop) == LOOP_GOES_ON)
+        while (!watch.is_done && !has_failed(&watch) && loop_turn(&watch.loop) == LOOP_GOES_ON)
             continue;
         code = judge_check(&watch);
     } else {

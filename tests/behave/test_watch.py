@@ -1422,6 +1422,10 @@ def test_check_of_what_is_no_service(world, watch):
     code, line = checked(watch, "file", world.root / "none" / "notice")
     assert code == 1 and line.startswith("bad: cannot watch the directory")
     assert checked(watch, "slurm", "--end-time", rfc3339(300)) == (0, "ok: it answers")
+    begun = time.monotonic()
+    code, line = checked(watch, "slurm", env=fake_squeue(world, "exit 1"))
+    assert code == 1 and line.startswith("bad: it does not answer: squeue: ")
+    assert time.monotonic() - begun < 2.4, "what has failed is not waited for"
 
 
 # ---- other people's emulators ----
