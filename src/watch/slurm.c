@@ -75,6 +75,8 @@ static void go_on(void)
         wait = is_near ? wait : until_near;
         if (is_near || slurm.has_told)
             tell();
+        else
+            watch_answered(slurm.watch, 0);
     } else if (slurm.has_no_limit) {
         wait = options->lead_ns / 2;
     }

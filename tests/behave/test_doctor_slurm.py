@@ -43,8 +43,8 @@ class Site:
         self.world = world
         self.bin = world.root / "bin"
         self.bin.mkdir()
-        for name in ("squeue", "sacct"):
-            self.is_script("#!/bin/sh\n", name)
+        self.is_script("#!/bin/sh\necho 7 2099-01-01T00:00:00\n", "squeue")
+        self.is_script("#!/bin/sh\n", "sacct")
         self.env = {"SLURM_JOB_ID": "7", "SLURM_JOB_PARTITION": "low", "PCHRUN_PRESET": "auto",
                     "PATH": f"{self.bin}:{os.environ['PATH']}"}
         self.is_real()
@@ -84,6 +84,15 @@ def test_all_is_well(site):
     assert found["notices"] == ("ok", "pchrun asks Slurm when the job's time ends", "")
     assert found["requeue"] == ("ok", "Slurm puts back a batch job that ends with 42 (RequeueExit is 42)", "")
     assert "pid 1" not in found  # Slurm signals what it has started, not what its daemon lives below
+
+
+def test_squeue_answers(site):
+    """Also where the end is far, and the watch keeps it for itself."""
+    assert site.doctor()["sources"] == ("ok", "slurm: it answers", "")
+    site.is_script("#!/bin/sh\necho 7 NONE\n", "squeue")
+    assert site.doctor()["sources"] == ("ok", "slurm: it answers", "")
+    site.is_script("#!/bin/sh\necho 7 N/A\n", "squeue")
+    assert site.doctor()["sources"][0] == "warn"
 
 
 def test_outside_of_slurm_nothing_is_asked(site):

@@ -143,11 +143,13 @@ def test_pages_name_what_there_is(world):
     used = {name for folder in FOLDERS for path in (CONTRIB / folder).iterdir()
             for name in re.findall(r"\bPCHRUN_[A-Z_]*[A-Z]\b", path.read_text())}
     assert used and used <= known, used - known
-    helped = subprocess.run([world.pchrun, "--help"], capture_output=True, text=True, check=True).stdout
+    helped = "".join(subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+                     for program in (world.pchrun, os.environ["PCHCTL"]))
     flags = set(re.findall(r"--(?:\[no-\])?([a-z][a-z-]+)", helped))
     others = {"nodes", "gpus-per-node", "cpus-per-task", "job-name", "signal", "open-mode", "no-requeue", "now",
               "kill-on-bad-exit", "from-file", "cli-input-json", "name", "secret-string", "stop-timeout",
-              "entrypoint", "restart", "network", "secret", "its", "ignore-signal"}
+              "entrypoint", "restart", "network", "secret", "its", "ignore-signal", "array", "batch", "full",
+              "jobid", "no-kill", "ntasks", "overlap"}
     for folder in FOLDERS:
         named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", (CONTRIB / folder / "README.md").read_text()))
         assert named - others <= flags, (folder, named - others - flags)

@@ -307,7 +307,8 @@ def test_tasks_of_an_array(end_of, learnt):
 
 
 def test_each_task_of_an_array_learns_of_its_end(cluster):
-    job = cluster.submit("--wrap=echo own $SLURM_JOB_ID; pchrun-watch slurm --lead 2h | head -n 1", name="ends",
+    job = cluster.submit("--wrap=echo own $SLURM_JOB_ID; pchrun-watch slurm --check; "
+                         "pchrun-watch slurm --lead 2h | head -n 1", name="ends",
                          options=["--array=0-2", "--output=%a.log"])
     logs = [job.folder / f"{task}.log" for task in range(3)]
     texts = wait_until(lambda: all(log.exists() and "}" in log.read_text() for log in logs)
@@ -316,6 +317,7 @@ def test_each_task_of_an_array_learns_of_its_end(cluster):
     assert str(job.number) in own and len(set(own)) == 3
     for text, number in zip(texts, own):
         assert f'"type":"terminate","id":"slurm-{number}-' in text.replace(" ", ""), text
+        assert "\nok: it answers\n" in text  # also while the end is too far to be told
 
 
 def test_the_end_of_its_time_is_asked_for(end_of, learnt):
