@@ -319,7 +319,7 @@ static void decide_finished(struct chief *chief)
     struct chief_end end = {.outcome = OUTCOME_COMPLETED,
                             .manner = MANNER_STOP,
                             .why = say_success(chief, text, sizeof text)};
-    if (chief->notice.is_live && !chief->is_trained && !all_are(chief, FACT_DONE)) {
+    if (chief->notice.is_live && !chief->is_trained) {
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
         end.why = "the processes ended after the notice, and not every rank is known to be done";
     }
@@ -355,7 +355,9 @@ void chief_decide(struct chief *chief)
 {
     chief_look_for_losses(chief);
     chief_gather_notices(chief);
-    chief->is_trained = chief->is_trained || (all_are(chief, FACT_ENDED) && !chief->notice.is_live);
+    chief->is_trained =
+        chief->is_trained ||
+        (all_are(chief, FACT_ENDED) && (!chief->notice.is_live || all_are(chief, FACT_DONE)));
     if (chief->order.end == END_NONE && !chief->order.start)
         chief_decide_join(chief);
     else if (chief->order.end == END_NONE)

@@ -105,7 +105,9 @@ struct chief {
     uint64_t order_seq;
     bool is_changed;     /* the order is to be sent to all */
     bool notice_changed; /* of some node */
-    bool is_trained; /* all commands had ended with success before any notice: none matters now */
+    /* All commands have ended with success, before any notice or with every rank done: no notice
+     * matters any more. */
+    bool is_trained;
     int64_t started_at, next_loss_at;
     int64_t next_word_at, word_gap; /* while the join lasts: who is missing is said again */
     char refusal[256];              /* the last one, "": none */

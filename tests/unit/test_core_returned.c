@@ -178,6 +178,22 @@ Test(core_returned, done_before_its_last_save_is_committed)
     assert_ends(w, "exit 0 completed");
 }
 
+/* What its command has left takes its time to be ended. The deadline has nothing to end any more.
+ */
+Test(core_returned, a_deadline_after_the_training)
+{
+    struct walk *w = begin(&(struct attaching){.is_shielded = true});
+    cloud_says(w);
+    save_agreed(w);
+    steps[0] = 20;
+    closes(w, 0);
+    exited(w, 0, 0);
+    now += 700 * S;
+    feed(w, (struct event){.type = EV_TIMER});
+    tree_empty(w);
+    assert_ends(w, "exit 0 completed");
+}
+
 /* Nothing is known of the one that did not attach. */
 Test(core_returned, beside_one_that_never_attached)
 {
