@@ -179,6 +179,8 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
 {
     char text[sizeof chief->order.why];
     str_copy(text, sizeof text, why); /* it may be the order's own */
+    /* Where every rank has trained to its end the job ends as that of a success. */
+    chief->wants_to_end = chief->wants_to_end && !all_are(chief, FACT_DONE);
     close_round(chief, phase, text, chief->wants_to_end ? "" : text);
     if (chief->wants_to_end)
         chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,

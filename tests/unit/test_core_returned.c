@@ -178,6 +178,31 @@ Test(core_returned, done_before_its_last_save_is_committed)
     assert_ends(w, "exit 0 completed");
 }
 
+/* One rank has not made the last save, but both have trained to their end. */
+Test(core_returned, done_without_the_last_save)
+{
+    struct core_params p = params_of(0, 1, 2);
+    struct walk *w = walk_begin(&p);
+    for (int i = 0; i < 2; i++) {
+        started(w, i);
+        attaches(w, i, i, 2);
+        steps[i] = 4;
+    }
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+    steps_are_read(w);
+    assert_said(w, "every rank saves step 5, then leaves");
+    says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1});
+    for (int i = 0; i < 2; i++) {
+        says(w, i, (struct procmsg){.type = PROCMSG_DONE, .step = 5});
+        closes(w, i);
+        exited(w, i, 0);
+    }
+    tree_empty(w);
+    assert_said(w, "a rank ended without saving the step");
+    assert_ends(w, "exit 0 completed");
+}
+
 /* What its command has left takes its time to be ended. The deadline has nothing to end any more.
  */
 Test(core_returned, a_deadline_after_the_training)
