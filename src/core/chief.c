@@ -395,6 +395,7 @@ int64_t chief_wake_at(const struct chief *chief)
         wake = clock_min(wake, drains_until(chief));
     if (chief_period_wake_at(chief) > chief->out->now)
         wake = clock_min(wake, chief_period_wake_at(chief));
+    wake = clock_min(wake, chief_standing_wake_at(chief));
     wake = clock_min(wake, chief_fault_wake_at(chief));
     wake = clock_min(wake, chief_hang_wake_at(chief));
     return clock_min(wake, chief_round_wake_at(chief));

@@ -168,7 +168,9 @@ static void end_preempted(struct chief *chief)
 
 int64_t chief_join_wake_at(const struct chief *chief)
 {
-    return clock_min(chief->started_at + chief->params->join_timeout_ns, chief->next_word_at);
+    int64_t wake =
+        clock_min(chief->started_at + chief->params->join_timeout_ns, chief->next_word_at);
+    return clock_min(wake, chief_standing_wake_at(chief));
 }
 
 void chief_decide_join(struct chief *chief)
@@ -176,7 +178,7 @@ void chief_decide_join(struct chief *chief)
     const struct core_params *p = chief->params;
     if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
-    } else if (chief->notice.is_live) {
+    } else if (chief->notice.is_live && chief->out->now >= chief_start_until(chief)) {
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
         start(chief);

@@ -46,6 +46,10 @@ void chief_gather_notices(struct chief *chief)
         chief->notice.at = chief->out->now;
     if (!is_live)
         chief->notice.has_saved = chief->notice.goes_on = false;
+    if (!chief->notice.is_live) {
+        chief->notice.stands = is_live && !any_is(chief, FACT_STEPPED);
+        chief->notice.is_judged = false;
+    }
     chief->notice.is_live = is_live;
     chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;
     chief->notice.node = node;
@@ -128,7 +132,8 @@ static void say_if_hopeless(struct chief *chief)
  * long as there is time for more than being told. */
 static bool has_nothing_to_save(const struct chief *chief)
 {
-    bool is_due = any_is(chief, FACT_ATTACHED) || chief->out->now >= chief_ask_at(chief);
+    bool is_due = any_is(chief, FACT_ATTACHED) ? !chief_awaits_first_step(chief)
+                                               : chief->out->now >= chief_ask_at(chief);
     return is_due && all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
            !chief_is_deciding(chief);
 }
@@ -153,8 +158,8 @@ static void open_round(struct chief *chief)
 static void use_time(struct chief *chief)
 {
     bool is_due = !chief->notice.has_saved || chief_is_final(chief);
-    if (!is_due && all_are(chief, FACT_LIVE))
-        return; /* the training goes on */
+    if ((!is_due || chief_awaits_first_step(chief)) && all_are(chief, FACT_LIVE))
+        return; /* the training goes on, or is about to begin */
     if (chief_can_open(chief))
         open_round(chief);
     else if (has_nothing_to_save(chief))
@@ -163,10 +168,21 @@ static void use_time(struct chief *chief)
         say_if_hopeless(chief);
 }
 
+/* Steps are known late without a notice: of a node that has not read them since, nothing follows.
+ */
+static void judge_notice(struct chief *chief)
+{
+    if (chief->notice.is_judged || !all_are(chief, FACT_KNOWS))
+        return;
+    chief->notice.is_judged = true;
+    chief->notice.stands = !any_is(chief, FACT_STEPPED);
+}
+
 void chief_decide_notice(struct chief *chief)
 {
     if (!chief->notice.is_live || chief->is_trained)
         return;
+    judge_notice(chief);
     if (chief->params->save_mode != SAVE_ATTACH) {
         if (chief->out->now >= chief_ask_at(chief))
             ask(chief);

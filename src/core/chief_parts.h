@@ -105,6 +105,9 @@ int64_t chief_save_time(const struct chief *chief, bool is_round);
 int64_t chief_abort_at(const struct chief *chief);
 /* Works out the times of a live notice, if those that are known are old. */
 void chief_plan(struct chief *chief);
+/* The time that the notice leaves is trained through: the user wants that, or the notice stood
+ * before the first step and leaves more than `grace`, and the training had nothing to save yet. */
+bool chief_uses_time(const struct chief *chief);
 /* There is time to train on that is worth another save. */
 bool chief_trains_on(const struct chief *chief);
 /* When the first save of the notice is worth its time. That is at once, unless a save was made a
@@ -117,6 +120,16 @@ void chief_go_on(struct chief *chief);
 /* When a program that does not attach is told of the notice. */
 int64_t chief_ask_at(const struct chief *chief);
 int64_t chief_plan_wake_at(const struct chief *chief);
+
+/* --- chief_standing.c: a notice that stands before the first step --- */
+
+/* With a live notice a job that has not started yet starts before that, or not at all. */
+int64_t chief_start_until(const struct chief *chief);
+/* A first step that is finished later cannot be saved before the deadline. */
+int64_t chief_first_step_until(const struct chief *chief);
+/* Nothing can be saved yet, and the notice leaves the time to train: the job stays. */
+bool chief_awaits_first_step(const struct chief *chief);
+int64_t chief_standing_wake_at(const struct chief *chief);
 
 /* --- chief_roster.c: the ranks that the nodes bring --- */
 

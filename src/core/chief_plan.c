@@ -185,9 +185,16 @@ int64_t chief_first_due_at(const struct chief *chief)
     return chief->quick_save_ns ? chief->kept_at + SPARED * chief->save_ns : chief->notice.at;
 }
 
+bool chief_uses_time(const struct chief *chief)
+{
+    int64_t leaves = chief->notice.deadline - chief->notice.at;
+    bool is_plan = chief->notice.stands && leaves > chief->params->grace_ns;
+    return (chief->params->trains_on || is_plan) && chief->notice.hurry < (uint32_t)HURRY_SAVE;
+}
+
 bool chief_trains_on(const struct chief *chief)
 {
-    return chief->params->trains_on && chief->notice.hurry < (uint32_t)HURRY_SAVE &&
+    return chief_uses_time(chief) &&
            chief->notice.final_at - chief->out->now > chief->notice.least_ns;
 }
 
@@ -195,8 +202,7 @@ bool chief_is_final(const struct chief *chief)
 {
     bool has_first = !chief->notice.has_saved && chief_first_due_at(chief) <= chief->out->now;
     int64_t first = has_first ? chief->save_ns : 0;
-    return !chief->params->trains_on || chief->notice.hurry >= (uint32_t)HURRY_SAVE ||
-           chief->out->now + first >= chief->notice.final_at;
+    return !chief_uses_time(chief) || chief->out->now + first >= chief->notice.final_at;
 }
 
 void chief_go_on(struct chief *chief)
@@ -212,8 +218,7 @@ void chief_go_on(struct chief *chief)
 
 int64_t chief_ask_at(const struct chief *chief)
 {
-    bool waits = chief->params->trains_on && chief->notice.hurry < (uint32_t)HURRY_SAVE;
-    return waits ? chief->notice.deadline - chief->notice.lead : chief->notice.at;
+    return chief_uses_time(chief) ? chief->notice.deadline - chief->notice.lead : chief->notice.at;
 }
 
 int64_t chief_plan_wake_at(const struct chief *chief)

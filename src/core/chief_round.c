@@ -119,7 +119,7 @@ static void decide_proposed(struct chief *chief)
      * over. */
     if (!all_are(chief, FACT_VOTED))
         return;
-    if (chief->notice.is_live && !any_is(chief, FACT_STEPPED)) {
+    if (chief->notice.is_live && !any_is(chief, FACT_STEPPED) && !chief_awaits_first_step(chief)) {
         chief_leave_unsaved(chief); /* the votes came with the steps as they are now */
         return;
     }

@@ -114,6 +114,8 @@ struct chief {
     struct {
         bool is_live;
         bool is_hopeless; /* it was said that no save can follow */
+        bool stands;      /* it came before the first step */
+        bool is_judged;   /* `stands` was worked out with the steps of every node */
         int node;
         int64_t at, deadline, lead; /* at: since when it leaves no more time than that */
         uint32_t hurry;

@@ -248,6 +248,11 @@ int64_t grace_clamp(int64_t left_ns)
     return left_ns < -GRACE_MAX_NS ? -GRACE_MAX_NS : left_ns;
 }
 
+int64_t grace_start_until(int64_t deadline, int64_t lead, int64_t grace_ns)
+{
+    return deadline - (lead > grace_ns ? lead : grace_ns);
+}
+
 int64_t grace_margin(int64_t left_ns)
 {
     int64_t margin = left_ns / 16;

@@ -76,6 +76,10 @@ const struct grace_notice *grace_first(const struct grace *grace);
 int64_t grace_deadline(const struct grace *grace);
 /* A duration that a peer told, held to a year, so that nothing computed from it overflows. */
 int64_t grace_clamp(int64_t left_ns);
+/* A job that has not started yet starts before this time, or not at all: a start needs more time
+ * than `grace_ns`. All that a signal leaves is its `lead`, so before the start a signal ends the
+ * job. */
+int64_t grace_start_until(int64_t deadline, int64_t lead, int64_t grace_ns);
 /* How much of a grace period is kept back for stopping processes that do not end by themselves. */
 int64_t grace_margin(int64_t left_ns);
 /* The same while a save is under way that would be lost: only SIGKILL is left then. */

@@ -116,6 +116,7 @@ void node_serve_notices(struct node *node)
 
 /* Before the join there may be nobody to tell of a notice; nothing was started, so we just leave.
  * But the chief is told if that takes no longer than coming back would: it would take us for lost.
+ * A deadline that leaves more than `grace` is a plan: the job may still start and train before it.
  */
 int64_t node_leave_unjoined_at(const struct node *node)
 {
@@ -124,8 +125,11 @@ int64_t node_leave_unjoined_at(const struct node *node)
         return CLOCK_NEVER;
     int64_t deadline = grace_deadline(g);
     int64_t latest = deadline - grace_margin(deadline - g->at);
-    bool is_connected = node->uplink.conn != CONN_NONE;
-    return is_connected ? latest : clock_min(latest, g->at + node->params->reconnect_ns);
+    if (node->uplink.conn != CONN_NONE)
+        return latest;
+    int64_t told = g->at + node->params->reconnect_ns;
+    int64_t plan = grace_start_until(deadline, grace_first(g)->lead, node->params->grace_ns);
+    return clock_min(latest, plan > told && g->hurry == HURRY_NONE ? plan : told);
 }
 
 /* The platform takes the machine at the deadline, and a chief that lives has given up a save before

@@ -16,7 +16,8 @@ import time
 
 import pytest
 
-from harness import commands_of, is_alive, marked, read_proc, stat_fields, wait_until
+from harness import (commands_of, is_alive, marked, read_proc, seconds_of, stat_fields,
+                     wait_until)
 from nodes import Nodes, committed, saved_steps, start_training
 
 PREEMPTED = 42
@@ -516,6 +517,59 @@ def test_without_pchrun_watch_ours_are_an_error(world):
     assert job.finish() == OWN_ERROR
     assert not world.events.all("started")
     assert "the notice source gce: cannot execute 'pchrun-watch'" in job.err
+
+
+# --- a notice that stands at the start --------------------------------------------------------------
+
+def standing(seconds):
+    """Its source tells it from the first moment on."""
+    notice = {"type": "terminate", "id": "e-1", "deadline_seconds": seconds, "text": "upcoming"}
+    return f"echo '{json.dumps(notice)}'; {STAY}"
+
+
+def test_a_notice_that_stands_at_the_start_is_trained_up_to(training, source):
+    """As clouds tell of it hours ahead: a plan, not an end. The last save is before the deadline."""
+    watcher = source(standing(9))
+    job = training(*watcher.options, "--grace", "2s", n=2)
+    job.said("notice: watcher upcoming")
+    job.open()
+    job.train(3)
+    first = job.agreed()
+    job.reach(first)
+    job.saved(first, "continue")
+    job.train(first + 3)
+    last = job.agreed(rounds=2)
+    job.reach(last)
+    job.saved(last, "exit")
+    assert job.result() == (PREEMPTED, "preempted", last)
+    said = [line for line in job.job.err.splitlines() if line.startswith("pchrun")]
+    began, decided = ([line for line in said if text in line][-1]
+                      for text in ("notice: watcher upcoming", "every rank saves step"))
+    assert 5 < (seconds_of(decided) - seconds_of(began)) % 86400 < 9, job.job.err
+
+
+def test_a_notice_that_stands_longer_than_no_step_is_finished(training, source):
+    """A start-up that takes all the time: nothing to save, and out before the deadline."""
+    watcher = source(standing(6))
+    job = training(*watcher.options, "--grace", "2s", n=2)
+    job.open()
+    began = time.monotonic()
+    job.job.finish()
+    assert 2 < time.monotonic() - began < 6
+    assert job.result() == (PREEMPTED, "preempted", None)
+    assert "nothing to save: no step was finished in this attempt" in job.job.err_lines[-1]
+
+
+def test_nodes_with_a_notice_that_stands_at_the_start(world, source):
+    """Slurm's ten minutes are live from the first second of a short job of several nodes."""
+    watcher = source(standing(15))
+    job = Nodes(world, 2)
+    first = start_training(world, job, *watcher.options, "--grace", "2s", "--save-train-on", step_ms=20)
+    assert job.finish() == PREEMPTED
+    assert job.agreed("outcome")["outcome"] == "preempted"
+    saved = saved_steps(job)
+    last = max(saved)
+    assert saved[last] == 4 and last > first + 200, saved
 
 
 # --- what is remembered ---------------------------------------------------------------------------

@@ -202,7 +202,7 @@ static bool has_ended_well(const struct proc *p)
     return p->state == PROC_DEAD && p->ended_well && (p->is_done || p->has_left);
 }
 
-static bool had_stepped_before_notice(const struct world *w)
+bool had_stepped_before_notice(const struct world *w)
 {
     for (int i = 0; i < w->nall; i++) {
         int64_t at = w->procs[i].first_step_at;
@@ -578,7 +578,7 @@ static bool all_have_started(const struct world *w)
 
 /* Free-running ranks that have ended are past every step that the others could save, and take a
  * background save with them. */
-static bool any_is_done(const struct world *w)
+bool any_is_done(const struct world *w)
 {
     for (int i = 0; i < w->nall; i++)
         if (w->procs[i].is_done)
@@ -684,16 +684,6 @@ static void check_use(struct world *w)
     if (w->saved_for_notice_at > w->first_notice_at + 10 * S + spared(w))
         fail(w, "the first save was committed %lld ms after the notice",
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
-}
-
-/* Promise 9: a notice that leaves a save's time and three steps brings a commit, whatever the pace
- * was before. A second save, at the last moment, may fail. */
-static void check_slowed(struct world *w)
-{
-    const struct host *chief = &w->hosts[0];
-    if (had_stepped_before_notice(w) && !any_is_done(w) && !w->saved_for_notice_at)
-        fail(w, "the notice left a save and three steps of the slow pace, and node 0 says %s (%s)",
-             verdict_name(chief->outcome), chief->why);
 }
 
 /* A rank that a deadline, or its own handler of SIGTERM, may have ended says nothing. */
@@ -966,6 +956,8 @@ void check_end(struct world *w)
     check_first(w);
     if (w->s.is_cut && all_have_started(w))
         check_cut(w);
+    if (w->s.stands && w->first_notice_at && !w->s.has_loss)
+        check_standing(w);
     if (w->s.has_loss || !all_have_started(w))
         return;
     for (int i = 1; i < w->s.nnodes; i++)

@@ -409,6 +409,9 @@ static int64_t uses(const struct schedule *s)
     int64_t step = 0;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         step = s->step_time[i] > step ? s->step_time[i] : step;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        if (s->attach_at[i] > 8 * S) /* the first save waits for it */
+            return 0;
     const struct fault *last = &s->faults[s->nfaults ? s->nfaults - 1 : 0];
     bool is_one = s->nfaults == 1 && last->kind == DO_NOTICE;
     bool is_put_off = s->nfaults == 3 && s->faults[1].kind == DO_CANCEL &&
@@ -610,6 +613,43 @@ static void draw_handlers(struct schedule *s)
         s->is_bare[i] = has_some && rng_chance(&r, 500);
 }
 
+/* The same, and only where nothing else happens: a notice stands when the job starts, on one node
+ * or on each, and leaves more than the grace. */
+static void draw_standing(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0xd6e8feb86659fd93) + 5};
+    if (s->nfaults || s->restart.max || s->is_forwarded || !rng_chance(&r, 400))
+        return;
+    int n = rng_chance(&r, 500) ? s->nnodes : 1, only = (int)rng_below(&r, (uint64_t)s->nnodes);
+    bool trains_on = rng_chance(&r, 700);
+    train_for_long(s, &r);
+    s->trains_on = trains_on;
+    for (int i = 0; i < n; i++) {
+        add(s, DO_NOTICE, rng_time(&r, 0, rng_chance(&r, 500) ? 50 * MS : 2 * S), &r);
+        s->faults[s->nfaults - 1].length = s->grace + rng_time(&r, S, 100 * S);
+        s->faults[s->nfaults - 1].node = n > 1 ? i : only;
+    }
+    if (rng_chance(&r, 200)) /* it may take longer than the notice lets it */
+        s->attach_at[rng_below(&r, (uint64_t)(s->nnodes * s->nprocs))] = rng_time(&r, 0, 50 * S);
+}
+
+/* It is trained up to, if there is time to start and to save. The nodes come within 8 s, the ranks
+ * in a quarter of the time. */
+static int64_t stands(const struct schedule *s)
+{
+    int64_t attached = 0, first = CLOCK_NEVER;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++)
+        attached = s->attach_at[i] > attached ? s->attach_at[i] : attached;
+    for (int i = 0; i < s->nfaults; i++)
+        first = clock_min(first, s->faults[i].length);
+    bool is_alone = s->nfaults && !has_fault(s, ~(1U << DO_NOTICE)) && s->faults[0].at <= 2 * S;
+    if (!is_alone || !s->is_benign || s->restart.after_notice || s->own_every ||
+        s->known_save > 2 * S || s->every_steps || s->every_ns || s->drop ||
+        s->faults[s->nfaults - 1].at > 2 * S || first < 40 * S || attached > first / 4)
+        return 0;
+    return first;
+}
+
 /* Only where nothing else fails: what shells make of the ends of processes is not known here. And
  * not where only the commands are ended, which are the shells. */
 static bool draws_shells(const struct schedule *s)
@@ -636,6 +676,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_teardowns(s);
     draw_handlers(s);
     draw_pace(s);
+    draw_standing(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);
     s->is_benign = is_benign(s);
@@ -644,6 +685,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_cut = is_cut(s);
     s->is_calm = is_calm(s);
     s->uses = uses(s);
+    s->stands = stands(s);
     s->is_withdrawn = is_withdrawn(s);
     s->is_mended = is_mended(s);
     s->is_plain_restart =

@@ -136,6 +136,7 @@ struct schedule {
     bool is_prompt;      /* or, at least, in time */
     bool is_cut;         /* nodes do not hear each other, and that is all */
     bool is_withdrawn;   /* the only notice is, long before its deadline */
+    int64_t stands;      /* so much a notice leaves that stood before the first step, 0: no such */
     int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
     bool has_third_term; /* a node is told to hurry */
     bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
@@ -400,6 +401,12 @@ void check_dying(struct world *world, const struct proc *proc, const struct core
 /* Node 0 hears of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);
+/* What several files of promises ask. */
+bool had_stepped_before_notice(const struct world *w);
+bool any_is_done(const struct world *w);
+/* check_standing.c */
+void check_slowed(struct world *w);
+void check_standing(struct world *w);
 void check_exit(struct world *world, int node);
 /* At the exit of the supervisor of DO_RESTART or DO_TWIN. */
 void check_extra(struct world *world);

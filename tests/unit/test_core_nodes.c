@@ -30,6 +30,54 @@ Test(core_nodes, a_notice_before_the_join_of_the_last_node)
     end_two();
 }
 
+/* Slurm's ten minutes are live from the first second of a job with a short limit. */
+Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_no_end)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.grace_ns = 25 * NS_PER_S;
+        p.trains_on = true;
+        walk_begin(&p);
+    }
+    struct notice notice = {
+        .type = NOTICE_TERMINATE, .source = "slurm", .id = "7", .left_ns = 100 * NS_PER_S};
+    for (int i = 0; i < WALK_NODES; i++) {
+        feed(&walks[i], (struct event){.type = EV_NOTICE, .notice = &notice});
+        steps_are_read(&walks[i]);
+    }
+    deliver();
+    cr_assert_null(strstr(walks[0].log, "nothing was started"), "%s", walks[0].log);
+    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++)
+        cr_assert_not_null(strstr(walks[i].acts, "start"), "node %d did \"%s\"", i, walks[i].acts);
+    end_two();
+}
+
+/* Neither node meets the other: each leaves when the rest of the time is no longer than `grace`. */
+Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.grace_ns = 25 * NS_PER_S;
+        p.trains_on = true;
+        p.join_timeout_ns = 600 * NS_PER_S;
+        struct walk *w = walk_begin(&p);
+        int64_t at = now;
+        struct notice notice = {
+            .type = NOTICE_TERMINATE, .source = "slurm", .id = "7", .left_ns = 100 * NS_PER_S};
+        feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
+        steps_are_read(w);
+        while (!strstr(w->log, "notice came before the")) {
+            wake(w);
+            steps_are_read(w);
+        }
+        cr_assert_geq(now, at + 75 * NS_PER_S);
+        cr_assert_leq(now, at + 76 * NS_PER_S);
+    }
+    end_two();
+}
+
 /* Its ranks are gone, and their last save is still being recorded: the others' is not lonely. */
 Test(core_nodes, the_last_own_save_is_waited_for)
 {

@@ -435,3 +435,96 @@ Test(core_notices, a_save_a_moment_ago_puts_off_the_first_one)
     cr_assert_geq(now, kept + 20 * S);
     walk_end(w);
 }
+
+/* --- notices that stand before the first step --- */
+
+static struct walk *begin_unstepped(bool trains_on, int64_t save)
+{
+    struct walk *w = begin(trains_on, save);
+    steps[0] = 0;
+    return w;
+}
+
+/* Until it reads the steps, which are `step` by then. */
+static void wake_and_read(struct walk *w, uint64_t step)
+{
+    w->acts[0] = '\0';
+    wake(w);
+    steps[0] = step;
+    if (strstr(w->acts, "read"))
+        steps_are_read(w);
+}
+
+/* Hours ahead, as GCE and Azure tell it: the job trains, and saves before the deadline. */
+Test(core_notices, a_notice_that_stands_before_the_first_step_is_trained_up_to)
+{
+    for (int trains_on = 0; trains_on < 2; trains_on++) {
+        struct walk *w = begin_unstepped(trains_on, 0);
+        int64_t at = now;
+        told(w, NOTICE_TERMINATE, "7", 100 * S);
+        steps_are_read(w);
+        assert_acts(w, "read");
+        for (int i = 0; i < 5; i++)
+            wake_and_read(w, 0);
+        assert_acts(w, "read");
+        wake_and_read(w, 3);
+        assert_acts(w, "read; gate 4; read");
+        steps_are_read(w);
+        assert_acts(w, "gate 4 decided");
+        save(w, 4, 1, S / 2);
+        assert_said(w, "the training goes on for 9");
+        train(w, at + 98 * S, 100 * MS);
+        cr_assert_geq(now, at + 95 * S, "it saves before the last moment");
+        walk_end(w);
+    }
+}
+
+/* A first step that came later could not be saved any more. */
+Test(core_notices, a_first_step_is_waited_for_as_long_as_it_can_be_saved)
+{
+    static const struct {
+        int64_t save, latest;
+    } cases[] = {{0, 75 * S}, {10 * S, 83 * S}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct walk *w = begin_unstepped(true, cases[i].save);
+        int64_t at = now;
+        told(w, NOTICE_TERMINATE, "7", 100 * S);
+        steps_are_read(w);
+        while (!strstr(w->acts, "gate leave"))
+            wake_and_read(w, 0);
+        assert_said(w, "nothing to save: no step was finished in this attempt");
+        cr_assert_leq(llabs(now - at - cases[i].latest), S, "it has left after %lld s",
+                      (long long)((now - at) / S));
+        leave(w);
+        assert_acts(w, "0: closed; exit 42 preempted");
+        walk_end(w);
+    }
+}
+
+/* It leaves no more than `grace`: to leave at once costs nothing. */
+Test(core_notices, a_short_notice_before_the_first_step_ends_the_job)
+{
+    for (int i = 0; i < 2; i++) {
+        struct walk *w = begin_unstepped(true, 0);
+        if (i == 0)
+            signalled(w, SIGTERM);
+        else
+            told(w, NOTICE_TERMINATE, "7", NOTICE_LEFT_UNKNOWN);
+        steps_are_read(w);
+        steps_are_read(w);
+        assert_said(w, "nothing to save: no step was finished in this attempt");
+        walk_end(w);
+    }
+}
+
+Test(core_notices, a_second_signal_waits_for_no_first_step)
+{
+    struct walk *w = begin_unstepped(true, 0);
+    told(w, NOTICE_TERMINATE, "7", 100 * S);
+    steps_are_read(w);
+    assert_acts(w, "read");
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+    assert_said(w, "nothing to save: no step was finished in this attempt");
+    walk_end(w);
+}
