@@ -23,6 +23,7 @@ enum action_type {
     ACT_PROC_CLOSE, /* let a process go (after REFUSED) */
     ACT_PREPARE,    /* write this node's record of the save at `step`: EV_PREPARED */
     ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
+    ACT_UNCOUNT,    /* this attempt is none of those in a row without a commit: write that */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
     ACT_CLOSE,      /* close a connection when what was sent is out; no EV_PEER_DOWN follows */

@@ -256,6 +256,8 @@ static void decide_leave(struct chief *chief)
         return;
     chief->order.end = END_LEAVE;
     chief->is_changed = true;
+    if (chief_is_uncounted(chief))
+        out_simple(chief->out, ACT_UNCOUNT);
 }
 
 uint64_t chief_last_step(const struct chief *chief)
@@ -355,6 +357,7 @@ void chief_decide(struct chief *chief)
 {
     chief_look_for_losses(chief);
     chief_gather_notices(chief);
+    chief->has_stepped = chief->has_stepped || any_is(chief, FACT_STEPPED);
     chief->is_trained =
         chief->is_trained ||
         (all_are(chief, FACT_ENDED) && (!chief->notice.is_live || all_are(chief, FACT_DONE)));

@@ -86,11 +86,25 @@ static void close_for_end(struct chief *chief, const struct chief_end *end)
         chief_close_round(chief, PHASE_ABORTED, end->why);
 }
 
+/* A preemption before the first step says nothing of the job's progress, unless a process has
+ * failed as well. */
+static bool is_unproven(const struct chief *chief, enum outcome outcome)
+{
+    return verdict_is_preempted(outcome) && !chief->has_stepped && chief->causes.n == 0;
+}
+
+bool chief_is_uncounted(const struct chief *chief)
+{
+    return is_unproven(chief, (enum outcome)chief->order.outcome);
+}
+
 /* An end before anybody attached tells nothing of a program that never does. One that does has
  * committed before. */
 static bool may_be_stuck(const struct chief *chief, enum outcome outcome)
 {
     const struct core_params *p = chief->params;
+    if (is_unproven(chief, outcome))
+        return false;
     return verdict_is_restart(outcome) || (outcome == OUTCOME_PREEMPTED_UNKNOWN &&
                                            p->save_mode == SAVE_ATTACH && p->resume_step > 0);
 }

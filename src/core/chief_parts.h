@@ -81,6 +81,8 @@ struct chief_end {
     enum peer_manner manner;
     const char *why;
 };
+/* The end that was told says nothing of the job's progress: the attempt does not count. */
+bool chief_is_uncounted(const struct chief *chief);
 /* What the first fault of a node makes of the job. */
 enum outcome chief_outcome_of_fault(const struct peer *peer);
 /* The job ends: an open round is closed first. If it was only to be restarted, it is no more. */

@@ -150,6 +150,7 @@ struct chief {
     uint64_t own_failed;  /* the newest own save that failed on a node */
     uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
     bool has_committed;   /* in this attempt */
+    bool has_stepped;     /* a rank has finished a step in this attempt */
     int64_t finished_at;  /* all commands, with success; 0: not yet */
     struct stride stride;
     struct causes causes;   /* what has failed */

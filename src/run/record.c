@@ -463,7 +463,13 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
     write_commits(record, step, 0);
 }
 
-/* Tag 0 is the note that the attempt has begun, which record_open() waits for. */
+void record_uncount(struct record *record)
+{
+    if (record->dir && record->node_rank == 0 && !record->committed)
+        write_commits(record, 0, record->history.attempts_without_commit);
+}
+
+/* Tag 0 is a note of how the attempts are counted; record_open() waits for the first. */
 static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;

@@ -91,5 +91,8 @@ const char *record_known_path(const struct record *record, uint64_t step);
  * EV_COMMITTED. */
 void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own);
 void record_commit(struct record *record, uint64_t step, int64_t save_ns);
+/* On node 0: this attempt does not count as one without a commit. If that cannot be written, it
+ * does. */
+void record_uncount(struct record *record);
 
 #endif

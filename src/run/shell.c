@@ -105,7 +105,10 @@ static void act_prepare(struct shell *shell, const struct action *action)
 
 static void act_commit(struct shell *shell, const struct action *action)
 {
-    record_commit(&shell->record, action->step, action->save_ns);
+    if (action->type == ACT_UNCOUNT)
+        record_uncount(&shell->record);
+    else
+        record_commit(&shell->record, action->step, action->save_ns);
 }
 
 static void act_connect(struct shell *shell, const struct action *action)
@@ -266,6 +269,7 @@ static act_fn *const actions[ACT__COUNT] = {
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
     [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_generation,
+    [ACT_UNCOUNT] = act_commit,
 };
 
 static void act(void *ctx, const struct action *action)

@@ -102,10 +102,11 @@ def records(world, request):
         assert not list(records.state.glob("*.tmp")), "a temporary file is left"
 
 
-def preempted_unsaved(records, *options):
-    """A run that is preempted and cannot save: nobody comes to another step."""
+def preempted_unsaved(records, *options, step=1):
+    """A run that is preempted after this step and cannot save: no rank comes to another step."""
     run = records.run("--grace", "400ms", *IMPATIENT, *options)
     run.begin()
+    run.all(f"step {step}")
     os.kill(run.job.pid, signal.SIGTERM)
     code = run.job.finish()
     run.end()
@@ -388,8 +389,8 @@ def test_three_attempts_without_a_commit_are_enough(records):
     run.all("saved 10 at:///a", "saved 10 at:///b")
     assert run.complete() == 0
     assert records.commit()["attempts_without_commit"] == 0
-    assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
-    assert preempted_unsaved(records, "--exit-no-progress-after", "0") == 42
+    assert [preempted_unsaved(records, step=11) for _ in range(3)] == [42, 42, 43]
+    assert preempted_unsaved(records, "--exit-no-progress-after", "0", step=11) == 42
 
 
 def test_files_are_replaced_as_a_whole(records):

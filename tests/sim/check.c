@@ -277,6 +277,11 @@ static bool any_is(const struct world *w, bool (*is)(const struct world *w, cons
     return false;
 }
 
+bool any_ended_in_silence(const struct world *w)
+{
+    return any_is(w, ended_in_silence);
+}
+
 bool check_holds_notice(const struct host *host)
 {
     for (size_t i = 0; i < ARRAY_LEN(host->deadlines); i++)
@@ -509,6 +514,8 @@ void check_exit(struct world *w, int node)
         check_alone(w);
     check_no_success(w, node);
     check_no_return(w, node);
+    if (node == 0)
+        check_count(w);
     switch (host->outcome) {
     case OUTCOME_COMPLETED:
         if (!all_did(w, has_ended_well))

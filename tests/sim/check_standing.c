@@ -33,3 +33,36 @@ void check_standing(struct world *w)
         fail(w, "a notice stood at the start and left %lld s, and node 0 has left after %lld ms",
              (long long)(w->s.stands / S), (long long)(used / NS_PER_MS));
 }
+
+static bool any_has_stepped(const struct world *w)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].is_attached && w->procs[i].first_step_at)
+            return true;
+    return false;
+}
+
+static bool any_has_failed(const struct world *w)
+{
+    for (int i = 0; i < w->s.nnodes; i++)
+        if (w->hosts[i].has_failed)
+            return true;
+    return false;
+}
+
+/* A preemption before the first step does not count as an attempt without a commit; any other end
+ * does. */
+void check_count(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    bool is_preempted = verdict_is_preempted(chief->outcome);
+    if (chief->is_uncounted && (!is_preempted || w->record_of_run))
+        fail(w, "the attempt ends as %s, and does not count", verdict_name(chief->outcome));
+    if (chief->is_uncounted && had_stepped_before_notice(w) && !w->s.has_loss)
+        fail(w, "the attempt had begun to train before the notice, and does not count");
+    bool has_failed =
+        any_has_failed(w) || any_ended_in_silence(w) || w->s.restart.max > 0 || w->was_stopped;
+    bool is_early = is_preempted && !any_has_stepped(w) && !has_failed;
+    if (is_early && chief->told_leave_at && !chief->is_uncounted && !w->s.has_loss)
+        fail(w, "the attempt was preempted before the first step, and counts");
+}

@@ -261,6 +261,12 @@ static void act_exit(struct world *w, int node, const struct action *a)
             net_close(w, node, node == 0 ? w->hosts[i].conn : CONN_CHIEF);
 }
 
+static void act_uncount(struct world *w, int node, const struct action *a)
+{
+    (void)a;
+    w->hosts[node].is_uncounted = true;
+}
+
 static void act_nothing(struct world *w, int node, const struct action *a)
 {
     (void)w;
@@ -278,6 +284,7 @@ static void (*const acts[ACT__COUNT])(struct world *w, int node, const struct ac
     [ACT_COMMITTED] = act_committed, [ACT_LOG] = act_log,
     [ACT_STATE] = act_state,         [ACT_EXIT] = act_exit,
     [ACT_EXAMINE] = act_examine,     [ACT_PORT] = act_port,
+    [ACT_UNCOUNT] = act_uncount,
 };
 
 struct shell {

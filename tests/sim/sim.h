@@ -214,7 +214,8 @@ struct host {
     struct core *core;
     int64_t clock; /* its CLOCK_MONOTONIC is ahead of the true time by so much */
     bool is_alive, has_exited;
-    bool is_to_come; /* begins later */
+    bool is_uncounted; /* the attempt is none of those without a commit */
+    bool is_to_come;   /* begins later */
     enum outcome outcome;
     int code;
     int64_t exit_at, died_at; /* 0: not */
@@ -404,9 +405,11 @@ bool check_holds_notice(const struct host *host);
 /* What several files of promises ask. */
 bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
+bool any_ended_in_silence(const struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
 void check_standing(struct world *w);
+void check_count(struct world *w);
 void check_exit(struct world *world, int node);
 /* At the exit of the supervisor of DO_RESTART or DO_TWIN. */
 void check_extra(struct world *world);

@@ -106,6 +106,8 @@ static void perform(void *shell, const struct action *a)
         note(w, "%d: closed", a->proc.slot);
     else if (a->type == ACT_SEND)
         post(w, a->peer.msg);
+    else if (a->type == ACT_UNCOUNT)
+        str_addf(w->log, sizeof w->log, "this attempt does not count\n");
     else if (a->type == ACT_EXIT)
         note_exit(w, a);
     else if (a->type == ACT_LOG)
