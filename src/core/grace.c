@@ -16,7 +16,7 @@
 
 static bool ends_run(const struct grace_notice *n)
 {
-    return n->type == NOTICE_TERMINATE && !n->is_served;
+    return n->type == NOTICE_TERMINATE && !n->is_served && !n->is_repeated;
 }
 
 static int earliest(const struct grace *grace)
@@ -207,6 +207,7 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
     struct grace_notice n = {.type = notice->type,
                              .at = now,
                              .deadline = deadline_of(notice, now, grace_ns),
+                             .is_repeated = notice->is_repeated,
                              .lead = grace_ns};
     int64_t before = grace_deadline(grace);
     str_copy(n.source, sizeof n.source, notice->source);
@@ -222,7 +223,9 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
     }
     bool is_advice = add(grace, &n) && !ends_run(&n);
     enum grace_change change = conclude(grace, before, now);
-    return change == GRACE_SAME && is_advice ? GRACE_ADVICE : change;
+    if (change != GRACE_SAME || !is_advice)
+        return change;
+    return n.is_repeated ? GRACE_PLAN : GRACE_ADVICE;
 }
 
 void grace_serve(struct grace *grace, int64_t now)
@@ -237,6 +240,33 @@ void grace_serve(struct grace *grace, int64_t now)
             take_out(grace, n);
     }
     conclude(grace, before, now);
+}
+
+/* --- repeated notices --- */
+
+/* `grace` before the deadline, half of the time if it leaves less; sooner if saves take longer. */
+static int64_t save_at(const struct grace_notice *n, int64_t save_ns)
+{
+    int64_t left = n->deadline - n->at;
+    int64_t early = clock_min(n->lead, left / 2);
+    early = 2 * save_ns > early ? 2 * save_ns : early;
+    return n->deadline - clock_min(early, left);
+}
+
+int64_t grace_save_at(const struct grace *grace, int64_t save_ns)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < grace->n; i++)
+        if (grace->notices[i].is_repeated && !grace->notices[i].is_saved)
+            at = clock_min(at, save_at(&grace->notices[i], save_ns));
+    return at;
+}
+
+void grace_saved(struct grace *grace, int64_t save_ns, int64_t now)
+{
+    for (int i = 0; i < grace->n; i++)
+        if (grace->notices[i].is_repeated && save_at(&grace->notices[i], save_ns) <= now)
+            grace->notices[i].is_saved = true;
 }
 
 /* --- times --- */

@@ -35,6 +35,8 @@ struct grace_notice {
     int64_t at;       /* when it came first; CLOCK_MONOTONIC, as all times here */
     int64_t deadline; /* CLOCK_NEVER: it ends nothing */
     bool is_served;   /* its deadline has passed, and nothing was taken away: it counts no more */
+    bool is_repeated; /* it ends nothing, and is saved for before its deadline */
+    bool is_saved;    /* that save was asked for */
     int64_t lead;     /* so long before the deadline a program that does not attach is told */
 };
 
@@ -56,6 +58,7 @@ enum grace_change {
     GRACE_OVER,  /* withdrawn, and none is left */
     GRACE_HURRIED,
     GRACE_ADVICE, /* a new notice that ends nothing: the last of `notices` */
+    GRACE_PLAN,   /* the same, and grace_save_at() tells when it is saved for */
 };
 
 /* A preempting signal has come; grace_ns from now on. */
@@ -70,6 +73,11 @@ enum grace_change grace_notice(struct grace *grace, const struct notice *notice,
 void grace_serve(struct grace *grace, int64_t now);
 /* Is one of them a signal, which a process may have caught, too? */
 bool grace_has_signal(const struct grace *grace);
+/* When the next save for a repeated notice is to be asked for, if a save takes `save_ns`, 0: not
+ * known; CLOCK_NEVER: there is none. */
+int64_t grace_save_at(const struct grace *grace, int64_t save_ns);
+/* That save was asked for. */
+void grace_saved(struct grace *grace, int64_t save_ns, int64_t now);
 /* The one that the node acts upon; only while is_live. */
 const struct grace_notice *grace_first(const struct grace *grace);
 /* CLOCK_NEVER: none is live. */

@@ -187,6 +187,7 @@ void node_timers(struct node *node)
     node_end_those_who_left(node);
     node_settle(node);
     node_serve_notices(node);
+    node_save_for_repeated(node);
     node_watch(node);
     enum uplink_event event = uplink_timers(&node->uplink);
     if (event != UPLINK_LOST && node_give_up_chief_at(node) <= node->out->now) {
@@ -211,6 +212,7 @@ int64_t node_wake_at(const struct node *node)
     wake = clock_min(wake, node_misses_notice_at(node));
     wake = clock_min(wake, node_settles_at(node));
     wake = clock_min(wake, node_serves_at(node));
+    wake = clock_min(wake, node_saves_for_repeated_at(node));
     wake = clock_min(wake, node_watches_at(node));
     wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));
     return clock_min(wake, leave_at(node));

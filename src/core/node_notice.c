@@ -114,6 +114,28 @@ void node_serve_notices(struct node *node)
     node->is_dirty = true;
 }
 
+static void ask_for_save(struct node *node)
+{
+    node->checkpoint_asked++;
+    node->is_dirty = true;
+}
+
+int64_t node_saves_for_repeated_at(const struct node *node)
+{
+    bool can_save = node->state == NODE_RUNNING;
+    return can_save ? grace_save_at(&node->grace, node->params->save_ns) : CLOCK_NEVER;
+}
+
+void node_save_for_repeated(struct node *node)
+{
+    if (node_saves_for_repeated_at(node) > node->out->now)
+        return;
+    grace_saved(&node->grace, node->params->save_ns, node->out->now);
+    out_log(node->out, LOG_NOTICE, "notice",
+            "the deadline of a repeated notice is near: save and go on");
+    ask_for_save(node);
+}
+
 /* Before the join there may be nobody to tell of a notice; nothing was started, so we just leave.
  * But the chief is told if that takes no longer than coming back would: it would take us for lost.
  * A deadline that leaves more than `grace` is a plan: the job may still start and train before it.
@@ -147,12 +169,6 @@ int64_t node_give_up_chief_at(const struct node *node)
 }
 
 /* --- requests --- */
-
-static void ask_for_save(struct node *node)
-{
-    node->checkpoint_asked++;
-    node->is_dirty = true;
-}
 
 void node_on_save_asked(struct node *node, const struct event *event)
 {
@@ -199,6 +215,8 @@ void node_on_notice(struct node *node, const struct event *event)
         grace_notice(&node->grace, event->notice, node->out->now, node->params->grace_ns);
     if (change == GRACE_ADVICE)
         take_advice(node);
+    else if (change == GRACE_PLAN)
+        out_simple(node->out, ACT_STATE); /* node_save_for_repeated() */
     else
         node_take_notice(node, change);
 }

@@ -74,6 +74,9 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order);
 /* The job goes on after its notices: those whose time has passed are told no more. */
 void node_serve_notices(struct node *node);
 int64_t node_serves_at(const struct node *node);
+/* Asks for the save before the deadline of a notice that ends nothing any more. */
+void node_save_for_repeated(struct node *node);
+int64_t node_saves_for_repeated_at(const struct node *node);
 /* When a node that has a notice and no chief leaves by itself; CLOCK_NEVER: not. */
 int64_t node_leave_unjoined_at(const struct node *node);
 /* When a node that has a notice waits no longer for a chief that is mute; CLOCK_NEVER: it does. */

@@ -132,8 +132,10 @@ static void cancel(struct handled *handled, const struct notice *notice)
     for (int i = 0; i < handled->n; i++) {
         struct handled_notice *known = &handled->list[i];
         if (str_is(known->source, notice->source) &&
-            (!notice->id[0] || str_is(known->id, notice->id)))
+            (!notice->id[0] || str_is(known->id, notice->id))) {
+            known->is_cancelled = known->is_live;
             known->is_live = false;
+        }
     }
 }
 
@@ -151,6 +153,7 @@ enum handled_result handled_take(struct handled *handled, const struct notice *n
     *ret_count = known->count;
     if (known->count < handled->limit) {
         known->is_live = true;
+        known->is_cancelled = false;
         return HANDLED_NEW;
     }
     bool was_refused = known->is_refused;
@@ -158,18 +161,25 @@ enum handled_result handled_take(struct handled *handled, const struct notice *n
     return was_refused ? HANDLED_SAID_THAT : HANDLED_ENOUGH;
 }
 
+/* The attempt is the job's: it counts on each node, on whichever the notice came. */
+static bool count_attempt(struct handled *handled, const struct notice *by, int64_t real_now_ns)
+{
+    if (!by || !by->id[0] || handled->limit == 0)
+        return false;
+    struct handled_notice *known = find(handled, by->source, by->id);
+    if (known && known->is_cancelled)
+        return false;
+    if (!known)
+        known = add(handled, by->source, by->id);
+    known->count++;
+    known->at_ns = real_now_ns;
+    return true;
+}
+
 bool handled_end(struct handled *handled, const struct notice *by, int64_t real_now_ns)
 {
-    bool has_changed = false;
-    for (int i = 0; i < handled->n; i++) {
-        struct handled_notice *notice = &handled->list[i];
-        bool has_ended_it = notice->is_live && by && str_is(notice->source, by->source) &&
-                            str_is(notice->id, by->id);
-        if (has_ended_it) {
-            notice->count++;
-            notice->at_ns = real_now_ns;
-        }
-        has_changed |= has_ended_it || notice->is_refused; /* it was heard of, at least */
-    }
+    bool has_changed = count_attempt(handled, by, real_now_ns);
+    for (int i = 0; i < handled->n; i++)
+        has_changed |= handled->list[i].is_refused; /* it was heard of, at least */
     return has_changed;
 }

@@ -6,9 +6,10 @@
  *
  * A platform may go on giving a notice after the job was started again on the same machine. Without
  * a memory each attempt would save and leave at once, for ever. So a notice that has ended enough
- * attempts is not acted upon any more. Only what has an id can be known again. What was not heard
- * of for 30 days is forgotten, and of more than fit the oldest. Owns nothing. Main thread; reading
- * may block, as everything at start.
+ * attempts ends none any more: the job saves before its deadline, and goes on. Every node counts
+ * the notice that has ended the job's attempt, also if it came to another node. Only what has an id
+ * can be known again. What was not heard of for 30 days is forgotten, and of more than fit the
+ * oldest. Owns nothing. Main thread; reading may block, as everything at start.
  */
 #ifndef PCHRUN_RUN_HANDLED_H
 #define PCHRUN_RUN_HANDLED_H
@@ -21,10 +22,11 @@
 
 struct handled_notice {
     char source[32], id[64];
-    int count;       /* attempts that it has ended */
-    int64_t at_ns;   /* when it was heard of last, real time */
-    bool is_live;    /* given in this attempt, and not taken back */
-    bool is_refused; /* in this attempt, and that was said */
+    int count;         /* attempts of the job that it has ended, on whichever node it came */
+    int64_t at_ns;     /* when it was heard of last, real time */
+    bool is_live;      /* given in this attempt, and not taken back */
+    bool is_cancelled; /* taken back in this attempt */
+    bool is_refused;   /* in this attempt, and that was said */
 };
 
 struct handled {
@@ -41,7 +43,7 @@ MUST_CHECK bool handled_read(struct handled *handled, const char *path, int64_t 
 
 enum handled_result {
     HANDLED_NEW,       /* act upon it */
-    HANDLED_ENOUGH,    /* do not: *ret_count attempts are enough */
+    HANDLED_ENOUGH,    /* do not end the job for it: *ret_count attempts are enough */
     HANDLED_SAID_THAT, /* the same, once more */
 };
 /* A notice has come. */

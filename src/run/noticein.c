@@ -152,8 +152,8 @@ static void refuse(const struct noticein *noticein, const struct notice *notice,
 {
     log_warn(TOPIC,
              "%s: the notice \"%s\" has ended %d attempt%s of this job, and this node is still "
-             "there, so it is not acted upon again; if it is to be, raise notices_repeat, or "
-             "remove %s",
+             "there, so it ends no other: the job saves before its deadline, and goes on; if it is "
+             "to end the job, raise notices_repeat, or remove %s",
              notice->source, notice->id, count, count == 1 ? "" : "s", noticein->memory.file.path);
 }
 
@@ -167,8 +167,9 @@ static void on_notice(void *ctx, const struct notice *notice)
             : HANDLED_NEW;
     if (result == HANDLED_ENOUGH)
         refuse(noticein, notice, count);
-    if (result == HANDLED_NEW)
-        loop_post(noticein->loop, &(struct event){.type = EV_NOTICE, .notice = notice});
+    struct notice known = *notice;
+    known.is_repeated = result != HANDLED_NEW;
+    loop_post(noticein->loop, &(struct event){.type = EV_NOTICE, .notice = &known});
 }
 
 static void on_changed(void *ctx)
@@ -260,6 +261,8 @@ void noticein_end(struct noticein *noticein, const struct notice *by)
     if (!noticein->notices)
         return;
     watch_at(&noticein->start, CLOCK_NEVER);
+    if (by && !is_there(noticein, by->source)) /* a person has given it */
+        by = NULL;
     if (noticein->memory.is_wanted && handled_end(&noticein->handled, by, clock_real_ns()))
         remember(noticein);
     notices_end(noticein->notices);

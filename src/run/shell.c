@@ -178,20 +178,18 @@ static int signal_to_repeat(const struct shell *shell, int code)
 }
 
 /* What a notice that has ended the run brings after it: the hook, and that it is remembered which
- * of this node's it was. A job that has made no progress was preempted, too, if there is a notice.
- */
+ * notice it was. A job that has made no progress was preempted, too, if there is a notice. */
 static void follow_notice(struct shell *shell, enum outcome outcome)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
     bool was_preempted =
         verdict_is_preempted(outcome) || (outcome == OUTCOME_NO_PROGRESS && report.notice.is_live);
-    bool is_ours = report.notice.is_live && report.notice.node_rank == shell->params.node_rank;
     struct notice by = {.type = NOTICE_TERMINATE};
     str_copy(by.source, sizeof by.source, report.notice.source);
     str_copy(by.id, sizeof by.id, report.notice.id);
     shell->wants_hook = was_preempted && hook_is_set(&shell->hook);
-    noticein_end(&shell->noticein, was_preempted && is_ours ? &by : NULL);
+    noticein_end(&shell->noticein, was_preempted && report.notice.is_live ? &by : NULL);
 }
 
 /* The last line, when the code is known. */

@@ -116,10 +116,10 @@ class Nodes:
         return views[0]
 
 
-def start_training(world, job, *options, save_ms=0, step_ms=2):
+def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0):
     """Two ranks a node, each of which trains and saves through libpch, until it is told to leave.
     Returns the step of a first commit, so all of them have begun."""
-    script = world.file("script", f"open\ntrain 0 1000000 {step_ms} at://ckpt {save_ms}\n")
+    script = world.file("script", f"open\ntrain {begin} 1000000 {step_ms} at://ckpt {save_ms}\n")
     job.options += [*SAVING, "--checkpoint-dir", world.root, *options]
     for rank in range(job.count):
         job.jobs[rank] = job.launch(rank, "sh", "-c",

@@ -592,7 +592,7 @@ def memory(job):
 
 
 def test_a_notice_that_stays_ends_two_attempts(training, source):
-    """The third one trains, and says why."""
+    """The third one trains on, says why, and saves once before the deadline."""
     watcher = source(f"gate; echo '{NOTICE}'; echo '{NOTICE}'; flag said; {STAY}")
     job, step = preempted_by(training, watcher)
     assert [(one["source"], one["id"], one["attempts"]) for one in memory(job)] == [
@@ -604,11 +604,15 @@ def test_a_notice_that_stays_ends_two_attempts(training, source):
     job.clients[0].train(step + 1)
     watcher.go()
     said = job.said(r'source: watcher: the notice "e-1" has ended 2 attempts of this job, and this '
-                    r'node is still there, so it is not acted upon again; if it is to be, raise '
-                    r'notices_repeat, or remove (\S+)$')
+                    r'node is still there, so it ends no other: the job saves before its deadline, and '
+                    r'goes on; if it is to end the job, raise notices_repeat, or remove (\S+)$')
     assert said[1] == str(job.dir / ".pchrun" / "notices.0.json")
     watcher.flagged("said", 3)
     job.train(step + 9)
+    job.said("notice: the deadline of a repeated notice is near: save and go on")
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "continue")
     job.done()
     assert job.result() == (0, "completed", step)
     assert job.job.err.count("has ended 2 attempts") == 1
@@ -643,7 +647,7 @@ def test_without_a_state_directory_it_is_said_once(world, source):
 # --- several nodes --------------------------------------------------------------------------------
 
 def test_one_node_is_warned_and_all_save(world, source):
-    """One gets the word; it is told to all, and remembered where it came from."""
+    """One gets the word; it is told to all."""
     watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, and so one reader of three
     job = Nodes(world, 3)
     first = start_training(world, job, *watcher.options)
@@ -655,8 +659,29 @@ def test_one_node_is_warned_and_all_save(world, source):
     warned = notices[0]["node_rank"]
     assert all(notice["node_rank"] == warned for notice in notices.values())
     assert notices[warned]["source"] == "watcher"
-    assert [path.name for path in (world.root / ".pchrun").glob("notices.*")] == [
-        f"notices.{warned}.json"]
+
+
+def test_a_notice_ends_two_attempts_of_the_job_not_of_each_node(world, source):
+    """One node of three gets the word in each attempt, by chance. The third attempt saves and goes on."""
+    watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, and so one reader of three
+    step = 0
+    for attempt in range(2):
+        job = Nodes(world, 3)
+        start_training(world, job, *watcher.options, begin=step)
+        watcher.go()
+        assert job.finish() == PREEMPTED
+        step = committed(job, 2)
+        counts = [json.loads((world.root / ".pchrun" / f"notices.{node}.json").read_text())["notices"]
+                  for node in range(3)]
+        assert [[one["id"], one["attempts"]] for (one,) in counts] == 3 * [["e-1", attempt + 1]]
+    job = Nodes(world, 3)
+    start_training(world, job, *watcher.options, begin=step)
+    watcher.go()
+    wait_until(lambda: any("has ended 2 attempts" in one.err for one in job.jobs.values()), "a refusal")
+    committed(job, 2)
+    job.jobs[0].send(signal.SIGTERM)
+    assert job.finish() == PREEMPTED
+    assert job.report(0)["notice"]["source"] == "SIGTERM"
 
 
 def test_a_notice_before_the_others_have_come(world, source):

@@ -128,7 +128,7 @@ static void check_not_too_soon(struct world *w, uint64_t step)
 void check_commit(struct world *w, uint64_t step)
 {
     check_not_too_soon(w, step);
-    if (w->first_notice_at && !w->saved_for_notice_at)
+    if ((w->first_notice_at || w->repeated_at) && !w->saved_for_notice_at)
         w->saved_for_notice_at = w->now;
     check_held(w, step);
     if (step <= w->record)
@@ -965,6 +965,8 @@ void check_end(struct world *w)
         check_cut(w);
     if (w->s.stands && w->first_notice_at && !w->s.has_loss)
         check_standing(w);
+    if (w->s.repeats && w->repeated_at && !w->s.has_loss)
+        check_repeated(w);
     if (w->s.has_loss || !all_have_started(w))
         return;
     for (int i = 1; i < w->s.nnodes; i++)

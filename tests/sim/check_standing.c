@@ -34,6 +34,17 @@ void check_standing(struct world *w)
              (long long)(w->s.stands / S), (long long)(used / NS_PER_MS));
 }
 
+/* One that ends nothing any more has a save before its deadline, not at once. */
+void check_repeated(struct world *w)
+{
+    int64_t used = w->saved_for_notice_at - w->repeated_at;
+    if (any_is_done(w) && !w->saved_for_notice_at)
+        return;
+    if (!w->saved_for_notice_at || used > w->s.repeats || used < w->s.repeats / 4)
+        fail(w, "a repeated notice left %lld s, and was saved for after %lld ms",
+             (long long)(w->s.repeats / S), (long long)(used / NS_PER_MS));
+}
+
 static bool any_has_stepped(const struct world *w)
 {
     for (int i = 0; i < w->nall; i++)

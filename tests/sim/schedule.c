@@ -370,8 +370,9 @@ static bool can_save(const struct schedule *s, int64_t save_time)
     return behaves(s, save_time) && s->least_grace >= 20 * S;
 }
 
-#define SIGNALS \
-    (1U << DO_TERM | 1U << DO_CHECKPOINT | 1U << DO_NOTICE | 1U << DO_CANCEL | 1U << DO_ADVICE)
+#define SIGNALS                                                                                  \
+    (1U << DO_TERM | 1U << DO_CHECKPOINT | 1U << DO_REPEAT | 1U << DO_NOTICE | 1U << DO_CANCEL | \
+     1U << DO_ADVICE)
 
 /* Nothing but notices goes wrong, and there is time for the save: then it must be committed. */
 static bool is_benign(const struct schedule *s)
@@ -621,28 +622,30 @@ static void draw_standing(struct schedule *s)
     if (s->nfaults || s->restart.max || s->is_forwarded || !rng_chance(&r, 400))
         return;
     int n = rng_chance(&r, 500) ? s->nnodes : 1, only = (int)rng_below(&r, (uint64_t)s->nnodes);
-    bool trains_on = rng_chance(&r, 700);
+    bool trains_on = rng_chance(&r, 700), is_repeated = rng_chance(&r, 200);
     train_for_long(s, &r);
     s->trains_on = trains_on;
     for (int i = 0; i < n; i++) {
-        add(s, DO_NOTICE, rng_time(&r, 0, rng_chance(&r, 500) ? 50 * MS : 2 * S), &r);
+        add(s, is_repeated ? DO_REPEAT : DO_NOTICE,
+            rng_time(&r, 0, rng_chance(&r, 500) ? 50 * MS : 2 * S), &r);
         s->faults[s->nfaults - 1].length = s->grace + rng_time(&r, S, 100 * S);
         s->faults[s->nfaults - 1].node = n > 1 ? i : only;
     }
-    if (rng_chance(&r, 200)) /* it may take longer than the notice lets it */
-        s->attach_at[rng_below(&r, (uint64_t)(s->nnodes * s->nprocs))] = rng_time(&r, 0, 50 * S);
+    int64_t begins = rng_chance(&r, 200) ? rng_time(&r, 0, 50 * S) : 0;
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) /* the start may take longer than there is */
+        s->attach_at[i] += begins;
 }
 
 /* It is trained up to, if there is time to start and to save. The nodes come within 8 s, the ranks
  * in a quarter of the time. */
-static int64_t stands(const struct schedule *s)
+static int64_t stands(const struct schedule *s, enum fault_kind kind)
 {
     int64_t attached = 0, first = CLOCK_NEVER;
     for (int i = 0; i < s->nnodes * s->nprocs; i++)
         attached = s->attach_at[i] > attached ? s->attach_at[i] : attached;
     for (int i = 0; i < s->nfaults; i++)
         first = clock_min(first, s->faults[i].length);
-    bool is_alone = s->nfaults && !has_fault(s, ~(1U << DO_NOTICE)) && s->faults[0].at <= 2 * S;
+    bool is_alone = s->nfaults && !has_fault(s, ~(1U << kind)) && s->faults[0].at <= 2 * S;
     if (!is_alone || !s->is_benign || s->restart.after_notice || s->own_every ||
         s->known_save > 2 * S || s->every_steps || s->every_ns || s->drop ||
         s->faults[s->nfaults - 1].at > 2 * S || first < 40 * S || attached > first / 4)
@@ -685,7 +688,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     s->is_cut = is_cut(s);
     s->is_calm = is_calm(s);
     s->uses = uses(s);
-    s->stands = stands(s);
+    s->stands = stands(s, DO_NOTICE);
+    s->repeats = stands(s, DO_REPEAT);
     s->is_withdrawn = is_withdrawn(s);
     s->is_mended = is_mended(s);
     s->is_plain_restart =
@@ -730,6 +734,7 @@ void schedule_print(const struct schedule *s, FILE *out)
                                                  "delay process",
                                                  "failure told by process",
                                                  "end asked of",
+                                                 "notice repeated on",
                                                  "notice on",
                                                  "notice withdrawn on",
                                                  "advice for"};

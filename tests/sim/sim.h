@@ -63,6 +63,7 @@ enum fault_kind {
     DO_LAG,        /* a process does not go on for a while, and nobody can see why */
     DO_CONFESS,    /* a process says why it fails, and dies `length` later */
     DO_END,        /* somebody asks a node for the end of the job */
+    DO_REPEAT,     /* a notice that has ended enough attempts: save within `length`, and go on */
     DO_NOTICE,     /* a source of a node: it will be ended in `length` (0: it does not say) */
     DO_CANCEL,     /* and takes that back */
     DO_ADVICE,     /* save and go on */
@@ -137,6 +138,7 @@ struct schedule {
     bool is_cut;         /* nodes do not hear each other, and that is all */
     bool is_withdrawn;   /* the only notice is, long before its deadline */
     int64_t stands;      /* so much a notice leaves that stood before the first step, 0: no such */
+    int64_t repeats;     /* the same of one that has ended enough attempts */
     int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
     bool has_third_term; /* a node is told to hurry */
     bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
@@ -285,7 +287,8 @@ struct world {
     uint64_t owed_step; /* the commit of it must come, 0: of none */
     int64_t stop_at;    /* the end was asked for, and was not decided yet; 0: never */
     int stop_node;
-    bool was_stopped; /* somebody asked for it, at whatever time */
+    bool was_stopped;    /* somebody asked for it, at whatever time */
+    int64_t repeated_at; /* such a notice was given, 0: none */
     int64_t first_notice_at;
     int64_t saved_for_notice_at; /* the first commit since, 0: none */
     bool is_over;
@@ -409,6 +412,7 @@ bool any_ended_in_silence(const struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
 void check_standing(struct world *w);
+void check_repeated(struct world *w);
 void check_count(struct world *w);
 void check_exit(struct world *world, int node);
 /* At the exit of the supervisor of DO_RESTART or DO_TWIN. */

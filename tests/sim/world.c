@@ -243,19 +243,23 @@ static void signal_node(struct world *w, int node, int number)
 
 static void source_says(struct world *w, const struct fault *f)
 {
-    static const enum notice_type types[] = {[DO_NOTICE - DO_NOTICE] = NOTICE_TERMINATE,
-                                             [DO_CANCEL - DO_NOTICE] = NOTICE_CANCEL,
-                                             [DO_ADVICE - DO_NOTICE] = NOTICE_CHECKPOINT};
-    struct notice notice = {.type = types[f->kind - DO_NOTICE],
+    static const enum notice_type types[DO__COUNT] = {[DO_NOTICE] = NOTICE_TERMINATE,
+                                                      [DO_REPEAT] = NOTICE_TERMINATE,
+                                                      [DO_CANCEL] = NOTICE_CANCEL,
+                                                      [DO_ADVICE] = NOTICE_CHECKPOINT};
+    struct notice notice = {.type = types[f->kind],
+                            .is_repeated = f->kind == DO_REPEAT,
                             .source = "cloud",
                             .left_ns = f->length ? f->length : NOTICE_LEFT_UNKNOWN};
     snprintf(notice.id, sizeof notice.id, "event %d", f->id);
     w->moved_at = w->now;
     if (w->first_notice_at == 0 && f->kind == DO_NOTICE)
         w->first_notice_at = w->now;
+    if (f->kind == DO_REPEAT && !w->repeated_at)
+        w->repeated_at = w->now;
     if (f->kind == DO_NOTICE)
         hold(w, f->node, f->id, f->length > 0 ? f->length : w->s.grace);
-    else
+    else if (f->kind != DO_REPEAT)
         w->hosts[f->node].deadlines[f->id] = 0;
     if (!check_holds_notice(&w->hosts[f->node])) {
         w->hosts[f->node].held_notice = false;
@@ -320,6 +324,7 @@ static void trace_fault(struct world *w, const struct fault *f)
                                                  "process lags",
                                                  "process says why it fails",
                                                  "is asked for the end of the job",
+                                                 "its source repeats a notice",
                                                  "its source gives a notice",
                                                  "its source withdraws the notice",
                                                  "its source advises to save"};
@@ -392,6 +397,7 @@ static void on_fault(struct world *w, const struct happening *h)
     case DO_END:
         ask_to_stop(w, f->node);
         break;
+    case DO_REPEAT:
     case DO_NOTICE:
     case DO_CANCEL:
     case DO_ADVICE:

@@ -436,6 +436,63 @@ Test(core_notices, a_save_a_moment_ago_puts_off_the_first_one)
     walk_end(w);
 }
 
+/* --- notices that have ended enough attempts --- */
+
+static void repeated(struct walk *w, const char *id, int64_t left)
+{
+    struct notice notice = {
+        .type = NOTICE_TERMINATE, .source = "cloud", .left_ns = left, .is_repeated = true};
+    str_copy(notice.id, sizeof notice.id, id);
+    feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
+}
+
+/* The earliest first; each has one save. What is withdrawn has none. */
+Test(core_notices, a_repeated_notice_has_one_save_before_its_deadline)
+{
+    struct walk *w = begin(true, 0);
+    int64_t at = now;
+    repeated(w, "7", 100 * S);
+    repeated(w, "7", 100 * S);
+    repeated(w, "8", 30 * S);
+    repeated(w, "9", 60 * S);
+    told(w, NOTICE_CANCEL, "9", NOTICE_LEFT_UNKNOWN);
+    assert_acts(w, "");
+    static const int64_t due[] = {15, 75};
+    for (uint32_t i = 0; i < ARRAY_LEN(due); i++) {
+        while (!strstr(w->log, "the deadline of a repeated notice is near"))
+            wake(w);
+        cr_assert_eq(now, at + due[i] * S);
+        steps[0] += 10;
+        w->acts[0] = w->log[0] = '\0';
+        decide(w);
+        decide(w);
+        assert_said(w, "every rank saves step");
+        save(w, steps[0] + 1, i + 1, S / 2);
+        cr_assert_not_null(strstr(w->acts, "0: go on, committed"), "%s", w->acts);
+        w->log[0] = '\0';
+    }
+    cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER);
+    walk_end(w);
+}
+
+/* It is in time for a save that takes long, as far as there is time. */
+Test(core_notices, a_repeated_notice_leaves_time_for_the_save)
+{
+    static const struct {
+        int64_t save, due;
+    } cases[] = {{30 * S, 40 * S}, {80 * S, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct walk *w = begin(true, cases[i].save);
+        int64_t at = now;
+        repeated(w, "7", 100 * S);
+        if (cases[i].due)
+            wake(w);
+        assert_said(w, "the deadline of a repeated notice is near");
+        cr_assert_eq(now, at + cases[i].due);
+        walk_end(w);
+    }
+}
+
 /* --- notices that stand before the first step --- */
 
 static struct walk *begin_unstepped(bool trains_on, int64_t save)

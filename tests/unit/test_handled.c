@@ -155,10 +155,23 @@ Test(handled, only_terminations_with_an_id_are_known)
     cr_expect_eq(handled_take(&handled, &notice, NOW, &count), HANDLED_NEW);
     cr_expect_eq(take("gce", "", NOW), HANDLED_NEW);
     cr_expect_eq(handled.n, 0);
-    cr_expect(!end_by("gce", "f", NOW));
+    cr_expect(!end_by("gce", "", NOW));
     begin(0);
     cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
+    cr_expect(!end_by("gce", "e", NOW));
     cr_expect_eq(handled.n, 0);
+}
+
+/* Two nodes with one source: whichever is heard first ends the attempt of both. */
+Test(handled, what_came_to_another_node_counts)
+{
+    begin(2);
+    pass_on("gce", "e", NOW);
+    cr_assert_eq(handled.n, 1);
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_NEW);
+    pass_on("gce", "e", NOW);
+    cr_expect_eq(handled.list[0].count, 2);
+    cr_expect_eq(take("gce", "e", NOW), HANDLED_ENOUGH);
 }
 
 /* Each time that it is heard of counts, also where it is not acted upon. */
