@@ -205,9 +205,11 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
  * lost. */
 static void say_use(const struct drill *drill)
 {
-    const struct drill_round *last = &drill->rounds[drill->nrounds - 1];
     char trained[32], grace[32], left[32];
-    if (drill->nrounds == 0 || !last->committed_at)
+    if (drill->nrounds == 0)
+        return;
+    const struct drill_round *last = &drill->rounds[drill->nrounds - 1];
+    if (!last->committed_at)
         return;
     int64_t used = last->decided_at - drill->notice_at;
     for (const struct drill_round *r = drill->rounds; r < last; r++)
