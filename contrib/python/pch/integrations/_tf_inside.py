@@ -17,7 +17,7 @@ def describe(error: Exception) -> str:
     return text if text.startswith(name) else f"{name}: {text}"
 
 
-def report_to_cluster(error: Exception, text: str) -> None:
+def report_to_cluster(error: Any, text: str) -> None:
     """The collective operations of the other workers raise it from here on."""
     is_own = isinstance(error, tf.errors.OpError)
     code, message = (error.error_code, error.message) if is_own else (tf.errors.UNKNOWN, text)

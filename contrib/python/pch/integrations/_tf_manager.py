@@ -25,16 +25,18 @@ class OwnSaves:
     """
 
     def __init__(self, job: Job, manager: Any, begin: Callable[[], int],
-                 serve: Callable[[Any, Any], Optional[str]]) -> None:
+                 serve: Callable[[Any, Any], Optional[str]], counts: bool) -> None:
         """begin() is called before a save of the program. It makes the checkpoint that of the step that it returns. If all
-        ranks save that step, serve() makes that save, with these arguments of the manager, and returns its path."""
+        ranks save that step, serve() makes that save, with these arguments of the manager, and returns its path. counts:
+        the job can resume from it; else another rank's checkpoint counts, and nothing is kept here."""
+        self._counts = counts
         self._job, self._manager, self._begin, self._serve = job, manager, begin, serve
         self._paths: Dict[int, str] = {}
         self._round: Optional[int] = None
         self.has_refused = False
         if not job.supervised:
             return
-        if job.resume_path:
+        if job.resume_path and counts:
             self._paths[job.resume_step] = job.resume_path
         manager.save, manager._sweep = self._save, self._sweep
 
@@ -86,11 +88,12 @@ class OwnSaves:
 
     def _written(self, step: int, path: str, is_own: bool) -> None:
         """TensorFlow calls it, perhaps in a thread of its own."""
-        self.note(step, path)
+        if self._counts:
+            self.note(step, path)
         if not is_own or step == 0:
             return
         try:
-            self._job.durable(step, sync_prefix(path))
+            self._job.durable(step, sync_prefix(path) if self._counts else None)
         except OSError as error:  # the program has its checkpoint, and trains on
             self._job.save_failed(error, step)
 

@@ -55,20 +55,23 @@ class PreemptionCheckpointHandler:
         self._save_fn, self._exit_fn = config.save_fn, config.exit_fn
         self._has_left = False
         self._told: Optional[Exception] = None
-        self._is_cluster, self._saves_for_all = _place(cluster_resolver)
+        self._is_cluster, is_chief = _place(cluster_resolver)
         given = checkpoint_or_checkpoint_manager
         if isinstance(given, tf.train.CheckpointManager):
-            self._manager, self._saves_for_all = given, True
+            self._manager = given
+            self._manager_saves = True
         elif checkpoint_dir:
             self._manager = tf.train.CheckpointManager(given, os.fspath(checkpoint_dir), max_to_keep=_KEPT)
+            self._manager_saves = is_chief
         else:
             raise ValueError("with a checkpoint, instead of a manager, checkpoint_dir is needed, too")
+        self._counts = self._manager_saves and (is_chief or not _is_temporary(self._manager.directory))
         checkpoint = self._manager.checkpoint
         if not hasattr(checkpoint, _COUNTER):
             setattr(checkpoint, _COUNTER, tf.Variable(0, trainable=False, dtype=tf.int64, name=_COUNTER))
         self._counter = getattr(checkpoint, _COUNTER)
         self._job = attach()
-        self._saves = OwnSaves(self._job, self._manager, self._begin_save, self._save)
+        self._saves = OwnSaves(self._job, self._manager, self._begin_save, self._save, self._counts)
         self._calls = self._restore()
         self._watch = Watch(self._job, config.termination_watcher_fn, config.grace_period)
         weakref.finalize(self, self._watch.stop)
@@ -174,7 +177,7 @@ class PreemptionCheckpointHandler:
         """Returns the path; None where it is another's that counts, or save_fn has named none."""
         if self._save_fn:
             path = self._write_by_function(args, kwargs)
-        elif self._saves_for_all:
+        elif self._manager_saves:
             path = self._saves.save(self._calls, args, kwargs)
             if not path:
                 raise RuntimeError("nothing was saved")
@@ -182,7 +185,8 @@ class PreemptionCheckpointHandler:
             with tempfile.TemporaryDirectory(dir=self._job.scratch_dir()) as folder:
                 temporary = tf.train.CheckpointManager(self._manager.checkpoint, folder, max_to_keep=1)
                 OwnSaves.save_with(temporary, args, kwargs)
-        if not path or not self._saves_for_all:
+            return None
+        if not path or not self._counts:
             return None
         path = sync_prefix(path)
         self._saves.note(self._calls, path)
@@ -309,3 +313,9 @@ def _place(cluster_resolver: Any) -> Tuple[bool, bool]:
         return False, True
     kind, number = cluster_resolver.task_type, cluster_resolver.task_id
     return True, kind in ("chief", "evaluator") or (number == 0 and "chief" not in jobs)
+
+
+def _is_temporary(directory: str) -> bool:
+    """A worker that is no chief saves there because all must take part, by the names that TensorFlow's guide gives."""
+    parent = os.path.basename(os.path.dirname(os.path.abspath(directory)))
+    return parent.startswith("workertemp_")
