@@ -9,6 +9,8 @@
 
 #include "libpch/shield.h"
 
+#include <signal.h>
+
 PyDoc_STRVAR(attach_doc,
              "attach(*, rank=-1, local_rank=-1, world_size=-1, local_world_size=-1, first_step=0, "
              "stride=1, last_step=0, shield=True, saves=True)\n--\n\nSee pch.attach.");
@@ -114,12 +116,23 @@ static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
     return Py_NewRef(Py_None);
 }
 
+/* For frameworks that take SIGTERM from the process after it has attached, and keep it to
+ * themselves. */
+static PyObject *module_take_sigterm(PyObject *self, PyObject *ignored)
+{
+    const struct pch *job = training.job;
+    if (pch_supervised(job) && signal(SIGTERM, SIG_DFL) != SIG_ERR)
+        shield_raise(job, job->notices | UINT64_C(1) << (SIGTERM - 1));
+    return Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
     {"attach", (PyCFunction)(void (*)(void))module_attach, METH_VARARGS | METH_KEYWORDS,
      attach_doc},
     {"_shield", module_shield, METH_NOARGS, NULL},
     {"_help", module_help, METH_VARARGS, NULL},
     {"_cover_signals", module_cover_signals, METH_NOARGS, NULL},
+    {"_take_sigterm", module_take_sigterm, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from conftest_frameworks import PREEMPTED, example, finish, interrupt
+from conftest_frameworks import PATIENCE, PREEMPTED, example, finish, interrupt
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
@@ -122,7 +122,7 @@ def test_what_it_is_made_of(program, world):
     def start(turn, preempt):
         one.start("--grace", "100s", "--save-train-on", TURN=turn, **QUIET)
         if preempt:
-            world.events.wait("training", count=1 if turn == "first" else 2, deadline=60)
+            world.events.wait("training", count=1 if turn == "first" else 2, deadline=PATIENCE)
             preempt()
         code, outcome, _ = finish(one)
         return code, outcome, one.job.out.splitlines()

@@ -7,7 +7,7 @@ A hard exit once ended in a loop of crashes: the manager had removed the checkpo
 import re
 import signal
 
-from conftest_frameworks import PREEMPTED, finish
+from conftest_frameworks import PATIENCE, PREEMPTED, finish
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
@@ -30,12 +30,12 @@ while handler.total_run_calls < until:
     if handler.total_run_calls % 2 == 0:
         manager.save()
     if handler.total_run_calls == (4, 5)[job.rank] and job.resume_step == 0:
-        wait_for(("step 4", "rank 0 has gone on")[job.rank], 60)
+        wait_for(("step 4", "rank 0 has gone on")[job.rank], 120)
 say("stands", files=sorted(os.path.basename(name)[5:-6] for name in glob.glob(f"{folder}/*.index")))
 if os.environ.get("DIES"):
-    wait_for("dies", 60)
+    wait_for("dies", 120)
     os.kill(os.getpid(), signal.SIGKILL)
-wait_for("ends", 60)
+wait_for("ends", 120)
 handler.run(train)
 handler.run(train)
 """
@@ -49,17 +49,17 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     one = program(PROGRAM)
 
     def begun(attempt):
-        world.events.wait("begins", count=2 * attempt, deadline=60)
+        world.events.wait("begins", count=2 * attempt, deadline=PATIENCE)
         return {(event["step"], event["weight"]) for event in world.events.all("begins")[-2:]}
     # Rank 1 stands at step 5, and rank 0 goes on: it may not remove step 4, nor the newest four that are not committed.
     one.start(n=2, UNTIL="14", **QUIET)
     assert begun(1) == {(0, 0)}
     one.said("step 4 is durable on every rank")
     world.go_on("step 4")
-    event = world.events.wait("stands", count=1, deadline=60)
+    event = world.events.wait("stands", count=1, deadline=PATIENCE)
     assert event["files"] == ["2", "4", "5", "6", "7"] and commit_of(one) == 4
     world.go_on("rank 0 has gone on")
-    world.events.wait("stands", count=2, deadline=60)
+    world.events.wait("stands", count=2, deadline=PATIENCE)
     one.said("step 14 is durable on every rank")
     one.job.send(signal.SIGTERM)
     one.said(r"every rank saves step \d+")

@@ -11,10 +11,11 @@ import tensorflow as tf
 def describe(error: Exception) -> str:
     """ "ResourceExhaustedError: no room for it": TensorFlow puts pages about the operation before that, and its node behind
     it."""
+    name = type(error).__name__
     lines = [line.strip() for line in str(error).splitlines()]
-    telling = [line for line in lines if line and not line.startswith("[")]
-    name, text = type(error).__name__, telling[-1] if telling else ""
-    return text if text.startswith(name) else f"{name}: {text}"
+    telling = [line for line in lines if line and not line.startswith(("[", "Hint:"))] or [""]
+    named = [line for line in telling if line.startswith(f"{name}: ")]
+    return named[-1] if named else f"{name}: {telling[-1]}"
 
 
 def report_to_cluster(error: Any, text: str) -> None:

@@ -11,6 +11,7 @@ other's.
 """
 
 import os
+import signal
 import tempfile
 import warnings
 import weakref
@@ -21,7 +22,7 @@ import keras
 import tensorflow as tf
 
 from .._attach import attach
-from .._pch import Exit
+from .._pch import Exit, _take_sigterm
 from ._files import sync_prefix
 from ._tf_inside import count, describe, preemption_save, report_to_cluster
 from ._tf_manager import OwnSaves
@@ -71,6 +72,8 @@ class PreemptionCheckpointHandler:
             setattr(checkpoint, _COUNTER, tf.Variable(0, trainable=False, dtype=tf.int64, name=_COUNTER))
         self._counter = getattr(checkpoint, _COUNTER)
         self._job = attach()
+        if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, None):
+            _take_sigterm()  # a cluster of TensorFlow's has taken it, and would tell nobody of it
         self._saves = OwnSaves(self._job, self._manager, self._begin_save, self._save, self._counts)
         self._calls = self._restore()
         self._watch = Watch(self._job, config.termination_watcher_fn, config.grace_period)
