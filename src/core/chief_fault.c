@@ -21,8 +21,8 @@ static bool is_final(const struct peer_cause *cause)
     return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
 }
 
-/* Who it is, is ours to say. A node tells one failure at a time. That the job must not begin again
- * is kept beside what failed on the node before. */
+/* Node 0 knows which node speaks; the rank in the message does not count. A node tells one failure
+ * at a time. That the job must not begin again is kept beside the node's earlier failure. */
 void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
 {
     if (told->fault == FAULT_NONE || told->fault == FAULT_LOST)

@@ -17,8 +17,8 @@
 
 /* --- who is behind --- */
 
-/* Who has not even come is named first, then who stands, as enum peer_motion has it; of ranks at
- * one step, one that a signal has stopped. */
+/* A node whose ranks have not attached is named first. Then the order is that of enum peer_motion.
+ * Of ranks at one step, a rank that a signal has stopped comes first. */
 static bool is_further_behind(const struct peer *a, const struct peer *b)
 {
     if ((a->status.absent > 0) != (b->status.absent > 0))

@@ -32,9 +32,9 @@ static uint64_t last_step(const struct chief *chief)
 }
 
 /* One step above the furthest rank that node 0 knows of, and no guess of where that rank is by now:
- * a save step that is too high cannot be lowered, and is out of reach when the pace drops. One that
- * is too low costs another ballot. Its tentative gate holds each rank that comes to it for that
- * long, so the third ballot is above every rank at the latest. */
+ * a save step that is too high cannot be lowered, and is out of reach when the pace drops. A step
+ * that is too low costs another ballot. Its tentative gate holds each rank that comes to it for
+ * that long, so the third ballot is above every rank at the latest. */
 static void propose(struct chief *chief)
 {
     uint64_t highest = chief_highest_step(chief);
@@ -270,8 +270,8 @@ void chief_decide_round(struct chief *chief)
         decide_proposed(chief);
     else if (chief->order.phase == PHASE_DECIDED)
         decide_decided(chief);
-    /* One that some node cannot have its part in is none. But the nodes keep their parts of what is
-     * being committed until that is done. */
+    /* A save that failed on one node cannot commit. But the nodes keep their parts of the step that
+     * is being committed until that is done. */
     if (chief->own_failed > chief->order.own_closed && chief->writing == COMMIT_NOTHING)
         close_own(chief, chief->own_failed);
     if (!is_open(chief) && chief->order.end == END_NONE)

@@ -157,7 +157,8 @@ void check_pid1(const struct patient *patient, struct finding *ret)
 #define SLURMSTEPD   "slurmstepd"   /* the parent of all that Slurm starts on a node */
 #define SLURM_SCRIPT "slurm_script" /* what Slurm calls its copy of the batch script */
 
-/* Between us and Slurm. A shell counts only below slurmstepd, where nobody types. */
+/* A shell between pchrun and slurmstepd. Above slurmstepd, or without it, a person may be typing.
+ */
 static bool find_shell_above(const struct patient *patient, struct proc *ret)
 {
     enum { DEPTH_MAX = 64 };

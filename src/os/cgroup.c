@@ -335,7 +335,8 @@ static void tell_left(struct cgroup_left *left, const char *name, int n)
 }
 
 /* Its lock is shared by all that sweep at once: each of them waits for the end of what is in it.
- * One that is not locked may have no owner yet. Then it is empty, and the owner makes another one.
+ * A group that is not locked may have no owner yet. Then it is empty, and the owner makes another
+ * one.
  */
 static void sweep_one(int parent, const char *name, struct cgroup_left *left)
 {

@@ -49,7 +49,8 @@ static enum state look_at(const char *path, const char *within)
     return has_prefix_file(folder, name + 1) ? THERE : ABSENT;
 }
 
-/* What is known of one step: *ret_missing is a path that is missing, "": none. */
+/* Are the checkpoints of this step there? *ret_missing is the first path that is missing, "": none.
+ */
 static enum state look_at_step(const struct saves_step *step, const char *within,
                                char ret_missing[PATH_MAX])
 {

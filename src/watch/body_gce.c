@@ -111,7 +111,7 @@ bool body_gce_says_none(const char *data, size_t len)
     return is_none;
 }
 
-/* ---- a stop that somebody has asked for ---- */
+/* ---- a stop that was asked for ---- */
 
 static bool is_state(const char *word)
 {

@@ -86,8 +86,8 @@ static void complain_of_token(void)
     imds.token_err.text[0] = '\0';
 }
 
-/* Without a token the poll goes on as IMDSv1 has it. One that does not come at all costs time, so
- * that it is not asked for in every poll; nor where there is none to be had. */
+/* Without a token the poll goes on as in IMDSv1. A token that does not come costs time: it is not
+ * asked for in every poll, and not again where the service has none. */
 static void on_token(void *ctx, const struct http_answer *answer)
 {
     if (answer->status == 200 && is_token(answer->body, answer->len)) {
