@@ -11,6 +11,7 @@ from .._control import ask
 from .._pch import Job
 
 _PERIOD = 1.0  # that of TensorFlow's handler
+_LEAST = 1.0  # a save needs some time
 
 
 class Watch:
@@ -55,8 +56,9 @@ class Watch:
         if not notice or notice["at"] == self._seen or not notice["source"].startswith("SIG"):
             return
         self._seen = notice["at"]
-        left = _time(notice["at"]) + float(self._grace or 0) - _time(answer["now"])
-        if 0 < left and (not notice["deadline"] or _time(answer["now"]) + left < _time(notice["deadline"])):
+        now = _time(answer["now"])
+        left = max(_LEAST, _time(notice["at"]) + float(self._grace or 0) - now)  # it may have been seen too late
+        if not notice["deadline"] or now + left < _time(notice["deadline"]):
             self._drain(left, f"grace_period of rank {self._job.rank}")
 
     def _complain(self, error: Exception) -> None:
