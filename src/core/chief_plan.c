@@ -71,8 +71,10 @@ void chief_note_saved(struct chief *chief)
 {
     int64_t took = chief->out->now - chief->begun_at, quick = chief->quick_save_ns;
     chief->save_ns = chief_save_time(chief, true);
-    if (chief->begun_at && took > 0)
+    if (chief->begun_at && took > 0) {
+        chief->saves_seen++;
         chief->quick_save_ns = !quick || took < quick ? took : quick + (took - quick) / 4;
+    }
     for (int i = 0; i < chief->params->nnodes; i++)
         if (peer_is(&chief->peers[i], FACT_WAITS))
             begin_pace(chief, &chief->peers[i]);
@@ -101,11 +103,13 @@ int64_t chief_abort_at(const struct chief *chief)
 
 /* How long the last step and the last save may take, when they usually take `step` and `save`. A
  * step may be half as long again. That both are late at once is unlikely: the same spare time
- * serves both. */
+ * serves both. One save tells nothing of how saves vary: the next may take twice as long. */
 static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t save)
 {
     int64_t quick = chief->quick_save_ns ? chief->quick_save_ns : save;
     int64_t more = grace_save_need(save, quick) - save;
+    int64_t unknown = chief->saves_seen < 2 ? clock_min(save, grace_of(chief) / 16) : 0;
+    more = unknown > more ? unknown : more;
     return step + save + (more > step / 2 ? more : step / 2);
 }
 

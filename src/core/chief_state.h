@@ -129,6 +129,7 @@ struct chief {
     bool saves_itself;             /* the program makes saves of its own, too */
     int64_t save_ns;               /* how long a slow save takes; 0: not known */
     int64_t quick_save_ns;         /* a quick save; 0: none was seen in this attempt */
+    uint32_t saves_seen;           /* saves whose time was measured in this attempt */
     int64_t agreement_ns;          /* the last agreement; 0: none yet */
     int64_t proposed_at, begun_at; /* of this round; 0: not yet */
     int64_t kept_at;               /* nothing that was trained before is lost with the nodes */

@@ -430,7 +430,7 @@ Test(core_notices, a_save_a_moment_ago_puts_off_the_first_one)
     told(w, NOTICE_TERMINATE, "7", 100 * S);
     steps_are_read(w);
     assert_acts(w, "read");
-    assert_said(w, "the training goes on for 97");
+    assert_said(w, "the training goes on for 96");
     train(w, kept + 21 * S, 100 * MS);
     cr_assert_geq(now, kept + 20 * S);
     walk_end(w);
@@ -583,5 +583,24 @@ Test(core_notices, a_second_signal_waits_for_no_first_step)
     signalled(w, SIGTERM);
     steps_are_read(w);
     assert_said(w, "nothing to save: no step was finished in this attempt");
+    walk_end(w);
+}
+
+/* One save tells nothing of how saves vary: the next may take twice as long. */
+Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
+{
+    struct walk *w = begin(true, 0);
+    int64_t at = now;
+    told(w, NOTICE_TERMINATE, "7", 20 * S);
+    decide(w);
+    save(w, 5, 1, S);
+    uint64_t last = train(w, at + 18 * S, 10 * MS);
+    cr_assert_geq(now, at + 17 * S);
+    steps[0] = last - 1;
+    steps_are_read(w);
+    assert_said(w, "then leaves");
+    w->acts[0] = '\0';
+    save(w, last, 2, 2 * S);
+    cr_assert_not_null(strstr(w->acts, "0: leave, committed; gate leave"), "%s", w->acts);
     walk_end(w);
 }
