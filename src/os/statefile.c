@@ -153,26 +153,54 @@ static bool writer_may_replace(const char *path, struct err *err)
            err_set(err, ERR_SYSTEM, 0, "'%s' is not a regular file, so it is not replaced", path);
 }
 
+/* Some file systems have no such call for directories. */
+static bool writer_sync_dir(int dir, const char *path, struct err *err)
+{
+    return fsync(dir) == 0 || errno == EINVAL || errno == ENOTSUP ||
+           err_set(err, ERR_SYSTEM, errno, "cannot sync the directory of '%s'", path);
+}
+
 static bool writer_replace(const struct statefile *file, const void *data, size_t len,
                            struct err *err)
 {
     FD_CLEANUP int dir = -1;
-    if ((file->check && !file->check(file->ctx, err)) || !writer_open_dir(file->path, &dir, err) ||
-        !writer_may_replace(file->path, err))
+    if (!writer_open_dir(file->path, &dir, err) || !writer_may_replace(file->path, err))
         return false;
+    /* The check comes last: little can happen between it and the rename. */
     bool is_done = writer_fill(file->temp, data, len, err) &&
+                   (!file->check || file->check(file->ctx, err)) &&
                    (rename(file->temp, file->path) == 0 ||
                     err_set(err, ERR_SYSTEM, errno, "cannot replace '%s'", file->path));
     if (!is_done) {
         unlink(file->temp);
         return false;
     }
-    /* Some file systems have no such call for directories. */
-    if (fsync(dir) != 0 && errno != EINVAL && errno != ENOTSUP)
-        return err_set(err, ERR_SYSTEM, errno, "cannot sync the directory of '%s'", file->path);
+    if (!writer_sync_dir(dir, file->path, err))
+        return false;
     if (!file->has_swept)
         writer_sweep(file, dir);
     return true;
+}
+
+bool statefile_is_missing(const struct statefile *file)
+{
+    return access(file->path, F_OK) != 0 && errno == ENOENT;
+}
+
+/* Another writer may put the same file in place meanwhile. Its content is newer, and stays: link()
+ * replaces nothing. Some file systems have no link(). */
+bool statefile_put_back(const struct statefile *file, const void *data, size_t len, struct err *err)
+{
+    char temp[PATH_MAX] = "";
+    FD_CLEANUP int dir = -1;
+    if (!str_addf(temp, sizeof temp, "%s.%08x.tmp", file->path, (unsigned)getpid()))
+        return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s' anew", file->path);
+    bool is_done =
+        writer_open_dir(file->path, &dir, err) && writer_fill(temp, data, len, err) &&
+        (link(temp, file->path) == 0 || errno == EEXIST || rename(temp, file->path) == 0 ||
+         err_set(err, ERR_SYSTEM, errno, "cannot write '%s' anew", file->path));
+    unlink(temp);
+    return is_done && writer_sync_dir(dir, file->path, err);
 }
 
 /* --- the other manners --- */
@@ -268,7 +296,7 @@ static _Noreturn void writer_run(const struct statefile *file, int pipe_end, con
     struct err err;
     memset(&err, 0, sizeof err);
     helper_detach(pipe_end);
-    if (writers[file->manner](file, data, len, &err))
+    if (file->look ? file->look(file->ctx, &err) : writers[file->manner](file, data, len, &err))
         _exit(0);
     _exit(fd_write_all(pipe_end, &err, sizeof err) ? 1 : 2);
 }
@@ -293,7 +321,7 @@ static bool start_writer(struct statefile *file, const void *data, size_t len, s
         return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': no process to do it",
                        file->path);
     file->writer.pid = pid;
-    file->has_swept = true;
+    file->has_swept = file->has_swept || !file->look;
     file->errors = fd_take(&errors);
     file->is_given_up = false;
     reap_watch(file->reap, &file->writer);
@@ -420,6 +448,15 @@ bool statefile_write(struct statefile *file, uint64_t tag, const void *data, siz
     }
     return keep_for_later(file, tag, data, len) ||
            err_set(err, ERR_SYSTEM, ENOMEM, "cannot write '%s'", file->path);
+}
+
+bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *look, struct err *err)
+{
+    file->tag = tag;
+    file->look = look; /* for the child alone */
+    bool ok = start_writer(file, NULL, 0, err);
+    file->look = NULL;
+    return ok;
 }
 
 /* SIGCHLD is blocked, so that it waits for us if it comes before we look. */

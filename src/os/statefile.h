@@ -24,8 +24,8 @@
 
 /* A write has ended: err NULL, `tag`'s content is on disk. `err` is borrowed for the call. */
 typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
-/* Called in the child before each write, with what is there still in place. False: it is not to be
- * replaced, and *err says why. */
+/* Called in the child when the new content is complete, and the old one is still in place. False:
+ * the old one stays, and *err says why. */
 typedef bool statefile_check_fn(void *ctx, struct err *err);
 
 enum statefile_manner { STATEFILE_REPLACE, STATEFILE_ADD, STATEFILE_OVERWRITE };
@@ -36,7 +36,7 @@ struct statefile {
     size_t max; /* with STATEFILE_ADD: one that has this size is renamed to "PATH.1" */
     struct reap *reap;
     statefile_fn *fn;
-    statefile_check_fn *check;
+    statefile_check_fn *check, *look;
     void *ctx;
     struct reap_watch writer; /* pid 0: none runs */
     int errors;               /* where the writer says why it failed */
@@ -70,6 +70,15 @@ void statefile_free(struct statefile *file);
  * last wins and the others are never reported. False: not even begun, and fn is not called. */
 MUST_CHECK bool statefile_write(struct statefile *file, uint64_t tag, const void *data, size_t len,
                                 struct err *err);
+/* Calls look() in a child, as the write of `tag`. Does nothing while a write is under way. False:
+ * no child could be started. */
+MUST_CHECK bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *look,
+                               struct err *err);
+/* In a writer's child, of this file or of another one: */
+bool statefile_is_missing(const struct statefile *file);
+/* Writes a file that is missing, and waits for the disk. A file that is there by now stays. */
+MUST_CHECK bool statefile_put_back(const struct statefile *file, const void *data, size_t len,
+                                   struct err *err);
 /* At start, while there is no loop yet: waits until the write has ended, gives it up after
  * `wait_ns`; fn has been told when this returns. */
 void statefile_wait(struct statefile *file, int64_t wait_ns);

@@ -3,6 +3,7 @@
  */
 #include "run/history.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -149,6 +150,58 @@ bool history_read_ranks(const struct history *history, const char *path, struct 
     saves->attempt = attempt;
     saves_forget_newer(saves, committed_by(history, attempt));
     return true;
+}
+
+/* --- writing --- */
+
+static void begin(const struct history *history, struct writer *w)
+{
+    writer_init(w, HISTORY_MAX, WRITER_PRETTY);
+    writer_object(w, NULL);
+    writer_int(w, "schema", HISTORY_SCHEMA);
+    writer_text(w, "job", history->job);
+}
+
+static void write_owner(const struct history *history, struct writer *w)
+{
+    writer_object(w, "owner");
+    writer_text(w, "host", history->owner.host);
+    writer_int(w, "pid", history->owner.pid);
+    writer_text(w, "id", history->owner.id);
+    writer_end(w);
+}
+
+void history_write_ranks(const struct history *history, const struct saves *saves, int node_rank,
+                         uint64_t newest, struct writer *w)
+{
+    begin(history, w);
+    writer_int(w, "node_rank", node_rank);
+    writer_int(w, "attempt", history->attempt);
+    write_owner(history, w);
+    saves_write(saves, w, newest);
+    writer_end(w);
+}
+
+void history_write_commits(const struct history *history, int64_t without, struct writer *w)
+{
+    char at[40];
+    begin(history, w);
+    writer_int(w, "attempt", history->attempt);
+    writer_int(w, "attempts_without_commit", without);
+    writer_int(w, "save_ns", history->save_ns);
+    write_owner(history, w);
+    writer_list(w, "commits");
+    for (int i = 0; i < history->ncommits; i++) {
+        const struct history_commit *commit = &history->commits[i];
+        writer_object(w, NULL);
+        writer_int(w, "step", (int64_t)commit->step);
+        writer_int(w, "attempt", commit->attempt);
+        writer_int(w, "at_ns", commit->at);
+        writer_text(w, "at", clock_iso8601(commit->at, at, sizeof at));
+        writer_end(w);
+    }
+    writer_end(w);
+    writer_end(w);
 }
 
 /* --- whose it is --- */

@@ -48,6 +48,12 @@ MUST_CHECK bool history_read_commits(struct history *history, const char *path, 
 /* The same for a ranks file, of another node or our own from before, into *saves. */
 MUST_CHECK bool history_read_ranks(const struct history *history, const char *path,
                                    struct saves *saves, struct err *err);
+/* The other way: all of a ranks file, with the saves that saves_write() takes. writer_free() is the
+ * caller's. */
+void history_write_ranks(const struct history *history, const struct saves *saves, int node_rank,
+                         uint64_t newest, struct writer *w);
+/* All of commit.json; `without`: so many attempts brought no commit. */
+void history_write_commits(const struct history *history, int64_t without, struct writer *w);
 /* The last committed step, 0: none. */
 uint64_t history_last_step(const struct history *history);
 /* For one more commit; at most `keep` are to be there with it. */

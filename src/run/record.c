@@ -40,17 +40,8 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err);
 static void on_commit_deadline(void *ctx);
 static void on_ranks_deadline(void *ctx);
 
-static bool check_commits(void *ctx, struct err *err)
-{
-    const struct record *record = ctx;
-    return history_check(&record->history, record->commit_file.path, err);
-}
-
-static bool check_ranks(void *ctx, struct err *err)
-{
-    const struct record *record = ctx;
-    return history_check(&record->history, record->ranks_file.path, err);
-}
+static bool check_commits(void *ctx, struct err *err);
+static bool check_ranks(void *ctx, struct err *err);
 
 /* -1: it is no node's file of ranks. */
 static int node_of_file(const char *name)
@@ -123,6 +114,12 @@ void record_free(struct record *record)
 
 /* --- what was saved where --- */
 
+static void keep_committed(struct record *record, uint64_t step)
+{
+    record->saves.committed = step;
+    saves_trim(&record->saves, record->keep);
+}
+
 void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
 {
     record->history.attempt = attempt;
@@ -133,13 +130,7 @@ void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
     }
     record->resume_step = resume_step;
     saves_forget_newer(&record->saves, resume_step);
-    record_committed(record, resume_step);
-}
-
-void record_committed(struct record *record, uint64_t step)
-{
-    record->saves.committed = step;
-    saves_trim(&record->saves, record->keep);
+    keep_committed(record, resume_step);
 }
 
 void record_set_world(struct record *record, int world)
@@ -337,21 +328,18 @@ static void answer(struct record *record, enum event_type type, uint64_t step,
     loop_post(record->loop, &(struct event){.type = type, .written = {.step = step, .err = err}});
 }
 
-static void begin(struct writer *w, const struct record *record)
+/* NULL: it cannot be written. */
+static const char *composed(const struct statefile *file, struct writer *w, size_t *ret_len,
+                            struct err *err)
 {
-    writer_init(w, HISTORY_MAX, WRITER_PRETTY);
-    writer_object(w, NULL);
-    writer_int(w, "schema", HISTORY_SCHEMA);
-    writer_text(w, "job", record->history.job);
-}
-
-static void write_owner(struct writer *w, const struct record *record)
-{
-    writer_object(w, "owner");
-    writer_text(w, "host", record->history.owner.host);
-    writer_int(w, "pid", record->history.owner.pid);
-    writer_text(w, "id", record->history.owner.id);
-    writer_end(w);
+    const char *text = writer_done(w, ret_len);
+    if (text && !w->has_replaced)
+        return text;
+    err_set(err, ERR_SYSTEM, text ? EILSEQ : ENOBUFS,
+            "cannot compose %s: its texts must be UTF-8, its size within %d MiB "
+            "(checkpoint.keep_records)",
+            file->path, HISTORY_MAX >> 20);
+    return NULL;
 }
 
 /* Starts to write what was composed. False: it failed at once. */
@@ -359,15 +347,8 @@ static bool write_out(struct statefile *file, struct watch *deadline, struct wri
                       uint64_t tag, struct err *err)
 {
     size_t len;
-    writer_end(w);
-    const char *text = writer_done(w, &len);
-    bool ok = text && !w->has_replaced;
-    if (!ok)
-        err_set(err, ERR_SYSTEM, text ? EILSEQ : ENOBUFS,
-                "cannot compose %s: its texts must be UTF-8, its size within %d MiB "
-                "(checkpoint.keep_records)",
-                file->path, HISTORY_MAX >> 20);
-    ok = ok && statefile_write(file, tag, text, len, err);
+    const char *text = composed(file, w, &len, err);
+    bool ok = text && statefile_write(file, tag, text, len, err);
     if (ok)
         watch_at(deadline, clock_now_ns() + WRITE_WAIT_NS);
     writer_free(w);
@@ -393,11 +374,7 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
     }
     saves_hold(&record->saves, step, own);
     record->preparing = step;
-    begin(&w, record);
-    writer_int(&w, "node_rank", record->node_rank);
-    writer_int(&w, "attempt", record->history.attempt);
-    write_owner(&w, record);
-    saves_write(&record->saves, &w, step);
+    history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
     if (!write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
         on_ranks_written(record, step, &err);
 }
@@ -405,11 +382,15 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
 static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
+    bool is_timed = record->ranks_deadline.at != CLOCK_NEVER;
     bool is_awaited = record->preparing == tag; /* else it was given up before */
     if (is_awaited) {
         watch_at(&record->ranks_deadline, CLOCK_NEVER);
         record->preparing = 0;
-        answer(record, EV_PREPARED, tag, err);
+        if (tag)
+            answer(record, EV_PREPARED, tag, err);
+        else if (err && is_timed) /* of look_for_ranks() */
+            log_warn("record", "%s", err->text);
     }
     say_if_idle(record);
 }
@@ -418,23 +399,7 @@ static void write_commits(struct record *record, uint64_t tag, int64_t without)
 {
     struct writer w;
     struct err err;
-    char at[40];
-    begin(&w, record);
-    writer_int(&w, "attempt", record->history.attempt);
-    writer_int(&w, "attempts_without_commit", without);
-    writer_int(&w, "save_ns", record->history.save_ns);
-    write_owner(&w, record);
-    writer_list(&w, "commits");
-    for (int i = 0; i < record->history.ncommits; i++) {
-        const struct history_commit *commit = &record->history.commits[i];
-        writer_object(&w, NULL);
-        writer_int(&w, "step", (int64_t)commit->step);
-        writer_int(&w, "attempt", commit->attempt);
-        writer_int(&w, "at_ns", commit->at);
-        writer_text(&w, "at", clock_iso8601(commit->at, at, sizeof at));
-        writer_end(&w);
-    }
-    writer_end(&w);
+    history_write_commits(&record->history, without, &w);
     if (!write_out(&record->commit_file, &record->commit_deadline, &w, tag, &err))
         on_commit_written(record, tag, &err);
 }
@@ -486,6 +451,71 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
         answer(record, EV_COMMITTED, tag, err);
     }
     say_if_idle(record);
+}
+
+/* --- what was removed under us --- */
+
+/* A person may remove the state directory under a running job. Each file alone would refuse every
+ * start, so the file that is written brings the other one back. All this is done in a child. */
+
+static bool put_back(const struct statefile *file, struct writer *w, struct err *err)
+{
+    size_t len;
+    const char *text = composed(file, w, &len, err);
+    bool ok = text && statefile_put_back(file, text, len, err);
+    writer_free(w);
+    return ok;
+}
+
+static bool put_back_ranks(const struct record *record, uint64_t step, struct err *err)
+{
+    struct writer w;
+    if (!saves_find(&record->saves, step) || !statefile_is_missing(&record->ranks_file))
+        return true;
+    history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
+    return put_back(&record->ranks_file, &w, err);
+}
+
+static bool check_commits(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    return history_check(&record->history, record->commit_file.path, err) &&
+           (!record->committing || put_back_ranks(record, record->committing, err));
+}
+
+/* A commit that is under way writes commit.json itself. */
+static bool check_ranks(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    struct writer w;
+    if (!history_check(&record->history, record->ranks_file.path, err))
+        return false;
+    if (record->node_rank > 0 || record->committing || !statefile_is_missing(&record->commit_file))
+        return true;
+    history_write_commits(&record->history,
+                          record->committed ? 0 : record->history.attempts_without_commit + 1, &w);
+    return put_back(&record->commit_file, &w, err);
+}
+
+/* On another node than node 0, after a commit. If commit.json is gone as well, nothing is missed.
+ * On a disk of its own this node cannot know. */
+static bool look_for_ranks(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    return (record->is_shared && statefile_is_missing(&record->commit_file)) ||
+           put_back_ranks(record, record->saves.committed, err);
+}
+
+void record_committed(struct record *record, uint64_t step)
+{
+    struct err err;
+    keep_committed(record, step);
+    if (!record->dir || record->node_rank == 0 || statefile_is_busy(&record->ranks_file))
+        return;
+    if (statefile_look(&record->ranks_file, 0, look_for_ranks, &err))
+        watch_at(&record->ranks_deadline, clock_now_ns() + WRITE_WAIT_NS);
+    else
+        log_warn("record", "%s", err.text);
 }
 
 /* --- deadlines --- */

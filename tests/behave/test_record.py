@@ -5,6 +5,7 @@ start makes of them. The processes are pchclients, which do through libpch what 
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -177,6 +178,25 @@ def test_ranks_that_have_moved_between_nodes(records):
     assert [records.saves(node)[-1]["ranks"][0]["rank"] for node in (0, 1)] == [0, 1]
     runs, told = two_nodes(records, 1, 0)
     assert told == [b"at:///ckpt/rank1", b"at:///ckpt/rank0"]
+    assert complete(runs) == [0, 0]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_directory_that_is_removed_within_a_save(records, first):
+    """One node has recorded what its rank saved, and the directory is removed before the other one has. The next
+    start would miss the first one's file."""
+    runs, _ = two_nodes(records, 0, 1)
+    for run in runs:
+        run.all("step 1")
+    runs[first].say(0, f"saved 10 at:///ckpt/rank{first}")
+    wait_until((records.state / f"ranks.{first}.json").exists, "the record of the first node")
+    shutil.rmtree(records.state)
+    runs[1 - first].say(0, f"saved 10 at:///ckpt/rank{1 - first}")
+    assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
+    assert complete(runs) == [0, 0]
+    assert records.steps() == [10]
+    runs, told = two_nodes(records, 0, 1)
+    assert told == [b"at:///ckpt/rank0", b"at:///ckpt/rank1"]
     assert complete(runs) == [0, 0]
 
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char dir[64];
 static struct record record;
@@ -402,4 +403,78 @@ Test(record, a_later_attempt_has_taken_over)
     expect_owner("ranks.0.json", RANKS("6", ""), "attempt 6 has taken over");
     cr_assert_eq(unlink(record.commit_file.path), 0);
     cr_expect(record.commit_file.check(&record, &err), "moved away: %s", err.text);
+}
+
+/* --- what was removed under a running job --- */
+
+static void expect_there(const char *name, bool is_there)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    cr_expect_eq(access(path, F_OK) == 0, is_there, "%s", name);
+}
+
+static void remove_files(void)
+{
+    unlink(record.commit_file.path);
+    unlink(record.ranks_file.path);
+}
+
+/* commit.json is about to be written, and the file that it needs is gone. */
+Test(record, a_commit_brings_back_the_ranks)
+{
+    struct err err = {0};
+    start();
+    record_set_world(&record, 1);
+    record_saved(&record, 0, 10, "/a");
+    cr_assert(record.commit_file.check(&record, &err), "%s", err.text);
+    expect_there("ranks.0.json", false); /* no step is being committed */
+    record.committing = 10;
+    cr_assert(record.commit_file.check(&record, &err), "%s", err.text);
+    record_free(&record);
+    put("commit.json", COMMITS("1", "0", COMMIT("10", "1")));
+    start();
+    expect_lost(RECORD_ANY_RANK, NULL);
+    expect_path(0, 10, "/a");
+}
+
+/* Another writer of ours was faster: its content is newer. */
+Test(record, what_is_there_by_now_stays)
+{
+    struct err err = {0};
+    char text[8] = "";
+    start();
+    put("ranks.0.json", "newer");
+    cr_expect(statefile_put_back(&record.ranks_file, "older", 5, &err), "%s", err.text);
+    FILE *file = fopen(record.ranks_file.path, "re");
+    cr_assert(file && fgets(text, sizeof text, file) && fclose(file) == 0);
+    cr_expect_str_eq(text, "newer");
+}
+
+Test(record, ranks_bring_back_the_commits)
+{
+    struct err err = {0};
+    put("commit.json", COMMITS("3", "1", COMMIT("10", "1")));
+    put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\""))));
+    start();
+    remove_files();
+    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    record_free(&record);
+    start();
+    cr_expect_eq(record_resume_step(&record), 10);
+    cr_expect_eq(record.history.attempt, 5);
+    cr_expect_eq(record.history.attempts_without_commit, 2);
+    remove_files();
+    record.committing = 20; /* which writes it */
+    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    expect_there("commit.json", false);
+}
+
+Test(record, only_node_0_writes_the_commits)
+{
+    struct err err = {0};
+    config.cluster.node_rank = 1;
+    start();
+    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    expect_there("commit.json", false);
 }
