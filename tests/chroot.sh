@@ -3,10 +3,11 @@
 #
 # chroot: shows that README's two commands work on a Debian 12 where nothing was installed by hand.
 #
-# It makes a minimal bookworm with debootstrap, clones the last commit into it, and runs the commands
-# there, in namespaces of their own for processes and mounts: when they end, or when this script is
-# killed, no process and no mount is left. The files are removed afterwards. Needs root, debootstrap
-# and the package mirror that this machine's apt uses. Run by hand; CI does not.
+# It makes a minimal bookworm with debootstrap, clones the last commit into its /root, which is closed to
+# other users, and runs the commands there, in namespaces of their own for processes and mounts: when they
+# end, or when this script is killed, no process and no mount is left. Process 1 is a shell, and "/" is a
+# mount point: so it is in `docker run -it debian:12 bash`, too. The files are removed afterwards. Needs
+# root, debootstrap and the package mirror that this machine's apt uses. Run by hand; CI does not.
 
 set -euo pipefail
 
@@ -54,19 +55,25 @@ make_system() {
     copy_apt_settings "$target"
 }
 
-# In the namespaces: mounts, then the commands one after another. The script calls itself for it.
+# In the namespaces: mounts, then the commands one after another. The script calls itself for it. As in a
+# container "/" is the new system and nothing else: after chroot alone, a mount namespace within this one
+# would know files by their paths outside.
 run_inside() {
     local root=$1 command status=0 began
     shift
+    mount --bind "$root" "$root"
     mount -t proc proc "$root/proc" || mount --bind /proc "$root/proc"
     mount --rbind /dev "$root/dev"
+    cd "$root"
+    pivot_root . .
+    umount --lazy .
     for command in "$@"; do
         began=$SECONDS
         echo "---- $command"
         if env -i HOME=/root USER=root TERM="${TERM-dumb}" LANG=C.UTF-8 \
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             ${http_proxy+http_proxy="$http_proxy"} ${https_proxy+https_proxy="$https_proxy"} \
-            chroot "$root" bash -c 'cd /root/pchrun && eval "$1"' - "$command"; then
+            bash -c 'cd /root/pchrun && eval "$1"' - "$command"; then
             echo "---- ok after $((SECONDS - began)) s: $command"
         else
             echo "---- FAILED ($?) after $((SECONDS - began)) s: $command"

@@ -33,7 +33,7 @@ packages=(
     git ca-certificates                                                    # dist
     python3-dev python3-venv python3-pip                                   # python, wheel
     python3-pytest-xdist                                                   # frameworks
-    debhelper dpkg-dev                                                     # deb
+    build-essential debhelper dpkg-dev                                     # deb
 )
 # Suites that run optimised; all others run with sanitizers. "plain" has what a sanitizer's runtime does
 # not allow. "long" runs with --long only.

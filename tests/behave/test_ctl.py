@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -720,8 +721,10 @@ def test_nonsense_is_answered(world, ctl):
 
 
 def let_others_in(world):
-    """As far as the private directories."""
+    """As far as the private directories. The programs may have been built where no other user comes, as in root's
+    home directory."""
     os.chmod(world.root, 0o755)
+    shutil.copy(PCHCTL, world.root / "pchctl")
     for path in [world.tmp, *world.tmp.parents]:
         if path != Path("/"):
             os.chmod(path, os.stat(path).st_mode | 0o5)
@@ -734,12 +737,13 @@ NOBODY = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
 def test_another_user_is_told_whose_pchrun_it_is(world, ctl):
     job = waiting(world)
     let_others_in(world)
+    nobody = {**NOBODY, "executable": world.root / "pchctl"}
     folder = Path(socket_of(world)).parent
     advice = (f"cannot enter {folder}: Permission denied; it is the pchrun of user 0: run pchctl as that "
               "user, or as root\n")
-    named = ctl("--run-dir", folder, "status", everywhere=True, **NOBODY)
+    named = ctl("--run-dir", folder, "status", everywhere=True, **nobody)
     assert (named.returncode, named.stderr) == (USAGE, f"pchctl: no pchrun answers: {advice}")
-    within = ctl("status", everywhere=True, env={"PCH_SOCKET": folder / "socket"}, **NOBODY)
+    within = ctl("status", everywhere=True, env={"PCH_SOCKET": folder / "socket"}, **nobody)
     assert (within.returncode, within.stderr) == (FAILED, f"pchctl: {advice}")
     assert ctl("status").returncode == DONE
     end(job)
