@@ -138,7 +138,8 @@ exec 3>&-
 wait
 exit $status
 """
-SLURM_TASK = {"SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "n1"}
+JOB = str(os.getpid())  # no other job on this machine has this number
+SLURM_TASK = {"SLURM_JOB_ID": JOB, "SLURM_STEP_NODELIST": "n1"}
 
 
 @pytest.mark.parametrize("last, verdict, said", [
