@@ -118,6 +118,14 @@ static void note_own(struct chief *chief, struct peer *peer)
                        !peer_is(peer, FACT_OWN_MORE));
 }
 
+/* A node that waits for a restart has ended its processes. It leaves only when it has heard that
+ * the job ends instead: normal after a reconnect is that it has not. */
+static bool is_gone(const struct chief *chief, const struct peer *peer)
+{
+    return peer->seq > 0 && peer->status.life == LIFE_GONE &&
+           peer->status.seen >= chief->no_restart_seq;
+}
+
 void chief_note(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
@@ -133,7 +141,7 @@ void chief_note(struct chief *chief, struct peer *peer)
                    has && (s->life == LIFE_ENDED || s->life == LIFE_FINISHED));
     chief_set_fact(chief, peer, FACT_FINISHED, has && s->life == LIFE_FINISHED);
     chief_set_fact(chief, peer, FACT_KNOWS, has && s->knows_notice);
-    chief_set_fact(chief, peer, FACT_GONE, has && s->life == LIFE_GONE);
+    chief_set_fact(chief, peer, FACT_GONE, is_gone(chief, peer));
     chief_set_fact(chief, peer, FACT_INTERRUPTED, has && s->interrupted);
     chief_set_fact(chief, peer, FACT_LEFT, has && s->life == LIFE_GONE && s->left);
     chief_set_fact(chief, peer, FACT_LISTED, is_known && (s->expected == 0 || s->roster[0]));

@@ -173,10 +173,20 @@ static void stop_all(struct chief *chief, const struct chief_end *end)
         chief->leave_deadline += chief->end_deadline - chief->out->now;
 }
 
+/* Every node is to hear that no restart follows. The next order says so. */
+static void tell_no_restart(struct chief *chief)
+{
+    chief->no_restart_seq = chief->order_seq + 1;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief_note(chief, &chief->peers[i]);
+}
+
 void chief_end(struct chief *chief, const struct chief_end *end)
 {
     if (chief->order.end != END_NONE && !chief->order.restart)
         return;
+    if (chief->order.restart)
+        tell_no_restart(chief);
     chief->order.restart = false;
     stop_all(chief, end);
 }

@@ -40,7 +40,7 @@ enum fact {
     FACT_ENDED,      /* all its commands have ended, with success */
     FACT_FINISHED,   /* and nothing of them is left */
     FACT_KNOWS,      /* of the notice, and has read its steps since */
-    FACT_GONE,       /* nothing is left on it */
+    FACT_GONE,       /* nothing is left on it, and it expects no restart that does not come */
     FACT_THERE,      /* has joined, and is neither gone nor lost */
     FACT_LISTED,     /* has told which ranks are its own */
     FACT_HEARD,      /* has told how it stands */
@@ -159,8 +159,9 @@ struct chief {
     struct restart restart; /* what it may still be granted */
     int64_t generation_at;  /* this one was begun */
     uint64_t generation_step;
-    int64_t restart_at;    /* with order.restart: the next one begins then, if all are gone */
-    bool waits_for_notice; /* and when the notices are over */
+    int64_t restart_at;      /* with order.restart: the next one begins then, if all are gone */
+    bool waits_for_notice;   /* and when the notices are over */
+    uint64_t no_restart_seq; /* the order that ends the job instead, 0: none does */
     struct {
         int64_t look_at;  /* the nodes stand still; it is none before that */
         bool is_examined; /* the examination of the order goes on */

@@ -271,6 +271,7 @@ MUTANTS = [
     ("restart-behind-a-closed-gate", "src/core/node_restart.c", "    open_gate(node);\n", ""),
     ("status-of-the-last-generation", "src/core/chief.c",
      "msg->stamp.generation != chief->generation ||", ""),
+    ("no-word-that-no-restart-follows", "src/core/chief_order.c", "        tell_no_restart(chief);\n", ""),
     ("restart-over-what-is-left", "src/core/chief_restart.c",
      "} else if (any_is(chief, FACT_LEFT)) {", "} else if (false) {"),
     ("one-restart-too-many", "src/core/restart.c", "r->n >= p->max", "r->n > p->max"),
@@ -334,6 +335,7 @@ MUTANTS = [
 # Of those that few schedules catch: one a little before such a schedule, so that not thousands are run in
 # vain. Where the schedules have changed, any other place is as good.
 BEGIN_AT = {
+    "no-word-that-no-restart-follows": 31005300,
     "what-was-heard-before-the-end-is-forgotten": 7310002400,
     "who-waits-is-not-held": 7738900,
     "offer-taken-back-unheard": 18700,

@@ -193,3 +193,47 @@ Test(core_asked, a_stop_beside_a_failure_in_a_preemption_is_a_stop)
     cr_assert_eq(report.outcome, OUTCOME_STOPPED, "%s", report.why);
     end_two();
 }
+
+/* Node 1 has ended its processes and waits for the next generation. Its line breaks, and the job is
+ * stopped. */
+static void stop_between_two_generations(void)
+{
+    begin_two_with(&(struct restart_policy){.max = 3, .start_max = 3, .window_ns = 60 * S});
+    gone(&walks[0], 0);
+    exited(&walks[0], 0, 1 << 8);
+    steps_are_read(&walks[0]);
+    deliver();
+    assert_said(&walks[1], "restarting in place");
+    gone(&walks[1], 0);
+    exited(&walks[1], 0, SIGTERM);
+    tree_empty(&walks[1]);
+    deliver();
+    feed(&walks[0], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST}});
+    feed(&walks[1], (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_CHIEF}});
+    stop(&walks[0]);
+    tree_empty(&walks[0]);
+    deliver();
+    cr_assert_null(strstr(walks[0].acts, "exit"), "node 1 has not heard: %s", walks[0].acts);
+}
+
+/* If node 0 left at once, node 1 would take it for lost. */
+Test(core_asked, a_node_that_awaits_a_restart_is_told_of_the_end)
+{
+    stop_between_two_generations();
+    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++)
+        cr_assert(strstr(walks[i].acts, "exit 44 stopped"), "node %d: %s", i, walks[i].acts);
+    end_two();
+}
+
+Test(core_asked, a_node_that_awaits_a_restart_and_does_not_return_is_lost)
+{
+    stop_between_two_generations();
+    int64_t since = now;
+    while (!strstr(walks[0].acts, "exit"))
+        wake(&walks[0]);
+    cr_assert_leq(now - since, 3 * S);
+    cr_assert(strstr(walks[0].acts, "exit 44 stopped"), "%s", walks[0].acts);
+    end_two();
+}

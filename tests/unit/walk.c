@@ -277,8 +277,14 @@ void deliver(void)
 
 void begin_two(void)
 {
+    begin_two_with(&(struct restart_policy){0});
+}
+
+void begin_two_with(const struct restart_policy *restart)
+{
     for (int i = 0; i < WALK_NODES; i++) {
         struct core_params p = params_of(i, WALK_NODES, 1);
+        p.restart = *restart;
         walk_begin(&p);
     }
     assert_acts(&walks[0], "read"); /* its heartbeat */
