@@ -48,7 +48,7 @@ void check_repeated(struct world *w)
 static bool any_has_stepped(const struct world *w)
 {
     for (int i = 0; i < w->nall; i++)
-        if (w->procs[i].is_attached && w->procs[i].first_step_at)
+        if (w->procs[i].first_step_at) /* whether it is still attached or not */
             return true;
     return false;
 }

@@ -103,8 +103,11 @@ static void act_gate(struct world *w, int node, const struct action *a)
 {
     struct host *host = &w->hosts[node];
     host->gate = a->gate;
-    if (gate_tag(a->gate) == GATE_TAG_LEAVE && !host->told_leave_at)
+    if (gate_tag(a->gate) == GATE_TAG_LEAVE && !host->told_leave_at) {
         host->told_leave_at = w->now;
+        for (int i = 0; node == 0 && i < w->nall; i++)
+            w->procs[i].left_step = w->procs[i].page_step;
+    }
     trace(w, "node %d: gate step %llu tag %u%s%s", node, (unsigned long long)gate_step(a->gate),
           gate_tag(a->gate), gate_is_decided(a->gate) ? " decided" : "",
           gate_ends_run(a->gate) ? " ends run" : "");
@@ -221,7 +224,7 @@ static void act_log(struct world *w, int node, const struct action *a)
     if (a->log.level <= LOG_INFO)
         trace(w, "node %d: %s: %s", node, a->log.topic, a->log.text);
     if (node == 0 && !w->end_at && str_is(a->log.topic, "ending"))
-        w->end_at = w->now;
+        check_ending(w);
     if (str_is(a->log.topic, "bug"))
         fail(w, "node %d: %s", node, a->log.text);
 }

@@ -176,6 +176,7 @@ struct proc {
     bool is_attached, is_connected;
     bool is_counting; /* it has attached only to tell its steps */
     uint64_t step, page_step, first_step;
+    uint64_t left_step; /* page_step when node 0 ended the job or the generation */
     uint32_t served_tag;
     int64_t served_at;
     uint32_t saving_tag; /* 0: its own save */
@@ -243,6 +244,7 @@ struct host {
     bool held_notice;            /* and has held ever since */
     int64_t held_notice_at;      /* at least one has held since then, 0: none does */
     int64_t deadlines[3];       /* of the notices that hold on it: by id, and of signals; 0: none */
+    int64_t end_deadline;       /* the earliest of them when node 0 ended the job */
     uint64_t committed;         /* as told by ACT_COMMITTED */
     uint64_t held[2];           /* steps that its record keeps, whatever else is saved */
     int nwriting;               /* its record */
@@ -405,6 +407,8 @@ void check_dying(struct world *world, const struct proc *proc, const struct core
 /* Node 0 hears of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);
+/* Node 0 has just ended the job. */
+void check_ending(struct world *world);
 /* What several files of promises ask. */
 bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
