@@ -15,7 +15,7 @@ def files_below(world):
     return {path for path in world.root.rglob("*") if not re.match(r"(out|err)\d+|sanitizer|fds", path.name)}
 
 
-IN_NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+IN_NAMESPACE = ["/usr/bin/unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 INIT = [sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"]
 
 
