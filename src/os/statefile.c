@@ -200,7 +200,7 @@ bool statefile_put_back(const struct statefile *file, const void *data, size_t l
         (link(temp, file->path) == 0 || errno == EEXIST || rename(temp, file->path) == 0 ||
          err_set(err, ERR_SYSTEM, errno, "cannot write '%s' anew", file->path));
     unlink(temp);
-    return is_done && writer_sync_dir(dir, file->path, err);
+    return is_done;
 }
 
 /* --- the other manners --- */

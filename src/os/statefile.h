@@ -76,7 +76,8 @@ MUST_CHECK bool statefile_look(struct statefile *file, uint64_t tag, statefile_c
                                struct err *err);
 /* In a writer's child, of this file or of another one: */
 bool statefile_is_missing(const struct statefile *file);
-/* Writes a file that is missing, and waits for the disk. A file that is there by now stays. */
+/* Writes a file that is missing. A file that is there by now stays. Its directory is not synced:
+ * the write that calls this does so. */
 MUST_CHECK bool statefile_put_back(const struct statefile *file, const void *data, size_t len,
                                    struct err *err);
 /* At start, while there is no loop yet: waits until the write has ended, gives it up after

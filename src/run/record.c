@@ -483,17 +483,21 @@ static bool check_commits(void *ctx, struct err *err)
            (!record->committing || put_back_ranks(record, record->committing, err));
 }
 
-/* A commit that is under way writes commit.json itself. */
+/* A commit that is under way writes commit.json itself. If both files are gone, no commit is listed
+ * until the next one: commit.json may stand alone for a moment. */
 static bool check_ranks(void *ctx, struct err *err)
 {
     const struct record *record = ctx;
+    struct history history = record->history;
     struct writer w;
     if (!history_check(&record->history, record->ranks_file.path, err))
         return false;
     if (record->node_rank > 0 || record->committing || !statefile_is_missing(&record->commit_file))
         return true;
-    history_write_commits(&record->history,
-                          record->committed ? 0 : record->history.attempts_without_commit + 1, &w);
+    if (statefile_is_missing(&record->ranks_file))
+        history.ncommits = 0;
+    history_write_commits(&history, record->committed ? 0 : history.attempts_without_commit + 1,
+                          &w);
     return put_back(&record->commit_file, &w, err);
 }
 

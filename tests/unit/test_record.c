@@ -457,13 +457,19 @@ Test(record, ranks_bring_back_the_commits)
     put("commit.json", COMMITS("3", "1", COMMIT("10", "1")));
     put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\""))));
     start();
-    remove_files();
+    unlink(record.commit_file.path);
     cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
     record_free(&record);
     start();
     cr_expect_eq(record_resume_step(&record), 10);
     cr_expect_eq(record.history.attempt, 5);
     cr_expect_eq(record.history.attempts_without_commit, 2);
+    remove_files();
+    cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    record_free(&record);
+    start(); /* as if the write had ended here */
+    cr_expect_eq(record_resume_step(&record), 0);
+    cr_expect_eq(record.history.attempt, 6);
     remove_files();
     record.committing = 20; /* which writes it */
     cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
