@@ -687,32 +687,6 @@ static void check_benign(struct world *w)
     }
 }
 
-/* After a round of this attempt, the first save of a notice waits until the training since the last
- * commit has taken as long as 20 saves. */
-static int64_t spared(const struct world *w)
-{
-    bool has_rounds = w->s.every_steps || w->s.every_ns;
-    int64_t longest = 0;
-    for (int i = 0; i < w->nall && has_rounds; i++)
-        longest = w->s.save_time[i] > longest ? w->s.save_time[i] : longest;
-    return 20 * longest;
-}
-
-/* The first save comes at once, and the last in time: between them the grace is trained through. */
-static void check_use(struct world *w)
-{
-    const struct host *chief = &w->hosts[0];
-    if (chief->outcome != OUTCOME_PREEMPTED || !had_stepped_before_notice(w) || any_is_done(w))
-        return;
-    if (chief->exit_at < w->first_notice_at + w->s.uses)
-        fail(w, "the notice left %lld s, and node 0 has left after %lld ms of it",
-             (long long)(w->s.uses / 9 * 10 / S),
-             (long long)((chief->exit_at - w->first_notice_at) / NS_PER_MS));
-    if (w->saved_for_notice_at > w->first_notice_at + 10 * S + spared(w))
-        fail(w, "the first save was committed %lld ms after the notice",
-             (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
-}
-
 /* A rank that a deadline, or its own handler of SIGTERM, may have ended says nothing. */
 static bool has_returned(const struct world *w, const struct proc *p)
 {

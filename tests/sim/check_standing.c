@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The promises of notices that leave just a save, that stand at the start, that are repeated. See
- * sim.h.
+ * The promises of notices that leave just a save, or a long grace, that stand at the start, that
+ * are repeated. See sim.h.
  */
 #include "sim.h"
 
@@ -16,6 +16,32 @@ void check_slowed(struct world *w)
     if (had_stepped_before_notice(w) && !any_is_done(w) && !w->saved_for_notice_at)
         fail(w, "the notice left a save and three steps of the slow pace, and node 0 says %s (%s)",
              verdict_name(chief->outcome), chief->why);
+}
+
+/* After a round of this attempt, the first save of a notice waits until the training since the last
+ * commit has taken as long as 20 saves. */
+static int64_t spared(const struct world *w)
+{
+    bool has_rounds = w->s.every_steps || w->s.every_ns;
+    int64_t longest = 0;
+    for (int i = 0; i < w->nall && has_rounds; i++)
+        longest = w->s.save_time[i] > longest ? w->s.save_time[i] : longest;
+    return 20 * longest;
+}
+
+/* The first save comes at once, and the last in time: between them the grace is trained through. */
+void check_use(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    if (chief->outcome != OUTCOME_PREEMPTED || !had_stepped_before_notice(w) || any_is_done(w))
+        return;
+    if (chief->exit_at < w->first_notice_at + w->s.uses)
+        fail(w, "the notice left %lld s, and node 0 has left after %lld ms of it",
+             (long long)(w->s.uses / 9 * 10 / S),
+             (long long)((chief->exit_at - w->first_notice_at) / NS_PER_MS));
+    if (w->saved_for_notice_at > w->first_notice_at + 10 * S + spared(w))
+        fail(w, "the first save was committed %lld ms after the notice",
+             (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
 }
 
 /* A notice that stood at the start, and left time to train: what was trained is saved. */

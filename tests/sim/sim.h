@@ -415,6 +415,7 @@ bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
+void check_use(struct world *w);
 void check_standing(struct world *w);
 void check_repeated(struct world *w);
 void check_count(struct world *w);
