@@ -128,12 +128,13 @@ static void say_if_hopeless(struct chief *chief)
         who);
 }
 
-/* Whoever has attached and finished no step has nothing to save. Who has not attached may do so, as
- * long as there is time for more than being told. */
+/* A job that has finished no step has nothing to save. It may yet finish one, if it attaches. A job
+ * that has committed before does attach. Any other is told of the notice in time. */
 static bool has_nothing_to_save(const struct chief *chief)
 {
-    bool is_due = any_is(chief, FACT_ATTACHED) ? !chief_awaits_first_step(chief)
-                                               : chief->out->now >= chief_ask_at(chief);
+    bool will_attach = any_is(chief, FACT_ATTACHED) || chief->params->resume_step > 0;
+    bool is_due =
+        will_attach ? !chief_awaits_first_step(chief) : chief->out->now >= chief_ask_at(chief);
     return is_due && all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
            !chief_is_deciding(chief);
 }

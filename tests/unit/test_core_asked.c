@@ -10,6 +10,7 @@
 #include "base/str.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void stop(struct walk *w)
@@ -236,4 +237,31 @@ Test(core_asked, a_node_that_awaits_a_restart_and_does_not_return_is_lost)
     cr_assert_leq(now - since, 3 * S);
     cr_assert(strstr(walks[0].acts, "exit 44 stopped"), "%s", walks[0].acts);
     end_two();
+}
+
+/* It attaches when its start-up is over. Of any other job nothing is known: it is told at once. */
+Test(core_asked, a_job_that_has_committed_before_is_given_the_time_to_attach)
+{
+    for (uint64_t resume = 0; resume <= 5; resume += 5) {
+        struct core_params p = params_of(0, 1, 1);
+        p.trains_on = true;
+        p.grace_ns = 25 * S;
+        p.resume_step = resume;
+        p.signals[SIGUSR1] = (struct signal_plan){.rule = SIGNAL_PREEMPT, .grace_ns = 115 * S};
+        struct walk *w = walk_begin(&p);
+        int64_t at = now;
+        started(w, 0);
+        signalled(w, SIGUSR1);
+        steps_are_read(w);
+        while (!strstr(w->log, "no process had attached")) {
+            w->acts[0] = '\0';
+            wake(w);
+            if (strstr(w->acts, "read"))
+                steps_are_read(w);
+        }
+        int64_t latest = resume ? 87 * S : 0;
+        cr_assert_leq(llabs(now - at - latest), 4 * S, "it has left after %lld s",
+                      (long long)((now - at) / S));
+        walk_end(w);
+    }
 }
