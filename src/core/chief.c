@@ -353,14 +353,20 @@ static void decide_running(struct chief *chief)
         chief_decide_period(chief);
 }
 
+/* Programs that do not attach return, or are asked by an order to end. */
+static bool has_trained(const struct chief *chief)
+{
+    bool has_returned = chief->order.end == END_NONE && all_are(chief, FACT_RETURNED);
+    return all_are(chief, FACT_ENDED) &&
+           (!chief->notice.is_live || all_are(chief, FACT_DONE) || has_returned);
+}
+
 void chief_decide(struct chief *chief)
 {
     chief_look_for_losses(chief);
     chief_gather_notices(chief);
     chief->has_stepped = chief->has_stepped || any_is(chief, FACT_STEPPED);
-    chief->is_trained =
-        chief->is_trained ||
-        (all_are(chief, FACT_ENDED) && (!chief->notice.is_live || all_are(chief, FACT_DONE)));
+    chief->is_trained = chief->is_trained || has_trained(chief);
     if (chief->order.end == END_NONE && !chief->order.start)
         chief_decide_join(chief);
     else if (chief->order.end == END_NONE)

@@ -37,6 +37,7 @@ enum fact {
     FACT_CLOSED,     /* has seen the end of the round */
     FACT_WAITS,      /* every saver waits for the answer */
     FACT_DONE,       /* every rank has trained to the end, as it said or as it returned by itself */
+    FACT_RETURNED,   /* without attaching, all its commands have ended by themselves with success */
     FACT_ENDED,      /* all its commands have ended, with success */
     FACT_FINISHED,   /* and nothing of them is left */
     FACT_KNOWS,      /* of the notice, and has read its steps since */

@@ -61,6 +61,13 @@ static bool is_done(const struct node *node, const struct member *m)
     return m->is_done || (m->has_returned && !may_have_left);
 }
 
+/* No command has attached, and all have returned by themselves. A signal may have reached them. */
+static bool have_returned(const struct node *node, uint8_t life)
+{
+    bool has_ended = life == LIFE_ENDED || life == LIFE_FINISHED;
+    return has_ended && node->ranks.n == 0 && !grace_has_signal(&node->grace);
+}
+
 static void fill_ranks(const struct node *node, struct peer_status *status)
 {
     const struct ranks *r = &node->ranks;
@@ -69,6 +76,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     status->highest = ranks_highest(r);
     status->lowest = ranks_lowest(r);
     status->stepped = ranks_have_stepped(r);
+    status->done = have_returned(node, status->life);
     for (int i = 0; i < r->n; i++) {
         status->done += is_done(node, &r->members[i]);
         status->live += !r->members[i].is_ended;

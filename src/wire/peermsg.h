@@ -121,7 +121,7 @@ struct peer_status {
     uint8_t prepared; /* all saved, and the node's own record of it is on disk */
     uint8_t stepped;  /* a rank has finished a step in this generation */
     uint16_t live;    /* ranks that are attached and have not ended: only they can save */
-    uint16_t done;    /* ranks that have trained to the end */
+    uint16_t done;    /* ranks that have trained to the end; without any rank: 1, commands have */
     uint8_t all_wait; /* every saver waits in pch_saved, so it may be told to leave or to go on */
     uint8_t own_more; /* own saves are still to be recorded, before or after `own_step` */
     uint64_t saved_step;      /* of those who saved */

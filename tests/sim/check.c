@@ -311,9 +311,7 @@ static void check_alone(struct world *w)
         fail(w, "failed, and no process had");
     if (any_is(w, ended_in_silence) && host->outcome == OUTCOME_COMPLETED)
         fail(w, "completed, and a process had ended without a word");
-    for (int i = 0; i < w->nall && host->held_notice && check_holds_notice(host); i++)
-        if (host->outcome == OUTCOME_COMPLETED && !w->procs[i].is_attached)
-            fail(w, "completed after a notice, and process %d never said that it was done", i);
+    check_unattached(w);
 }
 
 /* Promise 8: a gate that everybody has served is lifted, or each step would cost a look. */

@@ -103,3 +103,28 @@ void check_count(struct world *w)
     if (is_early && chief->told_leave_at && !chief->is_uncounted && !w->s.has_loss)
         fail(w, "the attempt was preempted before the first step, and counts");
 }
+
+static bool any_has_attached(const struct world *w)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].is_attached)
+            return true;
+    return false;
+}
+
+/* Commands that return by themselves have completed, if none attaches and no signal was sent. */
+void check_unattached(struct world *w)
+{
+    const struct host *host = &w->hosts[0];
+    bool is_holding = host->held_notice && check_holds_notice(host);
+    int64_t until = host->deadlines[NOTICE_OF_SIGNAL];
+    bool may_have_left = any_has_attached(w) || (until && until - w->s.grace <= host->ended_at);
+    bool has_returned = !any_has_attached(w) && !until;
+    bool has_ended_well = host->ended_at && !host->has_failed && !any_ended_in_silence(w);
+    for (int i = 0; i < w->nall && is_holding && may_have_left; i++)
+        if (host->outcome == OUTCOME_COMPLETED && !w->procs[i].is_attached)
+            fail(w, "completed after a notice, and process %d never said that it was done", i);
+    if (has_ended_well && has_returned && host->outcome == OUTCOME_PREEMPTED_UNSAVED)
+        fail(w, "every command had returned by itself, and the outcome is %s (%s)",
+             verdict_name(host->outcome), host->why);
+}

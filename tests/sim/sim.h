@@ -417,6 +417,7 @@ bool any_ended_in_silence(const struct world *w);
 void check_slowed(struct world *w);
 void check_use(struct world *w);
 void check_standing(struct world *w);
+void check_unattached(struct world *w);
 void check_repeated(struct world *w);
 void check_count(struct world *w);
 void check_exit(struct world *world, int node);

@@ -344,6 +344,17 @@ def test_over_its_time_limit(end_of, learnt, story, ranks):
     assert "notice: SIGTERM" in end[0].job.log
 
 
+def test_short_limit_of_a_command_that_does_not_attach(cluster):
+    """squeue tells of the end from the first second. The command comes to its end long before."""
+    job = cluster.submit(SCRIPTS / "nodes.sbatch", "sh", "-c", "while ! [ -e told ]; do sleep 0.1; done", name="plain",
+                         options=["--time=9", *nodes(7, 8)], env={"PCHRUN_PROCS_COUNT": 1})
+    for node in range(2):
+        job.wait_log(rf"^pchrun.{node}. .* the job's time ends at")
+    (job.folder / "told").touch()
+    assert job.wait_end() == ("COMPLETED", "0:0"), job.log
+    assert job.show()["Restarts"] == "0"
+
+
 SURROUNDINGS = """#!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=1 --output=%x-%j.log --signal=USR1@120
 export PCHRUN_SIGNALS=USR1=preempt:115s PCHRUN_NOTICES=none

@@ -254,3 +254,39 @@ Test(core_returned, beside_one_that_is_done)
     tree_empty(w);
     assert_ends(w, "exit 0 completed");
 }
+
+/* One that does not attach is not told before `grace` is left. So it has come to its end by itself.
+ */
+Test(core_returned, of_a_program_that_does_not_attach)
+{
+    static const enum save_mode modes[] = {SAVE_ATTACH, SAVE_SIGNAL};
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        struct core_params p = params_of(0, 1, 2);
+        p.trains_on = true;
+        p.save_mode = modes[i];
+        struct walk *w = walk_begin(&p);
+        for (int slot = 0; slot < 2; slot++)
+            started(w, slot);
+        cloud_says(w);
+        for (int slot = 0; slot < 2; slot++)
+            exited(w, slot, 0);
+        tree_empty(w);
+        assert_ends(w, "exit 0 completed");
+    }
+}
+
+/* A signal leaves more time than the notice before it, so nothing is asked. But the scheduler may
+ * have signalled the program, too. */
+Test(core_returned, of_a_program_that_does_not_attach_after_a_signal)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.trains_on = true;
+    p.signals[SIGUSR1] = (struct signal_plan){.rule = SIGNAL_PREEMPT, .grace_ns = 900 * S};
+    struct walk *w = walk_begin(&p);
+    started(w, 0);
+    cloud_says(w);
+    signalled(w, SIGUSR1);
+    exited(w, 0, 0);
+    tree_empty(w);
+    assert_ends(w, "exit 42 preempted_unsaved");
+}
