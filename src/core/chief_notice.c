@@ -48,7 +48,7 @@ void chief_gather_notices(struct chief *chief)
         chief->notice.has_saved = chief->notice.goes_on = false;
     if (!chief->notice.is_live) {
         chief->notice.stands = is_live && !any_is(chief, FACT_STEPPED);
-        chief->notice.is_judged = false;
+        chief->notice.is_judged = !chief->order.start; /* before the start there is no step */
     }
     chief->notice.is_live = is_live;
     chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;

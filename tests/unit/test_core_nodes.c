@@ -54,6 +54,34 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_no_end)
     end_two();
 }
 
+/* It came before every step. Node 0 has trained when node 1 hears of it, which changes nothing. */
+Test(core_nodes, a_notice_before_the_join_is_trained_up_to)
+{
+    for (int i = 0; i < WALK_NODES; i++) {
+        struct core_params p = params_of(i, WALK_NODES, 1);
+        p.grace_ns = 25 * NS_PER_S;
+        walk_begin(&p);
+    }
+    struct notice notice = {
+        .type = NOTICE_TERMINATE, .source = "slurm", .id = "7", .left_ns = 100 * NS_PER_S};
+    feed(&walks[0], (struct event){.type = EV_NOTICE, .notice = &notice});
+    steps_are_read(&walks[0]);
+    feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
+    deliver();
+    for (int i = 0; i < WALK_NODES; i++) {
+        started(&walks[i], 0);
+        attaches(&walks[i], 0, i, WALK_NODES);
+    }
+    steps[0] = 3;
+    for (int k = 0; k < 8; k++) {
+        steps_are_read(&walks[k % 2]);
+        deliver();
+    }
+    assert_said(&walks[0], "every rank saves step");
+    cr_assert_null(strstr(walks[0].log, "then leaves"), "%s", walks[0].log);
+    end_two();
+}
+
 /* Neither node meets the other: each leaves when the rest of the time is no longer than `grace`. */
 Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
 {
