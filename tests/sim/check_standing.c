@@ -60,11 +60,20 @@ void check_standing(struct world *w)
              (long long)(w->s.stands / S), (long long)(used / NS_PER_MS));
 }
 
-/* One that ends nothing any more has a save before its deadline, not at once. */
+static bool any_has_finished_by(const struct world *w, int64_t at)
+{
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].finished_at && w->procs[i].finished_at < at)
+            return true;
+    return false;
+}
+
+/* One that ends nothing any more has a save before its deadline, not at once. A rank that ends its
+ * training before that deadline saves no more. The job trains to its end after it. */
 void check_repeated(struct world *w)
 {
     int64_t used = w->saved_for_notice_at - w->repeated_at;
-    if (any_is_done(w) && !w->saved_for_notice_at)
+    if (!w->saved_for_notice_at && any_has_finished_by(w, w->repeated_at + w->s.repeats))
         return;
     if (!w->saved_for_notice_at || used > w->s.repeats || used < w->s.repeats / 4)
         fail(w, "a repeated notice left %lld s, and was saved for after %lld ms",

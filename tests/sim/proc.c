@@ -202,6 +202,7 @@ static void finish(struct world *w, struct proc *p)
 {
     p->is_done = !p->is_attached || !(w->s.is_mute[p->index] || w->s.is_terse[p->index]);
     p->has_left = !p->is_done && w->s.is_terse[p->index];
+    p->finished_at = w->now;
     if (p->is_attached && p->is_done)
         say(w, p, &(struct procmsg){.type = PROCMSG_DONE, .step = p->step});
     plan(w, p, PROC_ENDING, rng_time(&w->rng, MS, 50 * MS));

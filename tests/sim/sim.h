@@ -193,6 +193,7 @@ struct proc {
     uint64_t save_of_tag[64]; /* step at which it saved in the round with this tag */
     int64_t first_step_at;    /* attached, 0: not yet */
     bool ended_well, is_done, was_told_exit;
+    int64_t finished_at; /* its last step, 0: not yet */
     bool has_left;       /* trained to its end, but will not say so */
     bool has_left_round; /* it ended while a round was open */
     bool is_cut;         /* its connection broke; it knows at its next step */
