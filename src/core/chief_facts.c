@@ -118,12 +118,11 @@ static void note_own(struct chief *chief, struct peer *peer)
                        !peer_is(peer, FACT_OWN_MORE));
 }
 
-/* A node that waits for a restart has ended its processes. It leaves only when it has heard that
- * the job ends instead: normal after a reconnect is that it has not. */
+/* A node whose processes have ended may have heard of a restart, or of another cause. It is gone
+ * when it has heard of the end as it is now: normal after a reconnect is that it has not. */
 static bool is_gone(const struct chief *chief, const struct peer *peer)
 {
-    return peer->seq > 0 && peer->status.life == LIFE_GONE &&
-           peer->status.seen >= chief->no_restart_seq;
+    return peer->seq > 0 && peer->status.life == LIFE_GONE && peer->status.seen >= chief->end_seq;
 }
 
 void chief_note(struct chief *chief, struct peer *peer)

@@ -136,8 +136,17 @@ static bool reads_as_restart(const struct chief *chief)
             code == codes->node_lost || code == codes->hang);
 }
 
+/* The next order says how the job ends. No node is gone before it has acted on that order. */
+static void await_all(struct chief *chief)
+{
+    chief->end_seq = chief->order_seq + 1;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief_note(chief, &chief->peers[i]);
+}
+
 void chief_tell_end(struct chief *chief, const struct chief_end *end)
 {
+    await_all(chief);
     str_copy(chief->order.why, sizeof chief->order.why, end->why);
     chief->order.outcome = (uint8_t)end->outcome;
     chief->order.exit_code = verdict_code(&chief->params->exit, end->outcome, end->code);
@@ -173,20 +182,10 @@ static void stop_all(struct chief *chief, const struct chief_end *end)
         chief->leave_deadline += chief->end_deadline - chief->out->now;
 }
 
-/* Every node is to hear that no restart follows. The next order says so. */
-static void tell_no_restart(struct chief *chief)
-{
-    chief->no_restart_seq = chief->order_seq + 1;
-    for (int i = 0; i < chief->params->nnodes; i++)
-        chief_note(chief, &chief->peers[i]);
-}
-
 void chief_end(struct chief *chief, const struct chief_end *end)
 {
     if (chief->order.end != END_NONE && !chief->order.restart)
         return;
-    if (chief->order.restart)
-        tell_no_restart(chief);
     chief->order.restart = false;
     stop_all(chief, end);
 }

@@ -41,7 +41,7 @@ enum fact {
     FACT_ENDED,      /* all its commands have ended, with success */
     FACT_FINISHED,   /* and nothing of them is left */
     FACT_KNOWS,      /* of the notice, and has read its steps since */
-    FACT_GONE,       /* nothing is left on it, and it expects no restart that does not come */
+    FACT_GONE,       /* nothing is left on it, and it has heard how the job ends */
     FACT_THERE,      /* has joined, and is neither gone nor lost */
     FACT_LISTED,     /* has told which ranks are its own */
     FACT_HEARD,      /* has told how it stands */
@@ -160,9 +160,8 @@ struct chief {
     struct restart restart; /* what it may still be granted */
     int64_t generation_at;  /* this one was begun */
     uint64_t generation_step;
-    int64_t restart_at;      /* with order.restart: the next one begins then, if all are gone */
-    bool waits_for_notice;   /* and when the notices are over */
-    uint64_t no_restart_seq; /* the order that ends the job instead, 0: none does */
+    int64_t restart_at;    /* with order.restart: the next one begins then, if all are gone */
+    bool waits_for_notice; /* and when the notices are over */
     struct {
         int64_t look_at;  /* the nodes stand still; it is none before that */
         bool is_examined; /* the examination of the order goes on */
@@ -179,6 +178,7 @@ struct chief {
     struct peer_cause cause; /* the first of them, if the job ends because of it */
     bool was_preempted;      /* by then there was a notice */
     int64_t stopped_at, end_deadline, leave_deadline;
+    uint64_t end_seq;   /* the order that told how the job ends, 0: none yet */
     int64_t tell_until; /* who comes late is told of an end before the start; 0: it is not so */
 };
 

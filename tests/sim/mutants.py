@@ -274,7 +274,7 @@ MUTANTS = [
     ("restart-behind-a-closed-gate", "src/core/node_restart.c", "    open_gate(node);\n", ""),
     ("status-of-the-last-generation", "src/core/chief.c",
      "msg->stamp.generation != chief->generation ||", ""),
-    ("no-word-that-no-restart-follows", "src/core/chief_order.c", "        tell_no_restart(chief);\n", ""),
+    ("gone-before-it-hears-of-the-end", "src/core/chief_order.c", "    await_all(chief);\n", ""),
     ("restart-over-what-is-left", "src/core/chief_restart.c",
      "} else if (any_is(chief, FACT_LEFT)) {", "} else if (false) {"),
     ("one-restart-too-many", "src/core/restart.c", "r->n >= p->max", "r->n > p->max"),
@@ -340,7 +340,7 @@ MUTANTS = [
 # Of those that few schedules catch: one a little before such a schedule, so that not thousands are run in
 # vain. Where the schedules have changed, any other place is as good.
 BEGIN_AT = {
-    "no-word-that-no-restart-follows": 31005300,
+    "gone-before-it-hears-of-the-end": 31005300,
     "replaced-while-it-stops-is-not-told": 68500,
     "repeated-notice-is-not-saved-for": 10700,
     "notice-from-before-the-start-is-judged-late": 131200,
