@@ -342,6 +342,7 @@ MUTANTS = [
 BEGIN_AT = {
     "gone-before-it-hears-of-the-end": 31005300,
     "replaced-while-it-stops-is-not-told": 68500,
+    "mute-chief-waited-for": 426800,
     "repeated-notice-is-not-saved-for": 10700,
     "notice-from-before-the-start-is-judged-late": 131200,
     "one-save-ends-a-standing-notice": 28800,
