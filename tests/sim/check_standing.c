@@ -128,7 +128,8 @@ void check_unattached(struct world *w)
     bool is_holding = host->held_notice && check_holds_notice(host);
     int64_t until = host->deadlines[NOTICE_OF_SIGNAL];
     bool may_have_left = any_has_attached(w) || (until && until - w->s.grace <= host->ended_at);
-    bool has_returned = !any_has_attached(w) && !until;
+    bool was_asked = host->signalled_at && host->signalled_at <= host->ended_at;
+    bool has_returned = !any_has_attached(w) && !until && !was_asked;
     bool has_ended_well = host->ended_at && !host->has_failed && !any_ended_in_silence(w);
     for (int i = 0; i < w->nall && is_holding && may_have_left; i++)
         if (host->outcome == OUTCOME_COMPLETED && !w->procs[i].is_attached)
