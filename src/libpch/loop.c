@@ -212,13 +212,14 @@ static void send_failed(struct pch *job, uint64_t step, uint32_t tag, const char
     line_send(job, &msg);
 }
 
-/* False, and the save is reported as failed: its path leads to no checkpoint. */
+/* False, and the save is reported as failed: its path leads to no checkpoint. Only rank 0 looks:
+ * where one rank writes for all, the others may report its path before the checkpoint is there. */
 static bool describe_save(struct pch *job, struct procmsg *ret, uint64_t step, uint32_t tag,
                           const char *path)
 {
     struct err err;
     *ret = (struct procmsg){.type = PROCMSG_SAVED, .step = step, .tag = tag};
-    if (savepath_take(ret->path, path, &err))
+    if (savepath_take(ret->path, path, &err) && (job->rank != 0 || savepath_look(ret->path, &err)))
         return true;
     send_failed(job, step, tag, err.text);
     return false;

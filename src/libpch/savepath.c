@@ -92,17 +92,21 @@ static bool is_in_folder(const char *path)
 
 bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err)
 {
-    char shown[128];
     ret[0] = '\0';
     if (!path || !path[0])
         return true;
     if (has_scheme(path) && str_copy(ret, PROCMSG_PATH_MAX, path))
         return true;
-    if (!make_absolute(ret, path, err))
-        return false;
-    if (access(ret, F_OK) == 0 || !is_absence(errno) || is_in_folder(ret))
+    return make_absolute(ret, path, err);
+}
+
+bool savepath_look(const char *path, struct err *err)
+{
+    char shown[128];
+    if (!path[0] || has_scheme(path) || access(path, F_OK) == 0 || !is_absence(errno) ||
+        is_in_folder(path))
         return true;
-    str_fit(shown, sizeof shown, ret);
+    str_fit(shown, sizeof shown, path);
     return err_set(err, ERR_USAGE, 0,
                    "there is nothing at %s; a rank that writes no checkpoint passes NULL (None)",
                    shown);

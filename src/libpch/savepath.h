@@ -13,5 +13,7 @@
 /* The path as the supervisor keeps it, "" for NULL. A path with a scheme (gs://bucket/7) is copied
  * and not looked for. False: the save has failed, and the text says why. */
 MUST_CHECK bool savepath_take(char ret[PROCMSG_PATH_MAX], const char *path, struct err *err);
+/* Is there a checkpoint at a path that savepath_take() has given, as far as can be known? */
+MUST_CHECK bool savepath_look(const char *path, struct err *err);
 
 #endif

@@ -36,6 +36,26 @@ def test_the_next_start_resumes_at_the_commit(training):
     assert job.report()["steps"]["resumed"] == resume
 
 
+def test_ranks_that_report_a_path_before_it_is_there(world, training):
+    """Where rank 0 writes for all, the others may report its path before it has. So only rank 0 looks; a path at which
+    it finds nothing is no checkpoint."""
+    job = training(n=2)
+    job.open()
+    job.train(4)
+    first, second = job.clients
+    second.tell(f"saved 4 {world.root}/not-yet")
+    first.tell(f"saved 4 {job.path(4, 0)}")
+    for client in job.clients:
+        client.expect("saved 4 continue")
+    job.said("step 4 is durable on every rank")
+    job.train(5)
+    first.tell(f"saved 5 {world.root}/never")
+    first.expect("saved 5 continue")
+    job.said("rank 0 could not save step 5: there is nothing at ")
+    job.done()
+    assert job.result() == (0, "completed", 4)
+
+
 @pytest.mark.memcheck
 def test_a_rank_that_saves_for_all(training):
     """The others name no path, and are given its."""
