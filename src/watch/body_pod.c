@@ -166,6 +166,14 @@ static bool is_ending(const struct pod *pod, const struct taint *taint, int64_t 
     return has_end || !is_tolerated;
 }
 
+/* Every pod tolerates these for minutes by default, and a kubelet that restarts evicts none. A pod
+ * that is evicted in the end has a deletionTimestamp. */
+static bool is_of_health(const char *key)
+{
+    return str_is(key, "node.kubernetes.io/not-ready") ||
+           str_is(key, "node.kubernetes.io/unreachable");
+}
+
 static void add_taint(const struct json *root, const struct pod *pod, const struct taint *taint,
                       struct events *ret)
 {
@@ -173,7 +181,8 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
     enum notice_type type = meaning_of(taint->key);
     int64_t seconds = 0, since_ns;
     bool is_own = str_is(taint->effect, "NoExecute") && is_ending(pod, taint, &seconds);
-    if (!is_own && type == NOTICE_CANCEL)
+    bool is_passing = is_own && seconds > 0 && is_of_health(taint->key);
+    if (is_passing || (!is_own && type == NOTICE_CANCEL))
         return;
     struct event *event =
         events_add(ret, is_own ? NOTICE_TERMINATE : type, event_id(key, "taint", taint->key));
