@@ -303,7 +303,11 @@ static int64_t drains_until(const struct chief *chief)
 {
     bool drains = all_are(chief, FACT_FINISHED) && any_is(chief, FACT_OWN_MORE) &&
                   chief->order.end == END_NONE;
-    return drains ? chief->finished_at + DRAIN_NS : CLOCK_NEVER;
+    int64_t until = chief->finished_at + DRAIN_NS;
+    if (chief->notice.is_live)
+        until = clock_min(until, chief->notice.deadline -
+                                     grace_margin(chief->notice.deadline - chief->notice.at));
+    return drains ? until : CLOCK_NEVER;
 }
 
 static void decide_finished(struct chief *chief)

@@ -135,7 +135,8 @@ void chief_note(struct chief *chief, struct peer *peer)
     chief_set_fact(chief, peer, FACT_LIVE, is_known && s->live == s->expected);
     chief_set_fact(chief, peer, FACT_ATTACHED, has && s->attached > 0);
     chief_set_fact(chief, peer, FACT_STEPPED, has && s->stepped);
-    chief_set_fact(chief, peer, FACT_DONE, is_known && s->done == s->expected);
+    chief_set_fact(chief, peer, FACT_DONE,
+                   is_known && (s->expected == 0 || s->done == s->expected));
     chief_set_fact(chief, peer, FACT_RETURNED, has && s->attached == 0 && s->done > 0);
     chief_set_fact(chief, peer, FACT_ENDED,
                    has && (s->life == LIFE_ENDED || s->life == LIFE_FINISHED));

@@ -42,10 +42,14 @@ void chief_gather_notices(struct chief *chief)
         chief->next_loss_at = chief->out->now; /* it may come sooner now */
     }
     /* What is kept back is a part of the time that this one leaves, not of the one before it. */
-    if (deadline < chief->notice.deadline - GRACE_SAME_NS)
+    bool is_sooner = deadline < chief->notice.deadline - GRACE_SAME_NS;
+    if (is_sooner)
         chief->notice.at = chief->out->now;
-    if (!is_live)
+    /* A sooner end has a first save of its own, and is no plan from before the first step. */
+    if (is_sooner || !is_live)
         chief->notice.has_saved = chief->notice.goes_on = false;
+    if (is_sooner && any_is(chief, FACT_STEPPED))
+        chief->notice.stands = false;
     if (!chief->notice.is_live) {
         chief->notice.stands = is_live && !any_is(chief, FACT_STEPPED);
         chief->notice.is_judged = !chief->order.start; /* before the start there is no step */
@@ -88,6 +92,14 @@ static void end_late(struct chief *chief)
         {FACT_VOTED, "the save was not committed in time: no word of the steps"},
         {FACT_SAVED, "the save was not committed in time: not all ranks saved"},
     };
+    if (all_are(chief, FACT_DONE) && chief->order.commit_step >= chief_highest_step(chief)) {
+        chief_end(chief, &(struct chief_end){
+                             .outcome = OUTCOME_PREEMPTED,
+                             .manner = MANNER_STOP,
+                             .why = "every rank was done and committed, but the commands had not "
+                                    "ended by the deadline"});
+        return;
+    }
     bool is_open = chief->order.phase == PHASE_PROPOSED || chief_is_deciding(chief);
     char text[256] = "the save was not committed in time", who[128];
     if (chief->writing == COMMIT_ROUND)

@@ -290,10 +290,10 @@ static void committed_round(struct chief *chief)
     bool leaves = (chief->wants_to_end || is_due) && !all_are(chief, FACT_DONE);
     chief->wants_to_end = leaves;
     chief_close_round(chief, PHASE_COMMITTED, "");
-    if (!leaves) {
+    if (!leaves && !all_are(chief, FACT_DONE))
         chief_go_on(chief);
+    if (!leaves)
         return;
-    }
     char why[64];
     snprintf(why, sizeof why, "saved %s at step %llu",
              chief->params->has_record ? "and committed" : "without a record (no checkpoint.dir)",

@@ -272,7 +272,7 @@ struct member *ranks_count(struct ranks *ranks, const struct core_params *params
     /* It trains again, so its end is no longer the end of its training. */
     for (int i = 0; i < ranks->n; i++)
         if (event->proc.pid > 0 && ranks->members[i].pid == event->proc.pid)
-            ranks->members[i].is_done = false;
+            ranks->members[i].is_done = ranks->members[i].has_returned = false;
     return counter;
 }
 
