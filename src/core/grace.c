@@ -298,8 +298,8 @@ int64_t grace_least_margin(int64_t left_ns)
 
 int64_t grace_reserve(int64_t left_ns)
 {
-    int64_t part = clock_min(left_ns / 40, 3 * NS_PER_S / 2), least = NS_PER_S / 2;
-    return clock_min(grace_margin(left_ns), part > least ? part : least);
+    int64_t part = clock_min(left_ns / 40, 3 * NS_PER_S / 2), half = NS_PER_S / 2;
+    return clock_min(grace_margin(left_ns), part > half ? part : half);
 }
 
 int64_t grace_save_need(int64_t slow_ns, int64_t quick_ns)

@@ -210,12 +210,12 @@ static void each_below(int dir, bool removes, found_fn *fn, void *ctx)
         return;
     fd_take(&again); /* the stream closes it */
     for (struct dirent *entry; (entry = readdir(list));) {
-        FD_CLEANUP int below = entry->d_type == DT_DIR && entry->d_name[0] != '.'
+        FD_CLEANUP int inner = entry->d_type == DT_DIR && entry->d_name[0] != '.'
                                    ? openat_dir(dir, entry->d_name)
                                    : -1;
-        if (below < 0)
+        if (inner < 0)
             continue;
-        each_below(below, removes, fn, ctx);
+        each_below(inner, removes, fn, ctx);
         if (removes)
             unlinkat(dir, entry->d_name, AT_REMOVEDIR);
     }

@@ -102,11 +102,11 @@ struct peer_rank status_rank(const struct status_ranks *ranks, int i, const stru
 
 static const char *state_of(const struct peer_rank *rank)
 {
-    static const char *const lives[] = {
+    static const char *const names[] = {
         [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
     if (rank->attached)
         return "attached";
-    return rank->done ? "done" : lives[rank->life];
+    return rank->done ? "done" : names[rank->life];
 }
 
 void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,

@@ -114,12 +114,12 @@ static void on_node(void *ctx, const struct http_answer *answer)
     self.is_node_closed = is_closed;
     bool ok = answer->status == 200 ? body_node(answer->body, answer->len, &self.pod, &events, &err)
                                     : explain(answer, &err);
-    if (ok)
+    if (ok) {
         watch_tell(self.watch, TOPIC_NODE, &events);
-    if (ok)
         trouble_over(trouble, "pod", "the node");
-    else if (!was_closed || !is_closed)
+    } else if (!was_closed || !is_closed) {
         trouble_say(trouble, "pod", "the node", &err);
+    }
     if (is_closed)
         watch_answered(self.watch, TOPIC_NODE);
     end_poll();

@@ -149,8 +149,9 @@ static int check(const struct watch_options *options)
     if (begin(&watch, &hasty, &err)) {
         watch.check = (struct loop_timer){.fn = on_check_over, .ctx = &watch};
         watch_after(&watch, &watch.check, CHECK_NS);
-        while (!watch.is_done && !has_failed(&watch) && loop_turn(&watch.loop) == LOOP_GOES_ON)
-            continue;
+        bool goes_on = true;
+        while (goes_on && !watch.is_done && !has_failed(&watch))
+            goes_on = loop_turn(&watch.loop) == LOOP_GOES_ON;
         code = judge_check(&watch);
     } else {
         code = say_check("bad", EXIT_FAILURE, err.text);

@@ -97,6 +97,7 @@ def test_status_of_a_rank_that_never_attaches(training, world, ctl, options):
     run = training(*options)
     socket_of(world)
     wait_until(lambda: [rank["state"] for rank in ctl.status()["ranks"]] == ["not attached"], "that to be told")
+    run.clients[0].ask("phase 1", "phase 1")  # it runs by now, and reads its input
     assert run.finish() == 0
 
 
