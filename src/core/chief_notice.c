@@ -151,18 +151,13 @@ static bool has_nothing_to_save(const struct chief *chief)
            !chief_is_deciding(chief);
 }
 
-static bool is_first_due(const struct chief *chief)
-{
-    return !chief->notice.has_saved && chief->out->now >= chief_first_due_at(chief);
-}
-
 /* The first save comes at once, or when there is something to lose: the last one may fail. The last
  * save comes as late as it safely can. */
 static void open_round(struct chief *chief)
 {
     if (chief_is_final(chief))
         chief_open_round(chief, true, 0);
-    else if (is_first_due(chief))
+    else if (chief_first_is_due(chief))
         chief_open_round(chief, false, 0);
     else if (!chief->notice.has_saved && !chief->notice.goes_on)
         chief_go_on(chief);

@@ -112,9 +112,9 @@ void chief_plan(struct chief *chief);
 bool chief_uses_time(const struct chief *chief);
 /* There is time to train on that is worth another save. */
 bool chief_trains_on(const struct chief *chief);
-/* When the first save of the notice is worth its time. That is at once, unless a save was made a
+/* The first save of the notice is worth its time. That is so at once, unless a save was made a
  * moment ago: only a save time that was seen in this attempt is trusted so far. */
-int64_t chief_first_due_at(const struct chief *chief);
+bool chief_first_is_due(const struct chief *chief);
 /* A save that begins now is the last: there is no time for another. */
 bool chief_is_final(const struct chief *chief);
 /* The first save of a notice is committed, or not due yet: says that the training goes on. */

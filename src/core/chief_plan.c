@@ -184,9 +184,14 @@ void chief_plan(struct chief *chief)
     chief->notice.least_ns = steps > chief->save_ns / WORTH ? steps : chief->save_ns / WORTH;
 }
 
-int64_t chief_first_due_at(const struct chief *chief)
+static int64_t first_due_at(const struct chief *chief)
 {
     return chief->quick_save_ns ? chief->kept_at + SPARED * chief->save_ns : chief->notice.at;
+}
+
+bool chief_first_is_due(const struct chief *chief)
+{
+    return !chief->notice.has_saved && chief->out->now >= first_due_at(chief);
 }
 
 bool chief_uses_time(const struct chief *chief)
@@ -204,8 +209,7 @@ bool chief_trains_on(const struct chief *chief)
 
 bool chief_is_final(const struct chief *chief)
 {
-    bool has_first = !chief->notice.has_saved && chief_first_due_at(chief) <= chief->out->now;
-    int64_t first = has_first ? chief->save_ns : 0;
+    int64_t first = chief_first_is_due(chief) ? chief->save_ns : 0;
     return !chief_uses_time(chief) || chief->out->now + first >= chief->notice.final_at;
 }
 
@@ -234,7 +238,7 @@ int64_t chief_plan_wake_at(const struct chief *chief)
         wake = chief_ask_at(chief);
     if (chief->params->save_mode == SAVE_ATTACH && chief->notice.final_at > chief->out->now)
         wake = clock_min(wake, chief->notice.final_at);
-    if (!chief->notice.has_saved && chief_first_due_at(chief) > chief->out->now)
-        wake = clock_min(wake, chief_first_due_at(chief));
+    if (!chief->notice.has_saved && first_due_at(chief) > chief->out->now)
+        wake = clock_min(wake, first_due_at(chief));
     return wake;
 }

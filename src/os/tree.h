@@ -6,8 +6,8 @@
  * leaves the tree: neither a new session nor a double fork helps. Reads
  * /proc/<pid>/task/<tid>/children, or all of /proc where the kernel has no such file. Without a
  * /proc of our PID namespace it is what the job's control group lists; without that we see nothing,
- * and as PID 1 signal all that there is. Signals go round after round until a round finds nobody
- * new, so that forks do not escape. A struct tree owns its memory: tree_free(). Main thread. Out of
+ * and as PID 1 signal every process. Signals are sent in rounds until a round finds no new process,
+ * so that forks do not escape. A struct tree owns its memory: tree_free(). Main thread. Out of
  * memory: what was found so far is used.
  */
 #ifndef PCHRUN_OS_TREE_H

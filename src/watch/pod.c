@@ -41,7 +41,7 @@ static struct pod_source {
     struct trouble troubles[TOPICS];
 } self;
 
-/* What is part of a URL: names of Kubernetes. */
+/* A name of Kubernetes, which may be part of a URL. */
 static bool is_name(const char *text)
 {
     const char *c = text;

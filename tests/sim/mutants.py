@@ -213,7 +213,7 @@ MUTANTS = [
     ("save-time-not-measured", "src/core/chief_plan.c",
      "    chief->save_ns = chief_save_time(chief, true);", ""),
     ("no-first-save", "src/core/chief_notice.c",
-     "    else if (is_first_due(chief))", "    else if (false)"),
+     "    else if (chief_first_is_due(chief))", "    else if (false)"),
     ("save-step-far-ahead", "src/core/chief_round.c",
      "uint64_t least = highest < chief->least_step ? chief->least_step : highest + 1;",
      "uint64_t least = highest < chief->least_step ? chief->least_step : highest + 20;"),
