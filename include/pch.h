@@ -14,9 +14,9 @@
  *             break;
  *     }
  *
- * Without a supervisor every call is a no-op, so a program needs no second code path. Threads:
- * pch_step, pch_saved and pch_close belong to one thread, the training thread; every other call may
- * come from any.
+ * Without a supervisor every call is a no-op, so a program needs no second code path. Threads: call
+ * pch_step, pch_saved and pch_close only from one thread, the training thread. Any thread may make
+ * the other calls.
  */
 #ifndef PCH_H
 #define PCH_H
@@ -42,17 +42,17 @@ typedef struct pch pch_t;
 enum pch_action {
     PCH_CONTINUE = 0, /* go on with the next step */
     PCH_SAVE = 1,     /* save this step now, on every rank, then call pch_saved or pch_durable */
-    PCH_EXIT = 2 /* leave the loop and end: the job will be started again, or is being stopped */
+    PCH_EXIT = 2      /* leave the loop and exit: the job restarts or stops */
 };
 
 enum pch_phase { PCH_START, PCH_TRAIN, PCH_EVAL, PCH_COMPILE, PCH_IN_SAVE };
 
 /* pch_options.flags */
 #define PCH_NO_SHIELD 1U /* do not catch SIGTERM, nor other signals that are notices */
-#define PCH_NO_SAVE   2U /* only tell the steps, to the watchdog and to people; implies the above */
+#define PCH_NO_SAVE   2U /* only report steps; implies PCH_NO_SHIELD */
 
-/* Set size to sizeof(struct pch_options), ranks and sizes to -1 where they are to be found out
- * (PCH_OPTIONS_INIT does that). */
+/* Initialize with PCH_OPTIONS_INIT: it sets size to sizeof(struct pch_options), and ranks and sizes
+ * to -1, which means unknown. */
 struct pch_options {
     size_t size;
     int rank, local_rank, world_size, local_world_size;
@@ -66,49 +66,49 @@ struct pch_options {
         sizeof(struct pch_options), -1, -1, -1, -1, 0, 0, 0, 0 \
     }
 
-/* Attaches to the supervisor named by PCH_SOCKET. Never NULL: without a supervisor (or when it
- * refuses, which is said on standard error) all calls on it are no-ops. Opening twice gives the
- * same. A fork is not attached, but may attach by calling it. `options` may be NULL. */
+/* Attaches to the supervisor named by PCH_SOCKET. Never NULL: without a supervisor all calls on the
+ * job are no-ops. If the supervisor refuses, the same holds, and a line on standard error says why.
+ * A second call returns the same job. A forked child is not attached, but may call this to attach.
+ * `options` may be NULL. */
 PCH_API pch_t *pch_open(const struct pch_options *options);
 /* Is there a supervisor? */
 PCH_API int pch_supervised(const pch_t *job);
 /* The last committed step, 0 if none: train from there. */
 PCH_API uint64_t pch_resume_step(const pch_t *job);
-/* What this rank (or the one rank that saves for all) passed to pch_saved at that step; NULL if
- * none. Lives as long as the job. */
+/* The path that this rank (or the one rank that saves for all) passed to pch_saved at that step;
+ * NULL if none. Valid as long as the job. */
 PCH_API const char *pch_resume_path(const pch_t *job);
-/* An empty directory of this rank's own, made at the first call, and another one at the first call
- * after a commit; removed after the commit, at exit, and at the next start. NULL where none can be
- * had. The text lives as long as the job. */
+/* This rank's own empty directory, made at the first call; the first call after a commit makes a
+ * new one. It is removed after the commit, at exit and at the next start. NULL: it cannot be made.
+ * The text is valid as long as the job. */
 PCH_API const char *pch_scratch_dir(pch_t *job);
 
-/* `finished` steps are done. The fast path is a store and a load; it waits only while a save is
- * being agreed on, and never longer than the round's deadline. */
+/* `finished` steps are done. The fast path is a store and a load; it waits only while the ranks
+ * agree on a save, at most until the round's deadline. */
 PCH_API enum pch_action pch_step(pch_t *job, uint64_t finished);
-/* The save at `step` is durable. Waits until it is committed on every rank, or given up. `path` may
- * be NULL where another rank saves for this one. A relative path is made absolute. If there is
- * nothing at the path, the save has failed; a URL is not looked for. Saves that the program does by
- * itself go through here, too. */
+/* The save at `step` is durable. Waits until every rank has committed it, or until it is given up.
+ * `path` may be NULL if another rank saves for this one. A relative path is made absolute. If
+ * nothing exists at the path, the save has failed; a URL is not checked. Report saves that the
+ * program makes on its own here, too. */
 PCH_API enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path);
 /* The same for a save that finished in the background. Never waits; in a round that ends the run
  * the next pch_step waits instead. */
 PCH_API void pch_durable(pch_t *job, uint64_t step, const char *path);
 PCH_API void pch_save_failed(pch_t *job, uint64_t step, const char *why);
 
-/* What the process is doing from now on: how long it may take without a step depends on it, see
- * HANGS in pchrun(1). pch_step sets PCH_TRAIN by itself. */
+/* What the process does from now on. The watchdog's time limit depends on it, see HANGS in
+ * pchrun(1). pch_step sets PCH_TRAIN by itself. */
 PCH_API void pch_phase(pch_t *job, enum pch_phase phase);
 /* Copies the live notice's text, cut to `size`; returns its length, 0 if there is none. */
 PCH_API size_t pch_notice(pch_t *job, char *text, size_t size);
-/* "This is why I die": kept, and told as the cause if the process fails; its own exit code counts,
- * and `code` where that is not known. Ends nothing. */
+/* Reports why the process is about to fail: pchrun shows it as the cause. The process's exit code
+ * counts; `code` counts if that is unknown. Does not end the process. */
 PCH_API void pch_error(pch_t *job, int code, const char *text);
 /* Trained to the end. */
 PCH_API void pch_done(pch_t *job);
-/* Detaches: from here on the process is on its own, and the exit code of its command alone tells
- * how it ended. exit and the return from main do the same, and tell the exit status. A process that
- * ends without any of them (_exit, a signal, a lost connection), or with a status other than 0, is
- * never counted as a success. */
+/* Detaches: from now on only the exit code of the command tells how it ended. exit and the return
+ * from main detach, too, and report the exit status. An end without these (_exit, a signal, a lost
+ * connection) or with a status other than 0 is never a success. */
 PCH_API void pch_close(pch_t *job);
 
 #ifdef __cplusplus

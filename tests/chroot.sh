@@ -7,7 +7,7 @@
 # other users, and runs the commands there, in namespaces of their own for processes and mounts: when they
 # end, or when this script is killed, no process and no mount is left. Process 1 is a shell, and "/" is a
 # mount point: so it is in `docker run -it debian:12 bash`, too. The files are removed afterwards. Needs
-# root, debootstrap and the package mirror that this machine's apt uses. Run by hand; CI does not.
+# root, debootstrap, and the places from which this machine's apt and pip take packages. Run by hand; CI does not.
 
 set -euo pipefail
 
@@ -43,6 +43,24 @@ copy_apt_settings() {
         >"$1/etc/apt/apt.conf.d/90-as-outside" || true
 }
 
+# pip as well: its settings in one file, its certificates in a file that no package writes.
+copy_pip_settings() {
+    local target=$1/etc certificates
+    { python3 -m pip config list 2>/dev/null || true; } | sed -nE "s/^[^.]+\.([a-z-]+)='(.*)'\$/\1 = \2/p" |
+        awk 'BEGIN { print "[global]" } !seen[$1]++' >"$target/pip.conf"
+    certificates=$(sed -n 's/^cert = //p' "$target/pip.conf")
+    if [[ -n $certificates ]]; then
+        cp -L "$certificates" "$target/pip-certificates.pem"
+        sed -i 's#^cert = .*#cert = /etc/pip-certificates.pem#' "$target/pip.conf"
+    fi
+}
+
+# The folders of this machine from which pip takes packages. The files of an index are beside it.
+pip_folders() {
+    sed -nE 's/^(find-links|index-url|extra-index-url) = //p' "$1/etc/pip.conf" | tr -s ' ' '\n' |
+        sed -nE 's#^file://(/.*)/[^/]+/?$#\1#; /^\//p'
+}
+
 make_system() {
     local mirror target=$1
     mirror=$(find_mirror)
@@ -59,11 +77,16 @@ make_system() {
 # container "/" is the new system and nothing else: after chroot alone, a mount namespace within this one
 # would know files by their paths outside.
 run_inside() {
-    local root=$1 command status=0 began
+    local root=$1 command folder status=0 began
     shift
     mount --bind "$root" "$root"
+    for folder in $(pip_folders "$root"); do
+        mkdir -p "$root$folder"
+        mount --bind --options ro "$folder" "$root$folder"
+    done
     mount -t proc proc "$root/proc" || mount --bind /proc "$root/proc"
     mount --rbind /dev "$root/dev"
+    mount --rbind /sys "$root/sys" # with the control groups: without them Slurm's slurmd does not start
     cd "$root"
     pivot_root . .
     umount --lazy .
@@ -142,6 +165,7 @@ else
     mv "$tarball.part" "$tarball"
 fi
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+copy_pip_settings "$root"
 
 if [[ -n $(git -C "$source" status --porcelain) ]]; then
     echo "note: only what is committed is tested; git status shows more"

@@ -25,6 +25,10 @@ TEST_LINES_MAX = 1000  # a module's tests stay in one file
 PARAMETERS_MAX = 5
 MEDIAN_WANTED, MEDIAN_MAX = 15, 20
 
+# Function names that several files of src define, and how many functions have them. A commit that gives some
+# their module's name lowers both; none raises them. tests/house/test_house.py compares.
+SHARED_NAMES, SHARED_FUNCTIONS = 134, 356
+
 # Files that lie in src itself, and the rooms they may use; and how long they may be.
 FRONT = {"src/main.c": {"base", "config", "doctor", "run"}, "src/pchrun_watch.c": {"base", "watch"},
          "src/pchctl.c": {"base", "ctl"}, "src/check.c": set(),
@@ -344,6 +348,18 @@ def median_length(tree):
         yield "src", f"the median function has {statistics.median(lengths):g} lines"
 
 
+# ---- names ----
+
+
+def shared_names(tree):
+    """{name: its files} of each function that several files of src define; each program has its main()."""
+    homes = {}
+    for source in tree.under("src/"):
+        for function in source.functions:
+            homes.setdefault(function.name, set()).add(source.path)
+    return {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1 and name != "main"}
+
+
 # ---- main ----
 
 
@@ -385,6 +401,8 @@ def report(tree):
     print(f"floorplan: {len(files)} files, median {statistics.median(files):g} lines, "
           f"longest {files[-1]}; {len(lengths)} functions, median {median:g} lines, "
           f"p95 {lengths[int(0.95 * (len(lengths) - 1))]}, longest {lengths[-1]}")
+    shared = shared_names(tree)
+    print(f"floorplan: {len(shared)} function names are shared by {sum(map(len, shared.values()))} functions")
     if median > MEDIAN_WANTED:
         print(f"floorplan: the median function should have at most {MEDIAN_WANTED} lines")
 
@@ -395,6 +413,8 @@ def main():
                         help="the source tree (default: the one this script lies in)")
     parser.add_argument("--self-test", action="store_true",
                         help="show that every rule catches a tree that breaks it")
+    parser.add_argument("--shared", action="store_true",
+                        help="print each function name that several files define, and those files")
     parser.add_argument("--list", action="store_true", help="name the rules")
     options = parser.parse_args()
     if options.list:
@@ -403,6 +423,10 @@ def main():
         return 0
     if options.self_test:
         return 0 if self_test() else 1
+    if options.shared:
+        for name, paths in sorted(shared_names(Tree(options.root)).items()):
+            print(f"{name}: {' '.join(paths)}")
+        return 0
     tree, faults = check(options.root)
     for fault in faults:
         print(fault)

@@ -43,7 +43,7 @@ static bool is_name(const char *host)
                                                           inet_aton() says */
 }
 
-/* Fills in the host, and *ret_port with what stands behind it (NULL: nothing). */
+/* Fills in the host, and the port's text in *ret_port (NULL: none). */
 static bool split(const char *text, struct address *a, const char **ret_port)
 {
     const char *colon = strchr(text, ':');

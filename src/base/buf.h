@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * buf: a queue of bytes with an upper bound, for one direction of one connection. Memory is taken
- * when bytes are added and given back when the queue has run empty. The buffer owns its memory:
- * buf_free() ends it. One thread at a time.
+ * buf: a queue of bytes with an upper bound, for one direction of one connection. It allocates when
+ * bytes are added, and frees when it is empty. The buffer owns its memory: buf_free() ends it. One
+ * thread at a time.
  */
 #ifndef PCHRUN_BASE_BUF_H
 #define PCHRUN_BASE_BUF_H

@@ -41,7 +41,7 @@ static void skip_spaces(const char **at)
         ++*at;
 }
 
-static bool take_word(const char **at, const char *word)
+static bool date_take_word(const char **at, const char *word)
 {
     size_t len = strlen(word);
     if (strncasecmp(*at, word, len) != 0 || isalpha((unsigned char)(*at)[len]))
@@ -67,11 +67,11 @@ static bool take_fraction(const char **at, struct moment *m)
     return digits > 0;
 }
 
-/* "+02:00", "-0500", or a word for none. */
+/* "+02:00", "-0500", or a word for UTC. */
 static bool take_zone(const char **at, struct moment *m)
 {
     int hours, minutes, sign = **at == '-' ? -1 : 1;
-    if (take_word(at, "Z") || take_word(at, "GMT") || take_word(at, "UTC"))
+    if (date_take_word(at, "Z") || date_take_word(at, "GMT") || date_take_word(at, "UTC"))
         return true;
     if (!take_char(at, "+-") || !take_number(at, 2, 2, &hours))
         return false;
@@ -97,7 +97,7 @@ static bool take_month(const char **at, int *ret)
     static const char *const names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     for (*ret = 1; *ret <= 12; ++*ret)
-        if (take_word(at, names[*ret - 1]))
+        if (date_take_word(at, names[*ret - 1]))
             return true;
     return false;
 }
@@ -127,7 +127,7 @@ int64_t date_from_seconds(int64_t seconds)
     return seconds < INT64_MAX / NS_PER_S ? seconds * NS_PER_S : INT64_MAX;
 }
 
-/* timegm() makes the 30th of February the 1st or 2nd of March; that is how it is found out. */
+/* timegm() turns 30 February into 1 or 2 March; so a changed date is invalid. */
 static bool to_ns(struct moment *m, int64_t *ret)
 {
     bool is_leap_second = m->tm.tm_sec == 60;

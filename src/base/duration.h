@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * duration: a time that a user has written, as text, within limits. Owns nothing; errors are the
- * user's (ERR_USAGE).
+ * duration: parses a user's duration, within limits. Owns nothing; errors are the user's
+ * (ERR_USAGE).
  */
 #ifndef PCHRUN_BASE_DURATION_H
 #define PCHRUN_BASE_DURATION_H

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* A limit that anything can run into, whatever it was doing: the advice belongs here. */
-static void add_reason(char *text, size_t size, int sys_errno)
+/* Any call can hit this limit, so the advice is added here. */
+static void err_add_reason(char *text, size_t size, int sys_errno)
 {
     struct rlimit limit;
     if (sys_errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
@@ -28,7 +28,7 @@ bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt
     int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
     if (sys_errno && n >= 0 && (size_t)n < sizeof err->text)
-        add_reason(err->text + n, sizeof err->text - (size_t)n, sys_errno);
+        err_add_reason(err->text + n, sizeof err->text - (size_t)n, sys_errno);
     err->code = (int)code;
     err->sys_errno = sys_errno;
     return false;

@@ -3,9 +3,9 @@
  * err: an error as a value.
  *
  * A function that can fail takes a `struct err *` last, returns false (or NULL, or -1) and fills it
- * in; the text says what was tried, on what, why it failed and what to do. The value has a fixed
- * size and owns nothing, so it can be copied, written raw to the pipe between fork and exec, and
- * filled in when memory has run out. Any thread; in the child after fork only err_set_raw().
+ * in; the text says what failed, on which object, why, and what to do. The value has a fixed size
+ * and owns nothing, so it can be copied, written raw to the pipe between fork and exec, and filled
+ * in when memory has run out. Any thread; in the child after fork only err_set_raw().
  */
 #ifndef PCHRUN_BASE_ERR_H
 #define PCHRUN_BASE_ERR_H
@@ -16,16 +16,16 @@
 #define MUST_CHECK        __attribute__((warn_unused_result))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-/* What kind of failure; the exit code follows from it (verdict.h). */
+/* The kind of failure; the exit code follows from it (verdict.h). */
 enum err_code {
     ERR_NONE,
-    ERR_USAGE,     /* command line or configuration: the user can mend it */
+    ERR_USAGE,     /* command line or configuration: the user can correct it */
     ERR_SYSTEM,    /* a system call failed */
     ERR_NOT_FOUND, /* the command does not exist */
     ERR_NOT_EXEC,  /* the command exists and cannot be executed */
     ERR_PROTOCOL,  /* a peer or a process sent what it must not */
-    ERR_TAKEN,     /* what is asked for belongs to somebody else already */
-    ERR_REPLACED,  /* we do: a later attempt has taken over the job */
+    ERR_TAKEN,     /* another supervisor already has it */
+    ERR_REPLACED,  /* a later attempt has taken over this job */
     ERR_PEER,      /* a peer refused us, or is missing */
     ERR__COUNT
 };
@@ -38,11 +38,11 @@ struct err {
 };
 
 /* Fills *err in and returns false, for `return err_set(...)`. A sys_errno other than 0 adds ": "
- * and its text, and what to do where that is always the same (EMFILE). `err` may be NULL. */
+ * and its text, and for EMFILE the advice. `err` may be NULL. */
 bool err_set(struct err *err, enum err_code code, int sys_errno, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 
-/* Puts "what: " before the text that is there, keeps the code, returns false. */
+/* Puts "what: " before the text, keeps the code, returns false. */
 bool err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The same as err_set() without formatting: async-signal-safe, for the child after fork. */

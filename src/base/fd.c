@@ -42,7 +42,7 @@ bool fd_fill_standard(unsigned *ret_opened, struct err *err)
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0)
             continue;
-        /* open() takes the lowest free number, and all below `fd` are taken by now. */
+        /* open() returns the lowest free number, and all below `fd` are in use. */
         int got = open("/dev/null", O_RDWR);
         if (got != fd)
             return err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null as descriptor %d", fd);
@@ -54,7 +54,7 @@ bool fd_fill_standard(unsigned *ret_opened, struct err *err)
 
 bool fd_probe(int n, struct err *err)
 {
-    FD_CLEANUP int fd = n > 0 ? eventfd(0, EFD_CLOEXEC) : -1; /* no path has to be looked up */
+    FD_CLEANUP int fd = n > 0 ? eventfd(0, EFD_CLOEXEC) : -1; /* it needs no path */
     if (n > 0 && fd < 0)
         return err_set(err, ERR_SYSTEM, errno, "no descriptor is left");
     return n <= 1 || fd_probe(n - 1, err);

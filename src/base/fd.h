@@ -21,7 +21,7 @@ int fd_take(int *fd);
  * land there; *ret_opened gets the bits (1 << fd) of those it opened. */
 MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
 
-/* Are `n` descriptors more to be had? For what is made by libraries that end the program if not. */
+/* Are `n` more descriptors available? For libraries that end the program if not. */
 MUST_CHECK bool fd_probe(int n, struct err *err);
 
 /* Marks every open descriptor from `first` on close-on-exec, or closes it, except those of `keep`

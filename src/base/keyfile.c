@@ -47,7 +47,7 @@ bool keyfile_parse(const char *text, size_t len, struct key *ret)
     return true;
 }
 
-/* Who else could know the key, or replace it? */
+/* Refuses a file that another user could read or replace. */
 static bool check_access(const char *path, const struct stat *st, struct err *err)
 {
     if (!S_ISREG(st->st_mode))
@@ -67,7 +67,7 @@ static bool check_access(const char *path, const struct stat *st, struct err *er
 
 static bool read_key(int fd, const char *path, struct key *ret, struct err *err)
 {
-    char text[TEXT_MAX + 1]; /* one more than a key has, to see that there is more */
+    char text[TEXT_MAX + 1]; /* one byte more, to detect a longer file */
     size_t len = 0;
     ssize_t n;
     while ((n = read(fd, text + len, sizeof text - len)) != 0) {
@@ -89,7 +89,7 @@ static bool read_key(int fd, const char *path, struct key *ret, struct err *err)
 bool keyfile_read(const char *path, struct key *ret, struct err *err)
 {
     struct stat st;
-    /* Non-blocking, since a FIFO would wait for its writer. */
+    /* Non-blocking: opening a FIFO would wait for its writer. */
     FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno == ENOENT)
         return err_set(err, ERR_USAGE, 0,
@@ -116,7 +116,7 @@ static bool random_text(char text[TEXT_MAX + 1])
     return true;
 }
 
-/* The mode again: an umask may have taken too much of it. */
+/* Sets the mode again, because an umask may have reduced it. */
 static bool write_key(int fd)
 {
     char text[TEXT_MAX + 1];

@@ -35,9 +35,8 @@ enum log_level log_level(void)
     return the_log.options.level;
 }
 
-/* Adds s as the inside of a JSON string, as much of it as fits; neither an escape nor a character
- * is cut. The text holds no control characters any more, but a name may be any bytes: those that
- * are not UTF-8 become U+FFFD. */
+/* Adds s as the inside of a JSON string, as far as it fits; cuts no escape and no character.
+ * Control characters are already replaced. Bytes that are not UTF-8 become U+FFFD. */
 static void add_json_text(char *dst, size_t size, const char *s)
 {
     static const char replacement[] = "\xef\xbf\xbd";
@@ -52,7 +51,7 @@ static void add_json_text(char *dst, size_t size, const char *s)
     }
 }
 
-static void format_text(char *line, size_t size, const char *topic, const char *text)
+static void log_format_text(char *line, size_t size, const char *topic, const char *text)
 {
     int64_t now = clock_real_ns();
     time_t s = (time_t)(now / NS_PER_S);
@@ -83,7 +82,7 @@ static void format_json(char *line, size_t size, enum log_level level, const cha
     str_addf(line, size, "\"}");
 }
 
-/* One write, and only where it cannot block. */
+/* Writes once, and only if it cannot block. */
 static bool emit(const char *line)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -103,7 +102,7 @@ static void format_line(char *line, size_t size, enum log_level level, const cha
     if (the_log.options.format == LOG_JSON)
         format_json(line, size - 1, level, topic, text);
     else
-        format_text(line, size - 1, topic, text);
+        log_format_text(line, size - 1, topic, text);
     size_t len = strlen(line);
     line[len] = '\n';
     line[len + 1] = '\0';

@@ -3,9 +3,8 @@
  * log: one line for people (or one JSON object for machines) on standard error.
  *
  * A line is one write of at most PIPE_BUF bytes, so lines of several writers do not mix. Logging
- * never stops supervision: where standard error would block, the line is dropped and counted, and
- * the count is written with the next line that gets through. Owns the descriptor it was given a
- * copy of. Main thread only.
+ * never blocks: if standard error is full, the line is dropped and counted, and the next line
+ * brings the count. Main thread only.
  */
 #ifndef PCHRUN_BASE_LOG_H
 #define PCHRUN_BASE_LOG_H
@@ -24,7 +23,7 @@ struct log_options {
     const char *program; /* what lines begin with; NULL: "pchrun" */
 };
 
-/* Before it, lines go out as text at LOG_INFO without a node rank. May be called again. */
+/* Before this call, lines are text, at LOG_INFO, without a node rank. May be called again. */
 void log_init(const struct log_options *options);
 enum log_level log_level(void);
 
@@ -32,8 +31,8 @@ enum log_level log_level(void);
  * characters in the text are replaced. */
 void log_line(enum log_level level, const char *topic, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* For lines that outsiders can provoke: so many within 10 seconds, and only a few in the next 10
- * seconds while they do not cease. All zero at first. */
+/* Limits lines that untrusted programs can cause: `max` within 10 seconds, and fewer while the
+ * flood continues. Zeroed at first. */
 struct log_limit {
     int64_t since; /* CLOCK_MONOTONIC, of the first of the lines */
     unsigned lines, dropped;
@@ -42,10 +41,9 @@ struct log_limit {
 
 #define LOG_LIMIT_FEW 10
 
-/* May one more of `max` be written now? If so, how many were not is said before it, under that
- * topic. */
+/* May one more line be written? If so, first logs the number of dropped lines, under `topic`. */
 bool log_limit_ok(struct log_limit *limit, const char *topic, unsigned max);
-/* Says how many were not written, if that is still to be said. */
+/* Logs the number of dropped lines, if any. */
 void log_limit_end(struct log_limit *limit, const char *topic);
 
 #define log_error(topic, ...)  log_line(LOG_ERROR, topic, __VA_ARGS__)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sigends: which signals are sent to end a program. A pchrun that still waits for its start ends by
- * them. Any thread; cannot fail.
+ * sigends: the signals that users send to end a program. They end a pchrun that still waits for its
+ * start. Any thread; cannot fail.
  */
 #ifndef PCHRUN_BASE_SIGENDS_H
 #define PCHRUN_BASE_SIGENDS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sigtext: what a signal is called. A file of its own, since libpch uses str and must not need so
- * new a C library as this does. Any thread; cannot fail.
+ * sigtext: names of signals. Apart from str, because this needs a newer C library than libpch,
+ * which uses str, may need. Any thread; cannot fail.
  */
 #ifndef PCHRUN_BASE_SIGTEXT_H
 #define PCHRUN_BASE_SIGTEXT_H

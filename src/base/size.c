@@ -11,7 +11,7 @@
 
 enum { DIGITS_MAX = 18 };
 
-/* A bare number would leave open what it counts. */
+/* A number without a unit is ambiguous, so it is refused. */
 static const char units[] = "BKMGT";
 
 static bool read_size(const char *text, int64_t *ret)

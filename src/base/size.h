@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * size: a number of bytes that a user has written, as text, within limits. Owns nothing; errors are
- * the user's (ERR_USAGE). Any thread.
+ * size: parses a user's number of bytes, within limits. Owns nothing; errors are the user's
+ * (ERR_USAGE). Any thread.
  */
 #ifndef PCHRUN_BASE_SIZE_H
 #define PCHRUN_BASE_SIZE_H

@@ -22,7 +22,7 @@ bool str_copy(char *dst, size_t size, const char *src)
     return n == len;
 }
 
-/* The rest of a character, of which the first byte is elsewhere. */
+/* Is it a continuation byte of a UTF-8 character? */
 static bool is_inside(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
@@ -213,7 +213,7 @@ char *str_about(int64_t ns, char *text, size_t size)
     return text;
 }
 
-/* So much of a name is compared; the names that there are are shorter. */
+/* Compares only so much of a name; all known names are shorter. */
 enum { DISTANCE_MAX = 64 };
 
 unsigned str_distance(const char *a, const char *b)

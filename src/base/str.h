@@ -14,34 +14,34 @@
 
 /* Copies as much as fits and ends it. Returns false if it was cut. `src` may be NULL (empty). */
 bool str_copy(char *dst, size_t size, const char *src);
-/* Copies a text for people; of one that does not fit the middle is left out ("..."), since it often
- * ends with the reason. No UTF-8 character is cut. size >= 8. */
+/* Copies a text for people. If it does not fit, "..." replaces the middle, because the end often
+ * has the reason. Cuts no UTF-8 character. size >= 8. */
 void str_fit(char *dst, size_t size, const char *src);
-/* Adds to the end of what is there; returns false if it was cut. */
+/* Appends; returns false if it was cut. */
 bool str_addf(char *dst, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* Puts a blank in place of each end of a line and the blanks around it, and none at the beginning
- * and the end. In place. Returns s. */
+/* Joins lines: one blank replaces each newline and the blanks around it; trims both ends. In place.
+ * Returns s. */
 char *str_one_line(char *s);
 bool str_is(const char *a, const char *b);
 bool str_starts(const char *s, const char *prefix);
 /* Replaces control characters (what a terminal would obey) by '?', in place. Returns s. */
 char *str_printable(char *s);
-/* How long the UTF-8 sequence at `text` is; 0: it is none (too short, overlong, a surrogate, or
- * beyond U+10FFFF). Stops at the NUL by itself, which continues nothing. */
+/* The length of the UTF-8 sequence at `text`; 0: invalid (too short, overlong, a surrogate, or
+ * beyond U+10FFFF). Never reads past a NUL. */
 unsigned str_utf8_len(const char *text);
 /* The same in bytes that need not end with a NUL; `left` of them are there, at least 1. */
 unsigned str_utf8_len_within(const char *text, size_t left);
 /* FNV-1a: the same for the same text, on every machine and in every release. */
 uint64_t str_hash(const char *text);
-/* What a hexadecimal digit is worth, -1: it is none. */
+/* The value of a hexadecimal digit; -1: not a digit. */
 int str_hex_digit(char c);
 
-/* A whole decimal number within [min, max], nothing before or behind it. */
+/* A whole decimal number within [min, max], and nothing else. */
 MUST_CHECK bool str_to_i64(const char *s, int64_t min, int64_t max, int64_t *ret);
 /* A duration: a number and a unit (ns, us, ms, s, m, h, d), as "25s", "1.5h" or "250ms"; 0 needs no
- * unit. *ret in nanoseconds; what does not fit counts as INT64_MAX. */
+ * unit. *ret in nanoseconds; a larger value becomes INT64_MAX. */
 MUST_CHECK bool str_to_duration(const char *s, int64_t *ret);
-/* Does it look like a whole number, of whatever size? */
+/* Does it look like a whole number, of any size? */
 bool str_is_whole(const char *s);
 /* "250ms", "25s", "10m": the largest unit that leaves a whole number. */
 char *str_duration(int64_t ns, char *text, size_t size);
@@ -51,7 +51,7 @@ char *str_about(int64_t ns, char *text, size_t size);
 
 /* How many letters must change to turn a into b (at most 64 letters are looked at). */
 unsigned str_distance(const char *a, const char *b);
-/* Up to which distance a name is near to what was typed: a slip in every four letters, and one. */
+/* The largest distance at which a name counts as near: one letter in four, plus one. */
 unsigned str_near(const char *typed);
 
 #endif

@@ -11,10 +11,10 @@
 
 enum { CODES_MAX = 256 };
 
-/* ERR_USAGE: it is none. */
+/* ERR_USAGE: malformed. */
 MUST_CHECK bool codes_check(const char *text, struct err *err);
-/* Sets those that `list` (ends with NULL) names; the others stay as they are. ERR_USAGE: one of its
- * texts is none, and is named. */
+/* Sets the codes that `list` (ends with NULL) names and keeps the others. ERR_USAGE: names a
+ * malformed text. */
 MUST_CHECK bool codes_read(char *const *list, bool codes[CODES_MAX], struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config: what the user asked for, from flags, environment, file, a preset and defaults.
+ * config: the configuration, from flags, environment, file, a preset and defaults.
  *
  * One table (options.c) drives the flags, the environment, the JSON file, --help, --print-config,
  * the JSON schema and the manual's option table. Every key a.b_c is also --a-b-c and PCHRUN_A_B_C;
@@ -45,7 +45,7 @@ struct config_every {
     int64_t steps, ns;
 };
 
-/* notices: who tells that this node will be taken away */
+/* notices: the sources that announce the end of this node */
 enum config_notice_kind {
     CONFIG_NOTICE_AUTO, /* those of the platform */
     CONFIG_NOTICE_GCE,
@@ -64,7 +64,7 @@ enum config_notice_kind {
 
 struct config_notice {
     enum config_notice_kind kind;
-    char *name;  /* what people see; no other source has it */
+    char *name;  /* shown to people; unique */
     char **args; /* ends with NULL: the absolute path; or the program and its arguments */
     int64_t interval_ns, timeout_ns; /* with CONFIG_NOTICE_POLL */
 };
@@ -72,16 +72,16 @@ struct config_notice {
 struct config {
     /* Lists of strings end with NULL and are never NULL themselves. All times in nanoseconds. */
     char *job;       /* "pchrun" */
-    bool instrument; /* Python programs take part that do nothing for it */
+    bool instrument; /* unchanged Python programs take part */
     int preset;      /* enum preset */
     struct {
         int discovery; /* enum discover_from */
         char **nodes;  /* "host" or "host:port", node 0 first; empty: one node */
         char *chief;   /* instead of nodes: where node 0 listens; NULL */
-        int nnodes;    /* 1; the length of nodes where that is given */
-        int node_rank; /* -1: find out which entry of nodes is local; 0 where nnodes is 1 */
+        int nnodes;    /* 1; the length of nodes if given */
+        int node_rank; /* -1: find the local entry of nodes; 0 if nnodes is 1 */
         int port;
-        char *bind;     /* NULL: the chief's own entry */
+        char *bind;     /* NULL: node 0's own entry */
         char *key_file; /* NULL: none; then addresses are loopback, or insecure is set */
         bool insecure;
         int64_t join_timeout_ns, heartbeat_interval_ns, heartbeat_timeout_ns;
@@ -103,7 +103,7 @@ struct config {
         int64_t lock_wait_ns;
     } checkpoint;
     struct config_signal *signals;
-    size_t nsignals; /* those given, by number, each once; all others are forwarded */
+    size_t nsignals; /* the given ones, by number; all others are forwarded */
     int64_t grace_ns;
     struct config_notice *notices;
     size_t nnotices;
@@ -152,7 +152,7 @@ struct config {
         int format; /* enum log_format */
     } log;
     struct {
-        char *dir; /* of what the commands print; NULL: theirs is ours */
+        char *dir; /* for the commands' output; NULL: they use ours */
         bool tee, prefix;
         int64_t max_size; /* bytes; 0: no limit */
         int keep, lines;
@@ -161,7 +161,7 @@ struct config {
     bool is_doctor;   /* --doctor: look, and run nothing */
     char **command;   /* what to run: a pointer into argv */
 
-    struct platform scheduler; /* with PRESET_AUTO: what was found */
+    struct platform scheduler; /* with PRESET_AUTO: the result */
     struct discovery found;    /* by cluster.discovery */
 
     struct config_origin *origins; /* where each value came from, by option (origin.h) */
@@ -179,8 +179,7 @@ enum config_result {
 MUST_CHECK enum config_result config_load(char **argv, char **env, FILE *out, struct config *ret,
                                           struct err *err);
 void config_free(struct config *config);
-/* The binding settings ("name=value\n"…): those that must be equal on all nodes. Cut never: false
- * if they do not fit. */
+/* The settings that must be equal on all nodes ("name=value\n"…). False: they do not fit. */
 MUST_CHECK bool config_binding(const struct config *config, char *text, size_t size);
 
 #endif

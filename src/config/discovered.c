@@ -17,7 +17,7 @@ static bool is_given(const struct config *config, const char *key)
     return origin_from(config, option_by_key(key)) != FROM_DEFAULT;
 }
 
-/* How many nodes the user has said there are; 0: nothing. */
+/* The user's number of nodes; 0: not given. */
 static int given_nnodes(const struct config *config)
 {
     int n = 0;
@@ -26,14 +26,14 @@ static int given_nnodes(const struct config *config)
     return n > 0 ? n : is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
 }
 
-/* Somebody has said where to look; else it is the default that looks, and guesses less. */
+/* The user asked for discovery. By default it runs, too, but guesses less. */
 static bool is_asked(const struct config *config)
 {
     return is_given(config, "cluster.discovery");
 }
 
-/* Why nothing is looked at; NULL: it is. The nodes of a job inside of another pchrun's are that
- * one's: the variables are those that it was started with, and so is the port that they make. */
+/* Why discovery does not run; NULL: it runs. Below another pchrun the variables, and the port made
+ * from them, are the outer one's. */
 static const char *why_not(const struct config *config, char **env)
 {
     bool has_nodes = config->cluster.nodes[0], has_chief = has_nodes || config->cluster.chief;
@@ -71,9 +71,9 @@ static bool set_number(struct config *config, const struct option *option, int n
     return set(config, option, text, why, err);
 }
 
-/* What a pod of an indexed Job is told: that it is one of many, but not of how many, nor whether
- * they train together. Whoever has asked gets an error; a job that was never meant to have other
- * nodes must not. */
+/* A pod of an indexed Job knows its index, but not the number of pods, nor whether they train
+ * together. That is an error only if the user asked for discovery: the job may be meant for one
+ * node. */
 static void warn_of_rank(struct config *config)
 {
     struct discovery *found = &config->found;
@@ -83,7 +83,7 @@ static void warn_of_rank(struct config *config)
              discover_names[found->from], found->node_rank_why);
 }
 
-/* A rank is one of the nodes that were found: if the user counts others it means nothing. */
+/* A rank belongs to the discovered nodes: with the user's own count it means nothing. */
 static bool check_rank(const struct config *config, int given, struct err *err)
 {
     const struct discovery *found = &config->found;
@@ -131,7 +131,7 @@ static bool take(struct config *config, struct err *err)
             set(config, KEY("bind"), found->bind, "HOSTNAME is this pod's name", err));
 }
 
-/* Whoever is alone because of a variable that is left over saves at steps of its own. */
+/* A node that runs alone because of a leftover variable saves at other steps than the rest. */
 static void warn_of_leftover(struct config *config, char **env)
 {
     struct discovery found;
@@ -162,7 +162,7 @@ bool discovered_apply(struct config *config, char **env, struct err *err)
     return ok && take(config, err);
 }
 
-/* --- what --print-config tells --- */
+/* --- --print-config --- */
 
 static void show_found(const struct discovery *found, struct writer *w)
 {
@@ -178,7 +178,7 @@ static void show_found(const struct discovery *found, struct writer *w)
         writer_text(w, "warning", found->warning);
 }
 
-/* Nobody has asked, so a source that is half there is no error. */
+/* The user did not ask, so an incomplete source is no error. */
 static void show_possible(char **env, struct writer *w)
 {
     struct discovery found;

@@ -26,7 +26,7 @@ static bool apply_variable(const char *name, const char *text, struct config *co
     const struct option *option = option_by_variable(name);
     if (!option)
         return option_unknown_variable(name, err);
-    /* The environment has no order, so of two there is no last one that could win. */
+    /* The environment has no order, so two names of one option are an error. */
     if (origin_from(config, option) == FROM_ENVIRONMENT)
         return err_set(err, ERR_USAGE, 0, "%s: %s is set already by the %s; keep one of the two",
                        name, option->key, origin_text(config, option));
@@ -45,7 +45,7 @@ bool env_apply(char **env, struct config *config, struct err *err)
         const char *equals = strchr(*env, '=');
         if (!equals || !str_starts(*env, PREFIX) || str_starts(*env, CONFIG_FILE))
             continue;
-        char name[2 * OPTION_NAME_MAX]; /* longer than any that is known, even where it is cut */
+        char name[2 * OPTION_NAME_MAX]; /* longer than any known name, even if cut */
         snprintf(name, sizeof name, "%.*s", (int)(equals - *env), *env);
         if (!apply_variable(name, equals + 1, config, err))
             return false;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What every key of one file needs. */
+/* The file being read. */
 struct file {
     const char *path;
     char *folder; /* absolute, for relative paths in it */
@@ -49,7 +49,7 @@ static bool apply_group(const struct file *file, const char *name, const struct 
         return at(file, json, err);
     }
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
-        char key[2 * OPTION_NAME_MAX]; /* longer than any that is known, even where it is cut */
+        char key[2 * OPTION_NAME_MAX]; /* longer than any known name, even if cut */
         snprintf(key, sizeof key, "%s.%s", name, json_key(member));
         const struct option *option = option_by_key(key);
         if (!option) {
@@ -81,7 +81,7 @@ static bool apply_member(const struct file *file, const struct json *member, str
     const struct option_group *group = find_group(key);
     if (group)
         return apply_group(file, group->name, member, err);
-    /* "cluster.port" names an option, but is no key of the outermost object. */
+    /* "cluster.port" is an option, but not a key of the outermost object. */
     const struct option *option = strchr(key, '.') ? NULL : option_by_key(key);
     if (option)
         return apply_option(file, option, member, err);
@@ -119,7 +119,7 @@ static bool apply_root(const struct file *file, const struct json *root, struct 
     return true;
 }
 
-/* What is wrong inside of the file begins with the place there, as editors like it. */
+/* An error inside the file begins with its place there, for editors. */
 static bool say_which_file(const char *path, struct err *err)
 {
     bool has_place = strncmp(err->text, path, strlen(path)) == 0;

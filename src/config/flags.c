@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the reading stands: argv[at] is being looked at. */
+/* The state of the parser; argv[at] is next. */
 struct scan {
     char **argv;
     size_t at, argc;
@@ -21,7 +21,7 @@ struct scan {
 };
 
 /* The value of a flag: `attached` ("--x=value", "-xvalue") if there is one, else the next argument.
- * What begins with a dash is a flag that follows, not a value. */
+ * An argument with a dash is the next flag, not a value. */
 static bool take_value(struct scan *scan, const char *name, const char *metavar,
                        const char **attached, struct err *err)
 {
@@ -165,7 +165,7 @@ static bool short_flags(struct scan *scan, const char *arg, struct err *err)
     return true;
 }
 
-/* How many values these arguments can have: one each, or one for each short flag. */
+/* The maximum number of values: one per argument, or one per short flag. */
 static size_t values_max(char **argv)
 {
     size_t n = 1;
@@ -208,7 +208,7 @@ void flags_free(struct flags *flags)
     *flags = (struct flags){0};
 }
 
-/* -v and -q move the level that everything else has set. */
+/* -v and -q change the level that the other sources have set. */
 static bool apply_loudness(int louder, struct config *config, struct err *err)
 {
     const struct option *option = option_by_key("log.level");

@@ -14,15 +14,16 @@ const struct option_group option_groups[] = {
     {"checkpoint", "Checkpoints", NULL},
     {"save", "Saving", NULL},
     {"restart", "Restarts in place",
-     "What follows when a process fails.\nSee RESTARTS in\n.Xr pchrun 1 ."},
+     "The restart after a process has failed.\nSee RESTARTS in\n.Xr pchrun 1 ."},
     {"watchdog", "Hangs",
      "When a job counts as hanging, and what is done about it.\nTimes are those without progress."},
     {"stop", "Stopping", "The steps by which processes are brought to an end."},
-    {"exit", "Exit codes", "What pchrun exits with, for the scheduler to act upon."},
+    {"exit", "Exit codes", "The exit codes of pchrun, for the scheduler."},
     {"events", "Events", NULL},
     {"metrics", "Metrics", NULL},
     {"log", "Log", NULL},
     {"logs", "Output of the commands",
-     "What the training commands print, kept in files.\nThis is off unless\n.Cm logs.dir\nis set."},
+     "The output of the training commands, kept in files.\nThis is off unless\n.Cm logs.dir\nis "
+     "set."},
 };
 const size_t option_groups_count = ARRAY_LEN(option_groups);

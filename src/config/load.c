@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See config.h: the sources in their order, and what comes before and after them.
+ * See config.h: applies the sources in their order.
  */
 #include "config/config.h"
 
@@ -32,8 +32,8 @@ static bool set_defaults(struct config *config, struct err *err)
     return true;
 }
 
-/* The weakest source first, but for the preset and what is discovered: the others say which it is,
- * and whether to look. */
+/* The weakest source first. Preset and discovery come last, because the other sources choose
+ * them. */
 static bool apply_sources(const struct flags *flags, char **env, struct config *config,
                           struct err *err)
 {
@@ -50,7 +50,7 @@ static bool apply_sources(const struct flags *flags, char **env, struct config *
     return true;
 }
 
-/* Not before the values are printed: one command by default is not the same as one by request. */
+/* After --print-config: one command by default differs from one by request. */
 static void settle_count(struct config *config)
 {
     config->procs.count_is_set = config->procs.count > 0;
@@ -135,7 +135,7 @@ enum config_result config_load(char **argv, char **env, FILE *out, struct config
     else
         config_free(&config);
     if (result == CONFIG_BAD)
-        str_printable(err->text); /* it quotes what came from outside */
+        str_printable(err->text); /* it may quote untrusted text */
     return result;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See options.h: how rows are found, and the nearest name to one that is not there.
+ * See options.h: finds rows, and the nearest name to an unknown one.
  */
 #include "base/str.h"
 #include "config/options.h"
@@ -93,14 +93,14 @@ const struct option_special *special_by_letter(char letter)
     return NULL;
 }
 
-/* The best of the names that were looked at so far. */
+/* The nearest name so far. */
 struct nearest {
     const char *typed;
     char name[OPTION_NAME_MAX + 8];
     unsigned distance;
 };
 
-/* "port" is meant to be near to "cluster.port", and so is "procs.port". */
+/* So "port" and "procs.port" are near to "cluster.port". */
 static bool has_same_end(const char *typed, const char *name)
 {
     const char *point = strrchr(typed, '.');
@@ -120,7 +120,7 @@ static void consider(struct nearest *nearest, const char *prefix, const char *na
     snprintf(nearest->name, sizeof nearest->name, "%s%s", prefix, name);
 }
 
-/* What is typed wrong is near to what was meant; what is far from every name was meant otherwise.
+/* A typing error is near to the right name. A name far from all others gets no suggestion.
  */
 static struct nearest look_near(const char *typed)
 {
@@ -169,7 +169,7 @@ bool option_unknown_flag(const char *name, struct err *err)
 
 bool option_unknown_variable(const char *name, struct err *err)
 {
-    /* The prefix, which all have, would make every pair look alike. */
+    /* Skips the common prefix, which would make all names look alike. */
     size_t prefix = strlen("PCHRUN_");
     char variable[OPTION_NAME_MAX];
     struct nearest nearest = look_near(name + prefix);

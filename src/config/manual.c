@@ -15,8 +15,8 @@
 
 #define LINE_WIDTH 78
 
-/* mdoc source whose lines of text may be long: they are broken between words, macros are not. No
- * word of ours begins with a dot or an apostrophe, which would make a macro of a line. */
+/* Prints mdoc source: breaks long lines of text between words, but not macro lines. No word of ours
+ * begins with a dot or an apostrophe, so no broken line becomes a macro. */
 static void print_text(const char *text, FILE *out)
 {
     bool is_macro = false;
@@ -61,7 +61,7 @@ static void print_range(const struct option *option, FILE *out)
         fprintf(out, ", or null");
 }
 
-/* "Default: 42." and where else the option can be set. */
+/* "Default: 42.", and the option's other names. */
 static void print_facts(const struct option *option, FILE *out)
 {
     char variable[OPTION_NAME_MAX];

@@ -17,7 +17,7 @@
 #define PATH_LEN    4095
 #define INTERVAL_NS NS_PER_S
 #define TIMEOUT_NS  (10 * NS_PER_S)
-#define TIME_MIN_NS (100 * NS_PER_MS) /* a program started more often is no longer a poll */
+#define TIME_MIN_NS (100 * NS_PER_MS) /* a program must not run more often */
 #define TIME_MAX_NS (3600 * NS_PER_S)
 
 const char *const notice_kind_names[] = {
@@ -47,7 +47,7 @@ static void free_notice(struct config_notice *notice)
     *notice = (struct config_notice){0};
 }
 
-/* CONFIG_NOTICE__COUNT: there is none of this name. */
+/* CONFIG_NOTICE__COUNT: unknown name. */
 static enum config_notice_kind find_kind(const char *name)
 {
     int kind = 0;
@@ -85,7 +85,7 @@ static bool is_taken(const struct config *config, const char *name)
     return false;
 }
 
-/* Of a program, its file's name; of anything else, its kind: what people know it by. */
+/* The name for people: a program's file name, else the kind. */
 static const char *usual_name(const struct config_notice *notice)
 {
     if (!is_program(notice->kind) || !notice->args)
@@ -96,14 +96,14 @@ static const char *usual_name(const struct config_notice *notice)
     return *base && text_check_utf8(base, NULL) ? base : notice_kind_names[notice->kind];
 }
 
-/* The usual name; of several that have the same, the later ones get a number. */
+/* The usual name; equal names get a number from the second on. */
 static bool give_name(const struct config *config, struct config_notice *notice, struct err *err)
 {
     const char *usual = usual_name(notice);
     char name[CONFIG_NOTICE_NAME_MAX + 1];
     int room = CONFIG_NOTICE_NAME_MAX - 3; /* for the number */
     while (room > 0 && strlen(usual) > (size_t)room && (usual[room] & 0xc0) == 0x80)
-        room--; /* not within a character */
+        room--; /* do not cut a character */
     snprintf(name, sizeof name, "%.*s", room, usual);
     for (int n = 2; is_taken(config, name); n++)
         snprintf(name, sizeof name, "%.*s-%d", room, usual, n);
@@ -120,7 +120,7 @@ static bool check_name(const struct config *config, const struct config_notice *
                    "two sources are called \"%s\"; give one of them another name", notice->name);
 }
 
-/* Takes what *notice owns, even where it fails. */
+/* Takes the memory of *notice, even on failure. */
 static bool add(struct config *config, struct config_notice *notice, struct err *err)
 {
     bool ok = true;
@@ -183,8 +183,8 @@ static bool add_from_text(const char *text, const char *folder, struct config *c
 bool noticelist_from_text(const char *text, const char *folder, struct config *config,
                           struct err *err)
 {
-    if (!*text) /* most often a variable of the shell that is not set */
-        return err_set(err, ERR_USAGE, 0, "the value is empty; if nobody is meant, write none");
+    if (!*text) /* usually an unset shell variable */
+        return err_set(err, ERR_USAGE, 0, "the value is empty; write none for no source");
     if (str_is(text, "none") && config->nnotices == 0)
         return true;
     char *copy = strdup(text);
@@ -220,7 +220,7 @@ static bool name_from_json(struct config_notice *notice, const struct json *json
     return notice->name || err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
 }
 
-/* {"poll": […]}: the one key that says what it is. */
+/* {"poll": […]}: the key that names the kind. */
 static bool kind_from_json(struct config_notice *notice, const struct json *json,
                            struct place *place, struct err *err)
 {
@@ -257,7 +257,7 @@ static bool member_from_json(struct config_notice *notice, const struct json *me
     return kind_from_json(notice, member, place, err);
 }
 
-/* The times, which may have stood before the kind. */
+/* Checks the times last, because they may come before the kind. */
 static bool settle_times(struct config_notice *notice, struct err *err)
 {
     bool is_poll = notice->kind == CONFIG_NOTICE_POLL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * noticelist: the option "notices", who tells that this node will be taken away. Each source of the
- * configuration begins a list of its own; see values.h. Relative paths, and programs with a slash
- * in their name, are relative to the file's folder. Main thread.
+ * noticelist: the option "notices", the sources that announce the end of this node. Each source of
+ * the configuration begins a new list; see values.h. Relative paths, and programs with a slash in
+ * their name, are relative to the file's folder. Main thread.
  */
 #ifndef PCHRUN_CONFIG_NOTICELIST_H
 #define PCHRUN_CONFIG_NOTICELIST_H
@@ -20,8 +20,8 @@ MUST_CHECK bool noticelist_from_text(const char *text, const char *folder, struc
                                      struct err *err);
 MUST_CHECK bool noticelist_from_json(const struct json *json, struct place *place,
                                      struct config *config, struct err *err);
-/* Puts these kinds, which end with CONFIG_NOTICE_AUTO, in the place of "auto", but not those that
- * are there by themselves. Without an "auto" it does nothing. */
+/* Replaces "auto" by these kinds (the list ends with CONFIG_NOTICE_AUTO), except kinds already in
+ * the list. Without "auto" it does nothing. */
 MUST_CHECK bool noticelist_settle(struct config *config, const enum config_notice_kind *kinds,
                                   struct err *err);
 bool noticelist_has(const struct config *config, enum config_notice_kind kind);

@@ -18,7 +18,7 @@
 #define DAY      (24 * HOUR)
 #define PATH_LEN 4095
 
-/* What all rows of exit codes have in common. */
+/* The common part of all rows of exit codes. */
 #define EXIT_CODE(name, code)                                                       \
     .key = "exit." #name, .type = OPTION_INT, .is_binding = true, FIELD(exit.name), \
     .fallback = (code), .min = 1, .max = 255, .metavar = "CODE"

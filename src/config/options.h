@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options: the one table of what can be configured, and how its rows are found.
+ * options: the table of all options, and functions that find its rows.
  *
  * A row's key a.b_c is its place in the file; --a-b-c and PCHRUN_A_B_C follow from it. All is
  * static and constant. Any thread.
@@ -15,7 +15,7 @@
 
 #define OPTION_NAME_MAX 64 /* a key, flag or variable with its NUL */
 
-/* The C type of the field stands behind. Types whose values may be null say how the field tells. */
+/* After each: the C type of the field, and how the field stores null. */
 enum option_type {
     OPTION_BOOL,     /* bool */
     OPTION_INT,      /* int; null is -1 */
@@ -54,7 +54,7 @@ struct option {
 extern const struct option options[];
 extern const size_t options_count;
 
-/* The part of a key before its point; options without one are in the group "". */
+/* The part of a key before its point; "" without a point. */
 struct option_group {
     const char *name, *title;
     const char *manual; /* mdoc, whole sentences; NULL */
@@ -63,7 +63,7 @@ extern const struct option_group option_groups[];
 extern const size_t option_groups_count;
 bool option_is_in(const struct option *option, const struct option_group *group);
 
-/* What else may stand on the command line. */
+/* Other flags of the command line. */
 enum special {
     SPECIAL_CONFIG,
     SPECIAL_VERBOSE,
@@ -83,7 +83,7 @@ struct option_special {
     char letter;         /* 0: none */
     const char *metavar; /* its value; NULL: it takes none */
     const char *help;
-    const char *const *words; /* all that the value can be, ends with NULL; NULL: more than words */
+    const char *const *words; /* the possible values, ends with NULL; NULL: not only words */
 };
 extern const struct option_special option_specials[SPECIAL__COUNT];
 
@@ -92,7 +92,7 @@ extern const struct option_special option_specials[SPECIAL__COUNT];
 char *option_flag(const char *key, char text[OPTION_NAME_MAX]);
 char *option_variable(const char *key, char text[OPTION_NAME_MAX]);
 
-/* NULL: there is none. Whole names only. */
+/* NULL: unknown. Whole names only. */
 const struct option *option_by_key(const char *key);
 const struct option *option_by_flag(const char *name, bool *ret_is_no); /* --no-x: *ret_is_no */
 const struct option *option_by_variable(const char *name);
@@ -100,7 +100,7 @@ const struct option *option_by_letter(char letter);
 const struct option_special *special_by_flag(const char *name);
 const struct option_special *special_by_letter(char letter);
 
-/* ERR_USAGE: `unknown key "x"` and the nearest name that there is, if one is near. Return false. */
+/* ERR_USAGE: `unknown key "x"` and the nearest known name, if any. Return false. */
 bool option_unknown_key(const char *key, struct err *err);
 bool option_unknown_flag(const char *name, struct err *err);
 bool option_unknown_variable(const char *name, struct err *err); /* "PCHRUN_X" */

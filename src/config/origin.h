@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * origin: where each option's value came from. Sources are applied from the weakest to the
- * strongest, each through origin_set(), so that the last one wins; but what is discovered
- * (discovered.h) and the preset (presets.h) come last, and fill in what still has its default. Main
- * thread.
+ * origin: the origin of each option's value. Sources are applied from the weakest to the strongest,
+ * each through origin_set(), so the last one wins. Discovery (discovered.h) and the preset
+ * (presets.h) come last, and only replace defaults. Main thread.
  */
 #ifndef PCHRUN_CONFIG_ORIGIN_H
 #define PCHRUN_CONFIG_ORIGIN_H
@@ -26,8 +25,8 @@ struct config_origin {
     char *text; /* "flag --grace", "environment PCHRUN_GRACE", "file run7.json:3"; NULL: default */
 };
 
-/* Notes that a source is about to set the option. A list begins anew when its source changes; the
- * signals are merged, so all their sources are kept. */
+/* Notes that a source is about to set the option. A list begins anew when its source changes;
+ * signals are merged, so all their sources are noted. */
 MUST_CHECK bool origin_set(struct config *config, const struct option *option,
                            enum origin_from from, const char *text, struct err *err);
 enum origin_from origin_from(const struct config *config, const struct option *option);

@@ -43,11 +43,11 @@ static bool has_variable(char **env, const char *name)
     return false;
 }
 
-/* Slurm and Grid Engine run inside of Kubernetes as well, never round it; so they are asked first.
- * SGE_ROOT is set in every login on such a cluster, JOB_ID by others, too. */
+/* Slurm and Grid Engine may run inside Kubernetes, never around it, so they come first. Every login
+ * on a Grid Engine cluster has SGE_ROOT, and other programs also set JOB_ID. */
 static const struct {
     enum preset preset;
-    const char *variable, *other; /* other: must be set, too; NULL: there is none */
+    const char *variable, *other; /* other: must also be set; NULL: none */
 } schedulers[] = {
     {PRESET_SLURM, "SLURM_JOB_ID", NULL},
     {PRESET_SGE, "SGE_ROOT", "JOB_ID"},
@@ -85,7 +85,7 @@ static const char *below(const struct machine *machine, const char *path, char w
     return whole;
 }
 
-/* One line of the firmware's, without the spaces round it; "" if there is none. */
+/* One line of a firmware file, without surrounding spaces; "": none. */
 static void read_line(const struct machine *machine, const char *path, char text[DMI_TEXT_MAX])
 {
     char whole[PATH_SIZE], line[DMI_TEXT_MAX];
@@ -110,13 +110,13 @@ static void conclude(const struct machine *machine, enum preset preset, const ch
     snprintf(machine->found->why, sizeof machine->found->why, "%s is %s", path, text);
 }
 
-/* The firmware does not tell a Spot VM from another, but the grace of one will do for both. */
+/* The firmware does not show whether a VM is a Spot VM; the shorter grace suits both. */
 static void judge_google(const struct machine *machine)
 {
     char text[DMI_TEXT_MAX], whole[PATH_SIZE];
     read_line(machine, PRODUCT, text);
     if (!str_is(text, "Google Compute Engine") && !str_is(text, "Google")) {
-        conclude(machine, PRESET_NONE, PRODUCT, text); /* a Chromebook, for one */
+        conclude(machine, PRESET_NONE, PRODUCT, text); /* for example a Chromebook */
         return;
     }
     bool has_gpu = access(below(machine, GPU_DEVICE, whole), F_OK) == 0;
@@ -132,7 +132,7 @@ static void judge_amazon(const struct machine *machine)
     conclude(machine, PRESET_AWS, VENDOR, "Amazon EC2");
 }
 
-/* The older kinds of instances, some with GPUs. Others have Xen, too. */
+/* Older instance types use Xen, some with GPUs. So do other clouds. */
 static void judge_xen(const struct machine *machine)
 {
     char text[DMI_TEXT_MAX];
@@ -141,7 +141,7 @@ static void judge_xen(const struct machine *machine)
     conclude(machine, is_amazon ? PRESET_AWS : PRESET_NONE, BIOS, text);
 }
 
-/* Hyper-V has the same vendor; the tag is Azure's own. */
+/* Hyper-V has the same vendor; only Azure has this tag. */
 static void judge_microsoft(const struct machine *machine)
 {
     char text[DMI_TEXT_MAX];

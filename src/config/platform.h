@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * platform: which scheduler and which cloud this is, told from what lies here: the environment and
- * a few files. No packet is sent, so what only a query could tell (is it a Spot VM?) stays unknown,
- * and the more careful preset is taken. Both may hold at once: Slurm on a cloud's machines.
+ * platform: detects the scheduler and the cloud from the environment and a few files. It sends no
+ * packet, so whether this is a Spot VM stays unknown, and the more careful preset applies. Both may
+ * apply: Slurm on a cloud's machines.
  *
- * Cannot fail: what cannot be read is not there. Any thread.
+ * Cannot fail: an unreadable file counts as missing. Any thread.
  */
 #ifndef PCHRUN_CONFIG_PLATFORM_H
 #define PCHRUN_CONFIG_PLATFORM_H
 
-/* The presets, in the order in which the manual has them; see presets.h. */
+/* The presets, in the order of the manual; see presets.h. */
 enum preset {
     PRESET_AUTO,
     PRESET_NONE,
@@ -35,13 +35,13 @@ extern const char *const preset_names[];
 
 struct platform {
     enum preset preset;         /* PRESET_NONE: nothing was found */
-    char why[PLATFORM_WHY_MAX]; /* the evidence, or what was looked at in vain */
+    char why[PLATFORM_WHY_MAX]; /* the evidence, or what was searched */
 };
 
-/* By variables alone; where two schedulers have set theirs, the one that is nearer to the job. */
+/* By variables only. If two schedulers fit, the inner one wins. */
 void platform_scheduler(char **env, struct platform *ret);
-/* By the files that the kernel shows of the firmware, one of them on a machine of no cloud, and by
- * a GPU's device. `root` stands before their paths: "" for this machine's. */
+/* By the kernel's firmware files and a GPU's device. Outside of clouds it reads one file. `root` is
+ * a prefix of their paths, for tests; normally "". */
 void platform_cloud(const char *root, struct platform *ret);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See presets.h.
  *
- * To add a preset: its number in platform.h, its name in platform.c, its row here; if it can be
- * told from what lies on the machine, a line in platform.c, too. A grace is what the platform
- * promises less what it takes to end, and the least where it promises several.
+ * To add a preset: its number in platform.h, its name in platform.c, its row here; if the machine
+ * shows it, also a line in platform.c. A grace is the least time that the platform promises, minus
+ * the time to end.
  */
 #include "config/presets.h"
 
@@ -159,7 +159,7 @@ bool presets_apply(struct config *config, char **env, struct err *err)
     return true;
 }
 
-/* --- what "auto" in "notices" stands for --- */
+/* --- "auto" in "notices" --- */
 
 struct sources {
     enum config_notice_kind kinds[2 * PRESET_SOURCES_MAX + 1]; /* end with CONFIG_NOTICE_AUTO */
@@ -172,7 +172,7 @@ static void add_sources(struct sources *sources, enum preset preset)
         sources->kinds[sources->n++] = *at++;
 }
 
-/* `cloud` is filled in where it is looked for. */
+/* Fills in `cloud` if it looks for one. */
 static struct sources find_sources(const struct config *config, const char *root,
                                    struct platform *cloud)
 {
@@ -196,9 +196,9 @@ bool presets_settle_notices(struct config *config, const char *root, struct err 
     return noticelist_settle(config, sources.kinds, err);
 }
 
-/* --- what --print-config tells --- */
+/* --- --print-config --- */
 
-/* What the sources of a cloud's notices may not be able to do; NULL: nothing to say. */
+/* A limitation of a cloud's notice sources; NULL: none. */
 static const char *note_of(enum preset scheduler, enum preset cloud)
 {
     if (scheduler != PRESET_KUBERNETES)

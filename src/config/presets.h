@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * presets: what pchrun takes instead of its defaults on one platform: a table of option texts.
+ * presets: values that replace the defaults on one platform: a table of option texts.
  *
- * A preset fills in what nobody has set, option by option, and signal by signal; so each of its
- * values can be overridden alone. One is named by the option "preset", or found (platform.h).
- * Main thread.
+ * A preset sets only what the user has not set, option by option and signal by signal. So each of
+ * its values can be overridden alone. The option "preset" names one, or platform.h detects it. Main
+ * thread.
  */
 #ifndef PCHRUN_CONFIG_PRESETS_H
 #define PCHRUN_CONFIG_PRESETS_H
@@ -22,21 +22,21 @@ struct preset_row {
     const char *title;
     const char *manual;                                      /* mdoc, whole sentences */
     struct preset_setting settings[PRESET_SETTINGS_MAX + 1]; /* ends with a key that is NULL */
-    /* What "auto" in "notices" stands for; ends with CONFIG_NOTICE_AUTO. */
+    /* The value of "auto" in "notices"; ends with CONFIG_NOTICE_AUTO. */
     enum config_notice_kind sources[PRESET_SOURCES_MAX + 1];
 };
 extern const struct preset_row presets[PRESET__COUNT];
-extern const char presets_manual[]; /* what is to be said of all; mdoc */
+extern const char presets_manual[]; /* about all presets; mdoc */
 
-/* After flags, environment and file. Notes in `config` what was found. */
+/* Call after flags, environment and file. Stores the detected platform in `config`. */
 MUST_CHECK bool presets_apply(struct config *config, char **env, struct err *err);
 
-/* Puts what "auto" in "notices" stands for into its place: the sources of the preset that is named,
- * or of the scheduler and the cloud that are found. It may read files, which the commands' start
- * does not wait for: call it after that. `root` is as of platform_cloud(). */
+/* Replaces "auto" in "notices" by the sources of the named preset, or of the detected scheduler and
+ * cloud. It may read files: call it after the commands have started. `root` as in
+ * platform_cloud(). */
 MUST_CHECK bool presets_settle_notices(struct config *config, const char *root, struct err *err);
 
-/* The member "$platform": which preset is in force, and the evidence. Reads the firmware's files.
+/* The member "$platform": the preset and the evidence. Reads the firmware's files.
  */
 void presets_show(const struct config *config, struct writer *w);
 

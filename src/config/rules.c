@@ -149,7 +149,7 @@ static bool rule_from_json(const struct option *option, const struct json *json,
 bool rules_from_json(const struct option *option, const struct json *json, struct place *place,
                      struct config *config, struct err *err)
 {
-    uint64_t seen = 0; /* "TERM" and "SIGTERM" are two keys to the reader */
+    uint64_t seen = 0; /* to the JSON reader "TERM" and "SIGTERM" are different keys */
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
         struct config_signal rule;
         place->at = member;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rules: the option "signals", what signals mean. Each source adds to what is there, signal by
- * signal; see values.h. Main thread.
+ * rules: the option "signals", the meaning of signals. Each source adds rules or replaces them,
+ * signal by signal; see values.h. Main thread.
  */
 #ifndef PCHRUN_CONFIG_RULES_H
 #define PCHRUN_CONFIG_RULES_H
@@ -20,7 +20,7 @@ MUST_CHECK bool rules_from_text(const struct option *option, const char *text,
                                 struct config *config, struct err *err);
 MUST_CHECK bool rules_from_json(const struct option *option, const struct json *json,
                                 struct place *place, struct config *config, struct err *err);
-/* Of these, only those whose signal has no rule yet. */
+/* Adds only rules for signals without one. */
 MUST_CHECK bool rules_add_missing(const struct option *option, const char *text,
                                   struct config *config, struct err *err);
 void rules_clear(struct config *config);

@@ -101,7 +101,7 @@ static void schema_duration(struct writer *w)
     writer_text(w, "pattern", "^(0+|[0-9][0-9.]*(ns|us|ms|s|m|h|d))$");
 }
 
-/* What a signal may stand for: a word, or a word and a grace. */
+/* A signal's value: a word, or a word and a grace. */
 static void schema_rule(struct writer *w)
 {
     writer_list(w, "anyOf");

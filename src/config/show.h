@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * show: what --help (help.c), --version, --print-config, --print-schema (show.c) and
- * --print-options (manual.c) print, all made from the option table. `config` holds the defaults, or
- * for show_config() the result. They fail only when memory is short, or `out` cannot be written;
- * the caller sees the latter by ferror(). Main thread.
+ * --print-options (manual.c) print, all made from the option table. `config` has the defaults, or
+ * the result for show_config(). They fail only if memory is short or `out` cannot be written; check
+ * the latter with ferror(). Main thread.
  */
 #ifndef PCHRUN_CONFIG_SHOW_H
 #define PCHRUN_CONFIG_SHOW_H
 
 #include "config/config.h"
 
-/* The keys that --print-config adds and the file's reader passes over; ends with NULL. */
+/* The keys that --print-config adds and the file's reader ignores; ends with NULL. */
 extern const char *const show_added[];
 
 void show_help(FILE *out);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <strings.h>
 
-/* One table: what may be handled (no reason), and what may not, and why. */
+/* All signals. `refused`: why pchrun cannot use it; NULL: allowed. */
 static const struct row {
     int number;
     const char *name;

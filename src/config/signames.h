@@ -8,11 +8,11 @@
 
 #include "base/err.h"
 
-/* False: it is no signal, or not one for pchrun to handle. */
+/* False: unknown, or pchrun cannot handle it. */
 MUST_CHECK bool signame_parse(const char *name, int *ret, struct err *err);
 /* "USR1"; the number must come from signame_parse(). */
 const char *signame(int number);
-/* Every name that may be used, by index; NULL behind the last. */
+/* Every allowed name, by index; NULL after the last. */
 const char *signame_at(unsigned index);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sources: the command line (flags.c), the environment (env.c) and the file (file.c). Each says in
- * its errors where the fault stands. Main thread.
+ * sources: the command line (flags.c), the environment (env.c) and the file (file.c). Their errors
+ * name the place of the fault. Main thread.
  */
 #ifndef PCHRUN_CONFIG_SOURCES_H
 #define PCHRUN_CONFIG_SOURCES_H
@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "config/options.h"
 
-/* The command line, taken apart. Texts point into argv. */
+/* The parsed command line. Texts point into argv. */
 struct flags {
     const char *config_file; /* NULL: none */
     char **command;          /* may be empty */
@@ -26,15 +26,14 @@ struct flags {
     size_t nvalues;
 };
 
-/* Reads up to the command, or to the first of --help and its like. *ret must be freed even after a
- * failure. */
+/* Reads up to the command, or to the first flag like --help. Free *ret even after a failure. */
 MUST_CHECK bool flags_read(char **argv, struct flags *ret, struct err *err);
 void flags_free(struct flags *flags);
 MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
 
 /* PCHRUN_CONFIG; NULL if it is not set. */
 const char *env_config_file(char **env);
-/* Any other PCHRUN_* that is no option is an error. */
+/* An unknown PCHRUN_* variable is an error. */
 MUST_CHECK bool env_apply(char **env, struct config *config, struct err *err);
 
 MUST_CHECK bool file_apply(const char *path, struct config *config, struct err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See options.h: what is on the command line and is no option.
+ * See options.h: the flags that are not options of the configuration.
  */
 #include "config/options.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * text: what every text of the configuration is checked for, and paths made absolute. Owns nothing;
- * errors are the user's (ERR_USAGE). Main thread.
+ * text: checks every text of the configuration, and makes paths absolute. Owns nothing; errors are
+ * ERR_USAGE. Main thread.
  */
 #ifndef PCHRUN_CONFIG_TEXT_H
 #define PCHRUN_CONFIG_TEXT_H
@@ -13,8 +13,8 @@
 /* min to max bytes, and no control character. */
 MUST_CHECK bool text_check(const char *text, int64_t min, int64_t max, struct err *err);
 MUST_CHECK bool text_check_utf8(const char *text, struct err *err);
-/* The path, without a "./" before it, as seen from `folder`, which is absolute; NULL: the current
- * one. The caller frees; NULL with errno set. */
+/* Makes a path absolute and drops a leading "./". `folder` is absolute; NULL: the current one. The
+ * caller frees the result. NULL: see errno. */
 char *text_absolute(const char *folder, const char *path);
 
 #endif

@@ -30,7 +30,7 @@ static size_t count_nodes(const struct config *config)
     return n;
 }
 
-/* The number of nodes follows from the list; where both are given they must agree. */
+/* The list gives the number of nodes; if both are given they must agree. */
 static bool settle_nnodes(struct config *config, struct err *err)
 {
     int n = (int)count_nodes(config);
@@ -52,7 +52,7 @@ static bool settle_nnodes(struct config *config, struct err *err)
                       "the length of cluster.nodes", err);
 }
 
-/* Other nodes that nobody has spoken of may be none of this job's. */
+/* Discovered nodes may not belong to this job, so the error says how to run alone. */
 static const char *alone_hint(const struct config *config)
 {
     return origin_from(config, option_by_key("cluster.nnodes")) == FROM_DISCOVERY
@@ -60,7 +60,7 @@ static const char *alone_hint(const struct config *config)
                : "";
 }
 
-/* Is it said where node 0 is, and, where that cannot be found out, which node this is? */
+/* Requires node 0's address, and this node's rank if it cannot be found. */
 static bool check_chief(const struct config *config, struct err *err)
 {
     bool has_nodes = config->cluster.nodes[0];
@@ -96,8 +96,8 @@ static bool settle_node_rank(struct config *config, struct err *err)
                       err);
 }
 
-/* One address: well-formed, on a port of its own, and loopback unless there is a key or the user
- * took the risk. */
+/* An address must be well-formed, with a free port, and loopback without a key or
+ * cluster.insecure. */
 static bool check_address(const struct config *config, const char *text, struct address *ret,
                           struct err *err)
 {
@@ -136,7 +136,7 @@ static int compare_entries(const void *a, const void *b)
     return strcasecmp(x->address.host, y->address.host);
 }
 
-/* Sorted, so that equal ones are neighbours. */
+/* Sorts the entries, so that equal ones are neighbours. */
 static bool check_twins(struct entry *entries, size_t n, struct err *err)
 {
     qsort(entries, n, sizeof *entries, compare_entries);
@@ -185,17 +185,17 @@ static bool check_cluster(const struct config *config, struct err *err)
     return true;
 }
 
-/* What a program prints is seen only where it is kept. */
+/* Without logs.dir, pchrun does not see the output of a program. */
 static bool check_silence(const struct config *config, struct err *err)
 {
     return config->watchdog.silence_ns == 0 || config->logs.dir ||
            err_set(err, ERR_USAGE, 0,
-                   "watchdog.silence (%s) needs logs.dir: without it nobody sees what the commands "
-                   "print",
+                   "watchdog.silence (%s) needs logs.dir: without it pchrun does not see the "
+                   "output of the commands",
                    from(config, "watchdog.silence"));
 }
 
-/* What would have no effect is a mistake. */
+/* An option without effect is an error. */
 static bool check_logs(const struct config *config, struct err *err)
 {
     if (config->logs.prefix && !config->logs.dir)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * validate: what no single option can check by itself, and what follows from several. Main thread.
+ * validate: checks and settings that need several options. Main thread.
  */
 #ifndef PCHRUN_CONFIG_VALIDATE_H
 #define PCHRUN_CONFIG_VALIDATE_H

@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a type can do. `parse` gets a text that is neither empty nor null where null is allowed. */
+/* The functions of a type. For nullable options `parse` never gets "" or "null". */
 struct type {
     const char *metavar, *wanted;
-    enum json_kind kind; /* what stands for it in the file */
+    enum json_kind kind; /* its JSON type in the file */
     bool (*parse)(const struct option *option, const char *text, const char *folder, void *field,
                   struct err *err);
     bool (*format)(const struct option *option, const void *field, char *text, size_t size);
@@ -91,7 +91,7 @@ static bool format_size(const struct option *option, const void *field, char *te
     return true;
 }
 
-/* A bare number is one of steps. */
+/* A number without a unit is a number of steps. */
 static bool parse_every(const struct option *option, const char *text, const char *folder,
                         void *field, struct err *err)
 {
@@ -121,7 +121,7 @@ static bool format_every(const struct option *option, const void *field, char *t
     return true;
 }
 
-/* Takes `copy`, the result of strdup() or its like. */
+/* Takes `copy`, which is from malloc(). */
 static bool keep_text(char **field, char *copy, struct err *err)
 {
     if (!copy)
@@ -156,7 +156,7 @@ static bool parse_template(const struct option *option, const char *text, const 
             return err_set(err, ERR_USAGE, 0,
                            "\"%.80s\" holds a { that begins neither {state_dir} nor {node_rank}",
                            text);
-    /* What {state_dir} stands for is absolute already. */
+    /* {state_dir} is already absolute. */
     bool is_path = !str_starts(text, "{state_dir}");
     return (is_path ? parse_path : parse_text)(option, text, folder, field, err);
 }
@@ -221,7 +221,7 @@ static bool add_item(const struct option *option, const char *text, char ***list
     return keep_text(&more[n], strdup(text), err);
 }
 
-/* A list is never NULL, not even one without items. */
+/* Even an empty list is not NULL. */
 static bool begin_list(char ***list, struct err *err)
 {
     if (!*list)
@@ -243,7 +243,7 @@ static bool parse_list(const struct option *option, const char *text, const char
     return ok;
 }
 
-/* Exit codes may be written as the numbers that they are; `number` has room for one. */
+/* Exit codes may be JSON numbers; `number` has room for one. */
 static const char *item_text(const struct option *option, const struct json *item, char number[24])
 {
     int64_t value;
@@ -275,7 +275,7 @@ static bool list_from_json(const struct option *option, const struct json *json,
     return true;
 }
 
-/* A command replaces the one that is there: its parts do not come from several places. */
+/* A command replaces an older one: its parts never come from several sources. */
 static bool keep_command(char ***field, char **args, bool is_good)
 {
     if (is_good) {
@@ -326,8 +326,8 @@ static const struct type types[OPTION_TYPE__COUNT] = {
     [OPTION_NOTICES] = {"SOURCE,...", "a list of notice sources", JSON_IS_LIST, NULL, NULL},
 };
 
-/* An empty text is most often a shell's variable that is not set. To take it for null would run the
- * job without what was asked for, a checkpoint directory for one. */
+/* An empty text is usually an unset shell variable. If it counted as null, the job would run
+ * without, for example, its checkpoint directory. */
 static bool parse(const struct option *option, const char *text, const char *folder,
                   struct config *config, struct err *err)
 {
@@ -350,7 +350,7 @@ bool value_from_text(const struct option *option, const char *text, const char *
     return parse(option, text, folder, config, err);
 }
 
-/* Scalars go the way of text, so that there is one check for each type. */
+/* Scalars are checked as text, so each type has one check. */
 static bool scalar_from_json(const struct option *option, const struct json *json,
                              const char *folder, struct config *config, struct err *err)
 {

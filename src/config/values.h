@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * values: one option's value, from text, from JSON, and back. What belongs to a type is in one row
- * of a table. Errors do not say where the value stood; the caller, who knows, puts it before.
- * Main thread.
+ * values: one option's value, from text, from JSON, and back. Each type is one row of a table. The
+ * caller adds the place of the value to errors. Main thread.
  */
 #ifndef PCHRUN_CONFIG_VALUES_H
 #define PCHRUN_CONFIG_VALUES_H
@@ -13,16 +12,15 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* Sets the field; the word null makes it null, where that is allowed. A list, the signals and the
- * notices are added to what is there. Relative paths are relative to `folder`, which is absolute;
- * NULL: the current one. On failure the field is as it was, or for a list holds the items before
- * the bad one.
+/* Sets the field. The word null sets it to null if allowed. Lists, signals and notices are
+ * appended. Relative paths are relative to `folder`, which is absolute; NULL: the current one. On
+ * failure the field is unchanged; a list has the items before the bad one.
  */
 MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
                                 struct place *place, struct config *config, struct err *err);
-/* Makes it null, or the list empty, and frees what it held. */
+/* Sets it to null or an empty list, and frees the old value. */
 void value_clear(const struct option *option, struct config *config);
 bool value_is_null(const struct option *option, const struct config *config);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * action: what the core tells the world to do. The shell performs each one in the call that hands
- * it over, or queues it in order; it must not call the core from there.
+ * action: the output of the core. The shell performs each action in the call that passes it, or
+ * queues it in order. It must not call the core from there.
  */
 #ifndef PCHRUN_CORE_ACTION_H
 #define PCHRUN_CORE_ACTION_H
@@ -13,25 +13,25 @@
 #include <stdint.h>
 
 enum action_type {
-    ACT_PORT,       /* store a port that is free on this machine in *port, 0: none; at once */
+    ACT_PORT,       /* at once: store a free port of this machine in *port, 0: none */
     ACT_START,      /* start every child; EV_CHILD_STARTED or EV_CHILD_FAILED for each */
     ACT_SIGNAL,     /* send a signal */
-    ACT_GATE,       /* store this word in every process's page, those to come included */
-    ACT_READ_STEPS, /* then load every process's step: EV_STEPS */
-    ACT_EXAMINE,    /* see what the processes are doing, and keep it for people: EV_EXAMINED */
+    ACT_GATE,       /* store this word in the page of every process, also of later ones */
+    ACT_READ_STEPS, /* load the step of every process, after any ACT_GATE: EV_STEPS */
+    ACT_EXAMINE,    /* collect evidence of what the processes do, for people: EV_EXAMINED */
     ACT_PROC_SEND,  /* a message to a process */
     ACT_PROC_CLOSE, /* let a process go (after REFUSED) */
     ACT_PREPARE,    /* write this node's record of the save at `step`: EV_PREPARED */
     ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
-    ACT_UNCOUNT,    /* this attempt is none of those in a row without a commit: write that */
+    ACT_UNCOUNT,    /* record that this attempt does not count as one without a commit */
     ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
     ACT_SEND,       /* a message to a peer */
-    ACT_CLOSE,      /* close a connection when what was sent is out; no EV_PEER_DOWN follows */
+    ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */
     ACT_NOTICE,     /* publish the live notice to the processes */
-    ACT_COMMITTED,  /* step is committed for all: forget scratch directories, keep the record */
+    ACT_COMMITTED,  /* all nodes committed `step`: forget scratch directories, keep the record */
     ACT_LOG,
-    ACT_STATE, /* something worth a report has changed: core_report() */
-    ACT_EXIT,  /* the end: nothing follows */
+    ACT_STATE, /* core_report() may have changed */
+    ACT_EXIT,  /* the end: no action follows */
     ACT__COUNT
 };
 
@@ -48,7 +48,7 @@ struct action {
         struct {
             uint32_t attempt, generation;
             uint64_t resume_step;
-            uint16_t port; /* on node 0, for the commands to meet; 0: none */
+            uint16_t port; /* on node 0: where the commands of all nodes meet; 0: none */
         } start;
         uint16_t *port;
         struct {
@@ -63,12 +63,13 @@ struct action {
         } proc;
         struct {
             uint64_t step;
-            /* with ACT_PREPARE: so many ranks have saved it here; and a step that was prepared
-             * before and may still be committed, 0: none */
+            /* with ACT_PREPARE: the number of ranks that saved it here; and an earlier prepared
+             * step that may still commit, 0: none */
             int ranks;
             uint64_t own;
-            int64_t save_ns; /* with ACT_COMMIT: how long saves take, 0: not known */
+            int64_t save_ns; /* with ACT_COMMIT: how long a save takes, 0: unknown */
         };
+        bool has_no_step; /* with ACT_UNCOUNT: a preemption before the first step ended it */
         struct {
             int conn;
             const struct peermsg *msg;

@@ -10,11 +10,11 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* Its connections end, and others exit for want of it, before its death is seen: that takes as long
- * as whoever sees it is kept waiting. */
+/* When a process crashes, its connections end at once, and other processes exit for that reason.
+ * pchrun may see those exits earlier than the crash, by up to this time. */
 #define CRASH_LAG_NS (50 * NS_PER_MS)
 
-/* Not that of SIGABRT or SIGTERM, of which many programs die who miss another. */
+/* SIGABRT and SIGTERM are no crash: many programs die of them because another process failed. */
 static bool is_crash(unsigned fault, int code)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS, SIGKILL};
@@ -46,14 +46,15 @@ bool cause_is_same(const struct peer_cause *a, const struct peer_cause *b)
            str_is(a->tail, b->tail);
 }
 
-/* It has come to us since, whatever the clocks say; and that is all that is known without them. */
+/* A failure is at least as old as the node says, whatever the clocks show. Without comparable
+ * clocks that age is all that is known. */
 static int64_t time_of(const struct peer_cause *told, int64_t now)
 {
     int64_t latest = told->ago_ns < now ? now - told->ago_ns : 0;
     return told->error_ns >= 0 && told->at_ns < latest ? told->at_ns : latest;
 }
 
-/* -1 is the worst. */
+/* error_ns -1 means unknown, and is the worst. */
 static bool is_more_exact(const struct peer_cause *a, const struct peer_cause *b)
 {
     if (a->error_ns < 0 || b->error_ns < 0)
@@ -69,7 +70,7 @@ static struct peer_cause *of_node(struct causes *causes, int32_t node)
     return NULL;
 }
 
-/* Room for another: a new place, or that of the latest if it was before that; else NULL. */
+/* A new place, or the place of the latest cause if `cause` is earlier; else NULL. */
 static struct peer_cause *place_for(struct causes *causes, const struct peer_cause *cause)
 {
     struct peer_cause *latest = &causes->list[0];

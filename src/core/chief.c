@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See chief.h; what the other files do for this one is in chief_parts.h.
+ * See chief.h; the functions of the other files are in chief_parts.h.
  */
 #include "core/chief.h"
 
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* At the end of the training, for what is saved and not recorded yet. */
+/* How long the end of the training waits for saves that are not recorded yet. */
 #define DRAIN_NS (60 * NS_PER_S)
 
 _Static_assert(FACT__COUNT <= 64, "facts are bits");
@@ -39,7 +39,7 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
 
 /* --- the order --- */
 
-/* To the others first: our own node may leave on it. */
+/* Node 0 comes last, because this order may end its own supervisor. */
 static void send_order_to_all(struct chief *chief)
 {
     chief->order_seq++;
@@ -53,16 +53,14 @@ static void send_order_to_all(struct chief *chief)
 
 /* --- messages --- */
 
-/* A shorter time between two STATUS says little of a node's pace: whether it is slower than it was,
- * and what it is. */
+/* The shortest times between two STATUS that measure a slower pace, and any other pace. */
 #define PACE_SLOWER_NS (100 * NS_PER_MS)
 #define PACE_NS        (900 * NS_PER_MS) /* nearly a heartbeat */
 
-/* The pace of a node, in steps per time, to know how long it needs to a step. A slower pace counts
- * at once, and a faster one by halves: what was fast before a notice says nothing of the time after
- * it. Not every STATUS comes with steps that were read for it, so the time is that between two
- * changes. Only training counts: not attaching with the step of a checkpoint, not waiting for ranks
- * that have not attached yet, not compiling the first step, not a save. */
+/* The pace of a node tells how long it needs for a step. A slower pace counts at once. A faster
+ * pace counts by half, because the node may be slower after a notice. Not every STATUS carries
+ * freshly read steps, so the time runs between two changes of the step. Only training counts: no
+ * attach, no wait for other ranks, no compilation before the first step, no save. */
 static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
 {
     if (highest == peer->status.highest)
@@ -87,14 +85,14 @@ static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
     }
 }
 
-/* The deadline of a notice may be known so much too late. */
+/* The time on the wire makes the same deadline look up to this much earlier or later. */
 #define WIRE_NS (10 * NS_PER_MS)
 
 static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
 {
     int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
-    /* The same notice told again: only the time on the wire differs. It never moves it back, nor
-     * forward for nothing: all nodes would be told each time. */
+    /* The same notice again differs only by its time on the wire. The deadline stays: a change
+     * would send a new order to all nodes each time. */
     if (s->has_notice && s->notice_version == peer->notice_version &&
         deadline > peer->notice_deadline - WIRE_NS)
         deadline = peer->notice_deadline;
@@ -112,7 +110,7 @@ static uint64_t step_within(uint64_t step)
     return step <= RANKS_STEP_MAX ? step : RANKS_STEP_MAX;
 }
 
-/* What a peer says is held to what can be, so that no sum of it overflows. */
+/* A peer's numbers are clamped, so that no sum of them overflows. */
 static void hold_within(struct peer_status *s)
 {
     s->highest = step_within(s->highest);
@@ -154,7 +152,7 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     if (s->wants_reply)
         peer->read_at = chief->out->now;
     chief_refuse_claim(chief, peer);
-    if (!s->roster[0]) /* told before: the chief's word for it is in the order */
+    if (!s->roster[0]) /* normal: a node tells its ranks until order.roster is set */
         str_copy(s->roster, sizeof s->roster, roster);
     chief_note_fault(chief, peer, &msg->cause);
     chief_note(chief, peer);
@@ -231,9 +229,9 @@ void chief_event(struct chief *chief, const struct event *event)
 
 /* --- all decisions --- */
 
-/* A job that is preempted before the start is to be started again, which nodes that have not come
- * yet cannot know: they would try to join until that is an error. So they are waited for, as long
- * as the notice lets us, even if it is withdrawn meanwhile. CLOCK_NEVER: nobody is waited for. */
+/* A job that is preempted before its start begins again later. A node that has not joined cannot
+ * know that: its join would end as an error. So node 0 waits for such nodes as long as the notice
+ * permits, even if the notice is withdrawn. CLOCK_NEVER: it waits for no node. */
 static int64_t tells_until(const struct chief *chief)
 {
     if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
@@ -257,7 +255,8 @@ static void decide_leave(struct chief *chief)
     chief->order.end = END_LEAVE;
     chief->is_changed = true;
     if (chief_is_uncounted(chief))
-        out_simple(chief->out, ACT_UNCOUNT);
+        out_act(chief->out,
+                &(struct action){.type = ACT_UNCOUNT, .has_no_step = chief_brings_nothing(chief)});
 }
 
 uint64_t chief_last_step(const struct chief *chief)
@@ -275,7 +274,7 @@ uint64_t chief_uncommitted(const struct chief *chief)
     return chief->uncommitted > chief->order.commit_step ? chief->uncommitted : 0;
 }
 
-/* A success, but not of all saves: who takes a checkpoint from here is told which one counts. */
+/* The job succeeded, but some saves may not be committed: the text says which checkpoint counts. */
 static const char *say_success(const struct chief *chief, char *text, size_t size)
 {
     str_copy(text, size, "every process has ended with success");
@@ -298,7 +297,7 @@ static void note_undrained(struct chief *chief)
             chief_note_uncommitted(chief, chief->peers[i].status.own_step);
 }
 
-/* Until when the end waits for own saves that every rank may have made; CLOCK_NEVER: for none. */
+/* Until when the end waits for the program's own saves; CLOCK_NEVER: it waits for none. */
 static int64_t drains_until(const struct chief *chief)
 {
     bool drains = all_are(chief, FACT_FINISHED) && any_is(chief, FACT_OWN_MORE) &&
@@ -357,7 +356,7 @@ static void decide_running(struct chief *chief)
         chief_decide_period(chief);
 }
 
-/* Programs that do not attach return, or are asked by an order to end. */
+/* A program that does not attach has trained if it returned before an order asked it to end. */
 static bool has_trained(const struct chief *chief)
 {
     bool has_returned = chief->order.end == END_NONE && all_are(chief, FACT_RETURNED);
@@ -378,11 +377,15 @@ void chief_decide(struct chief *chief)
     chief_tell_fault(chief);
     chief_decide_restart(chief);
     decide_leave(chief);
+    if (chief->order.is_near != chief_notice_is_near(chief)) {
+        chief->order.is_near = !chief->order.is_near;
+        chief->is_changed = true;
+    }
     if (chief->is_changed)
         send_order_to_all(chief);
 }
 
-/* When decide_leave() is to be asked again. */
+/* When decide_leave() must run again. */
 static int64_t leaves_at(const struct chief *chief)
 {
     int64_t now = chief->out->now, until = tells_until(chief);
@@ -409,6 +412,7 @@ int64_t chief_wake_at(const struct chief *chief)
     if (chief_period_wake_at(chief) > chief->out->now)
         wake = clock_min(wake, chief_period_wake_at(chief));
     wake = clock_min(wake, chief_standing_wake_at(chief));
+    wake = clock_min(wake, chief_near_wake_at(chief));
     wake = clock_min(wake, chief_fault_wake_at(chief));
     wake = clock_min(wake, chief_hang_wake_at(chief));
     return clock_min(wake, chief_round_wake_at(chief));
@@ -416,7 +420,7 @@ int64_t chief_wake_at(const struct chief *chief)
 
 void chief_forgive(struct chief *chief)
 {
-    /* Who has not said yet that it is gone gets the time to come back and say so. */
+    /* A node that is not known to be gone gets time to reconnect and say so. */
     int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
     if (chief->leave_deadline < back)
         chief->leave_deadline = back;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Two supervisors for one node. See chief_parts.h.
  *
- * Either the first one has died and its scheduler started it anew, or the second one is a mistake:
- * a copied command line, another job's leftover. What tells them apart is only whether the first is
- * still heard. So the second one, the claim, waits, and hears no more than that node 0 is there. It
- * is refused as soon as the node itself says anything. If the node stays away, then before the
- * start the claim takes its place; after it the node is lost, as it would be without any claim, and
- * the claim is told the end of the job as all others are: it ends with their code. A save that the
- * lost node had its part in may take its time until then. So a claim can bring down no job.
+ * Either the first supervisor died and its scheduler started it again, or the second one is a
+ * mistake, such as a copied command line. Only one thing tells them apart: node 0 still hears the
+ * first, or does not. So the second supervisor, the claim, waits; node 0 sends it empty orders.
+ *
+ * Node 0 refuses the claim as soon as it hears the first supervisor. If the first stays silent
+ * before the start, the claim becomes the node. After the start the node is lost, as without a
+ * claim. The claim is then told the end of the job, and ends with the same code as all nodes. An
+ * open save that has the lost node's part may finish first. So a claim cannot end a healthy job.
  */
 #include "core/chief_parts.h"
 
@@ -32,7 +33,7 @@ void chief_tell_claim(struct chief *chief, struct peer *peer)
     chief_send_order(chief, peer->claim.conn, 0);
 }
 
-/* An order that orders nothing: its number is below all others. */
+/* The order number 0 is below all others, so this order changes nothing. */
 void chief_hold_claims(struct chief *chief)
 {
     struct peermsg msg = {
@@ -48,7 +49,7 @@ void chief_claim(struct chief *chief, struct peer *peer, const struct caller *ca
 {
     char text[128];
     if (peer->claim.conn != CONN_NONE && peer->claim.incarnation != caller->incarnation) {
-        refuse_as_twin(chief, peer, caller); /* whoever is the node, it is not the third */
+        refuse_as_twin(chief, peer, caller); /* a third supervisor is always a mistake */
         return;
     }
     if (peer->claim.conn != CONN_NONE && peer->claim.conn != caller->conn)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The door: how a supervisor that said HELLO is taken in or sent away. Who is, chief_join.c and
- * chief_claim.c say. See chief_parts.h.
+ * Admits or refuses a supervisor that said HELLO. chief_join.c and chief_claim.c decide which. See
+ * chief_parts.h.
  */
 #include "core/chief_parts.h"
 
@@ -46,7 +46,7 @@ void chief_welcome(struct chief *chief, int conn)
     out_send(chief->out, conn, &msg);
 }
 
-/* Each of a thousand nodes that joins is no news; one that comes back is. */
+/* The first join of a node is logged at debug level only: a job may have a thousand nodes. */
 static void log_joined(struct chief *chief, const struct peer *peer, bool is_new)
 {
     char text[128];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is known of the nodes: their facts and the counts, and who is on which connection. See
- * chief_parts.h.
+ * The facts about the nodes with their counts, and the node of each connection. See chief_parts.h.
  */
 #include "core/chief_parts.h"
 
@@ -8,7 +7,7 @@
 
 #include <string.h>
 
-/* So many nodes are named; the rest most often waits for the same. */
+/* A message names at most this many nodes: the others most often wait for the same. */
 enum { TOLD_MAX = 4 };
 
 /* --- facts --- */
@@ -118,8 +117,8 @@ static void note_own(struct chief *chief, struct peer *peer)
                        !peer_is(peer, FACT_OWN_MORE));
 }
 
-/* A node whose processes have ended may have heard of a restart, or of another cause. It is gone
- * when it has heard of the end as it is now: normal after a reconnect is that it has not. */
+/* A node may have ended its processes for a restart, or for an earlier cause. It is gone when it
+ * has seen the present end. Normal after a reconnect: it has not. */
 static bool is_gone(const struct chief *chief, const struct peer *peer)
 {
     return peer->seq > 0 && peer->status.life == LIFE_GONE && peer->status.seen >= chief->end_seq;
@@ -180,7 +179,7 @@ static void find_highest(struct chief *chief)
     }
 }
 
-/* Looks at all only when the last of those that had come so far has told less. */
+/* The full search runs only when the last node at the highest step has told a lower one. */
 void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now)
 {
     if (now == before)
@@ -217,7 +216,6 @@ static struct peer *anchor_of(const struct chief *chief, int conn)
     return &chief->peers[conn % chief->params->nnodes];
 }
 
-/* NULL: nobody's. */
 struct peer *chief_of_conn(const struct chief *chief, int conn)
 {
     struct peer *peer = anchor_of(chief, conn)->anchored;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What has failed, which of it was the first, and the end because of it. See chief_parts.h.
+ * The failures of the job, the first of them, and the end because of it. See chief_parts.h.
  *
- * The job ends with the first failure that is heard of, and not all have been told by then. Each
- * node tells of its own until it leaves, and it leaves when all have; so what the last order names
- * was the first of all, as far as the nodes' clocks can be compared. In the same way a node that
- * had gone by then, which takes longer to be sure of, becomes the cause.
+ * The job ends with the first failure that node 0 hears. An earlier failure may still be on its
+ * way. Each node tells its own failure until all nodes leave. So the last order names the first
+ * failure of all, as far as the nodes' clocks can be compared. A lost node becomes the cause in the
+ * same way: node 0 needs longer to be sure of it.
  */
 #include "core/chief_parts.h"
 
@@ -13,7 +13,7 @@
 #include "core/grace.h"
 #include "core/verdict.h"
 
-/* A node that goes is missed by the processes of the others before we see that it has gone. */
+/* When a node dies, processes on other nodes fail before node 0 sees the loss. */
 #define FAULT_PAUSE_NS (200 * NS_PER_MS)
 
 static bool is_final(const struct peer_cause *cause)
@@ -21,8 +21,8 @@ static bool is_final(const struct peer_cause *cause)
     return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
 }
 
-/* Node 0 knows which node speaks; the rank in the message does not count. A node tells one failure
- * at a time. That the job must not begin again is kept beside the node's earlier failure. */
+/* Node 0 knows the sender, so it ignores the node in the message. A node tells one failure at a
+ * time. A cause that forbids a restart is kept beside the node's earlier failure. */
 void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
 {
     if (told->fault == FAULT_NONE || told->fault == FAULT_LOST)
@@ -41,7 +41,7 @@ static const struct peer_cause *first_cause(const struct chief *chief)
     return !failure || (final && final->at_ns < failure->at_ns) ? final : failure;
 }
 
-/* Of a node that we miss by then. */
+/* A node that is gone by this time may be the reason for the failure. */
 static int64_t follows_until(const struct chief *chief, const struct peer_cause *cause)
 {
     return chief->params->nnodes > 1 && cause_is_process(cause->fault)
@@ -49,8 +49,8 @@ static int64_t follows_until(const struct chief *chief, const struct peer_cause 
                : cause->at_ns;
 }
 
-/* What fails when a node has gone fails because of that. Whether it has gone, and not only its
- * connection, is known when it may no longer come back. */
+/* A process that fails when a node is lost most often fails for that reason. Node 0 knows the loss
+ * only when the time to reconnect is over. */
 static bool may_follow_from_loss(const struct chief *chief, const struct peer_cause *cause)
 {
     if (chief->out->now < follows_until(chief, cause))
@@ -64,9 +64,8 @@ static bool may_follow_from_loss(const struct chief *chief, const struct peer_ca
     return false;
 }
 
-/* The end comes at once, and may still turn out to be that of a loss. But a save that is decided is
- * not given up for what a loss has brought about: a node that had saved by then does not undo it.
- */
+/* A failure ends the job at once; a loss may become the cause later. But a decided save goes on
+ * while the failure may come from a loss: if the lost node has saved, the save can still commit. */
 bool chief_fault_counts(const struct chief *chief)
 {
     const struct peer_cause *first = first_cause(chief);
@@ -80,8 +79,8 @@ int64_t chief_fault_wake_at(const struct chief *chief)
     return until > chief->out->now ? until : CLOCK_NEVER;
 }
 
-/* A notice once given holds: what fails after it was preempted. But who was replaced, or stopped,
- * is not to be started again. */
+/* A failure near a notice is a preemption. But a job that was replaced or stopped must not start
+ * again. */
 static enum outcome outcome_of(const struct chief *chief)
 {
     uint8_t fault = chief->cause.fault;
@@ -107,22 +106,23 @@ static void tell(struct chief *chief, void (*tell_end)(struct chief *, const str
                                         .why = why});
 }
 
-/* A generation that fails in any other way would be followed by one that fails like it; and who
- * asks a program to end does not want it started again. */
+/* Only a failed process may be cured by a restart; other failures would repeat. No restart follows
+ * a signal that told the job to end. */
 static bool may_restart(const struct chief *chief)
 {
-    return cause_is_process(chief->cause.fault) && chief->order.start && !chief->notice.is_live &&
-           !any_is(chief, FACT_INTERRUPTED) && !any_is(chief, FACT_LOST);
+    return cause_is_process(chief->cause.fault) && chief->order.start &&
+           !chief_notice_is_near(chief) && !any_is(chief, FACT_INTERRUPTED) &&
+           !any_is(chief, FACT_LOST);
 }
 
 void chief_end_by_fault(struct chief *chief)
 {
     chief->cause = *first_cause(chief);
-    chief->was_preempted = chief->notice.is_live;
+    chief->was_preempted = chief_notice_is_near(chief);
     tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
 }
 
-/* In place, or by the scheduler. */
+/* The job may begin again in place, or by its scheduler. */
 static bool may_begin_again(const struct chief *chief)
 {
     enum outcome told = (enum outcome)chief->order.outcome;
@@ -137,8 +137,8 @@ static void end_as(struct chief *chief, const struct peer_cause *final)
     tell(chief, is_told ? chief_tell_end : chief_end);
 }
 
-/* Of what was to begin again it turns out that the job is another's, or somebody asks for its end.
- */
+/* A job that would begin again ends for good if it was replaced or stopped. Otherwise an earlier
+ * failure, or a loss, becomes the cause. */
 void chief_tell_fault(struct chief *chief)
 {
     const struct peer_cause *final = may_begin_again(chief) ? causes_first(&chief->finals) : NULL;
@@ -150,7 +150,7 @@ void chief_tell_fault(struct chief *chief)
     if (chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
         chief->cause.fault == FAULT_LOST || is_final(&chief->cause) || !first)
         return;
-    /* A loss ends what was to be restarted, too; but by a way of its own. */
+    /* During a restart chief_decide_restart() handles a loss. */
     if (cause_is_process(first->fault) && !chief->order.restart &&
         chief_tell_loss(chief, follows_until(chief, first)))
         return;

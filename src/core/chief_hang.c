@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Is the whole job stuck? See chief_parts.h.
  *
- * Ranks wait for each other, so one that stands tells nothing; and as long as a single one moves,
- * or has the time for what it is doing, the others may be waiting for it. Who is named is the one
- * at the lowest step: those that wait for it have come as far or further.
+ * Ranks wait for each other, so a single rank that stands proves nothing. As long as one rank moves
+ * or is within its time limit, the others may be waiting for it. The message names the rank at the
+ * lowest step: the ranks that wait for it are at that step or further.
  */
 #include "core/chief_parts.h"
 
@@ -12,10 +12,10 @@
 
 #include <stdio.h>
 
-/* For what comes after the evidence: its word to us. */
+/* How long the message with the end of an examination may take. */
 #define WORD_NS (5 * NS_PER_S)
 
-/* --- who is behind --- */
+/* --- the rank that is furthest behind --- */
 
 /* A node whose ranks have not attached is named first. Then the order is that of enum peer_motion.
  * Of ranks at one step, a rank that a signal has stopped comes first. */
@@ -37,7 +37,7 @@ static bool is_stuck(const struct peer *peer)
     return peer->status.motion >= MOTION_ABSENT;
 }
 
-/* There is one. */
+/* Some node is stuck. */
 static const struct peer *furthest_behind(const struct chief *chief)
 {
     const struct peer *last = &chief->peers[0];
@@ -49,7 +49,7 @@ static const struct peer *furthest_behind(const struct chief *chief)
     return last;
 }
 
-/* So many ranks stand where the last one does. */
+/* The number of ranks that stand where the furthest behind stands. */
 static int count_beside(const struct chief *chief, const struct peer *last)
 {
     int n = 0;
@@ -61,7 +61,7 @@ static int count_beside(const struct chief *chief, const struct peer *last)
     return n;
 }
 
-/* --- what is said of it --- */
+/* --- the message --- */
 
 static bool has_others(const struct chief *chief)
 {
@@ -129,8 +129,8 @@ static bool all_have_examined(const struct chief *chief)
     return true;
 }
 
-/* One that is stopped, by a debugger for one, is looked at as often as its time has come, and
- * stands where it stood: that is told once. */
+/* A rank that stays stopped, for example by a debugger, is examined again and again. The log warns
+ * of it once. */
 static bool is_news(struct chief *chief)
 {
     const struct peer *last = furthest_behind(chief);
@@ -174,7 +174,7 @@ static void conclude(struct chief *chief)
                 "%s; the job is left as it is (watchdog.mode is log)", why);
 }
 
-/* Nobody in the whole job has done anything for as long as one of them may stand: when is that? */
+/* The hang is due when no rank of the job has moved for the longest limit of any stuck node. */
 static int64_t due_at(const struct chief *chief)
 {
     int64_t moved_at = 0, limit = 0;
@@ -188,11 +188,11 @@ static int64_t due_at(const struct chief *chief)
     return moved_at + limit;
 }
 
-/* A notice has a deadline of its own, and what ends before that is preempted. */
+/* Near a notice there is no hang: the notice's own deadline ends the job as preempted. */
 static bool hangs(struct chief *chief)
 {
     bool stands = !any_is(chief, FACT_MOVES) && any_is(chief, FACT_STANDS);
-    if (!stands || chief->notice.is_live) {
+    if (!stands || chief_notice_is_near(chief)) {
         chief->hang.look_at = CLOCK_NEVER;
         return false;
     }
@@ -207,7 +207,7 @@ static bool hangs(struct chief *chief)
 void chief_decide_hang(struct chief *chief)
 {
     if (!hangs(chief)) {
-        if ((chief->hang.is_examined || chief->hang.is_told) && !chief->notice.is_live)
+        if ((chief->hang.is_examined || chief->hang.is_told) && !chief_notice_is_near(chief))
             out_log(chief->out, chief->hang.is_news ? LOG_NOTICE : LOG_DEBUG, "watchdog",
                     "the job is not stuck: it goes on");
         chief->hang.is_examined = chief->hang.is_told = false;

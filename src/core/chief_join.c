@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who belongs to the job: HELLO, and the start when all are there. See chief_parts.h.
+ * HELLO decides which nodes join; the job starts when all have joined. See chief_parts.h.
  */
 #include "core/chief_parts.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Who is missing is said again after twice the time each time, up to this. */
+/* The log names the missing nodes again, each time after twice the pause, up to this pause. */
 #define LAST_WORD_GAP_NS (300 * NS_PER_S)
 
 /* --- HELLO --- */
@@ -31,7 +31,7 @@ static bool first_difference(const char *a, const char *b, char *ret_a, char *re
     return false;
 }
 
-/* Is it one of this job, set up like us? */
+/* The caller belongs to this job and has the settings of node 0. */
 static bool is_compatible(struct chief *chief, const struct caller *caller,
                           const struct peermsg *msg)
 {
@@ -69,7 +69,7 @@ static bool is_compatible(struct chief *chief, const struct caller *caller,
     return false;
 }
 
-/* Nobody has been this node so far, or may come back as it. */
+/* No supervisor has been this node, or its supervisor left before the start. */
 static bool is_vacant(const struct chief *chief, const struct peer *peer)
 {
     return !peer->at.incarnation || (!chief->order.start && !peer_is(peer, FACT_JOINED));
@@ -99,7 +99,7 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
 
 /* --- the start --- */
 
-/* Whoever looks at the log of a job that does not begin learns what it waits for. */
+/* The log of a job that does not start must say what the job waits for. */
 static void say_who_is_missing(struct chief *chief)
 {
     char missing[96], left[32];
@@ -153,8 +153,8 @@ static void end_preempted(struct chief *chief)
     if (n > 0) {
         chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
         out_log(chief->out, LOG_NOTICE, "join",
-                "node%s %s %s told of the notice when %s; waiting for that, until shortly before "
-                "the deadline",
+                "node%s %s %s missing; node 0 tells the notice when %s, and waits until shortly "
+                "before the deadline",
                 n == 1 ? "" : "s", missing, n == 1 ? "is" : "are",
                 n == 1 ? "it joins" : "they join");
     }
@@ -178,7 +178,7 @@ void chief_decide_join(struct chief *chief)
     const struct core_params *p = chief->params;
     if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
-    } else if (chief->notice.is_live && chief->out->now >= chief_start_until(chief)) {
+    } else if (chief_notice_is_near(chief)) {
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
         start(chief);

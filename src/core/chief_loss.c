@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Who is lost, when, and what follows. See chief_parts.h.
+ * Which nodes are lost, when, and what follows. See chief_parts.h.
  */
 #include "core/chief_parts.h"
 
@@ -17,9 +17,9 @@ void chief_lose(struct chief *chief, struct peer *peer, const char *why)
             peer->at.host, why);
 }
 
-/* While the job ends: a node of which nothing is heard by the deadline of a notice, two heartbeats
- * long, is not waited for. One that had passed before the end came takes nothing away, nor does one
- * after which the job goes on. */
+/* While the job ends for a notice: shortly before the deadline, a node that is silent for two
+ * heartbeats is lost. A deadline that passed before the end does not count, nor does a notice after
+ * which the job goes on in place. */
 static int64_t mute_at(const struct chief *chief, const struct peer *peer)
 {
     int64_t deadline = chief->notice.deadline;
@@ -68,7 +68,7 @@ static void silent(struct chief *chief, struct peer *peer)
         lose_silent(chief, peer);
         return;
     }
-    out_log(chief->out, LOG_WARN, "join", "node %d (%s) is silent: it has to join anew",
+    out_log(chief->out, LOG_WARN, "join", "node %d (%s) is silent: it must join again",
             chief_rank_of(chief, peer), peer->at.host);
     out_act(chief->out, &(struct action){.type = ACT_CLOSE, .peer = {.conn = peer->at.conn}});
     chief_set_conn(chief, peer, CONN_NONE);
@@ -100,7 +100,7 @@ bool chief_losses_matter(const struct chief *chief)
     return false;
 }
 
-/* It was not there any more. One that is silent was there until its next heartbeat was missed. */
+/* Since when the node is taken to be gone: its connection closed, or it missed a heartbeat. */
 static int64_t gone_since(const struct chief *chief, const struct peer *peer)
 {
     int64_t missed = peer->status_at + chief->params->heartbeat_interval_ns;
@@ -131,7 +131,7 @@ static void tell(struct chief *chief, const struct peer *peer,
 
 void chief_end_by_loss(struct chief *chief)
 {
-    chief->was_preempted = chief->notice.is_live;
+    chief->was_preempted = chief_notice_is_near(chief);
     tell(chief, chief_first(chief, FACT_LOST), chief_end);
 }
 

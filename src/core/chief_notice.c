@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the chief makes of notices, and of requests for a checkpoint. See chief_parts.h.
+ * What the chief decides about notices, and about requests for a checkpoint. See chief_parts.h.
  */
 #include "base/clock.h"
 #include "base/str.h"
@@ -10,7 +10,7 @@
 
 /* --- notices --- */
 
-/* More than is kept back for stopping, or nobody would be asked before the time is up. */
+/* The lead must exceed the time that is kept for stopping, or no program would be asked in time. */
 static int64_t lead_of(const struct chief *chief, const struct peer *peer)
 {
     int64_t least = 2 * grace_margin(peer->notice_deadline - chief->notice.at);
@@ -39,13 +39,13 @@ void chief_gather_notices(struct chief *chief)
     bool is_live = node >= 0;
     if (deadline != chief->notice.deadline) {
         chief->is_changed = chief->is_plan_old = true;
-        chief->next_loss_at = chief->out->now; /* it may come sooner now */
+        chief->next_loss_at = chief->out->now; /* a node may be lost earlier now */
     }
-    /* What is kept back is a part of the time that this one leaves, not of the one before it. */
+    /* The margins are a part of the time that this notice leaves, so its time begins now. */
     bool is_sooner = deadline < chief->notice.deadline - GRACE_SAME_NS;
     if (is_sooner)
         chief->notice.at = chief->out->now;
-    /* A sooner end has a first save of its own, and is no plan from before the first step. */
+    /* An earlier deadline needs a first save of its own. After the first step it is no plan. */
     if (is_sooner || !is_live)
         chief->notice.has_saved = chief->notice.goes_on = false;
     if (is_sooner && any_is(chief, FACT_STEPPED))
@@ -70,7 +70,7 @@ static void end_unsaved(struct chief *chief, const char *why)
                          .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
 }
 
-/* Of a program that does not attach. */
+/* Only for a program that does not attach. */
 static void ask(struct chief *chief)
 {
     chief_end(chief,
@@ -80,7 +80,13 @@ static void ask(struct chief *chief)
                   .why = "the program was asked by signal: cannot know whether it saved"});
 }
 
-/* The time is up. Whom it was waited for is what somebody has to know. */
+/* Every node knows of the notice, and no rank has finished a step. */
+static bool has_no_step(const struct chief *chief)
+{
+    return all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) && !chief_is_deciding(chief);
+}
+
+/* The deadline is too near for a save. The end names the ranks that the save has waited for. */
 static void end_late(struct chief *chief)
 {
     static const struct {
@@ -89,9 +95,13 @@ static void end_late(struct chief *chief)
     } waits[] = {
         {FACT_COMPLETE, "not every rank had attached in time"},
         {FACT_LIVE, "the save was not committed in time: a rank had ended"},
-        {FACT_VOTED, "the save was not committed in time: no word of the steps"},
+        {FACT_VOTED, "the save was not committed in time: no vote on the save step"},
         {FACT_SAVED, "the save was not committed in time: not all ranks saved"},
     };
+    if (has_no_step(chief)) {
+        chief_leave_unsaved(chief);
+        return;
+    }
     if (all_are(chief, FACT_DONE) && chief->order.commit_step >= chief_highest_step(chief)) {
         chief_end(chief, &(struct chief_end){
                              .outcome = OUTCOME_PREEMPTED,
@@ -123,13 +133,16 @@ static bool any_trains(const struct chief *chief)
     return false;
 }
 
-/* Some ranks have ended, others train: no step will be saved by all. Whoever gave the notice does
- * not have to wait for the deadline to learn that. */
+/* Some ranks have ended and others train, so no step will be saved by all ranks. The log says so
+ * when a save is due, not only at the deadline. Normal at the end of a training: nodes end one
+ * after the other, and no save is due. */
 static void say_if_hopeless(struct chief *chief)
 {
     char who[128];
-    if (chief->notice.is_hopeless || chief_is_deciding(chief) || !all_are(chief, FACT_KNOWS) ||
-        !all_are(chief, FACT_COMPLETE) || all_are(chief, FACT_LIVE) || !any_trains(chief))
+    bool is_due = chief_first_is_due(chief) || chief_is_final(chief);
+    if (!is_due || chief->notice.is_hopeless || chief_is_deciding(chief) ||
+        !all_are(chief, FACT_KNOWS) || !all_are(chief, FACT_COMPLETE) ||
+        all_are(chief, FACT_LIVE) || !any_trains(chief))
         return;
     chief->notice.is_hopeless = true;
     chief_tell_without(chief, FACT_LIVE, who, sizeof who);
@@ -140,19 +153,18 @@ static void say_if_hopeless(struct chief *chief)
         who);
 }
 
-/* A job that has finished no step has nothing to save. It may yet finish one, if it attaches. A job
- * that has committed before does attach. Any other is told of the notice in time. */
+/* A job that has finished no step has nothing to save. A program that attaches may still finish
+ * one, and a job that has committed before attaches. Any other program gets the signal in time. */
 static bool has_nothing_to_save(const struct chief *chief)
 {
     bool will_attach = any_is(chief, FACT_ATTACHED) || chief->params->resume_step > 0;
     bool is_due =
         will_attach ? !chief_awaits_first_step(chief) : chief->out->now >= chief_ask_at(chief);
-    return is_due && all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) &&
-           !chief_is_deciding(chief);
+    return is_due && has_no_step(chief);
 }
 
-/* The first save comes at once, or when there is something to lose: the last one may fail. The last
- * save comes as late as it safely can. */
+/* The first save comes early, because the last one may fail. The last save comes as late as is
+ * safe. */
 static void open_round(struct chief *chief)
 {
     if (chief_is_final(chief))
@@ -176,8 +188,8 @@ static void use_time(struct chief *chief)
         say_if_hopeless(chief);
 }
 
-/* Steps are known late without a notice: of a node that has not read them since, nothing follows.
- */
+/* A node's step may be old until the node has read its steps for the notice. So this waits until
+ * every node has. */
 static void judge_notice(struct chief *chief)
 {
     if (chief->notice.is_judged || !all_are(chief, FACT_KNOWS))
@@ -199,9 +211,9 @@ void chief_decide_notice(struct chief *chief)
     } else if (chief->out->now >= chief_abort_at(chief)) {
         end_late(chief);
     } else if (chief->writing == COMMIT_ROUND) {
-        return; /* it follows from what comes of that */
+        return; /* chief_committed() decides when the record is written */
     } else if (chief->order.phase == PHASE_PROPOSED) {
-        chief->wants_to_end = chief_is_final(chief); /* as it is now: nobody has been told yet */
+        chief->wants_to_end = chief_is_final(chief); /* nodes learn it with the decision */
     } else {
         use_time(chief);
     }
@@ -209,15 +221,15 @@ void chief_decide_notice(struct chief *chief)
 
 /* --- checkpoints --- */
 
-/* A notice has its own first and last save. Between them a long one is trained through as usual. */
+/* A notice makes its own first and last save. Between the two, the usual saves go on. */
 static bool has_own_saves(const struct chief *chief)
 {
     bool goes_on = chief->notice.has_saved || chief->notice.goes_on;
     return chief->notice.is_live && !(goes_on && chief_trains_on(chief));
 }
 
-/* It waits for the ranks, or for the round before it; said once. Of those who can save no longer
- * nothing is to be hoped. */
+/* The request waits until every rank has attached, or until the open round is over. It fails if a
+ * rank has ended: that rank cannot save any more. */
 static void put_off_checkpoint(struct chief *chief, uint32_t asked)
 {
     bool is_there = all_are(chief, FACT_COMPLETE) && any_is(chief, FACT_ATTACHED);
@@ -251,6 +263,6 @@ void chief_decide_period(struct chief *chief)
         return;
     if (!chief_can_open(chief))
         return;
-    chief->order.bell = 0; /* it has rung */
+    chief->order.bell = 0; /* a rank has reached it */
     chief_open_round(chief, false, chief_period_step(chief));
 }

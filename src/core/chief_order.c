@@ -9,6 +9,10 @@
 
 #include <stdio.h>
 
+/* So many preemptions before the first step end a job. It is high, because preemptions come in
+ * series. It stops a job whose notice never ends, or whose start exceeds the time limit. */
+#define WITHOUT_STEP_MAX 100
+
 static int32_t left_ms(const struct chief *chief, int64_t deadline)
 {
     if (deadline == CLOCK_NEVER)
@@ -31,6 +35,7 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
     msg.order.echo = echo;
     msg.order.clock_ns = chief->out->now;
     msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
+    msg.order.save_ns = chief->save_ns;
     msg.order.has_notice = chief->notice.is_live;
     msg.order.notice_node = chief->notice.node;
     if (chief->notice.is_live) {
@@ -50,7 +55,14 @@ bool chief_is_deciding(const struct chief *chief)
     return chief->order.phase == PHASE_DECIDED;
 }
 
-/* `cause` is for the log; "": what follows there tells it. */
+/* The wait in a save that failed is not part of a node's pace. */
+static void forget_pace(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->peers[i].is_paced = false;
+}
+
+/* `cause` is for the log; "": the next line in the log tells it. */
 static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
                         const char *cause)
 {
@@ -58,8 +70,10 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
     chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
     str_copy(chief->order.why, sizeof chief->order.why, why);
     chief->is_changed = true;
-    /* What failed once is tried again at the last moment, not at once. */
+    /* After a failed save the next one for this notice is the last. */
     chief->notice.has_saved = chief->notice.is_live;
+    if (phase == PHASE_FAILED)
+        forget_pace(chief);
     if (phase != PHASE_COMMITTED && !chief->wants_to_end)
         chief_count_anew(chief, chief->order.save_step);
     if (phase == PHASE_COMMITTED)
@@ -86,8 +100,7 @@ static void close_for_end(struct chief *chief, const struct chief_end *end)
         chief_close_round(chief, PHASE_ABORTED, end->why);
 }
 
-/* A preemption before the first step says nothing of the job's progress, unless a process has
- * failed as well. */
+/* A preemption before the first step says nothing about progress, unless a process failed too. */
 static bool is_unproven(const struct chief *chief, enum outcome outcome)
 {
     return verdict_is_preempted(outcome) && !chief->has_stepped && chief->causes.n == 0;
@@ -98,35 +111,44 @@ bool chief_is_uncounted(const struct chief *chief)
     return is_unproven(chief, (enum outcome)chief->order.outcome);
 }
 
-/* An end before anybody attached tells nothing of a program that never does. One that does has
- * committed before. */
-static bool may_be_stuck(const struct chief *chief, enum outcome outcome)
+/* An end before any rank attached proves nothing, because the program may never attach. A program
+ * that committed before does attach. */
+static bool brings_nothing(const struct chief *chief, enum outcome outcome)
 {
     const struct core_params *p = chief->params;
-    if (is_unproven(chief, outcome))
-        return false;
     return verdict_is_restart(outcome) || (outcome == OUTCOME_PREEMPTED_UNKNOWN &&
                                            p->save_mode == SAVE_ATTACH && p->resume_step > 0);
 }
 
-/* The outcome and the text of an end may be others than what brought it. */
+bool chief_brings_nothing(const struct chief *chief)
+{
+    return brings_nothing(chief, (enum outcome)chief->order.outcome);
+}
+
+/* Too many attempts without progress: replaces the outcome and the text of this end. */
 static void call_no_progress(struct chief *chief, const struct chief_end *end)
 {
     const struct core_params *p = chief->params;
-    bool is_stuck = may_be_stuck(chief, end->outcome) && !chief->has_committed &&
-                    p->no_progress_limit > 0 &&
-                    p->attempts_without_commit + 1 >= p->no_progress_limit;
-    if (!is_stuck)
+    bool has_no_step = is_unproven(chief, end->outcome);
+    int limit = p->no_progress_limit;
+    int attempts = 1 + (has_no_step ? p->attempts_without_step : p->attempts_without_commit);
+    if (limit <= 0 || chief->has_committed || !brings_nothing(chief, end->outcome))
+        return;
+    if (attempts < (has_no_step && limit < WITHOUT_STEP_MAX ? WITHOUT_STEP_MAX : limit))
         return;
     chief->order.outcome = OUTCOME_NO_PROGRESS;
     chief->order.exit_code = verdict_code(&p->exit, OUTCOME_NO_PROGRESS, 0);
-    char text[sizeof chief->order.why + 64];
-    snprintf(text, sizeof text, "%d attempts in a row ended without a new commit; the last: %s",
-             p->attempts_without_commit + 1, end->why);
+    char text[sizeof chief->order.why + 160];
+    snprintf(text, sizeof text, "%d attempts in a row %s; the last: %s", attempts,
+             has_no_step ? "were preempted before the first step (is a notice never over, or the "
+                           "start longer than the time limit?)"
+                         : "ended without a new commit",
+             end->why);
     str_fit(chief->order.why, sizeof chief->order.why, text);
 }
 
-/* Meant so, as by TensorFlow's handler, or by chance: then it is started again for ever. */
+/* The program's exit code equals a code that asks the scheduler for a restart. That may be intended
+ * (TensorFlow's handler), or chance: then the job starts again for ever. */
 static bool reads_as_restart(const struct chief *chief)
 {
     const struct exit_codes *codes = &chief->params->exit;
@@ -136,10 +158,12 @@ static bool reads_as_restart(const struct chief *chief)
             code == codes->node_lost || code == codes->hang);
 }
 
-/* The next order says how the job ends. No node is gone before it has acted on that order. */
+/* The next order says how the job ends. A node is gone only after it has acted on that order. A
+ * node that stays away is lost. */
 static void await_all(struct chief *chief)
 {
     chief->end_seq = chief->order_seq + 1;
+    chief->next_loss_at = chief->out->now;
     for (int i = 0; i < chief->params->nnodes; i++)
         chief_note(chief, &chief->peers[i]);
 }
@@ -162,7 +186,7 @@ void chief_tell_end(struct chief *chief, const struct chief_end *end)
     call_no_progress(chief, end);
 }
 
-/* Whatever comes of it, all processes are stopped. */
+/* All processes stop, for a restart as for the end. */
 static void stop_all(struct chief *chief, const struct chief_end *end)
 {
     const struct core_params *p = chief->params;
@@ -171,14 +195,16 @@ static void stop_all(struct chief *chief, const struct chief_end *end)
     chief_tell_end(chief, end);
     chief->order.end = END_STOP;
     chief->order.manner = (uint8_t)end->manner;
-    chief->stopped_at = chief->next_loss_at = chief->out->now;
+    chief->stopped_at = chief->out->now;
     chief->end_deadline = CLOCK_NEVER;
-    if (chief->notice.is_live) /* however far away it is, nobody needs longer than that */
-        chief->end_deadline =
-            clock_min(chief->notice.deadline, chief->out->now + chief->notice.lead);
+    if (chief->notice.is_live)
+        chief->end_deadline = chief->notice.deadline;
+    bool is_for_notice = chief->notice.is_live && verdict_is_preempted(end->outcome);
+    if (is_for_notice) /* no program needs longer than the lead, even if the deadline is far away */
+        chief->end_deadline = clock_min(chief->end_deadline, chief->out->now + chief->notice.lead);
     chief->leave_deadline =
         chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
-    if (chief->notice.is_live && chief->end_deadline > chief->out->now)
+    if (is_for_notice && chief->end_deadline > chief->out->now)
         chief->leave_deadline += chief->end_deadline - chief->out->now;
 }
 
@@ -201,8 +227,8 @@ void chief_end_generation(struct chief *chief, const struct chief_end *end)
 void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
 {
     char text[sizeof chief->order.why];
-    str_copy(text, sizeof text, why); /* it may be the order's own */
-    /* Where every rank has trained to its end the job ends as that of a success. */
+    str_copy(text, sizeof text, why); /* `why` may be order.why itself */
+    /* If every rank is done, the job ends with success instead. */
     chief->wants_to_end = chief->wants_to_end && !all_are(chief, FACT_DONE);
     close_round(chief, phase, text, chief->wants_to_end ? "" : text);
     if (chief->wants_to_end)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When the next save without a notice is due: so many steps, or so much time, after the last
- * commit, whoever made that. See chief_parts.h.
+ * When the next save without a notice is due: a number of steps, or a time, after the last commit.
+ * A commit of the program's own save counts, too. See chief_parts.h.
  *
- * Of steps the chief is told by a bell: a gate that is taken away when the first process has come
- * to it. So nobody asks for steps meanwhile, and a process that trains for days looks once for each
- * save. Of time it knows itself; but the bell says when a step is finished after it, since what
- * does not train, or no longer, has nothing to save.
+ * A bell tells the chief that a step is reached: it is a gate that opens when the first process
+ * comes to it. So no node polls for steps, and a process looks once for each save. The chief
+ * measures time itself. It then sets a bell for the next step, because a job that does not train
+ * has nothing to save.
  */
 #include "core/chief_parts.h"
 
 #include "base/clock.h"
 
-/* The bell rings so many steps before the save, so that it is agreed on while they are trained. */
+/* The bell rings this many steps early, so that the agreement costs no training time. */
 #define BELL_STEPS 2
 
 static bool is_wanted(const struct chief *chief)
@@ -31,7 +31,7 @@ static uint64_t bell_step(const struct chief *chief)
     return due > early ? due - early : 1;
 }
 
-/* One that would ring at once tells nothing. */
+/* A bell at a step that is already finished would tell nothing. */
 static void hang_bell(struct chief *chief, uint64_t step)
 {
     uint64_t bell = step > chief_highest_step(chief) ? step : 0;
@@ -53,7 +53,8 @@ void chief_count_anew(struct chief *chief, uint64_t step)
 void chief_begin_period(struct chief *chief)
 {
     chief->kept_at =
-        chief->out->now; /* what was trained so far is the commit that it resumed from */
+        chief->out
+            ->now; /* so far nothing was trained beyond the commit that the job resumes from */
     chief->period.is_counting = is_wanted(chief);
     chief->period.from_step = chief->order.commit_step;
     chief_count_anew(chief, chief_highest_step(chief));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How the time that a notice leaves is used: what a save takes, and the last moment for one. See
- * chief_parts.h.
+ * How the job uses the time that a notice leaves: how long a save takes, and the last moment for
+ * one. See chief_parts.h.
  */
 #include "core/chief_parts.h"
 
@@ -8,21 +8,21 @@
 #include "base/str.h"
 #include "core/grace.h"
 
-/* How often the plan is made anew while the ranks train. */
+/* How often the plan is computed again while the ranks train. */
 #define REPLAN_NS (250 * NS_PER_MS)
 
-/* What an agreement takes where none was made yet, beside the messages' way. */
+/* How long an agreement takes before one was measured, without the network's round trips. */
 #define AGREEMENT_NS (20 * NS_PER_MS)
 
-/* Training is worth another save if it lasts for this part of one. The nodes are lost at the
- * deadline anyway, but the job could be started again sooner. */
+/* Training on is worth another save if it lasts at least 1/WORTH of a save's time. A shorter
+ * training only delays the job's next start. */
 #define WORTH 8
 
-/* So many saves fit into a grace, as long as none was seen. */
+/* No save measured yet: assume that a save takes 1/FIT of the grace. */
 #define FIT 4
 
-/* The first save of a notice waits until the last commit is older than so many saves: then it costs
- * less than it may keep. */
+/* The first save of a notice waits until the last commit is older than this many saves. Then the
+ * save costs less than the training that it keeps. */
 #define SPARED 20
 
 /* --- what was measured --- */
@@ -44,8 +44,7 @@ void chief_note_begun(struct chief *chief)
         chief->begun_at = chief->out->now;
 }
 
-/* A slower save counts at once, and a quicker one by and by: one hiccup is forgotten after a few.
- */
+/* A slower save counts at once, and a quicker one by a quarter: a few saves forget one outlier. */
 static int64_t slower(int64_t known, int64_t took)
 {
     return took >= known ? took : known - (known - took) / 4;
@@ -87,8 +86,8 @@ static int64_t grace_of(const struct chief *chief)
     return chief->notice.deadline - chief->notice.at;
 }
 
-/* What a save can still keep is worth more than a clean stop: it is given up when even a quick save
- * could not end any more. */
+/* A save is worth more than a clean stop: node 0 gives it up only when even a quick save would end
+ * too late. */
 int64_t chief_abort_at(const struct chief *chief)
 {
     if (!chief->notice.is_live || chief->is_trained)
@@ -101,9 +100,9 @@ int64_t chief_abort_at(const struct chief *chief)
     return chief->notice.deadline - kept;
 }
 
-/* How long the last step and the last save may take, when they usually take `step` and `save`. A
- * step may be half as long again. That both are late at once is unlikely: the same spare time
- * serves both. One save tells nothing of how saves vary: the next may take twice as long. */
+/* How long the last step and the last save may take, if they usually take `step` and `save`. A step
+ * may take half as long again. Both are rarely late together, so one spare time serves both. A
+ * single save does not show how saves vary: the next may take twice as long. */
 static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t save)
 {
     int64_t quick = chief->quick_save_ns ? chief->quick_save_ns : save;
@@ -113,12 +112,14 @@ static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t sa
     return step + save + (more > step / 2 ? more : step / 2);
 }
 
-/* Where a rank of the node is by now, from the step that the node told last. Nodes are heard at
- * different times: compared as told, one would seem to be behind the other. */
+/* The step where a rank is by now, estimated from the step that its node told last. Nodes tell
+ * their steps at different times, so the told steps cannot be compared. A rank that had stood for
+ * two steps' time is assumed to stand still. */
 static double by_now(const struct chief *chief, const struct peer *peer, uint64_t step)
 {
+    bool stands = peer->rate * (double)(peer->read_at - peer->moved_at) > 2;
     double steps = peer->rate * (double)clock_min(chief->out->now - peer->moved_at, NS_PER_S);
-    return (double)step + (steps > 0 ? steps : 0);
+    return (double)step + (steps > 0 && !stands ? steps : 0);
 }
 
 static double furthest_by_now(const struct chief *chief)
@@ -138,8 +139,8 @@ static int64_t time_for(const struct peer *peer, double steps)
     return ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
 }
 
-/* From now to the save: the slowest node catches up with the furthest rank and finishes a step. A
- * step that already takes longer than usual is expected to take twice as long as it has. */
+/* The time until the save begins: the slowest node reaches the furthest rank and finishes a step. A
+ * step that is already late is expected to take as long again. */
 static int64_t time_to_save_step(const struct chief *chief)
 {
     double furthest = furthest_by_now(chief);
@@ -175,10 +176,9 @@ void chief_plan(struct chief *chief)
     chief->is_plan_old = false;
     chief->replan_at = chief->out->now + REPLAN_NS;
     int64_t steps = time_to_save_step(chief);
-    /* As long as no save was seen, a few shall fit into the grace. */
     int64_t save = chief->save_ns ? chief->save_ns : grace_of(chief) / FIT;
     int64_t last = time_for_last(chief, steps, save) + expected_agreement(chief);
-    if (chief->saves_itself) /* the program may just have begun one */
+    if (chief->saves_itself) /* the program may just have begun a save of its own */
         last += chief->save_ns;
     chief->notice.final_at = chief->notice.deadline - grace_reserve(grace_of(chief)) - last;
     chief->notice.least_ns = steps > chief->save_ns / WORTH ? steps : chief->save_ns / WORTH;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the chief knows of a node, for people. See chief.h.
+ * What the chief knows of a node, for the status report. See chief.h.
  */
 #include "base/str.h"
 #include "core/chief.h"
 #include "core/chief_parts.h"
 
-/* What follows from our own decisions comes before what the node says. */
+/* The chief's decision (lost, missing) overrides the state that the node tells. */
 static const char *state_of(const struct peer *peer)
 {
     static const char *const lives[] = {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Another generation in place: whether there is to be one, the barrier between the two, and its
- * beginning. See chief_parts.h.
+ * A restart in place: whether it is allowed, the barrier between two generations, and the start of
+ * the next one. See chief_parts.h.
  *
- * A generation ends like a job, with the word that another follows (order.restart). Its nodes stop
- * what runs, say that they are gone, and wait. When all have said so, and the pause is over, one
- * order of the next generation starts all of them from the last commit. Until then any of it can
- * still turn out to be the end of the job: a node is lost or cannot end its processes, a notice
- * comes, somebody wants it to end.
+ * A generation ends like a job, but its order says that another follows (order.restart). The nodes
+ * stop their processes, say that they are gone, and wait. When all nodes are gone and the pause is
+ * over, one order starts the next generation from the last commit. Until then the job can still
+ * end: a node is lost or cannot end its processes, a notice comes, or a signal stops the job.
  */
 #include "core/chief_parts.h"
 
@@ -64,7 +63,7 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
     out_log(chief->out, LOG_WARN, "restart", "%s (%s)", why, text);
 }
 
-/* Where the platform takes nothing away but time. */
+/* With restart.after_notice the platform only pauses the job, so the job goes on in place. */
 void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
 {
     if (!chief->params->restart.after_notice) {
@@ -79,8 +78,8 @@ void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
             end->why);
 }
 
-/* Where nobody attached, the program may do something of its own with the signal, and we cannot
- * know what. */
+/* If no process attached, the program may handle the signal itself, and save: pchrun cannot know.
+ */
 void chief_leave_unsaved(struct chief *chief)
 {
     bool is_attached = any_is(chief, FACT_ATTACHED);
@@ -89,7 +88,8 @@ void chief_leave_unsaved(struct chief *chief)
                    .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
                    .manner = MANNER_FORWARD,
                    .why = is_attached ? "nothing to save: no step was finished in this attempt"
-                                      : "no process had attached: cannot know whether it saved"});
+                                      : "no program called pch_open(), so none could be asked to "
+                                        "save; see --instrument and --save-mode signal"});
 }
 
 bool chief_is_restarting(const struct chief *chief)
@@ -105,7 +105,7 @@ static void end_after_all(struct chief *chief, enum outcome outcome, int code, c
                          .outcome = outcome, .code = code, .manner = MANNER_STOP, .why = why});
 }
 
-/* With the failure that was to be followed by a restart. */
+/* The job ends with the failure that the restart should have followed. */
 static void end_as_failed(struct chief *chief, const char *because)
 {
     char why[sizeof chief->order.why];
@@ -114,7 +114,7 @@ static void end_as_failed(struct chief *chief, const char *because)
     end_after_all(chief, (enum outcome)chief->order.outcome, chief->order.exit_code, why);
 }
 
-/* Nobody is there who could save. */
+/* The processes have ended already, so none of them can save. */
 static void end_preempted(struct chief *chief)
 {
     bool has_ranks = any_is(chief, FACT_ATTACHED);
@@ -122,12 +122,12 @@ static void end_preempted(struct chief *chief)
         end_as_failed(chief, "told to stop");
         return;
     }
-    chief->cause = (struct peer_cause){0}; /* a failure that the job would have survived */
+    chief->cause = (struct peer_cause){0}; /* the job would have survived that failure */
     end_after_all(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
                   "the notice came while the job was restarted in place after a failure");
 }
 
-/* A connection that is being mended is waited for: its node is to hear of the start, or be lost. */
+/* The start waits for every connection: a node without one either reconnects or is lost. */
 static bool all_are_there(const struct chief *chief)
 {
     for (int i = 0; i < chief->params->nnodes; i++)
@@ -144,27 +144,38 @@ static bool is_over(const struct chief *chief)
 static bool is_ended_by_notice(const struct chief *chief)
 {
     bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP;
-    return chief->notice.is_live && (!chief->waits_for_notice || is_hurried);
+    if (chief->waits_for_notice)
+        return is_hurried;
+    return chief_notice_is_near(chief);
 }
 
-/* The nodes tell of a notice until it is withdrawn or its time has passed. */
+/* A job that was ended for a notice waits until the notice is withdrawn or its time has passed. */
 static bool is_due(const struct chief *chief)
 {
-    return chief->out->now >= chief->restart_at && !chief->notice.is_live;
+    bool waits = chief->waits_for_notice && chief->notice.is_live;
+    return chief->out->now >= chief->restart_at && !waits;
 }
 
 /* --- the next generation --- */
 
-/* What it told of the last one. Requests for a checkpoint that were not served yet still hold. */
+/* A node's notice holds in the next generation, too. */
+static void keep_notice(struct peer *peer, const struct peer_status *told)
+{
+    str_copy(peer->status.notice_source, sizeof told->notice_source, told->notice_source);
+    str_copy(peer->status.notice_id, sizeof told->notice_id, told->notice_id);
+    str_copy(peer->status.notice_text, sizeof told->notice_text, told->notice_text);
+}
+
+/* Forgets the node's last generation, but keeps its open requests for a checkpoint. */
 static void forget(struct chief *chief, struct peer *peer)
 {
-    uint32_t asked = peer->status.checkpoint_asked;
+    struct peer_status told = peer->status;
+    uint32_t asked = told.checkpoint_asked;
     chief_reset(chief, peer);
+    keep_notice(peer, &told);
     peer->status.checkpoint_asked = asked;
     chief->checkpoints += asked;
     peer->stamp = (struct peer_stamp){0};
-    peer->notice_deadline = CLOCK_NEVER;
-    peer->notice_hurry = peer->notice_version = 0;
     peer->rate = 0;
     peer->is_paced = false;
     peer->moved_at = peer->status_at = peer->read_at = chief->out->now;
@@ -184,10 +195,14 @@ static void forget_round(struct chief *chief)
     chief->stride = stride_make(0, 1);
 }
 
-static void forget_notice(struct chief *chief)
+/* A notice that is not near yet comes before the first step of the next generation. */
+static void renew_notice(struct chief *chief)
 {
-    memset(&chief->notice, 0, sizeof chief->notice);
-    chief->notice.deadline = CLOCK_NEVER;
+    chief->notice.at = chief->out->now;
+    chief->notice.stands = chief->notice.is_live;
+    chief->notice.is_judged = true;
+    chief->notice.has_saved = chief->notice.goes_on = chief->notice.is_hopeless = false;
+    chief->is_plan_old = true;
     chief->waits_for_notice = false;
 }
 
@@ -198,14 +213,14 @@ static void renew(struct chief *chief)
     chief->hang.whom = NULL;
     chief->hang.look_at = CLOCK_NEVER;
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
-    chief->order.port = out_port(chief->out); /* the last one's may still be in use */
-    chief->period.is_counting = false;        /* until all have attached again */
+    chief->order.port = out_port(chief->out); /* the old port may still be in use */
+    chief->period.is_counting = false;        /* until all ranks have attached again */
     chief->is_changed = true;
     chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
     chief->generation_at = chief->out->now;
     chief->generation_step = chief->order.commit_step;
     forget_round(chief);
-    forget_notice(chief);
+    renew_notice(chief);
     for (int i = 0; i < chief->params->nnodes; i++)
         forget(chief, &chief->peers[i]);
     out_log(chief->out, LOG_NOTICE, "restart", "generation %u begins%s", chief->generation,
@@ -241,6 +256,8 @@ int64_t chief_restart_wake_at(const struct chief *chief)
 {
     if (!chief_is_restarting(chief))
         return CLOCK_NEVER;
+    int64_t now = chief->out->now;
     int64_t wake = is_over(chief) ? chief->restart_at : chief->leave_deadline;
-    return wake > chief->out->now ? wake : CLOCK_NEVER;
+    int64_t near = chief->waits_for_notice ? CLOCK_NEVER : chief_near_wake_at(chief);
+    return clock_min(near, wake > now ? wake : CLOCK_NEVER);
 }

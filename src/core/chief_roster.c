@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The ranks that the nodes bring: do they make up one world? See chief_parts.h.
+ * Checks that the ranks of all nodes form one world. See chief_parts.h.
  */
 #include "core/chief_parts.h"
 
@@ -31,7 +31,7 @@ static void complain(struct roster *roster, const char *fmt, ...)
 static void see(struct roster *roster, long rank, int node)
 {
     if (roster->seen[rank / 8] & (1U << (rank % 8)))
-        complain(roster, "rank %ld is there twice, on node %d, too", rank, node);
+        complain(roster, "two processes have rank %ld, one of them on node %d", rank, node);
     else
         roster->seen[rank / 8] |= (uint8_t)(1U << (rank % 8));
 }
@@ -43,7 +43,7 @@ static void see_list(struct roster *roster, const char *list, uint32_t world, in
         char *end;
         long from = strtol(list, &end, 10), to = from;
         if (end == list) {
-            complain(roster, "node %d tells its ranks as \"%s\"", node, list);
+            complain(roster, "node %d sends a bad list of ranks: \"%s\"", node, list);
             return;
         }
         if (*end == '-')
@@ -84,7 +84,7 @@ static void check_world(struct chief *chief, struct roster *roster)
                      s->world_size, first, world);
         world = world ? world : s->world_size;
         if (!stride_join(&chief->stride, stride_make(s->first_step, s->stride)))
-            complain(roster, "node %d and node %d stop at no common step", first, i);
+            complain(roster, "node %d and node %d never stop at a common step", first, i);
     }
     if (world > CORE_WORLD_MAX)
         complain(roster, "node %d says that the world has %u ranks", first, world);

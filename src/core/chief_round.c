@@ -31,10 +31,10 @@ static uint64_t last_step(const struct chief *chief)
     return last;
 }
 
-/* One step above the furthest rank that node 0 knows of, and no guess of where that rank is by now:
- * a save step that is too high cannot be lowered, and is out of reach when the pace drops. A step
- * that is too low costs another ballot. Its tentative gate holds each rank that comes to it for
- * that long, so the third ballot is above every rank at the latest. */
+/* Proposes one step above the furthest known rank, without a guess where that rank is by now. A
+ * step that is too high cannot be lowered, and is out of reach when the pace drops. A step that is
+ * too low costs another ballot. The tentative gate holds each rank that comes to it, so the third
+ * ballot is above every rank at the latest. */
 static void propose(struct chief *chief)
 {
     uint64_t highest = chief_highest_step(chief);
@@ -61,7 +61,7 @@ bool chief_can_open(const struct chief *chief)
     bool can = chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
                any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
                is_over && !any_is(chief, FACT_LOST);
-    if (!can) /* most often: looking at every node is for the rest */
+    if (!can) /* the common case: avoids the loop over all nodes */
         return false;
     uint64_t last = last_step(chief);
     return !last || chief_highest_step(chief) < last;
@@ -115,12 +115,12 @@ static void decide_proposed(struct chief *chief)
         chief_close_round(chief, PHASE_ABORTED, "the notice was withdrawn");
         return;
     }
-    /* Every node is heard before the next step is taken, or one that is behind would be passed
-     * over. */
+    /* The next ballot waits for the votes of all nodes: each vote brings that node's newest step.
+     */
     if (!all_are(chief, FACT_VOTED))
         return;
     if (chief->notice.is_live && !any_is(chief, FACT_STEPPED) && !chief_awaits_first_step(chief)) {
-        chief_leave_unsaved(chief); /* the votes came with the steps as they are now */
+        chief_leave_unsaved(chief); /* each vote came with freshly read steps */
         return;
     }
     if (!any_is(chief, FACT_NACK)) {
@@ -159,13 +159,13 @@ static void write_commit(struct chief *chief, enum chief_writing what, uint64_t 
                                          .save_ns = chief_save_time(chief, what == COMMIT_ROUND)});
 }
 
-/* Some rank ended before the save step, and all others have saved or ended, too. */
+/* A rank ended before the save step, and all other ranks have saved or ended. */
 static void settle_ended(struct chief *chief)
 {
     const struct peer *peer = chief_first(chief, FACT_SOME_ENDED);
     char text[96];
     if (!any_is(chief, FACT_SOME_SAVED)) {
-        chief->wants_to_end = false; /* moot: the training is over, its end says how the job ends */
+        chief->wants_to_end = false; /* the training is over: its processes tell the outcome */
         chief_close_round(chief, PHASE_FAILED, "the training ended before the save step");
         return;
     }
@@ -199,8 +199,8 @@ static void decide_decided(struct chief *chief)
     }
 }
 
-/* The last save may take as long as the notice lets it, if that still holds. In any other, those
- * who have saved wait so long for the rest. */
+/* The last save of a live notice may take until chief_abort_at(). In any other save, the ranks that
+ * have saved wait `commit_wait` for the rest. */
 int64_t chief_round_wake_at(const struct chief *chief)
 {
     if (chief->order.phase != PHASE_DECIDED || chief->first_saved_at == CLOCK_NEVER ||
@@ -211,7 +211,7 @@ int64_t chief_round_wake_at(const struct chief *chief)
 
 /* --- the program's own saves --- */
 
-/* Whoever waits for one of them is answered. */
+/* Processes that wait for own saves up to this step get their answer. */
 static void close_own(struct chief *chief, uint64_t step)
 {
     chief->order.own_closed = step;
@@ -233,16 +233,16 @@ static void close_lonely_own(struct chief *chief)
     close_own(chief, highest);
 }
 
-/* Each node tells the oldest that is not over. Where they differ, those that are further have not
- * made the lowest, and will not. */
+/* Each node tells its oldest own save that is not over. If the steps differ, the nodes at a higher
+ * step have not made the lowest save, and never will. */
 static void decide_own(struct chief *chief)
 {
     uint64_t lowest = 0, highest = 0;
     if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
         !any_is(chief, FACT_ATTACHED))
         return;
-    /* A node that a rank has left has none to offer: what the others have saved will never be
-     * everybody's. */
+    /* A node without one of its ranks offers no own save. So the own saves of the other nodes will
+     * never be complete. */
     if (any_is(chief, FACT_NO_OWN) && any_is(chief, FACT_OWN))
         close_lonely_own(chief);
     if (!all_are(chief, FACT_OWN))
@@ -254,7 +254,7 @@ static void decide_own(struct chief *chief)
         lowest = !lowest || s->own_step < lowest ? s->own_step : lowest;
         highest = s->own_step > highest ? s->own_step : highest;
     }
-    if (lowest == highest) {
+    if (lowest == highest && lowest != chief->own_failed) {
         write_commit(chief, COMMIT_OWN, lowest);
         return;
     }
@@ -270,12 +270,12 @@ void chief_decide_round(struct chief *chief)
         decide_proposed(chief);
     else if (chief->order.phase == PHASE_DECIDED)
         decide_decided(chief);
-    /* A save that failed on one node cannot commit. But the nodes keep their parts of the step that
-     * is being committed until that is done. */
-    if (chief->own_failed > chief->order.own_closed && chief->writing == COMMIT_NOTHING)
-        close_own(chief, chief->own_failed);
     if (!is_open(chief) && chief->order.end == END_NONE)
         decide_own(chief);
+    /* A save that failed on one node cannot commit. But an open commit record comes first: until it
+     * is written, the nodes keep their parts of that step. */
+    if (chief->own_failed > chief->order.own_closed && chief->writing == COMMIT_NOTHING)
+        close_own(chief, chief->own_failed);
 }
 
 /* --- the record --- */
@@ -286,7 +286,7 @@ static void committed_round(struct chief *chief)
     chief->is_plan_old = true;
     chief_plan(chief);
     bool is_due = chief->notice.is_live && !chief->is_trained && !chief_trains_on(chief);
-    /* Where every rank has trained to its end the job ends as that of a success. */
+    /* If every rank is done, the job ends with success instead. */
     bool leaves = (chief->wants_to_end || is_due) && !all_are(chief, FACT_DONE);
     chief->wants_to_end = leaves;
     chief_close_round(chief, PHASE_COMMITTED, "");

@@ -5,10 +5,10 @@
 
 #include <stddef.h>
 
-/* Two clocks drift apart by less than a ten-thousandth: quartz is better, and most are steered. */
+/* Two clocks drift apart by less than 1/DRIFT: quartz is better, and NTP corrects most clocks. */
 #define DRIFT 10000
 
-/* What the kernel's clocks can show; so no sum of two of them overflows. */
+/* No kernel clock shows more, and no sum of two such times overflows. */
 #define TIME_MAX (INT64_MAX / 4)
 
 static int64_t error_at(const struct clockoff_sample *sample, int64_t now)
@@ -36,7 +36,7 @@ void clockoff_take(struct clockoff *off, int64_t sent, int64_t answered, int64_t
     if (theirs < 0 || theirs > TIME_MAX || answered < sent)
         return;
     int64_t half = (answered - sent) / 2;
-    /* One more for what the division has cut off. */
+    /* One more, because the division rounds down. */
     struct clockoff_sample sample = {
         .at = answered, .offset = theirs - (sent + half), .error = half + 1};
     const struct clockoff_sample *old = best(off, answered);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clockoff: by how much node 0's clock differs from ours.
+ * clockoff: the offset between node 0's clock and ours.
  *
- * CLOCK_MONOTONIC counts from another moment on every host. A heartbeat and its answer tell how far
- * apart two of them are: node 0's clock was read somewhere between the two, so half of the round
- * trip is the most that an estimate from its middle can be wrong by. The samples of the last
- * heartbeats are kept, and the most exact one counts. Owned by uplink; pure.
+ * CLOCK_MONOTONIC starts at a different moment on every host. A heartbeat and its answer measure
+ * the offset: node 0 reads its clock between the two. An estimate from the middle is wrong by at
+ * most half of the round trip. The samples of the last heartbeats are kept, and the most exact one
+ * counts. Owned by uplink; pure.
  */
 #ifndef PCHRUN_CORE_CLOCKOFF_H
 #define PCHRUN_CORE_CLOCKOFF_H
@@ -18,18 +18,18 @@ enum { CLOCKOFF_SAMPLES = 8 };
 struct clockoff {
     struct clockoff_sample {
         int64_t at;     /* by our clock */
-        int64_t offset; /* theirs is ahead of ours by so much */
-        int64_t error;  /* at most, when it was taken */
+        int64_t offset; /* how far node 0's clock is ahead of ours */
+        int64_t error;  /* the largest error, at the time of the sample */
     } samples[CLOCKOFF_SAMPLES];
     int n, next;
 };
 
-/* A heartbeat was sent and answered at these times of our clock; in between theirs showed `theirs`.
- * A sample that the ones before contradict means that one of the clocks has stood still, as in a
- * machine that was suspended: those are forgotten. */
+/* A heartbeat was sent and answered at these times of our clock; in between node 0's clock showed
+ * `theirs`. If earlier samples contradict this one, a clock has stood still, for example in a
+ * suspended machine. The earlier samples are then forgotten. */
 void clockoff_take(struct clockoff *off, int64_t sent, int64_t answered, int64_t theirs);
-/* What time `ours` is by their clock, and by how much that may be wrong, `now`. False: nothing is
- * known yet. */
+/* Converts our time `ours` to node 0's clock, with the largest error at `now`. False: there is no
+ * sample yet. */
 bool clockoff_theirs(const struct clockoff *off, int64_t now, int64_t ours, int64_t *ret_theirs,
                      int64_t *ret_error);
 

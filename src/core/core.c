@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See core.h. Puts node and chief together: events to both, messages between them, time.
+ * See core.h. Joins node and chief: events to both, messages between them, timers.
  */
 #include "core/core.h"
 
@@ -53,7 +53,7 @@ void core_free(struct core *core)
     free(core);
 }
 
-/* A timer that comes late by more than this means that we were stopped, or the machine was. */
+/* A timer that comes later than this means that pchrun, or the machine, stood still. */
 static int64_t away_limit(const struct core *core)
 {
     return clock_min(core->params.heartbeat_timeout_ns, core->params.reconnect_ns) / 4;
@@ -67,14 +67,14 @@ static void forgive_absence(struct core *core)
     int64_t away = now - core->wake_at;
     char text[32];
     out_log(&core->out, LOG_WARN, "time",
-            "pchrun did not run for %s; nobody's silence counts for it",
+            "pchrun did not run for %s: no rank or node is blamed for that time",
             str_duration(away / NS_PER_MS * NS_PER_MS, text, sizeof text));
     node_forgive(&core->node, away);
     if (core->is_chief)
         chief_forgive(&core->chief);
 }
 
-/* Node and chief answer each other until both have nothing more to say. */
+/* Node and chief answer each other until neither has a message left. */
 static void settle(struct core *core)
 {
     enum { ROUNDS_MAX = 100 };
@@ -83,7 +83,7 @@ static void settle(struct core *core)
     for (int i = 0; !is_quiet; i++) {
         is_quiet = true;
         if (i == ROUNDS_MAX) {
-            out_log(&core->out, LOG_ERROR, "bug", "node 0 and its chief do not come to an end");
+            out_log(&core->out, LOG_ERROR, "bug", "node 0 and its chief send messages without end");
             return;
         }
         node_flush(&core->node);
@@ -152,7 +152,7 @@ static void report_round(const struct core *core, struct core_report *ret)
     ret->round.committed_at = r->phase == PHASE_COMMITTED ? r->closed_at : 0;
 }
 
-/* The job's; before the chief has told of it, or when there is none any more, our own. */
+/* The job's notice; if the chief tells none, this node's own notice. */
 static void report_notice(const struct core *core, struct core_report *ret)
 {
     const struct node *node = &core->node;
@@ -222,7 +222,7 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->resumed_step = node->resumed_step;
     ret->last_step = ranks_highest(&node->ranks);
     ret->ranks_expected = node->ranks.expected;
-    if (!node->restarts) /* else it is a generation's end, and not the job's */
+    if (!node->restarts) /* before a restart this is the generation's end, not the job's */
         report_end(node, ret);
     report_round(core, ret);
     report_notice(core, ret);
@@ -238,14 +238,14 @@ static bool is_listed(const struct core_rank_report *list, int n, int rank, int 
     return false;
 }
 
-/* Only a program that saves by itself is to attach. */
+/* Only with SAVE_ATTACH must a program attach. */
 static int64_t start_until(const struct core *core)
 {
     bool attaches = core->params.save_mode == SAVE_ATTACH;
     return attaches ? watchdog_start_until(&core->node.watchdog) : 0;
 }
 
-/* Where each command is a rank, those that do not attach are listed, too. */
+/* If each command is one rank, commands that have not attached are listed, too. */
 static int add_commands(const struct core *core, const struct peer_cause *cause,
                         struct core_rank_report *ret, int n, int max)
 {
@@ -264,7 +264,7 @@ static int add_commands(const struct core *core, const struct peer_cause *cause,
     return n;
 }
 
-/* Who has gone is not read any more; and what it has saved it had finished. */
+/* A departed rank's page is not read; it had finished at least the step it saved. */
 static uint64_t last_step_of(const struct member *m)
 {
     if (m->slot >= 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * core: one supervisor's decisions, as a machine: events in, actions out.
+ * core: one supervisor's decisions, as a state machine: events in, actions out.
  *
  * It does no I/O, reads no clock, starts no thread, and allocates only in core_new(). The same code
- * runs in pchrun (src/run drives it) and in the simulator (tests/sim). Inside it: node (the life of
+ * runs in pchrun (src/run drives it) and in the simulator (tests/sim). Its parts: node (the life of
  * this supervisor), round (this node's part in an agreed save), chief (on node 0: the join, the
- * agreement, the end), uplink (the line to it), grace (notices and deadlines), ranks (who has
- * attached), stride (where they all can stop), ladder (how to stop processes), verdict (outcome and
- * exit code). One thread.
+ * agreement, the end), uplink (the connection to the chief), grace (notices and deadlines), ranks
+ * (the attached processes), stride (the steps at which all ranks can stop), ladder (how to stop
+ * processes), verdict (outcome and exit code). One thread.
  */
 #ifndef PCHRUN_CORE_CORE_H
 #define PCHRUN_CORE_CORE_H
@@ -19,25 +19,26 @@
 
 struct core;
 
-/* NULL only when memory is short. The caller ends it with core_free(). */
+/* NULL only when memory is short. The caller frees it with core_free(). */
 struct core *core_new(const struct core_params *params, core_act_fn *act, void *shell);
 void core_free(struct core *core);
 
-/* Takes one event, emits what follows from it, and from every deadline that has passed by then. */
+/* Takes one event. Emits the actions that follow from it, and from all deadlines that have passed.
+ */
 void core_handle(struct core *core, const struct event *event);
 
-/* When the core wants EV_TIMER next (CLOCK_NEVER: not at all). */
+/* When the core wants EV_TIMER next; CLOCK_NEVER: never. */
 int64_t core_wake_at(const struct core *core);
 
-/* A snapshot for the report and the status: see report fields in pchrun(1). */
+/* A snapshot for the report and the status: see REPORT in pchctl(1). */
 struct core_rank_report {
     int slot, rank, local_rank, pid;
     bool is_attached, is_done;
     bool is_counting;    /* it only tells its steps */
-    bool is_victim;      /* it ended badly, and only after something else had failed */
-    int64_t start_until; /* it has this time to attach first, 0: it has been, or is not to */
+    bool is_victim;      /* it ended badly, but another failure is the cause */
+    int64_t start_until; /* until when it may attach; 0: it has attached, or need not */
     uint64_t saved_step;
-    /* as they were read last: it has stood at this step and in this phase since then */
+    /* from the last reading: it has stood at this step and in this phase since `since` */
     uint64_t step;
     enum page_phase phase;
     int64_t since; /* CLOCK_MONOTONIC */
@@ -45,7 +46,7 @@ struct core_rank_report {
 struct core_report {
     /* "waiting", "running", "saving", "stopping", "leaving", "restarting", "done" */
     const char *state;
-    enum outcome outcome; /* of the job: unknown where another generation is to follow */
+    enum outcome outcome; /* of the job: unknown before a restart in place */
     int exit_code;
     uint32_t attempt, generation;
     struct {
@@ -61,30 +62,29 @@ struct core_report {
         int64_t opened_at, decided_at, saved_at, committed_at; /* CLOCK_MONOTONIC, 0: not yet */
     } round;
     uint64_t commit_step;
-    uint64_t uncommitted_step; /* on node 0: above it, and its save came to nothing; 0: none */
-    int64_t commit_at;         /* CLOCK_MONOTONIC, 0: not in this attempt */
+    uint64_t uncommitted_step;        /* on node 0: a save above the commit that failed; 0: none */
+    int64_t commit_at;                /* CLOCK_MONOTONIC, 0: not in this attempt */
     uint64_t resumed_step, last_step; /* last: the highest known on this node */
-    int ranks_expected;               /* on this node; -1: nobody has said */
+    int ranks_expected;               /* on this node; -1: not known yet */
     struct {                          /* on node 0, of all nodes */
         uint64_t last_step;
-        bool has_ranks; /* some have attached */
+        bool has_ranks; /* a process has attached */
     } job;
     struct {
         bool is_known, is_signal;
-        bool is_loss; /* of that node, no failure */
+        bool is_loss; /* the node was lost */
         bool is_here; /* on this node */
         int node_rank, rank, pid, code;
-        int64_t wall; /* CLOCK_REALTIME, as its node has it */
+        int64_t wall; /* CLOCK_REALTIME of its node */
         char host[64], text[512], tail[1024];
-    } first_cause; /* of the job; of this node before the job's is known */
+    } first_cause; /* of the job; until that is known, of this node */
     char why[PEERMSG_WHY_SIZE];
 };
 void core_report(const struct core *core, struct core_report *ret);
-/* The attached processes, and with -n the commands that have not attached; returns how many there
- * are. */
+/* The attached processes, and with -n the commands that have not attached; returns their number. */
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max);
 
-/* On node 0: every node's; returns how many there are. Elsewhere 0. */
+/* On node 0: a report of every node; returns their number. On other nodes 0. */
 int core_peers(const struct core *core, struct core_peer_report *ret, int max);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * event: what the world tells the core. Everything pointed to is borrowed for the length of the
- * call.
+ * event: the input of the core. All pointers are borrowed for the length of the call.
  */
 #ifndef PCHRUN_CORE_EVENT_H
 #define PCHRUN_CORE_EVENT_H
@@ -13,28 +12,27 @@
 
 #include <stdint.h>
 
-/* Connections. The link numbers those that it accepts from CONN_FIRST on and uses no number twice.
- */
+/* Connections. The link numbers the connections that it accepts from CONN_FIRST on, each once. */
 enum { CONN_NONE, CONN_CHIEF, CONN_SELF, CONN_FIRST };
 
 enum event_type {
     EV_START, /* the first event, once */
     EV_TIMER, /* core_wake_at() has come */
     EV_SIGNAL,
-    EV_NOTICE,        /* a notice source has said something */
-    EV_SAVE_ASKED,    /* somebody asks for a save, after which the training goes on */
-    EV_STOP_ASKED,    /* somebody asks for the end of the job, not to be started again */
+    EV_NOTICE,        /* a notice source gives or withdraws a notice */
+    EV_SAVE_ASKED,    /* a user asks for a save, after which the training goes on */
+    EV_STOP_ASKED,    /* a user asks for the end of the job, without a new start */
     EV_CHILD_STARTED, /* answers ACT_START, once per child */
-    EV_CHILD_FAILED,  /* the same: it could not be started */
-    EV_CHILD_DYING,   /* it has died, and its status is known; but its memory is being taken down,
-                         which   may take seconds; then comes EV_CHILD_EXITED */
+    EV_CHILD_FAILED,  /* answers ACT_START: the child could not be started */
+    EV_CHILD_DYING,   /* it has died with a known status; the kernel may free its memory for
+                         seconds; then comes EV_CHILD_EXITED */
     EV_CHILD_EXITED,
     EV_TREE_EMPTY,      /* no process of the job is left on this node */
     EV_PROC_ATTACHED,   /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
     EV_PROC_MESSAGE,    /* any other message of an attached process */
     EV_PROC_GONE,       /* its connection is closed */
-    EV_PROC_UNATTACHED, /* one said ATTACH, and we have no place for it; the text says why */
-    EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: what it saved where is not known */
+    EV_PROC_UNATTACHED, /* a process cannot attach; the text says why */
+    EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: its checkpoint is unknown */
     EV_STEPS,           /* answers ACT_READ_STEPS */
     EV_EXAMINED,        /* answers ACT_EXAMINE */
     EV_PREPARED,        /* answers ACT_PREPARE */
@@ -42,21 +40,20 @@ enum event_type {
     EV_CHIEF_UP,        /* answers ACT_CONNECT: connected */
     EV_PEER_DOWN,       /* a connection is closed, or (CONN_CHIEF) could not be made */
     EV_PEER_MESSAGE,
-    EV_PEER_STRANGE, /* to node 0: a supervisor came that is not set up like this one, so that it
-                        could not even say HELLO */
+    EV_PEER_STRANGE, /* to node 0: a supervisor with other settings could not even say HELLO */
     EV__COUNT
 };
 
-/* Where a signal came from. The keyboard's go to the whole foreground group, so the training
- * commands have them already; those sent by a process of the job itself are not forwarded back. */
+/* The origin of a signal. The terminal signals the whole foreground group, so the commands have the
+ * signal already. A signal from a process of the job is not forwarded back. */
 enum signal_from { SIGNAL_FROM_OUTSIDE, SIGNAL_FROM_TERMINAL, SIGNAL_FROM_JOB };
 
-/* What is known of the end of a command beside its status. */
+/* More about the end of a command than its status. */
 struct death {
-    char note[200];    /* of the manner, "out of memory: …", "": nothing */
-    char reason[512];  /* as the program has written it down, "": it has not */
-    int64_t reason_at; /* when, by CLOCK_MONOTONIC, 0: not known */
-    char tail[1024];   /* the last lines of its standard error, "": not known */
+    char note[200];    /* how it ended: "out of memory: …"; "": unknown */
+    char reason[512];  /* from the program's error file; "": there is none */
+    int64_t reason_at; /* the time of the reason, CLOCK_MONOTONIC; 0: unknown */
+    char tail[1024];   /* the last lines of its standard error; "": unknown */
 };
 
 struct event {
@@ -76,25 +73,24 @@ struct event {
             int pid;
             int status;                /* as of wait(2), with EV_CHILD_EXITED; _DYING: not 0 */
             const struct err *err;     /* with EV_CHILD_FAILED */
-            const struct death *death; /* with EV_CHILD_EXITED; NULL: nothing is known */
+            const struct death *death; /* with EV_CHILD_EXITED; NULL: unknown */
         } child;
         struct {
             int slot; /* 0 … CORE_SLOTS_MAX - 1 */
             int pid;
             const struct procmsg
                 *msg;      /* NULL with EV_PROC_GONE; the text says why with _LOST, _UNATTACHED */
-            uint64_t step; /* with EV_PROC_GONE: what its page showed last */
+            uint64_t step; /* with EV_PROC_GONE: the last step on its page */
         } proc;
         struct {
-            const uint64_t
-                *by_slot; /* CORE_SLOTS_MAX steps; those of free slots are not looked at */
+            const uint64_t *by_slot; /* CORE_SLOTS_MAX steps; the steps of free slots are ignored */
             const uint8_t *phase_by_slot; /* as many of enum page_phase; NULL: all train */
-            int64_t output_at; /* the commands printed something then, 0: not known, or nothing */
+            int64_t output_at;            /* when the commands last printed; 0: unknown, or never */
         } steps;
         struct {
             uint32_t number;
-            int stopped_pid; /* a rank's that is stopped (a debugger, SIGSTOP), 0: none is */
-            bool is_traced;  /* by a debugger, which lets it go on when its user wants that */
+            int stopped_pid; /* the pid of a stopped rank (a debugger, SIGSTOP), 0: none */
+            bool is_traced;  /* a debugger holds it, so its user can let it go on */
         } examined;
         struct {
             uint64_t step;
@@ -104,8 +100,7 @@ struct event {
             int conn;
             const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */
             const char *why;           /* with EV_PEER_DOWN and EV_PEER_STRANGE */
-            bool has_ended; /* the same: the supervisor there has closed it, or died; no mere break
-                             */
+            bool has_ended;   /* with the same two: the other supervisor closed it, or died */
             const char *from; /* with a HELLO: the address, for people; may be NULL */
         } peer;
     };

@@ -9,10 +9,10 @@
 
 #include <string.h>
 
-/* A source that counts down may be a little off. */
+/* A source that counts down may be inexact by this much. */
 #define SAME_DEADLINE_NS NS_PER_S
 
-/* --- what follows from all of them --- */
+/* --- the change that all notices together make --- */
 
 static bool ends_run(const struct grace_notice *n)
 {
@@ -30,7 +30,7 @@ static int earliest(const struct grace *grace)
     return first;
 }
 
-/* Compares with what held before. */
+/* `before`: the deadline before this change. */
 static enum grace_change conclude(struct grace *grace, int64_t before, int64_t now)
 {
     bool was_live = grace->is_live;
@@ -85,7 +85,8 @@ static void take_out(struct grace *grace, struct grace_notice *n)
     memmove(n, n + 1, (size_t)(&grace->notices[grace->n] - n) * sizeof *n);
 }
 
-/* What ends the run, and sooner; and signals, which nobody gives again when there is place. */
+/* A notice that ends the run matters more, then a signal, then the earlier deadline. A signal is
+ * not sent again, so it must not be dropped. */
 static bool matters_more(const struct grace_notice *a, const struct grace_notice *b)
 {
     if (ends_run(a) != ends_run(b))
@@ -95,7 +96,7 @@ static bool matters_more(const struct grace_notice *a, const struct grace_notice
     return a->deadline < b->deadline;
 }
 
-/* Of advice the oldest. */
+/* The notice that matters least; of equal ones the oldest. */
 static struct grace_notice *least(struct grace *grace)
 {
     struct grace_notice *least = &grace->notices[0];
@@ -105,7 +106,7 @@ static struct grace_notice *least(struct grace *grace)
     return least;
 }
 
-/* NULL: all that are there matter more. */
+/* NULL: the list is full, and all its notices matter more. */
 static struct grace_notice *add(struct grace *grace, const struct grace_notice *notice)
 {
     if (grace->n == GRACE_NOTICES_MAX) {
@@ -137,7 +138,7 @@ static enum grace_change add_signal(struct grace *grace, int signal, int64_t now
     return conclude(grace, before, now);
 }
 
-/* Another signal leaves less time: a repeat of this one says no more than that. */
+/* Another signal leaves less time, so a repeat of this signal adds no haste. */
 static bool is_outdone(const struct grace *grace, const struct grace_notice *known)
 {
     for (int i = 0; i < grace->n; i++)
@@ -181,7 +182,7 @@ static enum grace_change cancel(struct grace *grace, const struct notice *notice
     return conclude(grace, before, now);
 }
 
-/* A deadline that has passed says no more than that something happens now. */
+/* A deadline in the past gives no time, so it counts like an unknown one. */
 static int64_t deadline_of(const struct notice *notice, int64_t now, int64_t grace_ns)
 {
     if (notice->type != NOTICE_TERMINATE)
@@ -190,8 +191,8 @@ static int64_t deadline_of(const struct notice *notice, int64_t now, int64_t gra
     return now + (is_known ? grace_clamp(notice->left_ns) : grace_ns);
 }
 
-/* Said again, it counts only if it leaves less than before: who repeats "30 seconds" each second
- * means those of the first time. */
+/* A repeated notice counts only if it leaves less time than before. A source that says "30 seconds"
+ * each second means the 30 seconds of its first notice. */
 static bool is_said_again(const struct grace_notice *known, const struct grace_notice *now)
 {
     if (known->type != now->type)
@@ -244,7 +245,8 @@ void grace_serve(struct grace *grace, int64_t now)
 
 /* --- repeated notices --- */
 
-/* `grace` before the deadline, half of the time if it leaves less; sooner if saves take longer. */
+/* The save begins `grace` before the deadline, but not before half of the time. It begins earlier
+ * if saves take long. */
 static int64_t save_at(const struct grace_notice *n, int64_t save_ns)
 {
     int64_t left = n->deadline - n->at;
@@ -278,7 +280,7 @@ int64_t grace_clamp(int64_t left_ns)
     return left_ns < -GRACE_MAX_NS ? -GRACE_MAX_NS : left_ns;
 }
 
-int64_t grace_start_until(int64_t deadline, int64_t lead, int64_t grace_ns)
+int64_t grace_near_at(int64_t deadline, int64_t lead, int64_t grace_ns)
 {
     return deadline - (lead > grace_ns ? lead : grace_ns);
 }

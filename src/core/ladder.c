@@ -8,8 +8,7 @@
 #include <assert.h>
 #include <signal.h>
 
-/* What is left when the commands have ended gets a moment, so that a process which is ending anyway
- * is not signalled. */
+/* A leftover process may be ending already: this pause spares it the signal. */
 #define SWEEP_PAUSE_NS (2 * NS_PER_MS)
 
 static void add(struct ladder *ladder, int64_t at, int signal, enum signal_target target)
@@ -18,7 +17,7 @@ static void add(struct ladder *ladder, int64_t at, int signal, enum signal_targe
     ladder->rungs[ladder->n++] = (struct ladder_rung){.at = at, .signal = signal, .target = target};
 }
 
-/* The kill has to be through before the platform's own, or our verdict would never be told. */
+/* Our SIGKILL must be over before the platform's, or pchrun dies before it tells the outcome. */
 static int64_t last_kill_at(int64_t now, int64_t deadline, int64_t kill_wait)
 {
     if (deadline == CLOCK_NEVER)
@@ -42,7 +41,7 @@ void ladder_start(struct ladder *ladder, enum peer_manner manner, int signal,
                   const struct ladder_times *times)
 {
     *ladder = (struct ladder){0};
-    /* Without a deadline, a program that was asked by signal gets the time of one that was told. */
+    /* Without a deadline, a program that is asked by signal gets exit_wait, as an attached one. */
     int64_t asked_until = times->deadline == CLOCK_NEVER
                               ? times->now + times->exit_wait
                               : times->deadline - (times->deadline - times->now) / 8;
@@ -99,7 +98,7 @@ bool ladder_climb(struct ladder *ladder, int64_t now, struct ladder_rung *ret)
     return true;
 }
 
-/* The rungs from `from` on, and all behind them, come so much sooner. */
+/* The rung `from` and all later rungs come earlier by `early`. */
 static void move_up(struct ladder *ladder, int from, int64_t early)
 {
     for (int i = from; early > 0 && i < ladder->n; i++)

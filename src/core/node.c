@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See node.h. The table at the end of this file says which event is taken in which state; an event
- * that a state does not know is logged and ignored.
+ * See node.h. The table at the end of this file lists the states that accept each event. An event
+ * in any other state is logged and ignored.
  */
 #include "core/node.h"
 
@@ -19,6 +19,7 @@ void node_init(struct node *node, const struct core_params *params, struct out *
     node->leave_at = node->end_deadline = CLOCK_NEVER;
     node->notice.deadline = CLOCK_NEVER;
     node->commit_step = node->resumed_step = params->resume_step;
+    node->save_ns = params->save_ns;
     ranks_init(&node->ranks, params->expected_procs);
     round_init(&node->round, &node->ranks, out);
     uplink_init(&node->uplink, out);
@@ -38,7 +39,7 @@ const char *node_state_name(const struct node *node)
 static void chief_lost(struct node *node)
 {
     char why[320];
-    bool has_notice = node_is_noticed(node);
+    bool has_notice = node_notice_is_near(node);
     if (node->state >= NODE_STOPPING && !node->restarts) {
         node_stop_alone(node, OUTCOME_UNKNOWN, 0, "");
     } else if (!node->uplink.was_welcome && node->grace.is_live) {
@@ -88,6 +89,8 @@ static void take_order(struct node *node, const struct peermsg *msg)
     node->is_dirty = true;
     node->has_roster = order->roster;
     take_commit(node, msg);
+    if (order->save_ns)
+        node->save_ns = grace_clamp(order->save_ns);
     node_take_notice_of_job(node, order);
     if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
         start(node, order->port);
@@ -132,14 +135,14 @@ void node_message(struct node *node, const struct peermsg *msg)
                     node->params->nnodes);
         if (node->state == NODE_WAITING)
             node->generation = node->uplink.generation;
-        if (node->state == NODE_WAITING) /* whatever our own record says: one step for all */
+        if (node->state == NODE_WAITING) /* all nodes resume from node 0's step, not their own */
             node->commit_step = node->resumed_step = msg->welcome.resume_step;
         node->has_roster = false;
         node->is_dirty = true;
         break;
     case UPLINK_REFUSED:
         if (node->uplink.was_welcome)
-            chief_lost(node); /* it has given us up */
+            chief_lost(node); /* node 0 has given this node up as lost */
         else
             node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, node->uplink.why);
         break;
@@ -170,7 +173,7 @@ static void on_chief_down(struct node *node, const struct event *event)
 
 /* --- time --- */
 
-/* Who still has processes ends them first, however long the others have been gone. */
+/* A node that still has processes ends them first, even after leave_at. */
 static int64_t leave_at(const struct node *node)
 {
     return ladder_is_active(&node->ladder) ? CLOCK_NEVER : node->leave_at;
@@ -235,7 +238,7 @@ typedef void handler(struct node *node, const struct event *event);
 
 static const struct {
     handler *handle;
-    unsigned states; /* in which it can happen */
+    unsigned states; /* the states that accept the event */
     const char *name;
 } table[EV__COUNT] = {
     [EV_START] = {on_start, FROM(NODE_WAITING), "start"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What failed first: on this node, and in the job. See node_parts.h.
+ * The first failure of this node, and of the job. See node_parts.h.
  */
 #include "core/node.h"
 #include "core/node_parts.h"
@@ -11,15 +11,15 @@
 
 #include <stdio.h>
 
-/* Who is ended because of another's failure may die of that in many ways. But one that has said
- * before why it will fail, and takes its time to die, has failed then; so has one that was dead
- * before we knew how it died. */
+/* A process that we end may die in many ways, and that is no failure. Two processes failed before
+ * our signal, although their exit came after it: one gave its reason earlier, the other was already
+ * dead. */
 static bool counts(const struct node *node, const struct node_fault *fault)
 {
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
     bool may_begin_again =
         node->restarts || (node->state > NODE_RUNNING && verdict_gives_way(node->outcome));
-    if (is_final && may_begin_again) /* that would be a mistake */
+    if (is_final && may_begin_again) /* a replaced or stopped job must not begin again */
         return true;
     int64_t at = cause_counts_from(fault->kind, fault->code, fault->at);
     bool is_earlier = node->fault.kind == FAULT_NONE ||
@@ -29,7 +29,7 @@ static bool counts(const struct node *node, const struct node_fault *fault)
     return is_earlier && is_before_end;
 }
 
-/* Of a process that had died, and whose end is here: the same failure, in more words. */
+/* The fault of this process is known since its death; its exit now tells more of the same fault. */
 static bool completes(const struct node *node, const struct node_fault *fault)
 {
     return node->fault.is_early && fault->pid == node->fault.pid && fault->was_dead;
@@ -55,7 +55,8 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     timed.wall = node->out->wall - (node->out->now - timed.at);
     if (!counts(node, &timed))
         return;
-    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) { /* ours */
+    /* Our own signal ended it, so its failure is the one that it told before. */
+    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) {
         timed.kind = FAULT_EXIT;
         timed.code = timed.told_code;
     }
@@ -64,7 +65,7 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
     if (node->params->restart.max == 0 || !cause_is_process(timed.kind) ||
         node->state > NODE_RUNNING)
         return;
-    /* Whether a restart may follow depends on whether anybody had come to train. */
+    /* A restart depends on whether any rank had finished a step: read the steps first. */
     node->fault_wants_steps = true;
     out_simple(node->out, ACT_READ_STEPS);
 }
@@ -102,7 +103,7 @@ void node_describe_fault(const struct node *node, struct peer_cause *ret)
     str_copy(ret->tail, sizeof ret->tail, f->tail);
 }
 
-/* Then it is one failure, of which more is known. */
+/* Two causes with one process are one failure, and the second tells more. */
 static bool is_of_one_process(const struct peer_cause *a, const struct peer_cause *b)
 {
     return a->node == b->node && a->pid == b->pid && a->pid > 0;
@@ -118,15 +119,15 @@ void node_take_cause(struct node *node, const struct peermsg *msg)
     if (cause_is_same(&node->cause, &msg->cause) &&
         (msg->cause.fault == FAULT_NONE || node->exit_code == code))
         return;
-    if (msg->cause.fault == FAULT_NONE) { /* it was to be restarted, and ends for another reason */
+    if (msg->cause.fault == FAULT_NONE) { /* a restart was cancelled; the failure is no cause */
         node->cause = msg->cause;
         out_simple(node->out, ACT_STATE);
         return;
     }
-    /* Where there was to be a restart, the end has just been told, with its cause. */
+    /* After a cancelled restart node_stop_for_good() has just logged the end with its cause. */
     if (node->cause.fault != FAULT_NONE && !str_is(node->why, order->why) &&
         !is_of_one_process(&node->cause, &msg->cause))
-        out_log(node->out, LOG_INFO, "ending", "the cause is another: %s", order->why);
+        out_log(node->out, LOG_INFO, "ending", "the cause has changed: %s", order->why);
     node->cause = msg->cause;
     node->outcome =
         order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The commands of a node, what they leave behind, and how both are ended. See node_parts.h.
+ * The commands of a node, their leftover processes, and the end of both. See node_parts.h.
  *
- * With stop.leftovers=leave only the commands count: nothing else is waited for or signalled.
+ * With stop.leftovers=leave only the commands count: pchrun signals no leftover process, and does
+ * not wait for one.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,13 +15,13 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* How long the end of a connection may come after that of its command. Who is attached for longer
- * lives elsewhere. */
+/* A connection ends at most this long after its command. If it lasts longer, its process is not a
+ * child of the command. */
 #define SETTLE_NS NS_PER_S
-/* How long the end of a process may come after that of its connection: a large one's memory is torn
- * down for seconds. Who lives for longer has only lost its connection then. */
+/* A process ends at most this long after its connection: the kernel frees a large memory for
+ * seconds. A process that lives longer has only lost its connection. */
 #define DYING_NS (30 * NS_PER_S)
-/* How long after the death of a command by a signal the same may come to us as a notice. */
+/* A signal that killed a command may reach us as a notice at most this long after. */
 #define NOTICE_NS NS_PER_S
 
 /* --- their lives --- */
@@ -45,7 +46,7 @@ static const struct member *member_of(const struct node *node, int pid)
     return NULL;
 }
 
-/* The rank of a command: as its process said, or as its place says where each command is a rank. */
+/* The rank of a command: its process told it, or each command is one rank, in order. */
 static int rank_of(const struct node *node, int index)
 {
     const struct core_params *p = node->params;
@@ -66,7 +67,7 @@ void node_on_child_failed(struct node *node, const struct event *event)
                                .code = code ? code : EXIT_OWN_ERROR};
     str_fit(fault.text, sizeof fault.text, event->child.err->text);
     node_record_fault(node, &fault);
-    /* Started, then found not to be executable: it is gone all the same. */
+    /* Normal: a command may have started before exec failed. */
     node->nrunning -= child->state == CHILD_RUNNING;
     node->nstarting -= child->state == CHILD_NONE;
     child->state = CHILD_ENDED;
@@ -76,7 +77,7 @@ void node_on_child_failed(struct node *node, const struct event *event)
     node_check_gone(node);
 }
 
-/* What the process itself has said to us counts for more than what it has written down. */
+/* A reason that the process told us overrides the reason in its error file. */
 static void add_death(const struct node *node, const struct death *death, struct node_fault *fault)
 {
     char text[sizeof fault->text + sizeof death->reason + 2];
@@ -92,8 +93,9 @@ static void add_death(const struct node *node, const struct death *death, struct
     fault->told_code = 1;
 }
 
-/* Its connection ends before the kernel tells how it died, which may be after the word that ends
- * the job. But who lives on without a connection dies of our SIGTERM. */
+/* A process may be dead before the job ends, although the kernel reports its exit later. Its
+ * connection ends first, so that time counts. But a process that only lost its connection dies of
+ * our SIGTERM. */
 static void add_time_of_death(const struct node *node, const struct child *child,
                               struct node_fault *fault)
 {
@@ -116,7 +118,7 @@ static void add_time_of_death(const struct node *node, const struct child *child
     fault->was_dead = true;
 }
 
-/* Of a launcher: the first of its ranks that has gone without a word, or said that it fails. */
+/* The first rank below a launcher that left without pch_done or pch_close, or with an error. */
 static const struct member *first_to_fail(const struct node *node)
 {
     const struct member *first = NULL;
@@ -129,9 +131,9 @@ static const struct member *first_to_fail(const struct node *node)
     return first;
 }
 
-/* Launchers have an exit code of their own for a worker that failed: torchrun's is always 1. The
- * worker's says more, to us and to whoever starts the job again; where that is not known, as of one
- * that a signal has killed, at least which rank it was. */
+/* A launcher hides the exit code of its failed worker: torchrun always exits with 1. The worker's
+ * code tells us and the scheduler more. If it is unknown, because a signal killed the worker, the
+ * fault still names the rank. */
 static void look_behind(const struct node *node, struct node_fault *fault)
 {
     const struct member *m = fault->rank < 0 ? first_to_fail(node) : NULL;
@@ -151,15 +153,15 @@ static void look_behind(const struct node *node, struct node_fault *fault)
     fault->at = m->gone_at;
 }
 
-/* Its exit code is the one word that it has for a save that failed; the outcome does not tell it.
- */
+/* A program that does not attach reports a failed save only by its exit code. The outcome does not
+ * show it, so the log does. */
 static void tell_if_asked(const struct node *node, const struct node_fault *fault)
 {
     bool was_asked = node->params->save_mode != SAVE_ATTACH && node->state > NODE_RUNNING &&
                      node->outcome == OUTCOME_PREEMPTED_UNKNOWN;
     if (was_asked && fault->kind == FAULT_EXIT)
-        out_log(node->out, LOG_WARN, "save", "%s when it was asked to save: it may have failed to",
-                fault->text);
+        out_log(node->out, LOG_WARN, "save",
+                "%s when it was asked to save: the save may have failed", fault->text);
 }
 
 static void record_death(struct node *node, int index, const struct death *death)
@@ -178,7 +180,7 @@ static void record_death(struct node *node, int index, const struct death *death
                                .is_early = child->state == CHILD_RUNNING};
     add_time_of_death(node, child, &fault);
     if (is_signal && node->state > NODE_RUNNING &&
-        !fault.was_dead) /* of ours; it counts if it had failed before */
+        !fault.was_dead) /* our signal; the fault counts only if it gave a reason before */
         snprintf(fault.text, sizeof fault.text, "process %d had failed", child->pid);
     else
         snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
@@ -190,7 +192,7 @@ static void record_death(struct node *node, int index, const struct death *death
     node_record_fault(node, &fault);
 }
 
-/* What it failed of is certain, and told at once; who is ended by us has nothing to tell. */
+/* The failure is certain, so the node tells it before the process is gone. */
 void node_on_child_dying(struct node *node, const struct event *event)
 {
     struct child *child = &node->children[event->child.index];
@@ -228,14 +230,14 @@ static bool has_ranks_below(const struct node *node)
     return false;
 }
 
-/* The signal that it died of, or says it did, in the way of shells; 0: none. */
+/* The signal that killed it, or 128 + signal as a shell exits; 0: none. */
 static int signal_of(int status)
 {
     int number = verdict_of_status(status) - EXIT_BY_SIGNAL;
     return number > 0 && number < _NSIG ? number : 0;
 }
 
-/* In the end, too, until all are told to go. */
+/* The ranks below a shell may end by themselves until the ladder signals the whole tree. */
 static bool may_end_by_themselves(const struct node *node)
 {
     bool is_ending = node->state == NODE_STOPPING && ladder_is_active(&node->ladder) &&
@@ -243,8 +245,8 @@ static bool may_end_by_themselves(const struct node *node)
     return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node);
 }
 
-/* Schedulers signal every process of a job. To the ranks that is a notice, and they live on to
- * save; a shell around them dies of it, and nothing has failed. */
+/* Schedulers signal every process of a job. For the ranks the signal is a notice: they live on and
+ * save. A shell around them dies of it, and that is no failure. */
 static bool leaves_ranks(const struct node *node, int status)
 {
     int number = signal_of(status);
@@ -255,7 +257,7 @@ static bool leaves_ranks(const struct node *node, int status)
 int64_t node_misses_notice_at(const struct node *node)
 {
     int64_t at = CLOCK_NEVER;
-    for (int i = 0; i < node->params->children && !node_is_noticed(node); i++)
+    for (int i = 0; i < node->params->children && !node_notice_is_near(node); i++)
         if (node->children[i].left_at && node->children[i].state == CHILD_RUNNING)
             at = clock_min(at, node->children[i].left_at + NOTICE_NS);
     return at;
@@ -270,7 +272,7 @@ void node_end_those_who_left(struct node *node)
         if (!child->left_at || child->state != CHILD_RUNNING)
             continue;
         end_child(node, child);
-        if (!node_is_noticed(node))
+        if (!node_notice_is_near(node))
             record_death(node, i, NULL);
         has_ended = true;
     }
@@ -287,8 +289,8 @@ void node_on_child_exited(struct node *node, const struct event *event)
     if (leaves_ranks(node, child->status)) {
         child->left_at = node->out->now;
         out_log(node->out, LOG_INFO, "notice",
-                "process %d has died of %s, as of a notice to all; its ranks live", child->pid,
-                SIGTEXT(signal_of(child->status)));
+                "process %d has died of %s, perhaps a notice to all processes; its ranks live",
+                child->pid, SIGTEXT(signal_of(child->status)));
         return;
     }
     end_child(node, child);
@@ -317,14 +319,14 @@ void node_on_tree_empty(struct node *node, const struct event *event)
 
 /* --- their end --- */
 
-/* Where leftovers are left, a signal for all goes to the commands. */
+/* With LEFTOVERS_LEAVE a signal for the whole tree goes only to the commands. */
 static enum signal_target target_of(const struct node *node, const struct ladder_rung *rung)
 {
     bool leaves = node->params->leftovers == LEFTOVERS_LEAVE;
     return leaves && rung->target == TARGET_TREE ? TARGET_CHILDREN : rung->target;
 }
 
-/* Is anybody there to be signalled? Attached processes may live outside of our tree. */
+/* A process that the signal would reach. Attached processes may live outside our tree. */
 static bool has_target(const struct node *node, enum signal_target target)
 {
     if (target == TARGET_RANKS && node->ranks.nconnected > 0)
@@ -332,8 +334,8 @@ static bool has_target(const struct node *node, enum signal_target target)
     return !node->is_tree_empty && (target != TARGET_CHILDREN || node->nrunning > 0);
 }
 
-/* Every node climbs the same ladder at the same time; node 0 tells of it. What had to be killed is
- * told by the node that it happened on. */
+/* All nodes send the same signals at the same time, so only node 0 logs them. But every node logs
+ * its SIGKILL. */
 static void log_rung(struct node *node, int number, enum signal_target target)
 {
     static const char *const targets[] = {[TARGET_CHILDREN] = "the commands",
@@ -355,7 +357,7 @@ static void send_signal(struct node *node, const struct ladder_rung *rung)
     node->has_killed = node->has_killed || rung->signal == SIGKILL;
 }
 
-/* Whoever is being started is there in a moment, and would escape what is sent now. */
+/* A signal that is sent during a start would miss the commands that are just starting. */
 int64_t node_climb_at(const struct node *node)
 {
     return node->nstarting > 0 ? CLOCK_NEVER : ladder_wake_at(&node->ladder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is left on a node, its first failure, and the way to its end. See node_parts.h.
+ * The processes that are left on a node, and the way to its end. See node_parts.h.
  */
 #include "core/node_parts.h"
 
@@ -27,7 +27,7 @@ void node_enter(struct node *node, enum node_state state)
     out_simple(node->out, ACT_STATE);
 }
 
-/* --- what is left --- */
+/* --- the processes that are left --- */
 
 bool node_has_work(const struct node *node)
 {
@@ -81,7 +81,7 @@ void node_sweep_if_last(struct node *node)
 
 /* --- the end --- */
 
-/* With a chief it is for that to say, and for all to leave with one code. */
+/* With a chief the chief tells the end, and all nodes leave with one code. */
 static void tell_replaced(struct node *node)
 {
     bool has_chief = node->may_leave && !node->is_alone;
@@ -107,8 +107,8 @@ void node_leave(struct node *node)
                 .exit = {.outcome = node->outcome, .code = node->exit_code, .text = node->why}});
 }
 
-/* Beside what the job's end waits for: who is attached from elsewhere, and what is being written,
- * would reach into the next generation. */
+/* Before a restart the node also waits for attached processes outside its tree, and for an open
+ * record. Both would reach into the next generation. */
 static bool has_more_to_end(const struct node *node)
 {
     bool has_attached = node->ranks.nconnected > 0 || node->ranks.ncounting > 0;
@@ -126,12 +126,12 @@ void node_check_gone(struct node *node)
         node_leave(node);
 }
 
-/* Why the job ends is said at the end; and here, where the end may take its time. */
+/* The reason is logged at the end, and also here, because stopping may take long. */
 static void log_ending(struct node *node, const struct node_ending *ending)
 {
     bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
     bool was_started = node->nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
-    /* Of a restart node 0 tells in its own words. */
+    /* Node 0 has already logged the restart. */
     bool is_told =
         ending->outcome == OUTCOME_COMPLETED || (ending->restarts && !node->uplink.is_member);
     out_log(node->out, is_told || !(has_others || was_started) ? LOG_DEBUG : LOG_NOTICE,
@@ -147,12 +147,12 @@ static void keep_ending(struct node *node, const struct node_ending *ending)
     node->exit_code = ending->exit_code;
     str_copy(node->why, sizeof node->why, ending->why);
     node->end_deadline = ending->deadline;
-    /* Everybody leaves long before it: it only guards against a chief that hangs. */
+    /* Normally all nodes leave long before this; it guards only against a chief that hangs. */
     int64_t stop_ns = p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns;
     node->leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
     if (ending->deadline != CLOCK_NEVER)
         node->leave_at += ending->deadline - node->out->now;
-    if (ending->restarts) /* when it goes on is for the chief to say, as long as that is heard */
+    if (ending->restarts) /* the chief orders the next start; its loss ends the wait */
         node->leave_at = CLOCK_NEVER;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The signals and requests that a node gets, and the notices: its own and the job's. See
- * node_parts.h.
+ * The signals, requests and notices that a node gets, and the job's notice. See node_parts.h.
  */
 #include "core/node_parts.h"
 
@@ -15,12 +14,16 @@
 
 /* --- notices --- */
 
-bool node_is_noticed(const struct node *node)
+bool node_notice_is_near(const struct node *node)
 {
-    return node->grace.is_live || node->notice.is_live;
+    const struct grace *g = &node->grace;
+    if (node->notice.is_near || !g->is_live)
+        return node->notice.is_near;
+    int64_t near = grace_near_at(grace_deadline(g), grace_first(g)->lead, node->params->grace_ns);
+    return g->hurry != HURRY_NONE || node->out->now >= near;
 }
 
-/* It need not be what leaves least time. */
+/* The newest notice made the hurry; another notice may have the earliest deadline. */
 static const char *hurrying_signal(const struct grace *g)
 {
     const struct grace_notice *newest = grace_first(g);
@@ -40,10 +43,11 @@ static void log_notice_change(struct node *node, enum grace_change change)
     const struct grace_notice *n = grace_first(g);
     char left[32];
     if (change == GRACE_HURRIED && g->hurry == HURRY_SAVE)
-        out_log(node->out, LOG_NOTICE, "notice", "%s again: save now, train no further",
+        out_log(node->out, LOG_NOTICE, "notice", "%s again: saving now, without more training",
                 hurrying_signal(g));
     else if (change == GRACE_HURRIED)
-        out_log(node->out, LOG_NOTICE, "notice", "%s a third time: stop", hurrying_signal(g));
+        out_log(node->out, LOG_NOTICE, "notice", "third %s: giving up the save, stopping now",
+                hurrying_signal(g));
     else
         out_log(node->out, LOG_NOTICE, "notice", "%s%s%s, %s left%s", n->source,
                 n->text[0] ? " " : "", n->text,
@@ -51,8 +55,8 @@ static void log_notice_change(struct node *node, enum grace_change change)
                 change == GRACE_LATER ? " now" : "");
 }
 
-/* Whether there is anything to save depends on the steps: they are read before the notice is told,
- * or said to be known. */
+/* The steps decide whether there is anything to save. So the node reads them before it tells its
+ * notice, or says that it knows the job's notice. */
 static void read_steps_for_notice(struct node *node)
 {
     node->notice_wants_steps = true;
@@ -80,6 +84,7 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
     int64_t deadline =
         order->has_notice ? node->out->now + grace_clamp(order->notice_left_ns) : CLOCK_NEVER;
     node->notice.is_live = order->has_notice;
+    node->notice.is_near = order->is_near;
     node->notice.node_rank = order->notice_node;
     node->notice.deadline = deadline;
     str_copy(node->notice.source, sizeof node->notice.source, order->notice_source);
@@ -123,23 +128,22 @@ static void ask_for_save(struct node *node)
 int64_t node_saves_for_repeated_at(const struct node *node)
 {
     bool can_save = node->state == NODE_RUNNING;
-    return can_save ? grace_save_at(&node->grace, node->params->save_ns) : CLOCK_NEVER;
+    return can_save ? grace_save_at(&node->grace, node->save_ns) : CLOCK_NEVER;
 }
 
 void node_save_for_repeated(struct node *node)
 {
     if (node_saves_for_repeated_at(node) > node->out->now)
         return;
-    grace_saved(&node->grace, node->params->save_ns, node->out->now);
+    grace_saved(&node->grace, node->save_ns, node->out->now);
     out_log(node->out, LOG_NOTICE, "notice",
             "the deadline of a repeated notice is near: save and go on");
     ask_for_save(node);
 }
 
-/* Before the join there may be nobody to tell of a notice; nothing was started, so we just leave.
- * But the chief is told if that takes no longer than coming back would: it would take us for lost.
- * A deadline that leaves more than `grace` is a plan: the job may still start and train before it.
- */
+/* Before the join nothing was started, so a node with a notice leaves. First it tries to tell the
+ * chief, for as long as a reconnect may take: the chief may already count this node. A deadline
+ * that leaves more than `grace` is a plan: the job may still start and train before it. */
 int64_t node_leave_unjoined_at(const struct node *node)
 {
     const struct grace *g = &node->grace;
@@ -150,12 +154,12 @@ int64_t node_leave_unjoined_at(const struct node *node)
     if (node->uplink.conn != CONN_NONE)
         return latest;
     int64_t told = g->at + node->params->reconnect_ns;
-    int64_t plan = grace_start_until(deadline, grace_first(g)->lead, node->params->grace_ns);
+    int64_t plan = grace_near_at(deadline, grace_first(g)->lead, node->params->grace_ns);
     return clock_min(latest, plan > told && g->hurry == HURRY_NONE ? plan : told);
 }
 
-/* The platform takes the machine at the deadline, and a chief that lives has given up a save before
- * that, and told so. A deadline that had passed before the end came takes nothing away. */
+/* The platform takes the machine at the deadline. A chief that lives gives up an open save before
+ * that, and says so. A deadline that passed before the end came does not count. */
 int64_t node_give_up_chief_at(const struct node *node)
 {
     const struct grace *g = &node->grace;
@@ -175,8 +179,7 @@ void node_on_save_asked(struct node *node, const struct event *event)
     ask_for_save(node);
 }
 
-/* The chief ends the job for it on every node, whether this one has been taken in by then or not:
- * a node that it has never met ends alone. */
+/* The chief ends the job on every node. A node that has never joined ends alone. */
 void node_on_stop_asked(struct node *node, const struct event *event)
 {
     if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->restarts))
@@ -189,7 +192,7 @@ void node_on_stop_asked(struct node *node, const struct event *event)
 
 /* --- sources --- */
 
-/* One that comes and goes does not keep the job saving, nor fill the log. */
+/* A notice that comes and goes must not make save after save, nor fill the log. */
 static void take_advice(struct node *node)
 {
     enum { SAID_MAX = 10 };
@@ -216,14 +219,14 @@ void node_on_notice(struct node *node, const struct event *event)
     if (change == GRACE_ADVICE)
         take_advice(node);
     else if (change == GRACE_PLAN)
-        out_simple(node->out, ACT_STATE); /* node_save_for_repeated() */
+        out_simple(node->out, ACT_STATE); /* node_save_for_repeated() asks for its save */
     else
         node_take_notice(node, change);
 }
 
 /* --- signals --- */
 
-/* Who signals a group and its leader sends us the same signal twice, and means it once. */
+/* A program that signals a group and its leader sends us one signal twice. */
 static bool is_repeat(struct node *node, int number)
 {
     int64_t *at = &node->forwarded_at[number];
@@ -233,7 +236,7 @@ static bool is_repeat(struct node *node, int number)
     return false;
 }
 
-/* Whoever is being started is there in a moment, and would escape what is sent now. */
+/* A signal that is sent during a start would miss the commands that are just starting. */
 void node_forward(struct node *node)
 {
     for (int number = 1; number <= 64 && node->nstarting == 0 && node->to_forward; number++)
@@ -243,7 +246,7 @@ void node_forward(struct node *node)
         }
 }
 
-/* A signal that ends programs ends a pchrun that has not started any yet. */
+/* Before the start there is no command, so a signal that ends programs ends pchrun. */
 static void forward(struct node *node, int number)
 {
     if (node->state != NODE_WAITING) {
@@ -278,8 +281,8 @@ void node_on_signal(struct node *node, const struct event *event)
             node->interrupted_at = node->out->now;
             node->is_dirty = true;
         }
-        /* The keyboard's signals have reached the commands already, if there are any; and what one
-         * of them sent us is not sent back. */
+        /* The terminal has already sent its signals to the commands. A signal that a command sent
+         * us is not sent back. */
         if (event->signal.from == SIGNAL_FROM_OUTSIDE || node->state == NODE_WAITING)
             forward(node, number);
         break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a node's training processes say, and what was read of them. See node_parts.h.
+ * The messages and the steps of a node's training processes. See node_parts.h.
  */
 #include "base/sigtext.h"
 #include "base/str.h"
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* Those that may be sent to all of a job's processes, and mean no end to any of them. */
+/* The signals that may reach every process of a job, but must end none of them. */
 static uint64_t meant_for_us(const struct core_params *params)
 {
     uint64_t set = 0;
@@ -44,9 +44,9 @@ static void turn_away(struct node *node, int slot, const struct err *err)
     out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
 }
 
-/* A world that does not fit together never will: the job fails, all of it. But a process that
- * claims a place which is taken, while the others train, is a worker that runs the training script
- * again, and no rank. Whether they train is known when the steps have been read. */
+/* A rank that does not fit the world never will, so the whole job fails. But a process may claim a
+ * taken rank while the ranks train. It is then a worker that runs the training script again. The
+ * steps, read first, show whether the ranks train. */
 static void refuse(struct node *node, const struct event *event, const struct err *err)
 {
     turn_away(node, event->proc.slot, err);
@@ -64,7 +64,8 @@ static void refuse(struct node *node, const struct event *event, const struct er
     out_simple(node->out, ACT_READ_STEPS);
 }
 
-/* To the agreement it is not there, and what does not fit is its own affair: it trains on. */
+/* A process that only counts its steps takes no part in the agreement. If it does not fit, it is
+ * refused and trains on. */
 static void on_counter_attached(struct node *node, const struct event *event)
 {
     struct err err;
@@ -110,7 +111,8 @@ void node_on_proc_attached(struct node *node, const struct event *event)
     node->is_dirty = true;
 }
 
-/* Kept until it fails: it may yet be saving, or tell the others, and its exit code is to count. */
+/* The reason is kept until the process fails. It may still save or tell other ranks, and its exit
+ * code counts. */
 static void on_proc_error(struct node *node, struct member *m, const struct procmsg *msg)
 {
     str_copy(m->reason, sizeof m->reason, msg->text[0] ? msg->text : "no reason given");
@@ -120,7 +122,7 @@ static void on_proc_error(struct node *node, struct member *m, const struct proc
     out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, m->reason);
 }
 
-/* It would train on as if there were no pchrun, and a save of all would never be one. */
+/* The process would train on without pchrun, so no save could ever hold all ranks. */
 void node_on_proc_unattached(struct node *node, const struct event *event)
 {
     struct node_fault fault = {
@@ -133,7 +135,7 @@ void node_on_proc_unattached(struct node *node, const struct event *event)
     node_record_fault(node, &fault);
 }
 
-/* Without what it resumes from it does not train, and the others not without it. */
+/* Its checkpoint is unknown, so neither it nor the job can continue. */
 void node_on_proc_lost(struct node *node, const struct event *event)
 {
     const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
@@ -167,10 +169,10 @@ static void on_done(struct node *node, struct member *m, const struct procmsg *m
     round_ended(&node->round);
 }
 
-/* A failure may be hidden by what started it; an end before the last step may be meant so. */
+/* A launcher may hide a failure, so it is logged here. An early end without one may be intended. */
 static void log_close(struct node *node, const struct member *m)
 {
-    bool is_told_to = node_is_noticed(node);
+    bool is_told_to = node_notice_is_near(node);
     unsigned long long step = m->step;
     if (node->state != NODE_RUNNING || m->is_done)
         return;
@@ -184,7 +186,7 @@ static void log_close(struct node *node, const struct member *m)
                 step);
 }
 
-/* The connection is ended here: its place is free at once for a worker that comes after it. */
+/* The node closes the connection now, so that the next worker can take the rank at once. */
 static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
 {
     int slot = m->slot;
@@ -208,7 +210,7 @@ static void end_counter(struct node *node, struct member *counter, uint64_t step
     node_check_gone(node);
 }
 
-/* Whoever only counts has a say in nothing: how it ends is told by its command. */
+/* A process that only counts its steps decides nothing: its command tells how it ends. */
 static void on_counter_message(struct node *node, const struct event *event)
 {
     int slot = event->proc.slot;
@@ -237,15 +239,15 @@ static bool has_lost_a_rank(const struct node *node)
     return false;
 }
 
-/* A process was sent a signal, and lives, since its shield has caught it. Scheduler or launcher?
- * When one of its workers has died a launcher ends the others, and waits for that. But in a
- * preemption who has saved may fail, and the others are to come to the end of their saves. */
+/* A rank got a signal and lives, because libpch caught it. Either a scheduler sent a notice, or a
+ * launcher ends its workers because one of them died. Near a notice it is never the launcher's end:
+ * a rank that has saved may fail, and the others must finish their saves. */
 static void on_shield(struct node *node, int number)
 {
     const struct signal_plan *plan = &node->params->signals[number];
-    if (!node_is_noticed(node) && has_lost_a_rank(node)) {
+    if (!node_notice_is_near(node) && has_lost_a_rank(node)) {
         out_log(node->out, LOG_INFO, "stop",
-                "%s was sent to a rank after another had gone: sending it to all ranks",
+                "a rank got %s after another rank had gone: sending it to all ranks",
                 SIGTEXT(number));
         out_signal(node->out, number, TARGET_RANKS);
     } else if (plan->rule == SIGNAL_PREEMPT) {
@@ -278,8 +280,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
 
 /* --- ends without a word --- */
 
-/* Of a launcher: the first of its ranks that said why it fails, and did not leave well after all.
- */
+/* The first rank below a launcher that gave a reason, and did not leave with success after it. */
 static const struct member *first_to_say(const struct node *node)
 {
     const struct member *first = NULL;
@@ -315,7 +316,7 @@ bool node_add_reason(const struct node *node, struct node_fault *fault)
     return true;
 }
 
-/* What is behind a shell or a launcher is over when all commands are. */
+/* A rank below a shell or a launcher is over when all commands have ended. */
 static bool is_over(const struct node *node, const struct member *m)
 {
     const struct child *child = node_child_of(node, m->pid);
@@ -419,7 +420,7 @@ void node_on_prepared(struct node *node, const struct event *event)
     node_check_gone(node);
 }
 
-/* The commit record is node 0's; only its chief writes it. */
+/* Only node 0 writes commit records. */
 void node_on_committed(struct node *node, const struct event *event)
 {
     node_judge_record(node, event->written.err);

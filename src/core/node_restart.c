@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From one generation to the next on a node. See node_parts.h.
+ * A node between two generations. See node_parts.h.
  *
- * When the chief has said that another one follows, the node stays where it is after the end of
- * what ran on it (NODE_LEAVING). The first order of the next generation finds it there.
+ * When the chief restarts the job, the node stays in NODE_LEAVING after the end of its processes.
+ * The first order of the next generation finds it in that state.
  */
 #include "core/node_parts.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* A process that is started begins with an open gate. */
+/* A new process begins with an open gate. */
 static void open_gate(struct node *node)
 {
     out_act(node->out,
@@ -41,5 +41,5 @@ void node_renew(struct node *node)
     node->restarts = false;
     node->generation = node->uplink.generation;
     node_enter(node, NODE_WAITING);
-    node_tell_final(node); /* the chief has not heard of it yet */
+    node_tell_final(node); /* the chief has forgotten it with the old generation */
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a node tells the chief: its STATUS, made anew from its state whenever that has changed. See
- * node_parts.h.
+ * The STATUS that a node sends to the chief whenever its state has changed. See node_parts.h.
  */
 #include "base/clock.h"
 #include "base/str.h"
@@ -17,7 +16,7 @@ static enum peer_life life_of(const struct node *node)
         return node->fault_wants_steps ? LIFE_RUNNING : LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
-    /* An end that comes after a notice is not told before it, nor before all had their say. */
+    /* The end is told after a pending notice, and after the last messages of attached processes. */
     if (!node_commands_have_ended(node) || node->notice_wants_steps || node_is_settling(node))
         return LIFE_RUNNING;
     return node_is_finished(node) ? LIFE_FINISHED : LIFE_ENDED;
@@ -27,7 +26,7 @@ static void fill_notice(const struct node *node, struct peer_status *status)
 {
     const struct grace *g = &node->grace;
     status->checkpoint_asked = node->checkpoint_asked;
-    /* Where all are being stopped it does not matter any more how far they are. */
+    /* While the job stops, the steps no longer matter to the notice. */
     bool waits = node->notice_wants_steps && node->state <= NODE_RUNNING;
     status->has_notice = g->is_live && !waits;
     status->knows_notice = node->notice.is_live && !node->notice_wants_steps;
@@ -53,15 +52,16 @@ static void fill_fault(const struct node *node, struct peer_cause *cause)
     cause->ago_ns = node->out->now - f->at;
 }
 
-/* A rank that returned by itself has trained to its end, notice or not. But one that handles
- * SIGTERM itself may have left for the notice. */
+/* A rank that returned by itself is done, even after a notice. But a rank that handles SIGTERM
+ * itself may have left for the notice. */
 static bool is_done(const struct node *node, const struct member *m)
 {
     bool may_have_left = !m->is_shielded && grace_has_signal(&node->grace);
     return m->is_done || (m->has_returned && !may_have_left);
 }
 
-/* No command has attached, and all have returned by themselves. A signal may have reached them. */
+/* No process has attached, and all commands have returned by themselves. After a signal from
+ * outside that is not known, because the signal may have reached them, too. */
 static bool have_returned(const struct node *node, uint8_t life)
 {
     bool has_ended = life == LIFE_ENDED || life == LIFE_FINISHED;
@@ -90,7 +90,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
         str_copy(status->roster, sizeof status->roster, "?");
 }
 
-/* Who interrupts a program knows what it does then; a failure long after has another cause. */
+/* A failure soon after an interrupt most likely comes from it; a later one has another cause. */
 static bool is_interrupted(const struct node *node)
 {
     int64_t at = node->state >= NODE_STOPPING ? node->stopped_at : node->out->now;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The watchdog of a node: what it is told of the node, and what it tells the chief. See
- * node_parts.h.
+ * The watchdog of a node: its facts about the node, and its part of the STATUS. See node_parts.h.
  */
 #include "core/node_parts.h"
 
@@ -8,7 +7,7 @@ static struct watchdog_node facts_of(const struct node *node)
 {
     return (struct watchdog_node){.is_running = node->state == NODE_RUNNING &&
                                                 !node_commands_have_ended(node),
-                                  .is_quiet = node_is_noticed(node),
+                                  .is_quiet = node_notice_is_near(node),
                                   .round = node->round.is_closed ? 0 : node->round.id};
 }
 

@@ -19,7 +19,7 @@ void out_simple(struct out *out, enum action_type type)
 
 void out_log(struct out *out, enum log_level level, const char *topic, const char *fmt, ...)
 {
-    char text[1024]; /* with a why in it */
+    char text[1024]; /* room for a `why` of PEERMSG_WHY_SIZE */
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);

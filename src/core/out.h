@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * out: how the parts of the core emit actions. Messages that node 0 and the chief on it send to
- * each other do not leave the core: they wait in a short queue that core_handle() empties.
+ * out: how the parts of the core emit actions. Messages between node 0 and its chief do not leave
+ * the core: they wait in a short queue that core_handle() empties.
  */
 #ifndef PCHRUN_CORE_OUT_H
 #define PCHRUN_CORE_OUT_H
@@ -17,7 +17,7 @@ struct out {
     const struct core_params *params;
     core_act_fn *act;
     void *shell;
-    int64_t now, wall;               /* of the event that is being handled */
+    int64_t now, wall;               /* the times of the present event */
     struct peermsg queue[OUT_QUEUE]; /* CONN_SELF, oldest first */
     int nqueue;
 };

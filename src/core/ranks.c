@@ -38,15 +38,14 @@ static bool has_local_rank(const struct ranks *ranks, int local_rank)
     return false;
 }
 
-/* How many of a world are on this node, if all have as many. */
+/* The ranks on this node, if all nodes have the same number. */
 static int part_of(int world_size, const struct core_params *params)
 {
     bool is_even = world_size > 0 && world_size % params->nnodes == 0;
     return is_even ? world_size / params->nnodes : 1;
 }
 
-/* What a process did not state is worked out from what is known: nodes of equal size, ranks in
- * order. */
+/* Derives the numbers that a process did not state: nodes are of equal size, ranks in order. */
 static void resolve(const struct ranks *ranks, const struct core_params *params,
                     const struct procmsg *msg, struct procmsg *ret)
 {
@@ -81,8 +80,8 @@ static bool check_counts(const struct ranks *ranks, const struct procmsg *who, s
                        who->rank, who->world_size);
     if (ranks->world_size && who->world_size != ranks->world_size)
         return err_set(err, ERR_PROTOCOL, 0,
-                       "rank %d says that the world has %d ranks; those before it said %d",
-                       who->rank, who->world_size, ranks->world_size);
+                       "rank %d says that the world has %d ranks; earlier ranks said %d", who->rank,
+                       who->world_size, ranks->world_size);
     if (ranks->expected != RANKS_UNKNOWN && who->local_world_size != ranks->expected)
         return err_set(err, ERR_PROTOCOL, 0,
                        "rank %d says that this node has %d ranks; %d are expected (procs.per_node, "
@@ -103,7 +102,7 @@ static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid,
     const struct member *same = find_rank(ranks, who->rank);
     if (same && same->slot >= 0)
         return err_set(err, ERR_TAKEN, 0,
-                       "rank %d is attached already, by process %d; process %d cannot be it, too",
+                       "rank %d is attached already, by process %d; process %d has the same rank",
                        who->rank, same->pid, pid);
     if (!same && ranks->n >= who->local_world_size)
         return err_set(err, ERR_TAKEN, 0,
@@ -112,8 +111,8 @@ static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid,
     return true;
 }
 
-/* Have all that were here left as they came? A program may open the job only to see where it
- * resumes, and then start its ranks. */
+/* All processes so far were visitors: they attached, trained no step, and left. A program may open
+ * the job only to learn its resume step, and then start its ranks. */
 static bool were_visitors(const struct ranks *ranks)
 {
     for (int i = 0; i < ranks->n; i++) {
@@ -125,7 +124,7 @@ static bool were_visitors(const struct ranks *ranks)
     return ranks->n > 0 && !ranks->have_stepped;
 }
 
-/* What visitors said of the world does not bind those who train. */
+/* The world that visitors stated does not bind the ranks that train. */
 static void forget_visitors(struct ranks *ranks, const struct core_params *params,
                             const struct procmsg *msg, struct procmsg *who)
 {
@@ -165,7 +164,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
         ranks->nended -= member->is_ended;
     else
         member = &ranks->members[ranks->n++];
-    struct member before = *member; /* what this rank has done in the open round stays done */
+    struct member before = *member; /* the rank's part in the open round stays */
     *member = (struct member){.slot = slot,
                               .pid = pid,
                               .rank = who.rank,
@@ -217,8 +216,8 @@ struct member *ranks_counter_of_slot(struct ranks *ranks, int slot)
     return NULL;
 }
 
-/* The one that was this rank before, or any that is gone, or a new one. There are as many as slots,
- * and each that is not gone has one. */
+/* The gone counter of this rank, any gone counter, or a new one. There is always room: a counter
+ * that is not gone holds a slot, and there are as many counters as slots. */
 static struct member *place_for(struct ranks *ranks, int rank)
 {
     struct member *ret = NULL;
@@ -250,7 +249,7 @@ struct member *ranks_count(struct ranks *ranks, const struct core_params *params
         return NULL;
     }
     if (rank >= CORE_WORLD_MAX || here > CORE_SLOTS_MAX || msg->step > RANKS_STEP_MAX) {
-        err_set(err, ERR_PROTOCOL, 0, "rank %d of %d here, at step %llu: no training is like that",
+        err_set(err, ERR_PROTOCOL, 0, "rank %d of %d here, at step %llu: a number is too high",
                 rank, here, (unsigned long long)msg->step);
         return NULL;
     }
@@ -269,7 +268,7 @@ struct member *ranks_count(struct ranks *ranks, const struct core_params *params
                                .first_step = msg->step};
     counter->stand.step = msg->step;
     ranks->ncounting++;
-    /* It trains again, so its end is no longer the end of its training. */
+    /* The process trains again, so its earlier pch_done does not count. */
     for (int i = 0; i < ranks->n; i++)
         if (event->proc.pid > 0 && ranks->members[i].pid == event->proc.pid)
             ranks->members[i].is_done = ranks->members[i].has_returned = false;
@@ -285,7 +284,7 @@ void ranks_counter_gone(struct ranks *ranks, struct member *counter, uint64_t st
     ranks->ncounting--;
 }
 
-/* --- what they all have come to --- */
+/* --- the state of all ranks --- */
 
 bool ranks_is_silent(const struct member *m)
 {
@@ -404,7 +403,8 @@ uint64_t ranks_last_step(const struct ranks *ranks)
 
 bool ranks_roster(const struct ranks *ranks, char *text, size_t size)
 {
-    /* Sorted by picking the next larger one: a node has few ranks, and says this seldom. */
+    /* Finds the next larger rank each time: slow, but a node has few ranks, and does this rarely.
+     */
     text[0] = '\0';
     int from = -1, to = -1;
     for (int done = 0; done <= ranks->n; done++) {

@@ -13,7 +13,7 @@ void restart_init(struct restart *r, const struct restart_policy *policy, uint64
     *r = (struct restart){.policy = policy, .random = random};
 }
 
-/* Enough to keep jobs apart that failed for one reason. */
+/* A simple generator is enough: it spreads the restarts of jobs that failed for one reason. */
 static uint64_t next_random(struct restart *r)
 {
     r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -29,7 +29,7 @@ static void forget_old(struct restart *r, int64_t now)
     memmove(r->times, r->times + old, (size_t)r->n * sizeof r->times[0]);
 }
 
-/* The first restart comes at once: most failures are of the machine, and are over. */
+/* The first restart has no pause: most failures come from the machine, and are over. */
 static int64_t pause_before(struct restart *r, int before)
 {
     const struct restart_policy *p = r->policy;
@@ -40,7 +40,7 @@ static int64_t pause_before(struct restart *r, int before)
     return pause - (pause > 0 ? (int64_t)(next_random(r) % (uint64_t)(pause / 4 + 1)) : 0);
 }
 
-/* NULL: nothing does. */
+/* NULL: the restart is allowed. */
 static const char *what_forbids(const struct restart *r, const struct restart_failure *f,
                                 char *text, size_t size)
 {

@@ -15,7 +15,7 @@ void round_init(struct round *round, struct ranks *ranks, struct out *out)
     *round = (struct round){.ranks = ranks, .out = out, .word = GATE_OPEN, .is_closed = true};
 }
 
-/* --- the gate and who waits at it --- */
+/* --- the gate, and the processes that wait at it --- */
 
 static void set_gate(struct round *round, uint64_t word)
 {
@@ -32,7 +32,7 @@ static void set_gate(struct round *round, uint64_t word)
     }
 }
 
-/* Between two rounds the gate holds nobody; but it may be a bell, which rings once. */
+/* Between two rounds the gate is open, or it is a bell, which rings once. */
 static void lift_gate(struct round *round)
 {
     if (!round->is_ending)
@@ -52,7 +52,7 @@ static int count_served(const struct round *round)
     return n;
 }
 
-/* A decided gate stays until the last process has served or ended; then nobody needs it. */
+/* A decided gate stays until every process has served the round or ended. */
 static void lift_if_served(struct round *round)
 {
     if (gate_is_decided(round->word) && count_served(round) == round->ranks->n)
@@ -85,8 +85,8 @@ static void answer_round(struct round *round)
     }
 }
 
-/* While a round is open nobody may be kept from its gate by a save of its own; the own save can
- * still be committed later. */
+/* While a round is open, no process may wait for its own save, because it must reach the gate. The
+ * own save can still commit later. */
 static bool is_open(const struct round *round)
 {
     return !round->is_closed;
@@ -97,13 +97,13 @@ static bool waits_for_own(const struct member *m)
     return m->wait == WAIT_SAVE && m->wait_round == 0;
 }
 
-/* The chief commits no own save up to this step any more. */
+/* The chief will commit no own save up to this step. */
 static uint64_t told_over(const struct round *round)
 {
     return round->commit_step > round->own_closed ? round->commit_step : round->own_closed;
 }
 
-/* Own saves up to this step are over: committed, passed over, or not to be had. */
+/* Own saves up to this step are over: committed, passed over, or failed. */
 static uint64_t own_over(const struct round *round)
 {
     uint64_t over = told_over(round);
@@ -120,20 +120,21 @@ static void release_own(struct round *round, int64_t since)
     }
 }
 
-/* It will not be committed, so the chief is told not to let anybody wait for it. */
+/* This own save cannot commit. The chief learns it, so that no rank on any node waits for it. */
 static void fail_own(struct round *round, uint64_t step)
 {
     if (step > round->failed_own && step <= RANKS_STEP_MAX)
         round->failed_own = step;
 }
 
-/* It waits for a later one. */
+/* The process waits for the commit of a later own save. */
 static bool is_past(const struct member *m, uint64_t step)
 {
     return waits_for_own(m) && m->wait_step > step;
 }
 
-/* Nobody waits for what a rank that has ended, or has gone past it, did not save. */
+/* A rank that has ended, or that waits for a later own save, never makes this one. So the processes
+ * that wait for this one get their answer. */
 static void release_from_absent(struct round *round)
 {
     const struct ranks *ranks = round->ranks;
@@ -193,27 +194,27 @@ static int count_saved(const struct round *round, uint64_t *ret_step, bool *ret_
     return n;
 }
 
-/* The own save that the chief was told of, and may commit at any time; 0: none. That a rank fails
- * to save a later step does not take it back: the chief may not have heard of that yet. */
+/* The own save that the chief may commit at any time; 0: none. A rank that later fails another save
+ * does not withdraw this offer: the chief may not know of the failure yet. */
 static uint64_t offered_own(const struct round *round)
 {
     return round->prepared_own > told_over(round) ? round->prepared_own : 0;
 }
 
-/* Of its own saves a node tells the oldest that is not over, so that nodes which are not equally
- * far find a common one. It offers one at a time. */
+/* A node offers its oldest own save that is not over, one at a time. So nodes at different steps
+ * find a common save. */
 static uint64_t next_own(const struct round *round)
 {
     return is_open(round) || offered_own(round) ? 0 : ranks_own_step(round->ranks, own_over(round));
 }
 
-/* Before SAVED is said to the chief, this node's own record is written: a restart finds by it what
- * each rank saved where. */
+/* This node's record is written before the chief learns of the save: a restart finds by it which
+ * path each rank saved to. */
 static void write_next(struct round *round)
 {
     uint64_t step;
     bool mismatch;
-    /* When all leave, nothing more is committed but what is being committed already. */
+    /* When the job ends, no new record begins; an open one is finished. */
     if (round->writing != WRITING_NOTHING || round->is_ending || round->leaves)
         return;
     uint64_t own = next_own(round);
@@ -253,7 +254,7 @@ static void open_ballot(struct round *round, const struct peer_stamp *stamp,
     round->is_closed = false;
     round->vote = VOTE_NONE;
     release_own(round, 0);
-    /* First the gate, then the steps: whoever finishes a step between the two sees the gate. */
+    /* The gate comes before the steps: a process that finishes a step in between sees the gate. */
     set_gate(round, gate_make(order->save_step, round->id, false, false));
     out_simple(round->out, ACT_READ_STEPS);
 }
@@ -282,8 +283,8 @@ static void close_round(struct round *round, const struct peer_stamp *stamp,
     round->is_closed = true;
     round->leaves = order->leave;
     round->closed_at = round->out->now;
-    /* Others may have saved in a round that failed, so ours serve it, too, even if the decision
-     * itself was lost on its way. */
+    /* Ranks of other nodes may have saved in a failed round. So our ranks serve it, too, even if
+     * this node never got the decision. */
     if (order->phase == PHASE_FAILED && is_ours) {
         decide(round, order);
         round_say_unsaved(round->out, round->ranks, round->id, round->save_step);
@@ -333,7 +334,7 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
     release_own(round, 0);
     round->bell = order->bell;
     obey(round, stamp, order);
-    /* What was called off holds nobody any more; and the bell may have come or gone. */
+    /* A round that was called off holds no process, and the order may have a new bell. */
     if (round->is_closed && !gate_is_decided(round->word))
         lift_gate(round);
     write_next(round);
@@ -379,19 +380,19 @@ void round_steps_read(struct round *round, const struct err *bad)
     bool is_below = true;
     for (int i = 0; i < round->ranks->n; i++) {
         const struct member *m = &round->ranks->members[i];
-        /* The ended count, too: one that has passed the step would never save it. */
+        /* Ended ranks count, too: a rank that ended beyond the step never saves it. */
         is_below = is_below && m->step < round->save_step;
     }
     round->vote = is_below ? VOTE_ACK : VOTE_NACK;
 }
 
-/* --- what became of a record --- */
+/* --- a record is written, or failed --- */
 
 void round_prepared(struct round *round, const struct err *bad)
 {
     enum round_writing what = round->writing;
     round->writing = WRITING_NOTHING;
-    /* Another round may have been opened while it was being written. */
+    /* Another round may have opened while the record was written. */
     if (bad && what == WRITING_ROUND && round->writing_round == round->id)
         fail_save(round, NULL, bad->text);
     else if (bad)
@@ -401,13 +402,13 @@ void round_prepared(struct round *round, const struct err *bad)
         round->prepared_round = round->writing_round;
     else
         round->prepared_own = round->writing_step;
-    /* In a round, too: it is not tried again as an own save, after the round was said to fail. */
+    /* Also in a round: the node must not offer a failed save again as an own save. */
     if (bad)
         fail_own(round, round->writing_step);
     write_next(round);
 }
 
-/* --- what processes say --- */
+/* --- messages of processes --- */
 
 /* A process knows a round by its tag. 0: an own save, or a round that is over. */
 static uint32_t round_of_tag(const struct round *round, uint32_t tag)
@@ -427,7 +428,7 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
     if (round->is_ending)
         answer(round, m, true, id && round->phase == PHASE_COMMITTED);
     else if (msg->tag != 0 && (id == 0 || round->is_closed))
-        /* Its round is over: it is answered at once, never dropped. */
+        /* Its round is over: the process gets its answer at once. */
         answer(round, m, id && round->leaves, id && round->phase == PHASE_COMMITTED);
     else if (msg->tag == 0)
         release_from_absent(round);
@@ -448,7 +449,7 @@ static void on_save_failed(struct round *round, struct member *m, const struct p
     lift_if_served(round);
 }
 
-/* A step that no training reaches was not saved, whatever the process says. */
+/* No training reaches this step, so the save counts as failed. */
 static void on_absurd_save(struct round *round, struct member *m, const struct procmsg *msg)
 {
     struct procmsg failed = *msg;
@@ -473,7 +474,7 @@ static void on_saved(struct round *round, struct member *m, const struct procmsg
         m->saved_step = msg->step;
         m->has_waited = msg->wants_answer;
     }
-    /* Once: a program may go on like that for long. */
+    /* Logged once: a program may make many such saves. */
     if (id == 0 && msg->step < round->commit_step && !round->is_return_told) {
         round_say_return(round->out, m, msg->step, round->commit_step);
         round->is_return_told = true;
@@ -486,13 +487,13 @@ static void on_saved(struct round *round, struct member *m, const struct procmsg
     write_next(round);
 }
 
-/* It stands there; its page need not be read for it. */
+/* The process waits at this step, so its page need not be read. */
 static void note_step(struct member *m, uint64_t step)
 {
     m->step = step <= RANKS_STEP_MAX ? step : m->step;
 }
 
-/* Its step is told with the next STATUS. */
+/* The next STATUS tells its step. */
 static void on_waiting(struct round *round, struct member *m, const struct procmsg *msg)
 {
     note_step(m, msg->step);
@@ -508,9 +509,9 @@ static void on_waiting(struct round *round, struct member *m, const struct procm
 
 void round_attached(struct round *round, struct member *member)
 {
-    /* Its predecessor may have ended, and the gate been lifted for want of others: the open round
-     * is still everybody's. One that is over is not: it would hold up the next for a worker that
-     * starts from far behind. */
+    /* The process may replace a rank that ended, after which the gate was lifted. An open round
+     * binds it, too, so the gate is set again. A round that is over does not bind it: a worker that
+     * starts far behind would delay the next round. */
     if (!round->is_closed && round->phase == PHASE_DECIDED && !has_served(round, member))
         set_gate(round, decided_word(round));
     else if (round->is_closed && !gate_is_decided(round->word))
@@ -556,7 +557,7 @@ void round_ended(struct round *round)
     release_from_absent(round);
 }
 
-/* The job does not end before they are offered, too. */
+/* Own saves that are not offered yet: the job ends only after them. */
 static bool has_more_own(const struct round *round)
 {
     uint64_t over = own_over(round);

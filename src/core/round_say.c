@@ -40,9 +40,9 @@ void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t roun
             str_addf(list, sizeof list, "%s%d", n++ ? ", " : "", m->rank);
     }
     if (n > 0)
-        out_log(out, LOG_NOTICE, "save",
-                "rank%s %s%s had not saved step %llu by then, or not said so", n == 1 ? "" : "s",
-                list, strlen(list) + 20 < sizeof list ? "" : ", ...", (unsigned long long)step);
+        out_log(out, LOG_NOTICE, "save", "rank%s %s%s had reported no save of step %llu by then",
+                n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...",
+                (unsigned long long)step);
 }
 
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * round_say: what people are told of a round, or of a save of the program's own, that does not come
- * to its end. Only writes to the log. For round.c.
+ * round_say: log lines about a round, or about an own save, that does not commit. Only for round.c.
  */
 #ifndef PCHRUN_CORE_ROUND_SAY_H
 #define PCHRUN_CORE_ROUND_SAY_H
@@ -9,17 +8,17 @@
 #include "core/out.h"
 #include "core/ranks.h"
 
-/* Until a wait in pch_saved is told of. */
+/* A longer wait in pch_saved is logged. */
 #define ROUND_TOLD_NS (10 * NS_PER_S)
 
-/* Who waits for long is told of: the training stands still. */
+/* A rank waits long for a commit, and its training stands still. */
 void round_say_wait(struct out *out, const struct ranks *ranks, const struct member *m);
-/* Who has gone past a step for which others wait. */
+/* A rank waits for a later save, and never makes the save that others wait for. */
 void round_say_past(struct out *out, const struct member *m, uint64_t step);
-/* Who had not saved `step` by the end of the round. Of a node with many ranks somebody has to know
- * whose stack to look at. */
+/* The ranks that had not saved `step` by the end of the round. On a node with many ranks a person
+ * must know which stack to examine. */
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step);
-/* A rank saves what lies below the commit. */
+/* A rank saves a step below the last commit. */
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step);
 
 #endif

@@ -29,8 +29,7 @@ bool stride_join(struct stride *a, struct stride b)
     uint64_t period = a->period / common * b.period;
     if (far % common != 0 || period > STRIDE_MAX)
         return false;
-    /* The answer lies among the steps of the longer one; there are period / longer of them to try.
-     */
+    /* The first common step is a step of the longer stride; at most period / longer are tried. */
     struct stride longer = a->period > b.period ? *a : b;
     struct stride shorter = a->period > b.period ? b : *a;
     uint64_t at = longer.offset;

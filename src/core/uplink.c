@@ -23,7 +23,7 @@ void uplink_init(struct uplink *u, struct out *out)
                          .retry_at = CLOCK_NEVER,
                          .heartbeat_at = CLOCK_NEVER,
                          .backoff = BACKOFF_FIRST_NS};
-    str_copy(u->why, sizeof u->why, "no connection could be made yet");
+    str_copy(u->why, sizeof u->why, "there is no connection to node 0 yet; is node 0 running?");
 }
 
 static void say_hello(struct uplink *u)
@@ -68,7 +68,7 @@ void uplink_down(struct uplink *u, const char *why, bool has_ended)
     if (u->conn != CONN_NONE || u->down_at == CLOCK_NEVER)
         u->down_at = u->out->now;
     u->conn = CONN_NONE;
-    if (!u->is_given_up) /* at once where most often only the line broke */
+    if (!u->is_given_up) /* at once after a WELCOME: most often only the connection broke */
         u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);
     if (!u->is_welcome)
         u->backoff = clock_min(2 * u->backoff, BACKOFF_LAST_NS);
@@ -88,21 +88,20 @@ static enum uplink_event give_up(struct uplink *u, enum uplink_event event)
 static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
 {
     if (u->chief && u->chief != msg->welcome.incarnation) {
-        str_copy(u->why, sizeof u->why, "the chief was started anew while the job ran");
+        str_copy(u->why, sizeof u->why, "its supervisor was started again while the job ran");
         return give_up(u, UPLINK_LOST);
     }
     u->chief = msg->welcome.incarnation;
     u->attempt = msg->stamp.attempt;
-    /* Who comes back enters the next generation by its order: what it says until then is of the
-     * last one, a step that it has saved for one. */
+    /* After a reconnect this node may still be in the last generation, and so are its messages. It
+     * enters the next generation only by its order. */
     if (!u->was_welcome)
         u->generation = msg->stamp.generation;
     u->is_welcome = u->was_welcome = true;
     u->down_at = CLOCK_NEVER;
     u->backoff = BACKOFF_FIRST_NS;
     u->last_heard = u->out->now;
-    /* Node 0's own, too: what the chief knows of its steps must be as fresh as what it knows of
-     * others. */
+    /* Node 0 beats, too: its steps must be as fresh as those of other nodes. */
     if (u->out->params->nnodes > 1)
         u->heartbeat_at = u->out->now;
     return UPLINK_WELCOME;
@@ -111,7 +110,7 @@ static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
 static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
 {
     bool is_next = u->may_renew && msg->stamp.generation == u->generation + 1;
-    if (!u->was_welcome) /* it is there, and cannot say yet whether we are taken in */
+    if (!u->was_welcome) /* an empty order: node 0 still decides whether to admit us */
         u->started_at = u->out->now;
     if (!u->is_welcome || msg->stamp.attempt != u->attempt ||
         (msg->stamp.generation != u->generation && !is_next))
@@ -143,7 +142,7 @@ enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
         str_copy(u->why, sizeof u->why, msg->refused.why);
         return give_up(u, UPLINK_REFUSED);
     case PEERMSG_BYE:
-        str_copy(u->why, sizeof u->why, "the chief has left");
+        str_copy(u->why, sizeof u->why, "its supervisor has left");
         return give_up(u, UPLINK_LOST);
     default:
         return UPLINK_NOTHING;
@@ -164,13 +163,13 @@ static int64_t lost_at(const struct uplink *u)
     return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
 }
 
-/* There is a connection, and nothing comes. */
+/* The connection is open, but no message comes. */
 static void say_silence(struct uplink *u)
 {
     char text[64];
     const struct core_params *p = u->out->params;
     if (u->was_welcome)
-        snprintf(u->why, sizeof u->why, "nothing was heard of the chief for %s",
+        snprintf(u->why, sizeof u->why, "nothing was heard of it for %s",
                  str_duration(p->heartbeat_timeout_ns, text, sizeof text));
     else
         snprintf(
@@ -215,7 +214,7 @@ void uplink_beat_alone(struct uplink *u, bool is_noticed)
         u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
 }
 
-/* Two heartbeats were not answered. */
+/* The chief is mute when it has not answered two heartbeats. */
 int64_t uplink_mute_at(const struct uplink *u)
 {
     bool is_there = u->is_member && u->was_welcome && !u->is_given_up;
@@ -227,7 +226,7 @@ void uplink_give_up_mute(struct uplink *u)
     char text[32];
     if (u->conn != CONN_NONE)
         snprintf(u->why, sizeof u->why,
-                 "nothing was heard of the chief for %s, and the notice leaves no more time",
+                 "nothing was heard of it for %s, and the notice leaves no more time",
                  str_about(u->out->now - u->last_heard, text, sizeof text));
     (void)give_up(u, UPLINK_LOST);
 }

@@ -65,7 +65,7 @@ int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
         return codes->stopped;
     case OUTCOME_FAILED:
     case OUTCOME_NOT_STARTED:
-        /* A failure never reads as success, whatever was recorded. */
+        /* A failure must never return 0, whatever code the fault has. */
         return code > 0 && code <= 255 ? code : EXIT_OWN_ERROR;
     case OUTCOME_UNKNOWN:
     case OUTCOME__COUNT:

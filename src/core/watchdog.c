@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 
-/* A pause is remembered for one or two terms: long enough for what comes back once in an epoch. */
+/* A pause is remembered for one or two terms: long enough for a pause that comes once an epoch. */
 #define TERM_NS (6 * 3600 * NS_PER_S)
-/* A rank is looked at so often while its limit runs. */
+/* How often the steps are read within the shortest limit. */
 #define LOOKS       8
 #define LOOK_MIN_NS (100 * NS_PER_MS)
 
@@ -40,7 +40,7 @@ static int64_t longest(const struct watchdog *dog, enum page_phase phase)
     return of[0] > of[1] ? of[0] : of[1];
 }
 
-/* CLOCK_NEVER: for ever. */
+/* CLOCK_NEVER: no limit. */
 static int64_t limit_of(const struct watchdog *dog, enum page_phase phase)
 {
     const struct watchdog_plan *plan = plan_of(dog);
@@ -77,8 +77,8 @@ static void note_pause(struct watchdog *dog, enum page_phase phase, int64_t paus
 
 /* --- what the ranks do --- */
 
-/* The first step of a rank, and what comes before it, are its start, whatever it says, but for what
- * it announces. In an agreed round it saves, whatever it says. */
+/* A rank that trains is in its start phase until its first step is finished. Other phases count as
+ * announced. In an open round that the rank serves its phase is always PAGE_SAVE. */
 static enum page_phase phase_of(const struct member *m, const struct watchdog_node *node)
 {
     bool is_serving = node->round && m->served_round == node->round &&
@@ -89,13 +89,13 @@ static enum page_phase phase_of(const struct member *m, const struct watchdog_no
     return m->stand.phase == PAGE_TRAIN && !has_stepped ? PAGE_START : m->stand.phase;
 }
 
-/* Who waits for us, or for the ranks that we wait for, is not stuck. */
+/* A rank that waits for pchrun, and so for other ranks, is not stuck. */
 static bool is_watched(const struct member *m)
 {
     return m->slot >= 0 && !m->is_ended && !m->stand.is_dead && m->wait == WAIT_NONE;
 }
 
-/* The next look. */
+/* When the steps are read next. */
 static void plan_look(struct watchdog *dog)
 {
     const struct watchdog_plan *plan = plan_of(dog);
@@ -140,8 +140,8 @@ static bool has_moved(const struct member *m, const struct event *event, enum pa
     return event->steps.by_slot[m->slot] != m->stand.step || *ret_phase != m->stand.phase;
 }
 
-/* Is there something to be learned from its pause? A start is none. One over the limit had more
- * time since somebody else had; but where it was taken for a hang, it was not. */
+/* Learn from this pause? Not from start-up, nor from an overrun that other ranks excuse. But if an
+ * examination suspected a hang, the pause counts: it was no hang. */
 static bool is_telling(const struct watchdog *dog, const struct member *m, enum page_phase phase)
 {
     int64_t since = m->stand.since;
@@ -183,15 +183,16 @@ void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event
     plan_look(dog);
 }
 
-/* --- what that means --- */
+/* --- the view of the node --- */
 
+/* The pid of a rank in another PID namespace is unknown, and is 0 here. */
 static bool is_stopped(const struct watchdog *dog, const struct member *m)
 {
-    return m->pid == dog->stopped_pid;
+    return dog->stopped_pid && m->pid == dog->stopped_pid;
 }
 
-/* Of ranks at one step, the others wait for a stopped one, and those in training most often for the
- * one that does something else. */
+/* Of ranks at one step, the others wait for a stopped rank. A rank that trains most often waits for
+ * a rank in another phase. */
 static bool is_behind(const struct watchdog *dog, const struct watchdog_view *view,
                       const struct member *m, enum page_phase phase)
 {
@@ -218,7 +219,7 @@ static void compare(const struct watchdog *dog, struct watchdog_view *view, cons
     view->count += is_first || is_beside;
 }
 
-/* Nobody is there to tell of steps. */
+/* No process tells its steps, so the output of the commands must do. */
 static bool tells_by_output(const struct watchdog *dog, const struct ranks *ranks)
 {
     return ranks->n == 0 && ranks->ncounting == 0 && plan_of(dog)->silence_ns > 0;
@@ -247,8 +248,8 @@ static void look_at(const struct watchdog *dog, const struct member *m,
     view->still_since = m->stand.since > view->still_since ? m->stand.since : view->still_since;
 }
 
-/* Somebody who has stood for long may have waited for one who has just gone on: so the time of all
- * counts from the last that anybody did. */
+/* A rank that has stood for long may have waited for a rank that just moved. So the limit of all
+ * ranks runs from the last move of any rank. */
 static struct watchdog_view view_of_ranks(const struct watchdog *dog, const struct ranks *ranks,
                                           const struct watchdog_node *node)
 {
@@ -262,7 +263,7 @@ static struct watchdog_view view_of_ranks(const struct watchdog *dog, const stru
     return view;
 }
 
-/* Who has not attached yet has the time for its start. */
+/* Ranks that have not attached yet have the start limit. */
 static void add_absent(const struct watchdog *dog, const struct ranks *ranks,
                        struct watchdog_view *view)
 {
@@ -304,7 +305,7 @@ void watchdog_order(struct watchdog *dog, uint32_t examine)
     out_act(dog->out, &(struct action){.type = ACT_EXAMINE, .examine = examine});
 }
 
-/* A debugger holds it: the limits of all begin anew, since they may wait for it. */
+/* A debugger holds the process. Other ranks may wait for it, so all limits begin anew. */
 static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
 {
     dog->began_at = dog->moved_at = dog->out->now;
@@ -318,7 +319,7 @@ static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
     dog->has_told_stopped = true;
 }
 
-/* No debugger: the signal has had as much time as any step has. */
+/* A signal without a debugger has stopped the process for longer than any step may take. */
 static void blame(struct watchdog *dog, int pid)
 {
     if (!dog->has_told_stopped)
@@ -369,6 +370,6 @@ void watchdog_timers(struct watchdog *dog, const struct ranks *ranks,
 {
     if (watchdog_wake_at(dog, ranks, node) > dog->out->now)
         return;
-    plan_look(dog); /* what is read is an event of its own, a moment later */
+    plan_look(dog); /* EV_STEPS comes a moment later */
     out_simple(dog->out, ACT_READ_STEPS);
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* It answers from its loop, at once; one that is stopped does not. */
+/* A running pchrun answers at once; a stopped one never. */
 #define ANSWER_WAIT_NS (5 * NS_PER_S)
 
 bool ask_send(struct talk *talk, enum control_verb verb, const struct ctl_options *options,

@@ -14,15 +14,15 @@ struct answer {
     char *text;        /* as it came, a line without its newline */
 };
 
-/* Sends the request that the options ask for, as `verb`, over an open connection. NULL
- * stands for a look at that pchrun alone, which asks no other node. */
+/* Sends the request that the options ask for, as `verb`, over an open connection. options NULL:
+ * only this pchrun's state, without asking other nodes. */
 MUST_CHECK bool ask_send(struct talk *talk, enum control_verb verb,
                          const struct ctl_options *options, struct err *err);
-/* Connects, asks, and reads the answer. False: there is none, it is no such object, or
- * pchrun refuses: *err says why. The caller ends the answer with answer_free(). */
+/* Connects, asks, and reads the answer. False: no or a malformed answer, or pchrun refuses; see
+ * *err. Free the answer with answer_free(). */
 MUST_CHECK bool ask(const char *dir, enum control_verb verb, const struct ctl_options *options,
                     struct answer *ret, struct err *err);
-/* Why ask() has failed: there is no pchrun, or it has gone meanwhile. */
+/* Did ask() fail because no pchrun is there any more? */
 bool ask_found_nobody(const struct err *err);
 void answer_free(struct answer *answer);
 
@@ -30,7 +30,8 @@ void answer_free(struct answer *answer);
 const struct json *answer_find(const struct json *object, const char *path);
 /* The first of the items there; NULL: there are none. */
 const struct json *answer_items(const struct json *object, const char *path);
-/* What is missing, or of another kind, is "", 0, or not known. Control characters become '?'. */
+/* A missing member or one of another kind gives "", 0 or the fallback. Control characters become
+ * '?'. */
 char *answer_text(const struct json *object, const char *path, char *text, size_t size);
 int64_t answer_int(const struct json *object, const char *path, int64_t missing);
 double answer_real(const struct json *object, const char *path, double missing);

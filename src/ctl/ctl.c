@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between two looks at whether it is done. */
+/* Between two checks of the progress. */
 #define LOOK_NS (100 * NS_PER_MS)
-/* In which a rank that trains has made a step, most often. */
+/* Within this time a training rank usually finishes a step. */
 #define PACE_NS NS_PER_S
-/* Until node 0 has told that a notice is withdrawn. */
+/* How long to wait until node 0 withdraws a notice. */
 #define CANCEL_WAIT_NS (3 * NS_PER_S)
 
 struct ctl {
@@ -32,7 +32,7 @@ void ctl_complain(const struct err *err)
     fprintf(stderr, "pchctl: %s\n", err->text);
 }
 
-static int fail(const struct err *err)
+static int ctl_fail(const struct err *err)
 {
     ctl_complain(err);
     return CTL_FAILED;
@@ -44,7 +44,7 @@ static int flush_out(int code)
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
     err_set(&err, ERR_SYSTEM, errno, "cannot write to standard output");
-    return fail(&err);
+    return ctl_fail(&err);
 }
 
 static void pause_for(int64_t ns)
@@ -56,7 +56,7 @@ static void pause_for(int64_t ns)
 
 /* --- status --- */
 
-/* Has somebody attached of whom it is not known yet how fast it is? */
+/* Is the speed of an attached rank still unknown? */
 static bool lacks_pace(const struct answer *answer)
 {
     const struct json *rank = answer_items(answer->root, "ranks");
@@ -75,7 +75,7 @@ static void print_status(const struct ctl *ctl, const struct answer *answer)
         show_status(answer->root, stdout);
 }
 
-/* Steps are counted, not timed: it takes two looks. */
+/* The speed is the number of steps between two requests. */
 static int run_status(const struct ctl *ctl)
 {
     struct answer answer;
@@ -90,7 +90,7 @@ static int run_status(const struct ctl *ctl)
     if (ok)
         print_status(ctl, &answer);
     answer_free(&answer);
-    return ok ? flush_out(CTL_DONE) : fail(&err);
+    return ok ? flush_out(CTL_DONE) : ctl_fail(&err);
 }
 
 static int run_watch(const struct ctl *ctl)
@@ -114,7 +114,7 @@ static int run_watch(const struct ctl *ctl)
             return CTL_DONE;
         }
         if (!ok)
-            return fail(&err);
+            return ctl_fail(&err);
         pause_for(ctl->options->interval_ns);
     }
 }
@@ -123,12 +123,13 @@ static int run_watch(const struct ctl *ctl)
 
 enum look { LOOK_WAITS, LOOK_DONE, LOOK_FAILED };
 
-/* What has come of it, since the answer to the request. */
+/* Has the save finished since the answer to the request? */
 static enum look look_at_save(const struct json *now, const struct json *before, struct err *err)
 {
     char phase[16], why[640];
     int64_t step = answer_int(now, "report.commit.step", 0);
-    /* Rounds are counted within a generation. What is asked for between two is made in the next. */
+    /* Round numbers begin anew in each generation. A save requested between two generations is made
+     * in the next. */
     bool was_between = str_is(answer_text(before, "was.state", phase, sizeof phase), "restarting");
     int64_t later =
         answer_int(now, "report.generation", 0) - answer_int(before, "was.generation", 0);
@@ -194,12 +195,12 @@ static int run_checkpoint(const struct ctl *ctl)
         printf("asked for\n");
     answer_free(&before);
     answer_free(&last);
-    return look == LOOK_FAILED ? fail(&err) : flush_out(CTL_DONE);
+    return look == LOOK_FAILED ? ctl_fail(&err) : flush_out(CTL_DONE);
 }
 
 /* --- the end --- */
 
-/* Reads events until the connection is closed; keeps the one that tells of the end. */
+/* Reads events until the connection is closed; keeps the job's "exit" event. */
 static bool await_end(const struct ctl *ctl, struct talk *events, struct answer *ret,
                       struct err *err)
 {
@@ -238,8 +239,8 @@ static int tell_end(const struct ctl *ctl, const struct answer *end)
     return flush_out(CTL_DONE);
 }
 
-/* The notice of the job is node 0's to withdraw, a moment later; and only what was given on this
- * node is taken back. *ret_had: the job had it. */
+/* Node 0 withdraws the job's notice a moment later, and only a notice given on this node. *ret_had:
+ * the job had one. */
 static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_had, struct err *err)
 {
     char source[32];
@@ -260,7 +261,7 @@ static bool await_cancel(const struct ctl *ctl, struct answer *ret, bool *ret_ha
     return true;
 }
 
-static void tell_notice(const struct json *answer, bool is_withdrawn)
+static void ctl_tell_notice(const struct json *answer, bool is_withdrawn)
 {
     char job[64], source[32];
     answer_text(answer, "report.job", job, sizeof job);
@@ -287,7 +288,7 @@ static int ask_and_wait(const struct ctl *ctl, struct talk *events)
     if (ok && !waits && ctl->options->is_json)
         printf("%s\n", answer.text);
     else if (ok && !ctl->options->is_json && ctl->options->verb != CONTROL_STOP)
-        tell_notice(answer.root, had_notice);
+        ctl_tell_notice(answer.root, had_notice);
     else if (ok && !waits)
         printf("asked for\n");
     int code = ok ? flush_out(CTL_DONE) : CTL_FAILED;
@@ -296,7 +297,7 @@ static int ask_and_wait(const struct ctl *ctl, struct talk *events)
         code = tell_end(ctl, &end);
     answer_free(&answer);
     answer_free(&end);
-    return ok ? code : fail(&err);
+    return ok ? code : ctl_fail(&err);
 }
 
 static int run_end(const struct ctl *ctl)
@@ -322,12 +323,12 @@ static int run_events(const struct ctl *ctl)
         while (code == CTL_DONE &&
                (result = talk_read(&talk, until, &line, &len, &err)) == TALK_LINE) {
             printf("%s\n", line);
-            code = flush_out(CTL_DONE); /* whoever reads it waits for it */
+            code = flush_out(CTL_DONE); /* the reader waits for each line */
         }
     talk_close(&talk);
     if (result == TALK_LATE)
         err_set(&err, ERR_PEER, 0, "pchrun does not answer; is it stopped?");
-    return result == TALK_FAILED || result == TALK_LATE ? fail(&err) : code;
+    return result == TALK_FAILED || result == TALK_LATE ? ctl_fail(&err) : code;
 }
 
 /* --- all --- */

@@ -10,10 +10,10 @@
 enum {
     CTL_DONE,
     CTL_FAILED, /* refused, failed, or not in time */
-    CTL_USAGE,  /* the command line; or no job, or more than one, is meant by it */
+    CTL_USAGE,  /* a wrong command line; or it fits no job, or several */
 };
 
-/* Returns what to exit with; errors are told on standard error. */
+/* Returns the exit code; prints errors on standard error. */
 int ctl_run(const struct ctl_options *options);
 void ctl_complain(const struct err *err);
 

@@ -29,12 +29,12 @@ struct search {
     const struct ctl_options *options;
     struct found found[FOUND_MAX];
     int n;
-    struct stat bases[BASES_MAX]; /* looked into already */
+    struct stat bases[BASES_MAX]; /* already searched */
     int nbases;
     char looked[256], silent[512];
 };
 
-/* Its lock is not looked at: whether it listens says it all. */
+/* Ignores the lock: a socket that answers is enough. */
 static bool is_candidate(int base, const char *name)
 {
     struct stat st, socket;
@@ -44,7 +44,7 @@ static bool is_candidate(int base, const char *name)
            S_ISSOCK(socket.st_mode);
 }
 
-static void take(struct search *search, const char *dir)
+static void find_take(struct search *search, const char *dir)
 {
     struct answer answer;
     struct err err;
@@ -96,12 +96,12 @@ static void look_in(struct search *search, const char *base)
     while (is_new && (entry = readdir(stream)))
         if (str_starts(entry->d_name, PREFIX) && is_candidate(dirfd(stream), entry->d_name) &&
             snprintf(dir, sizeof dir, "%s/%s", base, entry->d_name) < (int)sizeof dir)
-            take(search, dir);
+            find_take(search, dir);
     closedir(stream);
 }
 
-/* Named by --run-dir: where the private directories are, or one of them. */
-static void look_at(struct search *search, const char *dir)
+/* --run-dir names the parent of private directories, or one of them. */
+static void find_look_at(struct search *search, const char *dir)
 {
     FD_CLEANUP int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct err err;
@@ -110,7 +110,7 @@ static void look_at(struct search *search, const char *dir)
         str_copy(search->silent, sizeof search->silent, err.text);
     } else if (fd >= 0 && is_candidate(fd, ".")) {
         str_copy(search->looked, sizeof search->looked, dir);
-        take(search, dir);
+        find_take(search, dir);
     } else {
         look_in(search, dir);
     }
@@ -125,8 +125,8 @@ static void look_everywhere(struct search *search)
     look_in(search, "/dev/shm");
 }
 
-/* Within a job its own is meant, unless another is named. */
-static bool is_within(const struct ctl_options *options, char ret[FIND_DIR_MAX])
+/* Inside a job, the default is that job. */
+static bool find_is_within(const struct ctl_options *options, char ret[FIND_DIR_MAX])
 {
     const char *socket = getenv("PCH_SOCKET");
     const char *end = socket ? strrchr(socket, '/') : NULL;
@@ -150,14 +150,14 @@ static void print_list(const struct search *search, FILE *list)
     }
 }
 
-static const char *advice(const struct ctl_options *o)
+static const char *find_advice(const struct ctl_options *o)
 {
     if (!o->run_dir)
         return "name its --run-dir";
     return access(o->run_dir, F_OK) == 0 ? "has it ended?" : "there is no such directory";
 }
 
-/* What was looked for, and where. */
+/* Names what was searched, and where. */
 static bool say_none(const struct search *search, struct err *err)
 {
     const struct ctl_options *o = search->options;
@@ -166,18 +166,18 @@ static bool say_none(const struct search *search, struct err *err)
         str_addf(node, sizeof node, ", node %d,", o->node);
     return err_set(err, ERR_USAGE, 0, "no pchrun%s%s%s%s is to be found in %s; %s",
                    o->job ? " of job " : "", o->job ? o->job : "", node,
-                   geteuid() == 0 ? "" : " of this user", search->looked, advice(o));
+                   geteuid() == 0 ? "" : " of this user", search->looked, find_advice(o));
 }
 
 bool find_dir(const struct ctl_options *options, char ret[FIND_DIR_MAX], FILE *list,
               struct err *err)
 {
     static struct search search;
-    if (is_within(options, ret))
+    if (find_is_within(options, ret))
         return true;
     search = (struct search){.options = options};
     if (options->run_dir)
-        look_at(&search, options->run_dir);
+        find_look_at(&search, options->run_dir);
     else
         look_everywhere(&search);
     if (search.n > 1) {

@@ -39,7 +39,7 @@ const struct option_row option_rows[] = {
     {"watch", 'w', NULL, "again and again, until the job ends", KIND_FLAG, AT(watches),
      FOR(CONTROL_STATUS)},
     {"interval", '\0', "TIME", "how often [1s]", KIND_TIME, AT(interval_ns), FOR(CONTROL_STATUS)},
-    {"wait", '\0', "TIME", "for what was asked for, 0: not [checkpoint, stop: 60s; drain: 0]",
+    {"wait", '\0', "TIME", "how long to wait, 0: not at all [checkpoint, stop: 60s; drain: 0]",
      KIND_TIME, AT(wait_ns), WAITS},
     {"in", '\0', "TIME", "when the end comes [grace of pchrun.json(5)]", KIND_TIME, AT(in_ns),
      FOR(CONTROL_DRAIN)},
@@ -101,7 +101,7 @@ static void print_help(FILE *out)
     fputs(help_tail, out);
 }
 
-static enum options_result show(const struct option_row *row, FILE *out)
+static enum options_result ctl_show_text(const struct option_row *row, FILE *out)
 {
     if (row->offset == SHOW_HELP)
         print_help(out);
@@ -131,8 +131,8 @@ static bool set_value(const struct option_row *row, const char *value, void *fie
     }
 }
 
-static bool set(const struct option_row *row, const char *value, bool is_joined,
-                struct ctl_options *ret, struct err *err)
+static bool ctl_set_option(const struct option_row *row, const char *value, bool is_joined,
+                           struct ctl_options *ret, struct err *err)
 {
     void *field = (char *)ret + row->offset;
     if (row->kind == KIND_FLAG && is_joined)
@@ -146,7 +146,7 @@ static bool set(const struct option_row *row, const char *value, bool is_joined,
     return set_value(row, value, field, err);
 }
 
-static const struct option_row *find(const char *word, size_t len, struct err *err)
+static const struct option_row *ctl_find_option(const char *word, size_t len, struct err *err)
 {
     for (size_t i = 0; i < option_rows_count; i++)
         if ((word[1] == '-' && strlen(option_rows[i].name) == len &&
@@ -169,7 +169,8 @@ static bool take_command(const char *word, bool *has_command, struct ctl_options
                    "unknown command \"%.40s\"; pchctl --help shows all that there are", word);
 }
 
-static bool settle(struct ctl_options *ret, bool has_command, unsigned given, struct err *err)
+static bool ctl_settle_options(struct ctl_options *ret, bool has_command, unsigned given,
+                               struct err *err)
 {
     if (!has_command)
         return err_set(err, ERR_USAGE, 0, "which command? pchctl --help shows all that there are");
@@ -207,16 +208,16 @@ enum options_result options_read(char **argv, FILE *out, struct ctl_options *ret
             continue;
         }
         size_t len = word[1] == '-' ? strcspn(word + 2, "=") : 0;
-        const struct option_row *row = find(word, len, err);
+        const struct option_row *row = ctl_find_option(word, len, err);
         if (row && row->kind == KIND_SHOW)
-            return show(row, out);
+            return ctl_show_text(row, out);
         bool is_joined = row && word[1] == '-' && word[2 + len] == '=';
         bool takes_next = row && row->kind != KIND_FLAG && !is_joined;
         const char *value = is_joined ? word + 2 + len + 1 : takes_next ? *argv : NULL;
         argv += takes_next && value;
-        if (!row || !set(row, value, is_joined, ret, err))
+        if (!row || !ctl_set_option(row, value, is_joined, ret, err))
             return OPTIONS_BAD;
         given |= 1U << (row - option_rows);
     }
-    return settle(ret, has_command, given, err) ? OPTIONS_RUN : OPTIONS_BAD;
+    return ctl_settle_options(ret, has_command, given, err) ? OPTIONS_RUN : OPTIONS_BAD;
 }

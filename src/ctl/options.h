@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What was not given: NULL, -1, false; the times are the command's own then. */
+/* Not given: NULL, -1 or false; times get the command's default. */
 struct ctl_options {
     enum control_verb verb;
     const char *job, *run_dir; /* which job is meant */

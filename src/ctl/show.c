@@ -14,7 +14,7 @@ enum { CELL = 48 };
 
 /* --- cells --- */
 
-/* From one moment to another, both as the supervisor's clock has them; -1: one is missing. */
+/* The time between two moments of the supervisor's clock; -1: one is missing. */
 static int64_t between(const struct json *answer, const char *from, const char *to)
 {
     char a[40], b[40];
@@ -130,7 +130,7 @@ static void show_nodes(const struct json *answer, FILE *out)
 {
     const struct json *node = answer_items(answer, "nodes");
     char host[64], state[16], why[128], cells[5][CELL];
-    if (!node || !json_next(node)) /* one alone is told by its ranks */
+    if (!node || !json_next(node)) /* a single node is described by its ranks */
         return;
     fprintf(out, "\n%-5s %-20s %-9s %-9s %-17s %-8s %-9s %s\n", "NODE", "HOST", "STATE", "RANKS",
             "STEP", "STEPS/S", "AGE", "HEARD");
@@ -163,7 +163,7 @@ static void show_rank(const struct json *rank, bool has_nodes, FILE *out)
             age(rank, "step_age", answer_bool(rank, "step_age_is_least"), cells[1]), saved);
 }
 
-/* What is not known of the others, and who knows it. */
+/* Says what is unknown about other nodes, and which node knows it. */
 static void show_unknown(const struct json *answer, FILE *out)
 {
     char text[256];

@@ -18,7 +18,7 @@
 
 enum { CHUNK = 64 * 1024 };
 
-static bool is_again(int error)
+static bool talk_is_again(int error)
 {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
@@ -37,9 +37,9 @@ static bool await(int fd, short what, int64_t until)
     }
 }
 
-/* Whoever made the socket must be the user whose directory it is in: us, or anybody if we are root.
+/* The socket must belong to this user; root accepts any user's.
  */
-static bool is_ours(int fd, struct err *err)
+static bool talk_is_ours(int fd, struct err *err)
 {
     struct ucred who;
     socklen_t len = sizeof who;
@@ -78,7 +78,7 @@ bool talk_open(const char *dir, struct talk *ret, struct err *err)
     }
     if (!is_there)
         return err_set(err, ERR_SYSTEM, errno, "cannot connect to %s", addr.sun_path);
-    if (!is_ours(fd, err))
+    if (!talk_is_ours(fd, err))
         return false;
     *ret = (struct talk){.fd = fd_take(&fd)};
     buf_init(&ret->in, CONTROL_ANSWER_MAX + CHUNK);
@@ -95,7 +95,7 @@ bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until, st
 {
     while (len > 0) {
         ssize_t n = send(talk->fd, line, len, MSG_NOSIGNAL);
-        if (n < 0 && !is_again(errno))
+        if (n < 0 && !talk_is_again(errno))
             return err_set(err, ERR_SYSTEM, errno, "cannot ask pchrun");
         if (n < 0 && !await(talk->fd, POLLOUT, until))
             return err_set(err, ERR_SYSTEM, ETIMEDOUT, "cannot ask pchrun");
@@ -108,7 +108,7 @@ bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until, st
 }
 
 /* Is there a whole line? */
-static bool give(struct talk *talk, char **ret_line, size_t *ret_len)
+static bool talk_give(struct talk *talk, char **ret_line, size_t *ret_len)
 {
     char *data = (char *)buf_bytes(&talk->in);
     size_t n = buf_len(&talk->in);
@@ -127,7 +127,7 @@ enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, si
 {
     buf_drop(&talk->in, talk->taken);
     talk->taken = 0;
-    while (!give(talk, ret_line, ret_len)) {
+    while (!talk_give(talk, ret_line, ret_len)) {
         uint8_t *room = buf_room(&talk->in, CHUNK);
         if (!room) {
             err_set(err, ERR_PROTOCOL, 0, "the answer is too long");
@@ -138,7 +138,7 @@ enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, si
             buf_added(&talk->in, (size_t)n);
         else if (n == 0 || errno == ECONNRESET)
             return TALK_END;
-        else if (!is_again(errno)) {
+        else if (!talk_is_again(errno)) {
             err_set(err, ERR_SYSTEM, errno, "cannot read the answer");
             return TALK_FAILED;
         } else if (!await(talk->fd, POLLIN, until))

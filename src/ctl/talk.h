@@ -11,7 +11,7 @@
 struct talk {
     int fd;
     struct buf in;
-    size_t taken; /* bytes of the line that was given out last */
+    size_t taken; /* bytes of the last returned line */
 };
 #define TALK_NONE \
     {             \
@@ -25,15 +25,15 @@ enum talk_result {
     TALK_FAILED, /* *err */
 };
 
-/* Sets *err: we may not enter `dir`; whose it is, and who may. */
+/* Sets *err: no permission to enter `dir`, its owner, and which users may. */
 void talk_denied(const char *dir, struct err *err);
-/* `dir` is the supervisor's private directory; false: nobody listens there, or it is not ours. */
+/* `dir` is the supervisor's private directory; False: no listener there, or another user's. */
 MUST_CHECK bool talk_open(const char *dir, struct talk *ret, struct err *err);
 void talk_close(struct talk *talk);
 /* One line with its newline; `until` is of CLOCK_MONOTONIC. */
 MUST_CHECK bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until,
                          struct err *err);
-/* *ret_line has no newline but a NUL at its end, and lives until the next call. */
+/* *ret_line ends with a NUL instead of the newline, and is valid until the next call. */
 enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
                            struct err *err);
 

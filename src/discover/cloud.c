@@ -10,8 +10,8 @@
 
 #define BATCH "AWS_BATCH_JOB_"
 
-/* Any node may be the main one; ours is node 0, and those before it move up. Only the others are
- * told its address. */
+/* AWS may make any node the main node. It becomes our node 0, and the nodes before it move up. Only
+ * the other nodes get its address. */
 bool find_aws_batch(const struct place *place, struct discovery *ret, struct err *err)
 {
     int main_node;
@@ -60,7 +60,7 @@ static const char *read_workers(const struct place *place, const char **ret_list
     return NULL;
 }
 
-/* Several slices: each has the same number of workers. */
+/* With several slices, each has the same number of workers. */
 static bool take_slices(const struct place *place, struct discovery *ret, struct err *err)
 {
     struct discovery slices = {0};

@@ -26,8 +26,9 @@ const char *const discover_names[] = {
 enum { SIGNS_MAX = 4 };
 static const struct {
     finder_fn *find;
-    const char *signs[SIGNS_MAX + 1]; /* each alone makes the source be there; end with NULL */
-    bool is_last; /* only where no other tells of several nodes: its index may be that of a part */
+    const char *signs[SIGNS_MAX + 1]; /* any of them shows the source; end with NULL */
+    bool is_last; /* used only if no other source has several nodes: its index may count parts of
+                     the job */
     const char *manual;
 } sources[DISCOVER__COUNT] = {
     [DISCOVER_NONE] = {.manual = "Nothing is looked at."},
@@ -122,7 +123,7 @@ const char *discover_manual(enum discover_from from)
     return sources[from].manual;
 }
 
-/* The sign that is set; NULL: the source is not there. */
+/* The source's first set variable; NULL: the source is not there. */
 static const char *find_sign(const struct place *place, enum discover_from from)
 {
     for (const char *const *sign = sources[from].signs; *sign; sign++)
@@ -142,8 +143,8 @@ static bool tells_of_several(const struct discovery *found)
     return found->nnodes != 1 && (found->nnodes > 1 || found->node_rank >= 0);
 }
 
-static bool find(const struct place *place, enum discover_from from, struct discovery *ret,
-                 struct err *err)
+static bool discover_find(const struct place *place, enum discover_from from, struct discovery *ret,
+                          struct err *err)
 {
     *ret = (struct discovery){.from = from, .node_rank = -1};
     if (sources[from].find(place, ret, err)) {
@@ -179,7 +180,7 @@ static bool differ(const struct discovery *a, const struct discovery *b, struct 
     return true;
 }
 
-static void fill_in(struct discovery *all, const struct discovery *one)
+static void discover_fill_in(struct discovery *all, const struct discovery *one)
 {
     if (all->nnodes == 0) {
         all->nnodes = one->nnodes;
@@ -200,7 +201,7 @@ static void fill_in(struct discovery *all, const struct discovery *one)
     }
 }
 
-/* One that names a single node does not contradict one that names several: it may be a part. */
+/* A source with one node does not contradict a source with several: it may describe a part. */
 static bool merge(struct discovery *all, const struct discovery *one, struct err *err)
 {
     bool is_news = one->nnodes > 0 || one->node_rank >= 0;
@@ -212,7 +213,7 @@ static bool merge(struct discovery *all, const struct discovery *one, struct err
     }
     if (differ(all, one, err))
         return false;
-    fill_in(all, one);
+    discover_fill_in(all, one);
     return true;
 }
 
@@ -230,7 +231,7 @@ static bool find_all(const struct place *place, bool is_asked, struct discovery 
         }
         if (sources[from].is_last && tells_of_several(ret))
             continue;
-        bool is_found = find(place, (enum discover_from)from, &one, err);
+        bool is_found = discover_find(place, (enum discover_from)from, &one, err);
         if (!is_found && !is_asked && one.warning[0]) {
             str_copy(warning, sizeof warning, one.warning);
             continue;
@@ -264,7 +265,7 @@ bool discover(char **env, const char *root, enum discover_from from, struct disc
                        "cluster.discovery is %s, but none of its variables is set (%s)",
                        discover_names[from], signs);
     }
-    if (!find(&place, from, ret, err))
+    if (!discover_find(&place, from, ret, err))
         return false;
     snprintf(ret->why, sizeof ret->why, "%s by %s", discover_names[from], sign);
     return true;

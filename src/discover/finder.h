@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * finder: what the files of this room have in common: one function for each source.
+ * finder: the finders, one function per source.
  *
- * A finder is called where one of its source's signs is set. It fills in what its variables tell; a
- * platform that is there but tells nothing of nodes (a batch script that no srun has started)
- * leaves everything as it is, and one node is a node count of 1. False: *err says which variable is
- * missing (ERR_NOT_FOUND) or wrong, and *ret how many nodes there are, if that is known; what to do
- * is added by discover(). Pure but for /etc/hosts. Any thread.
+ * A finder runs if one of its source's variables is set. It fills in what the variables say.
+ * Without information about nodes (a batch script without srun) it changes nothing; for a single
+ * node it sets a count of 1. False: *err names the missing (ERR_NOT_FOUND) or wrong variable, and
+ * *ret has the node count if known. discover() adds the advice. Pure but for /etc/hosts. Any
+ * thread.
  */
 #ifndef PCHRUN_DISCOVER_FINDER_H
 #define PCHRUN_DISCOVER_FINDER_H

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No site numbers its hosts with more digits; and no name has more parts in brackets. */
+/* No known site has more digits in a host number, or more brackets in a name. */
 enum { DIGITS_MAX = 9, PARTS_MAX = 8 };
 
 struct walk {
@@ -32,7 +32,7 @@ static bool is_bad(struct walk *walk, const char *at, const char *why)
 
 struct range {
     int64_t first, last;
-    int width; /* with leading zeros to so many digits */
+    int width; /* pad with zeros to so many digits */
 };
 
 static const char digits[] = "0123456789";
@@ -48,7 +48,7 @@ static int64_t read_number(const char **at)
     return number;
 }
 
-static bool read_range(struct walk *walk, const char **at, struct range *ret)
+static bool hostlist_read_range(struct walk *walk, const char **at, struct range *ret)
 {
     const char *begin = *at;
     ret->first = read_number(at);
@@ -68,7 +68,7 @@ static bool read_range(struct walk *walk, const char **at, struct range *ret)
 
 static bool expand(struct walk *walk, const char *at, size_t len, int parts);
 
-static bool finish(struct walk *walk, const char *at, size_t len)
+static bool hostlist_finish(struct walk *walk, const char *at, size_t len)
 {
     if (len == 0)
         return is_bad(walk, at, "a name is missing");
@@ -106,7 +106,7 @@ static bool expand_ranges(struct walk *walk, const char *at, size_t len, int par
     if (close[1] && close[1] != ',' && !strchr(close + 1, '['))
         return is_bad(walk, close + 1, "text behind the last bracket");
     for (;; at++) {
-        if (!read_range(walk, &at, &range))
+        if (!hostlist_read_range(walk, &at, &range))
             return false;
         if (*at != ',' && at != close)
             return is_bad(walk, at, "',' or ']' is wanted");
@@ -132,7 +132,7 @@ static bool expand(struct walk *walk, const char *at, size_t len, int parts)
         return is_bad(walk, at, "a bracket that was not opened");
     if (parts > 0 && plain > 0)
         return is_bad(walk, at - plain, "text behind the last bracket");
-    return finish(walk, at, len);
+    return hostlist_finish(walk, at, len);
 }
 
 /* Behind the name that begins at `at`: to its comma, or the end. */

@@ -2,10 +2,10 @@
  *
  * k8s: pods of Kubernetes: the indexed Job, the JobSet, the LeaderWorkerSet.
  *
- * Kubernetes tells a pod of a Job its index and nothing else, so how many there are is for the user
- * to say. Pods have names in the DNS where a headless service is named as their subdomain; the
- * kubelet then writes the pod's own whole name into its /etc/hosts. A pod finds itself under its
- * short name before the whole one is in the DNS, so node 0 listens on that. See finder.h.
+ * Kubernetes gives a pod of a Job only its index, so the user must set the number of nodes. Pods
+ * have DNS names if a headless service is their subdomain; then the kubelet writes the pod's full
+ * name into its /etc/hosts. The short name resolves before the full one is in the DNS, so node 0
+ * listens on the short name. See finder.h.
  */
 #include "base/fd.h"
 #include "base/str.h"
@@ -38,7 +38,7 @@ bool find_lws(const struct place *place, struct discovery *ret, struct err *err)
     return leader && vars_take_chief(ret, leader, "LWS_LEADER_ADDRESS", err);
 }
 
-/* --- JobSet: the names are those of its labels, which the manifest hands to the pod --- */
+/* --- JobSet: named like its labels, which the manifest passes to the pod --- */
 
 /* How many pods a Job has, and which of several equal Jobs this is. */
 static bool take_jobs(const struct place *place, struct discovery *ret, struct err *err)

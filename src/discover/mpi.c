@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mpi: what mpirun tells its processes: Open MPI in its own variables, MPICH, Intel MPI and
- * others in those of PMI.
+ * mpi: the variables of mpirun's processes: Open MPI has its own, MPICH, Intel MPI and others use
+ * PMI's.
  *
- * Neither says where rank 0 is, unless all are on this machine. Open MPI up to 4 tells the address
- * of mpirun itself, which need not be on rank 0's machine, so it is not taken. See finder.h.
+ * Neither says where rank 0 is, unless all ranks are on this machine. Open MPI up to 4 gives the
+ * address of mpirun, which may run elsewhere than rank 0, so it is not used. See finder.h.
  */
 #include "base/str.h"
 #include "discover/vars.h"
@@ -32,8 +32,7 @@ bool find_mpi(const struct place *place, struct discovery *ret, struct err *err)
     if (vars_has(place, local_size) &&
         !vars_number(place, local_size, families[at].rank, &local, err))
         return false;
-    if (vars_has(place,
-                 job)) /* of Open MPI's the upper bits tell jobs apart, the lower are equal */
+    if (vars_has(place, job)) /* Open MPI's lower bits are the same for all jobs */
         vars_take_port(ret, str_hash(vars_get(place, job)), job, vars_get(place, job));
     if (local == ret->nnodes) {
         snprintf(why, sizeof why, "%s is %d", local_size, local);

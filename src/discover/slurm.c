@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slurm: what srun tells each task of a step.
+ * slurm: the variables of a task that srun starts.
  *
- * One task is one node of ours, so that "srun pchrun" is right with one task per host and with
- * several. In a batch script that runs no srun, pchrun is alone, whatever the allocation has: a
- * second one would be started by srun only. See finder.h.
+ * One task is one node, so "srun pchrun" works with one task per host and with several. In a batch
+ * script without srun, pchrun is alone, whatever the allocation: only srun would start a second
+ * one. See finder.h.
  */
 #include "base/str.h"
 #include "discover/hostlist.h"
@@ -18,7 +18,8 @@
 #define JOB   "SLURM_JOB_ID"
 #define STEP  "SLURM_STEP_ID"
 
-/* Steps of one job go on at the same time; the jobs beside it have the ids next to its own. */
+/* Steps of a job may run at the same time, and other jobs have neighbouring ids: keep their ports
+ * apart. */
 enum { PORTS_PER_STEP = 97 };
 
 struct hosts {
@@ -26,7 +27,7 @@ struct hosts {
     int n;
 };
 
-static void count(void *ctx, const char *host)
+static void slurm_count_host(void *ctx, const char *host)
 {
     struct hosts *hosts = ctx;
     if (hosts->n++ == 0)
@@ -43,7 +44,7 @@ static bool take_hosts(const struct place *place, struct discovery *ret, struct 
     if (!list || !vars_number(place, "SLURM_STEP_NUM_NODES", HOSTS, &nhosts, err) ||
         !vars_number(place, "SLURM_NODEID", HOSTS, &host, err))
         return false;
-    if (!hostlist_walk(list, DISCOVER_NODES_MAX, count, &hosts, err))
+    if (!hostlist_walk(list, DISCOVER_NODES_MAX, slurm_count_host, &hosts, err))
         return err_wrap(err, HOSTS);
     if (hosts.n != nhosts)
         return err_set(err, ERR_USAGE, 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tfconfig: TF_CONFIG, the JSON text in which TensorFlow's jobs are told of their tasks.
+ * tfconfig: TF_CONFIG, the JSON text that describes the tasks of a TensorFlow job.
  *
  * The chief (or "master") and the workers are nodes, in this order. An evaluator is not part of the
  * cluster and runs by itself. Parameter servers take no steps that others could wait for, so a job
@@ -106,7 +106,7 @@ static bool place_task(const struct json *cluster, const struct task *task, stru
            take_chief(json_find(cluster, heads > 0 ? head : "worker"), ret, err);
 }
 
-/* One that cannot be read is not the same as none: every task would run alone. */
+/* A malformed TF_CONFIG is an error: if it counted as missing, every task would run alone. */
 static bool check_kinds(const struct json *root, const struct json *cluster, struct err *err)
 {
     if (json_kind(root) != JSON_IS_OBJECT)
@@ -131,7 +131,7 @@ static bool read(const struct json *root, struct discovery *ret, struct err *err
     struct task task = {NULL, 0};
     if (!check_kinds(root, cluster, err))
         return false;
-    if (!cluster || !json_first(cluster)) /* TensorFlow runs alone then, too */
+    if (!cluster || !json_first(cluster)) /* TensorFlow also runs alone then */
         return true;
     if (!read_task(root, &task, err))
         return false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * torch: what torchrun tells its workers, and what Kubeflow tells torchrun.
+ * torch: the variables of torchrun's workers, and those that Kubeflow sets for torchrun.
  *
- * RANK, WORLD_SIZE and MASTER_ADDR are also what people and Kubeflow's PyTorchJob set without any
- * torchrun. In a pod, RANK may count pods where WORLD_SIZE counts processes; so what PET_* tells of
- * pods is taken there, but not below a torchrun, whose workers inherit PET_*. WORLD_SIZE or
- * MASTER_ADDR alone are no sign: batch scripts export them for the program. See finder.h.
+ * People and Kubeflow's PyTorchJob also set RANK, WORLD_SIZE and MASTER_ADDR without torchrun. In a
+ * pod, RANK may count pods while WORLD_SIZE counts processes, so PET_* wins there. But not below a
+ * torchrun, because its workers inherit PET_*. WORLD_SIZE or MASTER_ADDR alone prove nothing: batch
+ * scripts export them for the program. See finder.h.
  */
 #include "base/str.h"
 #include "discover/vars.h"
@@ -58,7 +58,7 @@ bool find_kubeflow(const struct place *place, struct discovery *ret, struct err 
     const char *master = vars_need(place, "PET_MASTER_ADDR", "PET_NNODES", err);
     if (!master || !vars_take_chief(ret, master, "PET_MASTER_ADDR", err))
         return false;
-    /* A pod finds itself before its name is in the DNS. */
+    /* The host name resolves before the pod's name is in the DNS. */
     if (vars_has(place, "HOSTNAME"))
         str_copy(ret->bind, sizeof ret->bind, vars_get(place, "HOSTNAME"));
     return true;

@@ -17,15 +17,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* How long the program is waited for. */
+/* How long to wait for the program. */
 struct patience {
     int64_t until;
-    int signals; /* readable: one has come that ends us; -1: none is seen */
+    int signals; /* readable: a signal that ends this process has come; -1: signals are not seen */
 };
 
-/* What ends us has to end the program before, and what that has started: they are in a group of
- * their own, which a Ctrl-C does not reach. What we ignore does not end us. */
-static void ending_signals(sigset_t *set)
+/* The program has its own process group, which a Ctrl-C does not reach. So this process must end
+ * that group before a signal ends itself. An ignored signal does not end it. */
+static void ask_ending_signals(sigset_t *set)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct sigaction now;
@@ -35,8 +35,9 @@ static void ending_signals(sigset_t *set)
             sigaddset(set, ending[i]);
 }
 
-/* False: it has not come to an end in time. What does not fit is not waited for. */
-static bool read_all(int from, const struct patience *patience, char *text, size_t size)
+/* False: the program has not closed its output in time. Output that does not fit is not waited for.
+ */
+static bool ask_read_all(int from, const struct patience *patience, char *text, size_t size)
 {
     size_t len = 0;
     ssize_t n = 1;
@@ -55,8 +56,8 @@ static bool read_all(int from, const struct patience *patience, char *text, size
     return n == 0 || len == size - 1;
 }
 
-static bool start(const struct spawn_command *command, int writer, struct spawn_child *ret,
-                  struct err *err)
+static bool ask_start(const struct spawn_command *command, int writer, struct spawn_child *ret,
+                      struct err *err)
 {
     FD_CLEANUP int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
@@ -66,7 +67,7 @@ static bool start(const struct spawn_command *command, int writer, struct spawn_
     return spawn_start(&request, ret, err);
 }
 
-/* It is not reaped before it is killed, so nobody else has its number. */
+/* Kill before reaping: until then no other process can have the pid. */
 static bool is_run(struct spawn_child *child, const struct spawn_command *command, struct err *err)
 {
     bool is_run = spawn_result(child->report, command, err) != SPAWN_FAILED;
@@ -75,19 +76,19 @@ static bool is_run(struct spawn_child *child, const struct spawn_command *comman
     return is_run;
 }
 
-static bool run(const struct spawn_command *command, const struct patience *patience, char *text,
-                size_t size, struct err *err)
+static bool ask_run(const struct spawn_command *command, const struct patience *patience,
+                    char *text, size_t size, struct err *err)
 {
     struct spawn_child child = {.pid = 0};
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
     FD_CLEANUP int from = pipe[0];
-    bool ok = start(command, pipe[1], &child, err);
+    bool ok = ask_start(command, pipe[1], &child, err);
     close(pipe[1]);
     if (!ok)
         return false;
-    bool is_whole = read_all(from, patience, text, size);
+    bool is_whole = ask_read_all(from, patience, text, size);
     if (!is_run(&child, command, err))
         return false;
     if (!is_whole)
@@ -103,12 +104,12 @@ bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err)
     sigset_t ending, before;
     if (!spawn_command_init(&command, argv, getenv("PATH"), err))
         return false;
-    ending_signals(&ending);
+    ask_ending_signals(&ending);
     sigprocmask(SIG_BLOCK, &ending, &before);
     patience.signals = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-    bool ok = run(&command, &patience, text, size, err);
+    bool ok = ask_run(&command, &patience, text, size, err);
     fd_close(&patience.signals);
-    sigprocmask(SIG_SETMASK, &before, NULL); /* one that has come ends us here */
+    sigprocmask(SIG_SETMASK, &before, NULL); /* a signal that has come ends this process here */
     spawn_command_free(&command);
     return ok;
 }

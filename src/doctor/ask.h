@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ask: runs a program that knows something, and takes what it prints. It may be missing, hang,
- * print rubbish without end, or leave others behind; none of that holds the asker longer than it
- * wants to wait. For a child of the doctor: the program, and what it has started in its group, is
- * ended before a signal ends us. Owns nothing afterwards. Main thread.
+ * ask: runs a program and reads what it prints. The program may be missing, hang, print without
+ * end, or leave other processes behind; none of that delays the caller beyond its deadline. For a
+ * child of the doctor: before a signal ends the child, it ends the program and its process group.
+ * Owns nothing afterwards. Main thread.
  */
 #ifndef PCHRUN_DOCTOR_ASK_H
 #define PCHRUN_DOCTOR_ASK_H
@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `argv` is looked for in PATH. What it prints in time goes into `text`, which is ended; of more
- * than fits the beginning. False: it cannot be run, or has not come to an end in time, or has
- * printed nothing, as one does that fails. */
+/* Looks for `argv` in PATH. Stores the output in `text`, cut to `size` and ended by NUL. False: the
+ * program cannot be run, has not ended in time, or has printed nothing, as a program that fails may
+ * do. */
 MUST_CHECK bool ask(char **argv, int64_t wait_ns, char *text, size_t size, struct err *err);
 
 #endif

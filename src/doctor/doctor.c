@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See doctor.h. The table is the one list of what is looked at.
+ * See doctor.h. The table is the one list of checks.
  */
 #include "doctor/doctor.h"
 
@@ -22,7 +22,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* A check that waits for something itself (names, other nodes) takes less. */
+/* A check that itself waits (for names, other nodes) has a shorter deadline. */
 #define ANSWER_WAIT_NS (8 * NS_PER_S)
 
 static const struct {
@@ -56,10 +56,10 @@ _Static_assert(sizeof(struct finding) < PIPE_BUF, "a finding is written as a who
 
 struct child {
     pid_t pid;
-    int answer; /* -1: taken */
+    int answer; /* -1: read */
 };
 
-/* One that is stuck must not hold whoever reads what we print. */
+/* A child that hangs must not keep the doctor's output open: its reader would wait. */
 static void leave_streams(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -67,7 +67,7 @@ static void leave_streams(void)
         dup2(null, fd);
 }
 
-/* With the doctor it ends by a signal that it can see coming (ask.h). */
+/* If the doctor dies, the child gets SIGTERM, so that it can end its program first (ask.h). */
 static _Noreturn void be_child(check_fn *check, const struct patient *patient, int answer)
 {
     struct finding finding = {.verdict = FINDING_NONE};
@@ -78,8 +78,8 @@ static _Noreturn void be_child(check_fn *check, const struct patient *patient, i
     _exit(written == sizeof finding ? 0 : 1);
 }
 
-static bool start(struct child *child, check_fn *check, const struct patient *patient,
-                  struct err *err)
+static bool doctor_start_check(struct child *child, check_fn *check, const struct patient *patient,
+                               struct err *err)
 {
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC) != 0)
@@ -96,32 +96,34 @@ static bool start(struct child *child, check_fn *check, const struct patient *pa
     return err_set(err, ERR_SYSTEM, error, "cannot start a check");
 }
 
-static bool is_ready(int answer, short events, int64_t until)
+static bool doctor_is_ready(int answer, short events, int64_t until)
 {
     struct pollfd pipe = {.fd = answer, .events = events};
     int64_t left = until - clock_now_ns();
     return poll(&pipe, 1, left > 0 ? (int)(left / NS_PER_MS) : 0) > 0;
 }
 
-/* It is ours and not reaped: nobody else can have its number. Its end of the pipe closes with it:
- * only one that no signal reaches (a dead file system) may outlive us. */
-static void end(struct child *child, int64_t until)
+/* The child is not reaped yet, so no other process can have its pid. The pipe closes when it is
+ * dead. Only a child in a dead file system may outlive the doctor. */
+static void doctor_end_check(struct child *child, int64_t until)
 {
     proc_kill(child->pid, SIGKILL);
-    is_ready(child->answer, 0, until); /* POLLHUP is always told */
+    doctor_is_ready(child->answer, 0, until); /* poll() always reports POLLHUP */
     fd_close(&child->answer);
 }
 
-static void take(struct child *child, int64_t until, struct finding *ret)
+static void doctor_take_finding(struct child *child, int64_t until, struct finding *ret)
 {
-    bool ready = is_ready(child->answer, POLLIN, until);
+    bool ready = doctor_is_ready(child->answer, POLLIN, until);
     ssize_t got = ready ? read(child->answer, ret, sizeof *ret) : -1;
     if (got != sizeof *ret)
-        finding_set(ret, FINDING_BAD, ready ? "the check came to no end" : "no answer within 8 s",
-                    ready ? "" : "a file system or a server that it needs is dead; see to that");
+        finding_set(
+            ret, FINDING_BAD, ready ? "the check ended without an answer" : "no answer within 8 s",
+            ready ? ""
+                  : "a file system or a server that it needs does not answer; repair that first");
     str_printable(ret->seen); /* it may quote a variable or a path */
     str_printable(ret->advice);
-    end(child, until);
+    doctor_end_check(child, until);
 }
 
 static void print(const char *name, const struct finding *finding, FILE *out)
@@ -134,15 +136,17 @@ static void print(const char *name, const struct finding *finding, FILE *out)
         fprintf(out, "%-8s %-14s -> %s\n", "", "", finding->advice);
 }
 
-static bool look(const struct patient *patient, struct finding findings[CHECKS], struct err *err)
+static bool doctor_make_checks(const struct patient *patient, struct finding findings[CHECKS],
+                               struct err *err)
 {
     struct child children[CHECKS] = {{.pid = 0}};
     int started = 0;
-    while (started < CHECKS && start(&children[started], checks[started].check, patient, err))
+    while (started < CHECKS &&
+           doctor_start_check(&children[started], checks[started].check, patient, err))
         started++;
     int64_t until = clock_now_ns() + ANSWER_WAIT_NS;
     for (int i = 0; i < started; i++)
-        take(&children[i], until, &findings[i]);
+        doctor_take_finding(&children[i], until, &findings[i]);
     return started == CHECKS;
 }
 
@@ -151,13 +155,15 @@ int doctor_run(struct config *config, FILE *out, struct err *err)
     struct finding findings[CHECKS];
     char *state_dir;
     bool is_bad = false;
-    log_init(&(struct log_options){.level = LOG_ERROR, .node_rank = -1}); /* a finding says it */
-    signals_restore(); /* nothing is run: a Ctrl-C ends us as anybody */
+    log_init(&(struct log_options){.level = LOG_ERROR,
+                                   .node_rank = -1}); /* findings report it instead */
+    signals_restore(); /* no command runs: a Ctrl-C ends pchrun as usual */
     signals_tell_of_children();
     if (!presets_settle_notices(config, "", err) || !params_state_dir(config, &state_dir, err))
         return -1;
     fflush(out);
-    bool ok = look(&(struct patient){config, state_dir, getpid(), getppid()}, findings, err);
+    bool ok = doctor_make_checks(&(struct patient){config, state_dir, getpid(), getppid()},
+                                 findings, err);
     free(state_dir);
     if (!ok)
         return -1;

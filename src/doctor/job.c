@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: the command, who has started us, and how much time there is.
+ * See finding.h: the command, pchrun's parent processes, and the time that a notice leaves.
  */
 #include "base/clock.h"
 #include "base/fd.h"
@@ -61,8 +61,8 @@ void check_command(const struct patient *patient, struct finding *ret)
         finding_set(ret, FINDING_OK, path, "");
 }
 
-/* A run that misses one of them does not start; but for the platform's own sources of notices. It
- * ends with the process, so nothing is freed. */
+/* A run without one of these programs does not start, except for the platform's own notice sources.
+ * The process ends afterwards, so nothing is freed. */
 void check_programs(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
@@ -85,7 +85,7 @@ void check_programs(const struct patient *patient, struct finding *ret)
     }
 }
 
-/* What it runs: a script that is process 1 has its own name, and the shell that runs it another. */
+/* The name of the executable: the name of a script that is process 1 hides its shell. */
 static void read_program(const struct proc *proc, char *ret, size_t size)
 {
     char link[32], path[PATH_MAX];
@@ -95,7 +95,7 @@ static void read_program(const struct proc *proc, char *ret, size_t size)
     str_copy(ret, size, n > 0 ? last_part(path) : proc->comm);
 }
 
-/* At a terminal a shell is where it ought to be. */
+/* At a terminal a shell is normal. */
 static bool is_interactive(void)
 {
     FD_CLEANUP int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -114,7 +114,7 @@ static void tell_of_shell(const struct proc *first, const char *program, struct 
                 "exec before it");
 }
 
-/* Between process 1 and us, where nobody types. */
+/* Is a shell between process 1 and pchrun, and no terminal? */
 static bool is_below_shell(const struct patient *patient, struct proc *ret)
 {
     char program[32];
@@ -124,8 +124,8 @@ static bool is_below_shell(const struct patient *patient, struct proc *ret)
     return is_shell(program);
 }
 
-/* Whoever ends the container or the service tells the process that it has started, be it process 1
- * or a child of that. Slurm tells its own, wherever its daemon runs. */
+/* The container or the service sends its SIGTERM to the process that it started: process 1 or its
+ * child. Slurm signals its own processes, so skip the check there. */
 void check_pid1(const struct patient *patient, struct finding *ret)
 {
     struct proc first, parent;
@@ -133,7 +133,7 @@ void check_pid1(const struct patient *patient, struct finding *ret)
     if (patient_is_in_slurm(patient))
         return;
     if (!proc_read(1, &first)) {
-        finding_set(ret, FINDING_UNKNOWN, "/proc does not tell of process 1", "");
+        finding_set(ret, FINDING_UNKNOWN, "/proc does not show process 1", "");
         return;
     }
     read_program(&first, program, sizeof program);
@@ -144,7 +144,7 @@ void check_pid1(const struct patient *patient, struct finding *ret)
                  "process 1 is %s; below it a shell (%s, process %d) has started this one",
                  first.comm, parent.comm, (int)parent.pid);
         finding_set(ret, FINDING_WARN, seen,
-                    "it dies of a SIGTERM, and hands none on: write exec before pchrun");
+                    "the shell dies of a SIGTERM and passes none on: write exec before pchrun");
     } else {
         snprintf(seen, sizeof seen, "process 1 is %s%s", first.comm,
                  patient->self == 1 ? ", this one" : "");
@@ -155,10 +155,10 @@ void check_pid1(const struct patient *patient, struct finding *ret)
 /* --- the shell of a batch script --- */
 
 #define SLURMSTEPD   "slurmstepd"   /* the parent of all that Slurm starts on a node */
-#define SLURM_SCRIPT "slurm_script" /* what Slurm calls its copy of the batch script */
+#define SLURM_SCRIPT "slurm_script" /* Slurm's name for its copy of the batch script */
 
-/* A shell between pchrun and slurmstepd. Above slurmstepd, or without it, a person may be typing.
- */
+/* Finds a shell between pchrun and slurmstepd. Above slurmstepd, or without it, the shell may be a
+ * person's. */
 static bool find_shell_above(const struct patient *patient, struct proc *ret)
 {
     enum { DEPTH_MAX = 64 };
@@ -177,7 +177,7 @@ static bool find_shell_above(const struct patient *patient, struct proc *ret)
     return false;
 }
 
-/* Was it started for this job, and for no step of it? Then it is the batch script's process. */
+/* Does its environment name this job, and no step of it? Then it is the batch script's process. */
 static bool has_env_of_batch(pid_t pid)
 {
     char path[32], ours[64], *variable = NULL;
@@ -196,7 +196,7 @@ static bool has_env_of_batch(pid_t pid)
     return is_ours && !is_of_step;
 }
 
-/* False: the batch script does not run on this node, or is not to be seen. */
+/* False: the batch script does not run on this node, or /proc does not show it. */
 static bool find_batch_process(struct proc *ret)
 {
     bool is_found = false;
@@ -214,7 +214,7 @@ static bool find_batch_process(struct proc *ret)
     return is_found;
 }
 
-/* A task of srun has only srun and Slurm above it: the batch script waits elsewhere. */
+/* A task of srun has only srun and Slurm above it; the batch script is another process. */
 static void look_for_waiting_shell(struct finding *ret)
 {
     struct proc batch;
@@ -260,8 +260,8 @@ void check_batch(const struct patient *patient, struct finding *ret)
     }
 }
 
-/* The least that any notice leaves of which we know beforehand. */
-static int64_t least_grace(const struct config *config)
+/* The least time that a configured notice leaves. */
+static int64_t job_least_grace(const struct config *config)
 {
     int64_t least = config->grace_ns;
     for (size_t i = 0; i < config->nsignals; i++) {
@@ -302,7 +302,7 @@ int64_t patient_need(int64_t save_ns, int64_t grace_ns)
 
 void check_grace(const struct patient *patient, struct finding *ret)
 {
-    int64_t grace = least_grace(patient->config), save;
+    int64_t grace = job_least_grace(patient->config), save;
     char left[32], took[32], needed[32], seen[256], advice[256];
     struct err err = {.text = ""};
     str_about(grace, left, sizeof left);
@@ -321,11 +321,13 @@ void check_grace(const struct patient *patient, struct finding *ret)
     str_about(need, needed, sizeof needed);
     snprintf(seen, sizeof seen, "a notice leaves %s; saves have taken %s", left, took);
     snprintf(advice, sizeof advice,
-             "have the platform leave %s at least, and say so: --grace; or save faster", needed);
+             "make the platform leave at least %s, and set --grace to that; or save faster",
+             needed);
     finding_set(ret, need > grace ? FINDING_BAD : FINDING_OK, seen, need > grace ? advice : "");
 }
 
-/* By whatever name: "env A=1 torchrun", "python -m torch.distributed.run", "accelerate launch". */
+/* Also under other names: "env A=1 torchrun", "python -m torch.distributed.run", "accelerate
+ * launch". */
 static bool has_torchrun(char *const *command)
 {
     for (; *command; command++) {
@@ -338,7 +340,7 @@ static bool has_torchrun(char *const *command)
     return false;
 }
 
-/* It is told how long to wait, unless the user has; an old one does not listen. */
+/* pchrun tells torchrun how long to wait, unless the user does; an old torchrun ignores that. */
 void check_torchrun(const struct patient *patient, struct finding *ret)
 {
     const char *set = getenv(ENV_SHUTDOWN);
@@ -357,7 +359,7 @@ void check_torchrun(const struct patient *patient, struct finding *ret)
     if (told_s > 0 && !is_enough)
         snprintf(
             seen, sizeof seen,
-            "torchrun is told to leave its workers %d s; before PyTorch 2.12 it leaves them %d",
+            "pchrun tells torchrun to leave its workers %d s; before PyTorch 2.12 it leaves %d",
             told_s, ENV_SHUTDOWN_S);
     else if (told_s == 0)
         snprintf(advice, sizeof advice, "unset " ENV_SHUTDOWN ", which pchrun then sets");

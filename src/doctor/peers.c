@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: who the other nodes are, and the way to node 0, or what it listens at.
+ * See finding.h: the other nodes, and the way to node 0, or the address where node 0 listens.
  */
 #include "base/clock.h"
 #include "base/str.h"
@@ -14,7 +14,7 @@ extern char **environ;
 
 #define REACH_WAIT_NS (5 * NS_PER_S)
 
-/* Somebody has said that nothing be looked for. */
+/* Does the user's "no discovery" hide other nodes? */
 static bool may_miss_some(const struct config *config, struct discovery *ret)
 {
     struct err err;
@@ -32,9 +32,10 @@ void check_nodes(const struct patient *patient, struct finding *ret)
     } else if (may_miss_some(config, &found)) {
         snprintf(seen, sizeof seen, "this one runs alone, but %s (%s)", found.nnodes_why,
                  discover_names[found.from]);
-        finding_set(ret, FINDING_WARN, seen,
-                    "if they train together, cluster.discovery auto: else each saves at a step of "
-                    "its own");
+        finding_set(
+            ret, FINDING_WARN, seen,
+            "if they train together, set cluster.discovery to auto: else each node saves at "
+            "its own step");
     } else if (config->cluster.nnodes > 1) {
         snprintf(seen, sizeof seen, "%d, and this is node %d", config->cluster.nnodes,
                  config->cluster.node_rank);
@@ -53,13 +54,13 @@ void check_peers(const struct patient *patient, struct finding *ret)
     bool is_chief = config->cluster.node_rank == 0;
     if (cluster_reach(config, REACH_WAIT_NS, &err))
         finding_set(ret, FINDING_OK,
-                    is_chief ? "this is node 0, and its address can be listened at"
-                             : "something listens where node 0 is to be",
+                    is_chief ? "this is node 0, and it can listen at its address"
+                             : "a program listens at the address of node 0",
                     "");
     else if (!is_chief && err.sys_errno == ECONNREFUSED)
         finding_set(ret, FINDING_OK, "the machine of node 0 answers; its pchrun is not there yet",
                     "");
     else
         finding_set(ret, FINDING_BAD, err.text,
-                    is_chief ? "" : "see to its name, routes and firewalls, from each node");
+                    is_chief ? "" : "check its name, the routes and the firewalls from each node");
 }

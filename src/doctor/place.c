@@ -28,7 +28,8 @@ enum { PROBE_BYTES = 64 * 1024 };
 
 /* --- directories --- */
 
-/* A file without a name, or where there is none one that is removed at once: nothing is left. */
+/* Makes a file without a name. Where that is impossible, makes a named one and removes it at once.
+ */
 static int open_probe(const char *dir)
 {
     char path[PATH_MAX];
@@ -53,8 +54,8 @@ static bool can_write(const char *dir, struct err *err)
            err_set(err, ERR_SYSTEM, errno, "a file in %.300s cannot be written", dir);
 }
 
-/* One that is not there is made at the start, if only it is missing. */
-static void find_dir(const char *dir, char ret[PATH_MAX])
+/* A missing directory is made at the start, so check its parent. */
+static void place_find_dir(const char *dir, char ret[PATH_MAX])
 {
     str_copy(ret, PATH_MAX, dir);
     char *slash = strrchr(ret, '/');
@@ -62,23 +63,23 @@ static void find_dir(const char *dir, char ret[PATH_MAX])
         slash[slash == ret] = '\0';
 }
 
-static void check_dir(const char *dir, int64_t wanted_bytes, struct finding *ret)
+static void place_check_dir(const char *dir, int64_t wanted_bytes, struct finding *ret)
 {
     char there[PATH_MAX], room[32], seen[512];
     struct statvfs fs;
     struct err err;
     if (!dir)
         return;
-    find_dir(dir, there);
+    place_find_dir(dir, there);
     if (!can_write(there, &err)) {
         finding_set(ret, FINDING_BAD, err.text,
                     err.sys_errno == ENOENT
-                        ? "make that directory, or mount what has it"
-                        : "make room, or mend its owner, its mode or its mount");
+                        ? "make that directory, or mount its file system"
+                        : "make room, or correct its owner, its mode or its mount");
         return;
     }
     if (statvfs(there, &fs) != 0) {
-        finding_set(ret, FINDING_UNKNOWN, "it can be written; how much room is left is not told",
+        finding_set(ret, FINDING_UNKNOWN, "it can be written; how much room is left is unknown",
                     "");
         return;
     }
@@ -90,14 +91,14 @@ static void check_dir(const char *dir, int64_t wanted_bytes, struct finding *ret
                 left < wanted_bytes ? "make room" : "");
 }
 
-/* That of the checkpoints is made first, if it is missing, too. */
+/* If the state directory is missing, the start makes the checkpoint directory first. */
 void check_state_dir(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
     const char *dir = patient->state_dir;
     if (dir && !config->state_dir && access(dir, F_OK) != 0)
         dir = config->checkpoint.dir;
-    check_dir(dir, 16 * MIB, ret);
+    place_check_dir(dir, 16 * MIB, ret);
     if (!dir)
         finding_set(ret, FINDING_WARN,
                     "there is none: no commit is recorded, every start is at step 0",
@@ -106,12 +107,12 @@ void check_state_dir(const struct patient *patient, struct finding *ret)
 
 void check_checkpoint_dir(const struct patient *patient, struct finding *ret)
 {
-    check_dir(patient->config->checkpoint.dir, GIB, ret);
+    place_check_dir(patient->config->checkpoint.dir, GIB, ret);
 }
 
 void check_logs_dir(const struct patient *patient, struct finding *ret)
 {
-    check_dir(patient->config->logs.dir, patient->config->logs.max_size, ret);
+    place_check_dir(patient->config->logs.dir, patient->config->logs.max_size, ret);
 }
 
 void check_run_dir(const struct patient *patient, struct finding *ret)
@@ -128,7 +129,7 @@ void check_run_dir(const struct patient *patient, struct finding *ret)
     snprintf(seen, sizeof seen, "sockets can be made in %s", dir.base);
     finding_set(ret, FINDING_OK, seen, "");
     if (!rundir_remove(&dir))
-        finding_set(ret, FINDING_WARN, "what was made in it could not be removed again", "");
+        finding_set(ret, FINDING_WARN, "the test directory in it cannot be removed", "");
 }
 
 /* --- the key --- */
@@ -139,7 +140,8 @@ void check_key(const struct patient *patient, struct finding *ret)
     struct key key;
     struct err err;
     if (!path && patient->config->cluster.nnodes > 1 && patient->config->cluster.insecure)
-        finding_set(ret, FINDING_WARN, "there is none: whoever reaches the port can end the job",
+        finding_set(ret, FINDING_WARN,
+                    "there is none: any host that reaches the port can end the job",
                     "pchrun --make-key FILE, and cluster.key_file on every node");
     if (!path)
         return;
@@ -159,9 +161,10 @@ void check_cgroup(const struct patient *patient, struct finding *ret)
     if (patient->config->stop.cgroup == CONFIG_CGROUP_OFF)
         return;
     if (!cgroup_begin(&cgroup, &err)) {
-        finding_set(ret, FINDING_WARN, err.text,
-                    "processes that fork away are then found by the process tree alone; systemd: "
-                    "Delegate=yes");
+        finding_set(
+            ret, FINDING_WARN, err.text,
+            "pchrun then finds processes that fork away by the process tree alone; systemd: "
+            "Delegate=yes");
         return;
     }
     cgroup_end(&cgroup);
@@ -189,7 +192,7 @@ void check_core(const struct patient *patient, struct finding *ret)
         return;
     if (limit.rlim_cur == RLIM_INFINITY)
         finding_set(ret, FINDING_WARN,
-                    "a rank that crashes writes all of its memory to the disk before it is gone",
+                    "a rank that crashes writes all of its memory to the disk before it ends",
                     "ulimit -c 0, unless the dumps are wanted");
     else
         finding_set(ret, FINDING_OK, limit.rlim_cur ? "bounded by ulimit -c" : "none are written",

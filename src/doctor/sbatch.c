@@ -42,7 +42,7 @@ static void read_value(const char *value, size_t len, struct sbatch_signal *ret)
     ret->number = read_signal(name);
 }
 
-/* Its value: behind "=" or spaces, perhaps quoted. */
+/* The value follows "=" or spaces, perhaps in quotes. */
 static void read_options(const char *text, struct sbatch_signal *ret)
 {
     const char *at = strstr(text, " " OPTION);
@@ -57,7 +57,7 @@ static void read_options(const char *text, struct sbatch_signal *ret)
         read_value(at, end, ret);
 }
 
-static void read_line(const char *line, size_t len, struct sbatch_signal *ret)
+static void sbatch_read_line(const char *line, size_t len, struct sbatch_signal *ret)
 {
     char text[512];
     snprintf(text, sizeof text, "%.*s", (int)len, line);
@@ -97,10 +97,10 @@ void sbatch_find_signal(const char *script, struct sbatch_signal *ret)
     for (const char *line = script; *line;) {
         size_t len = strcspn(line, "\n");
         size_t blank = strspn(line, " \t\r");
-        if (blank < len && line[0] != '#') /* a command: Slurm looks no further */
+        if (blank < len && line[0] != '#') /* a command: Slurm reads no further */
             return;
         if (len > sizeof LINE && str_starts(line, LINE))
-            read_line(line, len, ret);
+            sbatch_read_line(line, len, ret);
         line += len + (line[len] == '\n');
     }
 }

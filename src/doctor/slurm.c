@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: what Slurm says of the time that it leaves, and of what it does with the exit
- * code.
+ * See finding.h: how much time Slurm leaves, and what it does with the exit code.
  *
- * Nearly all of it is asked for by scontrol, which may be missing, hang or print rubbish: then the
- * finding is that it is not known. What only adds to a finding is left out then.
+ * Most answers come from scontrol, which may be missing, hang or print garbage: then the finding is
+ * "unknown". Details of a finding are then left out.
  */
 #include "base/clock.h"
 #include "base/str.h"
@@ -20,19 +19,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASK_NS    (6 * NS_PER_S) /* all that one check asks for */
-#define KEPT_NS   (5 * NS_PER_S) /* of what Slurm leaves, for the end */
+#define ASK_NS    (6 * NS_PER_S) /* for all questions of one check */
+#define KEPT_NS   (5 * NS_PER_S) /* kept back for the end, out of what Slurm leaves */
 #define LEAD_NS   (120 * NS_PER_S)
-#define LEAST_NS  (2 * NS_PER_S) /* a KillWait below leaves nothing that could be counted on */
+#define LEAST_NS  (2 * NS_PER_S) /* a shorter KillWait leaves no time to count on */
 #define SCONTROL  "scontrol show config"
 #define LINUXPROC "proctrack/linuxproc"
 
 enum { TEXT_MAX = 64 * 1024, VALUE_MAX = 128, WORDS_MAX = 7 };
 
-/* --- what Slurm's programs say --- */
+/* --- the answers of Slurm's programs --- */
 
-/* Each check is a process of its own. */
-static int64_t time_left(void)
+/* One deadline per check: each check is its own process. */
+static int64_t doctor_slurm_time_left(void)
 {
     static int64_t until;
     if (until == 0)
@@ -49,7 +48,7 @@ static bool ask_words(const char *const *words, char text[TEXT_MAX], struct err 
         str_copy(copies[i], VALUE_MAX, words[i]);
         argv[i] = copies[i];
     }
-    return ask(argv, time_left(), text, TEXT_MAX, err);
+    return ask(argv, doctor_slurm_time_left(), text, TEXT_MAX, err);
 }
 
 static bool ask_scontrol(const char *verb, const char *what, const char *which, char text[TEXT_MAX],
@@ -59,7 +58,7 @@ static bool ask_scontrol(const char *verb, const char *what, const char *which, 
     return ask_words((const char *const[]){"scontrol", verb, what, which, rest, NULL}, text, err);
 }
 
-/* Behind "NAME   = " at the beginning of a line; false: there is none. */
+/* The text after "NAME   = " at the start of a line; false: none. */
 static bool find_setting(const char *text, const char *name, char ret[VALUE_MAX])
 {
     size_t len = strlen(name);
@@ -79,7 +78,7 @@ static bool find_setting(const char *text, const char *name, char ret[VALUE_MAX]
 }
 
 /* "30 sec" */
-static bool read_seconds(const char *text, int64_t *ret_ns)
+static bool doctor_read_seconds(const char *text, int64_t *ret_ns)
 {
     char number[16];
     int64_t seconds;
@@ -90,8 +89,7 @@ static bool read_seconds(const char *text, int64_t *ret_ns)
     return true;
 }
 
-/* Behind "NAME=" in what scontrol says of the job's partition, up to a space; false: there is none,
- * or that is not known. */
+/* The text after "NAME=" up to a space, for the job's partition; false: none, or unknown. */
 static bool find_of_partition(const char *name, char ret[VALUE_MAX])
 {
     static char text[TEXT_MAX];
@@ -109,15 +107,15 @@ static bool find_of_partition(const char *name, char ret[VALUE_MAX])
     return true;
 }
 
-/* Each 0: there is none, or that is not known. */
+/* 0: none, or unknown. */
 static int64_t partition_grace(void)
 {
     char value[VALUE_MAX];
     int64_t grace = 0;
-    return find_of_partition("GraceTime", value) && read_seconds(value, &grace) ? grace : 0;
+    return find_of_partition("GraceTime", value) && doctor_read_seconds(value, &grace) ? grace : 0;
 }
 
-/* Only the accounting knows it: "00:02:00", "1-00:00:00". */
+/* Only the accounting database knows it: "00:02:00", "1-00:00:00". 0: none, or unknown. */
 static int64_t qos_grace(void)
 {
     static char text[TEXT_MAX];
@@ -135,8 +133,8 @@ static int64_t qos_grace(void)
     return (((days * 24 + hours) * INT64_C(60) + minutes) * 60 + seconds) * NS_PER_S;
 }
 
-/* How long Slurm lets a job run beyond its limit of time: as its partition has it, else for all.
- * CLOCK_NEVER: as long as it wants. */
+/* How long Slurm lets a job run beyond its time limit: the partition's value, else the general one.
+ * CLOCK_NEVER: without a limit. */
 static int64_t over_time(void)
 {
     static char text[TEXT_MAX];
@@ -158,7 +156,7 @@ static bool is_task(void)
     return getenv("SLURM_STEP_NODELIST");
 }
 
-/* --- what tells of the end --- */
+/* --- what announces the end --- */
 
 static void advise_signal(int64_t need_ns, char *text, size_t size)
 {
@@ -168,7 +166,7 @@ static void advise_signal(int64_t need_ns, char *text, size_t size)
              is_task() ? "" : "B:", (long long)seconds, (long long)(seconds - KEPT_NS / NS_PER_S));
 }
 
-/* "Command=/home/me/job.sh its arguments": "job.sh"; "": that is not known, or there is none. */
+/* "Command=/home/me/job.sh its arguments": "job.sh"; "": none, or unknown. */
 static void find_script_name(const char *job, char ret[VALUE_MAX])
 {
     static char text[TEXT_MAX];
@@ -185,7 +183,8 @@ static void find_script_name(const char *job, char ret[VALUE_MAX])
     snprintf(ret, VALUE_MAX, "%.*s", (int)len, at);
 }
 
-/* Only the accounting knows the command line of sbatch, and not at once. False: it does not. */
+/* Only the accounting database knows the command line of sbatch, and only after a while. False:
+ * unknown. */
 static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
 {
     static char text[TEXT_MAX];
@@ -202,8 +201,8 @@ static bool find_on_command_line(const char *job, struct sbatch_signal *ret)
     return true;
 }
 
-/* The command line comes before the environment of sbatch, and that before the script.
- * *ret_is_sure: all of them are known. */
+/* The command line overrides the environment of sbatch, which overrides the script. *ret_is_sure:
+ * all of them are known. */
 static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
 {
     static char text[TEXT_MAX];
@@ -224,7 +223,7 @@ static void find_signal(struct sbatch_signal *ret, bool *ret_is_sure)
         *ret = given;
 }
 
-/* Does pchrun learn of the end by itself? */
+/* Does pchrun ask Slurm for the end of the job's time? */
 static bool asks_slurm(const struct patient *patient)
 {
     char path[PATH_MAX];
@@ -234,7 +233,8 @@ static bool asks_slurm(const struct patient *patient)
             program_find("squeue", getenv("PATH"), path, sizeof path, &err));
 }
 
-/* As the SIGTERM at the end does, but that one comes when it is late anyway. */
+/* With linuxproc the signal reaches all processes of a task. The final SIGTERM does, too, but then
+ * little time is left anyway. */
 static bool reaches_all(const struct sbatch_signal *signal)
 {
     static char text[TEXT_MAX];
@@ -244,14 +244,14 @@ static bool reaches_all(const struct sbatch_signal *signal)
            find_setting(text, "ProctrackType", value) && str_is(value, LINUXPROC);
 }
 
-/* To the batch script in srun's place. */
+/* The signal goes to the batch script, which srun has replaced (exec srun). */
 static bool kills_tasks(const struct sbatch_signal *signal)
 {
     return signal->is_to_shell && is_task() &&
            (signal->number == SIGTERM || signal->number == SIGHUP || signal->number == SIGQUIT);
 }
 
-/* Why the signal that is asked for does not do; NULL: it does. */
+/* Why the requested signal is no good; NULL: it is good. */
 static const char *fault_of(const struct patient *patient, const struct sbatch_signal *signal,
                             bool kills)
 {
@@ -311,7 +311,7 @@ static void tell_signal(const struct patient *patient, const struct sbatch_signa
     finding_set(ret, may_come ? FINDING_WARN : FINDING_BAD, seen, advice);
 }
 
-/* What squeue tells is the job's limit of time, whether Slurm ends it there or later. */
+/* squeue reports the job's time limit, even if Slurm ends the job later. */
 static void tell_asked(struct finding *ret)
 {
     char seen[256] = "pchrun asks Slurm when the job's time ends", text[32];
@@ -353,16 +353,16 @@ void check_notices(const struct patient *patient, struct finding *ret)
                  : "add slurm to notices, or ");
     advise_signal(0, advice, sizeof advice);
     finding_set(ret, FINDING_WARN,
-                is_sure ? "nothing tells of the end of the job's time but Slurm's SIGTERM, "
+                is_sure ? "only Slurm's SIGTERM announces the end of the job's time, "
                           "KillWait before the kill: there is no --signal"
-                        : "nothing tells of the end of the job's time but Slurm's SIGTERM, "
+                        : "only Slurm's SIGTERM announces the end of the job's time, "
                           "KillWait before the kill, unless sbatch was given --signal",
                 advice);
 }
 
-/* --- how much time it leaves --- */
+/* --- how much time Slurm leaves --- */
 
-/* What a preemption leaves beside it, by who has chosen the job for it. */
+/* Adds the time that a preemption leaves in addition, by the partition or the QOS. */
 static void add_grace_time(const char *config, char *seen, size_t size)
 {
     char text[32], type[VALUE_MAX];
@@ -395,7 +395,7 @@ static bool is_warned(const struct patient *patient)
     return signal.text[0] && !fault_of(patient, &signal, false);
 }
 
-/* A save that is longer than this. */
+/* The verdict if a save takes longer than KillWait. */
 static enum finding_verdict judge_short(const struct patient *patient, int64_t need_ns,
                                         char *advice, size_t size)
 {
@@ -409,7 +409,7 @@ static enum finding_verdict judge_short(const struct patient *patient, int64_t n
     return is_told ? FINDING_WARN : FINDING_BAD;
 }
 
-/* A KillWait into which nothing fits: no --grace is short enough for it. */
+/* The verdict for a KillWait that is too short for any --grace. */
 static enum finding_verdict judge_none(const struct patient *patient, char *advice, size_t size)
 {
     bool is_told = is_warned(patient);
@@ -431,7 +431,7 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
     if (!patient_is_in_slurm(patient))
         return;
     if (!ask_scontrol("show", "config", NULL, text, &err) ||
-        !find_setting(text, "KillWait", value) || !read_seconds(value, &kill_wait)) {
+        !find_setting(text, "KillWait", value) || !doctor_read_seconds(value, &kill_wait)) {
         say_unknown(value, &err, ret);
         return;
     }
@@ -464,7 +464,7 @@ void check_kill_wait(const struct patient *patient, struct finding *ret)
     finding_set(ret, verdict, seen, advice);
 }
 
-/* --- what becomes of the exit code --- */
+/* --- the exit code --- */
 
 /* "42,50-60" */
 static bool lists_code(const char *list, int code)

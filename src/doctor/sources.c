@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See finding.h: whether the notice sources answer. pchrun-watch asks them, as in a run, but once
- * (--check), and says so in one line: "verdict: what". Programs of the user's are not started.
+ * See finding.h: do the notice sources answer? pchrun-watch asks them as in a run, but once
+ * (--check), and answers in one line: "verdict: what". The doctor does not start the user's own
+ * programs.
  */
 #include "base/clock.h"
 #include "base/str.h"
@@ -49,7 +50,7 @@ static enum finding_verdict verdict_of(const char *line)
     return FINDING_UNKNOWN;
 }
 
-/* The worse of two; what is not known is less than a warning. */
+/* The worse of two; "unknown" is better than a warning. */
 static enum finding_verdict worse(enum finding_verdict a, enum finding_verdict b)
 {
     static const int badness[FINDING__COUNT] = {
@@ -57,7 +58,8 @@ static enum finding_verdict worse(enum finding_verdict a, enum finding_verdict b
     return badness[a] > badness[b] ? a : b;
 }
 
-static void advise(const struct source_options *source, const char *line, struct finding *ret)
+static void doctor_advise_source(const struct source_options *source, const char *line,
+                                 struct finding *ret)
 {
     if (strstr(line, "hop limit"))
         str_copy(ret->advice, sizeof ret->advice,
@@ -65,13 +67,13 @@ static void advise(const struct source_options *source, const char *line, struct
                  "--instance-id ID; or give the container the host's network");
     else
         snprintf(ret->advice, sizeof ret->advice,
-                 "see what it says: %.200s %.60s; without it, only signals give notice",
+                 "run it to see the error: %.200s %.60s; without it, only signals give notice",
                  source->argv[0], source->argv[1]);
 }
 
-/* A run that has found its sources by itself warns of one that fails; it does not end. */
-static void look_at(const struct source_options *source, bool is_own, int64_t until,
-                    struct finding *ret)
+/* If a run found the source by itself, a failure is only a warning: the run goes on. */
+static void doctor_ask_one_source(const struct source_options *source, bool is_own, int64_t until,
+                                  struct finding *ret)
 {
     char line[LINE_MAX_SIZE];
     struct err err;
@@ -85,11 +87,12 @@ static void look_at(const struct source_options *source, bool is_own, int64_t un
     str_addf(ret->seen, sizeof ret->seen, "%s%s: %s", ret->seen[0] ? "; " : "", source->name,
              what ? what + 1 : line);
     if (verdict != FINDING_OK && worse(ret->verdict, verdict) == verdict)
-        advise(source, line, ret);
+        doctor_advise_source(source, line, ret);
     ret->verdict = worse(ret->verdict, verdict);
 }
 
-/* It ends with the process, so nothing is freed. "programs" tells of one that is missing. */
+/* The process ends afterwards, so nothing is freed. A missing program is a finding of "programs".
+ */
 void check_sources(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
@@ -101,5 +104,5 @@ void check_sources(const struct patient *patient, struct finding *ret)
         return;
     for (size_t i = 0; i < noticein.count; i++)
         if (noticein_is_watched(config->notices[i].kind))
-            look_at(&noticein.sources[i], is_own, until, ret);
+            doctor_ask_one_source(&noticein.sources[i], is_own, until, ret);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See json.h.
  *
- * jansson reads the text and owns the values. It does not say where they stood, so a second walk
- * over the same text, which is known to be well-formed by then, finds the places. All nodes lie in
- * one block, in the order of the text; the first is the root.
+ * jansson reads the text and owns the values. It does not report their places, so a second walk
+ * over the same, now valid, text finds them. All nodes lie in one block, in the order of the text;
+ * the first is the root.
  */
 #include "json/json.h"
 
@@ -26,7 +26,7 @@ struct json {
     struct json *first, *next;
 };
 
-/* The second walk: where it is in the text, and the next free node. */
+/* The second walk: the place in the text, and the next free node. */
 struct walk {
     const char *at, *end;
     struct syntax_place place;
@@ -49,15 +49,15 @@ static void step(struct walk *walk)
     walk->at++;
 }
 
-static bool is_at(const struct walk *walk, const char *set)
+static bool json_is_at(const struct walk *walk, const char *set)
 {
     return walk->at < walk->end && strchr(set, *walk->at);
 }
 
-/* To the start of the next key or value. The ends of earlier containers are skipped on the way. */
+/* To the start of the next key or value. Also skips the ends of earlier containers. */
 static void skip_between(struct walk *walk)
 {
-    while (is_at(walk, " \t\r\n,:]}"))
+    while (json_is_at(walk, " \t\r\n,:]}"))
         step(walk);
 }
 
@@ -74,10 +74,10 @@ static void skip_string(struct walk *walk)
 
 static void skip_scalar(struct walk *walk)
 {
-    if (is_at(walk, "\""))
+    if (json_is_at(walk, "\""))
         skip_string(walk);
     else
-        while (walk->at < walk->end && !is_at(walk, " \t\r\n,:]}"))
+        while (walk->at < walk->end && !json_is_at(walk, " \t\r\n,:]}"))
             step(walk);
 }
 
@@ -112,7 +112,7 @@ static struct json *place(struct walk *walk, json_t *value, const char *key)
     return node;
 }
 
-/* What jansson finds in a text whose syntax is right. */
+/* Explains errors of jansson in a text with valid syntax. */
 static void explain(const char *name, const char *data, const json_error_t *why, struct err *err)
 {
     if (json_error_code(why) == json_error_duplicate_key)
@@ -160,8 +160,8 @@ static bool check_file(int fd, const char *path, size_t max, struct err *err)
     return true;
 }
 
-/* Returns how many bytes there were, at most `size`; -1 with errno set. */
-static ssize_t read_all(int fd, char *data, size_t size)
+/* Returns the number of bytes read, at most `size`; -1 with errno set. */
+static ssize_t json_read_all(int fd, char *data, size_t size)
 {
     size_t len = 0;
     while (len < size) {
@@ -179,7 +179,7 @@ static ssize_t read_all(int fd, char *data, size_t size)
 
 struct json *json_read_file(const char *path, size_t max, struct err *err)
 {
-    /* Not blocking: a FIFO without a writer must not hold us. */
+    /* Non-blocking: a FIFO without a writer must not block us. */
     FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         err_set(err, ERR_USAGE, errno, "cannot open %.200s", path);
@@ -187,9 +187,9 @@ struct json *json_read_file(const char *path, size_t max, struct err *err)
     }
     if (!check_file(fd, path, max, err))
         return NULL;
-    char *data = malloc(max + 1); /* one more, to see that it has grown */
+    char *data = malloc(max + 1); /* one byte more, to detect growth */
     struct json *root = NULL;
-    ssize_t len = data ? read_all(fd, data, max + 1) : -1;
+    ssize_t len = data ? json_read_all(fd, data, max + 1) : -1;
     if (len < 0)
         err_set(err, ERR_SYSTEM, errno, "cannot read %.200s", path);
     else if ((size_t)len > max)

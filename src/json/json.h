@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * json: a strict reader. Every error names the file, the line and the column; so does every value
- * that was read, for the errors that its user finds later.
+ * json: a strict reader. Every error names the file, the line and the column. Every value keeps its
+ * place, for errors that its user finds later.
  *
  * A struct json is one value: an object, a list, or a scalar. The root owns all the others and the
  * texts inside them: json_free() ends it. Duplicate keys, NULs, bytes that are not UTF-8 and
@@ -52,7 +52,7 @@ const char *json_key(const struct json *member);
 unsigned json_line(const struct json *value);
 unsigned json_column(const struct json *value);
 
-/* False (NULL) if the value, which may be NULL, is of another kind; *ret is then left alone. */
+/* False (NULL) if the value is NULL or of another kind; *ret is then unchanged. */
 MUST_CHECK const char *json_text(const struct json *value);
 MUST_CHECK bool json_int(const struct json *value, int64_t *ret);
 MUST_CHECK bool json_number(const struct json *value, double *ret); /* of either kind */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See syntax.h. One function for each rule of the grammar; the first one that fails tells.
+ * See syntax.h. One function for each rule of the grammar; the first that fails sets the error.
  */
 #include "json/syntax.h"
 
@@ -26,7 +26,7 @@ void syntax_pass(char c, struct syntax_place *place)
         place->column += ((unsigned char)c & 0xc0) != 0x80;
 }
 
-static struct syntax_place place_of(const struct scan *s, const char *at)
+static struct syntax_place syntax_place_of(const struct scan *s, const char *at)
 {
     struct syntax_place place = {1, 1};
     for (const char *p = s->data; p < at; p++)
@@ -37,7 +37,7 @@ static struct syntax_place place_of(const struct scan *s, const char *at)
 PRINTF_LIKE(3, 4)
 static bool fault_at(const struct scan *s, const char *at, const char *fmt, ...)
 {
-    struct syntax_place place = place_of(s, at);
+    struct syntax_place place = syntax_place_of(s, at);
     char text[300];
     va_list ap;
     va_start(ap, fmt);
@@ -47,14 +47,14 @@ static bool fault_at(const struct scan *s, const char *at, const char *fmt, ...)
                    text);
 }
 
-static bool is_at(const struct scan *s, const char *set)
+static bool syntax_is_at(const struct scan *s, const char *set)
 {
     return s->at < s->end && *s->at && strchr(set, *s->at);
 }
 
 static void skip_space(struct scan *s)
 {
-    while (is_at(s, " \t\r\n"))
+    while (syntax_is_at(s, " \t\r\n"))
         s->at++;
 }
 
@@ -66,7 +66,7 @@ static size_t word_len(const struct scan *s)
     return n;
 }
 
-/* What stands here, for people. */
+/* Describes the text at this place, for people. */
 static const char *found(const struct scan *s, char *text, size_t size)
 {
     unsigned char c = s->at < s->end ? (unsigned char)*s->at : 0;
@@ -87,9 +87,9 @@ static const char *found(const struct scan *s, char *text, size_t size)
 static bool wanted(const struct scan *s, const char *what)
 {
     char text[40];
-    if (is_at(s, "/#"))
+    if (syntax_is_at(s, "/#"))
         return fault_at(s, s->at, "comments are no JSON; %s is wanted", what);
-    if (is_at(s, "'"))
+    if (syntax_is_at(s, "'"))
         return fault_at(s, s->at, "%s is wanted; strings stand in \"double quotes\"", what);
     return fault_at(s, s->at, "%s is wanted, not %s", what, found(s, text, sizeof text));
 }
@@ -179,21 +179,21 @@ static size_t digits(struct scan *s)
 
 static bool number_is_well_formed(struct scan *s)
 {
-    if (is_at(s, "-"))
+    if (syntax_is_at(s, "-"))
         s->at++;
-    bool is_zero = is_at(s, "0");
+    bool is_zero = syntax_is_at(s, "0");
     size_t n = digits(s);
     if (n == 0 || (is_zero && n > 1))
         return false;
-    if (is_at(s, ".")) {
+    if (syntax_is_at(s, ".")) {
         s->at++;
         if (digits(s) == 0)
             return false;
     }
-    if (!is_at(s, "eE"))
+    if (!syntax_is_at(s, "eE"))
         return true;
     s->at++;
-    if (is_at(s, "+-"))
+    if (syntax_is_at(s, "+-"))
         s->at++;
     return digits(s) > 0;
 }
@@ -243,19 +243,19 @@ static bool scan_value(struct scan *s);
 
 static bool scan_member(struct scan *s)
 {
-    if (!is_at(s, "\""))
+    if (!syntax_is_at(s, "\""))
         return wanted(s, "a key in \"double quotes\"");
     if (!scan_string(s))
         return false;
     skip_space(s);
-    if (!is_at(s, ":"))
+    if (!syntax_is_at(s, ":"))
         return wanted(s, "a colon behind the key");
     s->at++;
     skip_space(s);
     return scan_value(s);
 }
 
-/* Objects and lists: they differ in the closing bracket and in what lies between the commas. */
+/* Objects and lists differ only in the closing bracket and in their items. */
 static bool scan_container(struct scan *s)
 {
     bool is_object = *s->at == '{';
@@ -265,11 +265,11 @@ static bool scan_container(struct scan *s)
                         SYNTAX_DEPTH_MAX);
     skip_space(s);
     bool is_first = true;
-    while (is_first ? !is_at(s, close) : is_at(s, ",")) {
+    while (is_first ? !syntax_is_at(s, close) : syntax_is_at(s, ",")) {
         const char *comma = s->at;
         s->at += !is_first;
         skip_space(s);
-        if (!is_first && is_at(s, close))
+        if (!is_first && syntax_is_at(s, close))
             return fault_at(s, comma, "the comma before '%s' is one too many", close);
         if (s->at == s->end)
             break;
@@ -280,8 +280,8 @@ static bool scan_container(struct scan *s)
     }
     if (s->at == s->end)
         return fault_at(s, s->at, "the file ends before the '%s' of the %s that begins in line %u",
-                        close, is_object ? "object" : "list", place_of(s, start).line);
-    if (!is_at(s, close))
+                        close, is_object ? "object" : "list", syntax_place_of(s, start).line);
+    if (!syntax_is_at(s, close))
         return wanted(s, is_object ? "a comma or '}' behind the value"
                                    : "a comma or ']' behind the value");
     s->at++;
@@ -291,11 +291,11 @@ static bool scan_container(struct scan *s)
 
 static bool scan_value(struct scan *s)
 {
-    if (is_at(s, "{["))
+    if (syntax_is_at(s, "{["))
         return scan_container(s);
-    if (is_at(s, "\""))
+    if (syntax_is_at(s, "\""))
         return scan_string(s);
-    if (is_at(s, "-+.0123456789"))
+    if (syntax_is_at(s, "-+.0123456789"))
         return scan_number(s);
     return word_len(s) > 0 ? scan_word(s) : wanted(s, "a value");
 }
@@ -319,7 +319,7 @@ bool syntax_check(const char *name, const char *data, size_t len, struct err *er
     skip_space(&s);
     if (s.at == s.end)
         return fault_at(&s, data, "it is empty; an object is wanted, at least {}");
-    if (!is_at(&s, "{["))
+    if (!syntax_is_at(&s, "{["))
         return wanted(&s, "an object, {...},");
     if (!scan_value(&s))
         return false;

@@ -22,7 +22,7 @@ void writer_free(struct writer *w)
     buf_free(&w->buf);
 }
 
-static void put(struct writer *w, const char *data, size_t len)
+static void writer_put(struct writer *w, const char *data, size_t len)
 {
     if (!w->has_failed && !buf_add(&w->buf, data, len))
         w->has_failed = true;
@@ -30,16 +30,16 @@ static void put(struct writer *w, const char *data, size_t len)
 
 static void puts_raw(struct writer *w, const char *text)
 {
-    put(w, text, strlen(text));
+    writer_put(w, text, strlen(text));
 }
 
 static void new_line(struct writer *w)
 {
     if (w->style != WRITER_PRETTY)
         return;
-    put(w, "\n", 1);
+    writer_put(w, "\n", 1);
     for (unsigned i = 0; i < w->depth; i++)
-        put(w, "  ", 2);
+        writer_put(w, "  ", 2);
 }
 
 bool writer_is_utf8(const char *text)
@@ -59,32 +59,32 @@ static void put_char(struct writer *w, const char *s, unsigned len)
         w->has_replaced = true;
         puts_raw(w, replacement);
     } else if (c == '"' || c == '\\') {
-        put(w, (char[]){'\\', *s}, 2);
+        writer_put(w, (char[]){'\\', *s}, 2);
     } else if (c == '\n') {
-        put(w, "\\n", 2);
+        writer_put(w, "\\n", 2);
     } else if (c == '\t') {
-        put(w, "\\t", 2);
+        writer_put(w, "\\t", 2);
     } else if (c < 0x20 || c == 0x7f) {
         snprintf(escape, sizeof escape, "\\u%04x", c);
         puts_raw(w, escape);
     } else {
-        put(w, s, len);
+        writer_put(w, s, len);
     }
 }
 
 static void put_string(struct writer *w, const char *text)
 {
-    put(w, "\"", 1);
+    writer_put(w, "\"", 1);
     while (*text) {
         unsigned len = str_utf8_len(text);
         put_char(w, text, len);
         text += len > 0 ? len : 1;
     }
-    put(w, "\"", 1);
+    writer_put(w, "\"", 1);
 }
 
-/* What stands before every value: comma, line, key. */
-static void begin(struct writer *w, const char *key)
+/* Writes comma, newline and key before a value. */
+static void writer_begin(struct writer *w, const char *key)
 {
     assert(w->depth == 0 ? w->is_empty : (key != NULL) == (w->closers[w->depth - 1] == '}'));
     if (!w->is_empty)
@@ -95,14 +95,14 @@ static void begin(struct writer *w, const char *key)
     if (!key)
         return;
     put_string(w, key);
-    put(w, ": ", 2);
+    writer_put(w, ": ", 2);
 }
 
 static void open_container(struct writer *w, const char *key, const char *brackets)
 {
-    begin(w, key);
+    writer_begin(w, key);
     assert(w->depth < WRITER_DEPTH_MAX);
-    put(w, brackets, 1);
+    writer_put(w, brackets, 1);
     w->closers[w->depth++] = brackets[1];
     w->is_empty = true;
 }
@@ -123,13 +123,13 @@ void writer_end(struct writer *w)
     w->depth--;
     if (!w->is_empty)
         new_line(w);
-    put(w, &w->closers[w->depth], 1);
+    writer_put(w, &w->closers[w->depth], 1);
     w->is_empty = false;
 }
 
 void writer_text(struct writer *w, const char *key, const char *text)
 {
-    begin(w, key);
+    writer_begin(w, key);
     if (text)
         put_string(w, text);
     else
@@ -140,7 +140,7 @@ void writer_int(struct writer *w, const char *key, int64_t value)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
-    begin(w, key);
+    writer_begin(w, key);
     puts_raw(w, text);
 }
 
@@ -152,13 +152,13 @@ void writer_real(struct writer *w, const char *key, double value)
         return;
     }
     snprintf(text, sizeof text, "%.6g", value);
-    begin(w, key);
+    writer_begin(w, key);
     puts_raw(w, text);
 }
 
 void writer_bool(struct writer *w, const char *key, bool value)
 {
-    begin(w, key);
+    writer_begin(w, key);
     puts_raw(w, value ? "true" : "false");
 }
 
@@ -170,7 +170,7 @@ void writer_null(struct writer *w, const char *key)
 const char *writer_done(struct writer *w, size_t *ret_len)
 {
     assert(w->depth == 0 && !w->is_empty);
-    put(w, "\n", 2); /* and the NUL */
+    writer_put(w, "\n", 2); /* and the NUL */
     if (w->has_failed)
         return NULL;
     if (ret_len)

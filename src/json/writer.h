@@ -13,8 +13,7 @@
  *     const char *text = writer_done(&w, &len);
  *
  * `key` is NULL inside lists and for the root. The writer owns its memory: writer_free() ends it.
- * Failure is kept (out of memory, or longer than the bound) and told once, by writer_done(). One
- * thread at a time.
+ * writer_done() reports a failure (out of memory, or longer than the bound). One thread at a time.
  */
 #ifndef PCHRUN_JSON_WRITER_H
 #define PCHRUN_JSON_WRITER_H
@@ -32,7 +31,7 @@ struct writer {
     char closers[WRITER_DEPTH_MAX]; /* by depth: '}' or ']' */
     bool is_empty;                  /* nothing yet in the innermost container */
     bool has_failed;
-    bool has_replaced; /* a text was not UTF-8: what was not became U+FFFD */
+    bool has_replaced; /* a text had invalid UTF-8, replaced by U+FFFD */
 };
 
 void writer_init(struct writer *w, size_t max, enum writer_style style);
@@ -44,16 +43,16 @@ void writer_list(struct writer *w, const char *key);
 void writer_end(struct writer *w);
 void writer_text(struct writer *w, const char *key, const char *text); /* NULL: null */
 void writer_int(struct writer *w, const char *key, int64_t value);
-/* To six digits; what is not finite: null. */
+/* Six digits; null if not finite. */
 void writer_real(struct writer *w, const char *key, double value);
 void writer_bool(struct writer *w, const char *key, bool value);
 void writer_null(struct writer *w, const char *key);
 
-/* Would writer_text() write it as it is? */
+/* Would writer_text() write it unchanged? */
 bool writer_is_utf8(const char *text);
 
 /* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the
- * newline, not the NUL. It lives until writer_free(). NULL: it has failed. */
+ * newline, not the NUL. Valid until writer_free(). NULL: a failure. */
 MUST_CHECK const char *writer_done(struct writer *w, size_t *ret_len);
 
 #endif

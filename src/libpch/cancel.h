@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cancel: keeps a thread from being cancelled (pthread_cancel) while it is in a function of libpch.
+ * cancel: blocks cancellation (pthread_cancel) of a thread inside libpch.
  */
 #ifndef PCHRUN_LIBPCH_CANCEL_H
 #define PCHRUN_LIBPCH_CANCEL_H
 
 #include <pthread.h>
 
-/* A thread that is cancelled in one of our waits would leave the others without a reader. */
+/* If the thread that reads the socket were cancelled, the other waiting threads would have no
+ * reader. */
 static inline int cancel_off(void)
 {
     int old;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000 /* taken for a mere hint before Linux 4.17 */
+#define MAP_FIXED_NOREPLACE 0x100000 /* only a hint before Linux 4.17 */
 #endif
 
 _Static_assert(sizeof(pthread_mutex_t) <= sizeof(((struct page_process *)0)->holds[0].room),
@@ -33,8 +33,8 @@ static uint32_t own_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* The C library's functions that make one robust, and shared, were in a library of its own before
- * glibc 2.34, which a program need not have loaded; in its binary interface both is in the kind. */
+/* Before glibc 2.34 the functions that make a mutex robust and shared were in libpthread, which a
+ * program may not have loaded. glibc's ABI stores both flags in the mutex's kind. */
 static bool make(pthread_mutex_t *mutex)
 {
 #ifdef __GLIBC__
@@ -50,7 +50,7 @@ static bool make(pthread_mutex_t *mutex)
 #endif
 }
 
-/* Is it the last one in the kernel's list of this thread? That is checked rather than believed. */
+/* Checks that the mutex is the last one in this thread's list for the kernel. */
 static bool is_held(const _Atomic uint32_t *word)
 {
     struct robust_list_head *head = NULL;
@@ -61,14 +61,14 @@ static bool is_held(const _Atomic uint32_t *word)
     return (uintptr_t)head->list.next + (uintptr_t)head->futex_offset == (uintptr_t)word;
 }
 
-/* The kernel wakes the supervisor only if the word says that somebody waits. */
+/* The kernel wakes the supervisor only if the word has its waiters bit. */
 void grip_take(struct page_process *page, enum page_holder holder)
 {
     _Atomic uint32_t *word = &page->holds[holder].word;
     pthread_mutex_t *mutex = mutex_of(page, holder);
     if (!make(mutex) || pthread_mutex_lock(mutex) != 0)
         return;
-    if (!is_held(word)) { /* then the word may be anything, and is not to look like a holder */
+    if (!is_held(word)) { /* the word is then undefined, and must not look like a holder */
         pthread_mutex_unlock(mutex);
         memset(mutex, 0, sizeof *mutex);
         return;
@@ -85,7 +85,7 @@ void grip_train(struct page_process *page)
 
 uint32_t grip_other_trainer(const struct page_process *page)
 {
-    /* The word of a thread that has died is not 0, and names no thread. */
+    /* A dead thread's word is not 0, and names no thread. */
     bool is_opener = atomic_load(&page->holds[PAGE_TRAINER].word) == 0;
     uint32_t trainer = holder_of(page, is_opener ? PAGE_OPENER : PAGE_TRAINER);
     return trainer == own_thread() ? 0 : trainer;

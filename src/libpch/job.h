@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job: what libpch knows; the one struct pch of a process, shared by pch.c and loop.c (what the
- * program calls) and line.c (the connection).
+ * job: the state of libpch: the one struct pch of a process, shared by pch.c and loop.c (the calls
+ * of the program) and line.c (the connection).
  *
- * Forks: a fork is not attached. So all that makes a process attached lies in struct live, in
- * memory that the kernel fills with zeros in a fork, however that was made: every call finds
- * LIVE_OFF there and does nothing. A fork by fork(2) of the C library finds the job closed, and may
- * open it. Threads: `lock` guards what is marked so; the rest of struct live belongs to the
- * training thread. No lock is taken in another fork, where its holder may not exist.
+ * Forks: a forked child is not attached. The attached state is in struct live, in memory that the
+ * kernel zeroes in every forked child. So each call there finds LIVE_OFF and does nothing. After
+ * the C library's fork(2) the job is closed, and the child may open it. Threads: `lock` guards the
+ * marked fields; the rest of struct live belongs to the training thread. A child made in another
+ * way takes no lock, because the lock's holder may not exist there.
  */
 #ifndef PCHRUN_LIBPCH_JOB_H
 #define PCHRUN_LIBPCH_JOB_H
@@ -27,7 +27,7 @@
 enum live_state {
     LIVE_OFF,     /* unsupervised: all calls are no-ops */
     LIVE_ON,      /* attached */
-    LIVE_SERVING, /* the same; the next pch_step has more to look at: it is the first one, or the
+    LIVE_SERVING, /* attached; the next pch_step takes the long way: it is the first one, or the
                      last one said PCH_SAVE */
     LIVE_LEAVING, /* every pch_step says PCH_EXIT */
 };
@@ -38,17 +38,17 @@ struct live {
     const struct page_supervisor *supervisor; /* never changed while attached */
     struct page_process *process;
     /* the training thread's */
-    uint32_t served_tag;   /* of the round it served last; changed under the lock */
-    bool has_begun;        /* to train: its first pch_step was called */
-    bool counts;           /* it only tells its steps (PCH_NO_SAVE); never changed while attached */
-    bool is_serving;       /* the last pch_step said PCH_SAVE, which is not answered yet */
-    bool is_held;          /* the round it serves ends the run, and is not answered yet */
+    uint32_t served_tag;   /* of the last round that it served; changed under the lock */
+    bool has_begun;        /* pch_step was called */
+    bool counts;           /* it only reports steps (PCH_NO_SAVE); never changed while attached */
+    bool is_serving;       /* the last pch_step said PCH_SAVE; no answer yet */
+    bool is_held;          /* its round ends the run; no answer yet */
     uint64_t served_step;  /* changed under the lock */
     _Atomic bool is_lost;  /* the supervisor is gone */
-    _Atomic bool has_said; /* of a fork: that it cannot attach; else: that two threads train */
+    _Atomic bool has_said; /* a warning was printed: a fork cannot attach, or two threads train */
 };
 
-/* Scratch directories that were told to the program, which may keep the pointers. */
+/* Scratch directories returned to the program, which may keep the pointers. */
 struct job_path {
     struct job_path *next;
     char text[];
@@ -56,30 +56,30 @@ struct job_path {
 
 struct pch {
     _Atomic(struct live *) live; /* never NULL */
-    /* Copies for pch_step, which has one look-up less to wait for; good only while LIVE_ON. */
+    /* Copies for pch_step, to save it a look-up; valid only while LIVE_ON. */
     const struct page_supervisor *supervisor;
     struct page_process *process;
-    struct live *page; /* the wiped page, kept for the next pch_open; NULL: none yet */
-    bool is_wiped;     /* the kernel wipes it; else only the atfork handler does */
+    struct live *page; /* the zeroed-on-fork page, kept for the next pch_open; NULL: none yet */
+    bool is_wiped;     /* the kernel zeroes it on fork; else only the atfork handler does */
     bool is_open;
     bool is_exit_watched;
     pthread_mutex_t opening; /* held by pch_open and pch_close */
     pthread_mutex_t lock;
-    pthread_cond_t turn; /* something came, or nobody reads the socket any more */
-    /* Outside of the wiped page, since a fork has to close its copy. */
+    pthread_cond_t turn; /* a message came, or no thread reads the socket now */
+    /* Outside of the zeroed page, because a fork has to close its copy. */
     _Atomic int fd;              /* -1: none; changed under the lock */
-    _Atomic unsigned connection; /* rises with the end of each; changed under the lock */
-    uint64_t cookie;    /* the socket's, by which it is known again; 0: the kernel has none */
-    int supervisor_pid; /* 0: not visible from here */
+    _Atomic unsigned connection; /* rises when a connection ends; changed under the lock */
+    uint64_t cookie;             /* identifies the socket; 0: not supported by the kernel */
+    int supervisor_pid;          /* 0: not visible from here */
     /* under the lock */
-    bool has_reader; /* a thread waits at the socket, for all */
+    bool has_reader; /* a thread reads the socket for all */
     struct {
         bool is_there;
-        uint64_t step; /* of the save that is asked about */
+        uint64_t step; /* of the save in question */
         uint8_t action;
     } answer;
     unsigned scratch_asked, scratch_answered; /* requests over this connection */
-    char scratch[PROCMSG_PATH_MAX];           /* the last answer, "": none to be had */
+    char scratch[PROCMSG_PATH_MAX];           /* the last answer; "": none available */
     struct job_path *paths;
     int rank;
     uint64_t notices; /* signals that are meant for the job, bit n - 1 for signal n */
@@ -97,8 +97,8 @@ static inline enum live_state job_state(const struct live *live)
     return (enum live_state)atomic_load_explicit(&live->state, memory_order_relaxed);
 }
 
-/* The short way of pch_step: the step is told, and nothing is asked of it. False: there is more to
- * look at, perhaps to wait for. */
+/* The short way of pch_step: stores the step if no round is open. False: take the long way, which
+ * may wait. */
 static inline bool job_step_is_short(const struct pch *job, uint64_t finished)
 {
     const struct page_supervisor *supervisor = job->supervisor;

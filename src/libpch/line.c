@@ -21,7 +21,7 @@
 
 enum {
     ATTACH_WAIT_S = 60,
-    LOOK_AGAIN_MS = 1000, /* how often a wait looks at the liveness word */
+    LOOK_AGAIN_MS = 1000, /* how often a wait checks the liveness word */
     FDS = 2               /* the supervisor's page, the process's page */
 };
 
@@ -51,7 +51,7 @@ void line_say(const char *fmt, ...)
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
         write(STDERR_FILENO, text, strlen(text)) < 0)
-        return; /* there is nobody else to tell */
+        return;
 }
 
 void line_lost(struct pch *job, const char *how)
@@ -60,7 +60,7 @@ void line_lost(struct pch *job, const char *how)
     char who[32] = "";
     if (atomic_exchange(&live->is_lost, true))
         return;
-    if (live->counts) { /* which nobody counts on: the training goes on */
+    if (live->counts) { /* no rank depends on it: the training goes on */
         atomic_store(&live->state, LIVE_OFF);
         return;
     }
@@ -70,7 +70,7 @@ void line_lost(struct pch *job, const char *how)
     line_say("%s%s; the training ends here", who, how);
 }
 
-/* Of a supervisor that is no longer there: whose doing is it? */
+/* Explains why the supervisor is gone. */
 static const char *how_it_ended(const struct pch *job)
 {
     const struct page_supervisor *page = job_live(job)->supervisor;
@@ -85,7 +85,7 @@ void line_check(struct pch *job)
         line_lost(job, how_it_ended(job));
 }
 
-/* The kernel's own number of a socket, 0 if there is none to be had. */
+/* The kernel's unique number of a socket; 0: not supported. */
 static uint64_t cookie_of(int fd)
 {
     uint64_t cookie = 0;
@@ -98,13 +98,13 @@ bool line_is_ours(const struct pch *job)
     return job->cookie == 0 || cookie_of(job->fd) == job->cookie;
 }
 
-/* The connection that this is about has not ended, here or there. Under the lock. */
+/* Is this connection still the current one, and open? Under the lock. */
 static bool is_up(const struct pch *job, unsigned connection)
 {
     return job->connection == connection && job_can_talk(job_live(job));
 }
 
-/* 1: sent, 0: the socket is full, -1: nobody is there. */
+/* 1: sent; 0: the socket is full; -1: the connection is over. */
 static int try_send(struct pch *job, unsigned connection, const uint8_t *data, size_t size,
                     int *ret_fd)
 {
@@ -154,7 +154,7 @@ static bool parse(const uint8_t *data, size_t n, struct procmsg *ret)
            procmsg_decode(&frame, ret);
 }
 
-/* What nobody waits for is forgotten. LOOK has done its work by waking the reader. */
+/* Drops messages that no thread waits for. A LOOK has done its work by waking the reader. */
 static void take_message(struct pch *job, const struct procmsg *msg)
 {
     if (msg->type == PROCMSG_ANSWER) {
@@ -168,7 +168,7 @@ static void take_message(struct pch *job, const struct procmsg *msg)
     }
 }
 
-/* Takes in all that has come. NULL, or how the supervisor was lost. */
+/* Reads all pending messages. Returns NULL, or how the supervisor was lost. */
 static const char *receive(struct pch *job)
 {
     uint8_t data[FRAME_MAX + 1];
@@ -191,7 +191,7 @@ static const char *receive(struct pch *job)
     return page_is_alive(job_live(job)->supervisor) ? NULL : how_it_ended(job);
 }
 
-/* Waits at the socket for all; the lock is given up meanwhile. */
+/* Waits at the socket on behalf of all threads, without the lock. */
 static void read_turn(struct pch *job)
 {
     struct pollfd p = {.fd = job->fd, .events = POLLIN};
@@ -242,7 +242,7 @@ static enum line_result connect_to(struct pch *job, const char *path, struct err
         return LINE_FAILED;
     }
     FD_CLEANUP int first = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    /* Never one of the standard streams, which may be closed. */
+    /* Never 0, 1 or 2, even if the program has closed them. */
     FD_CLEANUP int fd = first < 0 ? -1 : fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
         err_set(err, ERR_SYSTEM, errno, "cannot make a socket");
@@ -264,8 +264,8 @@ static enum line_result connect_to(struct pch *job, const char *path, struct err
     return LINE_ATTACHED;
 }
 
-/* One message, with the descriptors that came with it (-1: none came). A supervisor that means to
- * refuse says so: one that only ends the connection has died. */
+/* One message, with the descriptors that came with it (-1: none came). A supervisor refuses with a
+ * message; one that only closes has died. */
 static enum line_result receive_with_fds(int fd, struct procmsg *ret, int fds[FDS], struct err *err)
 {
     uint8_t data[FRAME_MAX + 1];
@@ -296,7 +296,7 @@ static enum line_result receive_with_fds(int fd, struct procmsg *ret, int fds[FD
     return LINE_FAILED;
 }
 
-/* Nothing of a page is believed before this: a file that is too short would be a SIGBUS later. */
+/* Checks the size first: access to a page that is too short would raise SIGBUS. */
 static void *map_page(int fd, int prot, struct err *err)
 {
     if (fd < 0 || lseek(fd, 0, SEEK_END) < PAGE_SIZE_BYTES) {
@@ -321,7 +321,6 @@ static void unmap_pages(struct live *live)
     live->process = NULL;
 }
 
-/* Where forks find the job closed, they do not get the pages either. */
 static bool map_pages(struct pch *job, const int fds[FDS], struct err *err)
 {
     struct live *live = job_live(job);
@@ -377,7 +376,7 @@ static enum line_result take_welcome(struct pch *job, struct err *err)
         return result;
     job->rank = msg.rank;
     job->notices = msg.word;
-    /* What the environment said of the same step stands where WELCOME is silent. */
+    /* If WELCOME has no path, the environment's path for the same step stays. */
     if (msg.path[0] || msg.step != job->resume_step)
         str_copy(job->resume_path, sizeof job->resume_path, msg.path);
     job->resume_step = msg.step;
@@ -392,7 +391,7 @@ enum line_result line_attach(struct pch *job, const char *path, const struct pro
     enum line_result result = connect_to(job, path, err);
     if (result != LINE_ATTACHED)
         return result;
-    /* A supervisor that refuses at once may have closed its end; its answer is there to be read. */
+    /* EPIPE: the supervisor may have refused and closed already; its answer is still readable. */
     if (send(job->fd, frame, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) {
         err_set(err, ERR_PEER, errno, "cannot send");
         result = LINE_FAILED;
@@ -414,7 +413,7 @@ void line_goodbye(struct pch *job, uint64_t step, int status, int wait_ms)
         return;
     if (send(p.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && poll(&p, 1, wait_ms) == 1 &&
         send(p.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return; /* who cannot be told finds out */
+        return; /* the supervisor then sees the closed connection */
 }
 
 void line_drop(struct pch *job)
@@ -429,7 +428,7 @@ void line_close(struct pch *job)
 {
     pthread_mutex_lock(&job->lock);
     atomic_store(&job_live(job)->state, LIVE_OFF);
-    /* Whoever waits at the socket wakes up and finds it off. */
+    /* Wakes the thread that reads the socket; it finds the job off. */
     if (job->fd >= 0 && line_is_ours(job))
         shutdown(job->fd, SHUT_RDWR);
     line_drop(job);

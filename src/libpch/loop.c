@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loop: what a training loop says at its steps and saves (include/pch.h): pch_step, pch_saved and
- * their kin, and how it ends: pch_error, pch_done.
+ * loop: the calls of a training loop (include/pch.h) at steps, saves and its end: pch_step,
+ * pch_saved, pch_error, pch_done and others.
  *
- * It owns nothing: what is asked and served is in the job (job.h). Nothing here ends the program;
- * who waits in vain, because the supervisor is gone, is told to leave.
+ * Owns nothing; the state is in the job (job.h). Nothing here ends the program: when the supervisor
+ * is gone, a waiting call returns PCH_EXIT.
  */
 #include "pch.h"
 
@@ -28,7 +28,7 @@ static bool has_answer(struct pch *job, const void *arg)
     return job->answer.is_there;
 }
 
-/* Sends what wants an ANSWER, and waits for it. */
+/* Sends a message and waits for its ANSWER. */
 static enum pch_action ask(struct pch *job, const struct procmsg *msg)
 {
     struct live *live = job_live(job);
@@ -44,7 +44,7 @@ static enum pch_action ask(struct pch *job, const struct procmsg *msg)
     return PCH_EXIT;
 }
 
-/* A LOOK only wakes whoever reads the socket; what counts is the word. */
+/* A LOOK only wakes the reading thread; the gate word decides. */
 static bool gate_has_moved(struct pch *job, const void *arg)
 {
     const uint64_t *word = arg;
@@ -57,10 +57,10 @@ static bool wait_at_gate(struct pch *job, uint64_t step, uint64_t word)
     return line_ask(job, job->connection, &msg, gate_has_moved, &word);
 }
 
-/* The next step does not take the short way. */
+/* The next pch_step takes the long way. */
 static void look_again(struct live *live)
 {
-    uint32_t was = LIVE_ON; /* unless it is to leave by now */
+    uint32_t was = LIVE_ON; /* fails if the state is LIVE_LEAVING by now */
     (void)atomic_compare_exchange_strong(&live->state, &was, LIVE_SERVING);
 }
 
@@ -80,8 +80,8 @@ static enum pch_action serve(struct pch *job, uint64_t step, uint64_t word)
     return PCH_SAVE;
 }
 
-/* Its save in the background belongs to a round that ends the run: no further step before that is
- * answered. */
+/* The background save belongs to a round that ends the run, so no further step begins before the
+ * answer. */
 static enum pch_action hold(struct pch *job)
 {
     struct live *live = job_live(job);
@@ -89,7 +89,7 @@ static enum pch_action hold(struct pch *job)
     enum pch_action action = ask(job, &msg);
     live->is_held = !job->answer.is_there;
     if (live->is_held)
-        look_again(live); /* given up: the next step asks again */
+        look_again(live); /* the wait was interrupted: the next step asks again */
     return action;
 }
 
@@ -116,7 +116,7 @@ static enum pch_action look(struct pch *job, uint64_t step)
     }
 }
 
-/* Looked for only here: pch_step is too quick for it. */
+/* Checked only at saves: pch_step has no time for it. */
 static void warn_of_threads(struct pch *job)
 {
     struct live *live = job_live(job);
@@ -132,7 +132,7 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
 {
     NOT_CANCELLED;
     struct live *live = job_live(job);
-    uint32_t was = LIVE_SERVING; /* unless it is to leave by now */
+    uint32_t was = LIVE_SERVING; /* fails if the state is LIVE_LEAVING by now */
     if (live->has_begun)
         warn_of_threads(job);
     else
@@ -143,7 +143,7 @@ static enum pch_action step_slowly(struct pch *job, uint64_t step)
     return look(job, step);
 }
 
-/* The step is told, and no round is any business of this process. */
+/* Only reports the step: the process takes no part in rounds. */
 static void count(struct pch *job)
 {
     NOT_CANCELLED;
@@ -156,8 +156,8 @@ static void count(struct pch *job)
     line_check(job);
 }
 
-/* There is a round, or no supervisor any more; or it is not from one step of the training to the
- * next. */
+/* The long way: a round is open, the supervisor is gone, or the step does not follow the last
+ * one. */
 static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job, uint64_t step)
 {
     struct live *live = job_live(job);
@@ -177,8 +177,7 @@ static __attribute__((noinline)) enum pch_action step_from_afar(struct pch *job,
     return step_slowly(job, step);
 }
 
-/* The way that nearly every call takes is laid out straight, in one line of the cache: an
- * instruction in a second line is a tenth of the whole. */
+/* Aligned so that the short way fits into one cache line: a second line costs a tenth more. */
 __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finished)
 {
     if (!LIKELY(job))
@@ -190,7 +189,7 @@ __attribute__((aligned(64))) enum pch_action pch_step(pch_t *job, uint64_t finis
 
 /* Saves */
 
-/* The round that a save at `step` belongs to, 0: it is the program's own. */
+/* The round of a save at `step`; 0: the program saves on its own. */
 static uint32_t tag_of(struct pch *job, uint64_t step)
 {
     struct live *live = job_live(job);
@@ -212,8 +211,8 @@ static void send_failed(struct pch *job, uint64_t step, uint32_t tag, const char
     line_send(job, &msg);
 }
 
-/* False, and the save is reported as failed: its path leads to no checkpoint. Only rank 0 looks:
- * where one rank writes for all, the others may report its path before the checkpoint is there. */
+/* False: no checkpoint at the path, and the save is reported as failed. Only rank 0 checks: if one
+ * rank writes for all, the others may report the path before the checkpoint exists. */
 static bool describe_save(struct pch *job, struct procmsg *ret, uint64_t step, uint32_t tag,
                           const char *path)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pch: what a training program calls (include/pch.h) to open and close the job, and to ask of it;
- * what it says at its steps and saves is in loop.c, the connection in line.c.
+ * pch: the calls (include/pch.h) that open, close and query the job. Steps and saves are in loop.c,
+ * the connection in line.c.
  *
- * There is one struct pch, in static memory, so that no call can be given a job that is not there.
- * It owns the wiped page, which is kept to the end of the process, and what line.c owns. Nothing
- * here ends the host program, and nothing but line_say() prints: when an existing supervisor cannot
- * be attached to, and when it is lost.
+ * There is one static struct pch, so no call can get an invalid job. It owns the zeroed-on-fork
+ * page, kept until the process ends, and the state of line.c. Nothing here ends the host program.
+ * Only line_say() prints: when attaching fails and when the supervisor is lost.
  */
 #include "pch.h"
 
@@ -28,7 +27,7 @@
 
 enum { GOODBYE_WAIT_MS = 1000 };
 
-static struct live nobody; /* LIVE_OFF for ever */
+static struct live nobody; /* always LIVE_OFF */
 static struct pch the_job = {.live = &nobody,
                              .fd = -1,
                              .opening = PTHREAD_MUTEX_INITIALIZER,
@@ -37,10 +36,10 @@ static struct pch the_job = {.live = &nobody,
 
 /* Opening and closing */
 
-/* In the child of a fork: the job is as if it had been closed, so that pch_open may attach the fork
- * as a process of its own. Where the kernel has wiped the page a part of this is done; what it
- * cannot do is close the copy of the socket, which would keep the connection open after the parent,
- * and free the locks of threads that are not here. */
+/* In the child of a fork: closes the job, so that pch_open may attach the child as its own process.
+ * The kernel may have zeroed the page already. But it does not close the copy of the socket, which
+ * would keep the connection open after the parent's end. Nor does it free locks of threads that do
+ * not exist here. */
 static void on_fork_child(void)
 {
     struct pch *job = &the_job;
@@ -52,7 +51,7 @@ static void on_fork_child(void)
     memset(job->page, 0, sizeof *job->page);
     atomic_store(&job->live, &nobody);
     job->is_open = false;
-    job->paths = NULL; /* another thread may have been at it; the texts stay */
+    job->paths = NULL; /* another thread may have been changing the list; the texts leak */
     job->has_reader = false;
     job->connection++;
     job->scratch_asked = job->scratch_answered = 0;
@@ -61,16 +60,16 @@ static void on_fork_child(void)
     pthread_cond_init(&job->turn, NULL);
 }
 
-/* One that was made in another way, so that on_fork_child() was not called: of the locks nothing is
- * known, so it stays without a supervisor. */
+/* Is this a fork without on_fork_child(), not made by the C library? Its locks are in an unknown
+ * state, so it stays unsupervised. */
 static bool is_fork(const struct pch *job)
 {
     const struct live *live = job_live(job);
     return live != &nobody && atomic_load(&live->mark) == 0;
 }
 
-/* A fork made in another way than by fork(2) of the C library is told from its parent only if the
- * kernel wipes the page (Linux 4.14). */
+/* Only if the kernel zeroes the page (Linux 4.14) can a fork that bypasses the C library be
+ * recognized. */
 static bool make_live(struct pch *job)
 {
     if (!job->page) {
@@ -89,7 +88,7 @@ static bool make_live(struct pch *job)
     return true;
 }
 
-/* Programs may have been built with a smaller struct; what it does not have keeps its default. */
+/* A program built with an older, smaller struct gets the defaults for the missing fields. */
 static struct pch_options complete(const struct pch_options *given)
 {
     struct pch_options options = PCH_OPTIONS_INIT;
@@ -122,8 +121,8 @@ static void describe(struct procmsg *ret, const struct pch_options *options)
     ret->last_step = options->last_step;
 }
 
-/* What the program gave to exit or returned from main. Only asked for, not acted on: handlers that
- * the program set earlier come later, and may still call us. */
+/* The status of exit() or main. The handler only stores it: exit handlers that the program set
+ * earlier run later and may still call us. */
 static int exit_status;
 
 static void note_status(int status, void *arg)
@@ -131,7 +130,7 @@ static void note_status(int status, void *arg)
     exit_status = status & 0xff;
 }
 
-/* A C library that does not tell the status leaves it at 0: the exit code of the command has to do.
+/* Without on_exit() the status stays 0, and only the exit code of the command counts.
  */
 static void watch_exit(struct pch *job)
 {
@@ -187,7 +186,7 @@ static void open_job(struct pch *job, const struct pch_options *given)
 {
     const char *path = getenv("PCH_SOCKET");
     struct pch_options options = complete(given);
-    /* For a process that is not attached; WELCOME says it again. */
+    /* For an unattached process; WELCOME may replace it. */
     job->resume_step = where_resume_step();
     str_copy(job->resume_path, sizeof job->resume_path, getenv("PCH_RESUME_PATH"));
     job->is_open = true;
@@ -205,8 +204,9 @@ pch_t *pch_open(const struct pch_options *options)
     struct pch *job = &the_job;
     if (is_fork(job)) {
         if (!atomic_exchange(&job_live(job)->has_said, true))
-            line_say("cannot attach to pchrun: this is a copy of an attached process that fork(2) "
-                     "has not made; it trains unsupervised");
+            line_say(
+                "cannot attach to pchrun: this process is a copy of an attached one, not made by "
+                "fork(2); it trains unsupervised");
         return job;
     }
     pthread_mutex_lock(&job->opening);
@@ -223,8 +223,8 @@ static void say_goodbye(struct pch *job, int status)
         line_goodbye(job, atomic_load(&live->process->step), status, GOODBYE_WAIT_MS);
 }
 
-/* A program that returns from main, or calls exit, ends as it means to, and says with which status;
- * one that is killed, or calls _exit, gets here not at all. */
+/* Runs after exit() or a return from main, so the end is intended and the status known. After a
+ * kill or _exit it does not run. */
 static __attribute__((destructor)) void end_of_program(void)
 {
     if (is_fork(&the_job))
@@ -244,7 +244,7 @@ void pch_close(pch_t *job)
         say_goodbye(job, 0);
         if (job_live(job) != &nobody)
             line_close(job);
-        /* The page stays: a call that is under way finds LIVE_OFF there. */
+        /* The page stays mapped: a running call finds LIVE_OFF there. */
         atomic_store(&job->live, &nobody);
         job->is_open = false;
     }
@@ -274,8 +274,8 @@ static bool has_scratch(struct pch *job, const void *arg)
     return (int)(job->scratch_answered - *ticket) >= 0;
 }
 
-/* A pointer to `text` that lives as long as the process: the thread that asked may be about to read
- * it while another closes the job. Under the lock. */
+/* Returns a copy of `text` that is never freed: a thread may still read it while another closes the
+ * job. Under the lock. */
 static const char *keep_path(struct pch *job, const char *text)
 {
     for (struct job_path *p = job->paths; p; p = p->next)
@@ -291,7 +291,7 @@ static const char *keep_path(struct pch *job, const char *text)
     return path->text;
 }
 
-/* Makes the directory and what it lies in. */
+/* Makes the directory and its missing parents. */
 static bool make_directory(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -311,7 +311,7 @@ const char *pch_scratch_dir(pch_t *job)
     char path[PROCMSG_PATH_MAX] = "";
     if (!pch_supervised(job))
         return NULL;
-    /* Answers come in the order of the questions. */
+    /* Answers arrive in the order of the questions. */
     pthread_mutex_lock(&job->lock);
     unsigned connection = job->connection;
     unsigned ticket = ++job->scratch_asked;
@@ -321,7 +321,7 @@ const char *pch_scratch_dir(pch_t *job)
     pthread_mutex_lock(&job->lock);
     str_copy(path, sizeof path, job->scratch);
     pthread_mutex_unlock(&job->lock);
-    /* Here and not in the supervisor, which must not wait for a file system. */
+    /* The process makes it, because the supervisor must not wait for a file system. */
     if (!path[0] || !make_directory(path))
         return NULL;
     pthread_mutex_lock(&job->lock);
@@ -346,7 +346,7 @@ void pch_phase(pch_t *job, enum pch_phase phase)
     pthread_mutex_unlock(&job->lock);
 }
 
-/* Copies the text while the supervisor may be changing it. False: it was. */
+/* Copies the text. False: the supervisor changed it meanwhile. */
 static bool read_notice(const struct page_supervisor *page, char text[sizeof page->notice_text])
 {
     uint32_t before = atomic_load_explicit(&page->notice_seq, memory_order_acquire);
@@ -358,7 +358,7 @@ static bool read_notice(const struct page_supervisor *page, char text[sizeof pag
 
 size_t pch_notice(pch_t *job, char *text, size_t size)
 {
-    enum { TRIES = 1000 }; /* it changes seldom; a supervisor that died in the middle never ends */
+    enum { TRIES = 1000 }; /* bounded: a supervisor may have died in the middle of a change */
     struct live *live = job ? job_live(job) : &nobody;
     char now[sizeof live->supervisor->notice_text] = "";
     if (size > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See shield.h. Read first: signal-safety(7). The frames are made beforehand, since a handler may
- * do little, on a small stack; each is one packet, so it cannot land in the middle of what the
- * interrupted thread sends.
+ * See shield.h. Read first: signal-safety(7). The frames are prepared, because a handler may do
+ * little, on a small stack. Each is one packet, so it cannot split a message of the interrupted
+ * thread.
  */
 #include "libpch/shield.h"
 
@@ -19,17 +19,17 @@ enum { SIGNALS = 64, NOTICE_BYTES = FRAME_HEADER_BYTES + 8 };
 #define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
 
 static struct {
-    _Atomic(const struct pch *) job;       /* NULL: lowered, or in a fork */
-    uint64_t raised;                       /* bit n - 1: over signal n */
-    uint8_t frames[SIGNALS][NOTICE_BYTES]; /* those raised; of signal n: n - 1 */
+    _Atomic(const struct pch *) job;       /* NULL: not raised, or in a fork */
+    uint64_t raised;                       /* bit n - 1: signal n */
+    uint8_t frames[SIGNALS][NOTICE_BYTES]; /* of signal n: n - 1 */
     pid_t supervisor;                      /* 0: not visible from here */
     pid_t process;                         /* where it was raised */
-    pid_t forker;                          /* of a helper, whose child it is; 0: this is none */
-    pid_t owner;                           /* of a helper, who has asked for it: often the same */
-    struct sigaction covered[SIGNALS];     /* of signal n: n - 1; all zero: the default */
+    pid_t forker;                          /* in a helper: its parent; 0: not a helper */
+    pid_t owner; /* in a helper: the process that it serves, often its parent */
+    struct sigaction covered[SIGNALS]; /* of signal n: n - 1; all zero: the default */
 } shield;
 
-/* Delivered as soon as the handler has returned. */
+/* The signal is delivered when the handler has returned. */
 static void take_default(int number)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
@@ -37,8 +37,8 @@ static void take_default(int number)
     raise(number);
 }
 
-/* A program that puts our handler back with signal(3) loses SA_SIGINFO; some processors are then
- * given nothing in place of `info`. 0: nobody can be named. */
+/* A program that reinstalls our handler with signal(3) loses SA_SIGINFO; then `info` may be
+ * invalid. 0: unknown sender. */
 static pid_t sender_of(int number, const siginfo_t *info)
 {
     struct sigaction now;
@@ -46,7 +46,7 @@ static pid_t sender_of(int number, const siginfo_t *info)
     return has_info && info->si_code <= 0 ? info->si_pid : 0;
 }
 
-/* False: nobody is there to be told, or it is the supervisor who says it. */
+/* False: no supervisor, or the supervisor itself sent the signal. */
 static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
 {
     if (!job || !job_can_talk(job_live(job)) || !line_is_ours(job))
@@ -59,13 +59,13 @@ static bool pass_on(const struct pch *job, int number, const siginfo_t *info)
            errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
-/* Also before a fork has come as far as shield_fork(). */
+/* The pid shows it even before shield_fork() runs. */
 static bool is_helper(void)
 {
     return shield.forker || getpid() != shield.process;
 }
 
-/* As long as its parent is there, whose end is the helper's. */
+/* Only while the parent lives; a helper ends with its parent. */
 static bool is_for_all(int number, const siginfo_t *info)
 {
     pid_t sender = sender_of(number, info), parent = getppid();
@@ -133,7 +133,7 @@ static void raise_over_all(uint64_t signals)
 
 void shield_raise(const struct pch *job, uint64_t signals)
 {
-    shield_lower(); /* what a fork has of its parent */
+    shield_lower(); /* a fork inherits the parent's handlers */
     shield.supervisor = job->supervisor_pid;
     shield.process = getpid();
     atomic_store(&shield.job, job);

@@ -13,7 +13,7 @@
 
 static const struct {
     const char *rank, *local_rank, *world_size, *local_world_size;
-    bool may_be_inner; /* its launcher is usually started below pchrun */
+    bool may_be_inner; /* its launcher usually runs below pchrun */
 } families[] = {
     {"PCH_RANK", "PCH_LOCAL_RANK", "PCH_WORLD_SIZE", "PCH_LOCAL_WORLD_SIZE", false},
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", true},

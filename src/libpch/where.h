@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * where: what the environment says about a process's place in the job. Reads the environment, owns
- * nothing, cannot fail: what is not said, or is not a number, stays unknown. While nobody changes
- * the environment, any thread.
+ * where: reads a process's place in the job from the environment. Owns nothing, cannot fail: a
+ * missing or malformed number stays unknown. Any thread, while no thread changes the environment.
  */
 #ifndef PCHRUN_LIBPCH_WHERE_H
 #define PCHRUN_LIBPCH_WHERE_H
@@ -10,17 +9,16 @@
 #include <stdint.h>
 
 struct where {
-    int rank, local_rank, world_size, local_world_size; /* PROCMSG_UNKNOWN: not said */
+    int rank, local_rank, world_size, local_world_size; /* or PROCMSG_UNKNOWN */
 };
 
-/* One launcher's variables are taken together, never mixed with another's: PCH_*, RANK and its
- * like, OMPI_COMM_WORLD_*, SLURM_*, the first that name a rank. A launcher between pchrun and this
- * process (torchrun, mpirun) has made more processes than pchrun did, which its larger world size
- * tells; then it is nearer than PCH_*. Slurm's variables describe the task that pchrun is, so that
- * they count only where there are no others. */
+/* Takes all values from one launcher: the first of PCH_*, RANK and its like, OMPI_COMM_WORLD_*,
+ * SLURM_* that names a rank. A launcher below pchrun (torchrun, mpirun) starts more processes, so a
+ * larger world size than pchrun's wins over PCH_*. Slurm's variables describe pchrun's own task, so
+ * they come last. */
 struct where where_by_env(void);
 
-/* PCH_RESUME_STEP, 0 if there is none. */
+/* PCH_RESUME_STEP; 0: not set. */
 uint64_t where_resume_step(void);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arc4random: libevent's archive, as a distribution with glibc 2.36 or later builds it, takes its
- * random numbers from that glibc. Linked into pchrun it would keep it from all older systems, for
- * two functions that we never come to (they serve its own resolver). So we have them ourselves;
- * only in a build with that archive. They cannot fail: a kernel that has no random numbers ends the
- * program.
+ * arc4random: a libevent archive built against glibc 2.36 or later calls arc4random() of that
+ * glibc. pchrun would then not start on older systems. Only libevent's own resolver calls it, which
+ * pchrun does not use. So only a build with such an archive defines both functions here. They
+ * cannot fail: without random numbers from the kernel the program ends.
  */
 #include <errno.h>
 #include <stddef.h>

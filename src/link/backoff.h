@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * backoff: how long to wait before a program that has ended is started again: a second, then twice
- * as long each time, at most a minute. One that has run for a minute was good, and what comes after
- * it begins anew. Pure; all zero at first.
+ * as long each time, at most a minute. A run of a minute or more resets the wait. Pure; zeroed at
+ * first.
  */
 #ifndef PCHRUN_LINK_BACKOFF_H
 #define PCHRUN_LINK_BACKOFF_H
@@ -14,10 +14,10 @@
 #define BACKOFF_GOOD_NS (60 * BACKOFF_MIN_NS)
 
 struct backoff {
-    int64_t wait_ns; /* the last wait; 0: none yet, or it was good since */
+    int64_t wait_ns; /* the last wait; 0: none yet */
 };
 
-/* It has ended, and had run for so long (0: it was not even started). Returns how long to wait. */
+/* The program has ended after ran_ns (0: it could not be started). Returns how long to wait. */
 int64_t backoff_ended(struct backoff *backoff, int64_t ran_ns);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define ONE_KEY "all nodes need the same cluster.key_file"
 
-enum { READ_BYTES = FRAME_MAX }; /* in one wake-up, so that no peer keeps the others waiting */
+enum { READ_BYTES = FRAME_MAX }; /* per wake-up, so that one peer does not delay the others */
 
 static void arm(struct event *timer, int64_t ns)
 {
@@ -25,9 +25,9 @@ static void arm(struct event *timer, int64_t ns)
     evtimer_add(timer, &tv);
 }
 
-/* ---- what lies between ---- */
+/* ---- proxies ---- */
 
-/* Both ends as they look from here, or as they would look from there; "": not to be had. */
+/* The addresses of both ends, as this side or the other side sees them; "": unknown. */
 static void describe_line(const struct conn *conn, bool is_from_there, char *ret, size_t size)
 {
     union netaddr here, there;
@@ -42,7 +42,7 @@ static void describe_line(const struct conn *conn, bool is_from_there, char *ret
     str_addf(ret, size, "%s>%s", a, b);
 }
 
-/* What a proxy has accepted is another connection, with other ends. */
+/* Behind a proxy or NAT the other side sees other addresses. */
 static void learn_line(struct conn *conn, const struct peermsg *msg)
 {
     char line[sizeof msg->hello.line];
@@ -64,7 +64,7 @@ static void tell_line(const struct conn *conn, struct peermsg *msg)
 
 /* ---- the end ---- */
 
-/* We live, and the other side is not to take it for our death: it is reset, not closed. */
+/* This supervisor lives. A FIN would look like its death, so the connection ends with a reset. */
 static void reset_when_closed(const struct conn *conn)
 {
     struct linger linger = {.l_onoff = 1};
@@ -83,7 +83,7 @@ static void break_off(struct conn *conn)
     conn->rules->on_broken(conn);
 }
 
-/* Why it ends: the first reason counts. */
+/* Keeps the first reason. */
 static void note(struct conn *conn, const char *why)
 {
     if (conn->why[0] == '\0')
@@ -99,7 +99,7 @@ static void fail(struct conn *conn, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
-    /* What lies between, the chief knows as of HELLO, and a member only as of WELCOME. */
+    /* Node 0 learns from HELLO whether a proxy lies between; a member learns it from WELCOME. */
     bool may_be_direct = conn->is_direct || (conn->is_ours && conn->state == CONN_OPEN);
     if (may_be_direct && !conn->has_ended)
         reset_when_closed(conn);
@@ -126,12 +126,12 @@ void conn_free(struct conn *conn)
 
 /* ---- sending ---- */
 
-/* The other side takes nothing any more, but it may have said why: what it sent is still read. */
+/* The other side may have sent a reason before it stopped reading, so reading goes on. */
 static void stop_writing(struct conn *conn, const struct err *err)
 {
     note(conn, err->text);
     buf_free(&conn->out);
-    shutdown(conn->stream.fd, SHUT_RD); /* nothing is sent: it would look like our end */
+    shutdown(conn->stream.fd, SHUT_RD); /* SHUT_WR would look like our death */
 }
 
 static void start_lingering(struct conn *conn)
@@ -142,8 +142,7 @@ static void start_lingering(struct conn *conn)
     shutdown(conn->stream.fd, SHUT_WR);
 }
 
-/* How much of it is sent. Where that is nothing, an event that flushes the queue is pending, or
- * nothing can be sent any more. */
+/* Returns how many bytes are sent. 0: an event will flush the queue, or the connection is over. */
 static size_t write_some(struct conn *conn, const uint8_t *data, size_t len)
 {
     struct err err;
@@ -177,7 +176,7 @@ static size_t encode(const struct conn *conn, const struct peermsg *msg, uint8_t
     return peermsg_encode(&with_line, frame, FRAME_MAX);
 }
 
-/* Most often a message is sent at once, and nothing has to be queued. */
+/* Most messages are sent at once, without the queue. */
 void conn_send(struct conn *conn, const struct peermsg *msg)
 {
     if (conn->state != CONN_OPEN || conn->why[0] != '\0')
@@ -214,9 +213,9 @@ void conn_close(struct conn *conn)
     flush_and_linger(conn);
 }
 
-/* One of us has a key and the other has none. A member is told by a chief of either kind in plain
- * words: one without a key believes them, and one with a key knows what it means that they are
- * plain. */
+/* Only one side has a key. Node 0 answers in plain text, whether it has a key or not. A member
+ * without a key accepts that answer. A member with a key concludes from plain text that node 0 has
+ * none. */
 static void refuse_unequal(struct conn *conn, bool has_key)
 {
     const char *ours = has_key ? "a key" : "no key", *theirs = has_key ? "no key" : "a key";
@@ -248,7 +247,7 @@ static bool is_from_chief(unsigned type)
 static bool check(struct conn *conn, const struct peermsg *msg)
 {
     if (msg->type != PEERMSG_BYE && is_from_chief(msg->type) != conn->is_ours)
-        fail(conn, "sent %s, which is not for it to send", peermsg_name(msg->type));
+        fail(conn, "sent %s, which this side must not send", peermsg_name(msg->type));
     else if (conn->is_stranger && msg->type != PEERMSG_HELLO)
         fail(conn, "began with %s instead of HELLO", peermsg_name(msg->type));
     else if (!conn->is_stranger && msg->type == PEERMSG_HELLO)
@@ -280,7 +279,7 @@ static void take_frame(struct conn *conn, const struct frame *frame)
     conn->rules->on_message(conn, &msg);
 }
 
-/* Somebody else's protocol: its first bytes tell people whose. */
+/* Not our protocol. Its first bytes tell a reader which protocol it is. */
 static void fail_as_foreign(struct conn *conn, const uint8_t *data, size_t len)
 {
     size_t n = 0;
@@ -295,8 +294,8 @@ static void fail_as_foreign(struct conn *conn, const uint8_t *data, size_t len)
         fail(conn, "is not a pchrun: it began with the bytes%s; a message begins with 43 50", hex);
 }
 
-/* Takes what is whole, and returns how much that was. A callback may close the connection: then the
- * rest is nobody's. */
+/* Handles all whole frames and returns their size. After a callback closes the connection, the rest
+ * is dropped. */
 static size_t take_frames(struct conn *conn, const uint8_t *data, size_t len)
 {
     size_t taken = 0;
@@ -330,7 +329,7 @@ static void keep(struct conn *conn, const uint8_t *data, size_t len)
         fail(conn, "no memory for its messages");
 }
 
-/* Most often these are whole messages, and nothing has to be kept. */
+/* Most reads bring whole messages, so nothing is copied. */
 static void take(struct conn *conn, const uint8_t *data, size_t len)
 {
     if (buf_len(&conn->in) == 0) {
@@ -343,14 +342,14 @@ static void take(struct conn *conn, const uint8_t *data, size_t len)
     buf_drop(&conn->in, take_frames(conn, buf_bytes(&conn->in), buf_len(&conn->in)));
 }
 
-/* From the loop again, so that no peer keeps the others waiting. */
+/* Through the loop, so that one peer does not delay the others. */
 static void receive_more_later(struct conn *conn)
 {
     if (conn->stream.kind->has_more && conn->stream.kind->has_more(&conn->stream))
         event_active(conn->readable, EV_READ, 1);
 }
 
-/* Not so where we could not write any more: then it may be of our own doing. */
+/* After a failed write this side may have caused the end: then it proves no death. */
 static void end(struct conn *conn)
 {
     conn->has_ended = conn->is_direct && conn->why[0] == '\0';
@@ -378,7 +377,7 @@ static void receive(struct conn *conn)
         receive_more_later(conn);
 }
 
-/* We have closed: reads only to learn when the other side has. */
+/* This side has closed; it reads only to see the other side close. */
 static void receive_the_rest(struct conn *conn)
 {
     uint8_t ignored[READ_BYTES];

@@ -2,9 +2,9 @@
  *
  * conn: one connection between supervisors: a stream, its two queues, and the frames on it.
  *
- * peers.c alone uses this: it owns the connections and frees them. A connection that has ended only
- * says so (on_broken); it must be freed later, from the loop, not from inside of a call, since
- * callers further up may still look at it. Main thread.
+ * Only peers.c uses this: it owns the connections and frees them. A broken connection calls
+ * on_broken. The owner frees it later, from the loop, because callers further up may still use it.
+ * Main thread.
  */
 #ifndef PCHRUN_LINK_CONN_H
 #define PCHRUN_LINK_CONN_H
@@ -24,20 +24,20 @@ struct conn;
 enum conn_state {
     CONN_HANDSHAKE,
     CONN_OPEN,
-    CONN_FLUSHING,  /* closed by us, sending what is queued; what comes is thrown away */
-    CONN_LINGERING, /* all is sent: waits for the other side to close. Closing with unread bytes
-                       would reset the connection, and the other side could lose our last words */
+    CONN_FLUSHING,  /* closed by us; sends the queue and ignores what it reads */
+    CONN_LINGERING, /* all is sent; waits for the other side to close. Closing with unread bytes
+                       resets the connection, and the other side could lose our last message */
     CONN_BROKEN,    /* to be freed */
 };
 
-/* What the connections of one owner have in common. */
+/* Shared by all connections of one owner. */
 struct conn_rules {
     struct event_base *base;
     struct tls *tls; /* NULL: connections are not encrypted */
     size_t queue_max;
     int64_t handshake_wait_ns, hello_wait_ns, close_wait_ns;
-    void (*on_up)(struct conn *conn);    /* one that we made is ready */
-    void (*on_hello)(struct conn *conn); /* it is no stranger any more; its message follows */
+    void (*on_up)(struct conn *conn);    /* a connection that we made is ready */
+    void (*on_hello)(struct conn *conn); /* the first HELLO; on_message follows */
     void (*on_message)(struct conn *conn, const struct peermsg *msg);
     void (*on_broken)(struct conn *conn); /* once; also after conn_close() */
 };
@@ -47,40 +47,40 @@ struct conn {
     enum conn_state state;
     bool is_ours;     /* we made it: the other side is the chief */
     bool is_stranger; /* accepted, and no HELLO yet */
-    bool is_strange;  /* a pchrun, but one that is not set up like this one */
+    bool is_strange;  /* a pchrun with another key, job or version */
     bool reads_when_writable, writes_when_readable;
     struct stream stream;
     struct event *readable, *writable, *deadline;
     struct buf in, out;
     char name[NETADDR_TEXT_MAX];
-    char why[256]; /* it ends, "": it does not */
-    /* No proxy and no translation of addresses lies between: who closes it is the other side's
-     * kernel. And that has closed it: nobody there has it open any more. */
+    char why[256]; /* why it ends; "": it does not */
+    /* is_direct: no proxy and no NAT lies between, so only the other side's kernel can close it.
+     * has_ended: that kernel has closed it, so no process there holds it open. */
     bool is_direct, has_ended;
     /* the owner's */
     LIST_ENTRY(conn) link;
     int id;
     void *owner;
     TAILQ_ENTRY(conn) guest_link, broken_link;
-    bool is_told;  /* its end concerns somebody */
-    bool is_guest; /* may be put out when others come */
+    bool is_told;  /* the owner hears of its end */
+    bool is_guest; /* may be evicted for a new connection */
     int64_t guest_since;
 };
 
 LIST_HEAD(conn_chain, conn);
 TAILQ_HEAD(conn_list, conn);
 
-/* Takes the descriptor of a connected socket; `peer` is who is there. Then conn_start(). NULL:
+/* Takes the descriptor of a connected socket; `peer` is its address. Call conn_start() next. NULL:
  * memory is short, and the descriptor is closed. */
 MUST_CHECK struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
                                  bool is_ours);
-/* From here on the callbacks come; on_up and on_broken already from this call. */
+/* Callbacks begin; on_up and on_broken may come from within this call. */
 void conn_start(struct conn *conn);
 void conn_free(struct conn *conn);
 /* Sends, or queues; does nothing unless the connection is open. */
 void conn_send(struct conn *conn, const struct peermsg *msg);
-/* Sends what is queued, waits for the other side to close, then breaks. At once if there is nobody
- * to say anything to. */
+/* Sends what is queued, waits for the other side to close, then breaks. Breaks at once if the other
+ * side can receive nothing. */
 void conn_close(struct conn *conn);
 /* Breaks at once, for that reason. */
 void conn_drop(struct conn *conn, const char *why);

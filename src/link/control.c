@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See control.h. Read first: unix(7).
  *
- * A client is freed only by its own callbacks and by control_free(): whoever finds it broken shuts
- * its socket down, and the next read finds the end.
+ * Once connected, a client is freed only by on_read() and control_free(). Other code shuts the
+ * socket down, and the next read finds the end.
  */
 #include "link/control.h"
 
@@ -26,7 +26,7 @@
 
 enum {
     READ_CHUNK = 512,
-    FOLLOW_MAX = 256 * 1024, /* bytes of events that wait for one client */
+    FOLLOW_MAX = 256 * 1024, /* bytes of unread events per client */
 };
 
 struct control_client {
@@ -74,12 +74,12 @@ static void client_free(struct control_client *client)
 static void cut_off(struct control_client *client, const char *why)
 {
     if (log_limit_ok(&client->control->limit, "control", LOG_LIMIT_FEW))
-        log_info("control", "client %d is put out: %s", client->pid, why);
+        log_info("control", "closed the connection of client %d: %s", client->pid, why);
     client->is_cut = true;
     shutdown(client->fd, SHUT_RDWR);
 }
 
-/* Its time begins anew with all that it does. */
+/* Restarts the client's deadline. */
 static void be_patient(struct control_client *client)
 {
     bool waits_for_it = !client->has_asked || buf_len(&client->out) > 0;
@@ -108,7 +108,7 @@ static bool send_some(struct control_client *client)
     return true;
 }
 
-/* Who has its answer reads the end of the connection behind it. */
+/* After the answer the connection ends, unless the client follows events. */
 static void go_on(struct control_client *client)
 {
     bool is_there = send_some(client);
@@ -134,7 +134,7 @@ static void add(struct control_client *client, const char *text, size_t len)
     if (buf_add(&client->out, text, len))
         go_on(client);
     else
-        cut_off(client, "it does not read what it is sent");
+        cut_off(client, "it does not read its answers");
 }
 
 void control_answer(struct control_client *client, const char *text, size_t len)
@@ -195,7 +195,7 @@ static void take(struct control_client *client, const char *line, size_t len)
     log_debug("control", "client %d: %s", client->pid, control_name(request.verb));
     client->follows = request.follows && request.verb == CONTROL_EVENTS;
     control->options.asked(control->options.ctx, client, &request);
-    /* Events are let pile up less than an answer. */
+    /* The bound for unread events is smaller than that for an answer. */
     if (client->follows)
         client->out.max = buf_len(&client->out) + FOLLOW_MAX;
     be_patient(client);
@@ -220,7 +220,7 @@ static void take_lines(struct control_client *client)
     }
 }
 
-/* What it says after its request is not read, but its end is. */
+/* Bytes after the request are ignored, but the end of the connection is not. */
 static void on_read(evutil_socket_t fd, short what, void *arg)
 {
     struct control_client *client = arg;
@@ -243,7 +243,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
 static void on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct control_client *client = arg;
-    cut_off(client, client->has_asked ? "it does not read what it is sent" : "it asks nothing");
+    cut_off(client, client->has_asked ? "it does not read its answers" : "it sends no request");
 }
 
 /* --- accepting --- */
@@ -286,7 +286,7 @@ static void on_accept(void *arg, int fd, const union netaddr *peer)
         return;
     if (place < 0) {
         if (send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-            log_debug("control", "client %d is refused, and gone", who.pid);
+            log_debug("control", "client %d is refused, and has already left", who.pid);
         return;
     }
     struct control_client *client = calloc(1, sizeof *client);
@@ -319,7 +319,7 @@ static int open_socket(const struct sockaddr_un *addr, struct err *err)
         err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
         return -1;
     }
-    /* Under its name it is found only when it listens. */
+    /* Renamed only after listen(), so that no client finds a socket that refuses it. */
     struct sockaddr_un hidden = *addr;
     str_addf(hidden.sun_path, sizeof hidden.sun_path, "~");
     mode_t mask = umask(0177);

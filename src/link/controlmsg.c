@@ -27,7 +27,7 @@ static bool take_verb(const struct json *value, struct control_request *ret, str
 {
     const char *text = json_text(value);
     return (text && control_verb_of(text, &ret->verb)) ||
-           err_set(err, ERR_PROTOCOL, 0, "\"do\" names nothing that this pchrun can do");
+           err_set(err, ERR_PROTOCOL, 0, "\"do\" names no request that this pchrun knows");
 }
 
 static bool take_follow(const struct json *value, struct control_request *ret, struct err *err)
@@ -62,7 +62,7 @@ static bool take_text(const struct json *value, struct control_request *ret, str
     return true;
 }
 
-/* The version is looked at first, whatever else is there. */
+/* The version comes first: its error must win over all others. */
 static const struct {
     const char *key;
     member_fn *take;

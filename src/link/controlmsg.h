@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * controlmsg: a request of pchctl, read from its line. What comes is untrusted: a member that is
- * not known is an error, since whoever wrote it expects something of it. Pure; any thread.
+ * controlmsg: a request of pchctl, read from its line. The line is untrusted. An unknown member is
+ * an error, because its sender expects an effect. Pure; any thread.
  */
 #ifndef PCHRUN_LINK_CONTROLMSG_H
 #define PCHRUN_LINK_CONTROLMSG_H
@@ -15,11 +15,11 @@
 
 struct control_request {
     enum control_verb verb;
-    bool follows;    /* CONTROL_EVENTS: those to come, too */
-    bool is_of_all;  /* CONTROL_STATUS: node 0 asks the other nodes, too */
-    int64_t left_ns; /* CONTROL_DRAIN: until the deadline, CONTROLMSG_LEFT_UNKNOWN: not said */
-    char text[CONTROL_TEXT_MAX + 1]; /* the same, for people; "": none */
-    int pid, uid;                    /* who asks, as the kernel says; the reader leaves them 0 */
+    bool follows;    /* CONTROL_EVENTS: also future events */
+    bool is_of_all;  /* CONTROL_STATUS: also of the other nodes */
+    int64_t left_ns; /* CONTROL_DRAIN: until the deadline, or CONTROLMSG_LEFT_UNKNOWN */
+    char text[CONTROL_TEXT_MAX + 1]; /* CONTROL_DRAIN: the reason, for people; "": none */
+    int pid, uid;                    /* the client, from the kernel; the reader leaves them 0 */
 };
 
 /* False: *err tells the client what is wrong. */

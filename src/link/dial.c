@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See dial.h. One event waits for what is next (the name's addresses, then the socket), one timer
- * for the share of the time that this may take.
+ * See dial.h. One event waits for the addresses, then for the socket. One timer bounds the step
+ * under way.
  */
 #include "link/dial.h"
 
@@ -90,8 +90,8 @@ static void attempt_failed(struct dial *dial, int error)
     fd_close(&dial->fd);
 }
 
-/* A connection to a local port that nobody listens on can meet itself: the kernel may pick that
- * very port for our end. */
+/* A connection to a local port without a listener can connect to itself: the kernel may choose that
+ * port for our end. */
 static bool is_to_itself(int fd)
 {
     union netaddr own, peer;
@@ -121,14 +121,14 @@ static void on_connected(evutil_socket_t fd, short what, void *arg)
     finish(dial);
 }
 
-/* Starts a connection to the next address. False: it has failed already. */
+/* Starts a connection to the next address. False: it failed at once. */
 static bool try_one(struct dial *dial)
 {
     const union netaddr *to = &dial->list.all[dial->next++];
     dial->fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (dial->fd >= 0) {
         stream_tune(dial->fd, dial->options.silence_ns);
-        /* Also a connection that is there at once is reported by the loop. */
+        /* The loop also reports a connection that succeeds at once. */
         if (connect(dial->fd, &to->any, netaddr_size(to)) == 0 || errno == EINPROGRESS)
             dial->wait = event_new(dial->options.base, dial->fd, EV_WRITE, on_connected, dial);
     }
@@ -162,7 +162,7 @@ static void on_resolved(evutil_socket_t fd, short what, void *arg)
         finish(dial);
 }
 
-/* The step under way took too long; or, as the very first event, there is no step yet. */
+/* The step under way took too long. For a numeric address the first call starts the first step. */
 static void on_expiry(evutil_socket_t fd, short what, void *arg)
 {
     struct dial *dial = arg;

@@ -31,14 +31,14 @@ static void pause_reading(struct feed *feed)
     if (left >= NS_PER_S)
         wait = (struct timeval){.tv_sec = 1};
     event_del(feed->readable);
-    /* Without a timer it would never go on. */
+    /* No memory for the timer: continue at once, or reading would never resume. */
     if (evtimer_add(feed->resume, &wait) != 0)
         event_active(feed->resume, EV_TIMEOUT, 0);
     feed->is_paused = true;
     feed->calls.flood(feed->calls.ctx);
 }
 
-/* Hands out what the second allows. False: it is spent. */
+/* Hands out lines within this second's limits. False: a limit is reached. */
 static bool give_lines(struct feed *feed)
 {
     for (;;) {
@@ -60,10 +60,10 @@ static bool give_lines(struct feed *feed)
     }
 }
 
-/* One piece; false: there is none now, or never again. */
+/* Reads one piece. False: no data now, or the end. */
 static bool take_piece(struct feed *feed, bool *ret_is_end)
 {
-    static char chunk[CHUNK]; /* one feed reads at a time, and keeps nothing in it */
+    static char chunk[CHUNK]; /* shared: its content is copied before the next read */
     ssize_t n;
     do
         n = read(feed->fd, chunk, sizeof chunk);
@@ -92,7 +92,7 @@ static void on_readable(evutil_socket_t fd, short what, void *ctx)
     if (take_piece(feed, &is_end))
         go_on(feed);
     else if (is_end)
-        event_del(feed->readable); /* until the writer's end is told otherwise */
+        event_del(feed->readable); /* the writer's death is learned elsewhere */
 }
 
 static void on_resume(evutil_socket_t fd, short what, void *ctx)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * feed: lines from a pipe whose writer nobody trusts.
+ * feed: lines from a pipe with an untrusted writer.
  *
- * So many lines and bytes are taken in each second; for the rest of it nothing is read, and the
- * writer waits when its pipe is full. Nothing here blocks. Owns the descriptor and its memory:
- * feed_close() ends it. Main thread.
+ * Lines and bytes per second are bounded. At the bound, reading pauses for the rest of the second,
+ * and the writer blocks when its pipe is full. Nothing here blocks. Owns the descriptor and its
+ * memory: feed_close() ends it. Main thread.
  */
 #ifndef PCHRUN_LINK_FEED_H
 #define PCHRUN_LINK_FEED_H
@@ -21,9 +21,9 @@ struct feed_options {
 };
 /* None of these may close the feed. */
 struct feed_calls {
-    void (*line)(void *ctx, char *line, size_t len); /* ends with a NUL, too */
-    void (*too_long)(void *ctx);                     /* one line is left out */
-    void (*flood)(void *ctx);                        /* nothing is read for the rest of a second */
+    void (*line)(void *ctx, char *line, size_t len); /* NUL-terminated */
+    void (*too_long)(void *ctx);                     /* one line is skipped */
+    void (*flood)(void *ctx);                        /* reading pauses for the rest of the second */
     void *ctx;
 };
 
@@ -39,10 +39,10 @@ struct feed {
     bool is_paused;
 };
 
-/* Takes the descriptor, even where it fails; *feed is closed then. */
+/* Takes the descriptor. On failure *feed is closed. */
 MUST_CHECK bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err);
-/* Its writers have ended: what they have left behind, a last line without a newline included, but
- * no more than is taken in a second. */
+/* After its writers have ended: hands out the rest, at most a second's share. A last line without a
+ * newline counts. */
 void feed_drain(struct feed *feed);
 void feed_close(struct feed *feed);
 

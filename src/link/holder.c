@@ -131,6 +131,6 @@ char *holder_of(const union netaddr *where, char *text, size_t size)
     if (!inode)
         inode = find_inode("/proc/net/tcp6", where);
     if (!inode || !find_process(inode, text, size))
-        str_copy(text, size, "the process that holds it cannot be seen from here");
+        str_copy(text, size, "no permission to see which process holds it");
     return text;
 }

@@ -16,7 +16,7 @@ void lines_free(struct lines *lines)
     buf_free(&lines->buf);
 }
 
-/* The line that was given out last has been used. */
+/* Frees the line that the last call returned. */
 static void drop_taken(struct lines *lines)
 {
     buf_drop(&lines->buf, lines->taken);

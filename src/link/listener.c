@@ -23,10 +23,10 @@ struct listener {
     int fds[NETADDR_LIST_MAX];
     struct event *readable[NETADDR_LIST_MAX];
     struct event *retry;
-    bool is_reported; /* since the last connection that could be accepted */
+    bool is_reported; /* reset when an accept succeeds */
 };
 
-/* False: no memory to wait for one of them. */
+/* False: memory is short. */
 static bool listen_on(struct listener *listener)
 {
     bool ok = true;
@@ -46,7 +46,7 @@ static void back_off(struct listener *listener, int error)
                  str_duration(ns, text, sizeof text));
     listener->is_reported = true;
     struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
-    /* No memory for the timer: at once is better than never. */
+    /* No memory for the timer: retry at once, or accepting would never resume. */
     if (evtimer_add(listener->retry, &tv) != 0)
         event_active(listener->retry, EV_TIMEOUT, 0);
     for (size_t i = 0; i < listener->n; i++)
@@ -78,8 +78,8 @@ static bool accept_one(struct listener *listener, int on)
     const struct listener_options *options = &listener->options;
     union netaddr peer;
     int fd = accept_from(on, &peer);
-    /* Not more than this one then: without a descriptor the kernel does not even look whether
-     * anybody is there. */
+    /* Accept only this one. Without a free descriptor accept() fails even if no connection waits,
+     * so the next failure would evict another guest. */
     bool is_tight = fd < 0 && is_shortage(errno) && options->on_short(options->arg);
     if (is_tight)
         fd = accept_from(on, &peer);
@@ -92,8 +92,8 @@ static bool accept_one(struct listener *listener, int on)
         back_off(listener, errno);
         return false;
     }
-    /* Nobody there; or one connection broke before we got to it, which is none of the others'
-     * concern: accept() hands over its network error. */
+    /* Any other error concerns one connection that broke in the queue: accept() returns its network
+     * error. */
     return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 
@@ -108,7 +108,7 @@ static bool set_up(int fd, const union netaddr *where)
     int yes = 1, no = 0;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
         return false;
-    /* "::" is for IPv4, too, whatever the system's default. */
+    /* "::" also accepts IPv4, whatever the system's default. */
     if (where->any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     return bind(fd, &where->any, netaddr_size(where)) == 0 && listen(fd, BACKLOG) == 0;
@@ -130,7 +130,7 @@ static bool say_why(const union netaddr *where, int error, struct err *err)
     return err_set(err, ERR_SYSTEM, error, "cannot listen on %s%s", at, netaddr_lacks(where));
 }
 
-/* Takes the socket, unless there is no memory: then false. */
+/* Takes the socket. False: memory is short, and the caller keeps it. */
 static bool watch(struct listener *listener, int *fd)
 {
     struct event *event =
@@ -151,7 +151,7 @@ static int add(struct listener *listener, const union netaddr *where)
     return watch(listener, &fd) ? 0 : ENOMEM;
 }
 
-/* Every address that there is: "localhost" has an IPv6 one also where that is switched off. */
+/* Skips absent addresses: "localhost" has an IPv6 address even where IPv6 is off. */
 static bool add_all(struct listener *listener, const struct netaddr_list *where, struct err *err)
 {
     for (size_t i = 0; i < where->n; i++) {

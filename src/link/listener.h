@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * listener: the sockets that peers, or processes, connect to.
+ * listener: the sockets that peers or processes connect to.
  *
- * Listens on every address of a list, or on a socket that it is given, accepts a few connections
- * per wake-up, and waits a moment when descriptors or memory have run out instead of spinning. Owns
- * its sockets: listener_free(). Main thread.
+ * Listens on every address of a list, or on a given socket. Accepts a few connections per wake-up.
+ * When descriptors or memory run out, it waits a moment instead of spinning. Owns its sockets:
+ * listener_free(). Main thread.
  */
 #ifndef PCHRUN_LINK_LISTENER_H
 #define PCHRUN_LINK_LISTENER_H
@@ -16,9 +16,9 @@
 struct event_base;
 struct listener;
 
-/* A new connection; the descriptor (non-blocking, close-on-exec) is the callee's. */
+/* A new connection. The callee owns the descriptor (non-blocking, close-on-exec). */
 typedef void listener_accept_fn(void *arg, int fd, const union netaddr *peer);
-/* Descriptors or memory have run out. True: some have been freed for it. */
+/* Descriptors or memory have run out. True: the callee has freed some. */
 typedef bool listener_short_fn(void *arg);
 
 struct listener_options {
@@ -30,12 +30,12 @@ struct listener_options {
     void *arg;
 };
 
-/* Binds all of `where`, less those that this machine does not have as long as it has one. NULL: the
- * error says which and why, and who holds a port that is in use. */
+/* Binds all addresses of `where` that this machine has; at least one. NULL: the error says which
+ * address failed and why, and which process holds a port that is in use. */
 MUST_CHECK struct listener *listener_new(const struct listener_options *options,
                                          const struct netaddr_list *where, struct err *err);
-/* Takes a socket that listens already, whatever its kind; `peer` tells nothing then. NULL: memory
- * is short, and the socket is closed. */
+/* Takes a listening socket of any kind; on_accept's `peer` is then meaningless. NULL: memory is
+ * short, and the socket is closed. */
 MUST_CHECK struct listener *listener_adopt(const struct listener_options *options, int fd);
 void listener_free(struct listener *listener);
 /* The port of the first socket. */

@@ -66,7 +66,7 @@ bool netaddr_numeric(const struct address *where, struct netaddr_list *ret)
     return ret->n > 0;
 }
 
-/* The IPv4 address in *ret, in network order; false if it is none. */
+/* *ret: the IPv4 address, in network order. False: it is an IPv6 address. */
 static bool get_ipv4(const union netaddr *a, uint32_t *ret)
 {
     if (a->any.sa_family == AF_INET)
@@ -84,7 +84,7 @@ bool netaddr_same_host(const union netaddr *a, const union netaddr *b)
     bool is_a4 = get_ipv4(a, &a4), is_b4 = get_ipv4(b, &b4);
     if (is_a4 || is_b4)
         return is_a4 && is_b4 && a4 == b4;
-    /* A link-local address without a scope is taken for that of any link. */
+    /* A link-local address without a scope matches any link. */
     uint32_t as = a->v6.sin6_scope_id, bs = b->v6.sin6_scope_id;
     return IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr) && (as == bs || !as || !bs);
 }

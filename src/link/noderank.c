@@ -17,7 +17,7 @@
 
 enum { WINDOW = 8, LISTED = 6 };
 
-/* What is known of one entry. */
+/* One entry of cluster.nodes. */
 struct entry {
     const char *text;
     bool is_known, is_local;
@@ -43,8 +43,8 @@ static void judge(struct entry *entry, struct netaddr_list *list)
     netaddr_text(&list->all[0], entry->found, sizeof entry->found);
 }
 
-/* Judges numeric entries at once and starts a look-up for others. False: the entry is no address,
- * or no look-up could be started. */
+/* Judges numeric entries at once and starts a look-up for names. False: the entry is invalid, or
+ * the look-up cannot start. */
 static bool begin(struct lookup *lookup, struct err *err)
 {
     struct address where;
@@ -98,7 +98,6 @@ static bool is_any_running(const struct lookup *running)
     return false;
 }
 
-/* Finds out about all entries, WINDOW at a time. */
 static bool look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct err *err)
 {
     struct lookup running[WINDOW] = {{0}};
@@ -119,7 +118,7 @@ static bool look_at_all(struct entry *entries, size_t n, int64_t wait_ns, struct
     return ok;
 }
 
-/* "n0 (10.0.0.1), n1 (not found) and 3 more"; those that are local only, or all. */
+/* "n0 (10.0.0.1), n1 (not found) and 3 more", of all entries or the local ones. */
 static void list_entries(const struct entry *entries, size_t n, bool local_only, char *text,
                          size_t size)
 {

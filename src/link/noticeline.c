@@ -36,8 +36,8 @@ static void take_text(struct notice *notice, const char *text)
     str_printable(notice->text);
 }
 
-/* As it is, if it fits and can be shown; else its beginning and a hash of the whole, by which two
- * that are cut to the same beginning are still two. */
+/* An id that is too long or not printable becomes its beginning and a hash. The hash keeps two long
+ * ids with the same beginning apart. */
 static void take_id(struct notice *notice, const char *id)
 {
     enum { HASHED = 1 + 16 };
@@ -98,7 +98,7 @@ static void take_deadline(const struct json *value, int64_t real_now_ns, struct 
         return;
     }
     if (__builtin_sub_overflow(at_ns, real_now_ns, &left_ns))
-        left_ns = INT64_MAX; /* the clock stands before 1970 */
+        left_ns = INT64_MAX; /* the wall clock is before 1970 */
     ret->left_ns = held(left_ns);
 }
 
@@ -121,7 +121,7 @@ static bool read_type(const struct json *root, bool is_termination, struct notic
                    "its type \"%.40s\" is not one of terminate, checkpoint, log, cancel", text);
 }
 
-/* Some count their events. */
+/* An id may be a number: some sources number their events. */
 static bool read_id(const struct json *root, struct notice *ret, struct err *err)
 {
     const struct json *value = json_find(root, "id");

@@ -51,7 +51,7 @@ static void on_ended(void *ctx)
         notices->calls.idle(notices->calls.ctx);
 }
 
-/* A name that no program of ours has, also where one pchrun is below another. */
+/* The mark is unique, even if one pchrun runs below another. */
 static bool make_env(struct notices *notices, char **env)
 {
     size_t n = 0;

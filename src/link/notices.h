@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * notices: the programs that tell of the end: started, read, kept alive, and ended with us.
+ * notices: the programs that announce the end of this machine: started, read, restarted, and ended
+ * with pchrun.
  *
- * A source prints a line for each notice (noticeline.h), or is run again and again and tells by its
- * exit status. It does us no harm, whatever it does: it runs in a process group of its own, with
- * three descriptors of ours, none of the job's; what it prints is bounded; one that has ended is
- * started again, later each time (backoff.h). Its notices stay as they are meanwhile: only what it
- * says changes them. All sources die with us. Nothing here blocks. Main thread.
+ * A source prints a line for each notice (noticeline.h), or it is a poll: run at intervals, it
+ * answers by its exit status. A source cannot harm the job. It runs in a process group of its own,
+ * with three descriptors of ours and none of the job's. Its output is bounded. An ended source is
+ * restarted, later each time (backoff.h). Its notices stay valid meanwhile: only its own lines
+ * change them. All sources end with pchrun. Nothing here blocks. Main thread.
  */
 #ifndef PCHRUN_LINK_NOTICES_H
 #define PCHRUN_LINK_NOTICES_H
@@ -18,15 +19,15 @@
 struct notices;
 
 struct notices_options {
-    const struct source_options *sources; /* borrowed; must live as long, and so the rest */
+    const struct source_options *sources; /* borrowed, like the other pointers here */
     size_t count;
-    const char *dir; /* where they run; NULL: where we are */
+    const char *dir; /* their working directory; NULL: ours */
     char **env;
 };
 
 struct notices_calls {
     void (*notice)(void *ctx, const struct notice *notice);
-    void (*changed)(void *ctx); /* what notices_state() tells */
+    void (*changed)(void *ctx); /* notices_state() has changed */
     void (*idle)(void *ctx);    /* notices_is_busy() or notices_has_strays() has become false */
     void *ctx;
 };
@@ -36,17 +37,17 @@ MUST_CHECK struct notices *notices_new(struct event_base *base, struct reap *rea
                                        const struct notices_options *options,
                                        const struct notices_calls *calls, struct err *err);
 void notices_start(struct notices *notices);
-/* Asks all of them to end, kills after half a second those that have not, and gives up two seconds
- * later those that cannot be killed. */
+/* Ends all sources: SIGTERM now, SIGKILL after half a second. Two seconds later it gives up on
+ * sources that still live. */
 void notices_end(struct notices *notices);
-/* Is there one that was asked to end, and has not? */
+/* Is a source still ending? */
 bool notices_is_busy(const struct notices *notices);
-/* Is there a killed process that a source has left behind? This is not bounded. */
+/* Is a killed orphan of a source not reaped yet? This wait has no bound. */
 bool notices_has_strays(const struct notices *notices);
-/* Kills what is left; NULL is allowed. */
+/* Kills the sources that still run. `notices` may be NULL. */
 void notices_free(struct notices *notices);
 
-/* Of the source number `i` of the options. */
+/* State of source `i` of the options. */
 void notices_state(const struct notices *notices, size_t i, struct source_state *ret);
 
 #endif

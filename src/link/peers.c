@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See peers.h.
  *
- * A connection that breaks is only put on the list of the broken; on_later() tells and frees, from
- * the loop. So no function here frees what a caller further up still looks at, and no callback runs
- * inside a call.
+ * A broken connection goes to a list; on_later() reports and frees it, from the loop. So callers
+ * further up can still use it, and no callback runs inside a call.
  */
 #include "link/peers.h"
 
@@ -26,10 +25,10 @@
 #define NO_MEMORY "no memory for the connection"
 
 #define STRANGER_PAUSE_MAX_NS (16 * NS_PER_S)
-/* Without descriptors there may be few guests: each gets this time to say HELLO. */
+/* When descriptors run out, a guest has at least this time to say HELLO. */
 #define GUEST_CHANCE_NS (100 * NS_PER_MS)
 
-enum { BUCKETS = 1024 }; /* with more nodes, chains; each step along one may miss the cache */
+enum { BUCKETS = 1024 }; /* enough that chains stay short: each step may miss the cache */
 
 struct peers {
     struct peers_options options;
@@ -37,24 +36,24 @@ struct peers {
     struct listener *listener;
     struct dial *dial;
     struct event *later;
-    struct conn_chain buckets[BUCKETS]; /* empty when zeroed, so unused ones are never touched */
+    struct conn_chain buckets[BUCKETS]; /* zeroed means empty, so unused pages stay untouched */
     struct conn_list broken;
-    struct conn_list guests; /* no node's: strangers, and those being closed; by age */
+    struct conn_list guests; /* connections without HELLO, and closing ones; oldest first */
     int next_id;
     int conns, n_guests;
     bool is_finishing;
     bool has_reached_chief;
-    union netaddr chief_at;   /* the last connection to it */
-    bool was_direct;          /* the last of them that was welcome */
-    bool is_chief_lost;       /* there was no memory for the dial: to be told by on_later() */
-    int64_t stranger_said_at; /* when the log last spoke of one; 0: never */
-    int64_t stranger_pause;   /* and for how long it does not again */
+    union netaddr chief_at;   /* address of the last connection to node 0 */
+    bool was_direct;          /* whether the last welcomed connection was direct */
+    bool is_chief_lost;       /* no memory for the dial: on_later() reports it */
+    int64_t stranger_said_at; /* when the log last mentioned a stranger; 0: never */
+    int64_t stranger_pause;   /* the log mentions no other for so long */
     unsigned strangers_unsaid;
 };
 
 /* ---- connections ---- */
 
-/* The one that has this number, not one that is being closed. */
+/* The open connection with this number, not a closing one. */
 static struct conn *find(const struct peers *peers, int id)
 {
     struct conn *conn;
@@ -81,8 +80,8 @@ static void remove_guest(struct peers *peers, struct conn *conn)
     TAILQ_REMOVE(&peers->guests, conn, guest_link);
 }
 
-/* A node says HELLO at once, so whoever floods us puts out its own connections, and a node gets in
- * however many there are. False: the oldest is younger than that. */
+/* A node says HELLO at once, so a flood evicts its own connections first. False: no guest is that
+ * old. */
 static bool put_out_oldest_guest(struct peers *peers, int64_t age_ns)
 {
     struct conn *conn = TAILQ_FIRST(&peers->guests);
@@ -96,7 +95,7 @@ static void on_conn_up(struct conn *conn)
 {
     struct peers *peers = conn->owner;
     peers->options.on_up(peers->options.arg, conn->id);
-    if (peers->options.tls) /* a member's only connection */
+    if (peers->options.tls) /* a member has only this connection */
         tls_rest(peers->options.tls);
 }
 
@@ -140,7 +139,7 @@ static void disown(struct peers *peers, struct conn *conn)
 static void on_accept(void *arg, int fd, const union netaddr *peer)
 {
     struct peers *peers = arg;
-    if (peers->next_id == INT_MAX) { /* no number twice, whatever it takes */
+    if (peers->next_id == INT_MAX) { /* numbers are never reused */
         fd_close(&fd);
         return;
     }
@@ -160,7 +159,8 @@ static bool on_short(void *arg)
     return put_out_oldest_guest(arg, GUEST_CHANCE_NS);
 }
 
-/* A supervisor listens for as long as it lives; and it is its kernel that says so. */
+/* A supervisor listens as long as it lives. On a direct route, its own kernel reports the
+ * refusal. */
 static bool is_gone(const struct peers *peers, const union netaddr *tried, const struct err *err)
 {
     return peers->was_direct && err->sys_errno == ECONNREFUSED &&
@@ -188,10 +188,10 @@ static void on_dialled(void *arg, int fd, const union netaddr *peer, const struc
     conn_start(conn);
 }
 
-/* ---- what the owner is told ---- */
+/* ---- reports to the owner ---- */
 
-/* One line a second at most, and fewer while it goes on: neither a port scan nor a node with
- * another key, which tries for minutes, must fill the log. */
+/* At most one line a second, and fewer while it goes on. Neither a port scan nor a node with a
+ * wrong key may fill the log. */
 static void log_stranger(struct peers *peers, const char *why)
 {
     int64_t now = clock_now_ns(), since = now - peers->stranger_said_at;
@@ -204,7 +204,7 @@ static void log_stranger(struct peers *peers, const char *why)
         goes_on ? clock_min(2 * peers->stranger_pause, STRANGER_PAUSE_MAX_NS) : NS_PER_S;
     peers->stranger_said_at = now;
     if (peers->strangers_unsaid > 0)
-        log_info("peers", "closed %u other connection%s that did not say HELLO",
+        log_info("peers", "closed %u more connection%s without a valid HELLO",
                  peers->strangers_unsaid, peers->strangers_unsaid == 1 ? "" : "s");
     peers->strangers_unsaid = 0;
     log_info("peers", "closed a connection: %s", why);

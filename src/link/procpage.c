@@ -26,8 +26,7 @@
 _Static_assert(sizeof(pthread_mutex_t) <= sizeof(((struct page_supervisor *)0)->alive_room),
                "the mutex fits into its room");
 
-/* Newer kernels may be set up to refuse a memfd that can be executed; older ones do not know the
- * flag. */
+/* Some newer kernels refuse an executable memfd; older kernels do not know the flag. */
 static int make_memfd(const char *name)
 {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -37,7 +36,7 @@ static int make_memfd(const char *name)
 }
 
 /* One page of shared memory, mapped with `prot`. The seal against writing comes after the mapping
- * and does not touch that one. */
+ * and does not affect it. */
 static void *make_page(const char *name, int prot, int seals, int *ret_fd, struct err *err)
 {
     FD_CLEANUP int fd = make_memfd(name);
@@ -64,8 +63,8 @@ static pthread_mutex_t *alive_mutex(struct page_supervisor *page)
     return (pthread_mutex_t *)(void *)page->alive_room;
 }
 
-/* Takes the robust mutex for as long as the process is attached. That its first word is the futex,
- * which is all that libpch knows of it, is checked rather than believed. */
+/* Holds the robust mutex while the process is attached. libpch reads its first word as the futex,
+ * so this checks that the C library puts the futex there. */
 static bool hold_alive(struct page_supervisor *page, struct err *err)
 {
     pthread_mutexattr_t attr;
@@ -81,8 +80,9 @@ static bool hold_alive(struct page_supervisor *page, struct err *err)
     if (rc != 0)
         return err_set(err, ERR_SYSTEM, rc, "cannot hold the liveness word of a process");
     if ((atomic_load(&page->alive) & PAGE_ALIVE_MASK) != (uint32_t)syscall(SYS_gettid))
-        return err_set(err, ERR_SYSTEM, 0,
-                       "this C library keeps its mutexes in another way than was expected");
+        return err_set(
+            err, ERR_SYSTEM, 0,
+            "this C library lays out its mutexes in an unknown way; pchrun cannot supervise");
     return true;
 }
 
@@ -146,7 +146,7 @@ void procpage_release(struct procpage *page)
 {
     close_memfds(page);
     if (page->supervisor) {
-        /* Out of the thread's list before the memory goes. */
+        /* Unlock first: the thread's list of robust mutexes must not point to freed memory. */
         if (page_is_alive(page->supervisor))
             pthread_mutex_unlock(alive_mutex(page->supervisor));
         munmap(page->supervisor, PAGE_SIZE_BYTES);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * procpage: the two shared pages of one training process (wire/page.h), as the supervisor holds
- * them.
+ * procpage: the supervisor's view of the two pages shared with one training process (wire/page.h).
  *
- * A struct procpage owns its mappings, and its memfds until they are handed over:
- * procpage_release() ends it. Making one fails when descriptors or memory are short, or on a kernel
- * before 5.1. The liveness word is the futex of a robust pthread mutex that the making thread
- * holds: the C library keeps one list of such mutexes per thread for the kernel, so a list entry of
- * our own would have to be linked into its private structures. The process can read the addresses
- * in that list, which are of no use to one of the same user. All calls belong to the thread that
- * made the page.
+ * A struct procpage owns its mappings, and its memfds until procpage_hand_over().
+ * procpage_release() ends it. Making one fails when descriptors or memory are short, or before
+ * Linux 5.1. The liveness word is the futex of a robust pthread mutex that the making thread holds.
+ * The C library keeps one list of such mutexes per thread for the kernel, so a private entry would
+ * have to enter its internal structures. The process can read the addresses in that list; they are
+ * useless to a process of the same user. All calls belong to the thread that made the page.
  */
 #ifndef PCHRUN_LINK_PROCPAGE_H
 #define PCHRUN_LINK_PROCPAGE_H
@@ -29,7 +27,7 @@ struct procpage {
 };
 
 struct procpage_notice {
-    const char *text; /* cut to what the page holds */
+    const char *text; /* cut to the room in the page */
     int64_t deadline_ns;
 };
 
@@ -41,9 +39,9 @@ struct procpage_notice {
         }             \
     }
 
-/* Makes both pages: the word in the gate, `step` in the process's page. */
+/* Makes both pages, with the gate word in the supervisor's and `step` in the process's. */
 MUST_CHECK bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err);
-/* Sends a frame, and with it the memfds, which are closed then. Returns an errno, 0: it is sent. */
+/* Sends a frame with the memfds, then closes them. Returns 0 or an errno. */
 int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, size_t size);
 /* Marks the supervisor as gone for this process, and ends the page. Idempotent. */
 void procpage_release(struct procpage *page);
@@ -55,7 +53,7 @@ static inline void procpage_set_gate(struct procpage *page, uint64_t word)
     atomic_store(&page->supervisor->gate, word);
 }
 
-/* One of wire/page.h's: a process that says nonsense trains. */
+/* A phase of wire/page.h; an invalid value counts as PAGE_TRAIN. */
 static inline uint8_t procpage_phase(const struct procpage *page)
 {
     uint32_t phase = atomic_load_explicit(&page->process->phase, memory_order_relaxed);

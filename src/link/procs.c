@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See procs.h. Read first: unix(7) (SOCK_SEQPACKET, SCM_RIGHTS, SO_PEERCRED).
- * A connection starts in the lobby and gets a slot with its ATTACH. It may be closed from within a
- * call that it made itself; then its memory is kept until that call has returned (procs->busy).
+ * See procs.h. Read first: unix(7) (SOCK_SEQPACKET, SCM_RIGHTS, SO_PEERCRED). A connection starts
+ * in the lobby and gets a slot with its ATTACH. A callback may close the connection that it
+ * handles; procs->busy keeps its memory until the callback returns.
  */
 #include "link/procs.h"
 
@@ -25,13 +25,13 @@
 #include <unistd.h>
 
 enum {
-    LOBBY_MAX = 320,     /* connected, but not attached yet: more than all that may attach */
-    AT_ONCE = 16,        /* packets, or connections, before others have their turn */
-    OUT_MAX = 64 * 1024, /* bytes that wait for one process to read */
+    LOBBY_MAX = 320,     /* connected, not attached yet: more than the slots */
+    AT_ONCE = 16,        /* packets per connection and wake-up */
+    OUT_MAX = 64 * 1024, /* unsent bytes per process */
     ATTACH_WAIT_S = 10,  /* from connecting to ATTACH */
 };
 
-/* To attach, where descriptors have run out. */
+/* The least time to attach when descriptors have run out. */
 #define LOBBY_CHANCE_NS (100 * NS_PER_MS)
 
 struct conn {
@@ -44,9 +44,9 @@ struct conn {
     int64_t since;   /* connected */
     bool is_closed;
     bool is_cut;      /* shut down; its end is about to be read */
-    bool has_scratch; /* was told a scratch directory */
+    bool has_scratch; /* it knows a scratch directory */
     struct event *on_read, *on_write, *on_late;
-    struct buf out; /* whole frames that the socket did not take yet */
+    struct buf out; /* unsent frames */
     struct procpage page;
 };
 
@@ -58,14 +58,14 @@ struct procs {
     struct listener *listener;
     struct conn *slots[PROCS_MAX];
     struct conn *lobby[LOBBY_MAX];
-    struct conn *busy;      /* whose packets are being handled */
+    struct conn *busy;      /* its packets are being handled */
     struct log_limit limit; /* of lines about processes */
     unsigned serial;
     uint64_t gate;
     struct procpage_notice notice;
     char notice_text[sizeof(((struct page_supervisor *)0)->notice_text)];
     struct procscratch scratch;
-    struct vigil *vigil; /* begun with the first process; NULL: not yet, or the kernel cannot */
+    struct vigil *vigil; /* made with the first process; NULL: none yet, or no kernel support */
 };
 
 /* Scratch directories */
@@ -111,7 +111,7 @@ static void scratch_answer(struct conn *conn)
 
 /* Connections */
 
-/* Any process of this user can connect again and again. */
+/* Limited, because any process of this user can connect again and again. */
 #define log_about(procs, ...)                                      \
     do {                                                           \
         if (log_limit_ok(&(procs)->limit, "procs", LOG_LIMIT_FEW)) \
@@ -132,7 +132,7 @@ static void leave_lobby(struct conn *conn)
     conn->place = -1;
 }
 
-/* Everything but the memory, which goes when no call of this connection is under way. */
+/* Its memory stays until no callback uses it. */
 static void conn_close(struct conn *conn)
 {
     struct procs *procs = conn->procs;
@@ -173,7 +173,7 @@ static bool send_frame(int fd, const uint8_t *data, size_t size)
     return send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 
-/* Its next read finds the end of the connection, which reports it as gone from within the loop. */
+/* The next read finds the end of the connection and reports it as gone, from the loop. */
 static void cut_off(struct conn *conn, const char *why)
 {
     log_about(conn->procs, "process %d is cut off: %s", conn->pid, why);
@@ -189,7 +189,7 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
     while (buf_len(&conn->out) > 0 && frame_parse(FRAME_PROC, buf_bytes(&conn->out),
                                                   buf_len(&conn->out), &frame, &size) == FRAME_OK) {
         if (!send_frame(fd, buf_bytes(&conn->out), size)) {
-            /* Anything but a full buffer means that the other side is gone: on_read will see it. */
+            /* Any error but a full buffer means that the process is gone: on_read will see it. */
             if (!is_full(errno))
                 event_del(conn->on_write);
             return;
@@ -211,7 +211,7 @@ static void conn_send(struct conn *conn, const uint8_t *data, size_t size)
         event_add(conn->on_write, NULL);
 }
 
-/* WELCOME takes the pages along. It is the first thing that the process is sent, so there is room.
+/* WELCOME carries the pages. It is the first message on the socket, so there is room for it.
  */
 static void send_welcome(struct conn *conn, const uint8_t *data, size_t size)
 {
@@ -246,7 +246,7 @@ void procs_close(struct procs *procs, int slot)
         conn_close(conn);
 }
 
-/* Before a connection has a slot. A fresh socket has room for it. */
+/* For a connection without a slot: a fresh socket has room for the message. */
 static void refuse(struct procs *procs, int fd, const char *why)
 {
     uint8_t frame[FRAME_MAX];
@@ -283,7 +283,8 @@ static void take_attach(struct conn *conn, const struct procmsg *msg)
         int pid = conn->pid;
         refuse(procs, conn->fd, err.text);
         conn_close(conn);
-        if (!(msg->flags & PROCMSG_FLAG_COUNTS)) /* it takes no part, with a place or without */
+        if (!(msg->flags &
+              PROCMSG_FLAG_COUNTS)) /* only counts steps; a missing slot changes nothing */
             procs->calls.unattached(procs->calls.ctx, pid, err.text);
         return;
     }
@@ -318,7 +319,6 @@ static bool take_message(struct conn *conn, const struct procmsg *msg, struct er
     return true;
 }
 
-/* One packet is one frame. */
 static bool decode(const uint8_t *data, size_t n, struct procmsg *ret, struct err *err)
 {
     struct frame frame;
@@ -340,12 +340,12 @@ static bool decode(const uint8_t *data, size_t n, struct procmsg *ret, struct er
 /* False: nothing more to read for now. */
 static bool read_packet(struct conn *conn)
 {
-    uint8_t data[FRAME_MAX + 1]; /* one more, so that a longer packet is seen to be too long */
+    uint8_t data[FRAME_MAX + 1]; /* one byte more, to detect a packet that is too long */
     struct procmsg msg;
     struct err err;
     ssize_t n = recv(conn->fd, data, sizeof data, MSG_DONTWAIT);
-    /* A process that ends with unread answers resets the connection, but what it said before is
-     * still there, behind the error. */
+    /* A process that ends with unread answers resets the connection. Its last messages are still
+     * readable after the error. */
     if (n < 0)
         return errno == EINTR || errno == ECONNRESET;
     if (n == 0) {
@@ -372,7 +372,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
     struct conn *conn = arg;
     struct procs *procs = conn->procs;
     procs->busy = conn;
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): while it is busy, nobody frees it */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a busy connection is not freed */
     for (int i = 0; i < AT_ONCE && !conn->is_closed && read_packet(conn); i++)
         ;
     procs->busy = NULL;
@@ -383,7 +383,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
 
 static void hear(struct conn *const *places, int n)
 {
-    for (int i = 0; i < n; i++) /* what is said may end others */
+    for (int i = 0; i < n; i++) /* a message may end other connections */
         if (places[i])
             on_read(places[i]->fd, EV_READ, places[i]);
 }
@@ -406,7 +406,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
 
 /* Accepting */
 
-/* The directory is closed to others already; root may look into everything. */
+/* The directory's mode already keeps other users out; root passes it. */
 static bool is_welcome(int fd, int *ret_pid)
 {
     struct ucred who;
@@ -447,8 +447,8 @@ static bool conn_new(struct procs *procs, int fd, int place, int pid)
     return true;
 }
 
-/* libpch says ATTACH at once, so who floods us puts out its own. False: even the oldest has been
- * there for a shorter time than that. */
+/* libpch says ATTACH at once, so a flood evicts its own connections first. False: no waiting
+ * connection is that old. */
 static bool put_out_oldest(struct procs *procs, int64_t age_ns)
 {
     struct conn *oldest = NULL;
@@ -457,7 +457,8 @@ static bool put_out_oldest(struct procs *procs, int64_t age_ns)
             oldest = procs->lobby[i];
     if (!oldest || clock_now_ns() - oldest->since < age_ns)
         return false;
-    log_about(procs, "process %d connected, but did not attach before too many others came",
+    log_about(procs,
+              "process %d connected, but did not attach at once; closed to make room for others",
               oldest->pid);
     conn_close(oldest);
     return true;
@@ -488,8 +489,7 @@ static bool on_short(void *arg)
 static void found_stale(void *ctx, const char *name)
 {
     struct procs *procs = ctx;
-    log_info("procs", "removing %s/%s, left behind by a pchrun that is dead", procs->dir.base,
-             name);
+    log_info("procs", "removing %s/%s, left behind by a dead pchrun", procs->dir.base, name);
     sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
 }
 
@@ -554,7 +554,7 @@ void procs_free(struct procs *procs)
         if (procs->lobby[i])
             conn_close(procs->lobby[i]);
     vigil_free(procs->vigil);
-    /* Only a scratch directory can be in its way, whose removal is under way. */
+    /* Only a scratch directory whose removal is under way can be in it. */
     if (!rundir_remove(&procs->dir)) {
         const char *name = strrchr(procs->dir.path, '/') + 1;
         sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * procs: the supervisor's side of the training processes: the Unix socket that they attach to, and
- * the pages shared with them.
+ * procs: the supervisor's side of the training processes: the Unix socket to attach to, and the
+ * shared pages.
  *
- * Every process that has said ATTACH has a slot. What comes from a process is untrusted: its frames
- * are decoded with bounds, what it says is passed on for the core to judge, and a process that
- * breaks the protocol, reads nothing, or connects and says nothing is cut off. Nothing here blocks,
- * and no system call touches a file system but that of the socket; scratch directories are only
- * named here, made by the process, and removed by a helper that the caller starts.
+ * Each attached process has a slot. Its messages are untrusted: frames are decoded with bounds, and
+ * the core judges their content. A process that breaks the protocol, does not read, or sends no
+ * ATTACH is cut off. Nothing here blocks: of file systems only that of the socket is touched.
+ * Scratch directories are only named here: the process makes them, and a helper of the caller
+ * removes them.
  *
  * Owns the private directory, the listening socket, all connections and pages: procs_free() ends
- * it. A connection that fails is closed and reported as gone; only procs_new() fails. Main thread,
- * which must be the one that runs the loop and lives as long as the supervisor: the kernel tells
- * the processes when it ends.
+ * it. A failed connection is closed and reported as gone; only procs_new() fails. Call from the
+ * main thread, which runs the loop and lives as long as the supervisor: the kernel tells the
+ * processes when that thread ends.
  */
 #ifndef PCHRUN_LINK_PROCS_H
 #define PCHRUN_LINK_PROCS_H
@@ -29,40 +29,39 @@
 struct event_base;
 struct procs;
 
-/* What the caller is told, from within the loop. From inside of a call every function of this
- * module may be called but procs_free(). */
+/* Called from the loop. They may call every function of this module but procs_free(). */
 struct procs_calls {
-    /* A process says ATTACH. Its page is ready: the gate is in force and its step is in it. Answer
-     * with WELCOME, or with REFUSED and procs_close(). pid is 0 where it is not visible from here.
+    /* A process says ATTACH. Its page is ready, with gate and step. Answer with WELCOME, or with
+     * REFUSED and procs_close(). pid is 0 if the process is in another pid namespace.
      */
     void (*attached)(void *ctx, int slot, int pid, const struct procmsg *msg);
-    /* One said it, and there was no place or memory for it here: it trains unsupervised. */
+    /* No slot or memory for an ATTACH: the process trains unsupervised. */
     void (*unattached)(void *ctx, int pid, const char *why);
     void (*message)(void *ctx, int slot, int pid, const struct procmsg *msg);
-    /* Its connection is closed, and not by procs_close(). `step` is what its page showed last. */
+    /* The connection has closed, not by procs_close(). `step` is the last one in its page. */
     void (*gone)(void *ctx, int slot, int pid, uint64_t step);
-    /* It has died, with this status; its connection, and its end, will be told when its memory has
-     * been taken down. Not of every death. */
+    /* The process has died with this status. Its end and gone() follow after the kernel has freed
+     * its memory. Not every death is reported here. */
     void (*died)(void *ctx, int pid, int status);
-    /* Run scratch_sweep(what) where it may block for ever: in a forked child. */
+    /* Run scratch_sweep(what) in a forked child: it may block for ever. */
     void (*sweep)(void *ctx, const struct scratch_sweep *what);
     void *ctx;
 };
 
 struct procs_options {
     const char *run_dir; /* where to make the private directory, NULL: see rundir.h */
-    /* Where processes make their scratch directories: the checkpoints' directory, since they are to
-     * be renamed into it. NULL: the private one. */
+    /* For scratch directories: the checkpoints' directory, because processes rename them into it.
+     * NULL: the private directory. */
     const char *scratch_dir;
-    const char *scratch_owner; /* where the job keeps its records, NULL: at the usual place */
-    int node_rank;             /* both are part of their names */
+    const char *scratch_owner; /* the directory of the job's records, NULL: the usual one */
+    int node_rank;             /* both are part of scratch names */
 };
 
-/* Listens. NULL if no directory or no memory is to be had. The strings are copied. */
+/* Listens. NULL: no usable directory, or memory is short. The strings are copied. */
 MUST_CHECK struct procs *procs_new(struct event_base *base, const struct procs_options *options,
                                    const struct procs_calls *calls, struct err *err);
-/* Removes what dead supervisors left in the base of the private directory, and the scratch
- * directories of this node's earlier starts. Once, when the commands have been started. */
+/* Removes directories of dead supervisors beside the private one, and scratch directories of this
+ * node's earlier starts. Call once, after the commands have started. */
 void procs_clean(struct procs *procs);
 /* Closes every connection (without a call to gone), so that the processes find the supervisor gone,
  * and removes the directory. `procs` may be NULL. */
@@ -71,28 +70,26 @@ void procs_free(struct procs *procs);
 /* For PCH_SOCKET. Lives as long as procs. */
 const char *procs_socket_path(const struct procs *procs);
 
-/* Stores the word in every process's page, those to come included. */
+/* Stores the word in every process's page, now and at later attaches. */
 void procs_gate(struct procs *procs, uint64_t word);
-/* Loads every process's step, and what it says that it is doing; of a slot that is free 0 and
- * PAGE_START. Untrusted numbers. */
+/* Loads every process's step and phase; for a free slot 0 and PAGE_START. Untrusted numbers. */
 void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t phases[PROCS_MAX]);
-/* Takes what the processes have said by now, but of each no more than in one turn of the loop: what
- * a process said last comes before the news of its death. */
+/* Reads pending messages, at most one wake-up's share per process. So a process's last message
+ * comes before the news of its death. */
 void procs_hear(struct procs *procs);
 /* The private directory. Lives as long as procs. */
 struct rundir *procs_run_dir(struct procs *procs);
-/* Listens at this socket, which takes its place in that directory, and no longer at the one before
- * it. Takes fd in any case. */
+/* Listens at this socket, bound anew in that directory, instead of the old one. Always takes fd. */
 MUST_CHECK bool procs_listen(struct procs *procs, int fd, struct err *err);
-/* Sends, now or when the process reads. One that lets too much pile up is cut off, and soon gone. A
- * slot that is free is ignored. */
+/* Sends, or queues until the process reads. A full queue cuts the process off, and gone() follows.
+ * A free slot is ignored. */
 void procs_send(struct procs *procs, int slot, const struct procmsg *msg);
-/* Lets a process go after what was sent, which reaches it only if it fits into the socket's buffer.
- * It finds the supervisor gone; no call to gone follows. */
+/* Closes the connection. Earlier messages arrive only if they fit into the socket's buffer. The
+ * process finds the supervisor gone; gone() is not called. */
 void procs_close(struct procs *procs, int slot);
-/* Publishes the live notice, "": there is none. CLOCK_MONOTONIC, CLOCK_NEVER: no deadline. */
+/* Publishes the notice; "": none. The deadline is CLOCK_MONOTONIC; CLOCK_NEVER: none. */
 void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns);
-/* A save is committed: the scratch directories handed out so far are removed. */
+/* A save is committed: removes the scratch directories handed out so far. */
 void procs_scratch_clear(struct procs *procs);
 
 #endif

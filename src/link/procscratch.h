@@ -4,14 +4,13 @@
  *
  *   pch-scratch-<node>-<random>-<epoch>-<process>
  *
- * Where the job keeps its records elsewhere than by default, <node> is followed by a point and a
- * number that stands for that place: so two jobs that have only the checkpoints' directory in
- * common, and of which neither waits for the other, do not take each other's for left behind.
+ * If the job's records are not in the usual directory, a point and a hash of their directory follow
+ * <node>. So two jobs that share only the checkpoints' directory do not remove each other's scratch
+ * directories.
  *
- * A commit begins a new epoch, so that what is handed out after it has another name than what is
- * being removed, however long that takes; a start has a random number of its own, so that what
- * earlier starts of the node left can be told from it. Only names: nothing here touches a file
- * system. Owns nothing.
+ * A commit begins a new epoch, so new names differ from those under removal, however long that
+ * takes. Each start has its own random number, so leftovers of earlier starts are recognized. Only
+ * names: nothing here touches a file system. Owns nothing.
  */
 #ifndef PCHRUN_LINK_PROCSCRATCH_H
 #define PCHRUN_LINK_PROCSCRATCH_H
@@ -24,8 +23,8 @@
 
 struct procscratch {
     char dir[PATH_MAX];        /* absolute */
-    char node[40], start[64];  /* what names of this node, and of this start, begin with */
-    char epoch[80], entry[96]; /* what those of this epoch begin with; room for one name */
+    char node[40], start[64];  /* prefixes of this node and of this start */
+    char epoch[80], entry[96]; /* prefix of this epoch; buffer for one name */
     unsigned epochs;
 };
 
@@ -36,12 +35,13 @@ MUST_CHECK bool procscratch_init(struct procscratch *scratch, const char *dir, c
 /* The path for a process with this number. False: it does not fit. */
 bool procscratch_path(struct procscratch *scratch, unsigned process, char *ret, size_t size);
 
-/* What to remove: of one process, in this epoch; of the epoch that a commit ends; of earlier
- * starts. The strings live as long as the scratch, but those of a process until the next call. */
+/* What to remove: one process's directory of this epoch; all of the epoch that a commit ends; all
+ * of earlier starts. The strings live as long as the scratch; those of a process until the next
+ * call. */
 struct scratch_sweep procscratch_of_process(struct procscratch *scratch, unsigned process);
 struct scratch_sweep procscratch_of_epoch(const struct procscratch *scratch);
 struct scratch_sweep procscratch_of_earlier(const struct procscratch *scratch);
-/* After the last of these has been swept. */
+/* Call after the sweep of the current epoch has started. */
 void procscratch_next_epoch(struct procscratch *scratch);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See resolve.h. A request belongs to two: the caller and the thread. The one that lets go of it
- * last frees it. The thread writes the answer, then sets is_done, then makes the descriptor
- * readable; the caller reads the answer only after is_done.
+ * See resolve.h. Caller and thread share a request. The last to release it frees it. The thread
+ * writes the answer, then sets is_done, then makes the descriptor readable; the caller reads the
+ * answer only after is_done.
  */
 #include "link/resolve.h"
 
@@ -19,7 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 1 << 20 }; /* what is not used is never there */
+enum { STACK_BYTES = 1 << 20 }; /* untouched pages cost no memory */
 
 struct resolve {
     struct address where;
@@ -30,7 +30,7 @@ struct resolve {
     struct err err; /* ERR_NONE: the list is the answer */
 };
 
-static atomic_int the_threads; /* running, those given up included */
+static atomic_int the_threads; /* running, including dropped requests */
 
 static void let_go(struct resolve *resolve)
 {
@@ -62,7 +62,7 @@ static void *run(void *arg)
     struct resolve *resolve = arg;
     look_up(resolve);
     atomic_store(&resolve->is_done, true);
-    /* Cannot fail: the counter of an eventfd takes one 1. */
+    /* Cannot fail: the counter is at most 1. */
     if (eventfd_write(resolve->fd, 1) != 0)
         abort();
     let_go(resolve);
@@ -70,7 +70,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Detached, with every signal blocked; its stack is not what `ulimit -s` says, which may be
+/* Detached, with every signal blocked. The stack size is fixed, because `ulimit -s` may say
  * gigabytes. Returns an errno. */
 static int start_thread(struct resolve *resolve)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * resolve: names to addresses, without ever holding up the caller.
+ * resolve: names to addresses, without blocking the caller.
  *
- * getaddrinfo() may block for minutes and cannot be interrupted, so it runs in a helper thread that
- * blocks all signals and shares nothing with us but its request. A thread, not a forked child: a
- * child would turn up where the job's processes are counted and reaped, and could not be waited
- * for with a deadline if the resolver sits in a dead file system; a thread that is given up just
- * ends with the process. Not libevent's resolver: it knows DNS and /etc/hosts, but not the other
- * sources of nsswitch.conf that cluster machines use. A request that is given up keeps its thread
- * until the resolver returns; RESOLVE_THREADS_MAX bounds how many there can be.
+ * getaddrinfo() may block for minutes and cannot be interrupted. So it runs in a helper thread that
+ * blocks all signals and shares only its request. Not in a forked child: the child would be counted
+ * among the job's processes, and a resolver stuck in a dead file system could not be reaped in
+ * time. A stuck thread ends with the process. Not libevent's resolver: it knows DNS and /etc/hosts,
+ * but not the other sources of nsswitch.conf that clusters use. A dropped request keeps its thread
+ * until the resolver returns; RESOLVE_THREADS_MAX bounds these threads.
  *
  * Main thread.
  */
@@ -23,10 +22,10 @@
 
 struct resolve;
 
-/* Starts to look `where` up. NULL: no thread can be had. The caller ends it with resolve_take() or
+/* Starts to look `where` up. NULL: no thread can be started. End it with resolve_take() or
  * resolve_drop(). */
 MUST_CHECK struct resolve *resolve_start(const struct address *where, struct err *err);
-/* Readable when the answer is there. */
+/* Readable once the answer is there. */
 int resolve_fd(const struct resolve *resolve);
 /* The answer, once resolve_fd() is readable. Ends the request. */
 MUST_CHECK bool resolve_take(struct resolve *resolve, struct netaddr_list *ret, struct err *err);

@@ -24,8 +24,8 @@ static void path_in(const char *dir, const char *name, char ret[PATH_MAX])
     snprintf(ret, PATH_MAX, "%s/%s", dir, name);
 }
 
-/* Before the socket is there: without one nobody judges the directory. Where directories cannot be
- * locked (NFS), nobody can lock it, and it is never taken for a dead one's. */
+/* Runs before the socket exists: is_stale() ignores directories without one. On file systems
+ * without flock (NFS) no lock succeeds, so the directory never looks stale. */
 static bool make_lock(struct rundir *dir, struct err *err)
 {
     dir->lock = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -71,7 +71,7 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
                        base, RUNDIR_BASE_MAX);
     str_copy(dir.path, sizeof dir.path, base);
     str_addf(dir.path, sizeof dir.path, "/" RUNDIR_PREFIX "XXXXXX");
-    mode_t mask = umask(077); /* which mkdtemp obeys */
+    mode_t mask = umask(077); /* applies to mkdtemp, too */
     bool is_made = mkdtemp(dir.path);
     umask(mask);
     if (!is_made)
@@ -84,7 +84,7 @@ static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struc
     return true;
 }
 
-/* What was asked for by name is taken or refused; only what is our own idea may be passed over. */
+/* A directory that the user named is used or refused; only default directories may be skipped. */
 static bool make_wanted(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
 {
     if (make_in(wanted, ret, ret_listen, err))
@@ -93,8 +93,8 @@ static bool make_wanted(const char *wanted, struct rundir *ret, int *ret_listen,
     return false;
 }
 
-/* Memory comes last, though it is quicker: logind removes what a user has in /dev/shm when the
- * user's last session ends (RemoveIPC), and a job of a scheduler belongs to no session. */
+/* /dev/shm comes last, though it is fastest. logind removes a user's files there when the user's
+ * last session ends (RemoveIPC), and a scheduler's job belongs to no session. */
 bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
 {
     const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
@@ -107,7 +107,7 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
             continue;
         if (make_in(bases[i], ret, ret_listen, &why))
             return true;
-        if (why.sys_errno == EMFILE) { /* no directory's fault */
+        if (why.sys_errno == EMFILE) { /* not the directory's fault */
             *err = why;
             return err_wrap(err, "cannot make the socket for processes");
         }
@@ -118,7 +118,7 @@ bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct
                    tried);
 }
 
-/* Not what somebody else has put into its place. */
+/* False if another directory has taken its place. */
 static bool is_ours(const struct rundir *dir)
 {
     struct stat ours, there;
@@ -148,11 +148,11 @@ bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err)
     if (lstat(addr.sun_path, &there) == 0)
         return true;
     return (make_again(dir, err) && make_socket(dir, ret_listen, err)) ||
-           err_wrap(err, "somebody has removed the socket that processes attach to (name another "
-                         "run_dir)");
+           err_wrap(err, "the socket that processes attach to was removed (name another run_dir)");
 }
 
-/* What the commands were told to write there; of anything else it is not known whose it is. */
+/* Removes the files that the commands were asked to write. Other files may belong to other
+ * programs. */
 static void remove_files(const struct rundir *dir)
 {
     DIR *stream = opendir(dir->path);
@@ -177,7 +177,7 @@ bool rundir_remove(struct rundir *dir)
     return rmdir(dir->path) == 0 || errno == ENOENT;
 }
 
-/* Ours to judge: a directory of this user, complete, and locked by nobody. */
+/* A directory of this user, with a socket, and not locked. */
 static bool is_stale(int base, const char *name)
 {
     struct stat st, socket;

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scratch: removes directories that training processes made for the time between a save and its
- * commit.
+ * scratch: removes directories that training processes use between a save and its commit.
  *
- * Such a directory lies beside the checkpoints, maybe on a file system whose server is dead, so
- * scratch_sweep() may block: it is to be called in a forked child, never in the loop. Follows no
- * symbolic link, leaves the file system of `dir` alone where another one is mounted below, and does
- * what it can: what cannot be removed stays.
+ * Such a directory lies beside the checkpoints, perhaps on a dead file server. So scratch_sweep()
+ * may block: call it in a forked child, never in the loop. It follows no symbolic link and does not
+ * enter other mounted file systems. Entries that cannot be removed stay.
  */
 #ifndef PCHRUN_LINK_SCRATCH_H
 #define PCHRUN_LINK_SCRATCH_H
 
-/* The entry `name` of `dir`; or, where name is NULL, those whose names begin with `prefix`, but not
- * those that begin with `except` (NULL: none). The strings are borrowed. */
+/* The entry `name` of `dir`. If name is NULL: all entries that begin with `prefix` but not with
+ * `except` (NULL: no exception). The strings are borrowed. */
 struct scratch_sweep {
     const char *dir, *name, *prefix, *except;
 };

@@ -22,19 +22,19 @@
 
 #define TOPIC "source"
 
-/* Far more than a source has to say. */
+/* Far more than a source needs. */
 static const struct feed_options out_limits = {NOTICELINE_MAX, 20, 1024 * 1024};
-/* Its words for people; what is longer is not for them. */
+/* stderr, for people: longer lines are not for people. */
 static const struct feed_options err_limits = {480, 200, 256 * 1024};
 
 #define END_WAIT_NS  (500 * NS_PER_MS)
 #define KILL_WAIT_NS (2 * NS_PER_S)
-/* A flood that has ceased for so long is over. */
+/* A flood is over when no other follows for so long. */
 #define FLOOD_NS (10 * NS_PER_S)
 
 #define TOO_LATE "it took too long, and was ended"
 
-enum { LINES_FEW = 10, WORDS_MAX = 20 }; /* in the log, of each kind, within some seconds */
+enum { LINES_FEW = 10, WORDS_MAX = 20 }; /* lines of each kind in the log, within some seconds */
 
 static bool is_poll(const struct source *source)
 {
@@ -46,7 +46,8 @@ static void set_clock(struct source *source, int64_t after_ns)
     int64_t us = after_ns > 0 ? (after_ns + 999) / 1000 : 0;
     struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
     if (evtimer_add(source->clock, &wait) != 0)
-        event_active(source->clock, EV_TIMEOUT, 0); /* too early is better than never */
+        event_active(source->clock, EV_TIMEOUT,
+                     0); /* no memory for the timer: too early is better than never */
 }
 
 static void change(struct source *source)
@@ -54,7 +55,7 @@ static void change(struct source *source)
     source->world->changed(source->world->ctx);
 }
 
-/* What went wrong, for the report. */
+/* The last error, for the report. */
 static void note_error(struct source *source, const char *text)
 {
     bool is_new = !str_is(source->last_error, text);
@@ -64,7 +65,7 @@ static void note_error(struct source *source, const char *text)
         change(source);
 }
 
-/* --- what it says --- */
+/* --- its output --- */
 
 static void post(struct source *source, const struct notice *notice)
 {
@@ -110,7 +111,7 @@ static void on_line(void *ctx, char *line, size_t len)
         return;
     source->last_line_at = clock_now_ns();
     if (is_poll(source)) {
-        /* The first line; what it means is known when the exit status is. */
+        /* Only the first line counts; the exit status decides its meaning. */
         if (source->has_said || !read_line(source, line, len, &source->said))
             return;
         source->has_said = true;
@@ -158,14 +159,14 @@ static void on_long_word(void *ctx)
         log_info(TOPIC, "%s says: (a long line)", source->options->name);
 }
 
-/* The log is limited already. */
+/* log_limit_ok() already limits these lines. */
 static void on_many_words(void *ctx)
 {
 }
 
 /* --- its process --- */
 
-/* Both ends of a pipe close at exec; the writer's becomes a standard stream. */
+/* Both ends close at exec; the writer's end becomes a standard stream. */
 static bool open_pipe(int *ret_read, int *ret_write, struct err *err)
 {
     int ends[2];
@@ -228,7 +229,7 @@ void source_start(struct source *source)
 
 /* --- when it is started again --- */
 
-/* The first of its failures are said, until they come as seldom as they will. */
+/* Warns until the wait has reached its maximum; later failures are debug lines. */
 static void plan_restart(struct source *source, const char *why)
 {
     int64_t before = source->backoff.wait_ns;
@@ -236,7 +237,7 @@ static void plan_restart(struct source *source, const char *why)
     char text[32];
     log_line(wait == before ? LOG_DEBUG : LOG_WARN, TOPIC, "%s: %s; it is started again in %s%s",
              source->options->name, why, str_duration(wait, text, sizeof text),
-             wait == BACKOFF_MAX_NS ? ", and so every time" : "");
+             wait == BACKOFF_MAX_NS ? ", and so each time from now on" : "");
     source->phase = SOURCE_DOWN;
     source->restarts++;
     set_clock(source, wait);
@@ -248,14 +249,14 @@ static void plan_poll(struct source *source, const char *why)
     bool was_failing = source->is_failing;
     source->is_failing = why != NULL;
     if (why && log_limit_ok(&source->failures, TOPIC, LINES_FEW))
-        log_warn(TOPIC, "%s says nothing: %s", source->options->name, why);
+        log_warn(TOPIC, "%s gave no answer: %s", source->options->name, why);
     source->phase = SOURCE_DOWN;
     set_clock(source, source->started_at + source->options->interval_ns - clock_now_ns());
     if (was_failing != source->is_failing)
         change(source);
 }
 
-/* `why` NULL: a poll has told something. */
+/* `why` NULL: a poll has answered. */
 static void plan_next(struct source *source, const char *why)
 {
     if (why)
@@ -268,8 +269,8 @@ static void plan_next(struct source *source, const char *why)
 
 /* --- its end --- */
 
-/* A poll that says the same each time does not put off the end: what was given stands, unless it is
- * another notice now, or leaves less time. */
+/* Repeating the same notice must not postpone the end. The first one stands, unless the notice
+ * changes or leaves less time. */
 static bool is_news(const struct source *source, const struct notice *notice, int64_t deadline)
 {
     const struct notice *given = &source->given;
@@ -318,7 +319,7 @@ static void describe(const struct source *source, int status, char *text, size_t
         str_addf(text, size, "it ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* 0: the end is coming; 1: it is not. Anything else tells nothing, and changes nothing. */
+/* Exit code 0: the end is coming; 1: it is not. Any other result changes nothing. */
 static void judge_poll(struct source *source, int status, const char *why)
 {
     bool is_exit = !source->is_late && status != REAP_LOST && WIFEXITED(status);
@@ -343,7 +344,7 @@ static void finish(struct source *source)
     source->world->ended(source->world->ctx);
 }
 
-/* It is a zombie still, so that the rest of its group can be ended. */
+/* The source is still a zombie, so its group id is not reused and the group can be killed. */
 static void on_change(void *ctx, enum reap_what what, int status)
 {
     struct source *source = ctx;
@@ -379,8 +380,8 @@ static void on_end_clock(struct source *source)
         set_clock(source, KILL_WAIT_NS);
         return;
     }
-    log_warn(TOPIC, "%s, process %d, cannot be ended; it is left", source->options->name,
-             (int)source->watch.pid);
+    log_warn(TOPIC, "%s, process %d, does not die after SIGKILL; pchrun leaves it behind",
+             source->options->name, (int)source->watch.pid);
     source->phase = SOURCE_GIVEN_UP;
     source->world->ended(source->world->ctx);
 }
@@ -393,7 +394,7 @@ static void on_clock(evutil_socket_t fd, short what, void *ctx)
     } else if (source->phase == SOURCE_DOWN) {
         source_start(source);
     } else if (source->phase == SOURCE_RUNNING) {
-        /* It may sit in a dead file system, and never end. */
+        /* A poll that hangs in a dead file system never ends by itself. */
         source->is_late = source->is_failing = true;
         note_error(source, TOO_LATE);
         proc_kill_group(source->watch.pid, SIGKILL);
@@ -408,7 +409,7 @@ void source_end(struct source *source)
         return;
     }
     source->phase = SOURCE_ENDING;
-    /* One that was stopped would not hear of it. */
+    /* A stopped process handles SIGTERM only after SIGCONT. */
     proc_kill_group(source->watch.pid, SIGTERM);
     proc_kill_group(source->watch.pid, SIGCONT);
     set_clock(source, END_WAIT_NS);

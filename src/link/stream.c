@@ -58,8 +58,7 @@ void stream_close(struct stream *stream)
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
 #endif
 
-/* An option that a kernel does not know costs speed of detection, not correctness: heartbeats find
- * what the kernel does not. */
+/* Without one of these options a failure is found later, by the missing heartbeats. */
 static void set_option(int fd, int level, int name, int value)
 {
     (void)setsockopt(fd, level, name, &value, sizeof value);
@@ -69,11 +68,10 @@ void stream_tune(int fd, int64_t silence_ns)
 {
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    /* What we send is little, and urgent. After a second in which much is lost BBR may pace a
-     * connection to next to nothing for half a minute; and what is lost of single segments is sent
-     * again after equal times, not after doubled ones. That holds for six times; from then on it is
-     * a second at most where the kernel can, else a network that is back may not be noticed in
-     * time. */
+    /* Our messages are few and urgent. After a second of heavy loss BBR may slow a connection to
+     * almost nothing for half a minute. Linear timeouts repeat a lost segment at equal intervals,
+     * for six times. From then on TCP_RTO_MAX_MS bounds the interval; otherwise a recovered network
+     * may be noticed too late. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
     set_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
     set_option(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, 1000);

@@ -17,9 +17,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#define SUITE          "TLS_AES_128_GCM_SHA256" /* its hash is that of the secret */
+#define SUITE          "TLS_AES_128_GCM_SHA256" /* its hash must match the secret's */
 #define GROUPS         "X25519:P-256"
-#define IDENTITY       "pchrun/1 " /* and the job's name: whom a member wants to reach */
+#define IDENTITY       "pchrun/1 " /* then the name of the job */
 #define IDENTITY_MAX   128
 #define SECRET_CONTEXT "pchrun/1 tls13 sha256 member to chief "
 
@@ -31,18 +31,18 @@ struct tls {
     char identity[IDENTITY_MAX];
 };
 
-/* One connection's. */
+/* Of one connection. */
 struct tls_session {
     struct tls *tls;
     SSL *ssl;
     struct stream below; /* borrows the descriptor */
-    struct err failure;  /* of `below`; code ERR_NONE: none */
+    struct err failure;  /* of `below`; ERR_NONE: none */
     bool is_ours, is_ready;
     bool has_begun;           /* something was received */
-    bool is_plain;            /* by its first bytes, the other side speaks without TLS */
-    bool is_ended;            /* the other side has closed, whether it said so or not */
-    bool is_broken;           /* OpenSSL has given it up */
-    char asked[IDENTITY_MAX]; /* the identity that we do not know */
+    bool is_plain;            /* the first bytes are not TLS */
+    bool is_ended;            /* the other side has closed, with or without a close alert */
+    bool is_broken;           /* OpenSSL cannot use it any more */
+    char asked[IDENTITY_MAX]; /* the other side's identity, if it is not ours */
 };
 
 /* ---- the secret ---- */
@@ -75,7 +75,7 @@ static void free_secret(uint8_t *secret)
     munmap(secret, TLS_SECRET_BYTES);
 }
 
-/* A page that no core dump shows, and that is empty in our children (Linux 4.14). */
+/* Keeps the secret out of core dumps and, since Linux 4.14, out of children. */
 static uint8_t *new_secret(void)
 {
     void *page =
@@ -87,7 +87,7 @@ static uint8_t *new_secret(void)
     return page;
 }
 
-/* A session as OpenSSL wants a shared secret: for one handshake, and the callee's. */
+/* OpenSSL takes a shared secret as a session. Made for one handshake; OpenSSL owns it. */
 static SSL_SESSION *new_psk(struct tls_session *session)
 {
     static const unsigned char suite[] = {0x13, 0x01}; /* SUITE, as RFC 8446 numbers it */
@@ -108,7 +108,7 @@ static struct tls_session *session_of(const SSL *ssl)
     return tlslib_loaded()->SSL_get_ex_data(ssl, 0);
 }
 
-/* A member's: what it shows the chief. Without a session the handshake fails. */
+/* On a member: the identity and secret for node 0. Without a session the handshake fails. */
 static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, size_t *ret_len,
                       SSL_SESSION **ret)
 {
@@ -120,7 +120,7 @@ static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, 
     return 1;
 }
 
-/* What a stranger asked for, to be shown: text, or nothing. */
+/* For the log: keeps an unknown identity if it is printable. */
 static void keep_asked(struct tls_session *session, const unsigned char *id, size_t len)
 {
     if (len >= sizeof session->asked)
@@ -132,7 +132,7 @@ static void keep_asked(struct tls_session *session, const unsigned char *id, siz
     session->asked[len] = '\0';
 }
 
-/* The chief's. */
+/* On node 0. */
 static int on_find_psk(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION **ret)
 {
     struct tls_session *session = session_of(ssl);
@@ -147,7 +147,7 @@ static int on_find_psk(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSIO
 
 /* ---- what OpenSSL reads and writes through ---- */
 
-/* What kind of peer is there? The bytes of one that speaks without TLS are not for OpenSSL. */
+/* Bytes of a peer without TLS must not reach OpenSSL. */
 static bool look_at_first(struct tls_session *session, const void *data, size_t len)
 {
     struct frame frame;
@@ -197,13 +197,13 @@ static bool fail(struct err *err, const char *text)
     return err_set(err, ERR_PEER, 0, "%s", text);
 }
 
-/* A pchrun is there, and its user or ours can mend it. */
+/* ERR_USAGE: the other side is a pchrun, and a user can mend the setting. */
 static bool fail_by_usage(struct err *err, const char *text)
 {
     return err_set(err, ERR_USAGE, 0, "%s", text);
 }
 
-/* The chief refuses by an alert, which says little; the causes that it has are few. */
+/* Node 0 refuses by an alert, which says little, but few causes are possible. */
 static bool explain_alert(const struct tls_session *session, int alert, const char *reason,
                           struct err *err)
 {
@@ -231,7 +231,7 @@ static bool explain_handshake(const struct tls_session *session, int code, const
     return err_set(err, ERR_PEER, 0, "the TLS handshake failed: %.60s", reason);
 }
 
-/* What comes in place of bytes. */
+/* Turns an OpenSSL result without bytes into a stream_result. */
 static ssize_t result_of(struct tls_session *session, int n, struct err *err)
 {
     const struct tlslib *lib = session->tls->lib;
@@ -250,7 +250,8 @@ static ssize_t result_of(struct tls_session *session, int n, struct err *err)
     session->is_broken = true;
     if (!reason)
         reason = "OpenSSL gives no reason";
-    if (session->is_ready && session->is_ended) /* without a word: a lost connection, no more */
+    if (session->is_ready &&
+        session->is_ended) /* closed without an alert: just a lost connection */
         return STREAM_END;
     if (session->failure.code != ERR_NONE && !session->is_ended)
         *err = session->failure;
@@ -279,7 +280,8 @@ static ssize_t become_plain(struct stream *stream)
     return STREAM_FOREIGN;
 }
 
-/* What is left in the queue would be taken for the next failure. To look costs less than to clear.
+/* An old error in the queue would look like the cause of the next failure. Peeking is cheaper than
+ * clearing.
  */
 static void forget_errors(const struct tlslib *lib)
 {
@@ -303,7 +305,7 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
         return STREAM_FAILED;
     }
     session->is_ready = true;
-    /* There is no other way through the handshake; were there one, it would end here. */
+    /* Always true by the settings below; checked because all security rests on it. */
     if (lib->SSL_session_reused(session->ssl) == 1 &&
         lib->SSL_version(session->ssl) == TLS1_3_VERSION)
         return 1;
@@ -340,7 +342,7 @@ static bool tls_has_more(const struct stream *stream)
     return session->tls->lib->SSL_has_pending(session->ssl) == 1;
 }
 
-/* Says that no more will come; whether that gets through makes no difference. */
+/* Sends the close alert; its loss does no harm. */
 static void tls_end(struct stream *stream)
 {
     struct tls_session *session = stream->session;
@@ -371,14 +373,14 @@ static bool open_session(struct tls_session *session)
         return false;
     lib->BIO_set_data(bio, session);
     lib->BIO_set_init(bio, 1);
-    lib->SSL_set_bio(session->ssl, bio, bio); /* which owns it from here on */
+    lib->SSL_set_bio(session->ssl, bio, bio); /* ssl owns bio from here on */
     if (lib->SSL_set_ex_data(session->ssl, 0, session) != 1)
         return false;
     if (session->is_ours)
         lib->SSL_set_connect_state(session->ssl);
     else
         lib->SSL_set_accept_state(session->ssl);
-    if (session->is_ours) /* nobody has a certificate; one that is shown must not pass */
+    if (session->is_ours) /* no node has a certificate, so any certificate must fail */
         lib->SSL_set_verify(session->ssl, SSL_VERIFY_PEER, NULL);
     return true;
 }
@@ -421,12 +423,12 @@ static bool set_up_context(struct tls *tls)
     char groups[] = GROUPS;
     lib->SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
-    /* The queue of a connection moves; its idle buffers would be most of what the chief needs. */
+    /* The output queue may move in memory. Idle buffers would be most of node 0's memory. */
     lib->SSL_CTX_ctrl(context, SSL_CTRL_MODE,
                       SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                           SSL_MODE_RELEASE_BUFFERS,
                       NULL);
-    /* A record's header and what follows by one call of the system, not by one each. */
+    /* One system call reads a record's header and body. */
     lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
     lib->SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
     lib->SSL_CTX_set_psk_find_session_callback(context, on_find_psk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See tlslib.h. dlopen(3) obeys LD_LIBRARY_PATH, where Conda and others put libraries of their own:
- * which file was taken is checked by its version, and told to the log.
+ * See tlslib.h. dlopen(3) obeys LD_LIBRARY_PATH, and Conda and others put their own libraries
+ * there. So the version of the loaded file is checked, and the log names the file.
  */
 #include "link/tlslib.h"
 
@@ -30,7 +30,6 @@ static const struct {
 #undef TLSLIB_ROW
 };
 
-/* Which file does this function come from? */
 static const char *file_of(void *function)
 {
     Dl_info info;
@@ -48,7 +47,7 @@ static bool advise(struct err *err)
                    text, path && path[0] ? ", or unset LD_LIBRARY_PATH" : "");
 }
 
-/* The library finds the functions of libcrypto, too, on which it depends. */
+/* dlsym() also searches libcrypto, because libssl depends on it. */
 static bool fill(void *library, struct tlslib *lib, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
@@ -68,8 +67,8 @@ static bool check_version(const struct tlslib *lib, struct err *err)
                    lib->OpenSSL_version(OPENSSL_VERSION));
 }
 
-/* Without openssl.cnf, which may demand other protocols or load modules, and without an exit
- * handler, which a forked child would run, too. */
+/* Without openssl.cnf: it may demand other protocols or load modules. Without an exit handler: a
+ * forked child would run it, too. */
 static bool init(const struct tlslib *lib, struct err *err)
 {
     if (lib->OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) == 1)
@@ -101,7 +100,7 @@ const struct tlslib *tlslib_load(struct err *err)
     return &the_library;
 }
 
-/* ---- letting go ---- */
+/* ---- giving memory back ---- */
 
 static bool holds(const struct dl_phdr_info *object, const void *address)
 {
@@ -114,7 +113,7 @@ static bool holds(const struct dl_phdr_info *object, const void *address)
     return false;
 }
 
-/* Has the linker written into pages that are not writable? They are like no file, then. */
+/* Has the linker changed read-only pages? Then they differ from the file and must stay. */
 static bool has_changed_text(const struct dl_phdr_info *object)
 {
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -130,8 +129,8 @@ static bool has_changed_text(const struct dl_phdr_info *object)
     return false;
 }
 
-/* What was writable at any time holds addresses that the linker has put there. Where a part cannot
- * be let go (mlockall(2)), it stays. */
+/* Skips writable segments: they hold addresses from the linker. A locked segment (mlockall(2))
+ * stays. */
 static int let_go_of(struct dl_phdr_info *object, size_t size, void *arg)
 {
     const struct tlslib *lib = arg;

@@ -2,8 +2,8 @@
  *
  * tlslib: OpenSSL 3, loaded when the first key is used and never before.
  *
- * Its functions are called through one table, so that a pchrun without a key neither needs the
- * library nor pays for it. Once loaded it stays. tls.c alone uses this. Main thread.
+ * One table holds its functions, so a pchrun without a key neither needs nor loads the library.
+ * Once loaded it stays. Only tls.c uses this. Main thread.
  */
 #ifndef PCHRUN_LINK_TLSLIB_H
 #define PCHRUN_LINK_TLSLIB_H
@@ -15,7 +15,7 @@
 #include <openssl/hmac.h>
 #include <openssl/ssl.h>
 
-/* What is used of it. Some of what its manual calls functions are macros over these. */
+/* The functions in use. Some functions of OpenSSL's manual are macros over these. */
 #define TLSLIB_FUNCTIONS(F)                  \
     F(OPENSSL_init_ssl)                      \
     F(OpenSSL_version_num)                   \
@@ -76,14 +76,13 @@ struct tlslib {
 #undef TLSLIB_FIELD
 };
 
-/* The same each time. NULL: it is not there, or is not what it should be; the error says what to
- * install. */
+/* Loads once, then returns the same table. NULL: OpenSSL 3 is missing or unusable; the error says
+ * what to install. */
 MUST_CHECK const struct tlslib *tlslib_load(struct err *err);
-/* Lets go of the library's pages, as far as they are no more than a file's. A connection that is up
- * needs a tenth of what the start and the handshake did; that comes back when it is used, from the
- * system's cache. */
+/* Frees the library's file-backed pages. An open connection needs a tenth of the pages that start
+ * and handshake need. The kernel reloads used pages from its cache. */
 void tlslib_let_go(const struct tlslib *lib);
-/* For OpenSSL's callbacks: it is loaded. */
+/* For OpenSSL's callbacks: the library is loaded by then. */
 const struct tlslib *tlslib_loaded(void);
 
 #endif

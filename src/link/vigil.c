@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See vigil.h. Read first: futex_waitv in the kernel's documentation (userspace-api/futex2).
  *
- * A thread can wait for 128 words, so there is one for every 63 processes, started with the first
- * of them. It reports that a word may have changed, and waits until the main thread has given it
- * the words anew. No process can keep us busy: each of its words may change a few times in its
- * life, and reports for which no reason is found are taken seldom, and then not at all.
+ * One futex_waitv takes 128 words, so one thread serves 63 processes; the first of them starts it.
+ * The thread reports that a word may have changed, then waits for a new list from the main thread.
+ * No process can keep pchrun busy: each of its words may change a few times in its life. Reports
+ * without a change are handled seldom, then not at all.
  */
 #include "link/vigil.h"
 
@@ -27,17 +27,17 @@
 
 enum {
     WAITERS_MAX = 128, /* of futex_waitv */
-    GROUPS = 5,        /* more places than procs has slots */
+    GROUPS = 5,        /* more than the slots of procs */
     GROUP_WARDS = (WAITERS_MAX - 1) / PAGE_HOLDS,
     WARDS = GROUPS * GROUP_WARDS,
-    CHANGES_MAX = 2,       /* of a word: it is taken, and has a waiter; the next one is the last */
-    LOOKS_MAX = 5,         /* at a process, for the reason of a change */
-    UNFOUNDED_MAX = 100,   /* reports in a row */
-    STACK_BYTES = 1 << 17, /* enough for sanitizers, too; what is not used is never there */
+    CHANGES_MAX = 2,       /* of a word: held, then with a waiter; the next change is the last */
+    LOOKS_MAX = 5,         /* at a process after a change */
+    UNFOUNDED_MAX = 100,   /* reports without a change in a row */
+    STACK_BYTES = 1 << 17, /* enough for sanitizers; untouched pages cost no memory */
 };
-/* Threads are stopped one after the other. Each look comes four times as late as the last. */
+/* The kernel stops threads one by one, so look several times, four times later each time. */
 #define LOOK_AGAIN_NS NS_PER_MS
-/* After a report that nothing has come of. */
+/* After a report without a change. */
 #define REST_NS (10 * NS_PER_MS)
 
 #ifndef SYS_futex_waitv
@@ -58,8 +58,8 @@ struct ward {
     const struct page_process *page;
     uint32_t expected[PAGE_HOLDS];
     uint8_t changes[PAGE_HOLDS];
-    bool is_over[PAGE_HOLDS]; /* this word has told all that it can */
-    bool is_closed;           /* its connection: what it does not hold it will not take */
+    bool is_over[PAGE_HOLDS]; /* this word will tell nothing more */
+    bool is_closed;           /* its connection has ended: it takes no further mutex */
     int looks;
     int64_t look_at; /* CLOCK_NEVER: no need */
 };
@@ -70,13 +70,13 @@ struct group {
     bool is_started;
     pthread_t thread;
     pthread_mutex_t lock;            /* guards the words and is_ending */
-    struct waiter list[WAITERS_MAX]; /* the first one is `turn` */
+    struct waiter list[WAITERS_MAX]; /* the first word is `turn` */
     unsigned n;
     bool is_ending;
-    _Atomic uint32_t turn; /* rises when the words are given anew */
+    _Atomic uint32_t turn; /* rises with each new list */
     _Atomic bool has_reported;
     int unfounded;
-    int64_t rest_until; /* CLOCK_NEVER: it does not rest */
+    int64_t rest_until; /* CLOCK_NEVER: no rest */
 };
 
 struct vigil {
@@ -114,7 +114,7 @@ static void *keep_watch(void *arg)
         if (atomic_load(&group->turn) != turn)
             continue;
         atomic_store(&group->has_reported, true);
-        /* Cannot fail: the counter of an eventfd takes more than anybody can write. */
+        /* Cannot fail: the eventfd's counter cannot overflow here. */
         if (eventfd_write(group->vigil->reports, 1) != 0)
             abort();
         while (atomic_load(&group->turn) == turn)
@@ -168,7 +168,7 @@ static void end_ward(struct ward *ward)
     *ward = (struct ward){.look_at = CLOCK_NEVER};
 }
 
-/* Takes in what has changed. False: nothing has. */
+/* Reads the words. False: none has changed. */
 static bool read_words(struct ward *ward)
 {
     bool has_changed = false;
@@ -196,7 +196,7 @@ static bool is_all_over(const struct ward *ward)
     return true;
 }
 
-/* Has it died, or has only a thread of it ended, or its program? */
+/* A changed word may also mean that only a thread ended, or that exec began another program. */
 static void look(struct vigil *vigil, struct ward *ward)
 {
     int pid = ward->pid, status = proc_died_with(pid);
@@ -244,7 +244,7 @@ static void take_report(struct group *group)
     else if (group->unfounded < UNFOUNDED_MAX)
         group->rest_until = clock_now_ns() + REST_NS;
     else
-        log_debug("procs", "somebody plays with the words that tell of deaths");
+        log_debug("procs", "a process is corrupting its death futex; ignoring it");
 }
 
 static void on_report(evutil_socket_t fd, short what, void *arg)
@@ -307,7 +307,7 @@ struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx)
     return vigil;
 }
 
-/* One process, one place: the one that it has already, or a free one. */
+/* A process has one place: its old one, or a free one. */
 static struct ward *place_for(struct vigil *vigil, int pid)
 {
     struct ward *place = NULL;
@@ -339,7 +339,7 @@ void vigil_begin(struct vigil *vigil, int pid, int page_fd)
         return;
     struct ward *ward = place_for(vigil, pid);
     if (!ward || !watch_ward(vigil, ward, pid, page_fd))
-        log_debug("procs", "process %d cannot be watched; its end is seen late", pid);
+        log_debug("procs", "process %d cannot be watched; its death will be noticed late", pid);
 }
 
 void vigil_closed(struct vigil *vigil, int pid)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vigil: tells that an attached process has died, as soon as the kernel has stopped its threads:
- * all that the kernel itself tells of an end comes after the memory has been taken down.
+ * vigil: reports the death of an attached process as soon as the kernel has stopped its threads.
+ * The kernel's own reports come only after it has freed the memory, which may take long.
  *
- * libpch holds robust mutexes in the process's page (wire/page.h). What they tell is only that a
- * thread has ended or another program was begun, and any process may write into its own page what
- * it likes; so whenever one of them changes, what counts is what the kernel says of the process. A
- * thread of ours sleeps on all of the words and wakes the loop by an eventfd: it allocates nothing
- * and holds no lock of the C library, so that forks of the main thread may do what they like.
+ * libpch holds robust mutexes in the process's page (wire/page.h). A change of one only hints at a
+ * death: a thread may have ended, another program begun, or the process may have written to its
+ * page. So after each change, the kernel's state of the process decides. A thread sleeps on all
+ * words and wakes the loop by an eventfd. It allocates nothing and holds no lock of the C library,
+ * so the main thread may fork at any time.
  *
- * A process that cannot be watched (no futex_waitv before Linux 5.16, no /proc, no memory) is not
- * told of here; its end is seen by others, later. Owns its mappings, threads and events:
- * vigil_free() ends it. Main thread.
+ * Some processes cannot be watched (Linux before 5.16, no /proc, no memory). Then other modules
+ * notice the death later. Owns its mappings, threads and events: vigil_free() ends it. Main thread.
  */
 #ifndef PCHRUN_LINK_VIGIL_H
 #define PCHRUN_LINK_VIGIL_H
@@ -19,16 +18,16 @@
 struct event_base;
 struct vigil;
 
-/* It has died; `status` is as of wait(2), and not 0: of a success nothing is told. */
+/* The process has died. `status` is as of wait(2), never 0: a success is not reported. */
 typedef void vigil_fn(void *ctx, int pid, int status);
 
-/* NULL: nothing can be watched here, which is no error. */
+/* NULL: this machine does not support it, which is no error. */
 struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx);
 /* `vigil` may be NULL in all of these. */
 void vigil_free(struct vigil *vigil);
-/* Watches a process whose page is this memfd, which stays the caller's. */
+/* Watches a process with its page. The caller keeps page_fd. */
 void vigil_begin(struct vigil *vigil, int pid, int page_fd);
-/* Its connection has ended: if it holds nothing by now, it never will. */
+/* The process's connection has ended: it takes no further mutex. */
 void vigil_closed(struct vigil *vigil, int pid);
 
 #endif

@@ -18,8 +18,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PREFIX "pchrun."
+/* A group is named "pchrun.PID.XXXXXX". */
+#define PREFIX  "pchrun."
+#define RANDOM  "XXXXXX" /* mkdtemp() makes letters and digits of it */
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS  "0123456789"
 
+enum { RANDOM_LETTERS = sizeof RANDOM - 1 };
 enum { MOUNTS_MAX = 256 * 1024, TRIES = 20, GROUPS_MAX = 4096 };
 
 static int openat_dir(int parent, const char *name)
@@ -44,7 +49,7 @@ static void each_in(int dir, found_fn *fn, void *ctx)
 
 /* --- where we are --- */
 
-/* Up to the next blank or line end; false: there is nothing, or it is longer. */
+/* Copies up to the next blank or line end. False: no word, or it does not fit. */
 static bool take_word(const char **text, char *word, size_t size)
 {
     size_t len = strcspn(*text, " \n");
@@ -69,7 +74,7 @@ static bool read_mount(const char *line, char *root, char *point)
     return take_word(&line, root, PATH_MAX) && take_word(&line, point, PATH_MAX);
 }
 
-/* The part of the path below the root of the mount; NULL: it is not below it. */
+/* The part of the path below the root of the mount; NULL: the path is not below it. */
 static const char *below(const char *path, const char *root)
 {
     size_t len = str_is(root, "/") ? 0 : strlen(root);
@@ -84,7 +89,7 @@ static const char *next_line(const char *text)
     return *text ? text + 1 : text;
 }
 
-/* Of version 2: "0::/path". A path that leads out of our namespace ("/../x") is none. */
+/* Reads "0::/path" (version 2). A path out of our namespace ("/../x") is useless. */
 static bool read_group(const char *groups, char *path)
 {
     for (const char *line = groups; *line; line = next_line(line))
@@ -127,8 +132,8 @@ static bool is_mount(const char *point)
     return statfs(point, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/* Where it nearly always is. False: not there; a mount that shows only a part of all groups has
- * ours at another path. */
+/* Tries the usual mount points. False: not found; a mount that shows only a part of all groups
+ * shows ours at another path. */
 static bool find_usual(const char *groups, char *ret, size_t size)
 {
     char path[PATH_MAX];
@@ -141,7 +146,7 @@ static bool find_usual(const char *groups, char *ret, size_t size)
     return false;
 }
 
-/* The list of all mounts may be long, and is long in the making. */
+/* Tried second: the kernel may take long to list all mounts. */
 static bool find_mounted(const char *groups, char *ret, size_t size)
 {
     char *mounts = malloc(MOUNTS_MAX);
@@ -157,7 +162,7 @@ static void look_for_us(void *ctx, pid_t pid)
     *is_here = *is_here || pid == getpid();
 }
 
-/* False: not in the group `path`, nor below; then the path is as it was. `left` limits the search.
+/* False: we are not in the group `path` or below; the path is unchanged. `left` limits the search.
  */
 static bool search(char *path, size_t size, int *left)
 {
@@ -178,7 +183,7 @@ static bool search(char *path, size_t size, int *left)
     return is_here;
 }
 
-/* Without /proc: by the lists of who is in them. */
+/* Without /proc: searches the groups' process lists for us. */
 static bool find_listed(char *ret, size_t size)
 {
     int left = GROUPS_MAX;
@@ -194,13 +199,13 @@ static bool find_ours(char *ret, size_t size, struct err *err)
     bool is_told = read_file("/proc/self/cgroup", groups, sizeof groups);
     return (is_told ? find_usual(groups, ret, size) || find_mounted(groups, ret, size)
                     : find_listed(ret, size)) ||
-           err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are to be seen");
+           err_set(err, ERR_SYSTEM, 0, "no control groups of version 2 are visible");
 }
 
 /* --- our own --- */
 
-/* All processes in a group, and in those below it, which the job has made. These are removed on the
- * way if they are empty and it is asked for. */
+/* Calls fn for all processes of a group and of the groups that the job has made below it.
+ * `removes`: removes empty ones of the latter. */
 static void each_below(int dir, bool removes, found_fn *fn, void *ctx)
 {
     each_in(dir, fn, ctx);
@@ -228,7 +233,7 @@ static void count_one(void *ctx, pid_t pid)
     ++*(int *)ctx;
 }
 
-/* Removes the empty groups below one; returns how many processes run in it and below. */
+/* Removes the empty groups below; returns how many processes run in the group and below. */
 static int clear_below(int dir)
 {
     int n = 0;
@@ -236,7 +241,7 @@ static int clear_below(int dir)
     return n;
 }
 
-/* A program that changes its user may look at its own group all the same. */
+/* World-readable, so that a program that changes its user can read its own group. */
 static bool hold(struct cgroup *cgroup)
 {
     FD_CLEANUP int dir = open(cgroup->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -250,17 +255,17 @@ static bool hold(struct cgroup *cgroup)
     return true;
 }
 
-/* Another one, which sweeps, may take a directory for a dead one's before it is locked; the next
- * one is most likely left alone. */
+/* Another supervisor's sweep may remove the directory before it is locked. Then a second attempt
+ * most likely succeeds. */
 static bool make(struct cgroup *cgroup, struct err *err)
 {
     size_t length = strlen(cgroup->path);
     if (access(cgroup->path, W_OK) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "our control group %s is not ours to divide",
-                       cgroup->path);
+        return err_set(err, ERR_SYSTEM, errno,
+                       "no permission to make groups in our control group %s", cgroup->path);
     for (int tries = 0; tries < TRIES; tries++) {
         cgroup->path[length] = '\0';
-        if (!str_addf(cgroup->path, PATH_MAX, "/" PREFIX "%d.XXXXXX", (int)getpid()) ||
+        if (!str_addf(cgroup->path, PATH_MAX, "/" PREFIX "%d." RANDOM, (int)getpid()) ||
             !mkdtemp(cgroup->path))
             return err_set(err, ERR_SYSTEM, errno, "cannot make the control group %s",
                            cgroup->path);
@@ -321,22 +326,23 @@ bool cgroup_is_empty(const struct cgroup *cgroup)
 
 /* --- those of others --- */
 
-/* Its owner by its name. */
+bool cgroup_is_name(const char *name)
+{
+    size_t digits = str_starts(name, PREFIX) ? strspn(name + strlen(PREFIX), DIGITS) : 0;
+    const char *rest = name + strlen(PREFIX) + digits;
+    return digits > 0 && rest[0] == '.' && strspn(rest + 1, LETTERS DIGITS) == RANDOM_LETTERS &&
+           !rest[1 + RANDOM_LETTERS];
+}
+
 static void tell_left(struct cgroup_left *left, const char *name, int n)
 {
     const char *owner = name + strlen(PREFIX);
-    size_t digits = strspn(owner, "0123456789");
-    str_addf(left->text, sizeof left->text, "%s%d process%s of ", left->text[0] ? ", " : "", n,
-             n == 1 ? "" : "es");
-    if (digits > 0 && owner[digits] == '.')
-        str_addf(left->text, sizeof left->text, "pchrun %.*s", (int)digits, owner);
-    else
-        str_addf(left->text, sizeof left->text, "%s", name);
+    str_addf(left->text, sizeof left->text, "%s%d process%s of pchrun %.*s",
+             left->text[0] ? ", " : "", n, n == 1 ? "" : "es", (int)strcspn(owner, "."), owner);
 }
 
-/* Its lock is shared by all that sweep at once: each of them waits for the end of what is in it.
- * A group that is not locked may have no owner yet. Then it is empty, and the owner makes another
- * one.
+/* A shared lock: several supervisors may sweep at once and wait for the same processes. An unlocked
+ * group may also be brand new. Then it is empty, and its owner makes another one.
  */
 static void sweep_one(int parent, const char *name, struct cgroup_left *left)
 {
@@ -353,7 +359,7 @@ static void sweep_one(int parent, const char *name, struct cgroup_left *left)
     left->groups += unlinkat(parent, name, AT_REMOVEDIR) != 0;
 }
 
-/* A directory has a link from itself, one from above, and one from each below. */
+/* A directory has one link from itself, one from its parent and one per child. */
 static bool is_alone(const struct cgroup *cgroup)
 {
     enum { LINKS_OF_ONE_CHILD = 3 };
@@ -371,7 +377,7 @@ void cgroup_sweep(const struct cgroup *cgroup, struct cgroup_left *ret)
         return;
     fd_take(&above); /* the stream closes it */
     for (struct dirent *entry; (entry = readdir(parent));)
-        if (str_starts(entry->d_name, PREFIX))
+        if (cgroup_is_name(entry->d_name))
             sweep_one(dirfd(parent), entry->d_name, ret);
     closedir(parent);
 }

@@ -19,7 +19,7 @@
 
 enum { BITS = CHAR_BIT * sizeof(unsigned long), PATH_SIZE = 512, LIST_SIZE = 4096 };
 
-/* One that may be used, and where it is. */
+/* A usable processor and its place. */
 struct place {
     int node, core, cpu; /* core: the number of its first hardware thread */
 };
@@ -43,7 +43,7 @@ bool cpus_allowed(struct cpus *ret, struct err *err)
 
 /* --- the kernel's lists: "0-3,8-11" --- */
 
-/* The first line; "" if there is none. */
+/* Reads the first line, or "". */
 static void read_list(const char *path, char text[LIST_SIZE])
 {
     FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -52,7 +52,7 @@ static void read_list(const char *path, char text[LIST_SIZE])
     text[strcspn(text, "\n")] = '\0';
 }
 
-/* Takes one range off. False: there is no more, or it is none. */
+/* Takes the next range. False: no more, or malformed. */
 static bool next_range(char **at, int *ret_first, int *ret_last)
 {
     char *range = strsep(at, ",");
@@ -68,7 +68,7 @@ static bool next_range(char **at, int *ret_first, int *ret_last)
     return true;
 }
 
-/* --- where each is --- */
+/* --- topology --- */
 
 static void take_node(const char *root, int node, struct place *by_cpu)
 {
@@ -109,7 +109,7 @@ static int compare(const void *a, const void *b)
     return x->core != y->core ? x->core - y->core : x->cpu - y->cpu;
 }
 
-/* The allowed ones, in their order; returns how many. */
+/* Sorts the allowed processors by place; returns how many. */
 static int arrange(const struct cpus *allowed, const char *root, struct place *places)
 {
     int n = 0;
@@ -130,7 +130,7 @@ bool cpus_split(const struct cpus *allowed, const char *root, int count, struct 
 {
     struct place *places = calloc(CPUS_MAX, sizeof *places);
     if (!places)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot share the processors out");
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot divide the processors among the commands");
     int n = arrange(allowed, root, places);
     bool is_enough = n >= count;
     if (!is_enough)

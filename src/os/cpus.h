@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cpus: the processors that we may run on, in shares for several commands.
+ * cpus: divides the processors that we may use among several commands.
  *
- * Shares are equal, but for one processor, and contiguous in an order that keeps the hardware
- * threads of a core together, and the cores of a NUMA node; so commands whose number is a multiple
- * of the nodes' have memory of their own node. The order is read from the kernel's files; where one
- * is missing, the numbers' own is taken. Owns nothing. Any thread.
+ * Shares differ by at most one processor. Each is contiguous in an order that keeps together the
+ * hardware threads of a core and the cores of a NUMA node. So with a multiple of the NUMA nodes'
+ * number, each command stays on one node. The order comes from the kernel's files; without them,
+ * from the processors' numbers. Owns nothing. Any thread.
  */
 #ifndef PCHRUN_OS_CPUS_H
 #define PCHRUN_OS_CPUS_H
@@ -24,10 +24,10 @@ struct cpus {
 bool cpus_has(const struct cpus *cpus, int cpu);
 void cpus_add(struct cpus *cpus, int cpu);
 
-/* Those that we may run on. */
+/* The processors that we may use. */
 MUST_CHECK bool cpus_allowed(struct cpus *ret, struct err *err);
-/* Makes `count` shares of them. `root` stands before /sys: "" for this machine's. False: there are
- * fewer than that. */
+/* Makes `count` shares. `root` is a prefix of /sys, for tests; normally "". False: fewer processors
+ * than shares. */
 MUST_CHECK bool cpus_split(const struct cpus *allowed, const char *root, int count,
                            struct cpus *ret, struct err *err);
 

@@ -22,10 +22,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long the end waits for the holder to let go. */
+/* How long dirlock_free() waits for the holder to release the lock. */
 #define LET_GO_NS (NS_PER_S / 2)
 
-/* What the child says; HELD may be followed by another answer. */
+/* The child's answer. After HELD another answer may follow. */
 struct answer {
     enum dirlock_result result;
     struct err err;
@@ -33,7 +33,6 @@ struct answer {
 
 /* --- in the child --- */
 
-/* Is the directory there that it is to lie in? */
 static bool has_folder(const char *path)
 {
     struct stat st;
@@ -56,9 +55,9 @@ static bool make_dir(const char *path, struct err *err)
         return true;
     if (errno != ENOENT)
         return err_set(err, ERR_SYSTEM, errno, "cannot make the directory '%s'", path);
-    if (has_folder(path)) /* as in /proc */
+    if (has_folder(path)) /* for example in /proc */
         return err_set(err, ERR_SYSTEM, 0,
-                       "cannot make the directory '%s': its file system makes none there", path);
+                       "cannot make the directory '%s': its file system does not allow it", path);
     return err_set(err, ERR_SYSTEM, 0,
                    "cannot make the directory '%s': the one above it is missing; is its file "
                    "system mounted?",
@@ -82,8 +81,8 @@ static void say(int line, enum dirlock_result result, const struct err *err)
         ;
 }
 
-/* flock(2) as the file system has it: Linux maps it to a lock at the server on NFS, which may run
- * without one (ENOLCK), and Lustre has to be asked for it at the mount (ENOSYS). */
+/* flock(2) may be missing. On NFS it is a lock at the server, which may not run a lock service
+ * (ENOLCK). Lustre needs a mount option (ENOSYS). */
 static enum dirlock_result lock_file(int fd, int line)
 {
     int rc = flock(fd, LOCK_EX | LOCK_NB);
@@ -96,7 +95,7 @@ static enum dirlock_result lock_file(int fd, int line)
     return rc == 0 ? DIRLOCK_OK : DIRLOCK_NONE;
 }
 
-/* Whoever was told to remove the file while we waited for it has given us another one. */
+/* A user may remove and remake the file while we wait; then we hold the lock of a deleted file. */
 static bool is_still_there(int fd, const char *path)
 {
     struct stat ours, now;
@@ -104,8 +103,8 @@ static bool is_still_there(int fd, const char *path)
            ours.st_dev == now.st_dev;
 }
 
-/* The descriptor stays open: it is the lock. One for reading lets the file system be remounted
- * read-only; NFS locks none but for writing. */
+/* The open descriptor holds the lock. It is read-only, so that the file system can be remounted
+ * read-only. NFS needs a writable one. */
 static enum dirlock_result take(const struct dirlock_request *request, int line, struct err *err)
 {
     int mode = O_RDONLY;
@@ -129,8 +128,8 @@ static enum dirlock_result take(const struct dirlock_request *request, int line,
     }
 }
 
-/* Who waits for the lock does not read the line: it is to die with our parent, not to take the lock
- * for a dead one. */
+/* While it waits for the lock, the child does not watch its socket. So it dies with its parent: a
+ * dead pchrun never takes the lock. */
 static _Noreturn void holder_run(const struct dirlock_request *request, int line, pid_t parent)
 {
     struct err err = {0};
@@ -144,7 +143,7 @@ static _Noreturn void holder_run(const struct dirlock_request *request, int line
     else if (request->file)
         result = take(request, line, &err);
     say(line, result, &err);
-    /* Nobody sends anything: this is the end of our parent, or of its use for us. */
+    /* Nothing is sent here: recv() returns when the parent dies or closes the socket. */
     while (request->file && result == DIRLOCK_OK && recv(line, &byte, 1, 0) < 0 && errno == EINTR)
         ;
     _exit(0);
@@ -157,14 +156,14 @@ static bool start_holder(struct dirlock *lock, const struct dirlock_request *req
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot look after '%s': no socket", request->dir);
+        return err_set(err, ERR_SYSTEM, errno, "cannot check '%s': no socket", request->dir);
     FD_CLEANUP int ours = ends[0];
     FD_CLEANUP int theirs = ends[1];
     pid_t us = getpid(), pid = fork();
     if (pid == 0)
         holder_run(request, theirs, us);
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot look after '%s': no process to do it",
+        return err_set(err, ERR_SYSTEM, errno, "cannot check '%s': cannot start a process for it",
                        request->dir);
     lock->holder = (struct reap_watch){.pid = pid, .kind = REAP_HELPER};
     lock->line = fd_take(&ours);
@@ -172,7 +171,7 @@ static bool start_holder(struct dirlock *lock, const struct dirlock_request *req
     return true;
 }
 
-/* Until the child answers, a signal comes (*ret_signal), or the time is over: false. */
+/* Waits for an answer, a signal (*ret_signal) or the deadline (false). */
 static bool wait_for_line(int line, int signals, int64_t until, bool *ret_signal)
 {
     struct pollfd fds[] = {{.fd = line, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -192,7 +191,7 @@ static enum dirlock_result too_late(const struct dirlock_request *request, bool 
     if (is_held)
         return DIRLOCK_HELD;
     err_set(err, ERR_SYSTEM, 0,
-            "the directory '%s' could not be looked at within %d s; is its file system reachable?",
+            "the directory '%s' did not answer within %d s; is its file system reachable?",
             request->dir, (int)(request->answer_ns / NS_PER_S));
     return DIRLOCK_FAILED;
 }
@@ -210,7 +209,8 @@ static enum dirlock_result wait_for_answer(const struct dirlock *lock,
         if (is_signal)
             return DIRLOCK_SIGNAL;
         if (recv(lock->line, &answer, sizeof answer, 0) != (ssize_t)sizeof answer) {
-            err_set(err, ERR_SYSTEM, 0, "whoever was to look after '%s' has ended", request->dir);
+            err_set(err, ERR_SYSTEM, 0, "the process that checked '%s' has ended without an answer",
+                    request->dir);
             return DIRLOCK_FAILED;
         }
         if (answer.result != DIRLOCK_HELD) {
@@ -223,7 +223,8 @@ static enum dirlock_result wait_for_answer(const struct dirlock *lock,
     }
 }
 
-/* Its end of the line is closed when it is gone. One that waits for the lock hears nothing. */
+/* The holder's end of the socket closes when it exits. A holder that waits for the lock does not
+ * react, so it is killed. */
 static void end_holder(struct dirlock *lock, bool is_waiting)
 {
     struct pollfd line = {.fd = lock->line, .events = POLLRDHUP};
@@ -251,7 +252,7 @@ enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_requ
         return DIRLOCK_FAILED;
     enum dirlock_result result = wait_for_answer(lock, request, signals, err);
     if (result == DIRLOCK_NONE || (result == DIRLOCK_OK && !request->file))
-        fd_close(&lock->line); /* it ends by itself */
+        fd_close(&lock->line); /* then the child ends by itself */
     else if (result != DIRLOCK_OK)
         end_holder(lock, true);
     return result;

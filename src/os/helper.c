@@ -81,7 +81,7 @@ void helper_detach(int keep)
     for (int fd = 0; null >= 0 && fd <= 2; fd++)
         dup2(null, fd);
     fd_range(3, FD_RANGE_CLOSE, &keep, 1);
-    if (chdir("/") != 0) /* it is pinned, then */
+    if (chdir("/") != 0) /* harmless: the directory stays in use */
         return;
 }
 

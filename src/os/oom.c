@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where a hierarchy is mounted, and which part of it. */
+/* The mount point of a hierarchy, and the part that it shows. */
 struct hierarchy {
     char point[OOM_PATH_SIZE], top[OOM_NAME_SIZE];
 };
@@ -25,7 +25,7 @@ static FILE *open_text(const struct oom *oom, const char *path)
     return fopen(full, "re");
 }
 
-/* mountinfo writes blanks and the like as \040. In place. */
+/* Undoes mountinfo's escapes, such as \040 for a blank, in place. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -95,7 +95,7 @@ static bool is_group(char *line, bool is_v2, char name[OOM_NAME_SIZE])
     return is_it && str_copy(name, OOM_NAME_SIZE, path);
 }
 
-/* pid 0: ours. */
+/* pid 0: this process. */
 static bool find_group(const struct oom *oom, pid_t pid, bool is_v2, char name[OOM_NAME_SIZE])
 {
     char path[64] = "/proc/self/cgroup";
@@ -131,7 +131,7 @@ static bool place_file(const struct hierarchy *h, struct oom_group *group)
     return n > 0 && (size_t)n < sizeof group->path;
 }
 
-/* The line "oom_kill 3" of the file; -1: there is none. */
+/* Reads the line "oom_kill 3" of the file; -1: no such line. */
 static int64_t read_kills(const struct oom *oom, const struct oom_group *group)
 {
     char full[PATH_MAX], text[1024];
@@ -173,8 +173,8 @@ void oom_watch(struct oom *oom, pid_t pid)
         oom->groups[oom->n++] = found;
 }
 
-/* In v2 the dead are still listed in their group, whose counter counts those below it, too; in v1
- * they are not, and each counts for itself. */
+/* v2 still lists a dead process in its group, and a group's counter includes the groups below. v1
+ * does neither. */
 static bool concerns(const struct oom_group *group, const char *name)
 {
     return !group->is_v2 || is_within(name, group->name);

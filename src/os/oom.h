@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oom: was it the kernel's OOM killer?
+ * oom: did the kernel's OOM killer kill a process?
  *
- * A process that it kills dies of SIGKILL like one that anybody has killed. What tells them apart
- * is a counter of the control group: oom_kill in memory.events (cgroup v2) or memory.oom_control
- * (v1). It is read while all is well, and again when a process has died. All of it are files that
- * the kernel makes up, so reading does not block. A struct oom owns nothing. Main thread. What
- * cannot be read is not known, and that is an answer. See cgroups(7), proc(5).
+ * A process that it kills dies of SIGKILL, like any other killed process. Only a counter of the
+ * control group tells: oom_kill in memory.events (cgroup v2) or memory.oom_control (v1). It is read
+ * before, and again after a death. These are kernel files, so reading does not block. A counter
+ * that cannot be read gives OOM_UNKNOWN. A struct oom owns nothing. Main thread. See cgroups(7),
+ * proc(5).
  */
 #ifndef PCHRUN_OS_OOM_H
 #define PCHRUN_OS_OOM_H
@@ -23,25 +23,25 @@ struct oom {
         char name[OOM_NAME_SIZE]; /* as /proc/<pid>/cgroup has it */
         char path[OOM_PATH_SIZE]; /* the file with its counter */
         bool is_v2;
-        int64_t kills; /* that are accounted for */
+        int64_t kills; /* already explained by deaths */
     } groups[OOM_GROUPS_MAX];
     int n;
 };
 
-/* Notes the control group of a process that lives; ours is 0's. Groups that do not fit, or have no
- * counter, are not watched. */
+/* Notes the control group of a living process; pid 0: our own. Groups that do not fit or have no
+ * counter are not watched. */
 void oom_watch(struct oom *oom, pid_t pid);
 
 enum oom_answer {
     OOM_UNKNOWN, /* its group is not watched */
     OOM_NO,      /* nothing was killed in it */
-    OOM_YES,     /* something was, and no death that may be it was asked about before */
+    OOM_YES,     /* a kill that no earlier death explains */
 };
-/* A process has died, and has not been reaped. `takes`: it may be the one that was killed, so one
- * kill is accounted for; a death by another cause leaves the count to the others. *ret_group: which
- * group; valid until the next call. */
+/* For a dead process that is not reaped yet. `takes`: the OOM killer may have killed it, so this
+ * death explains one kill. Else the kill stays open for another death. *ret_group: the group; valid
+ * until the next call. */
 enum oom_answer oom_ask(struct oom *oom, pid_t pid, bool takes, const char **ret_group);
-/* All processes that were killed so far have ended: no later death is one of them. */
+/* All processes killed so far have ended: no later death can be one of these kills. */
 void oom_settle(struct oom *oom);
 
 #endif

@@ -31,7 +31,7 @@ static int open_file(pid_t pid, const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The first size - 1 bytes; "" if there are none. */
+/* Reads at most size - 1 bytes; "" on failure. */
 static bool read_file(pid_t pid, const char *name, char *text, size_t size)
 {
     text[0] = '\0';
@@ -50,7 +50,7 @@ bool proc_read(pid_t pid, struct proc *ret)
     char text[1024];
     if (!read_file(pid, "stat", text, sizeof text))
         return false;
-    /* "pid (comm) state …": the name may hold anything, parentheses included. */
+    /* "pid (comm) state …": the name may hold any byte, even parentheses. */
     char *open = strchr(text, '('), *close = strrchr(text, ')');
     if (!open || !close || close < open)
         return false;
@@ -100,7 +100,7 @@ static bool is_exiting(const char *stat)
     return stat_field(stat, STAT_FLAGS) & TASK_EXITING;
 }
 
-/* A thread that is ending, or is about to: SIGKILL is how the kernel tells it to. */
+/* The thread ends or is about to: the kernel marks such a thread with a pending SIGKILL. */
 static bool thread_is_ending(pid_t pid, const char *thread)
 {
     char name[64], text[4096];
@@ -114,7 +114,7 @@ static bool thread_is_ending(pid_t pid, const char *thread)
     return pending && (strtoull(pending + strlen("\nSigPnd:"), NULL, 16) & (1ULL << (SIGKILL - 1)));
 }
 
-/* Some thread beside the first: all of them, or none, have been told to end. */
+/* One other thread is enough: the kernel ends all threads or none. */
 static bool another_is_ending(pid_t pid)
 {
     char path[64], first[24];
@@ -131,9 +131,9 @@ static bool another_is_ending(pid_t pid)
     return is_ending;
 }
 
-/* The kernel shows a status from the moment on at which all threads are told to end. But it shows
- * one, too, of a process that is stopped, or that a debugger lets run after that, and of a first
- * thread that has ended alone. */
+/* The kernel shows an exit status as soon as all threads are told to end. But it also shows one for
+ * a stopped process, for a debugged process that runs again, and for a first thread that ended
+ * alone. */
 int proc_died_with(pid_t pid)
 {
     char text[1024], first[24];
@@ -163,7 +163,7 @@ bool proc_is_traced(pid_t pid)
 
 bool proc_is_descendant(pid_t pid)
 {
-    enum { DEPTH_MAX = 256 }; /* pids may be used again while we climb: no endless climb */
+    enum { DEPTH_MAX = 256 }; /* bounded, because a reused pid could make a cycle */
     pid_t us = getpid();
     struct proc proc;
     for (int depth = 0; depth < DEPTH_MAX && pid > 1; depth++) {
@@ -176,11 +176,11 @@ bool proc_is_descendant(pid_t pid)
     return false;
 }
 
-/* Looks for "\0name=" in a text that comes in pieces; `at` is how much of it has matched. */
+/* Searches for "\0name=" in pieces of text; `at` bytes have matched so far. */
 struct env_search {
     const char *name;
     size_t len, at;
-    bool is_in_name; /* nothing but the beginning of a wanted name since the last NUL */
+    bool is_in_name; /* since the last NUL only a prefix of the name was seen */
 };
 
 static bool env_search_feed(struct env_search *search, const char *data, size_t n)
@@ -251,7 +251,7 @@ bool proc_signal(const struct proc *proc, int number)
     bool has_pidfd = pidfd >= 0;
     if (!has_pidfd && errno == ESRCH)
         return false;
-    /* The descriptor holds whoever has the pid now; is that still who was meant? */
+    /* The pidfd refers to the pid's present process: check that it is still the same one. */
     struct proc now;
     if (!proc_read(proc->pid, &now) || now.started != proc->started)
         return false;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * proc: one process, as /proc tells of it, and the only door to kill(2). Owns nothing. Main thread.
- * A process may end at any time: whatever fails here has then failed for that reason, and false is
- * the answer. See proc(5).
+ * proc: one process as /proc shows it, and the only caller of kill(2). Owns nothing. Main thread. A
+ * process may end at any time; then a call here returns false. See proc(5).
  */
 #ifndef PCHRUN_OS_PROC_H
 #define PCHRUN_OS_PROC_H
@@ -17,39 +16,39 @@ struct proc {
     pid_t pid, ppid, pgid, sid;
     char state; /* of its first thread: R, S, D, T, t, Z, X … */
     int threads;
-    uint64_t started; /* clock ticks since boot: with the pid, one process for ever; 0: not known */
+    uint64_t started; /* clock ticks since boot; unique together with the pid; 0: unknown */
     char comm[32];
 };
 
 MUST_CHECK bool proc_read(pid_t pid, struct proc *ret);
-/* Is /proc there, and of our PID namespace? */
+/* Does /proc exist and show our PID namespace? */
 bool proc_is_ours(void);
-/* Has it ended, though its parent has not looked yet? (A first thread may end alone: that is a Z
- * with other threads.) */
+/* Has it ended? (A first thread that ended alone is also in state Z, with
+ * other threads.) */
 bool proc_is_dead(const struct proc *proc);
-/* Has it died, though its memory may still have to be taken down, so that wait(2) will tell only
- * later? Its status as of wait(2); 0: it has not, or has succeeded, or that cannot be told. */
+/* Has it died, even if the kernel still frees its memory and wait(2) tells it only later? Returns
+ * its status as of wait(2). 0: alive, successful, or unknown. */
 int proc_died_with(pid_t pid);
 /* Is a debugger attached, as far as this PID namespace can see? */
 bool proc_is_traced(pid_t pid);
-/* Is it below us? False, too, for who has gone meanwhile. */
+/* Is it our descendant? False for a process that has ended. */
 bool proc_is_descendant(pid_t pid);
-/* Does the environment that it was started with have this name? */
+/* Did its environment have this name when it started? */
 bool proc_has_env(pid_t pid, const char *name);
-/* Where in the kernel it waits ("nfs_wait_bit_killable"), "" if that cannot be told. Returns text.
+/* Where in the kernel it waits ("nfs_wait_bit_killable"), or "". Returns text.
  */
 char *proc_wchan(pid_t pid, char *text, size_t size);
 
-/* It has another user than we, and we may not signal it: then *ret is that user's number. */
+/* Does it belong to another user, so that we may not signal it? *ret: that user's number. */
 bool proc_is_foreign(pid_t pid, unsigned *ret);
 
-/* kill(2), refused for pid <= 1, so that no stray 0 or -1 ever means "everybody". Only for a child
- * of ours that has not been reaped. */
+/* kill(2). Refuses pid <= 1, because 0 and -1 mean many processes. Only for a child that is not
+ * reaped yet. */
 bool proc_kill(pid_t pid, int number);
-/* The whole group; refused for <= 1 and for our own. Only while a child of ours that leads it has
- * not been reaped: its number cannot be used again until then. */
+/* Signals the whole group. Refuses pgid <= 1 and our own group. Only while its leader, a child of
+ * ours, is not reaped: until then the number is not reused. */
 bool proc_kill_group(pid_t pgid, int number);
-/* For any other process: not sent if the pid has meanwhile become another process's. */
+/* For any other process. Not sent if another process has the pid by now. */
 bool proc_signal(const struct proc *proc, int number);
 
 #endif

@@ -15,7 +15,7 @@
 
 static const char default_path[] = "/bin:/usr/bin";
 
-/* 0, or why it cannot be run. */
+/* Returns 0, or an errno why it cannot be run. */
 static int try(const char *path)
 {
     struct stat st;
@@ -48,7 +48,7 @@ static bool refuse(const char *path, int why, struct err *err)
     return false;
 }
 
-/* The next directory of a PATH with the name behind it; an empty entry is the current one. */
+/* Joins the next directory of a PATH and the name. An empty entry is the current directory. */
 static const char *join(const char *path, const char *name, char *ret, size_t size, bool *ret_fits)
 {
     size_t len = strcspn(path, ":");
@@ -94,7 +94,7 @@ bool program_find(const char *name, const char *path, char *ret, size_t size, st
 char **program_args(char *const *args, const char *path, struct err *err)
 {
     char found[PATH_MAX];
-    size_t n = 1; /* the name is there */
+    size_t n = 1; /* for the name */
     while (args[n])
         n++;
     if (!program_find(args[0], path, found, sizeof found, err))
@@ -118,7 +118,7 @@ void program_args_free(char **args)
     free(args);
 }
 
-/* The folder of our own executable, with a slash; "" if that is not to be found out. */
+/* The folder of our own executable, with a slash; "" if unknown. */
 static void own_folder(char ret[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
@@ -128,7 +128,7 @@ static void own_folder(char ret[PATH_MAX])
         slash[1] = '\0';
 }
 
-/* "" if it is not known, or does not fit. */
+/* "" if unknown or too long. */
 static void path_from(const char *folder, const char *place, char *ret, size_t size)
 {
     bool is_absolute = place[0] == '/';
@@ -138,8 +138,8 @@ static void path_from(const char *folder, const char *place, char *ret, size_t s
         ret[0] = '\0';
 }
 
-/* Installed together, they belong to one owner, or the system: where pchrun has been copied into a
- * folder that others write to as well (/tmp), it takes nothing of theirs. */
+/* Programs installed with pchrun belong to its owner or to root. So a pchrun copied to /tmp runs no
+ * file that another user put there. */
 static bool is_of_our_owner(const char *path)
 {
     struct stat ours, its;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * program: where a program is that is to be run later, found out while the user can still be told.
- * Reads the file system, and may block as that may.
+ * program: finds a program that runs later, while an error can still reach the user. Reads the file
+ * system, so it may block.
  */
 #ifndef PCHRUN_OS_PROGRAM_H
 #define PCHRUN_OS_PROGRAM_H
@@ -10,21 +10,20 @@
 
 #include <stddef.h>
 
-/* A name without a slash is looked for in the directories of `path` (as PATH; NULL: the system's
- * own), as a shell does. False: *err says which file it is, or where was looked. */
+/* Searches a name without a slash in `path` (as PATH; NULL: the system's default), like a shell.
+ * False: *err names the file or the searched directories. */
 MUST_CHECK bool program_find(const char *name, const char *path, char *ret, size_t size,
                              struct err *err);
-/* A command with its program found so: a new array that ends with NULL, of which the first, the
- * path, is new, too; the others are `args`'s. NULL: *err. The caller ends it with
- * program_args_free(). */
+/* A copy of `args` with its program found like that. The array and its first entry are new; the
+ * other entries belong to `args`. NULL: see *err. Free with program_args_free(). */
 MUST_CHECK char **program_args(char *const *args, const char *path, struct err *err);
 /* `args` may be NULL. */
 void program_args_free(char **args);
-/* The first of `places` (one at least: paths from the folder of our own executable, or absolute; up
- * to NULL) where there is a program that belongs to our executable's owner or to root. False: there
- * is none; *ret is then the first place, "" if it is not known. */
+/* Finds the first of `places` with a program that belongs to our executable's owner or to root.
+ * `places` ends with NULL, has at least one entry, and is absolute or relative to our executable's
+ * folder. False: none; *ret is the first place, or "". */
 bool program_near(const char *const *places, char *ret, size_t size);
-/* The same of a file that is to be read. */
+/* The same for a file to read. */
 bool program_file_near(const char *const *places, char *ret, size_t size);
 
 #endif

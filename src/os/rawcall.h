@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rawcall: system calls past libc, for a child that runs in our memory until its exec: libc would
- * write the reason of a failure to errno, which is ours, at a moment when we may be about to read
- * it. Returns what the kernel does: a negative number is an errno. Nothing is owned; any thread.
+ * rawcall: system calls without libc, for a child that shares our memory until its exec. libc would
+ * write to errno, which belongs to the parent. Returns the kernel's result: a negative number is an
+ * errno. Any thread.
  */
 #ifndef PCHRUN_OS_RAWCALL_H
 #define PCHRUN_OS_RAWCALL_H
@@ -69,7 +69,7 @@ static inline long rawclone(const void *args, unsigned long size, int (*run)(voi
                      : "memory", "cc");
     return x0;
 }
-#else /* of use only where errno is not shared */
+#else /* correct only where the child has its own errno */
 #define RAWCALL_EXISTS 0
 #include <errno.h>
 #include <unistd.h>

@@ -71,7 +71,7 @@ void reap_forget(struct reap *reap, struct reap_watch *watch)
     watch->pid = 0;
 }
 
-/* 0: nothing to tell. */
+/* Returns 0 if there is no news. */
 static pid_t wait_for(idtype_t which, id_t id, int options, siginfo_t *info)
 {
     int rc;
@@ -128,7 +128,7 @@ static void reap_one(struct reap *reap, pid_t pid, int status)
         watch->fn(watch->ctx, REAP_EXITED, status);
 }
 
-/* We have no child left, and yet there is one whose end we have not seen. */
+/* No child is left, but a watch still waits for one: its end was missed. */
 static void give_up_lost(struct reap *reap)
 {
     struct reap_watch *watch;

@@ -17,16 +17,16 @@
 #include <unistd.h>
 
 enum plan {
-    PLAN_LEAVE,           /* harmless, or not to be had: not touched */
+    PLAN_LEAVE,           /* harmless, or cannot be caught: untouched */
     PLAN_TAKE,            /* blocked, read from the signalfd */
     PLAN_TAKE_UNLESS_OFF, /* the same, unless it was ignored when we were started (nohup) */
     PLAN_TAKE_FAULT,      /* the same, unless it has a handler, as of a sanitizer */
-    PLAN_IGNORE,          /* a failed write tells us the same */
-    PLAN_CHILD,           /* SIGCHLD: taken; default in pchrun, as inherited in the command */
+    PLAN_IGNORE,          /* a failed write reports the same */
+    PLAN_CHILD,           /* SIGCHLD: taken; default here, inherited setting in the command */
 };
 
-/* One row for each standard signal; SIGRTMIN..SIGRTMAX are taken (that leaves out the two that libc
- * keeps for itself, 32 and 33). */
+/* One row for each standard signal; SIGRTMIN..SIGRTMAX are taken (not 32 and 33, which libc
+ * uses). */
 static const enum plan plans[] = {
     [SIGHUP] = PLAN_TAKE_UNLESS_OFF,
     [SIGINT] = PLAN_TAKE_UNLESS_OFF,
@@ -62,8 +62,8 @@ static const enum plan plans[] = {
 };
 
 static struct {
-    bool is_ours[ARRAY_LEN(plans)]; /* ignored by us, not when we were started */
-    bool child_was_ignored;         /* SIGCHLD, when we were started */
+    bool is_ours[ARRAY_LEN(plans)]; /* ignored by us, but not inherited so */
+    bool child_was_ignored;         /* SIGCHLD was inherited as ignored */
     sigset_t inherited_mask, taken;
 } the_signals;
 
@@ -79,7 +79,7 @@ static void begin_one(int number, enum plan plan)
         if (old.sa_handler == SIG_IGN)
             return;
         break;
-    case PLAN_TAKE_FAULT: /* of a fault of our own we die all the same: the kernel unblocks it */
+    case PLAN_TAKE_FAULT: /* our own fault still kills us: the kernel unblocks the signal */
         sigaction(number, NULL, &old);
         if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
             return;
@@ -116,7 +116,7 @@ int signals_open(struct err *err)
     return fd;
 }
 
-/* Ctrl-C, Ctrl-\, Ctrl-Z and a change of the window's size come from the kernel and from nobody. */
+/* The kernel sends Ctrl-C, Ctrl-\, Ctrl-Z and window size changes, without a sender's pid. */
 static bool is_from_terminal(const struct signalfd_siginfo *info)
 {
     return info->ssi_code == SI_KERNEL && info->ssi_pid == 0 &&
@@ -169,8 +169,7 @@ bool signals_inherit(const char *text)
     uint64_t mask = strtoull(text, NULL, 16);
     sigemptyset(&the_signals.inherited_mask);
     for (int number = 1; number <= 64; number++)
-        if (mask >> (number - 1) &
-            1) /* of those that the C library keeps for itself it adds none */
+        if (mask >> (number - 1) & 1) /* it refuses the signals that the C library uses */
             sigaddset(&the_signals.inherited_mask, number);
     return true;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * signals: what we inherited, what we take, and how a child gets back what we inherited: one table.
+ * signals: inherited dispositions, the signals that we take, and how a child gets the inherited
+ * state back: one table.
  *
- * Owns the process's dispositions and its mask from signals_begin() on. Signals are taken by a
- * signalfd, so nothing of ours runs in a child between fork and exec, and each one comes with its
+ * Owns the process's dispositions and its mask from signals_begin() on. A signalfd reads the
+ * signals, so no handler runs in a child between fork and exec, and each signal comes with its
  * sender. Main thread, before any other thread is started; signals_restore() in the child after
  * fork. See signalfd(2), signal(7).
  */
@@ -14,16 +15,16 @@
 
 #include <sys/types.h>
 
-/* First thing in main: saves the mask and what it changes, blocks what we take, ignores what would
- * kill us for a write, and puts SIGCHLD to default, without which no child could be waited for.
- * SIGHUP, SIGINT and SIGQUIT stay ignored if they were. Cannot fail. */
+/* Call first in main. Saves mask and changed dispositions, blocks the signals that we take, ignores
+ * SIGPIPE, and sets SIGCHLD to default, because wait(2) needs it. SIGHUP, SIGINT and SIGQUIT stay
+ * ignored if they were. Cannot fail. */
 void signals_begin(void);
-/* For a program that is to take our place: dispositions as inherited; but what we take stays
- * blocked, so that what comes between the two stays pending. The text tells of the mask that we
- * inherited, for signals_inherit() there, after signals_begin(). */
+/* Before an exec of another pchrun program: restores the dispositions. Taken signals stay blocked,
+ * so that none is lost. The text carries the inherited mask to signals_inherit(), which that
+ * program calls after signals_begin(). */
 #define SIGNALS_MASK_TEXT 17
 void signals_hand_over(char text[SIGNALS_MASK_TEXT]);
-/* False: it is no such text, and nothing is changed. */
+/* False: not such a text; nothing changes. */
 MUST_CHECK bool signals_inherit(const char *text);
 /* A new descriptor of the signals taken: non-blocking, close-on-exec, the caller's. -1: *err. */
 MUST_CHECK int signals_open(struct err *err);
@@ -38,17 +39,18 @@ struct signals_info {
     enum signals_from from;
     pid_t sender; /* 0: the kernel, or a process outside our PID namespace */
 };
-/* The next one that has come; false: none. The job is told by its tree: call this before the dead
- * are reaped. */
+/* Reads the next signal. False: none. Call before reaping: the process tree tells whether a sender
+ * is of the job. */
 MUST_CHECK bool signals_read(int fd, struct signals_info *ret);
 
-/* In the child, last before exec: dispositions as inherited, then the mask. Async-signal-safe. */
+/* In the child, last before exec: restores the inherited dispositions, then the mask.
+ * Async-signal-safe. */
 void signals_restore(void);
-/* SIGCHLD to default, for a program of ours: it waits for its children, whatever was inherited.
+/* Sets SIGCHLD to default, for our own programs: they wait for children, whatever they inherit.
  * Async-signal-safe. */
 void signals_tell_of_children(void);
 
-/* Ends this process by the signal, without a core dump. Returns if that cannot be: PID 1, or a
+/* Ends this process by the signal, without a core dump. Returns if it cannot: as PID 1, or for a
  * signal that does not kill. */
 void signals_die_of(int number);
 

@@ -48,13 +48,13 @@
 static const char default_path[] = "/bin:/usr/bin";
 static char shell_path[] = "/bin/sh";
 
-/* What a child works with, and on: all of it is its own. */
+/* All data that a child reads and writes; it shares none of it. */
 struct spawn_start {
     struct spawn_request request;
     pid_t parent;
-    int parent_pidfd; /* -1: the kernel has none */
+    int parent_pidfd; /* -1: not supported by the kernel */
     int child_end;    /* of the pipe for the report */
-    bool joins;       /* it is not in its control group yet */
+    bool joins;       /* the child must move itself into its control group */
     _Alignas(16) char stack[16 * 1024];
     char *script_argv[]; /* for a script without a "#!" line: sh, the path, the arguments */
 };
@@ -81,7 +81,6 @@ static char **search_list(const char *name, const char *path)
     for (size_t i = 0; i < dirs; i++) {
         size_t len = strcspn(path, ":");
         list[i] = text;
-        /* An empty entry is the current directory. */
         text += sprintf(text, "%.*s/%s", len ? (int)len : 1, len ? path : ".", name) + 1;
         path += len + (path[len] == ':');
     }
@@ -116,8 +115,8 @@ void spawn_command_free(struct spawn_command *command)
     *command = (struct spawn_command){0};
 }
 
-/* From here on to child_run(): in the child, which may share our memory. So it writes to nothing
- * but its stack, its `struct spawn_start` and its own_pid, and what can fail goes past errno. */
+/* From here to child_run(): runs in the child, which may share our memory. So it writes only to its
+ * stack, its `struct spawn_start` and its own_pid, and does not use errno. */
 
 #define ARG(pointer) ((long)(uintptr_t)(pointer))
 
@@ -132,8 +131,8 @@ static void child_write_pid(char *text)
     *text = '\0';
 }
 
-/* If we died between fork and prctl, no signal comes. The parent's pid tells, except where we are
- * in another PID namespace than our child (unshare --pid without --fork): there it is 0. */
+/* If the parent dies between fork and prctl, no signal comes. Then the parent's pid has changed. It
+ * is 0 if the parent is in another PID namespace (unshare --pid without --fork). */
 static bool child_is_orphan(const struct spawn_start *start)
 {
     pid_t now = getppid();
@@ -144,7 +143,7 @@ static bool child_is_orphan(const struct spawn_start *start)
             (start->parent_pidfd >= 0 && rawcall(SYS_ppoll, ARG(&ended), 1, ARG(&at_once), 0) > 0));
 }
 
-/* A first line without a NUL: a text, which a shell may try to run, as shells judge it. */
+/* Like shells: a file whose first line has no NUL is text, and sh may run it. */
 static bool child_is_text(const char *path)
 {
     char data[128] = "";
@@ -156,7 +155,7 @@ static bool child_is_text(const char *path)
     return n >= 0;
 }
 
-/* Tries one path; returns why it did not work. */
+/* Tries one path; returns the errno. */
 static int child_try(struct spawn_start *start, char *path)
 {
     const struct spawn_request *request = &start->request;
@@ -168,8 +167,8 @@ static int child_try(struct spawn_start *start, char *path)
                          0);
 }
 
-/* As execvp(3): a directory of PATH where it is not is passed over, and so is one where it may not
- * be run, but the latter is what is reported if it is nowhere else. */
+/* Like execvp(3): skips directories of PATH without the program or without permission to run it. If
+ * no other is found, the missing permission is reported. */
 static int child_exec(struct spawn_start *start)
 {
     const struct spawn_command *command = start->request.command;
@@ -196,7 +195,7 @@ static _Noreturn void child_fail(const struct spawn_start *start, enum err_code 
     _exit(written == (long)sizeof err ? 127 : 125);
 }
 
-/* Of what was inherited for the job it gets nothing. Never in our memory. */
+/* A program apart gets nothing that was inherited for the job. Never runs in shared memory. */
 static void child_go_apart(const struct spawn_apart *apart)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -224,7 +223,7 @@ static void child_unblock_all(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* It may fail: there are other ways to find it again. */
+/* May fail: the tree (tree.h) finds the child, too. */
 static void child_join(const struct spawn_start *start)
 {
     long fd =
@@ -249,13 +248,13 @@ static _Noreturn void child_run(struct spawn_start *start)
         child_fail(start, ERR_SYSTEM, -why, "PR_SET_PDEATHSIG");
     if (child_is_orphan(start))
         _exit(125);
-    /* SIGTTOU is still blocked. It may fail: a terminal is a convenience. */
+    /* SIGTTOU is still blocked. May fail: a terminal is a convenience. */
     pid_t group = getpgrp();
     if (request->tty >= 0)
         rawcall(SYS_ioctl, request->tty, TIOCSPGRP, ARG(&group), 0);
     if (request->own_pid)
         child_write_pid(request->own_pid);
-    if (request->cpus) /* it may fail: they may have been taken away since */
+    if (request->cpus) /* may fail: an administrator may have withdrawn them */
         rawcall(SYS_sched_setaffinity, 0, sizeof *request->cpus, ARG(request->cpus), 0);
     if (request->has_output && !child_set_output(request->output, &why))
         child_fail(start, ERR_SYSTEM, -why, "its standard output and error");
@@ -293,13 +292,13 @@ static struct spawn_start *start_new(const struct spawn_request *request, int ch
     start->parent = getpid();
     start->parent_pidfd = (int)syscall(SYS_pidfd_open, start->parent, 0);
     start->script_argv[0] = shell_path;
-    for (size_t i = 1; i <= argc; i++) /* the NULL, too */
+    for (size_t i = 1; i <= argc; i++) /* also the NULL */
         start->script_argv[i + 1] = request->command->argv[i];
     return start;
 }
 
-/* Memory checkers know no process that runs in another's memory. They are not in a hurry, and
- * neither is a program that is not of the job, for which more is to be done. */
+/* Sanitizers and Valgrind do not support CLONE_VM. A program apart needs more setup, and its start
+ * need not be fast. */
 static bool can_share(const struct spawn_start *start)
 {
     return RAWCALL_EXISTS && !IS_SANITIZED && !RUNNING_ON_VALGRIND && !start->request.apart;
@@ -309,7 +308,7 @@ static bool can_share(const struct spawn_start *start)
 enum { INTO_FLAGS, INTO_EXIT_SIGNAL = 4, INTO_STACK, INTO_STACK_SIZE, INTO_GROUP = 10, INTO_COUNT };
 #define INTO_CGROUP UINT64_C(0x200000000)
 
-/* At once in its control group: to be moved there takes the kernel some milliseconds. */
+/* Starts the child inside its control group: a later move takes the kernel some milliseconds. */
 static pid_t clone_into(struct spawn_start *start)
 {
     uint64_t args[INTO_COUNT] = {[INTO_FLAGS] = CLONE_VM | INTO_CGROUP,
@@ -320,8 +319,8 @@ static pid_t clone_into(struct spawn_start *start)
     return (pid_t)rawclone(args, sizeof args, child_main, start);
 }
 
-/* *start is set to NULL if the child has a copy of it. An emulator or a sandbox may know no clone()
- * but those of fork and of threads. -1 with errno set. */
+/* Sets *start to NULL if the child has its own copy. An emulator or sandbox may support clone()
+ * only as fork() and threads use it. Returns -1 and sets errno on failure. */
 static pid_t start_child(struct spawn_start **start)
 {
     char *stack_end = (*start)->stack + sizeof(*start)->stack;
@@ -368,10 +367,10 @@ bool spawn_start(const struct spawn_request *request, struct spawn_child *ret, s
     fd_close(&parent); /* the child has its own */
     if (pid < 0)
         return err_set(err, ERR_SYSTEM, why,
-                       "cannot start '%s': fork failed; look at the limits on processes and memory",
+                       "cannot start '%s': fork failed; check the limits on processes and memory",
                        name);
     pid_t group = request->group && !request->new_session ? request->group : pid;
-    /* The child does the same; whoever comes first, no signal to the group is lost. */
+    /* Parent and child both do this, so that the group exists before any signal to it. */
     if (!request->new_session)
         setpgid(pid, group);
     *ret = (struct spawn_child){
@@ -455,5 +454,5 @@ void spawn_let_go(void)
     }
     spawn_close_inherited();
     if (chdir("/") != 0)
-        errno = 0; /* it pins a directory, no more */
+        errno = 0; /* harmless: the directory stays in use */
 }

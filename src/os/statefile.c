@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "os/helper.h"
 #include "os/proc.h"
@@ -30,9 +31,9 @@ enum {
     LINKS_MAX = 40 /* as many as the kernel follows */
 };
 
-/* --- where it is --- */
+/* --- the path --- */
 
-/* What the link at `path` points to takes its place. */
+/* Replaces `path` by the target of the link there. */
 static bool follow(char path[PATH_MAX], struct err *err)
 {
     char target[PATH_MAX];
@@ -83,9 +84,9 @@ bool statefile_resolve(const char *path, char **ret, struct err *err)
 
 /* --- the writer --- */
 
-/* From here to writer_run(): in the child. No thread of ours holds a lock of the C library, so it
- * may do what it likes, but for the event loop, which it shares with us; all descriptors but the
- * pipe are closed first. */
+/* From here to writer_run(): in the child. Our threads hold no lock of the C library, so the child
+ * may call any function but those of the shared event loop. It first closes all descriptors but the
+ * pipe. */
 
 static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
 {
@@ -94,7 +95,7 @@ static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
         return err_set(err, ERR_SYSTEM, ENAMETOOLONG, "cannot write '%s'", path);
     strrchr(dir, '/')[dir[0] == '/' && !strchr(dir + 1, '/')] = '\0';
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Another writer, of ours or of another node, may make it at the same time. */
+    /* Another writer may make it at the same time. */
     if (fd < 0 && errno == ENOENT && (mkdir(dir, 0777) == 0 || errno == EEXIST))
         fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -111,7 +112,7 @@ static bool writer_fill(const char *temp, const void *data, size_t len, struct e
     if (!fd_write_all(fd, data, len) || fsync(fd) != 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot write '%s'", temp);
     int last = fd_take(&fd);
-    if (close(last) != 0) /* NFS tells of a full disk only here */
+    if (close(last) != 0) /* NFS reports a full disk only here */
         return err_set(err, ERR_SYSTEM, errno, "cannot close '%s'", temp);
     return true;
 }
@@ -125,8 +126,8 @@ static bool is_temp_of(const char *entry, const char *name)
            str_is(entry + len + 1 + TEMP_DIGITS, ".tmp");
 }
 
-/* Writers that were killed together with their supervisor have left theirs. One that is older than
- * the file that was just replaced, by the clock of its own file system, nobody writes any more. */
+/* Removes temporary files of killed writers. A temporary file older than the file just replaced is
+ * no longer written. Both times come from the clock of that file system. */
 static void writer_sweep(const struct statefile *file, int dir_fd)
 {
     struct stat now, st;
@@ -143,8 +144,8 @@ static void writer_sweep(const struct statefile *file, int dir_fd)
         closedir(stream);
 }
 
-/* To rename something over a device or a pipe would destroy it for all its users; over a directory
- * nothing can be renamed. */
+/* A rename over a device or a pipe would destroy it for all its users; a rename over a directory
+ * fails. */
 static bool writer_may_replace(const char *path, struct err *err)
 {
     struct stat st;
@@ -153,7 +154,7 @@ static bool writer_may_replace(const char *path, struct err *err)
            err_set(err, ERR_SYSTEM, 0, "'%s' is not a regular file, so it is not replaced", path);
 }
 
-/* Some file systems have no such call for directories. */
+/* Some file systems cannot sync a directory. */
 static bool writer_sync_dir(int dir, const char *path, struct err *err)
 {
     return fsync(dir) == 0 || errno == EINVAL || errno == ENOTSUP ||
@@ -166,7 +167,7 @@ static bool writer_replace(const struct statefile *file, const void *data, size_
     FD_CLEANUP int dir = -1;
     if (!writer_open_dir(file->path, &dir, err) || !writer_may_replace(file->path, err))
         return false;
-    /* The check comes last: little can happen between it and the rename. */
+    /* The check comes last, to keep the time between it and the rename short. */
     bool is_done = writer_fill(file->temp, data, len, err) &&
                    (!file->check || file->check(file->ctx, err)) &&
                    (rename(file->temp, file->path) == 0 ||
@@ -187,7 +188,7 @@ bool statefile_is_missing(const struct statefile *file)
     return access(file->path, F_OK) != 0 && errno == ENOENT;
 }
 
-/* Another writer may put the same file in place meanwhile. Its content is newer, and stays: link()
+/* Another writer may create the file meanwhile. Its content is newer and must stay, and link()
  * replaces nothing. Some file systems have no link(). */
 bool statefile_put_back(const struct statefile *file, const void *data, size_t len, struct err *err)
 {
@@ -203,12 +204,12 @@ bool statefile_put_back(const struct statefile *file, const void *data, size_t l
     return is_done;
 }
 
-/* --- the other manners --- */
+/* --- appending and overwriting --- */
 
 static int writer_open(const struct statefile *file, int how, struct err *err)
 {
     struct stat st;
-    /* Neither a terminal that becomes ours, nor a pipe that has no reader. */
+    /* The flags guard against a terminal that becomes ours and a pipe without a reader. */
     int fd = open(file->path, how | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
     if (fd < 0)
         err_set(err, ERR_SYSTEM, errno, "cannot open '%s'", file->path);
@@ -220,7 +221,7 @@ static int writer_open(const struct statefile *file, int how, struct err *err)
     return -1;
 }
 
-/* Another attempt that is still there may do the same; its lines follow ours into the old file. */
+/* The writer of an older attempt may still run. Its lines then go into the old file. */
 static bool writer_rotate(const struct statefile *file, int *fd, struct err *err)
 {
     char old[PATH_MAX];
@@ -233,7 +234,7 @@ static bool writer_rotate(const struct statefile *file, int *fd, struct err *err
     return *fd >= 0;
 }
 
-/* A writer that was killed has left a part of a line. */
+/* A killed writer may leave a part of a line. */
 static bool ends_within_line(int fd, off_t size)
 {
     char last;
@@ -259,9 +260,10 @@ static bool writer_add(const struct statefile *file, const void *data, size_t le
     if ((!is_cut || fd_write_all(fd, "\n", 1)) && fd_write_all(fd, data, len))
         return true;
     int why = errno;
-    bool is_clean = ftruncate(fd, size) == 0; /* of what came before the disk was full */
+    bool is_clean =
+        ftruncate(fd, size) == 0; /* removes the part written before the disk was full */
     return err_set(err, ERR_SYSTEM, why, "cannot write '%s'%s", file->path,
-                   is_clean ? "" : ", in which a part of a line is left");
+                   is_clean ? "" : "; a part of a line remains in it");
 }
 
 static bool writer_overwrite(const struct statefile *file, const void *data, size_t len,
@@ -282,8 +284,7 @@ static writer_fn *const writers[] = {
     [STATEFILE_OVERWRITE] = writer_overwrite,
 };
 
-/* Of a supervisor that is killed nothing is written any more: whoever follows it finds what it
- * left, and what it writes itself stays. */
+/* A dead supervisor's writer must not overwrite what a later supervisor writes. */
 static void writer_die_with(pid_t supervisor)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != supervisor)
@@ -296,9 +297,11 @@ static _Noreturn void writer_run(const struct statefile *file, int pipe_end, con
     struct err err;
     memset(&err, 0, sizeof err);
     helper_detach(pipe_end);
-    if (file->look ? file->look(file->ctx, &err) : writers[file->manner](file, data, len, &err))
-        _exit(0);
-    _exit(fd_write_all(pipe_end, &err, sizeof err) ? 1 : 2);
+    bool ok =
+        file->look ? file->look(file->ctx, &err) : writers[file->manner](file, data, len, &err);
+    if ((ok && !err.text[0]) || fd_write_all(pipe_end, &err, sizeof err))
+        _exit(ok ? 0 : 1);
+    _exit(2);
 }
 
 static bool start_writer(struct statefile *file, const void *data, size_t len, struct err *err)
@@ -318,7 +321,7 @@ static bool start_writer(struct statefile *file, const void *data, size_t len, s
         writer_run(file, writer_end, data, len);
     }
     if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': no process to do it",
+        return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': cannot start a process for it",
                        file->path);
     file->writer.pid = pid;
     file->has_swept = file->has_swept || !file->look;
@@ -347,11 +350,14 @@ static void start_next(struct statefile *file)
     free(data);
 }
 
-static void read_error(struct statefile *file, int status, struct err *err)
+/* Reads the writer's error, or the text that a successful check left. */
+static void take_text(struct statefile *file, int status, struct err *err)
 {
-    if (read(file->errors, err, sizeof *err) == (ssize_t)sizeof *err)
-        err->text[sizeof err->text - 1] = '\0';
-    else
+    bool is_told = read(file->errors, err, sizeof *err) == (ssize_t)sizeof *err;
+    err->text[sizeof err->text - 1] = '\0';
+    if (is_told && status == 0)
+        log_warn("record", "%s", err->text);
+    else if (!is_told)
         err_set(err, ERR_SYSTEM, 0, "cannot write '%s': its writer ended with wait status 0x%x",
                 file->path, (unsigned)status);
 }
@@ -363,8 +369,7 @@ static void on_writer(void *ctx, enum reap_what what, int status)
     if (what != REAP_EXITED)
         return;
     bool is_written = status == 0;
-    if (!is_written)
-        read_error(file, status, &err);
+    take_text(file, status, &err);
     fd_close(&file->errors);
     if (!file->is_given_up)
         tell(file, is_written ? NULL : &err);
@@ -375,13 +380,13 @@ static void on_writer(void *ctx, enum reap_what what, int status)
 
 bool statefile_init(struct statefile *file, const char *path, struct reap *reap, struct err *err)
 {
-    uint32_t ours; /* so that two supervisors with one path do not share a temporary file */
+    uint32_t ours; /* random, so that two supervisors with one path use two temporary files */
     if (getrandom(&ours, sizeof ours, GRND_NONBLOCK) != (ssize_t)sizeof ours)
         ours = (uint32_t)getpid();
     *file = (struct statefile){.path = strdup(path), .reap = reap, .errors = -1};
     file->writer = (struct reap_watch){.kind = REAP_HELPER, .fn = on_writer, .ctx = file};
     if (!file->path || asprintf(&file->temp, "%s.%08" PRIx32 ".tmp", path, ours) < 0) {
-        file->temp = NULL; /* asprintf() leaves anything */
+        file->temp = NULL; /* undefined after a failed asprintf() */
         statefile_free(file);
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot prepare to write '%s'", path);
     }
@@ -453,13 +458,13 @@ bool statefile_write(struct statefile *file, uint64_t tag, const void *data, siz
 bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *look, struct err *err)
 {
     file->tag = tag;
-    file->look = look; /* for the child alone */
+    file->look = look; /* only the child uses it */
     bool ok = start_writer(file, NULL, 0, err);
     file->look = NULL;
     return ok;
 }
 
-/* SIGCHLD is blocked, so that it waits for us if it comes before we look. */
+/* SIGCHLD is blocked, so one that comes early stays pending. */
 void statefile_wait(struct statefile *file, int64_t wait_ns)
 {
     sigset_t child;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * statefile: a small file that is replaced as a whole, and is on disk when we are told so; or one
- * of two other manners.
+ * statefile: writes a small file: replaced as a whole and synced, or appended to, or overwritten.
  *
- * A child of ours writes a temporary file in the same directory, syncs it, renames it over the old
- * one and syncs the directory, so that a crash at any instant leaves the old or the new content,
- * and a dead file system stops that child and never us. The first one removes temporary files that
- * killed writers of the same file have left. It is a helper in reap's list: its end is the end of
- * the write. A journal is added to instead, and a file that others have put in place, such as one
- * that is a mount by itself, is written over where it lies; both without a sync. The caller keeps
- * the deadline and ends a write that takes too long by statefile_give_up(). The writer dies with
- * us. A struct statefile owns its path and what waits to be written. Main thread.
+ * A child writes a temporary file in the same directory, syncs it, renames it over the old one and
+ * syncs the directory. So a crash at any moment leaves the old or the new content. A dead file
+ * system blocks the child, never the supervisor. The first write removes temporary files of killed
+ * writers. The child is a helper in reap's list, and its end is the end of the write. A journal is
+ * appended to. A file that cannot be renamed over, such as a mount point, is overwritten in place.
+ * Neither of the two is synced. The caller keeps the deadline and calls statefile_give_up() on a
+ * late write. The writer dies with the supervisor. A struct statefile owns its path and the waiting
+ * content. Main thread.
  */
 #ifndef PCHRUN_OS_STATEFILE_H
 #define PCHRUN_OS_STATEFILE_H
@@ -22,10 +21,10 @@
 
 #define STATEFILE_MAX (16 * 1024 * 1024)
 
-/* A write has ended: err NULL, `tag`'s content is on disk. `err` is borrowed for the call. */
+/* A write has ended. err NULL: the content of `tag` is on disk. `err` is valid during the call. */
 typedef void statefile_fn(void *ctx, uint64_t tag, const struct err *err);
 /* Called in the child when the new content is complete, and the old one is still in place. False:
- * the old one stays, and *err says why. */
+ * the old one stays, and *err says why. True with a text in *err: the text is logged. */
 typedef bool statefile_check_fn(void *ctx, struct err *err);
 
 enum statefile_manner { STATEFILE_REPLACE, STATEFILE_ADD, STATEFILE_OVERWRITE };
@@ -33,61 +32,61 @@ enum statefile_manner { STATEFILE_REPLACE, STATEFILE_ADD, STATEFILE_OVERWRITE };
 struct statefile {
     char *path, *temp;
     enum statefile_manner manner;
-    size_t max; /* with STATEFILE_ADD: one that has this size is renamed to "PATH.1" */
+    size_t max; /* with STATEFILE_ADD: at this size the file is renamed to "PATH.1" */
     struct reap *reap;
     statefile_fn *fn;
     statefile_check_fn *check, *look;
     void *ctx;
-    struct reap_watch writer; /* pid 0: none runs */
-    int errors;               /* where the writer says why it failed */
+    struct reap_watch writer; /* pid 0: none */
+    int errors;               /* pipe for the writer's error */
     uint64_t tag;             /* of the content being written */
     bool is_given_up;
-    bool has_swept; /* temporary files that were left behind */
+    bool has_swept; /* leftover temporary files */
     void *next;     /* content that waits for the writer, NULL: none */
     size_t next_len;
     uint64_t next_tag;
 };
 
-/* Where a file that the user has named, by an absolute path, is to be replaced: what symbolic links
- * lead to, so that they stay. *ret is freed by the caller. False: something else than a regular
- * file is there, or nothing, and its directory is missing, too. May block. */
+/* Follows the symbolic links of a user's absolute path, so that a write replaces their target and
+ * they stay. The caller frees *ret. False: not a regular file, or its directory is missing. May
+ * block. */
 MUST_CHECK bool statefile_resolve(const char *path, char **ret, struct err *err);
 
-/* `path` is absolute; its directory is made if only that is missing. */
+/* `path` is absolute; its directory is made if the one above exists. */
 MUST_CHECK bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
                                struct err *err);
-/* Who is told; ctx is the check's, too. */
+/* Sets the callback. The check gets the same ctx. */
 void statefile_on_written(struct statefile *file, statefile_fn *fn, void *ctx);
 void statefile_check(struct statefile *file, statefile_check_fn *check);
-/* Each content is added to the end; whole lines of it, if the one before was cut. */
+/* Appends each content from now on. After a cut line it begins a new one. */
 void statefile_add(struct statefile *file, size_t max);
-/* The file is emptied and written, if it is there, and a regular one. */
+/* Overwrites in place from now on, if it is an existing regular file. */
 void statefile_overwrite(struct statefile *file);
-/* Forgets what waits. A writer that still runs is killed; fn is not called. */
+/* Drops waiting content and kills a running writer; fn is not called. */
 void statefile_free(struct statefile *file);
 
-/* Starts a write, or keeps the content until the one that runs has ended; of several that wait, the
- * last wins and the others are never reported. False: not even begun, and fn is not called. */
+/* Starts a write, or keeps the content until the running one has ended. Newer waiting content
+ * replaces older, which is never reported. False: not begun; fn is not called. */
 MUST_CHECK bool statefile_write(struct statefile *file, uint64_t tag, const void *data, size_t len,
                                 struct err *err);
 /* Calls look() in a child, as the write of `tag`. Does nothing while a write is under way. False:
  * no child could be started. */
 MUST_CHECK bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *look,
                                struct err *err);
-/* In a writer's child, of this file or of another one: */
+/* Call in a writer's child, of this or another file. */
 bool statefile_is_missing(const struct statefile *file);
-/* Writes a file that is missing. A file that is there by now stays. Its directory is not synced:
- * the write that calls this does so. */
+/* Writes a file that is missing. An existing file stays. Does not sync the directory: the calling
+ * write does. */
 MUST_CHECK bool statefile_put_back(const struct statefile *file, const void *data, size_t len,
                                    struct err *err);
-/* At start, while there is no loop yet: waits until the write has ended, gives it up after
- * `wait_ns`; fn has been told when this returns. */
+/* At start, before the loop runs: waits for the end of the write, and gives up after `wait_ns`. fn
+ * is called before it returns. */
 void statefile_wait(struct statefile *file, int64_t wait_ns);
 bool statefile_is_busy(const struct statefile *file);
-/* Its writer was given up, and has not ended. */
+/* A given-up writer has not ended yet. */
 bool statefile_is_stuck(const struct statefile *file);
-/* Kills the writer and tells fn at once. What waits is written when the writer has been reaped, and
- * one that sits in a dead file system may never be. */
+/* Kills the writer and calls fn at once. Waiting content is written after the writer is reaped,
+ * which in a dead file system may be never. */
 void statefile_give_up(struct statefile *file);
 
 #endif

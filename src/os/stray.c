@@ -9,10 +9,10 @@
 
 enum {
     KNOWN_MAX = 1024,
-    ROUNDS_MAX = 8 /* who forks faster than that is met again when the next source ends */
+    ROUNDS_MAX = 8 /* processes that fork faster are found when the next source ends */
 };
 
-/* One look at all that is below us; false: nobody was found. */
+/* One pass over our descendants. False: no stray found. */
 static bool kill_round(struct helpers *strays, const char *mark)
 {
     pid_t known[KNOWN_MAX];

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stray: processes that a program of ours has left behind, and that are none of the job.
+ * stray: processes that one of our own programs has left behind; they are not of the job.
  *
- * Such a program has a mark in its environment: a name that nobody else has. Who inherits it and
- * has lost its parent is our child now, as orphans of the job are; the mark tells them apart. One
- * that drops its environment is taken for one of the job, and ends with it at the latest. Main
- * thread.
+ * Such a program has a mark in its environment: a unique name. Its orphans become our children,
+ * like orphans of the job; the inherited mark tells them apart. An orphan without its environment
+ * counts as part of the job and ends with it. Main thread.
  */
 #ifndef PCHRUN_OS_STRAY_H
 #define PCHRUN_OS_STRAY_H
 
 #include "os/helper.h"
 
-/* Kills the orphans with this mark, and all below them. Until they have ended, those that are our
- * children count as helpers. While we have no child but those in reap's list this costs nothing. */
+/* Kills the orphans with this mark and their descendants. Our children among them count as helpers
+ * until they end. Costs nothing while reap's list has all our children. */
 void stray_kill(struct helpers *strays, const char *mark);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { STACK_MAX = 4096, LINE_INDENT = 6 };
 
-/* The first size - 1 bytes, without the last newline; "" if there are none. */
+/* Reads at most size - 1 bytes, without the last newline; "" on failure. */
 static bool read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
 {
     char path[80];
@@ -30,7 +30,7 @@ static bool read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t
     return n > 0;
 }
 
-/* "pid (comm) state …": the name may hold anything, parentheses included. */
+/* "pid (comm) state …": the name may hold any byte, even parentheses. */
 static void add_stat(pid_t pid, pid_t tid, char *text, size_t size)
 {
     char stat[1024];
@@ -85,7 +85,7 @@ bool threads_write(int fd, pid_t pid, int max)
     snprintf(text, sizeof text, "/proc/%d/task", (int)pid);
     DIR *dir = opendir(text);
     if (!dir)
-        return dprintf(fd, "  it has gone\n") > 0;
+        return dprintf(fd, "    it has ended\n") > 0;
     bool ok = write_thread(fd, pid, pid);
     for (struct dirent *entry; ok && (entry = readdir(dir));) {
         pid_t tid = atoi(entry->d_name);
@@ -93,5 +93,5 @@ bool threads_write(int fd, pid_t pid, int max)
             ok = write_thread(fd, pid, tid);
     }
     closedir(dir);
-    return ok && (n <= max || dprintf(fd, "  and %d threads more\n", n - max) > 0);
+    return ok && (n <= max || dprintf(fd, "    and %d more threads\n", n - max) > 0);
 }

@@ -61,7 +61,7 @@ void tree_free(struct tree *tree)
     *tree = (struct tree){0};
 }
 
-/* A child of the entry `parent`, as a list named it. */
+/* Adds a child that a list of the entry `parent` names. */
 static void add_child(struct tree *tree, const struct tree_job *job, pid_t pid, int parent)
 {
     struct proc proc;
@@ -110,7 +110,7 @@ static void add_children_of(struct tree *tree, const struct tree_job *job, pid_t
     closedir(tasks);
 }
 
-/* Everything in /proc, whoever its parent is. */
+/* Lists all processes in /proc, with any parent. */
 static void list_all(struct tree *all)
 {
     DIR *dir = proc_is_ours() ? opendir("/proc") : NULL;
@@ -120,7 +120,7 @@ static void list_all(struct tree *all)
     for (struct dirent *entry; dir && (entry = readdir(dir));)
         if (str_to_i64(entry->d_name, 1, INT32_MAX, &pid) && proc_read((pid_t)pid, &proc) &&
             tree_add(all, &proc, -1))
-            all->is_unsure = false; /* there is at least us, or /proc is not there */
+            all->is_unsure = false; /* sure only if /proc lists a process: ours at least */
     if (dir)
         closedir(dir);
 }
@@ -176,7 +176,7 @@ int tree_open_list(void)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* As a text; false: there is none, or it is longer. Most often it names one child. */
+/* Reads the list as text. False: unreadable or too long. Mostly it names one child. */
 static bool read_list(int list, char *text, size_t size)
 {
     size_t len = 0;
@@ -226,7 +226,7 @@ void tree_scan(struct tree *tree, const struct tree_job *job)
         add_children_of(tree, job, tree->entries[i].proc.pid, (int)i);
 }
 
-/* SIGCONT to all that were signalled. */
+/* Stopped processes handle a signal only after SIGCONT. */
 static void continue_all(const struct tree_job *job, const struct tree *seen)
 {
     for (size_t i = 0; i < job->ngroups; i++)
@@ -236,7 +236,7 @@ static void continue_all(const struct tree_job *job, const struct tree *seen)
             proc_signal(&seen->entries[i].proc, SIGCONT);
 }
 
-/* Signals whom this round finds first; returns whether the tree may have more. */
+/* Signals the processes that this round finds first. Returns whether there may be more. */
 static bool signal_round(const struct tree_job *job, int number, int round, struct tree *seen)
 {
     struct tree now = {0};
@@ -247,7 +247,7 @@ static bool signal_round(const struct tree_job *job, int number, int round, stru
         if (tree_has(seen, proc) || !tree_add(seen, proc, -1))
             continue;
         is_changing = true;
-        /* In the first round the members of the groups have it already. */
+        /* The first round has already signalled the groups. */
         if (round > 0 || !is_in(proc->pgid, job->groups, job->ngroups))
             proc_signal(proc, number);
     }
@@ -255,8 +255,8 @@ static bool signal_round(const struct tree_job *job, int number, int round, stru
     return is_changing;
 }
 
-/* All but us. A helper of ours may be writing: SIGKILL waits for our own end, when the kernel sends
- * it. */
+/* All processes but us. A helper may be writing, so no SIGKILL then: the kernel sends it when we
+ * end. */
 static void signal_namespace(const struct tree_job *job, int number)
 {
     if (number == SIGKILL && job->nhelpers > 0)
@@ -273,8 +273,8 @@ static bool is_blind(const struct tree_job *job)
 
 size_t tree_signal(const struct tree_job *job, int number)
 {
-    /* The lists of children may miss one while its sister ends, so two rounds must agree. Who forks
-     * faster than we look is met again by the next signal. */
+    /* A list may miss a child while its sibling ends, so two rounds must agree. Processes that fork
+     * faster get the next signal. */
     enum { ROUNDS_MAX = 32, QUIET_ROUNDS = 2 };
     struct tree seen = {0};
     if (getpid() == 1 && is_blind(job)) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tree: all processes of the job on this node: everything below us but our own helpers.
+ * tree: all processes of the job on this node: all our descendants but our own helpers.
  *
- * We are a child subreaper (or PID 1), so whoever is orphaned becomes our child, and no process
- * leaves the tree: neither a new session nor a double fork helps. Reads
- * /proc/<pid>/task/<tid>/children, or all of /proc where the kernel has no such file. Without a
- * /proc of our PID namespace it is what the job's control group lists; without that we see nothing,
- * and as PID 1 signal every process. Signals are sent in rounds until a round finds no new process,
- * so that forks do not escape. A struct tree owns its memory: tree_free(). Main thread. Out of
- * memory: what was found so far is used.
+ * pchrun is a child subreaper (or PID 1), so orphans become its children. No process leaves the
+ * tree, neither by a new session nor by a double fork. Reads /proc/<pid>/task/<tid>/children, or
+ * all of /proc on kernels without that file. Without a /proc of our PID namespace the job's control
+ * group lists the processes. Without both, pchrun sees no process, and as PID 1 it signals every
+ * process. Signals go out in rounds until a round finds no new process, so forks do not escape. A
+ * struct tree owns its memory: tree_free(). Main thread. If memory runs out, the processes found so
+ * far are used.
  */
 #ifndef PCHRUN_OS_TREE_H
 #define PCHRUN_OS_TREE_H
@@ -16,13 +16,13 @@
 #include "os/cgroup.h"
 #include "os/proc.h"
 
-/* How the tree is told from what is not part of the job. */
+/* Separates the job's processes from our own. */
 struct tree_job {
-    const pid_t *groups; /* process groups that a child of ours leads who has not been reaped */
+    const pid_t *groups; /* process groups whose leader is an unreaped child of ours */
     size_t ngroups;
-    const pid_t *helpers; /* children of ours that are not of the job */
+    const pid_t *helpers; /* our children that are not of the job */
     size_t nhelpers;
-    const struct cgroup *cgroup; /* of the job, where it has one; NULL */
+    const struct cgroup *cgroup; /* of the job; NULL: none */
 };
 
 struct tree_entry {
@@ -30,36 +30,36 @@ struct tree_entry {
     int parent; /* index in entries, -1: our child */
 };
 struct tree {
-    struct tree_entry *entries; /* parents before their children; the dead are left out */
+    struct tree_entry *entries; /* parents before their children; without dead processes */
     size_t n, cap;
-    bool is_unsure; /* somebody ended while we looked: look again */
+    bool is_unsure; /* a process ended during the scan: scan again */
 };
 
-/* Makes us the parent of all orphans below us. False (PID 1 needs nothing and is true): orphans
- * will escape, say so. */
+/* Makes us the parent of all orphaned descendants. PID 1 is that already. False: orphans will
+ * escape; tell the user. */
 MUST_CHECK bool tree_adopt(struct err *err);
 
-/* The list of our children, for tree_has_only(): close-on-exec, the caller's. -1: the kernel has
- * none. To find the file takes longer than to read it. */
+/* Opens the kernel's list of our children, for tree_has_only(): opening takes longer than reading.
+ * Close-on-exec; the caller closes it. -1: not supported. */
 int tree_open_list(void);
-/* Have we no other children than these, dead ones included? Nobody who is not below one of them can
- * then be in the tree: only we take children out of our list. False: we have, or it cannot be told.
+/* Are these all our children, including dead ones? Then every process of the tree is one of them or
+ * their descendant. False: there are others, or it is unknown.
  */
 bool tree_has_only(int list, const pid_t *known, size_t n);
 
 void tree_scan(struct tree *tree, const struct tree_job *job);
 void tree_free(struct tree *tree);
 
-/* To everybody: the groups at once, then each one outside of them; SIGCONT follows (a stopped
- * process does not act on SIGTERM). Returns how many processes were seen. */
+/* Signals the groups at once, then each process outside of them. SIGCONT follows, because a stopped
+ * process does not handle SIGTERM. Returns how many processes were seen. */
 size_t tree_signal(const struct tree_job *job, int number);
 
-/* The rank processes: those with RANK in their environment, without what is below one of them.
- * Returns how many there are; at most `max` are stored. */
+/* The rank processes: with RANK in their environment, and without their descendants. Returns how
+ * many there are; at most `max` are stored. */
 size_t tree_ranks(const struct tree_job *job, struct proc *ret, size_t max);
 
-/* "4711 (python) D in nfs_wait_bit_killable, 4712 (sh) S": who is left, for the log, and whether it
- * is the user's fault that we cannot end it. Returns text. */
+/* "4711 (python) D in nfs_wait_bit_killable, 4712 (sh) S": the remaining processes, for the log.
+ * Also says if one now belongs to a user whose processes we may not kill. Returns text. */
 char *tree_describe(const struct tree_job *job, char *text, size_t size);
 
 #endif

@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Our group is a job of a shell if some process of it has a parent in the same session but in
- * another group; otherwise it is an orphaned group, and who stops in it stays stopped. We look at
- * ourselves and those above us only. */
+/* Our group is a shell's job if a process of it has a parent in the same session but in another
+ * group. Otherwise the group is orphaned, and no shell would continue a stopped process. Checks
+ * only us and our ancestors. */
 static bool is_job(void)
 {
     enum { DEPTH_MAX = 64 };
@@ -34,7 +34,7 @@ void tty_open(struct tty *tty)
 {
     *tty = (struct tty){.fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)};
     tty->has_jobs = tty->fd >= 0 && is_job();
-    /* Others of our group: a script that runs us leads it; a pipeline shows in 0 or 1. */
+    /* Finds other members of our group: a script leads the group; a pipeline shows in 0 or 1. */
     tty->is_ours_alone =
         tty->fd >= 0 && getpgrp() == getpid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 }
@@ -71,7 +71,7 @@ void tty_take_back(struct tty *tty)
 
 void tty_stop_us(bool with_group)
 {
-    /* SIGTSTP is blocked for us, and SIGCONT takes away what is pending of it. */
+    /* SIGTSTP is blocked here, and SIGCONT discards a pending one. */
     if (with_group)
         kill(0, SIGTSTP);
     raise(SIGSTOP);

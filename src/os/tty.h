@@ -2,12 +2,11 @@
  *
  * tty: the controlling terminal, its foreground group, and job control.
  *
- * The commands run in a group of their own, so the keyboard reaches either them or us. Where we are
- * alone in the foreground the terminal is theirs from the start. Where we share the foreground with
- * others (a script that started us, a pipeline that reads the terminal) it is lent to them only
- * when they ask for it, by being stopped with SIGTTIN or SIGTTOU; until then the keyboard's signals
- * come to us, and we pass them on. Owns one descriptor: tty_close(). Main thread, with SIGTTOU
- * blocked. Without a terminal, or when it is gone, every call does nothing. See tcsetpgrp(3),
+ * The commands run in their own group, so the keyboard reaches either them or us. If our group has
+ * no other process, the terminal goes to the commands from the start. If a script or a pipeline
+ * shares our group, the commands get it only when SIGTTIN or SIGTTOU stops them. Until then the
+ * keyboard's signals come to us, and we pass them on. Owns one descriptor: tty_close(). Main
+ * thread, with SIGTTOU blocked. Without a terminal, every call does nothing. See tcsetpgrp(3),
  * credentials(7).
  */
 #ifndef PCHRUN_OS_TTY_H
@@ -18,10 +17,10 @@
 #include <sys/types.h>
 
 struct tty {
-    int fd;             /* -1: we have no controlling terminal */
-    pid_t lent_to;      /* the group that got it from us, 0: none */
-    bool has_jobs;      /* a shell with job control is above us: who stops can be started again */
-    bool is_ours_alone; /* nobody else of our group needs it */
+    int fd;             /* -1: no controlling terminal */
+    pid_t lent_to;      /* the group that we gave it to, 0: none */
+    bool has_jobs;      /* a shell with job control can continue us after a stop */
+    bool is_ours_alone; /* no other process of our group needs it */
 };
 
 void tty_open(struct tty *tty);
@@ -29,15 +28,15 @@ void tty_close(struct tty *tty);
 
 /* Is this group in the foreground? */
 bool tty_is_foreground(const struct tty *tty, pid_t group);
-/* Makes `group` the foreground if that is us (or already is it). */
+/* Makes `group` the foreground group if our group (or `group` itself) is. */
 bool tty_lend(struct tty *tty, pid_t group);
-/* The group got it by the child's own hand, between fork and exec. */
+/* The child has made its group the foreground itself, between fork and exec. */
 void tty_was_lent(struct tty *tty, pid_t group);
-/* Takes it back if who got it from us still has it. */
+/* Takes it back if the group that we gave it to still has it. */
 void tty_take_back(struct tty *tty);
 
-/* Stops us, and with us the others of our group if the keyboard's signal did not reach them.
- * Returns when we have been continued. */
+/* Stops us. `with_group`: also the rest of our group, for a signal that did not come from the
+ * keyboard. Returns after SIGCONT. */
 void tty_stop_us(bool with_group);
 
 #endif

@@ -11,21 +11,21 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* So many ranks and nodes are written before the loop turns to others: half a millisecond. */
+/* The number of ranks and nodes to write before other events run: half a millisecond. */
 enum { WRITTEN_AT_ONCE = 128 };
 
 /* --- the text --- */
 
-/* One that is being written: the ranks node by node, then the nodes. */
+/* An answer that is being written: first the ranks node by node, then the nodes. */
 struct answer_text {
     struct writer w;
     struct status_ranks own;
-    struct core_peer_report *peers; /* on node 0 */
+    struct core_peer_report *peers; /* empty except on node 0 */
     int npeers;
-    bool has_asked; /* the other nodes */
+    bool has_asked; /* node 0 has asked the other nodes */
     bool tells_nodes;
-    int node, rank; /* the next that is to be told */
-    int end;        /* behind the last node whose ranks are told */
+    int node, rank; /* the next to write */
+    int end;        /* one past the last node whose ranks are written */
 };
 
 static void write_head(const struct answer *answer, struct writer *w, const struct err *bad,
@@ -35,7 +35,7 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     writer_bool(w, "ok", !bad);
     if (bad)
         writer_text(w, "error", bad->text);
-    /* Who waits for what it asked for compares with that. */
+    /* A client that waits for its request to take effect compares with this. */
     writer_object(w, "was");
     writer_int(w, "generation", was->generation);
     writer_text(w, "state", was->state);
@@ -80,7 +80,7 @@ static void text_free(struct answer_text *text)
     free(text);
 }
 
-/* False: all ranks of this node have been told. */
+/* False: all ranks of this node are written. */
 static bool write_rank(const struct answer *answer, struct answer_text *text)
 {
     bool is_own = text->node == answer->params->node_rank;
@@ -120,7 +120,7 @@ static void begin_nodes(struct answer_text *text)
     text->node = 0;
 }
 
-/* True: that was the last of it. */
+/* True: the text is complete. */
 static bool text_go_on(const struct answer *answer, struct answer_text *text, int items)
 {
     for (; !text->tells_nodes && items > 0; items--) {
@@ -139,7 +139,7 @@ static bool text_go_on(const struct answer *answer, struct answer_text *text, in
     return true;
 }
 
-/* --- who gets it --- */
+/* --- sending --- */
 
 static void send_text(struct answer_text *text, struct control_client *client)
 {
@@ -173,7 +173,7 @@ static void send_to_all(struct answer *answer)
     rollcall_forget(&answer->call);
 }
 
-/* As much as `items` of it, and the rest when the loop comes back. */
+/* Writes at most `items` now; the clock's event writes more. */
 static void go_on(struct answer *answer, int items)
 {
     struct core_report now;
@@ -199,7 +199,7 @@ void answer_of_all(struct answer *answer, struct control_client *client,
 {
     bool can_ask = answer->params->nnodes > 1 && answer->params->node_rank == 0;
     bool is_first = answer->n == 0;
-    /* Whose clients are gone may still fill the list. */
+    /* The list may be full of clients that have already closed. */
     if (!can_ask || answer->n == CONTROL_CLIENTS_MAX ||
         (is_first && !rollcall_begin(&answer->call))) {
         answer_client(answer, client, NULL, was);
@@ -221,8 +221,8 @@ void answer_end(struct answer *answer)
 
 static void tell_chief(struct answer *answer, int conn, uint32_t number)
 {
-    static struct status_ranks own;        /* too large for the stack */
-    struct peer_rank list[CORE_SLOTS_MAX]; /* of which there are some */
+    static struct status_ranks own; /* too large for the stack */
+    struct peer_rank list[CORE_SLOTS_MAX];
     status_look(&own, answer->attach, answer->pace);
     for (int i = 0; i < own.n; i++)
         list[i] = status_rank(&own, i, answer->pace);

@@ -14,7 +14,7 @@ _Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
 
 /* --- from the processes --- */
 
-/* A program that takes part counts on it; of any other, a record is not expected. */
+/* Only a program that attaches expects a record. */
 static void warn_if_unrecorded(struct attach *attach)
 {
     if (attach->record->dir || attach->record->node_rank != 0 || attach->has_warned)
@@ -53,7 +53,7 @@ static int rank_of(const struct attach *attach, int slot)
     return -1;
 }
 
-/* What was saved where is noted before the core hears of it: it may ask for the record at once. */
+/* The record must know the save before the core does: the core may ask for the record at once. */
 static void note_save(struct attach *attach, int slot, const struct procmsg *msg)
 {
     int rank = rank_of(attach, slot);
@@ -88,7 +88,7 @@ static void sweep(const void *what)
     scratch_sweep(what);
 }
 
-/* In a child: the file system may be dead. */
+/* A child does it: the file system may not answer. */
 static void on_sweep(void *ctx, const struct scratch_sweep *what)
 {
     struct attach *attach = ctx;
@@ -133,7 +133,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
 void attach_free(struct attach *attach)
 {
     watch_end(&attach->lost.clock);
-    procs_free(attach->procs); /* may start a last one */
+    procs_free(attach->procs); /* may start a last sweeper */
     attach->procs = NULL;
     helpers_free(&attach->sweepers);
 }
@@ -156,8 +156,8 @@ bool attach_mend(struct attach *attach, struct err *err)
     if (!ok || fd < 0)
         return ok;
     log_warn("start",
-             "somebody has removed %s, where processes attach; it is made again, but pchctl may "
-             "not find this pchrun any more",
+             "%s, where processes attach, was removed; it is made again, but pchctl may no longer "
+             "find this pchrun",
              dir->path);
     return procs_listen(attach->procs, fd, err);
 }
@@ -187,7 +187,7 @@ void attach_gate(struct attach *attach, const struct action *action)
 
 void attach_read_steps(struct attach *attach)
 {
-    static uint64_t steps[CORE_SLOTS_MAX]; /* it outlives the queue: the core reads the newest */
+    static uint64_t steps[CORE_SLOTS_MAX]; /* must outlive the queue: the core reads the newest */
     static uint8_t phases[CORE_SLOTS_MAX];
     procs_look(attach->procs, steps, phases);
     loop_post(attach->loop, &(struct event){.type = EV_STEPS,
@@ -196,14 +196,15 @@ void attach_read_steps(struct attach *attach)
                                                       .output_at = logs_last_at(attach->logs)}});
 }
 
-/* Where a launcher starts the ranks, they are known only now. Without a welcome it does not train;
- * the end of the job ends it. */
+/* A launcher's ranks are known only when they attach. A rank without a welcome does not train; it
+ * ends with the job. */
 static void refuse_lost(struct attach *attach, int slot, const struct err *err)
 {
     attach->lost.slot = slot;
     attach->lost.msg = (struct procmsg){.type = PROCMSG_REFUSED};
     str_fit(attach->lost.msg.text, sizeof attach->lost.msg.text, err->text);
-    if (!str_is(attach->lost.msg.text, err->text)) /* else the core tells it in full */
+    if (!str_is(attach->lost.msg.text,
+                err->text)) /* the core's copy is cut short, so log all of it */
         log_error("record", "%s", err->text);
     watch_at(&attach->lost.clock, clock_now_ns());
 }

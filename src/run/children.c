@@ -21,17 +21,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long exec may take. A dead file system holds it for ever; a slow one does not for so long. */
+/* The longest exec. A dead file system holds it for ever; a slow one answers sooner. */
 #define EXEC_WAIT_NS (120 * NS_PER_S)
 
 enum { HELPERS_MAX = 256 };
 
 enum child_phase {
     CHILD_PHASE_NONE,
-    CHILD_PHASE_STARTING, /* forked, exec not heard of */
+    CHILD_PHASE_STARTING, /* forked; the result of exec is not known */
     CHILD_PHASE_RUNNING,
-    CHILD_PHASE_FAILED,   /* exec failed; told when it has ended */
-    CHILD_PHASE_GIVEN_UP, /* exec took too long, told */
+    CHILD_PHASE_FAILED,   /* exec failed; reported when the child has ended */
+    CHILD_PHASE_GIVEN_UP, /* exec took too long; reported */
     CHILD_PHASE_ENDED,
 };
 
@@ -45,8 +45,8 @@ struct child {
     uint32_t generation;
     int64_t started; /* CLOCK_REALTIME */
     struct deaths_inquest *inquest;
-    struct death death; /* for as long as the event may wait */
-    struct env env;     /* which it, too, may read until its exec */
+    struct death death; /* kept for as long as the event may wait */
+    struct env env;     /* the child reads it until its exec */
     struct spawn_start *start;
     int report;
     struct watch report_watch, exec_wait;
@@ -94,7 +94,7 @@ void children_free(struct children *children)
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
         deaths_close(children->list[i].inquest);
-        if (!children->list[i].watch.pid) /* else it hangs in its exec, for as long as it likes */
+        if (!children->list[i].watch.pid) /* else the child hangs in its exec and still reads it */
             env_release(&children->list[i].env, &children->list[i].start);
     }
     deaths_free(&children->deaths);
@@ -117,8 +117,8 @@ static void post(struct child *child, enum event_type type, const struct err *er
                         .child = {.index = child->index, .pid = child->watch.pid, .err = err}});
 }
 
-/* The outcome of exec, if it is known. Who has failed ends by itself, at once, and is told to the
- * core then. */
+/* Reads the outcome of exec, if known. A child whose exec failed ends at once; the core hears of it
+ * then. */
 static void read_report(struct child *child)
 {
     if (child->phase != CHILD_PHASE_STARTING)
@@ -142,7 +142,7 @@ static void on_report(void *ctx)
     read_report(ctx);
 }
 
-/* It may never end, either, so it is told now. */
+/* Report it now: a child that hangs in its exec may never end. */
 static void on_exec_wait(void *ctx)
 {
     struct child *child = ctx;
@@ -166,7 +166,8 @@ static void watch_report(struct child *child)
         watch_clock(&child->exec_wait, base, &err))
         watch_at(&child->exec_wait, clock_now_ns() + EXEC_WAIT_NS);
     else
-        log_warn("start", "%s; the outcome will be known when it ends", err.text);
+        log_warn("start", "%s; pchrun learns at the end of the command whether it was started",
+                 err.text);
 }
 
 static bool start_one(struct child *child, const struct action *action, struct err *err)
@@ -225,21 +226,21 @@ static bool start_one(struct child *child, const struct action *action, struct e
     return true;
 }
 
-/* Where it cannot be had, which is the rule in containers and in sessions, the tree is looked
- * through by its parents alone. */
+/* In containers and sessions there is usually no control group. Then only the parents in /proc lead
+ * to the job's processes. */
 void children_begin_group(struct children *children)
 {
     struct err err;
     bool is_wanted = children->config->stop.cgroup == CONFIG_CGROUP_AUTO &&
                      children->params->leftovers == LEFTOVERS_KILL;
-    /* Who is started into one that was killed before may be killed with it: that of the generation
-     * before, which is empty by now, is not used again. */
+    /* A control group that was killed once may kill later members, too. So each generation gets a
+     * new one; the old one is empty by now. */
     cgroup_end(&children->cgroup);
     if (is_wanted && !cgroup_begin(&children->cgroup, &err))
         log_debug("start", "%s", err.text);
 }
 
-/* Once: who hangs in its exec still reads its share. */
+/* Only once: a child that hangs in its exec still reads its share. */
 static void share_cpus(struct children *children)
 {
     struct err err;
@@ -302,7 +303,7 @@ pid_t children_first_group(const struct children *children)
     return has_one ? children->list[0].group : 0;
 }
 
-/* Where /proc does not tell, the control group does. */
+/* The control group answers where /proc does not. */
 static bool is_all_gone(const struct children *children)
 {
     bool runs = false;
@@ -315,16 +316,16 @@ static bool is_all_gone(const struct children *children)
 static void post_empty(struct children *children)
 {
     if (children->python_path && !children->attach->has_attached)
-        log_notice("instrument", "no process has finished a step of an optimizer or begun a fit "
-                                 "that is known; nothing was hooked");
+        log_notice("instrument", "no process has finished an optimizer step or begun a known fit; "
+                                 "nothing was hooked");
     children->is_empty = true;
     loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
 }
 
 /* --- signals --- */
 
-/* The job's groups that a living (or not yet reaped) command of ours leads. A command that makes
- * its own session may not have come so far before its exec. */
+/* The job's groups whose leader is a command that lives or is not yet reaped. A command that makes
+ * its own session leads no group before its exec. */
 static struct tree_job tree_job(struct children *children, pid_t *helpers)
 {
     struct tree_job job = {.groups = children->groups, .helpers = helpers};
@@ -340,8 +341,8 @@ static struct tree_job tree_job(struct children *children, pid_t *helpers)
     return job;
 }
 
-/* A stopped process does not act on a notice or on SIGTERM: it is woken up, and with a command
- * its group. One that runs gets no SIGCONT that nobody sent. */
+/* A stopped process does not act on a notice or on SIGTERM, so wake up the command and its group. A
+ * running process must not get a SIGCONT. */
 static bool has_to_wake(const struct children *children, pid_t pid, int number)
 {
     struct proc proc;
@@ -351,7 +352,7 @@ static bool has_to_wake(const struct children *children, pid_t pid, int number)
     return (asks || number == SIGTERM) && proc_read(pid, &proc) && proc.state == 'T';
 }
 
-/* Before its exec a command in a session of its own may not lead its group yet. */
+/* A command in a session of its own may not lead its group before its exec. */
 static bool signal_command(const struct child *child, int number)
 {
     bool is_for_all = child->children->config->procs.signal_group;
@@ -371,7 +372,7 @@ static void signal_commands(struct children *children, int number)
     }
 }
 
-/* One that is stopped takes it, too. */
+/* Wakes up a stopped rank, too. */
 static bool signal_rank(const struct proc *rank, int number)
 {
     bool is_sent = proc_signal(rank, number);
@@ -380,7 +381,7 @@ static bool signal_rank(const struct proc *rank, int number)
     return is_sent;
 }
 
-/* Returns how many. */
+/* Returns how many ranks got it. */
 static size_t signal_attached(const struct children *children, int number)
 {
     struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
@@ -395,7 +396,7 @@ static size_t signal_attached(const struct children *children, int number)
     return sent;
 }
 
-/* Those whose environment names a rank. */
+/* Signals the processes whose environment names a rank. */
 static size_t signal_named(struct children *children, int number)
 {
     pid_t helpers[HELPERS_MAX];
@@ -408,8 +409,8 @@ static size_t signal_named(struct children *children, int number)
     return n;
 }
 
-/* A launcher need not tell the ranks theirs by the environment, as torch.multiprocessing does not,
- * and may have such a variable itself: who has attached is known. */
+/* Prefer the attached ranks. The environment is less reliable: torch.multiprocessing does not set
+ * the ranks' variables, and a launcher may have them itself. */
 static void signal_ranks(struct children *children, int number)
 {
     bool attaches = children->params->save_mode == SAVE_ATTACH;
@@ -437,10 +438,10 @@ void children_signal(struct children *children, const struct action *action)
         break;
     case TARGET_TREE: {
         struct tree_job job = tree_job(children, helpers);
-        if (number == SIGKILL) /* who has left it is found below */
+        if (number == SIGKILL) /* processes that left the group are found below */
             cgroup_kill(&children->cgroup);
         tree_signal(&job, number);
-        if (!children->is_empty && is_all_gone(children)) /* of its end nothing may tell */
+        if (!children->is_empty && is_all_gone(children)) /* no other event may report the end */
             post_empty(children);
         break;
     }
@@ -473,7 +474,7 @@ char *children_describe(struct children *children, char *text, size_t size)
 
 /* --- ends --- */
 
-/* A message of the failure may still be on its way through the pipe. */
+/* The failure's message may still be in the pipe. */
 #define TAIL_WAIT_NS (10 * NS_PER_MS)
 
 static void on_found_out(void *ctx, const struct death *found)
@@ -493,7 +494,7 @@ static void on_found_out(void *ctx, const struct death *found)
                                                                .death = death}});
 }
 
-/* What is found out is kept for as long as the event may wait. */
+/* Keeps what was found out for as long as the event may wait. */
 static void hold_inquest(struct child *child)
 {
     struct deaths_case what = {.pid = child->watch.pid,
@@ -502,7 +503,7 @@ static void hold_inquest(struct child *child)
                                .generation = child->generation,
                                .started = child->started};
     if (child->status != 0)
-        attach_hear(child->children->attach); /* why it fails */
+        attach_hear(child->children->attach); /* first the messages that say why it failed */
     deaths_close(child->inquest);
     child->inquest = deaths_ask(&child->children->deaths, &what, on_found_out, child);
 }
@@ -522,8 +523,8 @@ void children_on_death(void *ctx, int pid, int status)
     }
 }
 
-/* That the tree is empty is told before the end of the last command, so that the core does not
- * sweep what is not there. */
+/* Post EV_TREE_EMPTY before the end of the last command, so that the core does not sweep an empty
+ * tree. */
 static void on_end(struct child *child, int status)
 {
     struct children *children = child->children;

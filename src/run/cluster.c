@@ -19,14 +19,14 @@
 #include <event2/event.h>
 #include <unistd.h>
 
-/* How long names may be looked up before the job has begun. */
+/* The longest time to look up names before the job begins. */
 #define LOOK_UP_WAIT_NS (10 * NS_PER_S)
-/* The last words are read within a round trip, or by nobody; and they say only that we leave. */
+/* The other side reads the last messages within a round trip or not at all. They say only that this
+ * node leaves. */
 #define LAST_WORDS_WAIT_NS NS_PER_S
-/* Connections of nobody in particular (port scans, health checks) beside those of all nodes; and
- * how few of them there may be. */
+/* Room for connections that belong to no node (port scans, health checks), and its lower bound. */
 enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
-/* Nodes that are started together come within this time. */
+/* Nodes that are started together are all there within this time. */
 #define PATIENCE_NS NS_PER_S
 
 _Static_assert(PEERS_CHIEF == CONN_CHIEF, "link and core number the connections alike");
@@ -42,7 +42,7 @@ bool cluster_settle_rank(struct config *config, struct err *err)
            err_wrap(err, "cannot tell which of the %zu nodes this is", n);
 }
 
-/* --- what peers tells --- */
+/* --- from peers --- */
 
 static void on_up(void *ctx, int conn)
 {
@@ -60,14 +60,14 @@ static void on_message(void *ctx, int conn, const struct peermsg *msg)
         cluster->on_ranks(cluster->ranks_ctx, conn, msg);
         return;
     }
-    /* Who is there is asked once: the answer takes a search. */
+    /* Only HELLO needs the name: finding it takes a search. */
     const char *from = msg->type == PEERMSG_HELLO ? peers_name(cluster->peers, conn) : NULL;
     loop_post(cluster->loop, &(struct event){.type = EV_PEER_MESSAGE,
                                              .peer = {.conn = conn, .msg = msg, .from = from}});
 }
 
-/* A node may try for minutes, many times a second at first: why it has no connection is said once,
- * and not where nodes that start together only miss each other by a moment. */
+/* A node may try for minutes, many times a second at first, so log the reason once. Log nothing
+ * while nodes that start together wait for each other. */
 static void log_down(struct cluster *cluster, const char *why)
 {
     bool is_news = !cluster->has_said_why;
@@ -83,7 +83,7 @@ static void log_down(struct cluster *cluster, const char *why)
 static void on_down(void *ctx, int conn, const char *why, bool has_ended)
 {
     struct cluster *cluster = ctx;
-    if (conn == CONN_CHIEF) /* of the others the core tells: it knows which nodes they are */
+    if (conn == CONN_CHIEF) /* the core logs the others: it knows which nodes they are */
         log_down(cluster, why);
     loop_post(cluster->loop,
               &(struct event){.type = EV_PEER_DOWN,
@@ -106,7 +106,7 @@ static void on_finished(void *ctx)
 
 /* --- beginning and end --- */
 
-/* Where members look for node 0, and where it listens itself. */
+/* Where the other nodes look for node 0, and where node 0 listens. */
 static bool take_addresses(struct cluster *cluster, const struct config *config,
                            struct address *ret_bind, struct err *err)
 {
@@ -129,7 +129,8 @@ static bool take_key(struct cluster *cluster, const struct config *config, struc
     return cluster->tls;
 }
 
-/* However many connect, the record, the report and the processes still find descriptors. */
+/* However many clients connect, the record, the report and the processes must still get
+ * descriptors. */
 static int guests_max(int nnodes)
 {
     int64_t wanted = nnodes + GUESTS_MORE;
@@ -137,13 +138,13 @@ static int guests_max(int nnodes)
     return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
 }
 
-/* Several attempts fit into the time after which a node is lost, also behind a short cut. */
+/* Leaves time for several attempts before a node counts as lost, even after a short outage. */
 static int64_t reconnect_wait(const struct config *config)
 {
     return clock_min(config->cluster.heartbeat_timeout_ns, PARAMS_RECONNECT_NS) / 4;
 }
 
-/* With too few it would lose nodes in the middle of the training. */
+/* With too few descriptors, node 0 would lose nodes in the middle of the training. */
 static void want_files(const struct config *config)
 {
     int64_t need = cluster_descriptors(config);
@@ -195,7 +196,7 @@ static bool begin(struct cluster *cluster, const struct config *config, struct l
 
 /* --- two nodes with rank 0 --- */
 
-/* A pchrun that is there answers at once. */
+/* A running pchrun answers at once. */
 #define CLAIM_WAIT_NS NS_PER_S
 
 struct claim {
@@ -265,8 +266,8 @@ void cluster_claim(const struct config *config)
         ask(&claim, &cluster);
     if (claim.answer[0])
         log_warn("join",
-                 "this is to be node 0, and a node 0 runs at %s, port %d. It answers: %s. If it is "
-                 "not about to end, give each node its own --node-rank",
+                 "this is node 0, but another node 0 runs at %s, port %d, and answers: %s. Unless "
+                 "it is about to end, give each node its own --node-rank",
                  cluster.chief.host, cluster.chief.port, claim.answer);
     peers_free(claim.peers);
     if (claim.base)

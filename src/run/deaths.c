@@ -21,12 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long the file system of the user's file may take. */
+/* The longest wait for the file system of the user's file. */
 #define READ_WAIT_NS NS_PER_S
 
 #define VARIABLE "TORCHELASTIC_ERROR_FILE"
 
-/* What the reader sends: less than PIPE_BUF, so that it comes whole. */
+/* The reader's answer: less than PIPE_BUF, so that one read() gets all of it. */
 struct answer {
     bool ok;
     struct errorfile file;
@@ -37,7 +37,7 @@ _Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is written at once"
 struct deaths_inquest {
     struct death death;
     struct errorfile_span span;
-    const char *file; /* the user's, that is read */
+    const char *file; /* the user's */
     deaths_fn *fn;
     void *ctx;
     int answer;
@@ -92,8 +92,8 @@ void deaths_killed(struct deaths *deaths)
 
 /* --- the kernel --- */
 
-/* A rank may die of our SIGTERM before the memory of the rank that the kernel has killed is taken
- * down. Only a SIGKILL that is not ours can be the kernel's; the others hear of it, too. */
+/* Only a SIGKILL that pchrun did not send can be the kernel's. Other ranks may end first, of our
+ * SIGTERM; they, too, get a note about the memory. */
 static void note_memory(struct deaths *deaths, const struct deaths_case *what, struct death *death)
 {
     bool is_kill = WIFSIGNALED(what->status) && WTERMSIG(what->status) == SIGKILL;
@@ -122,7 +122,7 @@ static void take_file(struct deaths_inquest *q, const struct errorfile *file)
 
 static void complain(const char *path, const char *why)
 {
-    log_warn("process", "what is written in %s (" VARIABLE ") is not told: %s", path, why);
+    log_warn("process", "ignoring the error file %s (" VARIABLE "): %s", path, why);
 }
 
 static void read_own(struct deaths_inquest *q, const char *path)
@@ -133,7 +133,7 @@ static void read_own(struct deaths_inquest *q, const char *path)
         take_file(q, &file);
     else if (err.code != ERR_NOT_FOUND)
         complain(path, err.text);
-    remove(path); /* it may be a folder; a full one is left to whoever sweeps the directory */
+    remove(path); /* it may be a folder; rundir removes a full one */
 }
 
 static void be_reader(const char *path, const struct errorfile_span *span, int out)
@@ -154,7 +154,7 @@ static void end_reading(struct deaths_inquest *q)
     fd_close(&q->answer);
 }
 
-/* False: there is nothing yet, so the reader still lives. */
+/* False: the reader has not answered yet, so it still lives. */
 static bool take_answer(struct deaths_inquest *q)
 {
     struct answer answer;
@@ -193,7 +193,7 @@ static void on_clock(void *ctx)
     close_case(q);
 }
 
-/* False: it could not be begun. */
+/* False: the read could not be started. */
 static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct err *err)
 {
     int ends[2];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * deaths: what can be found out about the end of a command beside its status: whether the kernel
- * has killed it for memory, and what it has written down of its failure (errorfile.h).
+ * deaths: finds out more about the end of a command than its status: whether the kernel killed it
+ * for lack of memory, and its error file (errorfile.h).
  *
- * Each command gets a file of its own for each generation, in our private directory, by
- * TORCHELASTIC_ERROR_FILE. Where the user has set that, the file is the user's: it is read in a
- * child, because its file system may be dead, and stays. A struct deaths owns its memory:
+ * Each command of each generation gets its own error file in our private directory, named by
+ * TORCHELASTIC_ERROR_FILE. If the user has set that variable, the user's file is read and kept. A
+ * child reads it, because its file system may not answer. A struct deaths owns its memory:
  * deaths_free(). What cannot be found out is left out. Main thread.
  */
 #ifndef PCHRUN_RUN_DEATHS_H
@@ -18,30 +18,31 @@
 
 struct deaths {
     struct oom oom;
-    bool has_killed;       /* we have sent SIGKILL in this generation */
-    char dir[256];         /* ours */
-    const char *user_file; /* NULL: each command has its own */
+    bool has_killed;       /* pchrun has sent SIGKILL in this generation */
+    char dir[256];         /* our private directory */
+    const char *user_file; /* NULL: each command has its own file */
     struct helpers readers;
     struct event_base *base;
 };
 
-/* Of one that is all zero. `socket`: in our private directory; NULL: there is none. It is done
- * before the first start. */
+/* `deaths` must be zeroed. `socket`: a path in our private directory, or NULL. Call before the
+ * first start. */
 void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
                  struct event_base *base);
 void deaths_free(struct deaths *deaths);
 
-/* For the environment of a command; NULL: it gets none of us. Returns path. */
+/* The error file for the environment of a command. NULL: the variable is the user's, or there is no
+ * directory. Returns path. */
 char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
                   size_t size);
-/* A generation begins, and all commands of the one before have ended. */
+/* A generation begins; all commands of the previous one have ended. */
 void deaths_begin(struct deaths *deaths);
-/* SIGKILL was sent to the commands by us. */
+/* pchrun has sent SIGKILL to the commands. */
 void deaths_killed(struct deaths *deaths);
-/* A command runs, since a moment. */
+/* A command has just been started. */
 void deaths_watch(struct deaths *deaths, pid_t pid);
 
-/* A command that has ended, and has not been reaped yet. */
+/* A command that has ended and is not reaped yet. */
 struct deaths_case {
     pid_t pid;
     int status;
@@ -50,10 +51,10 @@ struct deaths_case {
     int64_t started; /* CLOCK_REALTIME */
 };
 struct deaths_inquest;
-/* All that is known. `death` is the callee's until deaths_close(). */
+/* Gets all that was found out. `death` is valid until deaths_close(). */
 typedef void deaths_fn(void *ctx, const struct death *death);
-/* Calls fn with what is found out, at once or within a second; NULL where nothing is to be. The
- * result is to be closed, before or after that; NULL: nothing is. */
+/* Calls fn at once or within a second; with NULL if the command ended well. The caller closes the
+ * result, before or after that call. NULL: there is nothing to close. */
 struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_case *what,
                                   deaths_fn *fn, void *ctx);
 void deaths_close(struct deaths_inquest *inquest);

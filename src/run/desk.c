@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* For its request, and between two reads of what waits for it. */
+/* The longest wait for a client: for its request, and between two reads of its answer. */
 #define CLIENT_PATIENCE_NS (10 * NS_PER_S)
 
 /* --- requests --- */
@@ -25,8 +25,7 @@ static bool ask_save(struct desk *desk, const struct control_request *request, s
 {
     if (desk->params->save_mode != SAVE_ATTACH)
         return err_set(err, ERR_USAGE, 0,
-                       "a program that does not attach cannot be asked to save and go on "
-                       "(save.mode)");
+                       "only a program that attaches can save and go on (save.mode)");
     loop_post(desk->loop, &(struct event){.type = EV_SAVE_ASKED});
     return true;
 }
@@ -149,7 +148,7 @@ static bool compose(void *ctx, struct buf *ret)
     return metrics_compose(&view, ret);
 }
 
-/* Not what comes with every heartbeat. */
+/* Leaves out the actions that come with every heartbeat. */
 static bool changes_metrics(const struct action *action)
 {
     return action->type == ACT_START || action->type == ACT_STATE || action->type == ACT_GATE ||
@@ -249,7 +248,7 @@ bool desk_open(struct desk *desk, struct err *err)
         return false;
     desk->control = desk->answer.control = control_new(&options, &why);
     if (!desk->control)
-        log_warn("control", "pchctl cannot be served: %s", why.text);
+        log_warn("control", "pchctl cannot reach this pchrun: %s", why.text);
     desk_settle(desk);
     return true;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * desk: what people and their programs are told of the job while it runs, and what they ask for:
- * the journal of events, the metrics, and the socket of pchctl, whose requests become events of the
- * core. The job depends on none of it: what cannot be opened while it runs is said, and missed.
- * Owns its memory: desk_free(). Main thread.
+ * desk: all that people and their programs can see and ask while the job runs: the journal of
+ * events, the metrics, and the socket of pchctl. A request of pchctl becomes an event of the core.
+ * The job depends on none of it: if it fails while the job runs, pchrun logs that and goes on. Owns
+ * its memory: desk_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_DESK_H
 #define PCHRUN_RUN_DESK_H
@@ -31,25 +31,25 @@ struct desk {
     struct control *control; /* NULL: it could not be opened */
     bool is_over;
     int exit_code;
-    void (*on_idle)(void *ctx); /* desk_is_busy() may have become false */
+    void (*on_idle)(void *ctx); /* called when desk_is_busy() may have become false */
     void *ctx;
 };
 
-/* Before the core's first event; set all above `journal`, on_idle and ctx before. False: what the
- * user asks for cannot be had. May block. */
+/* Call before the core's first event; set all fields above `journal`, on_idle and ctx first. False:
+ * a file that the user asks for cannot be used. May block. */
 MUST_CHECK bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap,
                           struct err *err);
-/* When the commands have been started, if they were. */
+/* Call after the commands were started, or were refused. */
 MUST_CHECK bool desk_open(struct desk *desk, struct err *err);
 void desk_free(struct desk *desk);
 
-/* The core has done this. */
+/* Call for each action of the core. */
 void desk_take(struct desk *desk, const struct action *action);
-/* The core is done with an event. */
+/* Call after each event of the core. */
 void desk_settle(struct desk *desk);
 /* The job has ended. */
 void desk_exit(struct desk *desk, const struct action *action, int code);
-/* Is there a write that will still end, or be given up? */
+/* Is a write under way that will end or time out? */
 bool desk_is_busy(const struct desk *desk);
 
 #endif

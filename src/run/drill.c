@@ -15,10 +15,10 @@
 
 enum { UNFIT = 1 };
 
-/* How often the steps are looked at, and when the training is warm. */
+/* How often the drill looks at the steps, and after how many the training is warm. */
 #define TICK_NS    (250 * NS_PER_MS)
 #define WARM_STEPS 3
-/* A program that has not attached by then may never do so. */
+/* A program that has not attached by then may never attach. */
 #define ATTACH_NS (60 * NS_PER_S)
 
 static void on_tick(void *ctx);
@@ -50,7 +50,7 @@ void drill_start(struct drill *drill)
              WARM_STEPS);
     if (drill->forgoes_restarts)
         log_line(LOG_NOTICE, "drill",
-                 "it ends with what it has shown: nothing is restarted in place (restart.*)");
+                 "the job ends afterwards: nothing is restarted in place (restart.*)");
     watch_at(&drill->tick, drill->started_at + TICK_NS);
 }
 
@@ -87,7 +87,7 @@ static void on_tick(void *ctx)
     if (drill->attach->loop->is_over)
         return;
     core_report(drill->attach->loop->core, &report);
-    if (report.notice.is_live) /* a real one, which may yet be withdrawn */
+    if (report.notice.is_live) /* a real notice, which may still be withdrawn */
         watch_at(&drill->tick, now + TICK_NS);
     else if (is_warm(drill, &report))
         give_notice(drill, "the training is warm");
@@ -97,14 +97,14 @@ static void on_tick(void *ctx)
         watch_at(&drill->tick, now + TICK_NS);
 }
 
-/* --- what comes of it --- */
+/* --- the rounds --- */
 
 static struct drill_round *round_of(struct drill *drill, uint32_t id)
 {
     struct drill_round *last = drill->nrounds ? &drill->rounds[drill->nrounds - 1] : NULL;
     if (last && last->id == id)
         return last;
-    if (drill->nrounds == DRILL_ROUNDS_MAX) { /* the first and the last ones tell most */
+    if (drill->nrounds == DRILL_ROUNDS_MAX) { /* the first and the last rounds matter most */
         memmove(&drill->rounds[1], &drill->rounds[2],
                 (DRILL_ROUNDS_MAX - 2) * sizeof drill->rounds[0]);
         drill->nrounds--;
@@ -113,7 +113,7 @@ static struct drill_round *round_of(struct drill *drill, uint32_t id)
     return &drill->rounds[drill->nrounds++];
 }
 
-/* What the job acted upon in the end is in the order that ends it, the same on every node. */
+/* The order to end the job names its notice, the same on every node. */
 static void note_notice(struct drill *drill, const struct core_report *report)
 {
     if (drill->has_ended)
@@ -170,7 +170,7 @@ static void say_rounds(const struct drill *drill)
     }
 }
 
-/* One save, as it has taken here, and the end; with what is kept back for stopping. */
+/* One save as measured here, the end of the job, and a margin for stopping. */
 static int64_t least_grace(const struct drill *drill, int64_t now)
 {
     const struct drill_round *first = &drill->rounds[0], *last = &drill->rounds[drill->nrounds - 1];
@@ -186,23 +186,23 @@ static void say_verdict(const struct drill *drill, bool fits, int64_t now)
     str_about(drill->grace_ns, grace, sizeof grace);
     int64_t ends_at = drill->notice_at + drill->grace_ns;
     if (drill->nrounds == 0)
-        log_line(LOG_WARN, "drill",
-                 "it cannot be said whether a save fits into %s: none was agreed on", grace);
+        log_line(LOG_WARN, "drill", "unknown whether a save fits into %s: the ranks agreed on none",
+                 grace);
     else if (!fits)
         log_line(
             LOG_WARN, "drill",
-            "it does not fit into %s: on the day, what was trained since the last commit would "
-            "be lost; the last line says why",
+            "the save does not fit into %s: a real preemption would lose the training since the "
+            "last commit; the last line says why",
             grace);
     else
         log_line(LOG_NOTICE, "drill",
-                 "it fits into %s, with %s to spare; one save and the end need %s", grace,
+                 "the save fits into %s, with %s to spare; one save and the end need %s", grace,
                  str_about(ends_at - now, left, sizeof left),
                  str_about(least_grace(drill, now), least, sizeof least));
 }
 
-/* How much of the grace the training had. Saves are not training, and what followed the last one is
- * lost. */
+/* How much of the grace was training: not the saves, and not the steps after the last save, which
+ * are lost. */
 static void say_use(const struct drill *drill)
 {
     char trained[32], grace[32], left[32];
@@ -238,7 +238,7 @@ int drill_end(struct drill *drill, enum outcome outcome, int code)
     drill_watch(drill);
     bool is_real = drill->acted_upon[0] && !str_is(drill->acted_upon, SOURCE);
     if (is_real && is_first && verdict_is_preempted(outcome))
-        log_line(LOG_WARN, "drill", "the job has ended by a notice that was real, of %s: no drill",
+        log_line(LOG_WARN, "drill", "a real notice from %s has ended the job: no drill",
                  drill->acted_upon);
     else if (!drill->notice_at && is_first)
         log_line(LOG_WARN, "drill", "the job has ended before the training was warm: no drill");

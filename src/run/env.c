@@ -16,7 +16,7 @@
 
 enum { NUMBER_SIZE = 64, NUMBERS_MAX = 20, OURS_MAX = NUMBERS_MAX + 8 };
 
-/* What env_build() works with: the numbers' texts, and a table of the names that are taken. */
+/* The state of env_build(): the numbers as texts, and a table of the names in use. */
 struct build {
     struct env *env;
     char (*numbers)[NUMBER_SIZE];
@@ -36,7 +36,7 @@ static bool is_same_name(const char *a, const char *b)
     return len == name_len(b) && strncmp(a, b, len) == 0;
 }
 
-/* True the first time that a name is given. */
+/* True if the name is new. */
 static bool take_name(struct build *build, const char *entry)
 {
     uint32_t hash = 2166136261U;
@@ -110,7 +110,7 @@ static void add_ours(struct build *build, const struct env_facts *facts, char *t
         add_number(build, "MASTER_PORT", facts->master_port);
 }
 
-/* Meant for us, or stale: an outer pchrun's variables that this one does not set. */
+/* Meant for pchrun, or stale: an outer pchrun's variables that this one does not set. */
 static bool is_dropped(const char *entry)
 {
     static const char *const names[] = {
@@ -124,8 +124,9 @@ static bool is_dropped(const char *entry)
     return false;
 }
 
-/* Sockets handed down by systemd are for the process that LISTEN_PID names: us, and so the command.
- * The check of our pidfd's inode that comes with it would fail there. */
+/* systemd's sockets are for the process that LISTEN_PID names: pchrun, and so the command.
+ * LISTEN_PIDFDID must go: it holds the inode of pchrun's pidfd, so the command's check would fail.
+ */
 static bool is_listening(char **inherited)
 {
     bool is_us = false;
@@ -159,7 +160,7 @@ static void reverse(char **list, size_t n)
     }
 }
 
-/* Room for all of them, and for `texts` bytes of ours that are no numbers. */
+/* Makes room for all inherited entries and for `texts` bytes of our own texts. */
 static bool begin(struct build *build, struct env *env, char **inherited, size_t texts,
                   struct err *err)
 {
@@ -187,9 +188,9 @@ static char *texts_of(const struct build *build)
     return (char *)build->env->texts + NUMBERS_MAX * NUMBER_SIZE;
 }
 
-/* Ours have been taken; now the inherited ones are, from the last to the first, so that each name
- * goes to whom it belongs; the list is turned round at the end, which puts ours behind the others.
- */
+/* Our variables are in the list, so they win over inherited ones. The inherited ones follow from
+ * the last to the first, so that the last of a name wins. Reversing the list puts ours behind the
+ * others. */
 static void end(struct build *build, char **inherited)
 {
     size_t n = 0;
@@ -201,7 +202,7 @@ static void end(struct build *build, char **inherited)
     free(build->names);
 }
 
-/* "NAME=" and the NUL, of the longest name that we give a text. */
+/* 32 bytes hold "NAME=" of our longest name, and the NUL. */
 static size_t text_size(const char *value)
 {
     return value ? 32 + strlen(value) : 0;

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A Python program's own text of the exception, at the end of its call stack. */
+/* Python prints the exception on the last line of the call stack. */
 static const char *last_line(const char *text)
 {
     const char *last = text;
@@ -28,7 +28,7 @@ static const char *last_line(const char *text)
     return last;
 }
 
-/* All lines of a message as one: the reason may be in any of them, most often in the last. */
+/* Joins the lines of a message: the reason may be in any of them, often in the last. */
 static bool take_text(const char *text, char *ret, size_t size)
 {
     if (!text)
@@ -51,8 +51,8 @@ static bool read_seconds(const struct json *value, int64_t *ret)
     return true;
 }
 
-/* A whole second is too coarse to tell who was first. The file was written when it had failed; and
- * where its clock is another's, no earlier time is claimed than the second says. */
+/* A whole second is too coarse to tell which rank failed first, so use the time of the file. If the
+ * file system's clock differs, claim no earlier time than the end of the second. */
 static int64_t time_of(int64_t second, const struct errorfile_span *span)
 {
     int64_t changed = span->changed;
@@ -117,7 +117,7 @@ static bool read_all(int fd, char *data, size_t size, size_t *ret, struct err *e
 bool errorfile_read(const char *path, bool is_ours, const struct errorfile_span *span,
                     struct errorfile *ret, struct err *err)
 {
-    /* The kernel stamps files by a clock that lags by a tick. */
+    /* The kernel's file times lag by up to a tick. */
     const int64_t tick = 10 * NS_PER_MS;
     struct stat st;
     size_t len;
@@ -130,7 +130,7 @@ bool errorfile_read(const char *path, bool is_ours, const struct errorfile_span 
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_USAGE, 0, "it is no regular file");
     if (st.st_size == 0 || ns_of(&st.st_mtim) + tick < span->from)
-        return err_set(err, ERR_NOT_FOUND, 0, "it is of before");
+        return err_set(err, ERR_NOT_FOUND, 0, "it is older than the program");
     if (st.st_size > ERRORFILE_MAX)
         return err_set(err, ERR_USAGE, 0, "it is longer than 1 MiB");
     struct errorfile_span known = {span->from, span->to, ns_of(&st.st_mtim)};

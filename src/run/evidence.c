@@ -28,7 +28,7 @@ enum {
     THREADS_MAX = 64, /* of one process */
     TEXT_MAX = 4 * 1024 * 1024,
     PROBE_TEXT_MAX = 256 * 1024, /* of one run of watchdog.diagnose */
-    LOG_LINES = 200,             /* where there is no file */
+    LOG_LINES = 200,             /* without a file */
     DIGEST_LINES = 16
 };
 
@@ -41,21 +41,21 @@ int64_t evidence_time(const struct config *config)
 
 /* --- start and end --- */
 
-/* Now, while the user can still be told, and our directory is the one that he knows. */
+/* Look it up at the start: the user sees the error, and relative paths still hold. */
 static bool find_program(struct evidence *evidence, char **args, struct err *err)
 {
     evidence->args = program_args(args, getenv("PATH"), err);
     return evidence->args;
 }
 
-/* Its place in the list of reap is free only after this. */
+/* Later: the probe's place in reap's list is free only after this call. */
 static void on_probe_end(void *ctx)
 {
     struct evidence *evidence = ctx;
     watch_at(&evidence->soon, clock_now_ns());
 }
 
-/* In the state directory, else beside the report, which has an absolute path. */
+/* The state directory, else the report's, whose path is absolute. */
 static bool find_dir(struct evidence *evidence, const char *state_dir, const char *report,
                      struct err *err)
 {
@@ -95,7 +95,7 @@ bool evidence_open(struct evidence *evidence, struct loop *loop, const struct co
            watch_clock(&evidence->soon, loop->base, err);
 }
 
-/* It stays in reap's list until it has ended, which may take for ever. */
+/* The reader stays in reap's list until it has ended, which may be never. */
 static void end_reader(struct evidence *evidence)
 {
     watch_end(&evidence->reader_watch);
@@ -144,7 +144,7 @@ bool evidence_is_busy(const struct evidence *evidence)
     return evidence->phase == EVIDENCE_WRITING;
 }
 
-/* --- who is looked at --- */
+/* --- the targets --- */
 
 static bool make_room(struct evidence *evidence)
 {
@@ -180,7 +180,8 @@ static bool is_target(const struct evidence *evidence, pid_t pid)
     return false;
 }
 
-/* The commands, too: they may be ranks that did not attach, or be stopped with their ranks. */
+/* Commands are targets, too: they may be ranks that did not attach, or be stopped with their ranks.
+ */
 static void find_commands(struct evidence *evidence)
 {
     pid_t pids[EVIDENCE_TARGETS];
@@ -191,7 +192,8 @@ static void find_commands(struct evidence *evidence)
                 (struct evidence_target){.pid = pids[i], .rank = -1};
 }
 
-/* A debugger may be in another PID namespace, where its number cannot be told; the state tells. */
+/* A debugger may be in another PID namespace and then has no number here; the process state shows
+ * it. */
 static void find_stopped(struct evidence *evidence)
 {
     struct proc proc;
@@ -207,8 +209,8 @@ static void find_stopped(struct evidence *evidence)
     }
 }
 
-/* All stand where they stood when their evidence was taken: a rank that is stopped on another node
- * has the job examined whenever its time has come. Of what does not attach nobody can say that. */
+/* No target has moved since its evidence was taken. A rank that is stopped on another node has the
+ * job examined again and again. For a process that has not attached, its step is unknown. */
 static bool is_taken(const struct evidence *evidence)
 {
     bool has_ranks = false;
@@ -228,7 +230,7 @@ static bool is_taken(const struct evidence *evidence)
 
 static void add(struct evidence *evidence, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* What does not fit any more is left out. */
+/* Leaves out what does not fit. */
 static void add(struct evidence *evidence, const char *fmt, ...)
 {
     char text[1024];
@@ -251,7 +253,7 @@ static char *describe(const struct evidence_target *target, char *text, size_t s
         str_addf(text, size, "rank %d, ", target->rank);
     str_addf(text, size, "process %d", target->pid);
     if (!proc_read(target->pid, &proc)) {
-        str_addf(text, size, ": it has gone");
+        str_addf(text, size, ": it has ended");
         return text;
     }
     proc_wchan(target->pid, wchan, sizeof wchan);
@@ -269,7 +271,7 @@ static void log_digest(const struct evidence *evidence)
     for (int i = 0; i < evidence->ntargets && i < DIGEST_LINES; i++)
         log_notice("watchdog", "%s", describe(&evidence->targets[i], text, sizeof text));
     if (evidence->ntargets > DIGEST_LINES)
-        log_notice("watchdog", "and %d processes more", evidence->ntargets - DIGEST_LINES);
+        log_notice("watchdog", "and %d more processes", evidence->ntargets - DIGEST_LINES);
 }
 
 static void begin_text(struct evidence *evidence)
@@ -285,7 +287,7 @@ static void begin_text(struct evidence *evidence)
 
 /* --- the reader --- */
 
-/* In a child. */
+/* Runs in a child. */
 static _Noreturn void read_threads(const struct evidence *evidence, int out)
 {
     char text[300];
@@ -307,7 +309,7 @@ static bool start_reader(struct evidence *evidence, struct err *err)
 {
     int ends[2];
     if (evidence->reader.pid)
-        return err_set(err, ERR_SYSTEM, 0, "the one that read it before has not ended");
+        return err_set(err, ERR_SYSTEM, 0, "the previous reader has not ended");
     if (pipe2(ends, O_CLOEXEC) != 0)
         return err_set(err, ERR_SYSTEM, errno, "no pipe");
     evidence->reader_out = ends[0];
@@ -368,7 +370,7 @@ static void start_probe(struct evidence *evidence, int i)
         take_probe(evidence, i);
 }
 
-/* Some of them at once; returns how many run. */
+/* Runs some of them at a time; returns how many run. */
 static int drive_probes(struct evidence *evidence)
 {
     int running = 0;
@@ -394,7 +396,7 @@ static void log_text(struct evidence *evidence)
         if (*line && ++i)
             log_info("evidence", "%.400s", str_printable(line));
     if (rest && *rest)
-        log_info("evidence", "and more; name a state_dir, and all of it is kept there");
+        log_info("evidence", "and more; set state_dir to keep all of it there");
 }
 
 static void answer(struct evidence *evidence)
@@ -445,7 +447,7 @@ static bool open_file(struct evidence *evidence, struct err *err)
     forget_path(evidence);
     if (asprintf(&evidence->path, "%s/hang.%d.%u.txt", evidence->dir, evidence->params->node_rank,
                  report.generation) < 0) {
-        evidence->path = NULL; /* asprintf() leaves anything */
+        evidence->path = NULL; /* asprintf() leaves it undefined */
         return err_set(err, ERR_SYSTEM, ENOMEM, "no memory");
     }
     if (!statefile_init(&evidence->file, evidence->path, evidence->reap, err))
@@ -471,7 +473,7 @@ static void write_out(struct evidence *evidence)
         on_written(evidence, 0, &err);
 }
 
-/* --- one after the other --- */
+/* --- the sequence --- */
 
 static void next(struct evidence *evidence)
 {
@@ -498,7 +500,7 @@ static void on_deadline(void *ctx)
         return;
     }
     if (evidence->phase == EVIDENCE_READING) {
-        add(evidence, "\n(reading what the threads do takes too long, and was given up)\n");
+        add(evidence, "\n(gave up reading what the threads do: it took too long)\n");
         end_reader(evidence);
         next(evidence);
         return;

@@ -8,12 +8,12 @@
 #include "os/spawn.h"
 #include "run/meet.h"
 
-/* A program has come to its main() by then, undisturbed by what we do beside it. */
+/* By then a program runs its main(); earlier work here would slow down its start. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)
-/* How often the start looks whether what a dead pchrun has left has ended. */
+/* How often the start checks whether a dead pchrun's processes have ended. */
 #define SWEEP_LOOK_NS (2 * NS_PER_MS)
 
-/* With -n each command is a rank; else which ranks will attach here is not known yet. */
+/* With -n each command is a rank. Otherwise the ranks of this node are not known yet. */
 static bool can_resume(struct generation *generation, struct err *err)
 {
     const struct core_params *params = generation->params;
@@ -44,7 +44,7 @@ static void start(struct generation *generation, const struct action *action)
     watch_at(&generation->tidying, clock_now_ns() + TIDY_AFTER_NS);
 }
 
-/* --- what a dead pchrun has left --- */
+/* --- the processes of a dead pchrun --- */
 
 static void tell_swept(const struct generation *generation, const struct cgroup_left *left,
                        int64_t took_ns)
@@ -52,16 +52,16 @@ static void tell_swept(const struct generation *generation, const struct cgroup_
     int took_ms = (int)(took_ns / NS_PER_MS);
     if (left->groups)
         log_warn("start",
-                 "killed what a dead pchrun had left running: %s; after %d ms there are still: %s; "
-                 "they may hold memory and ports; starting beside them",
+                 "killed what a dead pchrun had left running: %s; after %d ms these still run: %s; "
+                 "they may hold memory and ports; the commands start nevertheless",
                  generation->swept.text, took_ms, left->text[0] ? left->text : "some that end");
     else if (generation->swept.text[0])
         log_warn("start", "killed what a dead pchrun had left running: %s; they ended in %d ms",
                  generation->swept.text, took_ms);
 }
 
-/* It holds memory and ports that the commands need. True: it has ended, or is not waited for any
- * longer. */
+/* The processes of a dead pchrun hold memory and ports that the commands need. True: they have
+ * ended, or have had kill_wait to do so. */
 static bool is_swept(struct generation *generation)
 {
     struct cgroup_left left;
@@ -90,7 +90,8 @@ static void start_swept(struct generation *generation)
 
 /* --- the start --- */
 
-/* The last command of a generation may just be being reaped: the next one is started after that. */
+/* pchrun may just be reaping the previous generation's last command: start the next one after that.
+ */
 void generation_act(struct generation *generation, const struct action *action)
 {
     if (action->type == ACT_PORT) {
@@ -121,14 +122,14 @@ static void on_starting(void *ctx)
     }
 }
 
-/* Neither the commands nor anybody outside waits for this. */
+/* This is late because no process waits for it. */
 static void on_tidying(void *ctx)
 {
     struct generation *generation = ctx;
     generation->is_untidy = false;
     children_watch(generation->children);
     const struct restart_policy *restart = &generation->params->restart;
-    if (restart->max == 0 && !restart->after_notice) /* else another generation may want them */
+    if (restart->max == 0 && !restart->after_notice) /* a restart needs them again */
         spawn_let_go();
     attach_clean(generation->attach);
 }

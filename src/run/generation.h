@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * generation: the start of the commands, the first time and in place, and what is done beside them
+ * generation: starts the commands, the first time and in place, and does the slow work beside them
  * a moment later. Owns its watches. Main thread.
  */
 #ifndef PCHRUN_RUN_GENERATION_H
@@ -20,15 +20,16 @@ struct generation {
     struct record *record;
     struct attach *attach;
     struct drill *drill;
-    struct watch starting; /* a moment later */
+    struct watch starting; /* starts the commands after the current event */
     struct action to_start;
-    int64_t swept_from; /* since when the start waits for the end of what was left; 0: not yet */
-    struct cgroup_left swept; /* what there was then */
+    int64_t swept_from; /* since when the start waits for a dead pchrun's processes to end; 0: it
+                           does not */
+    struct cgroup_left swept; /* what there was at that time */
     struct watch tidying;
-    bool is_untidy; /* the commands were started, and it has not been done yet */
+    bool is_untidy; /* the commands were started, and on_tidying() has not run yet */
 };
 
-/* All pointers are set, and live as long. */
+/* All pointers must be set and outlive it. */
 MUST_CHECK bool generation_open(struct generation *generation, struct event_base *base,
                                 struct err *err);
 void generation_close(struct generation *generation);

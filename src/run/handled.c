@@ -28,7 +28,7 @@ static void forget(struct handled *handled, int at)
             (size_t)(handled->n - at) * sizeof handled->list[0]);
 }
 
-/* One that is live may be the one that ends this attempt. */
+/* A live notice is dropped last: it may be the notice that ends this attempt. */
 static void forget_oldest(struct handled *handled)
 {
     int oldest = 0;
@@ -61,7 +61,7 @@ static bool read_one(struct handled *handled, const struct json *item, int64_t r
     if (!source || !id || !*id || !json_int(json_find(item, "attempts"), &count) || count < 1 ||
         !json_int(json_find(item, "at_ns"), &at_ns) || find(handled, source, id))
         return false;
-    /* A clock that was set back does not make it old, nor keep it for ever. */
+    /* A time in the future means that the clock was set back: count it as now. */
     if (at_ns > real_now_ns)
         at_ns = real_now_ns;
     if (at_ns < real_now_ns - HANDLED_OLD_NS)
@@ -126,7 +126,7 @@ void handled_write(const struct handled *handled, struct writer *w)
 
 /* --- the notices --- */
 
-/* Without an id: all of the source. */
+/* A cancel without an id withdraws all notices of its source. */
 static void cancel(struct handled *handled, const struct notice *notice)
 {
     for (int i = 0; i < handled->n; i++) {
@@ -161,7 +161,7 @@ enum handled_result handled_take(struct handled *handled, const struct notice *n
     return was_refused ? HANDLED_SAID_THAT : HANDLED_ENOUGH;
 }
 
-/* The attempt is the job's: it counts on each node, on whichever the notice came. */
+/* Every node counts the attempt: the next one may get the notice on any of them. */
 static bool count_attempt(struct handled *handled, const struct notice *by, int64_t real_now_ns)
 {
     if (!by || !by->id[0] || handled->limit == 0)
@@ -180,6 +180,6 @@ bool handled_end(struct handled *handled, const struct notice *by, int64_t real_
 {
     bool has_changed = count_attempt(handled, by, real_now_ns);
     for (int i = 0; i < handled->n; i++)
-        has_changed |= handled->list[i].is_refused; /* it was heard of, at least */
+        has_changed |= handled->list[i].is_refused; /* its time has changed, at least */
     return has_changed;
 }

@@ -14,15 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* From where pchrun is installed, from where it was built, and from a wheel's folder of programs:
- * an installer may leave the wheel's files in its cache and put links into the environment. */
+/* Relative to an installed pchrun, to a built one, and to a wheel's folder of programs. An
+ * installer may keep the wheel's files in its cache and link to them. */
 static const char *const places[] = {PCHRUN_TO_CLUSTER, PCHRUN_TO_BUILT_CLUSTER,
                                      PCHRUN_TO_CACHED_CLUSTER, NULL};
 
-/* "PID:MASK", for the program that this process becomes; other processes never see it. */
+/* "PID:MASK", for the program that this process executes; no other process sees it. */
 #define VARIABLE "_PCHRUN_MASK"
 
-/* `env` with ours, which must live until the execve(). NULL: no memory. */
+/* `env` plus our variable, which must live until the execve(). NULL: no memory. */
 static char **with_ours(char **env, char *ours)
 {
     size_t n = 0;
@@ -50,8 +50,8 @@ void handover(char **argv, char **env, unsigned closed, struct err *err)
     char path[PATH_MAX];
     if (!program_near(places, path, sizeof path)) {
         err_set(err, ERR_SYSTEM, 0,
-                "several nodes need %.300s; it is not there, no program, or another user's than "
-                "pchrun is; install pchrun as a whole",
+                "several nodes need %.300s; it is not there, is no program, or belongs to another "
+                "user; install pchrun as a whole",
                 path[0] ? path : places[0]);
         return;
     }

@@ -6,12 +6,14 @@
 #include "base/clock.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
-/* One file alone is missed by the others. */
+/* Each file needs the others, so all must go. */
 #define FROM_SCRATCH "to start from scratch, move the state directory away"
 
 uint64_t history_last_step(const struct history *history)
@@ -26,7 +28,7 @@ void history_make_room(struct history *history, int keep)
                 (size_t)--history->ncommits * sizeof history->commits[0]);
 }
 
-/* The other job may be running: nothing of its is to be moved away. */
+/* The other job may be running, so its files must not be moved away. */
 static bool is_of_another(const struct history *history, const char *path, const char *job,
                           struct err *err)
 {
@@ -37,7 +39,7 @@ static bool is_of_another(const struct history *history, const char *path, const
                     path, job, history->job);
 }
 
-/* NULL with err->code ERR_NONE: there is no such file. */
+/* NULL with err->code ERR_NONE: the file is missing. */
 static struct json *read_file(const struct history *history, const char *path, struct err *err)
 {
     *err = (struct err){0};
@@ -102,9 +104,12 @@ static bool read_commits(struct history *history, const char *path, const struct
     if (!read_count(root, "attempt", &attempt) ||
         !read_count(root, "attempts_without_commit", &history->attempts_without_commit))
         return not_a_record(path, root, "it does not count its attempts", err);
+    const struct json *steps = json_find(root, "attempts_without_step");
+    if (steps && !read_count(root, "attempts_without_step", &history->attempts_without_step))
+        return not_a_record(path, steps, "not a number of attempts", err);
     const struct json *save = json_find(root, "save_ns");
     if (save && (!json_int(save, &history->save_ns) || history->save_ns < 0))
-        return not_a_record(path, save, "no time that a save can take", err);
+        return not_a_record(path, save, "not the time of a save", err);
     if (!list || json_kind(list) != JSON_IS_LIST)
         return not_a_record(path, root, "it has no list \"commits\"", err);
     for (const struct json *item = json_first(list); item; item = json_next(item))
@@ -123,8 +128,8 @@ bool history_read_commits(struct history *history, const char *path, struct err 
     return ok;
 }
 
-/* The last commit that this attempt could know of. Where there is no record of commits, on a node
- * that shares none, nothing can be told. */
+/* The last commit that this attempt can know. A node without its own or a shared commit.json knows
+ * none, so no limit applies. */
 static uint64_t committed_by(const struct history *history, int64_t attempt)
 {
     uint64_t step = 0;
@@ -150,6 +155,29 @@ bool history_read_ranks(const struct history *history, const char *path, struct 
     saves->attempt = attempt;
     saves_forget_newer(saves, committed_by(history, attempt));
     return true;
+}
+
+/* -1: not a ranks file. */
+static int node_of_file(const char *name)
+{
+    int node, end = 0;
+    bool is_one = sscanf(name, "ranks.%d.json%n", &node, &end) == 1 && end > 0 && !name[end];
+    return is_one && node >= 0 ? node : -1;
+}
+
+void history_each_ranks(const char *dir, history_ranks_fn *fn, void *ctx)
+{
+    char path[PATH_MAX];
+    bool goes_on = true;
+    DIR *stream = opendir(dir);
+    for (struct dirent *entry; stream && goes_on && (entry = readdir(stream));) {
+        int node = node_of_file(entry->d_name);
+        path[0] = '\0';
+        if (node >= 0 && str_addf(path, sizeof path, "%s/%s", dir, entry->d_name))
+            goes_on = fn(ctx, node, path);
+    }
+    if (stream)
+        closedir(stream);
 }
 
 /* --- writing --- */
@@ -182,12 +210,16 @@ void history_write_ranks(const struct history *history, const struct saves *save
     writer_end(w);
 }
 
-void history_write_commits(const struct history *history, int64_t without, struct writer *w)
+void history_write_commits(const struct history *history, enum history_end end, struct writer *w)
 {
     char at[40];
+    int64_t without_commit =
+        end == HISTORY_COMMITTED ? 0 : history->attempts_without_commit + (end == HISTORY_BEGUN);
+    int64_t without_step = end == HISTORY_WITHOUT_STEP ? history->attempts_without_step + 1 : 0;
     begin(history, w);
     writer_int(w, "attempt", history->attempt);
-    writer_int(w, "attempts_without_commit", without);
+    writer_int(w, "attempts_without_commit", without_commit);
+    writer_int(w, "attempts_without_step", without_step);
     writer_int(w, "save_ns", history->save_ns);
     write_owner(history, w);
     writer_list(w, "commits");
@@ -204,7 +236,7 @@ void history_write_commits(const struct history *history, int64_t without, struc
     writer_end(w);
 }
 
-/* --- whose it is --- */
+/* --- the owner --- */
 
 static void read_owner(const struct json *root, struct history_owner *ret)
 {
@@ -218,7 +250,7 @@ static void read_owner(const struct json *root, struct history_owner *ret)
         ret->pid = 0;
 }
 
-/* Of a file that names none it is not known. */
+/* NULL: the file belongs to this job, or names none. */
 static const char *other_job(const struct json *root, const char *job)
 {
     const char *name = root ? json_text(json_find(root, "job")) : NULL;
@@ -251,7 +283,18 @@ char *history_owner_text(const char *path, const char *job, char *text, size_t s
     return *text ? text : NULL;
 }
 
-/* Two that began at the same instant, where nothing could be locked, count the same attempt. */
+int64_t history_attempt_in(const struct history *history, const char *path)
+{
+    struct err err;
+    int64_t attempt;
+    struct json *root = read_file(history, path, &err);
+    bool is_told = root && read_count(root, "attempt", &attempt);
+    json_free(root);
+    return is_told ? attempt : 0;
+}
+
+/* Without locks, two attempts that begin at the same instant have the same number: compare their
+ * ids. */
 static bool is_ours(const struct history *history, int64_t attempt,
                     const struct history_owner *owner)
 {
@@ -264,9 +307,12 @@ bool history_check(const struct history *history, const char *path, struct err *
     struct history_owner owner;
     int64_t attempt = 0;
     struct json *root = read_file(history, path, err);
-    /* Moved away: it is nobody else's. Whoever writes it says what is wrong with a directory. */
-    if (!root && (err->code == ERR_NONE || err->sys_errno == ENOTDIR))
+    /* A file that was moved away has no other owner. The write that follows reports a bad
+     * directory. */
+    if (!root && (err->code == ERR_NONE || err->sys_errno == ENOTDIR)) {
+        *err = (struct err){0};
         return true;
+    }
     if (!root || !read_count(root, "attempt", &attempt)) {
         json_free(root);
         return err_set(err, ERR_SYSTEM, err->sys_errno,
@@ -281,6 +327,6 @@ bool history_check(const struct history *history, const char *path, struct err *
         str_addf(who, sizeof who, " (process %" PRId64 " on %s)", owner.pid, owner.host);
     return err_set(err, ERR_REPLACED, 0,
                    "attempt %" PRId64 "%s has taken over the job; this one, attempt %" PRId64
-                   ", records nothing any more, and ends",
+                   ", records nothing more and ends",
                    attempt, who, history->attempt);
 }

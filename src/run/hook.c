@@ -22,7 +22,7 @@
 static void on_change(void *ctx, enum reap_what what, int status);
 static void on_clock(void *ctx);
 
-/* Now, while the user can still be told, and our directory is the one that he knows. */
+/* Look it up at the start: the user sees the error, and relative paths still hold. */
 static bool find(struct hook *hook, char **args, struct err *err)
 {
     hook->argv = program_args(args, getenv("PATH"), err);
@@ -47,7 +47,7 @@ bool hook_open(struct hook *hook, struct event_base *base, struct err *err)
 
 void hook_free(struct hook *hook)
 {
-    if (hook->watch.pid) { /* it does not die, or the loop has failed */
+    if (hook->watch.pid) { /* it does not die, or the event loop has failed */
         proc_kill_group(hook->group, SIGKILL);
         reap_forget(hook->reap, &hook->watch);
     }
@@ -72,7 +72,7 @@ bool hook_is_busy(const struct hook *hook)
     return hook->phase == HOOK_RUNNING || hook->phase == HOOK_KILLED;
 }
 
-/* `text` must be in place. */
+/* `text` must be set. */
 static void end(struct hook *hook, enum log_level level)
 {
     bool has_run = hook->phase != HOOK_IDLE;
@@ -87,14 +87,14 @@ static void end(struct hook *hook, enum log_level level)
     hook->on_end(hook->ctx);
 }
 
-/* It was started, and is a zombie now. */
+/* The hook was started, and is a zombie now. */
 static void on_exit_of(struct hook *hook, int status)
 {
     struct err err;
     bool was_killed = hook->phase == HOOK_KILLED;
     proc_kill_group(hook->group, SIGKILL);
     env_release(&hook->env, &hook->start);
-    if (hook->phase == HOOK_OVER) /* it was given up */
+    if (hook->phase == HOOK_OVER) /* on_clock() has given up on it */
         return;
     hook->status = status;
     if (spawn_result(hook->report, &hook->command, &err) == SPAWN_FAILED) {
@@ -113,12 +113,12 @@ static void on_change(void *ctx, enum reap_what what, int status)
         on_exit_of(ctx, status);
 }
 
-/* Its time is over; or it does not even die. */
+/* The time of the hook is over, or SIGKILL did not end it. */
 static void on_clock(void *ctx)
 {
     struct hook *hook = ctx;
     if (hook->phase == HOOK_KILLED) {
-        str_addf(hook->text, sizeof hook->text, "; it does not die, and is left");
+        str_addf(hook->text, sizeof hook->text, "; it does not die; pchrun ends without it");
         end(hook, LOG_WARN);
         return;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hook: the program of the user's that runs after a preemption, when there is nothing left to do
- * but to exit (exit.hook). It has a process group of its own and a time, after which the group is
- * killed; whoever it leaves behind in its group is killed, too, and who has left the group when we
- * end (shell.c). How it ends is logged and told in the report, and changes nothing. Owns its
+ * hook: the user's program that runs after a preemption, as the last thing before the exit
+ * (exit.hook). It has its own process group. After exit.hook_wait pchrun kills the group. Processes
+ * that it leaves in the group are killed when it ends; those that left the group are killed when
+ * pchrun ends (shell.c). Its outcome is logged and reported, and changes nothing else. Owns its
  * memory: hook_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_HOOK_H
@@ -20,43 +20,44 @@ enum hook_phase { HOOK_IDLE, HOOK_RUNNING, HOOK_KILLED, HOOK_OVER };
 
 struct hook {
     const struct config *config;
-    unsigned closed; /* standard descriptors that it shall not have */
+    unsigned closed; /* standard descriptors that the hook must not get */
     struct reap *reap;
-    char **argv; /* its path first; the others are the configuration's */
+    char **argv; /* the path first; the arguments belong to the configuration */
     struct spawn_command command;
     enum hook_phase phase;
     struct reap_watch watch;
     pid_t group;
     int report;
-    struct env env; /* which it, too, may read until its exec */
+    struct env env; /* the hook reads it until its exec */
     struct spawn_start *start;
     struct watch clock;
     int64_t started_at, kill_wait_ns;
-    bool is_cut; /* by the deadline, not by exit.hook_wait */
-    int status;  /* as of wait(2); -1: there is none */
+    bool is_cut; /* killed by the deadline, not by exit.hook_wait */
+    int status;  /* as of wait(2); -1: unknown */
     int64_t took_ns;
-    char text[600]; /* how it ended */
+    char text[600]; /* how the hook ended */
     void (*on_end)(void *ctx);
     void *ctx;
 };
 
-/* Without exit.hook it does nothing. False: there is one, and it cannot be executed. May block. */
+/* Without exit.hook it does nothing. False: the program of exit.hook cannot be executed. May block.
+ */
 MUST_CHECK bool hook_init(struct hook *hook, const struct config *config, struct reap *reap,
                           struct err *err);
 MUST_CHECK bool hook_open(struct hook *hook, struct event_base *base, struct err *err);
 void hook_free(struct hook *hook);
 
 bool hook_is_set(const struct hook *hook);
-/* Starts it. It has exit.hook_wait, but is killed `margin` before `deadline` (CLOCK_MONOTONIC;
- * CLOCK_NEVER: there is none), and where that has come already it is not started. on_end() is
- * called from here then, and else later. */
+/* Starts the hook. It may run for exit.hook_wait, but not longer than until `margin` before
+ * `deadline` (CLOCK_MONOTONIC; CLOCK_NEVER: none). If that time is past, the hook is not started.
+ * on_end() is called from here then, and otherwise later. */
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin);
-/* Has there been a process of it? */
+/* Was a process started for it? */
 bool hook_has_run(const struct hook *hook);
 /* Will on_end() be called? */
 bool hook_is_busy(const struct hook *hook);
 
-/* For the report: an object, or null if it did not come to it. */
+/* For the report: an object, or null if the hook was not run. */
 void hook_write(const struct hook *hook, struct writer *w, const char *key);
 
 #endif

@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From where each pchrun is installed, from where it was built, and from a wheel's folder of
- * programs: an installer may leave the wheel's files in its cache, and make links to them. */
+/* Relative to each pchrun where it is installed, where it was built, and in a wheel's folder of
+ * programs. An installer may keep the wheel's files in its cache and link to them. */
 static const char *const places[] = {PCHRUN_TO_PYTHON,        PCHRUN_CLUSTER_TO_PYTHON,
                                      PCHRUN_TO_BUILT_PYTHON,  PCHRUN_CLUSTER_TO_BUILT_PYTHON,
                                      PCHRUN_TO_CACHED_PYTHON, NULL};
 
-/* Programs show the path, so it is told without detours. */
+/* Programs show the path, so it must be without detours. */
 static bool find_folder(char ret[PATH_MAX], struct err *err)
 {
     char path[PATH_MAX];
     if (!program_file_near(places, path, sizeof path))
         return err_set(err, ERR_SYSTEM, 0,
-                       "--instrument needs %.300s; it is not there, not readable, or another "
-                       "user's than pchrun is; install pchrun as a whole",
+                       "--instrument needs %.300s; it is not there, is not readable, or belongs "
+                       "to another user; install pchrun as a whole",
                        path[0] ? path : places[0]);
     if (!realpath(path, ret))
         return err_set(err, ERR_SYSTEM, errno, "--instrument needs %.300s", path);
@@ -44,7 +44,7 @@ char *instrument_python_path(const char *inherited, struct err *err)
     if (!find_folder(folder, err))
         return NULL;
     bool has_more = inherited && inherited[0];
-    /* An empty part of it would be the current directory. */
+    /* An empty entry would mean the current directory. */
     if (asprintf(&ret, "%s%s%s", folder, has_more ? ":" : "", has_more ? inherited : "") >= 0)
         return ret;
     err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");

@@ -43,13 +43,13 @@ static void on_stop(void *ctx, pid_t group, int number)
     else if (jobs->tty.has_jobs && (had_tty || is_key))
         stop_with(jobs, group, had_tty);
     else if (had_tty && number == SIGTSTP)
-        proc_kill_group(group, SIGCONT); /* Ctrl-Z, and there is nobody who could continue it */
+        proc_kill_group(group, SIGCONT); /* Ctrl-Z, and no shell could continue it */
     else
         log_info("stop", "the process group %d was stopped by %s", (int)group, SIGTEXT(number));
 }
 
-/* A key that has ended who had the terminal did not come to us. The core is told that they had it,
- * so that it takes that for what somebody wants. */
+/* The key that ended the commands did not signal pchrun, because they had the terminal. The core
+ * must know that the user pressed it. */
 static void tell_key(struct jobs *jobs, int number)
 {
     bool is_key = number == SIGINT || number == SIGQUIT;
@@ -80,13 +80,13 @@ static void on_cont(struct jobs *jobs, const struct signals_info *info)
 
 static void on_tstp(struct jobs *jobs, const struct signals_info *info)
 {
-    /* Ctrl-Z without a shell that could continue the job: the kernel would not stop it, either. */
+    /* Ctrl-Z without a shell that could continue the job: the kernel would ignore it, too. */
     bool is_idle_key = info->from == SIGNALS_FROM_TERMINAL && !jobs->tty.has_jobs;
     pid_t command;
     if (is_idle_key || info->from == SIGNALS_FROM_JOB)
         return;
     if (children_pids(jobs->children, &command, 1) > 0) {
-        children_signal_groups(jobs->children, info->number); /* their stop is ours */
+        children_signal_groups(jobs->children, info->number); /* pchrun stops when they do */
     } else if (jobs->tty.has_jobs && info->number == SIGTSTP) {
         jobs->expects_cont = true;
         tty_stop_us(false);
@@ -95,7 +95,7 @@ static void on_tstp(struct jobs *jobs, const struct signals_info *info)
 
 bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
 {
-    /* What we did to our own group, and what a write of ours did (SIGXFSZ). */
+    /* pchrun's own signals: to its group, or from its writes (SIGXFSZ). */
     if (info->sender == getpid())
         return true;
     switch (info->number) {
@@ -113,7 +113,8 @@ bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
         children_signal_groups(jobs->children, SIGWINCH);
         return true;
     default:
-        /* A key reached our group and so not theirs. The core is told that they have it. */
+        /* A key signals pchrun's group but not the commands' groups. The core hears that the
+         * commands have the signal. */
         if (info->from == SIGNALS_FROM_TERMINAL && is_forwarded(jobs, info->number))
             children_signal_groups(jobs->children, info->number);
         return false;
@@ -126,8 +127,7 @@ void jobs_init(struct jobs *jobs, struct children *children, const struct core_p
 {
     *jobs = (struct jobs){.children = children, .params = params};
     tty_open(&jobs->tty);
-    /* Where the keyboard means something to us, such as a notice, or that nobody wants a restart,
-     * it must come to us. */
+    /* pchrun needs the keys itself if they are a notice, or if Ctrl-C must prevent a restart. */
     jobs->is_lender = params->restart.max == 0 && jobs->tty.is_ours_alone &&
                       params->children == 1 && !children->config->procs.new_session &&
                       is_forwarded(jobs, SIGINT) && is_forwarded(jobs, SIGQUIT);

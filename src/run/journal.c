@@ -19,14 +19,14 @@
 #define FILE_MAX_BYTES    (4 * 1024 * 1024)
 #define PENDING_MAX_BYTES (256 * 1024)
 
-/* What happens together is written together. */
+/* Lines within this time go into one write. */
 #define GATHER_NS (100 * NS_PER_MS)
-/* Deadlines that nodes work out for the same notice differ by the time on the wire. */
+/* The nodes' deadlines for one notice differ by the time that its message takes. */
 #define SAME_DEADLINE_NS NS_PER_S
 
 /* --- the file --- */
 
-/* What was to be written is missing there, and so is the word on what was missing before. */
+/* The write failed: its lines are dropped, and so is its note of dropped lines. */
 static void count_lost(struct journal *journal)
 {
     journal->dropped += journal->writing;
@@ -75,7 +75,7 @@ static void add_to_file(struct journal *journal, const char *text, size_t len)
 {
     if (!journal->out.is_wanted)
         return;
-    /* Room is kept for the word that some were dropped. */
+    /* Leave room for the note of dropped lines. */
     bool fits = buf_len(&journal->pending) + len + 128 <= PENDING_MAX_BYTES;
     if (fits && buf_add(&journal->pending, text, len))
         journal->gathered++;
@@ -189,7 +189,7 @@ static void take_committed(struct journal *journal, const struct action *action)
     end(journal, &w);
 }
 
-/* These lines tell of what nothing else here does; the others, as "log", go with what is told. */
+/* These topics become events of their own; no other line reports them. All others are "log". */
 static const char *event_of_topic(const char *topic)
 {
     static const char *const events[] = {"join", "lost", "restart"};
@@ -224,7 +224,7 @@ static take_fn *const takers[ACT__COUNT] = {
 
 void journal_take(struct journal *journal, const struct action *action)
 {
-    /* These are what a change in its report comes with. */
+    /* These actions come with a change of the core's report. */
     bool is_telling = action->type == ACT_STATE || action->type == ACT_GATE ||
                       action->type == ACT_NOTICE || action->type == ACT_COMMITTED ||
                       action->type == ACT_PROC_SEND;
@@ -293,7 +293,7 @@ static void tell_notice(struct journal *journal, const struct core_report *r)
     end(journal, &w);
 }
 
-/* Of a death that is told before the end of its process more may be known later. */
+/* A death may be reported before its process has ended; its text may change later. */
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
     struct writer w;

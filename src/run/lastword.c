@@ -13,7 +13,7 @@
 
 #define WAIT_NS (2 * NS_PER_S)
 
-/* It takes no more than this. */
+/* Kubernetes reads no more than this. */
 enum { BYTES_MAX = 4096 };
 
 static void on_written(void *ctx, uint64_t tag, const struct err *err)

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* It has deadlines of its own, which come before this. */
+/* The log process has its own deadlines, which come before this. */
 #define END_WAIT_NS (8 * NS_PER_S)
-/* However little time there is. */
+/* The wait is at least this long. */
 #define END_WAIT_MIN_NS (200 * NS_PER_MS)
 
 /* A file system that takes longer than this for a name is as good as dead. */
@@ -28,7 +28,7 @@ enum {
 
 /* --- generations --- */
 
-/* The older ones that have ended are of no use any more. */
+/* Frees the older generations that have ended. */
 static void free_older(struct logs *logs)
 {
     struct logs_run **at = logs->run ? &logs->run->next : NULL;
@@ -73,7 +73,7 @@ void logs_begun(struct logs *logs)
 
 /* --- the whole --- */
 
-/* By a process of its own, with a deadline: it may lie on a dead file system. */
+/* A child with a deadline does it: the directory may lie on a dead file system. */
 static bool check_dir(struct logs *logs, struct err *err)
 {
     sigset_t none;
@@ -104,7 +104,7 @@ bool logs_init(struct logs *logs, const struct config *config, const struct core
         return true;
     if (!check_dir(logs, err))
         return false;
-    /* Ours may be let go while the job runs. */
+    /* A copy, because pchrun may close its standard output while the job runs. */
     logs->world.out = config->logs.tee ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
     if (config->logs.tee && logs->world.out < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot keep standard output for logs");
@@ -185,7 +185,7 @@ static void write_lines(struct writer *w, const char *key, char *text)
     writer_end(w);
 }
 
-/* How many bytes of text each list may have. */
+/* How many bytes of text each list of lines may have. */
 static size_t text_size(const struct logs_run *run)
 {
     size_t size = REPORT_BYTES / (2 * run->tee.count);

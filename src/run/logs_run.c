@@ -20,11 +20,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One that ends sooner than that is not started again at once. */
+/* A log process that ends sooner than this is not replaced at once. */
 #define RESTART_WAIT_NS NS_PER_S
 
 enum {
-    PIPE_BYTES = 64 * 1024, /* what one holds */
+    PIPE_BYTES = 64 * 1024, /* the size of a pipe */
     FAILURES_FEW = 3
 };
 
@@ -46,7 +46,7 @@ uint64_t logs_run_lost(const struct logs_run *run, enum tee_branch which)
     return sum;
 }
 
-/* What is wrong with one of the places, NULL: nothing. */
+/* Why this way fails; NULL: it works. */
 static const char *trouble_of(const struct logs_run *run, enum tee_branch which)
 {
     for (size_t i = 0; i < run->tee.count; i++) {
@@ -67,7 +67,7 @@ static void place_of(const struct logs_run *run, enum tee_branch which, char *te
         str_copy(text, size, "passed on to standard output or error");
 }
 
-/* Once when it begins, and once when it is over. */
+/* Logs once when a trouble begins, and once when it is over. */
 static void look_at(struct logs_run *run, enum tee_branch which)
 {
     const char *trouble = trouble_of(run, which);
@@ -115,7 +115,7 @@ static void on_told(void *ctx)
     char bytes[256];
     ssize_t n = recv(run->control, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        watch_end(&run->told); /* it has ended, of which we are told elsewhere */
+        watch_end(&run->told); /* the log process has ended; on_change() handles that */
     say_troubles(run);
 }
 
@@ -127,7 +127,7 @@ void logs_run_begun(struct logs_run *run)
         fd_close(&run->outputs[i]);
 }
 
-/* Its lines and figures stay. */
+/* Keeps the lines and figures for the report. */
 static void close_run(struct logs_run *run)
 {
     watch_end(&run->told);
@@ -176,8 +176,8 @@ static bool start_tee(struct logs_run *run, struct err *err)
     return true;
 }
 
-/* Nobody reads, and that seems to last: what waits in the pipes goes, so that nobody has to wait
- * there for long. */
+/* No log process has run for some time. Drops what is in the pipes, so that the commands do not
+ * block for long. */
 static void drop_waiting(struct logs_run *run)
 {
     char bytes[PIPE_BYTES];
@@ -196,7 +196,7 @@ static void try_again(struct logs_run *run)
     run->failures++;
     drop_waiting(run);
     if (log_limit_ok(&run->world->limit, LOGS_TOPIC, LOGS_LINES_MAX))
-        log_warn(LOGS_TOPIC, "%s; it is tried again", err.text);
+        log_warn(LOGS_TOPIC, "%s; pchrun tries again", err.text);
     watch_at(&run->clock, clock_now_ns() + RESTART_WAIT_NS);
 }
 
@@ -215,12 +215,12 @@ static void say_ended(int status)
     err_set(&err, ERR_SYSTEM, WEXITSTATUS(status),
             "the process that keeps what the commands print cannot begin%s",
             WEXITSTATUS(status) == EAGAIN
-                ? " for want of threads (look at the limits on processes and memory)"
+                ? " for lack of threads (check the limits on processes and memory)"
                 : "");
-    log_warn(LOGS_TOPIC, "%s; it is tried again", err.text);
+    log_warn(LOGS_TOPIC, "%s; pchrun tries again", err.text);
 }
 
-/* It has ended before its time. Those who print wait at their pipes, so not for long. */
+/* The log process ended early. The commands block at their full pipes, so replace it soon. */
 static void replace(struct logs_run *run, int status)
 {
     int64_t now = clock_now_ns(), at = run->started_at + RESTART_WAIT_NS;
@@ -248,7 +248,7 @@ static void on_change(void *ctx, enum reap_what what, int status)
         replace(run, status);
 }
 
-/* Either it is to be started again, or it has not ended in time. */
+/* The restart is due, or the log process has not ended in time. */
 static void on_clock(void *ctx)
 {
     struct logs_run *run = ctx;
@@ -263,7 +263,7 @@ static void on_clock(void *ctx)
     end_run(run);
 }
 
-/* What is in the pipes is still read, by one that is started for it if there is none just now. */
+/* Something must still read the pipes: start a log process if none runs. */
 void logs_run_end(struct logs_run *run, int64_t until)
 {
     struct err err;

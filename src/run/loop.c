@@ -61,7 +61,7 @@ static bool tells_why(const struct event *event)
     return is_of_peer && event->peer.why;
 }
 
-/* Lets the item's event point to the item's own copy of what it points to. */
+/* Points the item's event to the item's own copy. */
 static void point_to_own(struct loop_item *item)
 {
     struct event *event = &item->event;

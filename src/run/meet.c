@@ -20,7 +20,7 @@ static const char *users(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* Of one family; with IPv6 of both, where there is IPv6. 0: none. */
+/* A free port of this family; IPv6 covers both families. 0: none. */
 static uint16_t free_port(int family)
 {
     union {
@@ -49,7 +49,8 @@ uint16_t meet_pick(const struct config *config)
     if (text && str_to_i64(text, 1, UINT16_MAX, &number))
         return (uint16_t)number;
     if (text) {
-        log_warn("start", "MASTER_PORT is '%.60s', which is no port; it is left alone", text);
+        log_warn("start", "MASTER_PORT is '%.60s', which is no port; pchrun does not change it",
+                 text);
         return 0;
     }
     uint16_t port = free_port(AF_INET6);
@@ -69,7 +70,7 @@ const char *meet_address(const struct config *config, uint16_t port, char *addre
         return NULL;
     bool is_known = config->cluster.nnodes > 1 && chief &&
                     address_parse(chief, config->cluster.port, &node_0, &err);
-    /* Node 0 itself may listen everywhere. */
+    /* The commands need an address, even if node 0 listens on all. */
     if (!is_known || str_is(node_0.host, "0.0.0.0") || str_is(node_0.host, "::"))
         str_copy(node_0.host, sizeof node_0.host, "127.0.0.1");
     str_copy(address, size, node_0.host);

@@ -16,7 +16,7 @@
 
 #define FILE_MAX_BYTES (1024 * 1024)
 
-/* --- what is in it --- */
+/* --- the text --- */
 
 struct text {
     struct buf *buf;
@@ -36,8 +36,8 @@ static void PRINTF_LIKE(2, 3) put(struct text *text, const char *fmt, ...)
     text->has_failed = text->has_failed || !ok;
 }
 
-/* As the format has it: backslash, quote and newline are escaped; what is not UTF-8 would void the
- * whole file. */
+/* The format escapes backslash, quote and newline. Bytes that are not UTF-8 would make the whole
+ * file invalid. */
 static void add_label(char *dst, size_t size, const char *name, const char *value)
 {
     str_addf(dst, size, "%s%s=\"", dst[0] ? "," : "", name);
@@ -104,7 +104,7 @@ static void put_notice(struct text *text)
     const struct core_report *r = text->view->report;
     gauge(text, "notice", "1 while the job has a notice of its end.", r->notice.is_live);
     if (r->notice.is_live && r->notice.deadline != CLOCK_NEVER)
-        gauge(text, "notice_deadline_timestamp_seconds", "When its time is up.",
+        gauge(text, "notice_deadline_timestamp_seconds", "When the time of the notice is up.",
               real_seconds(text, r->notice.deadline));
 }
 
@@ -113,7 +113,7 @@ static void put_commit(struct text *text)
     const struct core_report *r = text->view->report;
     gauge(text, "commit_step", "The last committed step, 0: none.", (double)r->commit_step);
     if (r->commit_at)
-        gauge(text, "commit_timestamp_seconds", "When it was committed, if in this attempt.",
+        gauge(text, "commit_timestamp_seconds", "When that step was committed, if in this attempt.",
               real_seconds(text, r->commit_at));
 }
 
@@ -126,7 +126,7 @@ static char *rank_label(const struct core_rank_report *rank, char *text, size_t 
     return text;
 }
 
-/* The samples of one name lie together. */
+/* The format wants the samples of one name together. */
 static void put_ranks(struct text *text)
 {
     const struct metrics_view *v = text->view;
@@ -143,7 +143,7 @@ static void put_ranks(struct text *text)
                v->ranks[i].is_attached);
 }
 
-/* The slowest rank's: the others wait for it. */
+/* The slowest rank sets the pace: the others wait for it. */
 static void put_steps(struct text *text)
 {
     const struct metrics_view *v = text->view;
@@ -166,14 +166,15 @@ static void put_steps(struct text *text)
     gauge(text, "step", "Finished steps of the rank that is furthest.", (double)highest);
     gauge(text, "resumed_step", "Where this attempt began.", (double)v->report->resumed_step);
     if (slowest > 0)
-        gauge(text, "steps_per_second", "Of the slowest rank.", slowest);
+        gauge(text, "steps_per_second", "Steps per second of the slowest rank.", slowest);
     if (youngest >= 0)
         gauge(text, "last_step_timestamp_seconds",
-              "When a rank was seen to finish a step last, or was looked at first.",
+              "When a rank was last seen to finish a step, or was first looked at.",
               real_seconds(text, v->now - youngest));
     gauge(text, "ranks_attached", "Attached processes of this node.", attached);
     if (v->report->ranks_expected >= 0)
-        gauge(text, "ranks_expected", "How many there are to be.", v->report->ranks_expected);
+        gauge(text, "ranks_expected", "Processes that are expected to attach.",
+              v->report->ranks_expected);
 }
 
 static void put_end(struct text *text)
@@ -183,7 +184,7 @@ static void put_end(struct text *text)
     if (v->is_up)
         return;
     add_label(label, sizeof label, "outcome", verdict_name(v->report->outcome));
-    head(text, "exit_code", "What pchrun exits with.");
+    head(text, "exit_code", "The exit code of pchrun.");
     sample(text, "exit_code", label, v->exit_code);
 }
 

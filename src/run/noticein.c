@@ -20,15 +20,15 @@
 #define TOPIC   "source"
 #define WATCHER "pchrun-watch"
 
-/* The commands have come to their main() by then. */
+/* By then the commands run their main(). */
 #define START_AFTER_NS (100 * NS_PER_MS)
 #define FILE_MAX       (256 * 1024)
 
 _Static_assert(CONFIG_NOTICE_NAME_MAX < sizeof((struct notice *)NULL)->source, "names fit");
 
-/* --- which programs --- */
+/* --- the programs --- */
 
-/* The words that pchrun-watch knows its sources by. */
+/* The names of the sources in pchrun-watch. */
 static const char *const watched[CONFIG_NOTICE__COUNT] = {
     [CONFIG_NOTICE_GCE] = "gce",
     [CONFIG_NOTICE_AWS] = "aws",
@@ -46,8 +46,8 @@ bool noticein_is_watched(enum config_notice_kind kind)
     return watched[kind] != NULL;
 }
 
-/* Beside pchrun; the pchrun of several nodes is elsewhere (src/meson.build), and where it was built
- * elsewhere again. */
+/* pchrun-watch is installed beside pchrun. The pchrun of several nodes, a built one and a wheel's
+ * have it in other places (src/meson.build). */
 static const char *const watcher_places[] = {WATCHER, PCHRUN_TO_BIN WATCHER,
                                              PCHRUN_TO_BUILT_BIN WATCHER,
                                              PCHRUN_TO_CACHED_BIN WATCHER, NULL};
@@ -68,8 +68,8 @@ static size_t count_args(char *const *args)
     return n;
 }
 
-/* The program, for ours the source's word, and the arguments; one block for the pointers, which
- * point to the configuration's texts but for the first. */
+/* The program, then pchrun-watch's name of the source, then the arguments. Only the first text is
+ * allocated; the others belong to the configuration. */
 static char **make_argv(const struct config_notice *notice, const char *program)
 {
     size_t n = 0, skipped = watched[notice->kind] ? 0 : 1;
@@ -112,7 +112,7 @@ static bool add_sources(struct noticein *noticein, const struct config *config, 
     return true;
 }
 
-/* --- what is remembered --- */
+/* --- the memory --- */
 
 static void on_part_idle(void *ctx)
 {
@@ -128,9 +128,10 @@ static bool recall(struct noticein *noticein, const struct config *config, const
     if (!str_addf(path, sizeof path, "%s/notices.%d.json", state_dir, config->cluster.node_rank))
         return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", state_dir);
     if (!handled_read(&noticein->handled, path, clock_real_ns(), err))
-        log_warn(TOPIC, "which notices have ended an attempt is forgotten: %s", err->text);
+        log_warn(TOPIC, "starting with an empty list of notices that have ended an attempt: %s",
+                 err->text);
     noticein->memory = (struct outfile){
-        .topic = TOPIC, .loss = "that this notice has ended an attempt is not remembered"};
+        .topic = TOPIC, .loss = "pchrun forgets that this notice has ended an attempt"};
     outfile_on_idle(&noticein->memory, on_part_idle, noticein);
     return outfile_init(&noticein->memory, path, noticein->reap, err);
 }
@@ -194,7 +195,7 @@ static bool is_there(const struct noticein *noticein, const char *name)
     return false;
 }
 
-/* What "auto" stands for. The user has not asked for it by name, so it may be missing. */
+/* Adds the sources that "auto" stands for. The user did not name them, so they may be missing. */
 static void add_auto(struct noticein *noticein, struct config *config)
 {
     struct err err;
@@ -207,8 +208,8 @@ static void add_auto(struct noticein *noticein, struct config *config)
             log_warn(TOPIC, "%s; its notices will not be seen (notices: auto)", err.text);
 }
 
-/* `level`: how loudly it is said that nothing is; of what "auto" has found the user has not heard.
- */
+/* `level`: of the line that says that nothing is remembered; lower for "auto", which the user did
+ * not name. */
 static bool recall_if_needed(struct noticein *noticein, const struct config *config,
                              const char *state_dir, enum log_level level, struct err *err)
 {
@@ -216,9 +217,10 @@ static bool recall_if_needed(struct noticein *noticein, const struct config *con
         return true;
     if (state_dir)
         return recall(noticein, config, state_dir, err);
-    log_line(level, TOPIC,
-             "there is no state_dir, so it is not remembered which notices have ended an attempt; "
-             "one that stays would end each");
+    log_line(
+        level, TOPIC,
+        "without state_dir pchrun forgets which notices have ended an attempt; a notice that is "
+        "repeated ends every attempt");
     return true;
 }
 
@@ -240,7 +242,7 @@ bool noticein_open(struct noticein *noticein, struct config *config, const char 
     add_auto(noticein, config);
     if (noticein->count == 0)
         return true;
-    /* The commands run already: nothing that is only nice to know ends them. */
+    /* The commands run already: a minor error must not end them. */
     if (!has_recalled && !recall_if_needed(noticein, config, state_dir, LOG_DEBUG, err))
         log_warn(TOPIC, "%s", err->text);
     noticein->dir = getcwd(NULL, 0);
@@ -261,7 +263,7 @@ void noticein_end(struct noticein *noticein, const struct notice *by)
     if (!noticein->notices)
         return;
     watch_at(&noticein->start, CLOCK_NEVER);
-    if (by && !is_there(noticein, by->source)) /* a person has given it */
+    if (by && !is_there(noticein, by->source)) /* a person gave it */
         by = NULL;
     if (noticein->memory.is_wanted && handled_end(&noticein->handled, by, clock_real_ns()))
         remember(noticein);

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A file system that takes longer than this for a page is as good as dead. */
+/* A file system that needs longer than this for a page counts as dead. */
 #define WRITE_WAIT_NS (5 * NS_PER_S)
 
 static void complain(struct outfile *out, const struct err *err)

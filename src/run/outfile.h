@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * outfile: a file that tells of the job, and that the job does not depend on: the report, the
- * metrics, the journal, the notices that are remembered. One write at a time, by a child of ours
- * (os/statefile), and each has a time, after which it is given up; a file that cannot be written is
- * said once. What is to be written next its user keeps. Owns its memory: outfile_free(). Main
- * thread.
+ * outfile: a file about the job that the job does not depend on: the report, the metrics, the
+ * journal, the remembered notices. A child writes it (os/statefile), one write at a time, each with
+ * a deadline. A file that cannot be written is logged once. The user of an outfile keeps its next
+ * contents. Owns its memory: outfile_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_OUTFILE_H
 #define PCHRUN_RUN_OUTFILE_H
@@ -12,39 +11,39 @@
 #include "os/statefile.h"
 #include "run/watch.h"
 
-/* Of most of them. */
+/* The `loss` of most files. */
 #define OUTFILE_NO_LOSS "the job does not depend on it"
 
 struct outfile {
-    const char *topic; /* of what is said of it */
-    const char *what;  /* "report"; NULL: the path is our own, and its folder may still be made */
+    const char *topic; /* the topic of its log lines */
+    const char *what;  /* "report"; NULL: the path is pchrun's own, and its folder may be missing */
     const char *option;
-    const char *loss; /* of a file that cannot be written: what follows from it */
+    const char *loss; /* what a failed write means for the job */
     bool is_wanted, has_complained;
     struct statefile file;
     struct watch deadline;
-    /* A write has ended; the next may begin. NULL: nobody wants to know. */
+    /* A write has ended; the next may begin. NULL: not needed. */
     void (*on_written)(void *ctx, bool is_ok);
     void *ctx;
     void (*on_idle)(void *idle_ctx);
     void *idle_ctx;
 };
 
-/* Set the texts before it, on_written and ctx, too. `path` NULL: none is
- * wanted, and all else does nothing. May block. */
+/* Set the texts, on_written and ctx before it. `path` NULL: no file, and all other calls do
+ * nothing. May block. */
 MUST_CHECK bool outfile_init(struct outfile *out, const char *path, struct reap *reap,
                              struct err *err);
-/* Who is told when outfile_is_busy() has become false. */
+/* Sets the function to call when outfile_is_busy() has become false. */
 void outfile_on_idle(struct outfile *out, void (*on_idle)(void *ctx), void *ctx);
 MUST_CHECK bool outfile_open(struct outfile *out, struct event_base *base, struct err *err);
 void outfile_free(struct outfile *out);
 
-/* Is it wanted and open, and is nothing being written? */
+/* Is the file wanted and open, and no write under way? */
 bool outfile_is_free(const struct outfile *out);
-/* When it is free. `text` NULL: it could not be composed. False: that, or it failed at once; it was
- * said, and on_written is not called. */
+/* Call when outfile_is_free(). `text` NULL: it could not be composed. False: that, or the write
+ * failed at once; it is logged, and on_written is not called. */
 bool outfile_write(struct outfile *out, const void *text, size_t len);
-/* Is there a write that will still end, or be given up? */
+/* Is a write under way that will end or time out? */
 bool outfile_is_busy(const struct outfile *out);
 
 #endif

@@ -7,16 +7,16 @@
 
 #include <stdlib.h>
 
-/* A shorter time between two looks says little: the steps in it are too few. */
+/* Over a shorter time the pace is imprecise: it has too few steps. */
 #define PACE_NS (NS_PER_S / 2)
 
 struct pace_slot {
-    int pid; /* 0: never seen; another one begins anew */
+    int pid; /* 0: never seen; a new pid starts again */
     uint64_t step;
-    int64_t first_at; /* looked at first */
-    int64_t moved_at; /* seen to have moved, 0: never */
+    int64_t first_at; /* first look */
+    int64_t moved_at; /* last new step seen, 0: never */
     uint64_t base_step;
-    int64_t base_at; /* the pace is taken from here */
+    int64_t base_at; /* the pace is measured from here */
     double steps_per_s;
 };
 
@@ -46,7 +46,7 @@ void pace_look(struct pace *pace, const struct core_rank_report *ranks, int n,
     if (!pace->slots)
         pace->slots = calloc(CORE_SLOTS_MAX, sizeof pace->slots[0]);
     if (!pace->slots)
-        return; /* nothing is known, then */
+        return; /* no memory: every pace is unknown */
     for (int i = 0; i < n; i++)
         if (ranks[i].slot >= 0)
             look_at(&pace->slots[ranks[i].slot], ranks[i].pid, steps[ranks[i].slot], now);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pace: how fast each rank of this node trains, and since when it has not: from its steps, whenever
- * somebody looks at them. A page shows only how many steps were finished, so what nobody looked at
- * for a while is known no better than that. Owns its memory, taken at the first look: pace_free().
- * Main thread.
+ * pace: how fast each rank of this node trains, and when it last finished a step. A page shows only
+ * the number of finished steps, so the precision depends on how often pchrun looks. Owns its
+ * memory, allocated at the first look: pace_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_PACE_H
 #define PCHRUN_RUN_PACE_H
@@ -13,16 +12,16 @@
 struct pace_slot;
 
 struct pace {
-    struct pace_slot *slots; /* CORE_SLOTS_MAX; NULL: nobody has looked yet */
+    struct pace_slot *slots; /* CORE_SLOTS_MAX; NULL before the first look */
 };
 
 struct pace_view {
-    double steps_per_s; /* 0: not known */
-    int64_t age_ns;     /* since it moved last, or was looked at first; -1: not known */
-    bool is_least;      /* it has not moved since it was looked at first: at least that old */
+    double steps_per_s; /* 0: unknown */
+    int64_t age_ns;     /* since its last step, or since the first look; -1: unknown */
+    bool is_least;      /* no step since the first look: at least that old */
 };
 
-/* `steps` by slot, as they are now. */
+/* `steps`: the current ones, by slot. */
 void pace_look(struct pace *pace, const struct core_rank_report *ranks, int n,
                const uint64_t steps[CORE_SLOTS_MAX], int64_t now);
 struct pace_view pace_of(const struct pace *pace, const struct core_rank_report *rank, int64_t now);

@@ -15,8 +15,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* How long a rank that saved by itself waits for the others: they do so at the same step. */
+/* How long a rank that saved on its own waits for the others. They save at the same step. */
 #define COMMIT_WAIT_NS (300 * NS_PER_S)
+
+/* A damaged record must not make a save look longer than this. */
+#define SAVE_MAX_NS (24 * 3600 * NS_PER_S)
 
 static const enum signal_rule rules[] = {
     [CONFIG_FORWARD] = SIGNAL_FORWARD,
@@ -51,7 +54,7 @@ static void fill_saving(struct core_params *params, const struct config *config)
     params->every_ns = config->checkpoint.every.ns;
 }
 
-/* A drill ends with what it has shown. */
+/* A drill ends with its one notice, so it has no restarts. */
 static bool fill_restart(struct core_params *params, const struct config *config, struct err *err)
 {
     params->restart = (struct restart_policy){
@@ -146,6 +149,15 @@ bool params_fill(struct core_params *params, const struct config *config, struct
     fill_saving(params, config);
     fill_watchdog(params, config);
     return fill_restart(params, config, err) && fill_identity(params, config, err);
+}
+
+void params_of_history(struct core_params *params, const struct history *history)
+{
+    params->attempt = (uint32_t)history->attempt;
+    params->resume_step = history_last_step(history);
+    params->save_ns = clock_min(history->save_ns, SAVE_MAX_NS);
+    params->attempts_without_commit = (int)history->attempts_without_commit;
+    params->attempts_without_step = (int)history->attempts_without_step;
 }
 
 bool params_state_dir(const struct config *config, char **ret, struct err *err)

@@ -17,7 +17,7 @@
 
 enum { ARG_MAX_BYTES = 4096, READ_BYTES = 16384 };
 
-/* --- its arguments --- */
+/* --- the arguments --- */
 
 static char *fill_in(const char *arg, const struct probe_what *what)
 {
@@ -63,7 +63,7 @@ static bool make_args(struct probe *probe, const struct probe_what *what, struct
            spawn_command_init(&probe->command, probe->argv, NULL, err);
 }
 
-/* --- what it prints --- */
+/* --- the output --- */
 
 static void keep(struct probe *probe, const char *data, size_t n)
 {
@@ -74,7 +74,7 @@ static void keep(struct probe *probe, const char *data, size_t n)
     probe->dropped += n - kept;
 }
 
-/* False: there is nothing more for now, or ever. */
+/* False: no more for now, or the end. */
 static bool take_some(struct probe *probe)
 {
     char data[READ_BYTES];
@@ -88,20 +88,20 @@ static bool take_some(struct probe *probe)
     return n > 0;
 }
 
-/* All that is there. */
+/* Reads all that is there. */
 static void drain(struct probe *probe)
 {
     while (probe->out >= 0 && take_some(probe))
         ;
 }
 
-/* A flood of it does not keep us from other work. */
+/* One read only: a flood must not hold up other events. */
 static void on_output(void *ctx)
 {
     take_some(ctx);
 }
 
-/* --- its life --- */
+/* --- start and end --- */
 
 static void close_all(struct probe *probe)
 {
@@ -111,7 +111,7 @@ static void close_all(struct probe *probe)
     free_args(probe);
 }
 
-/* It is a zombie now. */
+/* The program is a zombie now. */
 static void on_change(void *ctx, enum reap_what what, int status)
 {
     struct probe *probe = ctx;

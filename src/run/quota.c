@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-enum { LINES_MAX = 3 * CORE_SLOTS_MAX /* of each topic within some seconds */ };
+enum { LINES_MAX = 3 * CORE_SLOTS_MAX /* lines of each topic within some seconds */ };
 
 static const char *const topics[QUOTA_TOPICS] = {"attach", "join", "peers"};
 

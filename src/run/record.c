@@ -9,7 +9,6 @@
 #include "run/history.h"
 #include "run/stepback.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -43,29 +42,23 @@ static void on_ranks_deadline(void *ctx);
 static bool check_commits(void *ctx, struct err *err);
 static bool check_ranks(void *ctx, struct err *err);
 
-/* -1: it is no node's file of ranks. */
-static int node_of_file(const char *name)
+static bool take_path(void *ctx, int node, const char *path)
 {
-    int node, end = 0;
-    bool is_one = sscanf(name, "ranks.%d.json%n", &node, &end) == 1 && end > 0 && !name[end];
-    return is_one && node >= 0 ? node : -1;
+    str_copy(ctx, PATH_MAX, path);
+    return false;
 }
 
-/* Before anything is started commit.json is written, so that it has been lost if there are files of
- * ranks without it. */
+/* commit.json is written before anything starts. So if only ranks files exist, it was lost. */
 static bool check_first(const struct record *record, struct err *err)
 {
-    int node = -1;
-    DIR *stream = record->node_rank > 0 || record->history.is_there ? NULL : opendir(record->dir);
-    for (struct dirent *entry; stream && node < 0 && (entry = readdir(stream));)
-        node = node_of_file(entry->d_name);
-    if (stream)
-        closedir(stream);
-    return node < 0 ||
+    char path[PATH_MAX] = "";
+    if (record->node_rank == 0 && !record->history.is_there)
+        history_each_ranks(record->dir, take_path, path);
+    return !path[0] ||
            err_set(err, ERR_USAGE, 0,
-                   "there is %s/ranks.%d.json, and commit.json is missing, which tells what of it "
-                   "was committed; put it back, or, to start from scratch, move %s",
-                   record->dir, node, DIRECTORY_AWAY(record));
+                   "there is %s, but commit.json is missing, so no commit is known; put it back, "
+                   "or, to start from scratch, move %s",
+                   path, DIRECTORY_AWAY(record));
 }
 
 bool record_init(struct record *record, const struct config *config, const char *dir,
@@ -90,9 +83,10 @@ bool record_init(struct record *record, const struct config *config, const char 
     if (!history_read_commits(&record->history, path, err) ||
         !history_read_ranks(&record->history, ranks, &record->saves, err) ||
         !check_first(record, err) || !statefile_init(&record->commit_file, path, reap, err) ||
-        !statefile_init(&record->ranks_file, ranks, reap, err))
+        !statefile_init(&record->ranks_file, ranks, reap, err) ||
+        !statefile_init(&record->looker, path, reap, err))
         return false;
-    stepback(&record->history, config, dir);
+    stepback(&record->history, config, dir, &record->looker);
     statefile_check(&record->commit_file, check_commits);
     statefile_check(&record->ranks_file, check_ranks);
     statefile_on_written(&record->commit_file, on_commit_written, record);
@@ -108,6 +102,8 @@ void record_free(struct record *record)
         statefile_free(&record->commit_file);
     if (record->dir && record->ranks_file.path)
         statefile_free(&record->ranks_file);
+    if (record->dir && record->looker.path)
+        statefile_free(&record->looker);
     saves_free(&record->saves);
     saves_free(&record->others);
 }
@@ -142,15 +138,16 @@ void record_saved(struct record *record, int rank, uint64_t step, const char *pa
 {
     if (!saves_add(&record->saves, step, rank, path))
         log_error("record",
-                  "out of memory: where rank %d saved step %" PRIu64
-                  " is forgotten, and not committed",
+                  "out of memory: pchrun forgets where rank %d saved step %" PRIu64
+                  " and cannot commit it",
                   rank, step);
     saves_set_world(&record->saves, step, record->world);
 }
 
-/* What this file has of the step to resume from. */
-static void look_into(struct record *record, const char *path)
+/* Takes the saves of the step to resume from out of this file. */
+static bool look_into(void *ctx, int node, const char *path)
 {
+    struct record *record = ctx;
     struct saves found = {0};
     struct err err;
     if (!history_read_ranks(&record->history, path, &found, &err))
@@ -163,6 +160,7 @@ static void look_into(struct record *record, const char *path)
     if (step && step->world > 0)
         saves_set_world(&record->others, step->step, step->world);
     saves_free(&found);
+    return true;
 }
 
 /* Most often one of node 0's ranks has saved for all. */
@@ -170,27 +168,19 @@ static void look_into_first(struct record *record)
 {
     char path[PATH_MAX];
     if (!record->has_read_first && ranks_path(record, 0, path, sizeof path))
-        look_into(record, path);
+        look_into(record, 0, path);
     record->has_read_first = true;
 }
 
-/* The ranks may have lain elsewhere in the attempt that saved, and the nodes been more. */
+/* The attempt that saved may have had more nodes, or its ranks on other nodes. */
 static void look_into_all(struct record *record)
 {
-    char path[PATH_MAX];
-    DIR *stream = record->has_read_all ? NULL : opendir(record->dir);
-    struct dirent *entry;
+    if (!record->has_read_all)
+        history_each_ranks(record->dir, look_into, record);
     record->has_read_all = true;
-    while (stream && (entry = readdir(stream))) {
-        int node = node_of_file(entry->d_name);
-        if (node >= 0 && ranks_path(record, node, path, sizeof path))
-            look_into(record, path);
-    }
-    if (stream)
-        closedir(stream);
 }
 
-/* NULL: it named no path, and neither did anybody else. */
+/* NULL: neither this rank nor any other named a path. */
 static const char *path_elsewhere(struct record *record, int rank, bool is_known)
 {
     bool is_there;
@@ -202,7 +192,8 @@ static const char *path_elsewhere(struct record *record, int rank, bool is_known
         step = saves_find(&record->others, record->resume_step);
         path = saves_path(step, rank, &is_there);
     }
-    /* It had a part in the save, and its file is lost: another's path would be another's save. */
+    /* The rank had a part in the save, and its file is lost. Another rank's path would be another
+     * rank's save. */
     if (!path && !is_known && !is_there && step && rank < step->world)
         return NULL;
     if (path || is_known || is_there)
@@ -211,7 +202,7 @@ static const char *path_elsewhere(struct record *record, int rank, bool is_known
     if (!path && saves_any_path(step))
         log_warn("record",
                  "rank %d had no part in the save of step %" PRIu64
-                 ", whose ranks saved each its own; it is given no path",
+                 ", and each rank saved to its own path; this rank gets no path",
                  rank, record->resume_step);
     return path;
 }
@@ -228,7 +219,7 @@ const char *record_path(struct record *record, int rank, uint64_t step)
     return path || !is_known ? path : saves_any_path(own);
 }
 
-/* --- what is lost --- */
+/* --- lost files --- */
 
 static bool lost(const struct record *record, const char *who, struct err *err)
 {
@@ -258,8 +249,8 @@ static bool check_node(struct record *record, struct err *err)
     return (step && missing < 0) || lost(record, who, err);
 }
 
-/* Node 0 has counted this attempt without knowing of the one that wrote our file: what it says
- * would be taken for its own, or what we write for an older attempt's. */
+/* Node 0 does not know the attempt that wrote this node's file. Then saves of two different
+ * attempts would have the same number. */
 static bool check_count(const struct record *record, struct err *err)
 {
     return record->saves.attempt < record->history.attempt ||
@@ -288,7 +279,7 @@ bool record_check_rank(struct record *record, int rank, struct err *err)
     saves_path(own, rank, &is_known);
     if (is_known || rank >= own->world)
         return true;
-    if (!record->is_shared) /* where nobody named a path, none is needed */
+    if (!record->is_shared) /* if no rank named a path, none is needed */
         return !saves_any_path(own) || lost(record, who, err);
     look_into_all(record);
     saves_path(saves_find(&record->others, record->resume_step), rank, &is_known);
@@ -328,7 +319,7 @@ static void answer(struct record *record, enum event_type type, uint64_t step,
     loop_post(record->loop, &(struct event){.type = type, .written = {.step = step, .err = err}});
 }
 
-/* NULL: it cannot be written. */
+/* NULL: the text is too long or not UTF-8. */
 static const char *composed(const struct statefile *file, struct writer *w, size_t *ret_len,
                             struct err *err)
 {
@@ -342,7 +333,7 @@ static const char *composed(const struct statefile *file, struct writer *w, size
     return NULL;
 }
 
-/* Starts to write what was composed. False: it failed at once. */
+/* Starts to write the composed text. False: it failed at once. */
 static bool write_out(struct statefile *file, struct watch *deadline, struct writer *w,
                       uint64_t tag, struct err *err)
 {
@@ -366,8 +357,8 @@ void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t ow
     }
     if (!saved || saved->nranks < ranks) {
         err_set(&err, ERR_SYSTEM, 0,
-                "where its ranks saved step %" PRIu64 " is forgotten; only %d saves are kept that "
-                "are not committed yet",
+                "where its ranks saved step %" PRIu64 " is forgotten; pchrun keeps only %d saves "
+                "that are not committed yet",
                 step, SAVES_STEPS);
         answer(record, EV_PREPARED, step, &err);
         return;
@@ -383,7 +374,7 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
     bool is_timed = record->ranks_deadline.at != CLOCK_NEVER;
-    bool is_awaited = record->preparing == tag; /* else it was given up before */
+    bool is_awaited = record->preparing == tag; /* else it timed out before */
     if (is_awaited) {
         watch_at(&record->ranks_deadline, CLOCK_NEVER);
         record->preparing = 0;
@@ -395,11 +386,11 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
     say_if_idle(record);
 }
 
-static void write_commits(struct record *record, uint64_t tag, int64_t without)
+static void write_commits(struct record *record, uint64_t tag, enum history_end end)
 {
     struct writer w;
     struct err err;
-    history_write_commits(&record->history, without, &w);
+    history_write_commits(&record->history, end, &w);
     if (!write_out(&record->commit_file, &record->commit_deadline, &w, tag, &err))
         on_commit_written(record, tag, &err);
 }
@@ -425,16 +416,16 @@ void record_commit(struct record *record, uint64_t step, int64_t save_ns)
         .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
     record->history.save_ns = save_ns;
     record->committing = step;
-    write_commits(record, step, 0);
+    write_commits(record, step, HISTORY_COMMITTED);
 }
 
-void record_uncount(struct record *record)
+void record_uncount(struct record *record, bool has_no_step)
 {
     if (record->dir && record->node_rank == 0 && !record->committed)
-        write_commits(record, 0, record->history.attempts_without_commit);
+        write_commits(record, 0, has_no_step ? HISTORY_WITHOUT_STEP : HISTORY_UNCOUNTED);
 }
 
-/* Tag 0 is a note of how the attempts are counted; record_open() waits for the first. */
+/* Tag 0: a count of attempts; record_open() waits for the first. */
 static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
 {
     struct record *record = ctx;
@@ -444,7 +435,7 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
         watch_at(&record->commit_deadline, CLOCK_NEVER);
     if (tag != 0 && record->committing == tag) {
         record->committing = 0;
-        if (err) /* what is on disk still ends with the commit before it */
+        if (err) /* the file on disk still ends with the commit before */
             record->history.ncommits--;
         else
             record->committed = tag, record->committed_at = clock_now_ns();
@@ -453,10 +444,10 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
     say_if_idle(record);
 }
 
-/* --- what was removed under us --- */
+/* --- files that were removed during the run --- */
 
-/* A person may remove the state directory under a running job. Each file alone would refuse every
- * start, so the file that is written brings the other one back. All this is done in a child. */
+/* A person may remove the state directory under a running job. A start needs both files, so the
+ * file that is written brings the other one back. A child does all this. */
 
 static bool put_back(const struct statefile *file, struct writer *w, struct err *err)
 {
@@ -494,20 +485,29 @@ static bool check_ranks(void *ctx, struct err *err)
         return false;
     if (record->node_rank > 0 || record->committing || !statefile_is_missing(&record->commit_file))
         return true;
-    if (statefile_is_missing(&record->ranks_file))
+    bool is_emptied = statefile_is_missing(&record->ranks_file);
+    if (is_emptied)
         history.ncommits = 0;
-    history_write_commits(&history, record->committed ? 0 : history.attempts_without_commit + 1,
-                          &w);
-    return put_back(&record->commit_file, &w, err);
+    history_write_commits(&history, record->committed ? HISTORY_COMMITTED : HISTORY_BEGUN, &w);
+    bool ok = put_back(&record->commit_file, &w, err);
+    if (ok && is_emptied)
+        err_set(err, ERR_NONE, 0,
+                "%s was emptied under the running job, and is written anew; a start before the "
+                "next commit begins from scratch",
+                record->dir);
+    return ok;
 }
 
-/* On another node than node 0, after a commit. If commit.json is gone as well, nothing is missed.
- * On a disk of its own this node cannot know. */
+/* On all nodes but node 0, after a commit: should the ranks file be written again? Not if
+ * commit.json is gone too, or if a start from scratch has written a new one. A node with its own
+ * disk cannot see commit.json: it writes the file. */
 static bool look_for_ranks(void *ctx, struct err *err)
 {
     const struct record *record = ctx;
-    return (record->is_shared && statefile_is_missing(&record->commit_file)) ||
-           put_back_ranks(record, record->saves.committed, err);
+    const struct history *history = &record->history;
+    bool is_missed = !record->is_shared ||
+                     history_attempt_in(history, record->commit_file.path) == history->attempt;
+    return !is_missed || put_back_ranks(record, record->saves.committed, err);
 }
 
 void record_committed(struct record *record, uint64_t step)
@@ -524,7 +524,7 @@ void record_committed(struct record *record, uint64_t step)
 
 /* --- deadlines --- */
 
-/* Told before the writer is: it may be stuck behind another one that nobody waits for. */
+/* Report the failure first: the write may be stuck behind an older one. */
 static void give_up(struct statefile *file, uint64_t step, statefile_fn *fn, struct record *record)
 {
     struct err err;
@@ -558,10 +558,10 @@ void record_end(struct record *record, int64_t until)
     hasten(&record->ranks_deadline, until);
 }
 
-/* Nothing has been started, so that it may wait. */
+/* It may block: nothing has been started. */
 static bool note_attempt(struct record *record, struct err *err)
 {
-    write_commits(record, 0, record->history.attempts_without_commit + 1);
+    write_commits(record, 0, HISTORY_BEGUN);
     statefile_wait(&record->commit_file, WRITE_WAIT_NS);
     if (record->failure.code == ERR_NONE)
         return true;

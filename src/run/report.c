@@ -15,7 +15,7 @@
 #define REPORT_VERSION 1
 #define REPORT_MAX     (8 * 1024 * 1024)
 
-/* --- what is in it --- */
+/* --- the contents --- */
 
 static void add_time(struct writer *w, const char *key, int64_t mono_ns)
 {
@@ -28,7 +28,7 @@ static void add_time(struct writer *w, const char *key, int64_t mono_ns)
     writer_text(w, key, text);
 }
 
-/* Milliseconds from one time to another; null if the other has not come. */
+/* Milliseconds between two times; null if one of them is unset. */
 static void add_ms(struct writer *w, const char *key, int64_t from, int64_t to)
 {
     if (from == 0 || to == 0)
@@ -84,7 +84,7 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
     writer_object(w, "steps");
     writer_int(w, "resumed", (int64_t)r->resumed_step);
     writer_int(w, "last", (int64_t)r->last_step);
-    /* Who has come to the end needs no step again. */
+    /* A completed job loses no step. */
     bool is_lost = r->last_step > kept && r->outcome != OUTCOME_COMPLETED;
     writer_int(w, "lost", is_lost ? (int64_t)(r->last_step - kept) : 0);
     writer_end(w);
@@ -155,7 +155,8 @@ void report_write(const struct report *report, struct writer *w, const char *key
 {
     struct core_report r;
     core_report(report->core, &r);
-    /* One that was being written when the end was decided: the next attempt resumes from it. */
+    /* A commit may reach the disk after the core has decided the end. The next attempt resumes from
+     * it. */
     if (report->record->committed > r.commit_step) {
         r.commit_step = report->record->committed;
         r.commit_at = report->record->committed_at;

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node answers from its loop, at once; one that is stopped, or cut off, does not. */
+/* A running node answers at once, from its loop. */
 #define WAIT_NS (2 * NS_PER_S)
-/* So many are asked before the loop turns to others. */
+/* Node 0 asks this many nodes before it handles other events. */
 enum { ASKED_AT_ONCE = 128 };
 
 /* --- asking --- */
@@ -40,7 +40,7 @@ static void on_clock(void *ctx)
     }
 }
 
-/* Node 0 itself is looked at, not asked. */
+/* Node 0 need not ask itself. */
 static bool find_nodes(struct rollcall *call)
 {
     struct core_peer_report *peers = calloc((size_t)call->nnodes, sizeof *peers);
@@ -76,7 +76,7 @@ void rollcall_end(struct rollcall *call)
     watch_at(&call->clock, CLOCK_NEVER);
 }
 
-/* --- what they tell --- */
+/* --- the answers --- */
 
 static bool is_possible(const struct rollcall *call, const struct rollcall_node *node,
                         const struct peer_ranks *told)
@@ -87,7 +87,7 @@ static bool is_possible(const struct rollcall *call, const struct rollcall_node 
            (!is_first || call->ranks + told->total <= CORE_WORLD_MAX);
 }
 
-/* One more, so that no ranks at all are a list, too. */
+/* One more: a node without ranks gets a list, too. */
 static bool make_room(struct rollcall *call, struct rollcall_node *node, int total)
 {
     if (node->list)
@@ -126,7 +126,7 @@ const struct rollcall_node *rollcall_told(const struct rollcall *call, int node_
     if (node->is_over && !node->is_bad)
         return node;
     if (node->is_bad)
-        str_copy(ret_why, size, "what it answers cannot be");
+        str_copy(ret_why, size, "its answer is invalid");
     else if (node->conn == CONN_NONE)
         str_copy(ret_why, size, "it has no connection to node 0");
     else if (clock_now_ns() >= call->until)

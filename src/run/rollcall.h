@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rollcall: node 0 asks the other nodes how their ranks are, because somebody asks it; and how a
- * node answers that.
+ * rollcall: node 0 asks the other nodes about their ranks, for pchctl, and a node answers.
  *
- * Nothing of it is sent while nobody asks, and nothing is decided by it. The nodes are asked some
- * at a time, each is bounded in what it can tell, and after some seconds those that have not told
- * all of it are done without. What they tell is untrusted. Owns its memory: rollcall_free(). Main
- * thread.
+ * Without a request nothing is sent, and the answers decide nothing. Node 0 asks some nodes at a
+ * time. Each answer is bounded. After some seconds node 0 goes on without the missing answers. All
+ * answers are untrusted. Owns its memory: rollcall_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_ROLLCALL_H
 #define PCHRUN_RUN_ROLLCALL_H
@@ -16,9 +14,9 @@
 #include "run/watch.h"
 
 struct rollcall_node {
-    int conn; /* it was asked there; CONN_NONE: it could not be */
+    int conn; /* the connection it was asked on; CONN_NONE: it has none */
     bool is_over;
-    bool is_bad; /* what it told cannot be */
+    bool is_bad; /* its answer is invalid */
     int total, n;
     struct peer_rank *list; /* `n` of them; NULL before the first */
     int64_t told_at;
@@ -28,7 +26,7 @@ struct rollcall {
     struct cluster *cluster;
     const struct core *core;
     int nnodes;
-    void (*on_over)(void *ctx); /* not called inside of any of these functions */
+    void (*on_over)(void *ctx); /* never called from inside these functions */
     void *ctx;
     uint32_t number;
     bool is_open;
@@ -38,22 +36,22 @@ struct rollcall {
     struct watch clock;
 };
 
-/* Set cluster, core, nnodes, on_over and ctx before. */
+/* Set cluster, core, nnodes, on_over and ctx first. */
 MUST_CHECK bool rollcall_open(struct rollcall *call, struct event_base *base, struct err *err);
 void rollcall_free(struct rollcall *call);
 
-/* Asks all nodes that are connected; on_over tells when that is over. False: memory is short. */
+/* Asks all connected nodes; on_over is called at the end. False: out of memory. */
 MUST_CHECK bool rollcall_begin(struct rollcall *call);
-/* A RANKS has come. */
+/* A RANKS message has arrived. */
 void rollcall_take(struct rollcall *call, int conn, const struct peermsg *msg);
-/* It is over now, without on_over. */
+/* Ends it now, without on_over. */
 void rollcall_end(struct rollcall *call);
-/* What was told; NULL: of this node it is not known. Then *ret_why, of `size` bytes, says why. */
+/* The answer of this node; NULL: unknown, and *ret_why, of `size` bytes, says why. */
 const struct rollcall_node *rollcall_told(const struct rollcall *call, int node_rank, char *ret_why,
                                           size_t size);
 void rollcall_forget(struct rollcall *call);
 
-/* The other side: all ranks of this node, in answer to a LOOK. */
+/* The other side: sends all ranks of this node, in answer to a LOOK. */
 void rollcall_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
                      const struct peer_rank *list);
 

@@ -51,7 +51,8 @@ const struct saves_step *saves_find(const struct saves *saves, uint64_t step)
     return NULL;
 }
 
-/* The oldest that is neither held nor committed. At most two are held, and one is committed. */
+/* The oldest step that is neither held nor committed. At most two are held, and one is committed.
+ */
 static int oldest_free(const struct saves *saves)
 {
     _Static_assert(SAVES_STEPS > 3, "one step of a full list is free");
@@ -69,7 +70,7 @@ void saves_hold(struct saves *saves, uint64_t step, uint64_t own)
     }
 }
 
-/* The place of this step, made if it is new, in ascending order. */
+/* The entry of this step, added in ascending order if it is new. */
 static struct saves_step *place_of(struct saves *saves, uint64_t step)
 {
     const struct saves_step *known = saves_find(saves, step);
@@ -227,7 +228,7 @@ static bool read_hex(const char *hex, char path[PATH_MAX])
     return !hex[0] && n > 0;
 }
 
-/* *ret NULL: it named none. */
+/* *ret NULL: the rank named no path. */
 static bool read_path(const struct json *item, char room[PATH_MAX], const char **ret)
 {
     const struct json *path = json_find(item, "path");
@@ -248,7 +249,7 @@ static bool read_rank(struct saves *saves, uint64_t step, const struct json *ite
            read_path(item, room, &path) && saves_add(saves, step, (int)rank, path);
 }
 
-/* False also for what only looks like a list: an object has members, too. */
+/* An object has members, too, but is no list. */
 static bool is_list(const struct json *value)
 {
     return value && json_kind(value) == JSON_IS_LIST;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * saves: which rank saved which step where: the newest few steps, in memory and as JSON. A path is
- * any bytes; one that is not UTF-8 is written in hexadecimal. Owns its memory: saves_free(). Main
- * thread.
+ * saves: which rank saved which step at which path: the newest few steps, in memory and as JSON. A
+ * path may be any bytes; if it is not UTF-8, it is written in hexadecimal. Owns its memory:
+ * saves_free(). Main thread.
  */
 #ifndef PCHRUN_RUN_SAVES_H
 #define PCHRUN_RUN_SAVES_H
@@ -12,58 +12,57 @@
 
 #include <stdint.h>
 
-#define SAVES_STEPS 72 /* steps that are kept at once: the records', and those being saved */
+#define SAVES_STEPS 72 /* steps kept at once: those of the record, and those being saved */
 
 struct saves_rank {
     int rank;
-    char *path; /* NULL: none was named */
+    char *path; /* NULL: the rank named no path */
 };
 
 struct saves_step {
     uint64_t step;
-    int world; /* how many ranks the job had, 0: not known */
+    int world; /* how many ranks the job had, 0: unknown */
     struct saves_rank *ranks;
     int nranks;
-    bool is_held; /* it may still be committed */
+    bool is_held; /* the step may still be committed */
 };
 
 struct saves {
     struct saves_step steps[SAVES_STEPS]; /* oldest first */
     int n;
-    int64_t attempt;    /* that wrote the file that they were read from, 0: none */
-    uint64_t committed; /* the last step that was; a restart needs it and what comes after it */
+    int64_t attempt;    /* the attempt that wrote the file they were read from, 0: none */
+    uint64_t committed; /* the last committed step; a restart needs it and newer ones */
 };
 
 void saves_free(struct saves *saves);
-/* False: memory is short. A path that was there is replaced. The oldest step that is neither held
- * nor the committed one makes room for a new one. */
+/* False: out of memory. Replaces an older path. If the list is full, drops the oldest step that is
+ * neither held nor committed. */
 MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path);
-/* How many ranks the job has that saves this step. */
+/* Sets how many ranks the job has at this step. */
 void saves_set_world(struct saves *saves, uint64_t step, int world);
-/* The step is about to be offered for a commit, and `own` was before (0: none is). These two are
- * held from now on, and no others. */
+/* The step is about to be offered for a commit, and `own` was before (0: none). Holds these two
+ * steps and no others. */
 void saves_hold(struct saves *saves, uint64_t step, uint64_t own);
-/* Of the steps up to the committed one, forgets the oldest until `keep` are left. */
+/* Of the steps up to the committed one, drops the oldest until `keep` are left. */
 void saves_trim(struct saves *saves, int keep);
-/* Forgets what is newer: an attempt that resumes at `step` will save it anew. */
+/* Drops newer steps: an attempt that resumes at `step` saves them anew. */
 void saves_forget_newer(struct saves *saves, uint64_t step);
-/* NULL: nobody saved it. */
+/* NULL: no rank saved it. */
 const struct saves_step *saves_find(const struct saves *saves, uint64_t step);
-/* The path of this rank; NULL: none. *ret_known: it has saved the step at all. */
+/* The path of this rank; NULL: none. *ret_known: the rank has saved the step. */
 const char *saves_path(const struct saves_step *step, int rank, bool *ret_known);
-/* The lowest rank below the world's size of which it is not said that it saved the step; -1: none
- * is missing. */
+/* The lowest rank of the job that is not known to have saved the step; -1: none is missing. */
 int saves_missing(const struct saves_step *step);
-/* The one that all who named a path named; NULL: nobody did, or they differ, so that none of them
- * is the whole save. */
+/* The path, if all ranks that named one named the same. NULL: no rank named one, or they differ, so
+ * that no path is the whole save. */
 const char *saves_common_path(const struct saves_step *step);
 /* The path of the lowest rank that named one. */
 const char *saves_any_path(const struct saves_step *step);
 
-/* As the list "saves" of the object that is being written, without the steps newer than `newest`
- * (and than the committed one) that are still being saved. */
+/* Writes the list "saves" into the current object, without the steps newer than `newest` (and than
+ * the committed one) that are still being saved. */
 void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);
-/* Adds what saves_write() wrote. False: it is not of that form, or memory is short. */
+/* Adds what saves_write() wrote. False: the form is wrong, or out of memory. */
 MUST_CHECK bool saves_read(struct saves *saves, const char *name, const struct json *object,
                            struct err *err);
 

@@ -37,11 +37,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How long the end waits for helpers that remove scratch directories. */
+/* How long the end waits for children that remove scratch directories. */
 #define SWEEP_WAIT_NS (2 * NS_PER_S)
-
-/* What a record says of saves is held to it. */
-#define DAY_NS (24 * 3600 * NS_PER_S)
 
 struct shell {
     struct config *config;
@@ -64,9 +61,9 @@ struct shell {
     struct hook hook;
     struct logs logs;
     enum outcome outcome;
-    bool wants_hook; /* as soon as the record is written */
+    bool wants_hook; /* run it as soon as the record is written */
     struct generation generation;
-    struct watch end_wait; /* for sweepers */
+    struct watch end_wait; /* the wait for the sweepers */
     bool has_waited;
     struct quota quota;
     uint64_t reported_commit;
@@ -106,7 +103,7 @@ static void act_prepare(struct shell *shell, const struct action *action)
 static void act_commit(struct shell *shell, const struct action *action)
 {
     if (action->type == ACT_UNCOUNT)
-        record_uncount(&shell->record);
+        record_uncount(&shell->record, action->has_no_step);
     else
         record_commit(&shell->record, action->step, action->save_ns);
 }
@@ -129,7 +126,7 @@ static void act_close(struct shell *shell, const struct action *action)
 static void act_gate(struct shell *shell, const struct action *action)
 {
     attach_gate(&shell->attach, action);
-    report_touch(&shell->report); /* a round was opened, decided or served */
+    report_touch(&shell->report); /* a round was opened, decided or finished */
 }
 
 static void act_proc_send(struct shell *shell, const struct action *action)
@@ -167,7 +164,7 @@ static void act_state(struct shell *shell, const struct action *action)
     report_touch(&shell->report);
 }
 
-/* The death of a command that exit.reraise asks us to repeat. */
+/* The signal that ended the command, if exit.reraise asks pchrun to die of it, too. */
 static int signal_to_repeat(const struct shell *shell, int code)
 {
     struct core_report report;
@@ -177,8 +174,8 @@ static int signal_to_repeat(const struct shell *shell, int code)
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
 
-/* What a notice that has ended the run brings after it: the hook, and that it is remembered which
- * notice it was. A job that has made no progress was preempted, too, if there is a notice. */
+/* Follows a notice that has ended the run: plans the hook and remembers the notice. An outcome of
+ * "no progress" with a live notice counts as preempted, too. */
 static void follow_notice(struct shell *shell, enum outcome outcome)
 {
     struct core_report report;
@@ -192,16 +189,16 @@ static void follow_notice(struct shell *shell, enum outcome outcome)
     noticein_end(&shell->noticein, was_preempted && report.notice.is_live ? &by : NULL);
 }
 
-/* The last line, when the code is known. */
+/* Words the last line; the code must be known. */
 static void word_end(struct shell_end *end, enum outcome outcome, const char *why)
 {
     snprintf(end->text, sizeof end->text, "%s, exit code %d: %s", verdict_name(outcome), end->code,
              why);
 }
 
-/* Of several nodes the chief says it loudly, and the one on which it failed: the reader has to look
- * there. A wrapper of one program that succeeds says nothing. It is said when nothing else is left
- * to be said. */
+/* Of several nodes, node 0 and the node with the failure log the end loudly: the reader looks
+ * there. A single node that succeeds logs it at debug level only. shell_finish() logs it, after all
+ * other lines. */
 static void keep_end(struct shell *shell, const struct action *action)
 {
     struct core_report report;
@@ -214,15 +211,15 @@ static void keep_end(struct shell *shell, const struct action *action)
     word_end(&shell->end, action->exit.outcome, action->exit.text);
 }
 
-/* When another node's notice came is not known here; what is left of it is. */
+/* This node does not know when another node's notice arrived: count from now. */
 static int64_t kept_back(const struct core_report *report)
 {
     int64_t at = report->notice.at ? report->notice.at : clock_now_ns();
     return grace_margin(report->notice.deadline - at);
 }
 
-/* They have the notice's time. The record has nearly all: whether a write that is given up has come
- * to the disk nobody knows. */
+/* The writers may use the notice's time. The record may use nearly all of it: a write that timed
+ * out leaves the disk in an unknown state. */
 static void end_writers(struct shell *shell)
 {
     struct core_report report;
@@ -237,7 +234,7 @@ static void act_exit(struct shell *shell, const struct action *action)
 {
     char left[512];
     if (shell->config->checkpoint.dir && shell->generation.is_untidy)
-        attach_clean(&shell->attach); /* it is promised for every start, however short */
+        attach_clean(&shell->attach); /* pchrun promises it for every start, however short */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
     shell->end.code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
     report_exit(&shell->report, shell->end.code);
@@ -276,8 +273,9 @@ static void act(void *ctx, const struct action *action)
     if (actions[action->type])
         actions[action->type](shell, action);
     else
-        log_error("bug", "the core asks for action %d, which nobody performs", (int)action->type);
-    if (action->type != ACT_LOG) /* whose lines are limited */
+        log_error("bug", "the core asks for action %d, which pchrun does not know",
+                  (int)action->type);
+    if (action->type != ACT_LOG) /* act_log() has passed it on if the limit allows */
         desk_take(&shell->desk, action);
 }
 
@@ -303,8 +301,8 @@ int shell_finish(const struct shell_end *end)
     return end->code;
 }
 
-/* The end waits for what is being written and for the last words to other nodes, which have
- * deadlines of their own, and for sweepers and what sources have left behind. */
+/* The end waits for writes and for last messages to other nodes, which have their own deadlines. It
+ * also waits for sweepers and for processes that sources have left. */
 static bool is_done(const struct shell *shell)
 {
     return shell->loop.is_over && !outfile_is_busy(&shell->report.out) &&
@@ -317,7 +315,7 @@ static bool is_done(const struct shell *shell)
             shell->has_waited);
 }
 
-/* The last commit may have come to the disk after the end was decided. */
+/* The last commit may reach the disk after the end was decided. */
 static uint64_t last_commit(const struct shell *shell, const struct core_report *report)
 {
     uint64_t own = shell->record.committed;
@@ -348,7 +346,7 @@ static void run_hook(struct shell *shell)
                             .notice_id = report.notice.id};
     int64_t deadline = report.notice.is_live ? report.notice.deadline : CLOCK_NEVER;
     shell->wants_hook = false;
-    spawn_let_go(); /* so that it is the same however early the end comes */
+    spawn_let_go(); /* already done unless the end comes early: the hook must see no difference */
     hook_run(&shell->hook, &facts, deadline, kept_back(&report));
     tell_report(shell);
 }
@@ -362,8 +360,7 @@ static void stop_if_done(void *ctx)
         loop_stop(&shell->loop);
 }
 
-/* The hook has ended, all that the commands have printed is kept, or the evidence of a hang: they
- * are in the report. */
+/* A part that the report describes has ended: the hook, the logs, or the evidence of a hang. */
 static void on_part_end(void *ctx)
 {
     tell_report(ctx);
@@ -380,7 +377,7 @@ static void on_waited(void *ctx)
 static void on_settled(void *ctx)
 {
     struct shell *shell = ctx;
-    /* Also of what was written after the end, of which the core does not hear any more. */
+    /* A commit may also reach the disk after the end, when the core gets no events. */
     if (shell->record.committed > shell->reported_commit)
         report_touch(&shell->report);
     shell->reported_commit = shell->record.committed;
@@ -397,11 +394,8 @@ static bool read_record(struct shell *shell, struct err *err)
     if (!takeover_begin(&shell->takeover, &shell->state_dir, &shell->reap, err) ||
         !record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
         return false;
-    params->attempt = (uint32_t)shell->record.history.attempt;
-    params->resume_step = record_resume_step(&shell->record);
+    params_of_history(params, &shell->record.history);
     params->has_record = shell->state_dir != NULL;
-    params->save_ns = clock_min(shell->record.history.save_ns, DAY_NS);
-    params->attempts_without_commit = (int)shell->record.history.attempts_without_commit;
     return true;
 }
 
@@ -484,7 +478,7 @@ static bool open_loop(struct shell *shell, struct err *err)
     return true;
 }
 
-/* What the commands need: the socket that they attach to, and where to resume. */
+/* The commands need this at their start: the socket to attach to, and the step to resume from. */
 static bool open_attach(struct shell *shell, struct err *err)
 {
     shell->attach.record = &shell->record;
@@ -504,7 +498,7 @@ static bool open_attach(struct shell *shell, struct err *err)
     shell->attach.sweepers.on_idle = stop_if_done;
     shell->attach.sweepers.ctx = shell;
     shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
-    /* The record last: it notes that the attempt has begun. */
+    /* The record is last: it writes the start of the attempt. */
     return watch_clock(&shell->end_wait, shell->loop.base, err) &&
            hook_open(&shell->hook, shell->loop.base, err) &&
            generation_open(&shell->generation, shell->loop.base, err) &&
@@ -519,8 +513,8 @@ static bool run_loop(struct shell *shell, struct err *err)
            err_set(err, ERR_SYSTEM, errno, "the event loop has failed");
 }
 
-/* The job's own processes have ended; what a source or the hook has left behind in a session and
- * with an environment of its own is known only by being here still. Nobody waits for its end. */
+/* The job's own processes have ended. A source or the hook may have left processes in their own
+ * session. pchrun finds them only because they still live, and does not wait for their end. */
 static void sweep(struct shell *shell)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
@@ -536,7 +530,7 @@ static void finish(struct shell *shell)
     drill_close(&shell->drill);
     noticein_free(&shell->noticein);
     evidence_free(&shell->evidence);
-    desk_free(&shell->desk); /* in a directory of attach's */
+    desk_free(&shell->desk); /* its socket lies in attach's directory */
     attach_free(&shell->attach);
     sigin_close(&shell->sigin);
     cluster_free(&shell->cluster);
@@ -552,7 +546,7 @@ static void finish(struct shell *shell)
     free(shell->state_dir);
 }
 
-/* Without a loop nothing of what we promise can be kept. */
+/* Without an event loop pchrun cannot keep its promises. */
 static void give_up(struct shell *shell, const struct err *err)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
@@ -561,7 +555,7 @@ static void give_up(struct shell *shell, const struct err *err)
     children_signal(&shell->children, &kill);
 }
 
-/* Nothing has been started. A signal that came meanwhile has its usual end. */
+/* Nothing has been started. A signal that came meanwhile ends pchrun as usual. */
 static void fail(struct shell *shell, const struct err *err)
 {
     int number = shell->takeover.signal;
@@ -579,7 +573,8 @@ static void fail(struct shell *shell, const struct err *err)
 
 struct shell_end shell_run(struct config *config, unsigned closed)
 {
-    static struct shell shell; /* large, and half of it never touched: the kernel's zeroes do */
+    static struct shell
+        shell; /* static: it is large, and the kernel zeroes only the pages in use */
     struct err err;
     shell.config = config;
     shell.end.code = EXIT_OWN_ERROR;

@@ -27,7 +27,7 @@ static void take(struct sigin *sigin, const struct signals_info *info)
                                                       .sender_pid = (int)info->sender}});
 }
 
-/* The dead are reaped last: while they are zombies, who sent a signal can still be told. */
+/* Reap last: while a dead process is a zombie, pchrun can still tell that it sent a signal. */
 static void on_signals(void *ctx)
 {
     struct sigin *sigin = ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sigin: signals that come to us: SIGCHLD to children, job control to jobs, the others to the core
- * as EV_SIGNAL. Owns the signalfd. Main thread.
+ * sigin: reads the signals that pchrun gets: SIGCHLD goes to children, job control to jobs, all
+ * others to the core as EV_SIGNAL. Owns the signalfd. Main thread.
  */
 #ifndef PCHRUN_RUN_SIGIN_H
 #define PCHRUN_RUN_SIGIN_H

@@ -11,18 +11,18 @@
 
 #include <stdlib.h>
 
-/* Of steps in a million seconds; what a page shows may be anything. */
+/* Steps in a million seconds; a page may show any number. */
 #define PACE_MAX 1e18
 
-/* They are kept as they came. */
+/* The core keeps the ranks in the order in which they came. */
 static int compare(const void *a, const void *b)
 {
     const struct core_rank_report *x = a, *y = b;
     return x->rank - y->rank;
 }
 
-/* Of what its page shows, what was read before, and what it has saved: a page may be gone before
- * that is told, and what was saved was finished. */
+/* The highest of the page's step, the last known step, and the saved step. The page may be gone
+ * already; a saved step was finished. */
 static void take_step(struct core_rank_report *rank, const uint64_t steps[CORE_SLOTS_MAX])
 {
     uint64_t now = rank->slot >= 0 ? steps[rank->slot] : 0;
@@ -37,7 +37,7 @@ void status_look(struct status_ranks *ret, const struct attach *attach, struct p
     qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], compare);
     attach_look(attach, ret->steps, ret->phases);
     for (int i = 0; i < CORE_SLOTS_MAX; i++)
-        if (ret->steps[i] > RANKS_STEP_MAX) /* nonsense */
+        if (ret->steps[i] > RANKS_STEP_MAX) /* an invalid page */
             ret->steps[i] = 0;
     for (int i = 0; i < ret->n; i++)
         take_step(&ret->list[i], ret->steps);
@@ -61,7 +61,7 @@ static void add_pace(struct writer *w, double steps_per_s)
         writer_null(w, "steps_per_second");
 }
 
-/* A process with this number that is not below us is another one. */
+/* A process with this pid that is no descendant is a different one. */
 static bool lives(pid_t pid)
 {
     struct proc proc;
@@ -155,7 +155,7 @@ void status_write_node(struct writer *w, const struct core_peer_report *node, in
     writer_end(w);
 }
 
-/* What node 0 knows of itself is as old as its last word to itself; it can look. */
+/* Node 0's last word about itself may be old: take the snapshot instead. */
 static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks,
                         const struct pace *pace)
 {

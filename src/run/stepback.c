@@ -3,126 +3,156 @@
  */
 #include "run/stepback.h"
 
+#include "base/ckptfile.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 
-#include <ctype.h>
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
-/* A larger job is not kept waiting while the files of all its nodes are read. */
-#define NODES_MAX 64
+#define LOOK_WAIT_NS (10 * NS_PER_S)
 
-enum state { ABSENT, THERE, UNKNOWN };
+/* In memory that is shared with the child. */
+struct seen {
+    int left; /* how many commits stay */
+    char missing[PATH_MAX];
+};
 
-/* "ckpt-2.index" is a part of "ckpt-2", a checkpoint that is named by the prefix of its files;
- * "ckpt-20.index" is none. */
-static bool has_prefix_file(const char *folder, const char *prefix)
+struct search {
+    const struct history *history;
+    const struct config *config;
+    const char *dir;      /* the state directory */
+    struct stat within;   /* checkpoint.dir */
+    bool sees_all;        /* else only the paths of this node's ranks */
+    uint64_t step;        /* the commit under examination */
+    enum ckptfile commit; /* what is known of it so far */
+    struct seen *seen;
+    bool is_told;
+};
+
+/* --- in the child --- */
+
+/* Is the path that folder or below it, under any name? Its last parts may be missing. */
+static bool is_within(const char *path, const struct stat *within)
 {
-    size_t len = strlen(prefix);
-    bool is_there = false;
-    DIR *stream = opendir(folder);
-    if (!stream)
-        return errno != ENOENT && errno != ENOTDIR; /* cannot be told: not called missing */
-    for (struct dirent *entry; !is_there && (entry = readdir(stream));)
-        is_there = str_starts(entry->d_name, prefix) && !isalnum((unsigned char)entry->d_name[len]);
-    closedir(stream);
-    return is_there;
-}
-
-static enum state look_at(const char *path, const char *within)
-{
+    struct stat st;
     char folder[PATH_MAX];
-    size_t len = strlen(within);
-    const char *name = strrchr(path, '/');
-    if (!str_starts(path, within) || path[len] != '/' || !name || !name[1] ||
-        !str_copy(folder, sizeof folder, path))
-        return UNKNOWN;
-    if (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
-        return THERE;
-    folder[name - path] = '\0';
-    return has_prefix_file(folder, name + 1) ? THERE : ABSENT;
-}
-
-/* Are the checkpoints of this step there? *ret_missing is the first path that is missing, "": none.
- */
-static enum state look_at_step(const struct saves_step *step, const char *within,
-                               char ret_missing[PATH_MAX])
-{
-    enum state all = UNKNOWN;
-    for (int i = 0; step && i < step->nranks; i++) {
-        enum state one = step->ranks[i].path ? look_at(step->ranks[i].path, within) : UNKNOWN;
-        if (one == ABSENT) {
-            str_fit(ret_missing, PATH_MAX, step->ranks[i].path);
-            return ABSENT;
-        }
-        all = one == THERE ? THERE : all;
+    if (path[0] != '/' || !str_copy(folder, sizeof folder, path))
+        return false;
+    for (char *end = folder + strlen(folder); end; end = strrchr(folder, '/')) {
+        *end = '\0';
+        if (stat(folder[0] ? folder : "/", &st) == 0 && st.st_ino == within->st_ino &&
+            st.st_dev == within->st_dev)
+            return true;
     }
-    return all;
+    return false;
 }
 
-static enum state look_at_commit(const struct saves *nodes, int n, uint64_t step,
-                                 const char *within, char ret_missing[PATH_MAX])
+static enum ckptfile look_at(const struct search *search, const char *path)
 {
-    enum state all = UNKNOWN;
-    for (int i = 0; i < n && all != ABSENT; i++) {
-        enum state one = look_at_step(saves_find(&nodes[i], step), within, ret_missing);
-        all = one == UNKNOWN ? all : one;
-    }
-    return all;
+    return path && is_within(path, &search->within) ? ckptfile_look(path) : CKPTFILE_UNKNOWN;
 }
 
-static int read_nodes(const struct history *history, const struct config *config, const char *dir,
-                      struct saves nodes[NODES_MAX])
+/* One missing path makes a commit incomplete. An unknown path counts neither way: none was named,
+ * it lies elsewhere, or it may not be read. */
+static bool look_at_node(void *ctx, int node, const char *file)
 {
-    char path[PATH_MAX];
+    struct search *search = ctx;
+    struct saves saves = {0};
     struct err err;
-    bool reads_all = config->checkpoint.shared && config->cluster.nnodes <= NODES_MAX;
-    int n = reads_all ? config->cluster.nnodes : 1;
-    for (int i = 0; i < n; i++) {
-        nodes[i] = (struct saves){0};
-        path[0] = '\0';
-        if (str_addf(path, sizeof path, "%s/ranks.%d.json", dir, i) &&
-            !history_read_ranks(history, path, &nodes[i], &err))
-            log_debug("record", "%s", err.text); /* who needs the file says it aloud */
+    bool is_read =
+        (node == 0 || search->sees_all) && history_read_ranks(search->history, file, &saves, &err);
+    const struct saves_step *step = is_read ? saves_find(&saves, search->step) : NULL;
+    for (int i = 0; step && i < step->nranks && search->commit != CKPTFILE_ABSENT; i++) {
+        enum ckptfile one = look_at(search, step->ranks[i].path);
+        search->commit = one == CKPTFILE_UNKNOWN ? search->commit : one;
+        if (one == CKPTFILE_ABSENT && !search->seen->missing[0])
+            str_copy(search->seen->missing, PATH_MAX, step->ranks[i].path);
     }
-    return n;
+    saves_free(&saves);
+    return search->commit != CKPTFILE_ABSENT;
 }
 
-static void choose(struct history *history, const struct saves *nodes, int n, const char *within)
+/* Reads the files of all nodes in the record: the job may have had more nodes when it saved. */
+static enum ckptfile look_at_commit(struct search *search, int commit)
 {
-    char missing[PATH_MAX] = "", other[PATH_MAX];
-    uint64_t newest = history_last_step(history);
-    if (look_at_commit(nodes, n, newest, within, missing) != ABSENT)
-        return;
-    int left = history->ncommits - 1;
-    while (left > 0 &&
-           look_at_commit(nodes, n, history->commits[left - 1].step, within, other) != THERE)
+    search->step = search->history->commits[commit].step;
+    search->commit = CKPTFILE_UNKNOWN;
+    history_each_ranks(search->dir, look_at_node, search);
+    return search->commit;
+}
+
+/* The newest commit counts unless a path is missing. An older commit counts only if one of its
+ * paths exists. If no commit has a file, the paths may be no files at all. */
+static bool find_whole(void *ctx, struct err *err)
+{
+    struct search *search = ctx;
+    int left = search->history->ncommits;
+    if (stat(search->config->checkpoint.dir, &search->within) != 0)
+        return true;
+    search->sees_all = search->config->checkpoint.shared && is_within(search->dir, &search->within);
+    if (look_at_commit(search, left - 1) != CKPTFILE_ABSENT)
+        return true;
+    do
         left--;
-    if (left == 0) /* perhaps they are no files: the program knows */
-        return;
-    history->ncommits = left;
-    log_warn("record",
-             "step %" PRIu64 " is committed, but %s is not there any more: the job resumes at step "
-             "%" PRIu64 ", the newest commit that every rank has",
-             newest, missing, history_last_step(history));
+    while (left > 0 && look_at_commit(search, left - 1) != CKPTFILE_THERE);
+    if (left > 0)
+        search->seen->left = left;
+    return true;
 }
 
-void stepback(struct history *history, const struct config *config, const char *dir)
+/* --- in the parent --- */
+
+static void on_looked(void *ctx, uint64_t tag, const struct err *err)
 {
-    static struct saves nodes[NODES_MAX];
-    char within[PATH_MAX];
-    const char *folder = config->checkpoint.dir;
-    if (!folder || config->cluster.node_rank != 0 || history->ncommits == 0 ||
-        !str_starts(dir, folder) || !realpath(folder, within))
+    struct search *search = ctx;
+    search->is_told = !err;
+}
+
+/* Drops the newer commits for good, before anything starts. A rank that trains again from the older
+ * commit may overwrite its part of a newer one. If the missing part came back, a later start would
+ * mix two trainings. */
+static void drop_newer(struct history *history, const struct seen *seen)
+{
+    uint64_t newest = history_last_step(history);
+    history->ncommits = seen->left;
+    log_warn("record",
+             "step %" PRIu64 " is committed, but %s is missing: the job resumes at step "
+             "%" PRIu64 ", the newest commit that every rank has, and forgets those after it",
+             newest, seen->missing, history_last_step(history));
+}
+
+static void run_child(struct search *search, struct history *history, struct statefile *child)
+{
+    struct err err;
+    search->seen->left = history->ncommits;
+    statefile_on_written(child, on_looked, search);
+    if (statefile_look(child, 0, find_whole, &err))
+        statefile_wait(child, LOOK_WAIT_NS);
+    statefile_on_written(child, NULL, NULL);
+    if (!search->is_told)
+        log_warn("record",
+                 "cannot tell whether the checkpoint of step %" PRIu64 " is still in %s (is its "
+                 "file system reachable?); the job resumes at that step",
+                 history_last_step(history), search->config->checkpoint.dir);
+    else if (search->seen->left < history->ncommits)
+        drop_newer(history, search->seen);
+}
+
+void stepback(struct history *history, const struct config *config, const char *dir,
+              struct statefile *child)
+{
+    struct search search = {.history = history, .config = config, .dir = dir};
+    if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits < 2)
         return;
-    int n = read_nodes(history, config, dir, nodes);
-    choose(history, nodes, n, within);
-    for (int i = 0; i < n; i++)
-        saves_free(&nodes[i]);
+    search.seen =
+        mmap(NULL, sizeof *search.seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (search.seen == MAP_FAILED)
+        return;
+    run_child(&search, history, child);
+    munmap(search.seen, sizeof *search.seen);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stepback: which commit a start can resume from, if checkpoints were removed since.
+ * stepback: the commit that a start can resume from, if checkpoints were removed since.
  *
  * A program or a person may remove the checkpoint of the last commit. The ranks would then fail at
- * each start. So node 0 looks, before the start, whether what the ranks saved is there, and takes
- * the newest commit of which everything is. Only paths within checkpoint.dir are looked at: a path
- * elsewhere may be a name in another store, or lie on a file system that hangs. Owns nothing; may
- * block, as everything at start. Main thread.
+ * each start. So before the start node 0 looks for the saved paths and takes the newest commit that
+ * is complete. It looks only at paths within checkpoint.dir: other paths may be names in another
+ * store, or on another node's disk. If the state directory lies within checkpoint.dir and is
+ * shared, node 0 checks the paths of all nodes, else only those of its own ranks. A child with a
+ * deadline looks: a dead file system cannot block pchrun. Owns nothing. Main thread.
  */
 #ifndef PCHRUN_RUN_STEPBACK_H
 #define PCHRUN_RUN_STEPBACK_H
@@ -15,7 +16,9 @@
 #include "run/history.h"
 
 /* Drops the newest commits from the history if a part of them is missing and an older commit is
- * whole, and says so. `dir` is the state directory. */
-void stepback(struct history *history, const struct config *config, const char *dir);
+ * complete; logs that. `dir`: the state directory. `child` must be initialised and live until the
+ * end: a child that hangs stays in it. */
+void stepback(struct history *history, const struct config *config, const char *dir,
+              struct statefile *child);
 
 #endif

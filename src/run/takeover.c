@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A file system that takes longer than this for a few names is as good as dead. */
+/* A file system that needs longer than this for a few names counts as dead. */
 #define ANSWER_WAIT_NS (10 * NS_PER_S)
 
 static const char *owner(const struct takeover *takeover, char *text, size_t size)
@@ -36,7 +36,7 @@ static void on_held(void *ctx)
     cluster_claim(takeover->config);
 }
 
-/* What would end a run that has started nothing yet. Those that were ignored stay so. */
+/* The signals that end a run before anything is started. Ignored signals stay ignored. */
 static void ending_signals(const struct config *config, sigset_t *ret)
 {
     struct sigaction now;
@@ -87,14 +87,14 @@ static bool judge(struct takeover *takeover, enum dirlock_result result, const s
     case DIRLOCK_OK:
         return true;
     case DIRLOCK_NONE:
-        log_info("start", "%s; an attempt that is still running will be refused by the record",
+        log_info("start", "%s; if another attempt still runs, the record will refuse its writes",
                  err->text);
         return true;
     case DIRLOCK_HELD:
         return still_held(takeover, err);
     case DIRLOCK_SIGNAL:
         takeover->signal = pending_of(end);
-        return err_set(err, ERR_TAKEN, 0, "%s has come while the state directory was waited for",
+        return err_set(err, ERR_TAKEN, 0, "%s came while pchrun waited for the state directory",
                        SIGTEXT(takeover->signal));
     case DIRLOCK_FAILED:
         break;
@@ -102,7 +102,7 @@ static bool judge(struct takeover *takeover, enum dirlock_result result, const s
     return err_wrap(err, "nothing could be recorded, so nothing is started");
 }
 
-/* The other nodes wait for this one, and cannot know. */
+/* The other nodes wait for node 0 and do not know of the notice. */
 static bool goes_on_to_tell(struct takeover *takeover, char **dir, const struct err *err)
 {
     const struct core_params *params = takeover->params;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <event2/event.h>
 
-/* By itself it writes to standard error as it likes. */
+/* By default libevent writes to standard error. */
 static void on_libevent_log(int severity, const char *text)
 {
     if (severity >= EVENT_LOG_WARN)
@@ -19,13 +19,14 @@ static void on_libevent_log(int severity, const char *text)
 
 struct event_base *watch_open(struct err *err)
 {
-    enum { FDS = 4 }; /* for epoll, its timer, and a pair for signals; without them it exits */
+    enum { FDS = 4 }; /* for epoll, its timer, and a signal pair; libevent exits without them */
     event_set_log_callback(on_libevent_log);
     if (!fd_probe(FDS, err)) {
         err_wrap(err, "cannot set up the event loop");
         return NULL;
     }
-    /* One thread uses it, so no locks; and no EVENT_* variable of the job's changes how we wait. */
+    /* One thread needs no locks. The job's EVENT_* variables must not change pchrun's event loop.
+     */
     struct event_config *config = event_config_new();
     struct event_base *base = NULL;
     if (config) {
@@ -87,7 +88,7 @@ bool watch_clock(struct watch *watch, struct event_base *base, struct err *err)
 
 void watch_at(struct watch *watch, int64_t at_ns)
 {
-    if (!watch->handle || at_ns == watch->at) /* as after most events */
+    if (!watch->handle || at_ns == watch->at) /* unchanged, as after most events */
         return;
     watch->at = at_ns;
     if (at_ns == CLOCK_NEVER) {
@@ -97,10 +98,10 @@ void watch_at(struct watch *watch, int64_t at_ns)
     int64_t left = at_ns - clock_now_ns();
     if (left < 0)
         left = 0;
-    /* Never early: the core would find nothing to do, and ask for the same time again. */
+    /* Round up: if it fired early, the core would ask for the same time again. */
     int64_t us = (left + 999) / 1000;
     struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
-    /* No memory for the timer: too early, and at once again, is better than never. */
+    /* Out of memory: fire at once, since early and often is better than never. */
     if (event_add(watch->handle, &wait) != 0)
         event_active(watch->handle, EV_TIMEOUT, 0);
 }

@@ -10,13 +10,13 @@ static size_t room(const struct mixer_out *out)
     return out->size - out->len;
 }
 
-static void put(struct mixer_out *out, const char *bytes, size_t n)
+static void mixer_put(struct mixer_out *out, const char *bytes, size_t n)
 {
     memcpy(out->bytes + out->len, bytes, n);
     out->len += n;
 }
 
-/* To the end of the last line, or of what takes the place of one. */
+/* The length up to the last '\n' or '\r'. */
 static size_t whole_lines(const struct mixer_in *in)
 {
     size_t n = in->n;
@@ -25,7 +25,7 @@ static size_t whole_lines(const struct mixer_in *in)
     return n;
 }
 
-/* A '\n' behind a '\r' belongs to it. */
+/* A '\n' that follows a '\r' does not start a new line. */
 static size_t piece_len(const char *bytes, size_t n)
 {
     size_t len = 0;
@@ -34,7 +34,7 @@ static size_t piece_len(const char *bytes, size_t n)
     return len < n ? len + 1 : n;
 }
 
-/* False: there is no room for it. */
+/* False: no room. */
 static bool begin_piece(struct mixer *mixer, struct mixer_stream *stream, char first,
                         struct mixer_out *out)
 {
@@ -45,11 +45,11 @@ static bool begin_piece(struct mixer *mixer, struct mixer_stream *stream, char f
     if (room(out) < len + 2)
         return false;
     if (closes_other) {
-        put(out, "\n", 1);
+        mixer_put(out, "\n", 1);
         mixer->open->is_in_line = mixer->open->has_cr = false;
     }
     if (!stream->is_in_line)
-        put(out, stream->prefix, len);
+        mixer_put(out, stream->prefix, len);
     stream->is_in_line = true;
     mixer->open = stream;
     return true;
@@ -63,7 +63,7 @@ size_t mixer_add(struct mixer *mixer, struct mixer_stream *stream, const struct 
         size_t len = piece_len(in->bytes + done, n - done);
         if (len > room(out))
             len = room(out);
-        put(out, in->bytes + done, len);
+        mixer_put(out, in->bytes + done, len);
         done += len;
         char last = in->bytes[done - 1];
         stream->has_cr = last == '\r';

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mixer: makes one stream of several, line by line, each line with a prefix of its stream's.
+ * mixer: merges several streams into one, line by line, each line with its stream's prefix.
  *
- * A line ends with '\n'; after a '\r' alone, which takes the cursor of a terminal back, the prefix
- * is written again. Where a stream has to be interrupted in the middle of a line, the line is ended
- * first. Owns nothing; no byte is lost or changed. Cannot fail.
+ * A line ends with '\n'. After a lone '\r', which moves a terminal's cursor back, the prefix is
+ * written again. If another stream must interrupt an open line, the mixer ends that line first.
+ * Owns nothing; loses and changes no byte. Cannot fail.
  */
 #ifndef PCHRUN_TEE_MIXER_H
 #define PCHRUN_TEE_MIXER_H
@@ -20,22 +20,22 @@ struct mixer_stream {
 #define MIXER_PREFIX_MAX 32
 
 struct mixer {
-    struct mixer_stream *open; /* whose line has not ended in what came out, NULL: nobody's */
+    struct mixer_stream *open; /* the stream whose line is open in the output; NULL: none */
 };
 
 struct mixer_out {
     char *bytes;
-    size_t size, len; /* len: what is in it already */
+    size_t size, len; /* len: how much is in it already */
 };
 
 struct mixer_in {
     const char *bytes;
     size_t n;
-    bool all; /* also what is no whole line yet */
+    bool all; /* also take a line that has no end yet */
 };
 
-/* Takes bytes of `stream`; returns how many were taken, which may be less than could be where `out`
- * is full. What is taken is in out->bytes. */
+/* Takes bytes of `stream` and writes them to out->bytes; returns how many. If `out` is full, it
+ * takes fewer. */
 size_t mixer_add(struct mixer *mixer, struct mixer_stream *stream, const struct mixer_in *in,
                  struct mixer_out *out);
 

@@ -36,7 +36,7 @@ size_t ring_room(struct ring *ring)
     return ring->size - ring_used(ring);
 }
 
-/* How many of n bytes from position `at` on lie before the end of the memory. */
+/* How many of n bytes from position `at` lie before the end of the memory. */
 static size_t until_end(const struct ring *ring, size_t at, size_t n)
 {
     size_t left = ring->size - at % ring->size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ring: a bounded queue of bytes between two threads: one adds, another takes. Neither waits for
- * the other here. Owns its memory: ring_free().
+ * ring: a bounded queue of bytes between two threads: one adds, the other takes. Neither waits for
+ * the other. Owns its memory: ring_free().
  */
 #ifndef PCHRUN_TEE_RING_H
 #define PCHRUN_TEE_RING_H
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* In all, since the beginning. Somebody else may see how much is in it. */
+/* Totals since the beginning. Another process may read how much is in the ring. */
 struct ring_marks {
     _Atomic size_t added, taken;
 };
@@ -22,22 +22,21 @@ struct ring {
     struct ring_marks *marks;
 };
 
-/* `marks` is the caller's, and begins anew. */
+/* `marks` belongs to the caller, and is set to zero. */
 MUST_CHECK bool ring_init(struct ring *ring, size_t size, struct ring_marks *marks);
 void ring_free(struct ring *ring);
-/* Of the one that these are of. */
+/* How many bytes are in the ring of these marks. */
 size_t ring_marks_used(struct ring_marks *marks);
-/* Either thread; more may become free, or be used, at any time by the other. */
+/* For either thread; the other thread may add or take at any time. */
 size_t ring_used(struct ring *ring);
 size_t ring_room(struct ring *ring);
 
 /* n is at most ring_room(). */
 void ring_add(struct ring *ring, const char *bytes, size_t n);
 
-/* The first bytes, as far as they lie in one piece; *ret_n may be 0. They stay until ring_take().
- */
+/* The first bytes that lie in one piece; *ret_n may be 0. Valid until ring_take(). */
 const char *ring_first(struct ring *ring, size_t *ret_n);
-/* A copy of the first bytes, of up to `size` of them. */
+/* Copies up to `size` of the first bytes. */
 size_t ring_copy(struct ring *ring, char *bytes, size_t size);
 void ring_take(struct ring *ring, size_t n);
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* All that is missing of the directory. Another command's may be made at the same time. */
+/* Makes all missing parts of the directory. Another sink may make them at the same time. */
 static bool make_folder(const char *path)
 {
     char dir[PATH_MAX];
@@ -37,8 +37,8 @@ static int open_at(const char *path, int flags)
                 0666);
 }
 
-/* O_NONBLOCK: a pipe of that name has no reader that we could wait for. */
-static bool open_file(struct rotate *file, int flags)
+/* O_NONBLOCK: if the path is a pipe without a reader, open() must not wait for one. */
+static bool rotate_open_file(struct rotate *file, int flags)
 {
     struct stat st;
     FD_CLEANUP int fd = open_at(file->path, flags | O_NONBLOCK);
@@ -68,23 +68,23 @@ static bool move_on(const char *path, int from, int to)
     return rename(old, new) == 0 || errno == ENOENT;
 }
 
-static bool turn(struct rotate *file)
+static bool rotate_turn(struct rotate *file)
 {
     fd_close(&file->fd);
     for (int i = file->keep; i > 0; i--)
         if (!move_on(file->path, i - 1, i))
             return false;
-    return open_file(file, file->keep == 0 ? O_TRUNC : 0);
+    return rotate_open_file(file, file->keep == 0 ? O_TRUNC : 0);
 }
 
 size_t rotate_write(struct rotate *file, const char *bytes, size_t n)
 {
     size_t done = 0;
-    if (file->fd < 0 && !open_file(file, 0))
+    if (file->fd < 0 && !rotate_open_file(file, 0))
         return 0;
     while (done < n) {
         size_t len = n - done;
-        if (file->max_size > 0 && file->size >= file->max_size && !turn(file))
+        if (file->max_size > 0 && file->size >= file->max_size && !rotate_turn(file))
             break;
         if (file->max_size > 0 && len > file->max_size - file->size)
             len = (size_t)(file->max_size - file->size);

@@ -14,18 +14,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How long who prints is held up by a place that takes nothing; then it is dropped. */
+/* How long a slow place may delay a command that prints; then its output is dropped. */
 #define FULL_WAIT_NS (500 * NS_PER_MS)
 #define RETRY_NS     (500 * NS_PER_MS)
-/* How long a line without an end is waited for, so that others do not interrupt it. */
+/* How long the sink waits for the end of a line, so that other streams do not interrupt it. */
 #define PARTIAL_WAIT_NS (500 * NS_PER_MS)
 
 enum {
-    IN_MAX = 32 * 1024, /* bytes that are mixed at once */
+    IN_MAX = 32 * 1024, /* bytes to mix at once */
     OUT_MAX = 64 * 1024,
-    LINE_MAX_BYTES = 16 * 1024, /* a longer line is not waited for */
+    LINE_MAX_BYTES = 16 * 1024, /* do not wait for the end of a longer line */
     NOTE_MAX = 256,
-    STACK_BYTES = 1 << 20 /* enough for sanitizers, too; what is not used is never there */
+    STACK_BYTES = 1 << 20 /* enough for sanitizers, too; unused pages cost nothing */
 };
 
 /* --- both sides --- */
@@ -34,7 +34,7 @@ void bell_ring(struct bell *bell)
 {
     uint64_t one = 1;
     if (atomic_exchange(&bell->is_awaited, false) && write(bell->event, &one, sizeof one) < 0)
-        return; /* it has been rung already */
+        return; /* it was signalled already */
 }
 
 static void tell_supervisor(struct bell *bell)
@@ -58,7 +58,7 @@ bool branch_init(struct branch *branch, size_t size, struct branch_state *state)
     return ring_init(&branch->ring, size, &state->marks);
 }
 
-/* It has been full. Half of it must be free again, so that notes are few. */
+/* After a full ring, half of it must be free again, so that notes are few. */
 static bool is_free_again(struct branch *branch)
 {
     return ring_used(&branch->ring) <= branch->ring.size / 2;
@@ -133,7 +133,8 @@ static void miss(struct branch *branch, size_t n)
     atomic_fetch_add(&branch->state->lost, n);
 }
 
-/* O_NONBLOCK is of the open file, which others have, too, and may set. */
+/* The descriptor may be non-blocking: other processes share the open file and may set O_NONBLOCK.
+ */
 static size_t write_to(int fd, const char *bytes, size_t n)
 {
     size_t done = 0;
@@ -148,24 +149,24 @@ static size_t write_to(int fd, const char *bytes, size_t n)
     return done;
 }
 
-static size_t write_out(struct branch *branch, const char *bytes, size_t n)
+static size_t sink_write_out(struct branch *branch, const char *bytes, size_t n)
 {
     return branch->file.path ? rotate_write(&branch->file, bytes, n)
                              : write_to(branch->fd, bytes, n);
 }
 
-/* What could not be written is said where it is missing. */
+/* The note goes where the bytes are missing. */
 static bool write_note(struct branch *branch)
 {
     char note[NOTE_MAX];
     size_t len = word_note(note, branch->missing, strerror(branch->state->trouble));
-    if (write_out(branch, note, len) < len)
+    if (sink_write_out(branch, note, len) < len)
         return false;
     branch->missing = 0;
     return true;
 }
 
-static void put(struct sink *sink, struct branch *branch, const char *bytes, size_t n)
+static void sink_put(struct sink *sink, struct branch *branch, const char *bytes, size_t n)
 {
     int64_t now = clock_now_ns();
     if (branch->missing > 0 && now < branch->retry_at) {
@@ -173,7 +174,7 @@ static void put(struct sink *sink, struct branch *branch, const char *bytes, siz
         return;
     }
     bool is_well = branch->missing == 0 || write_note(branch);
-    size_t done = is_well ? write_out(branch, bytes, n) : 0;
+    size_t done = is_well ? sink_write_out(branch, bytes, n) : 0;
     int why = errno;
     if (is_well && done == n) {
         set_trouble(sink, branch, 0);
@@ -184,12 +185,12 @@ static void put(struct sink *sink, struct branch *branch, const char *bytes, siz
     set_trouble(sink, branch, why);
 }
 
-/* As they come. */
+/* Writes bytes as they come. */
 static void deliver_bytes(struct sink *sink, struct branch *branch)
 {
     size_t n;
     const char *bytes = ring_first(&branch->ring, &n);
-    put(sink, branch, bytes, n);
+    sink_put(sink, branch, bytes, n);
     ring_take(&branch->ring, n);
 }
 
@@ -204,9 +205,9 @@ static void deliver_lines(struct sink *sink, struct branch *branch)
     in.all = is_due || in.n >= LINE_MAX_BYTES || atomic_load(&sink->is_closing);
     size_t taken = mixer_add(&sink->mixer, &branch->mixed, &in, &out);
     bool may_have_more = out.size - out.len < MIXER_PREFIX_MAX + 2 || in.n == sizeof bytes;
-    put(sink, branch, text, out.len);
+    sink_put(sink, branch, text, out.len);
     ring_take(&branch->ring, taken);
-    branch->seen = added - may_have_more; /* if so, it is ready at once */
+    branch->seen = added - may_have_more; /* if so, the branch is ready at once */
     if (taken == in.n)
         branch->partial_at = 0;
     else if (taken > 0 || branch->partial_at == 0)
@@ -222,7 +223,7 @@ static bool is_ready(struct sink *sink, struct branch *branch, int64_t now)
            atomic_load(&sink->is_closing);
 }
 
-/* In turn, so that one that floods does not keep the others waiting. */
+/* In turn, so that a flood in one branch does not hold up the others. */
 static struct branch *next_ready(struct sink *sink, int64_t *ret_until)
 {
     int64_t now = clock_now_ns();
@@ -239,7 +240,7 @@ static struct branch *next_ready(struct sink *sink, int64_t *ret_until)
     return NULL;
 }
 
-/* NULL: there will be none any more. */
+/* NULL: no more work will come. */
 static struct branch *wait_for_work(struct sink *sink)
 {
     struct branch *branch;
@@ -256,7 +257,7 @@ static struct branch *wait_for_work(struct sink *sink)
     return branch;
 }
 
-/* So that they are there before anything is printed, and what is wrong is known. */
+/* Opens the files early, so that they exist before any output and errors show at once. */
 static void open_files(struct sink *sink)
 {
     for (size_t i = 0; i < sink->count; i++) {
@@ -268,7 +269,7 @@ static void open_files(struct sink *sink)
     }
 }
 
-static void *run(void *arg)
+static void *sink_run(void *arg)
 {
     struct sink *sink = arg;
     struct branch *branch;
@@ -301,7 +302,7 @@ void sink_put_in(struct sink *sink, struct branch *branch)
     sink->branches[sink->count++] = branch;
 }
 
-/* Without a size the stack would be as large as `ulimit -s`, which may be gigabytes. */
+/* By default the stack is as large as `ulimit -s`, which may be gigabytes. */
 bool sink_start(struct sink *sink)
 {
     pthread_attr_t attr;
@@ -312,7 +313,7 @@ bool sink_start(struct sink *sink)
         return false;
     int rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
     if (rc == 0)
-        rc = pthread_create(&sink->thread, &attr, run, sink);
+        rc = pthread_create(&sink->thread, &attr, sink_run, sink);
     pthread_attr_destroy(&attr);
     errno = rc;
     return rc == 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sink: a place where output goes, and the thread that brings it there, which may hang for as long
- * as that place likes. What arrives for it waits in branches, one for each stream, each bounded.
+ * sink: a place where output goes, and the thread that writes to it, which may hang as long as the
+ * place does. Output waits in branches, one for each stream, each bounded.
  *
- * A write that fails loses what was to be written: it is counted, the next is tried a little later,
- * and when one succeeds again a line in the output says how much is missing. In struct branch, what
- * is the reader's is used by the thread that adds, the rest by the sink's own. Nothing is freed:
- * sinks live as long as their process.
+ * A failed write loses its bytes. The sink counts them and tries again a little later. After the
+ * next good write, a line in the output names the missing bytes. In struct branch, the reader's
+ * thread uses the reader's fields and the sink's thread the others. Nothing is freed: sinks live as
+ * long as their process.
  */
 #ifndef PCHRUN_TEE_SINK_H
 #define PCHRUN_TEE_SINK_H
@@ -18,34 +18,34 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Read by the supervisor at any time. */
+/* The supervisor may read it at any time. */
 struct branch_state {
     _Atomic uint64_t lost;   /* bytes */
     _Atomic int trouble;     /* errno of the last write, 0: it succeeded */
-    _Atomic bool is_full;    /* nothing is taken in time, so what comes is dropped */
-    struct ring_marks marks; /* what waits to be written */
+    _Atomic bool is_full;    /* the place is too slow, so new bytes are dropped */
+    struct ring_marks marks; /* the bytes that wait to be written */
 };
 
 struct branch {
     struct ring ring;
     struct branch_state *state;
-    /* the reader's */
-    int64_t full_since; /* 0: it is not */
-    uint64_t dropped;   /* since it was full */
-    /* the sink's */
-    struct rotate file; /* it goes there, if it has a path; else to the descriptor */
+    /* for the reader's thread */
+    int64_t full_since; /* 0: not full */
+    uint64_t dropped;   /* bytes, since it was full */
+    /* for the sink's thread */
+    struct rotate file; /* the place, if it has a path; else `fd` */
     int fd;
     struct mixer_stream mixed;
-    uint64_t missing; /* since writes fail */
+    uint64_t missing; /* bytes, since writes fail */
     int64_t retry_at;
-    size_t seen;        /* how much had come when its last line was found to have no end */
-    int64_t partial_at; /* when that line goes out nevertheless; 0: there is none */
+    size_t seen;        /* `added` when its last line had no end yet */
+    int64_t partial_at; /* when that line goes out without an end; 0: no such line */
 };
 
-/* Who waits for what sinks do. */
+/* What a sink notifies of its progress. */
 struct bell {
-    int event;               /* an eventfd: rung when something was taken and somebody waits */
-    _Atomic bool is_awaited; /* so is that, as long as this is set */
+    int event; /* an eventfd: signalled when the sink took something and is_awaited is set */
+    _Atomic bool is_awaited; /* the reader waits for the event */
     int supervisor;          /* a socket: gets a byte when a state has changed */
 };
 
@@ -56,26 +56,26 @@ struct sink {
     struct bell *bell;
     struct branch **branches;
     size_t count, next;
-    bool by_line; /* what has no path: its branches do not interrupt each other's lines */
+    bool by_line; /* for descriptors: branches must not interrupt each other's lines */
     struct mixer mixer;
     _Atomic bool is_closing, is_done;
 };
 
 MUST_CHECK bool branch_init(struct branch *branch, size_t size, struct branch_state *state);
-/* May `n` bytes be added now? It says no for a while (until *ret_until at the latest) when there is
- * no room; then yes, since they are dropped. The reader's thread. */
+/* May `n` bytes be added now? False if there is no room, until *ret_until at the latest. Then true,
+ * and the bytes are dropped. The reader's thread. */
 bool branch_accepts(struct branch *branch, size_t n, int64_t now, int64_t *ret_until);
-/* After it has said yes. */
+/* Call after branch_accepts() has returned true. */
 void branch_add(struct sink *sink, struct branch *branch, const char *bytes, size_t n);
 
-/* For so many branches, which are put in before it is started. */
+/* Prepares a sink for up to `max` branches; put them in before the start. */
 MUST_CHECK bool sink_init(struct sink *sink, size_t max, bool by_line, struct bell *bell);
 void sink_put_in(struct sink *sink, struct branch *branch);
 /* False: errno says why. */
 MUST_CHECK bool sink_start(struct sink *sink);
-/* Something was added. */
+/* Bytes were added. */
 void sink_wake(struct sink *sink);
-/* Nothing is added any more: all is written or lost, and then it is done. */
+/* No more bytes will come: the sink writes or loses the rest, and is then done. */
 void sink_close(struct sink *sink);
 bool sink_is_done(const struct sink *sink);
 

@@ -33,9 +33,9 @@ static void add_first(struct tail *tail, const char *bytes, size_t n)
 
 /* --- the last ones --- */
 
-static void put(struct tail *tail, const char *bytes, size_t n)
+static void tail_put(struct tail *tail, const char *bytes, size_t n)
 {
-    size_t done = n > TAIL_LAST_MAX ? n - TAIL_LAST_MAX : 0; /* it would be overwritten */
+    size_t done = n > TAIL_LAST_MAX ? n - TAIL_LAST_MAX : 0; /* these bytes would be overwritten */
     tail->end += done;
     while (done < n) {
         size_t at = (size_t)(tail->end % TAIL_LAST_MAX), len = TAIL_LAST_MAX - at;
@@ -51,12 +51,12 @@ static void put(struct tail *tail, const char *bytes, size_t n)
 
 static void put_line_end(struct tail *tail)
 {
-    put(tail, "\n", 1);
+    tail_put(tail, "\n", 1);
     tail->line = tail->end;
     tail->has_cr = false;
 }
 
-/* The line begins anew. What is older than it may have been overwritten by it. */
+/* The line starts again. It may have overwritten older lines. */
 static void take_line_back(struct tail *tail)
 {
     tail->end = tail->line;
@@ -73,7 +73,7 @@ static void add_to_line(struct tail *tail, const char *bytes, size_t n)
         size_t len = cr ? (size_t)(cr - bytes) : n;
         if (len > 0 && tail->has_cr)
             take_line_back(tail);
-        put(tail, bytes, len);
+        tail_put(tail, bytes, len);
         if (!cr)
             return;
         tail->has_cr = true;
@@ -102,7 +102,7 @@ void tail_add(struct tail *tail, const char *bytes, size_t n)
     add_last(tail, bytes, n);
 }
 
-/* --- reading them: what another process writes may be anything, if it is met in the middle --- */
+/* --- reading: a copy of a tail that another process is changing may hold anything --- */
 
 static void no_nul(char *text, size_t n)
 {

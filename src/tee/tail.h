@@ -2,9 +2,9 @@
  *
  * tail: the first and the last lines of a stream of bytes, in a fixed amount of memory.
  *
- * A line ends with '\n'. What a '\r' begins anew, as a progress bar does, takes the place of what
- * its line held. A struct tail owns nothing and holds no pointer, so it can lie in memory that two
- * processes share; one of them adds. Cannot fail.
+ * A line ends with '\n'. Text after a '\r', as of a progress bar, replaces the text before it in
+ * the line. A struct tail owns nothing and holds no pointer, so two processes can share it; only
+ * one of them may add. Cannot fail.
  */
 #ifndef PCHRUN_TEE_TAIL_H
 #define PCHRUN_TEE_TAIL_H
@@ -17,26 +17,26 @@
 #define TAIL_LAST_MAX  8192
 
 struct tail {
-    uint32_t lines; /* how many first ones are kept */
+    uint32_t lines; /* how many first lines to keep */
     uint32_t first_lines, first_len;
     char first[TAIL_FIRST_MAX];
-    /* The last bytes, as a ring: bytes [from, end) of the stream are in it, as far as they were not
-     * taken back. */
-    uint64_t from, end, line; /* where the line begins that has no end yet */
-    bool has_cr;              /* a '\r' has come, and not yet what is behind it */
+    /* A ring of the last bytes: it holds bytes [from, end) of the stream, without those that a '\r'
+     * replaced. */
+    uint64_t from, end, line; /* `line`: the start of the line that has no end yet */
+    bool has_cr;              /* the last byte was a '\r' */
     char last[TAIL_LAST_MAX];
 };
 
-/* All else must be zero. */
+/* `tail` must be zeroed. */
 void tail_init(struct tail *tail, uint32_t lines);
 void tail_add(struct tail *tail, const char *bytes, size_t n);
 
-/* The first or last lines (at most `lines` of them) with '\n' between them and a NUL behind; a NUL
- * in them becomes '?'. "..." stands for what is missing of a line that was too long. Whatever is in
- * `tail`, nothing beyond `size` is written. Return text. */
+/* The first or last lines (at most `lines`) with '\n' between them and a NUL at the end; a NUL
+ * inside becomes '?'. "..." stands for the cut part of a line. Writes at most `size` bytes,
+ * whatever `tail` holds. Return text. */
 char *tail_first(const struct tail *tail, char *text, size_t size);
 char *tail_last(const struct tail *tail, uint32_t lines, char *text, size_t size);
-/* Fits each of them. */
+/* A size that is enough for both. */
 #define TAIL_TEXT_MAX (TAIL_LAST_MAX + 8)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See tee.h. One thread reads, and never blocks but in poll; each sink has its own.
+ * See tee.h. One thread reads, and blocks in poll only; each sink has its own thread.
  */
 #include "tee/tee.h"
 
@@ -20,14 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How long who is left is read from when the supervisor has said that it is the end. */
+/* After the supervisor's end: how long the process still reads. */
 #define LINGER_NS NS_PER_S
-/* At the end: how long a place may take nothing, and how long it may take in all. */
+/* At the end: how long a place may make no progress, and how long it may take in all. */
 #define FLUSH_STALL_NS NS_PER_S
 #define FLUSH_NS       (5 * NS_PER_S)
 
 enum {
-    CHUNK = 64 * 1024, /* bytes that are read at once */
+    CHUNK = 64 * 1024, /* bytes to read at once */
     FILE_RING = 512 * 1024,
     PASS_RING = 256 * 1024,
     PASS_SINKS = 2,
@@ -37,23 +37,23 @@ enum {
 struct route {
     const struct tee_stream *stream;
     struct tee_stream_state *state;
-    int fd; /* -1: it has come to its end */
+    int fd; /* -1: at its end */
     struct branch branches[TEE_BRANCH__COUNT];
-    struct sink *pass; /* NULL: it is not passed on */
+    struct sink *pass; /* NULL: not passed on */
 };
 
 struct reader {
     struct route *routes;
     size_t count;
-    struct pollfd *polls;  /* and two more */
-    struct route **polled; /* whom they are of */
+    struct pollfd *polls;  /* one for each route, and two more */
+    struct route **polled; /* the routes of `polls` */
     struct sink files, passes[PASS_SINKS];
     struct bell bell;
-    int control; /* -1: it is the end */
+    int control; /* -1: closed, so the end is near */
     int64_t until;
 };
 
-/* --- what both processes see --- */
+/* --- shared by both processes --- */
 
 struct tee_stream_state *tee_states_new(size_t count, uint32_t lines)
 {
@@ -72,7 +72,7 @@ void tee_states_free(struct tee_stream_state *states, size_t count)
         munmap(states, count * sizeof *states);
 }
 
-/* What is in the pipe has not been read; what has been read is in work until the flag falls. */
+/* Bytes in the pipe are unread. Bytes that were read are not in the tail until the flag falls. */
 bool tee_is_read(const struct tee_stream *stream, struct tee_stream_state *state)
 {
     int waiting;
@@ -91,7 +91,7 @@ void tee_count_left(struct tee_stream_state *states, size_t count)
     }
 }
 
-/* Who floods, or was killed in the middle, may leave a torn copy: it is read with care. */
+/* With a flood, or after a kill, the copy may be torn; readers of the copy must allow for that. */
 void tee_read_tail(struct tee_stream_state *state, struct tail *ret)
 {
     for (int i = 0; i < TORN_TRIES; i++) {
@@ -130,7 +130,7 @@ static void read_stream(struct reader *reader, struct route *route)
     atomic_store(&route->state->is_reading, false);
 }
 
-/* Both are asked, so that the time of both runs. */
+/* Ask both branches, so that both their waits run. */
 static bool accepts(struct route *route, int64_t now, int64_t *ret_until)
 {
     bool does = branch_accepts(&route->branches[TEE_FILE], CHUNK, now, ret_until);
@@ -139,7 +139,7 @@ static bool accepts(struct route *route, int64_t now, int64_t *ret_until)
     return does;
 }
 
-static size_t choose(struct reader *reader, int64_t now, int64_t *ret_until)
+static size_t tee_choose(struct reader *reader, int64_t now, int64_t *ret_until)
 {
     size_t n = 0;
     for (size_t i = 0; i < reader->count; i++) {
@@ -167,27 +167,27 @@ static int timeout_ms(int64_t until, int64_t now)
     return until <= now ? 0 : (int)((until - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-/* Nothing is ever sent to us: it is the end of the file, or of the supervisor. */
-static void on_control(struct reader *reader)
+/* The supervisor never sends anything: this is its close, or its death. */
+static void tee_on_control(struct reader *reader)
 {
     fd_close(&reader->control);
     reader->until = clock_now_ns() + LINGER_NS;
 }
 
-/* The flag stands before we look at the rings: what is taken after that rings the bell. */
-static void turn(struct reader *reader)
+/* Set the flag before looking at the rings: later progress then signals the event. */
+static void tee_turn(struct reader *reader)
 {
     int64_t now = clock_now_ns(), until = reader->until;
     uint64_t rings;
     atomic_store(&reader->bell.is_awaited, true);
-    size_t n = choose(reader, now, &until);
+    size_t n = tee_choose(reader, now, &until);
     reader->polls[n] = (struct pollfd){.fd = reader->bell.event, .events = POLLIN};
     reader->polls[n + 1] = (struct pollfd){.fd = reader->control, .events = POLLIN};
     poll(reader->polls, n + 2, timeout_ms(until, now));
     if (reader->polls[n].revents && read(reader->bell.event, &rings, sizeof rings) < 0)
         return;
     if (reader->polls[n + 1].revents)
-        on_control(reader);
+        tee_on_control(reader);
     for (size_t i = 0; i < n; i++)
         if (reader->polls[i].revents)
             read_stream(reader, reader->polled[i]);
@@ -211,7 +211,7 @@ static size_t count_left(struct reader *reader)
     return n;
 }
 
-/* Until all is written, or a place takes nothing any more. */
+/* Waits until all is written, or a place makes no progress. */
 static void wait_for_sinks(struct reader *reader)
 {
     int64_t until = clock_now_ns() + FLUSH_NS, stalls_at = until;
@@ -233,7 +233,7 @@ static void wait_for_sinks(struct reader *reader)
     }
 }
 
-static void flush(struct reader *reader)
+static void tee_flush(struct reader *reader)
 {
     sink_close(&reader->files);
     for (int i = 0; i < PASS_SINKS; i++)
@@ -244,8 +244,8 @@ static void flush(struct reader *reader)
 
 /* --- the process --- */
 
-/* It has no terminal and no group that others signal, it sees no signal but SIGKILL, and it holds
- * nothing of the supervisor's but what it is to write to. */
+/* Leaves the terminal and the process group, blocks all signals but SIGKILL, and closes the
+ * supervisor's descriptors except those to write to. */
 static void go_apart(const struct tee *tee, const int *keep, size_t n)
 {
     sigset_t all;
@@ -266,10 +266,10 @@ static void go_apart(const struct tee *tee, const int *keep, size_t n)
     }
     fd_close(&null);
     if (chdir("/") != 0)
-        errno = 0; /* it pins a directory, no more */
+        errno = 0; /* harmless: it only keeps a directory in use */
 }
 
-/* Two streams of one file go through one sink, so that what came first goes out first. */
+/* Two streams to one file share a sink, to keep their order. */
 static bool is_one_file(void)
 {
     struct stat out, err;
@@ -284,7 +284,7 @@ static bool init_route(struct reader *reader, struct route *route, const struct 
     struct branch *file = &route->branches[TEE_FILE], *pass = &route->branches[TEE_PASS];
     bool passes_on = stream->to >= 0;
     route->fd = stream->fd;
-    if (atomic_load(&route->state->version) % 2 != 0) /* who was before us was killed */
+    if (atomic_load(&route->state->version) % 2 != 0) /* the process before this one was killed */
         atomic_fetch_add(&route->state->version, 1);
     atomic_store(&route->state->is_reading, false);
     if (!branch_init(file, FILE_RING, &route->state->branches[TEE_FILE]) ||
@@ -303,9 +303,9 @@ static bool init_route(struct reader *reader, struct route *route, const struct 
     return true;
 }
 
-static bool init(struct reader *reader, const struct tee *tee)
+static bool tee_init(struct reader *reader, const struct tee *tee)
 {
-    size_t n = tee->count; /* at least one command's */
+    size_t n = tee->count; /* at least one command */
     assert(n > 0);
     bool is_joined = is_one_file();
     *reader = (struct reader){.routes = calloc(n, sizeof *reader->routes),
@@ -330,22 +330,22 @@ static bool init(struct reader *reader, const struct tee *tee)
     return ok && sink_start(&reader->files);
 }
 
-/* A thread of ours that hangs would keep the pipes open beyond our end. */
+/* A thread that hangs would keep the pipes open after the end. */
 static void close_streams(struct reader *reader)
 {
     for (size_t i = 0; i < reader->count; i++)
         fd_close(&reader->routes[i].fd);
 }
 
-static _Noreturn void run(const struct tee *tee)
+static _Noreturn void tee_run(const struct tee *tee)
 {
     struct reader reader;
-    if (!init(&reader, tee))
+    if (!tee_init(&reader, tee))
         _exit(errno ? errno : ENOMEM);
     while (has_open(&reader) && clock_now_ns() < reader.until)
-        turn(&reader);
+        tee_turn(&reader);
     close_streams(&reader);
-    flush(&reader);
+    tee_flush(&reader);
     _exit(EXIT_SUCCESS);
 }
 
@@ -361,11 +361,11 @@ bool tee_start(const struct tee *tee, pid_t *ret_pid, struct err *err)
     int why = errno;
     if (pid == 0) {
         go_apart(tee, keep, tee->count + 1);
-        run(tee);
+        tee_run(tee);
     }
     free(keep);
     *ret_pid = pid;
     return pid > 0 || err_set(err, ERR_SYSTEM, why,
-                              "no process can be had that keeps what the "
+                              "cannot start the process that keeps what the "
                               "commands print");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * azure: Azure's scheduled events, polled. They tell of all machines of a set, so the own name is
- * asked for first. The first poll turns the service on, which may take two minutes; until it has
- * answered once, each poll is given twice the time of the one before.
+ * azure: Azure's scheduled events, polled. They list all machines of a set, so the first request
+ * asks for our own name. The first poll turns the service on, which may take two minutes. Until the
+ * first answer, each poll's timeout is twice the last one's.
  *
- * With --acknowledge, instead: one event is said to be expected, so that it begins at once, on
- * every machine that it names. That is for who has committed the checkpoint, and only once.
+ * With --acknowledge instead: approves one event, so that it begins at once on every machine that
+ * it names. Use it once, after the checkpoint is committed.
  */
 #include "base/log.h"
 #include "base/str.h"
@@ -23,8 +23,8 @@
 #define NAME_PATH     "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 #define EVENTS_PATH   "/metadata/scheduledevents?api-version=2020-07-01"
 #define HEADER        "Metadata: true"
-#define FIRST_FACTOR  65 /* of the time-out, at most: two minutes of 2 s */
-#define NAME_TRIES    10 /* then all events are ours */
+#define FIRST_FACTOR  65 /* times the timeout, at most: two minutes for 2 s */
+#define NAME_TRIES    10 /* after that, all events count as ours */
 #define ACK_TRIES     5
 #define ACK_BODY_MAX  4096
 #define NAME_MAX_SIZE 128
@@ -35,7 +35,7 @@ static struct azure {
     char endpoint[ENDPOINT_MAX];
     char name[NAME_MAX_SIZE]; /* "": not known */
     unsigned name_failures;
-    int64_t timeouts; /* that a poll is given */
+    int64_t timeouts; /* timeouts for the next poll */
     bool is_answered; /* the service is on */
     int64_t began_ns;
     struct trouble name_trouble, events_trouble;
@@ -53,7 +53,7 @@ static bool is_ok(const struct http_answer *answer, struct err *err)
     return false;
 }
 
-static void ask(enum http_method method, const char *path, int64_t timeouts, http_fn *fn)
+static void azure_ask(enum http_method method, const char *path, int64_t timeouts, http_fn *fn)
 {
     char url[ENDPOINT_MAX + 100];
     snprintf(url, sizeof url, "%s%s", azure.endpoint, path);
@@ -93,7 +93,7 @@ static void on_events(void *ctx, const struct http_answer *answer)
     poll_after(azure.began_ns);
 }
 
-static bool is_name(const char *data, size_t len)
+static bool azure_is_name(const char *data, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (!isgraph((unsigned char)data[i]))
@@ -101,20 +101,20 @@ static bool is_name(const char *data, size_t len)
     return len > 0 && len < NAME_MAX_SIZE;
 }
 
-/* Better to leave for an event of another machine than to be taken away unsaved. */
+/* Better to stop for another machine's event than to lose unsaved work. */
 static void fail_name(const struct err *err)
 {
     trouble_say(&azure.name_trouble, "azure", "the name of this machine", err);
     if (++azure.name_failures == NAME_TRIES)
-        log_warn("azure", "the name of this machine cannot be found out (--name gives it): events "
-                          "of every machine of its set are taken for its own");
+        log_warn("azure", "the name of this machine is unknown (set --name): events "
+                          "of every machine of its set count as its own");
 }
 
 static void on_name(void *ctx, const struct http_answer *answer)
 {
     struct err err;
     bool ok = is_ok(answer, &err);
-    if (ok && is_name(answer->body, answer->len)) {
+    if (ok && azure_is_name(answer->body, answer->len)) {
         memcpy(azure.name, answer->body, answer->len);
         trouble_over(&azure.name_trouble, "azure", "the name of this machine");
     } else {
@@ -125,13 +125,13 @@ static void on_name(void *ctx, const struct http_answer *answer)
     poll_after(azure.name[0] ? 0 : azure.began_ns);
 }
 
-static void poll_once(void *ctx)
+static void azure_poll_once(void *ctx)
 {
     azure.began_ns = clock_now_ns();
     if (azure.name[0] || azure.name_failures >= NAME_TRIES)
-        ask(HTTP_GET, EVENTS_PATH, azure.timeouts, on_events);
+        azure_ask(HTTP_GET, EVENTS_PATH, azure.timeouts, on_events);
     else
-        ask(HTTP_GET, NAME_PATH, 1, on_name);
+        azure_ask(HTTP_GET, NAME_PATH, 1, on_name);
 }
 
 /* ---- the acknowledgement ---- */
@@ -140,7 +140,7 @@ static void on_ack(void *ctx, const struct http_answer *answer);
 
 static void acknowledge(void *ctx)
 {
-    ask(HTTP_POST, EVENTS_PATH, 1, on_ack);
+    azure_ask(HTTP_POST, EVENTS_PATH, 1, on_ack);
 }
 
 static void on_ack(void *ctx, const struct http_answer *answer)
@@ -178,14 +178,14 @@ static bool make_ack(const char *id, struct err *err)
     return azure.ack_body || err_set(err, ERR_USAGE, 0, "--acknowledge: the id is too long");
 }
 
-static bool start(struct watch *watch, struct err *err)
+static bool azure_start(struct watch *watch, struct err *err)
 {
     static const struct endpoint_rule rule = {{NULL}, "169.254.169.254"};
     static const struct endpoint_mark marks[] = {{"sys_vendor", "Microsoft"}, {NULL, NULL}};
     const char *id = watch->options.acknowledge;
     bool is_given;
     azure = (struct azure){
-        .watch = watch, .timer = {.fn = id ? acknowledge : poll_once}, .timeouts = 1};
+        .watch = watch, .timer = {.fn = id ? acknowledge : azure_poll_once}, .timeouts = 1};
     str_copy(azure.name, sizeof azure.name, watch->options.name);
     if (!endpoint_choose(&rule, watch->options.endpoint, azure.endpoint, &is_given, err))
         return false;
@@ -205,5 +205,5 @@ const struct source source_azure = {
     .lead_ns = 3600 * NS_PER_S,
     .topics = 1,
     .late = "the first answer may take two minutes, since it turns the service on",
-    .start = start,
+    .start = azure_start,
 };

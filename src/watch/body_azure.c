@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* A freeze that is longer may well be noticed by the job; a live migration takes some 5 s. */
+/* A longer freeze may disturb the job; a live migration takes some 5 s. */
 #define FREEZE_SHORT_S 10
 
 static const char *const ending[] = {"Reboot", "Redeploy", "Preempt", "Terminate"};
 
-static bool is_ending(const char *type)
+static bool azure_event_is_ending(const char *type)
 {
     for (size_t i = 0; i < ARRAY_LEN(ending); i++)
         if (str_is(type, ending[i]))
@@ -22,8 +22,8 @@ static bool is_ending(const char *type)
     return false;
 }
 
-/* Events go to all machines of a set. */
-static bool is_ours(const struct json *item, const char *name)
+/* The document lists the events of all machines of a set. */
+static bool azure_event_is_ours(const struct json *item, const char *name)
 {
     const struct json *resources = json_find(item, "Resources");
     if (!*name || !resources || json_kind(resources) != JSON_IS_LIST || !json_first(resources))
@@ -34,7 +34,7 @@ static bool is_ours(const struct json *item, const char *name)
     return false;
 }
 
-/* Freeze, or a type that is not known: both are mild, unless it takes long. */
+/* Freeze or an unknown type: mild, unless it takes long. */
 static void set_mild(struct event *event, const struct json *item)
 {
     int64_t seconds = 0;
@@ -55,11 +55,11 @@ static void add_event(struct events *ret, const struct json *item, const char *n
         return;
     }
     bool is_over = str_is(status, "Completed") || str_is(status, "Canceled");
-    if (is_over || !is_ours(item, name))
+    if (is_over || !azure_event_is_ours(item, name))
         return;
     char key[EVENT_ID_MAX];
-    struct event *event =
-        events_add(ret, is_ending(type) ? NOTICE_TERMINATE : NOTICE_LOG, event_id(key, "", id));
+    struct event *event = events_add(
+        ret, azure_event_is_ending(type) ? NOTICE_TERMINATE : NOTICE_LOG, event_id(key, "", id));
     if (!event)
         return;
     snprintf(event->text, sizeof event->text, "%.16s, %.12s: %.50s", type,

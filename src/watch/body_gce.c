@@ -20,7 +20,7 @@ static bool unknown_word(const char *what, const char *word, struct err *err)
     return err_set(err, ERR_PROTOCOL, 0, "\"%.80s\" is no value of %s that is known", word, what);
 }
 
-/* One event whose text is its id. */
+/* Adds an event whose text is its id. */
 static void add_plain(struct events *ret, enum notice_type type, const char *id, bool is_mild)
 {
     struct event *event = events_add(ret, type, id);
@@ -56,7 +56,7 @@ bool body_gce_preempted(const char *data, size_t len, struct events *ret, struct
     return true;
 }
 
-/* An object with a window, if it is not over yet. */
+/* Reads an object with a maintenance window that is not over yet. */
 static bool read_window(const struct json *root, struct events *ret, struct err *err)
 {
     const char *start = bodytext_of(root, "window_start_time");
@@ -71,12 +71,12 @@ static bool read_window(const struct json *root, struct events *ret, struct err 
     event_id(event->id, "upcoming-maintenance", start);
     str_addf(event->text, sizeof event->text, "%.20s maintenance from %.40s, %.16s",
              *type ? type : "host", start, *status ? status : "PENDING");
-    /* One that is under way begins when it likes. */
+    /* Maintenance under way has no predictable time. */
     events_set_time(ret, event, "window_start_time", str_is(status, "ONGOING") ? "" : start);
     return true;
 }
 
-/* Nothing is written as {}, or as the word NONE. Some answers name what they hold. */
+/* {} or the word NONE means no maintenance. Some answers wrap the object in a named member. */
 bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[16];
@@ -111,7 +111,7 @@ bool body_gce_says_none(const char *data, size_t len)
     return is_none;
 }
 
-/* ---- a stop that was asked for ---- */
+/* ---- a requested stop ---- */
 
 static bool is_state(const char *word)
 {
@@ -121,7 +121,7 @@ static bool is_state(const char *word)
     return c > word && !*c;
 }
 
-/* Any other state is no stop: the server has several words for that. */
+/* The server has several words for "no stop". */
 bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[64];

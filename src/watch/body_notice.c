@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See body.h: what people and their programs write for us: a notice as JSON or in words, and the
- * file of annotations that Kubernetes makes.
+ * See body.h: notices that people and their programs write, as JSON or as text, and Kubernetes's
+ * file of annotations.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -12,10 +12,10 @@
 #include <ctype.h>
 #include <string.h>
 
-/* A hundred years: the moment must not leave what 64 bits hold. */
+/* A hundred years, so that the time fits into 64 bits. */
 #define SECONDS_MAX 3.2e9
 
-/* When: "deadline" is a date, "deadline_seconds" counts from when it was written. */
+/* "deadline" is a date; "deadline_seconds" counts from since_ns. */
 static bool read_moment(const struct json *root, int64_t since_ns, int64_t *ret, struct err *err)
 {
     const struct json *seconds = json_find(root, "deadline_seconds");
@@ -55,7 +55,7 @@ static bool read_object(const struct json *root, int64_t since_ns, struct events
     return read_moment(root, since_ns, &event->at_ns, err);
 }
 
-static void read_words(const char *data, size_t len, struct events *ret)
+static void notice_read_words(const char *data, size_t len, struct events *ret)
 {
     struct event *event = events_add(ret, NOTICE_TERMINATE, "");
     size_t n = 0;
@@ -73,7 +73,7 @@ bool body_notice(const char *data, size_t len, int64_t since_ns, struct events *
     while (len > 0 && isspace((unsigned char)*data))
         data++, len--;
     if (len == 0 || *data != '{') {
-        read_words(len ? data : "", len, ret);
+        notice_read_words(len ? data : "", len, ret);
         return true;
     }
     struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
@@ -86,7 +86,8 @@ bool body_notice(const char *data, size_t len, int64_t since_ns, struct events *
 
 /* ---- annotations ---- */
 
-/* "\x41" and "A": so many digits of one character. Those beyond a byte are written as UTF-8. */
+/* "\x41" and "A": a character by its hexadecimal digits. A character beyond one byte becomes
+ * UTF-8. */
 static bool put_code(struct buf *value, const char **at, const char *end, int digits)
 {
     uint32_t code = 0;
@@ -121,7 +122,7 @@ static bool put_escape(struct buf *value, const char **at, const char *end)
            (c == 'U' && put_code(value, at, end, 8));
 }
 
-/* From behind the opening quote to the closing one, which ends the line. */
+/* Reads from after the opening quote to the closing quote, which must end the line. */
 static bool unquote(const char *at, const char *end, struct buf *value)
 {
     while (at < end && *at != '"') {

@@ -13,14 +13,14 @@
 
 #define TOLERATED_MAX_S (INT64_C(366) * 24 * 3600)
 
-/* A member of an object; NULL: there is none, or it is no object. */
+/* A member that is an object; NULL: missing or another kind. */
 static const struct json *object_of(const struct json *parent, const char *name)
 {
     const struct json *found = parent ? json_find(parent, name) : NULL;
     return found && json_kind(found) == JSON_IS_OBJECT ? found : NULL;
 }
 
-/* The first item of a list in an object, either of which may not be there. */
+/* The first item of a list in an object; NULL: any of them is missing. */
 static const struct json *first_of(const struct json *object, const char *name)
 {
     const struct json *list = object ? json_find(object, name) : NULL;
@@ -33,7 +33,7 @@ static const char *text_of(const struct json *object, const char *name)
     return text ? text : "";
 }
 
-/* An object of that kind, which goes with json_free(); NULL with *err. */
+/* An object of that kind; free with json_free(). NULL: see *err. */
 static struct json *read_kind(const char *data, size_t len, const char *kind, struct err *err)
 {
     struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
@@ -44,23 +44,19 @@ static struct json *read_kind(const char *data, size_t len, const char *kind, st
     return NULL;
 }
 
-/* ---- the pod ---- */
-
-static void read_tolerations(const struct json *spec, struct pod *pod)
+/* The resourceVersion, if it is safe in a URL; else "". */
+static void read_version(const struct json *root, char version[POD_VERSION_MAX])
 {
-    const struct json *item = first_of(spec, "tolerations");
-    for (; item && pod->count < POD_TOLERATIONS_MAX; item = json_next(item)) {
-        struct pod_toleration *to = &pod->tolerations[pod->count];
-        *to = (struct pod_toleration){.is_any_value = str_is(text_of(item, "operator"), "Exists")};
-        bool fits = str_copy(to->key, sizeof to->key, text_of(item, "key")) &&
-                    str_copy(to->effect, sizeof to->effect, text_of(item, "effect")) &&
-                    str_copy(to->value, sizeof to->value, text_of(item, "value"));
-        to->has_end = json_int(json_find(item, "tolerationSeconds"), &to->seconds);
-        pod->count += fits;
-    }
+    const char *text = text_of(object_of(root, "metadata"), "resourceVersion"), *c = text;
+    while (isalnum((unsigned char)*c))
+        c++;
+    if (*c || !str_copy(version, POD_VERSION_MAX, text))
+        version[0] = '\0';
 }
 
-/* Its reason and message; NULL: nothing has announced the end. */
+/* ---- the pod ---- */
+
+/* The condition that announces the end; NULL: none. */
 static const struct json *find_disruption(const struct json *root)
 {
     const struct json *item = first_of(object_of(root, "status"), "conditions");
@@ -71,7 +67,7 @@ static const struct json *find_disruption(const struct json *root)
     return NULL;
 }
 
-/* Both are one event: an end is announced first, and then has its time. */
+/* Announcement and deletion are one event: the deletion adds the time. */
 static void add_end(const struct json *root, struct events *ret)
 {
     const struct json *meta = object_of(root, "metadata"), *why = find_disruption(root);
@@ -94,20 +90,25 @@ bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
     struct json *root = read_kind(data, len, "Pod", err);
     if (!root)
         return false;
-    const struct json *spec = object_of(root, "spec");
-    *pod = (struct pod){.count = 0};
-    if (!str_copy(pod->node, sizeof pod->node, text_of(spec, "nodeName")))
+    json_free(pod->root);
+    pod->root = root;
+    if (!str_copy(pod->node, sizeof pod->node, text_of(object_of(root, "spec"), "nodeName")))
         pod->node[0] = '\0';
-    read_tolerations(spec, pod);
+    read_version(root, pod->version);
     add_end(root, ret);
-    json_free(root);
     return true;
+}
+
+void pod_free(struct pod *pod)
+{
+    json_free(pod->root);
+    *pod = (struct pod){.root = NULL};
 }
 
 /* ---- the node ---- */
 
-/* Taints by which what manages the nodes says that this one goes, whatever their effect; and those
- * by which it may. */
+/* Taints by which a node manager announces that the node ends, or may end, whatever their
+ * effect. */
 static const struct {
     const char *key;
     enum notice_type type;
@@ -126,7 +127,7 @@ static const struct {
     {"node.kubernetes.io/unschedulable", NOTICE_LOG},
 };
 
-/* NOTICE_CANCEL: it says nothing. */
+/* NOTICE_CANCEL: no meaning. */
 static enum notice_type meaning_of(const char *key)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -139,35 +140,38 @@ struct taint {
     const char *key, *value, *effect, *since;
 };
 
-static bool tolerates(const struct pod_toleration *to, const struct taint *taint)
+/* A toleration without effect or key matches any. */
+static bool tolerates(const struct json *toleration, const struct taint *taint)
 {
-    return (!to->effect[0] || str_is(to->effect, taint->effect)) &&
-           (!to->key[0] || str_is(to->key, taint->key)) &&
-           (to->is_any_value || str_is(to->value, taint->value));
+    const char *key = text_of(toleration, "key"), *effect = text_of(toleration, "effect");
+    return (!*effect || str_is(effect, taint->effect)) && (!*key || str_is(key, taint->key)) &&
+           (str_is(text_of(toleration, "operator"), "Exists") ||
+            str_is(text_of(toleration, "value"), taint->value));
 }
 
-/* For how long the pod stays on a node with this taint: the least that its tolerations say. False:
- * for ever. None of them fits: not at all. */
-static bool is_ending(const struct pod *pod, const struct taint *taint, int64_t *ret_s)
+/* How long the pod stays on a node with this taint: the minimum of the matching tolerations; 0 if
+ * none matches. False: it stays for ever. */
+static bool taint_is_ending(const struct pod *pod, const struct taint *taint, int64_t *ret_s)
 {
     bool is_tolerated = false, has_end = false;
+    const struct json *item = first_of(object_of(pod->root, "spec"), "tolerations");
     *ret_s = 0;
-    for (unsigned i = 0; i < pod->count; i++) {
-        const struct pod_toleration *to = &pod->tolerations[i];
-        if (!tolerates(to, taint))
+    for (; item; item = json_next(item)) {
+        int64_t seconds;
+        if (!tolerates(item, taint))
             continue;
         is_tolerated = true;
-        if (!to->has_end)
+        if (!json_int(json_find(item, "tolerationSeconds"), &seconds))
             continue;
-        int64_t seconds = to->seconds > 0 ? to->seconds : 0;
+        seconds = seconds > 0 ? seconds : 0;
         *ret_s = has_end ? clock_min(*ret_s, seconds) : seconds;
         has_end = true;
     }
     return has_end || !is_tolerated;
 }
 
-/* Every pod tolerates these for minutes by default, and a kubelet that restarts evicts none. A pod
- * that is evicted in the end has a deletionTimestamp. */
+/* By default pods tolerate these for minutes, and a restarting kubelet evicts no pod. An evicted
+ * pod gets a deletionTimestamp. */
 static bool is_of_health(const char *key)
 {
     return str_is(key, "node.kubernetes.io/not-ready") ||
@@ -177,23 +181,26 @@ static bool is_of_health(const char *key)
 static void add_taint(const struct json *root, const struct pod *pod, const struct taint *taint,
                       struct events *ret)
 {
-    char key[EVENT_ID_MAX], name[320];
+    char key[EVENT_ID_MAX], name[320], what[400];
     enum notice_type type = meaning_of(taint->key);
     int64_t seconds = 0, since_ns;
-    bool is_own = str_is(taint->effect, "NoExecute") && is_ending(pod, taint, &seconds);
+    bool is_own = str_is(taint->effect, "NoExecute") && taint_is_ending(pod, taint, &seconds);
     bool is_passing = is_own && seconds > 0 && is_of_health(taint->key);
     if (is_passing || (!is_own && type == NOTICE_CANCEL))
         return;
+    /* A node may have one key with several effects; each is a separate taint. */
+    snprintf(what, sizeof what, "%.320s:%.60s", taint->key, taint->effect);
     struct event *event =
-        events_add(ret, is_own ? NOTICE_TERMINATE : type, event_id(key, "taint", taint->key));
+        events_add(ret, is_own ? NOTICE_TERMINATE : type, event_id(key, "taint", what));
     if (!event)
         return;
     str_copy(name, sizeof name, taint->key);
-    for (char *c = name; *c; c++) /* '/' is none of what an id is made of */
+    for (char *c = name; *c; c++) /* an id must not contain '/' */
         if (*c == '/')
             *c = '.';
     const char *uid = text_of(object_of(root, "metadata"), "uid");
-    event_id(event->id, name, *taint->since ? taint->since : uid);
+    snprintf(what, sizeof what, "%.320s:%.60s", *taint->since ? taint->since : uid, taint->effect);
+    event_id(event->id, name, what);
     event->is_mild = event->type != NOTICE_TERMINATE;
     snprintf(event->text, sizeof event->text, "the node has the taint %.50s", taint->key);
     bool has_end = is_own && seconds > 0 && seconds <= TOLERATED_MAX_S;
@@ -202,13 +209,13 @@ static void add_taint(const struct json *root, const struct pod *pod, const stru
             since_ns > INT64_MAX - seconds * NS_PER_S ? INT64_MAX : since_ns + seconds * NS_PER_S;
 }
 
-bool body_node(const char *data, size_t len, const struct pod *pod, struct events *ret,
-               struct err *err)
+bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret, struct err *err)
 {
     *ret = (struct events){0};
     struct json *root = read_kind(data, len, "Node", err);
     if (!root)
         return false;
+    read_version(root, pod->node_version);
     const struct json *item = first_of(object_of(root, "spec"), "taints");
     for (; item; item = json_next(item)) {
         struct taint taint = {text_of(item, "key"), text_of(item, "value"), text_of(item, "effect"),

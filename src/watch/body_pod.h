@@ -1,38 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * body_pod: what Kubernetes says of a pod and of its node, as pure functions over text, as in
- * body.h; fuzzed. Any thread.
+ * body_pod: parses what Kubernetes says of a pod and its node; pure functions as in body.h; fuzzed.
+ * Any thread.
  */
 #ifndef PCHRUN_WATCH_BODY_POD_H
 #define PCHRUN_WATCH_BODY_POD_H
 
 #include "watch/event.h"
+#include "json/json.h"
 
 #include <stddef.h>
 
-#define POD_NAME_MAX        254 /* of a pod or a node, with the NUL */
-#define POD_TOLERATIONS_MAX 32
+#define POD_NAME_MAX    254 /* of a pod or a node, with the NUL */
+#define POD_VERSION_MAX 64
 
-/* What the pod puts up with, and for how long. */
-struct pod_toleration {
-    char key[320]; /* "": any */
-    char effect[24], value[80];
-    bool is_any_value;
-    bool has_end;
-    int64_t seconds;
-};
+/* The last valid answer about the pod, and the resourceVersions of the last answers; "": none that
+ * fits into a URL. Zeroed at first. */
 struct pod {
-    char node[POD_NAME_MAX]; /* "": on none yet */
-    struct pod_toleration tolerations[POD_TOLERATIONS_MAX];
-    unsigned count;
+    struct json *root;
+    char node[POD_NAME_MAX]; /* "": not scheduled yet */
+    char version[POD_VERSION_MAX], node_version[POD_VERSION_MAX];
 };
 
-/* GET /api/v1/namespaces/NAMESPACE/pods/NAME: an end that is announced (DisruptionTarget), and one
- * that has begun. *pod is filled in where the answer is valid. */
+/* GET /api/v1/namespaces/NAMESPACE/pods/NAME: an announced end (DisruptionTarget), or one that has
+ * begun. Fills in *pod if the answer is valid. */
 MUST_CHECK bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret,
                          struct err *err);
 /* GET /api/v1/nodes/NAME: the taints that end this pod, or the node. */
-MUST_CHECK bool body_node(const char *data, size_t len, const struct pod *pod, struct events *ret,
+MUST_CHECK bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret,
                           struct err *err);
+void pod_free(struct pod *pod);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See body.h: how clouds tell of the end of a spot instance.
+ * See body.h: how clouds announce the end of a spot instance.
  */
 #include "base/clock.h"
 #include "base/date.h"
@@ -14,8 +14,8 @@
 /* "2018-08-18 12:05:33" */
 #define TIME_LEN_MIN 10
 
-/* The time may differ from one answer to the next where the service is a mock: the first one names
- * the event. `name` is what the service calls the time. */
+/* A mock service may change the time with each answer, so the first time names the event. `name` is
+ * the service's name of the time. */
 static void add_spot(struct events *ret, const char *action, const char *name, const char *time)
 {
     char prefix[24], key[EVENT_ID_MAX];
@@ -45,7 +45,7 @@ bool body_aws_action(const char *data, size_t len, struct events *ret, struct er
 
 /* ---- termination-time: a time, or no such path ---- */
 
-/* A time in a format of its own is still a notice. */
+/* A time in an unknown format is still a notice. */
 static bool looks_like_time(const char *word)
 {
     size_t len = strlen(word);
@@ -53,7 +53,7 @@ static bool looks_like_time(const char *word)
            strspn(word, "0123456789-/:.+ TZ") == len;
 }
 
-/* `zone` is what the cloud leaves out, "": nothing. */
+/* `zone` is the zone that the cloud omits; "": none. */
 static bool read_time(const char *word, const char *zone, struct events *ret, struct err *err)
 {
     static const char name[] = "termination-time";
@@ -77,8 +77,8 @@ static bool read_word(const char *data, size_t len, char word[80], struct err *e
            err_set(err, ERR_PROTOCOL, 0, "the answer is not a time");
 }
 
-/* The older way to say it. By its documentation a value that is no time means that nothing will
- * happen, so it is taken so; it is remarked on, since it might be a time in new clothes. */
+/* The older path. By its documentation, a value that is not a time means no notice. Still, the
+ * answer is reported: it might be a time in a new format. */
 bool body_aws_termination(const char *data, size_t len, struct events *ret, struct err *err)
 {
     char word[80];

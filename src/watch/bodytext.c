@@ -39,7 +39,7 @@ struct json *bodytext_json(const char *data, size_t len, enum json_kind kind, st
     return NULL;
 }
 
-static bool is_same_name(const char *a, const char *b)
+static bool bodytext_is_same_name(const char *a, const char *b)
 {
     for (;; a++, b++) {
         a += strspn(a, "-_ ");
@@ -54,7 +54,7 @@ static bool is_same_name(const char *a, const char *b)
 const struct json *bodytext_find(const struct json *object, const char *name)
 {
     for (const struct json *item = json_first(object); item; item = json_next(item))
-        if (json_key(item) && is_same_name(json_key(item), name))
+        if (json_key(item) && bodytext_is_same_name(json_key(item), name))
             return item;
     return NULL;
 }

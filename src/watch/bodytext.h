@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bodytext: what the readers of answers share: the answer as one word, names that are spelt in
- * several ways. Pure; any thread.
+ * bodytext: shared by the parsers of answers: one-word answers, and names with several spellings.
+ * Pure; any thread.
  */
 #ifndef PCHRUN_WATCH_BODYTEXT_H
 #define PCHRUN_WATCH_BODYTEXT_H
 
 #include "json/json.h"
 
-/* The answer without space and quotes around it. False: it does not fit, or holds what cannot be
- * printed. */
+/* The answer without surrounding space and quotes. False: too long, or not printable. */
 MUST_CHECK bool bodytext_word(const char *data, size_t len, char *word, size_t size);
-/* The answer as JSON of that kind (an object or a list); NULL with *err if it is none. json_free()
- * it. */
+/* The answer as JSON of that kind (an object or a list). NULL: it is not, see *err. Free with
+ * json_free(). */
 MUST_CHECK struct json *bodytext_json(const char *data, size_t len, enum json_kind kind,
                                       struct err *err);
-/* A member of an object; "window_start_time", "windowStartTime", "window-start-time" and
- * "Window start time" are the same. NULL: there is none. */
+/* A member of an object; "window_start_time", "windowStartTime", "window-start-time" and "Window
+ * start time" are the same. NULL: missing. */
 const struct json *bodytext_find(const struct json *object, const char *name);
-/* Its text; "" if it is not there or no text. */
+/* The member's text; "" if it is missing or not a text. */
 const char *bodytext_of(const struct json *object, const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clouds: the sources whose metadata services have Amazon's shape (imds.h); each is a row.
+ * clouds: the sources whose metadata services work like Amazon's (imds.h), one row each.
  *
- * Oracle's cloud is none of them: its documentation tells of preemptions by its event service
- * alone, and of nothing that an instance could ask its metadata service for.
+ * Oracle's cloud is missing: its documentation announces preemptions only by its event service, not
+ * by the metadata service.
  */
 #include "watch/imds.h"
 #include "watch/sources.h"

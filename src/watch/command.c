@@ -30,7 +30,7 @@ bool command_exists(const char *name)
     return false;
 }
 
-/* In the child, which has no other threads' locks to fear: putenv() may allocate. */
+/* In the child. No other thread holds a lock, so putenv() may allocate. */
 static void become(char *const *argv, char *const *env, int out, pid_t parent)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -56,7 +56,7 @@ bool command_start(struct command *command, char *const *argv, char *const *env,
         return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe for %s", argv[0]);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(seconds); /* goes on over exec; by default it kills */
+        alarm(seconds); /* survives exec; SIGALRM kills by default */
         become(argv, env, ends[1], self);
     }
     int why = errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See curllib.h. dlopen(3) obeys LD_LIBRARY_PATH: which file was taken is told to the log.
+ * See curllib.h. dlopen(3) obeys LD_LIBRARY_PATH, so the log names the loaded file.
  */
 #include "watch/curllib.h"
 
@@ -22,7 +22,7 @@ static const struct {
 #undef CURLLIB_ROW
 };
 
-static bool advise(struct err *err)
+static bool curllib_advise(struct err *err)
 {
     const char *path = getenv("LD_LIBRARY_PATH");
     char text[sizeof err->text];
@@ -33,8 +33,8 @@ static bool advise(struct err *err)
                    text, path && path[0] ? ", or unset LD_LIBRARY_PATH" : "");
 }
 
-/* The name that it has everywhere; else Debian's other build of it, which git brings along. The
- * error is that of the first. */
+/* Tries the usual name, then Debian's GnuTLS build, which git depends on. The error is that of the
+ * first. */
 static void *open_any(struct err *err)
 {
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
@@ -44,7 +44,7 @@ static void *open_any(struct err *err)
     return dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
 }
 
-static bool fill(void *library, struct curllib *lib, struct err *err)
+static bool curllib_fill(void *library, struct curllib *lib, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
         void *function = dlsym(library, functions[i].name);
@@ -55,13 +55,13 @@ static bool fill(void *library, struct curllib *lib, struct err *err)
     return true;
 }
 
-static bool load(struct curllib *lib, struct err *err)
+static bool curllib_open(struct curllib *lib, struct err *err)
 {
     Dl_info info;
     void *library = open_any(err);
     if (!library)
         return false;
-    if (!fill(library, lib, err)) {
+    if (!curllib_fill(library, lib, err)) {
         dlclose(library);
         return false;
     }
@@ -72,8 +72,8 @@ static bool load(struct curllib *lib, struct err *err)
 
 const struct curllib *curllib_load(struct err *err)
 {
-    if (!is_loaded && !load(&the_library, err)) {
-        (void)advise(err);
+    if (!is_loaded && !curllib_open(&the_library, err)) {
+        (void)curllib_advise(err);
         return NULL;
     }
     is_loaded = true;

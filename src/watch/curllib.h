@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * curllib: libcurl, loaded when a service is to be asked and never before.
+ * curllib: libcurl, loaded before the first request and only then.
  *
- * A file and Slurm are watched without it, and pchrun-watch starts where it is not installed. Whose
- * build of it is there does not matter: that which uses GnuTLS does as well. Once loaded it stays.
- * http.c alone uses this. Main thread.
+ * So pchrun-watch starts without libcurl and can watch a file or Slurm. Builds with OpenSSL and
+ * with GnuTLS both work. Once loaded it stays. Only http.c uses this. Main thread.
  */
 #ifndef PCHRUN_WATCH_CURLLIB_H
 #define PCHRUN_WATCH_CURLLIB_H
 
 #include "base/err.h"
 
-/* Its checks of types are macros, which would stand in the way of functions that are called through
- * a table. */
+/* libcurl's type checks are macros, which do not work with calls through a table. */
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-/* What is used of it. Not curl_version(): it may look up this machine's name, for libldap. */
+/* The functions in use. Not curl_version(): through libldap it may look up this machine's name. */
 #define CURLLIB_FUNCTIONS(F)    \
     F(curl_global_init)         \
     F(curl_global_cleanup)      \
@@ -42,7 +40,8 @@ struct curllib {
 #undef CURLLIB_FIELD
 };
 
-/* The same each time. NULL: it is not there, or is too old; the error says what to install. */
+/* Loads once, then returns the same table. NULL: missing or too old; the error says what to
+ * install. */
 MUST_CHECK const struct curllib *curllib_load(struct err *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Where it was found is what the error names. */
+/* `where` names the address's origin in errors. */
 static bool build(const char *text, const char *where, char ret[ENDPOINT_MAX], struct err *err)
 {
     static const char scheme[] = "http://";
@@ -55,8 +55,8 @@ bool endpoint_choose(const struct endpoint_rule *rule, const char *option, char 
     return build(rule->fallback, "the usual address", ret, err);
 }
 
-/* The first line of a small file; false: it cannot be read, or is empty. */
-static bool read_line(const char *path, char *line, size_t size)
+/* The first line of a small file; False: unreadable or empty. */
+static bool endpoint_read_line(const char *path, char *line, size_t size)
 {
     FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd >= 0 ? read(fd, line, size - 1) : -1;
@@ -72,7 +72,7 @@ static bool read_dmi(const char *dmi, const char *file, char *line, size_t size)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", dmi, file);
-    return read_line(path, line, size);
+    return endpoint_read_line(path, line, size);
 }
 
 bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks, const char *dmi,
@@ -92,6 +92,6 @@ bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks, cons
 
 void endpoint_boot_id(char *ret, size_t size)
 {
-    if (!read_line("/proc/sys/kernel/random/boot_id", ret, size))
+    if (!endpoint_read_line("/proc/sys/kernel/random/boot_id", ret, size))
         ret[0] = '\0';
 }

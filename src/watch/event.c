@@ -41,7 +41,7 @@ void events_set_time(struct events *events, struct event *event, const char *nam
     str_printable(events->remark);
 }
 
-static bool is_plain(const char *text)
+static bool event_is_plain(const char *text)
 {
     for (; *text; text++)
         if (!isalnum((unsigned char)*text) && !strchr("-_.:+", *text))
@@ -53,7 +53,7 @@ char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what)
 {
     const char *dash = *name ? "-" : "";
     int n = snprintf(id, EVENT_ID_MAX, "%s%s%s", name, dash, what);
-    if (n >= EVENT_ID_MAX || !is_plain(what))
+    if (n >= EVENT_ID_MAX || !event_is_plain(what))
         snprintf(id, EVENT_ID_MAX, "%.46s%s%016" PRIx64, name, dash, str_hash(what));
     return id;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * file: a file that is there is a notice; what it holds says more, if it holds anything: one notice
- * as JSON, or a text for people. One that is removed is a cancel. What has no line end yet, or is
- * no JSON yet, is looked at again before it is believed.
+ * file: an existing file is a notice. Its content may be one notice as JSON, or a text for people.
+ * Removing the file cancels the notice. Content without a line end, or incomplete JSON, is read
+ * again before it counts.
  */
 #include "base/str.h"
 #include "watch/body.h"
@@ -15,13 +15,13 @@
 
 static struct trouble trouble;
 
-/* What was read last had no end; 0: it had. */
+/* The last content was incomplete since then; 0: complete. */
 static struct {
     int64_t since_ns;
     size_t len;
 } unfinished;
 
-/* Without an id of its own the notice is this writing of this file. */
+/* Without an id, the file's path and time identify the notice. */
 static void name_it(const struct folder *folder, struct events *events)
 {
     char what[4200];
@@ -38,9 +38,8 @@ static bool has_end(const struct folder *folder)
     return *last == '\n' || *last == '}';
 }
 
-/* Whoever writes it in place empties it first, and may take his time for the rest. He is waited for
- * until he has closed it, as far as that is seen, but not for ever; what is shorter than before is
- * a new beginning. */
+/* A writer that writes in place first empties the file and may be slow. So wait until it closes the
+ * file, if inotify shows that, but not for ever. A file that shrinks starts the wait anew. */
 static bool may_go_on(const struct folder *folder, bool is_notice)
 {
     int64_t now = clock_now_ns(), patience = folder->watch->options.interval_ns;
@@ -52,7 +51,7 @@ static bool may_go_on(const struct folder *folder, bool is_notice)
     return now - unfinished.since_ns < patience && clock_real_ns() - folder->changed_ns < patience;
 }
 
-static void changed(struct folder *folder)
+static void file_changed(struct folder *folder)
 {
     struct events events = {0};
     struct err err;
@@ -76,14 +75,14 @@ static void changed(struct folder *folder)
     watch_tell(folder->watch, 0, &events);
 }
 
-static bool start(struct watch *watch, struct err *err)
+static bool file_start(struct watch *watch, struct err *err)
 {
     static struct folder folder;
     folder.path = watch->options.path;
-    folder.changed = changed;
+    folder.changed = file_changed;
     if (!folder_watch(&folder, watch, err))
         return false;
-    changed(&folder);
+    file_changed(&folder);
     return true;
 }
 
@@ -95,5 +94,5 @@ const struct source source_file = {
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = 1,
-    .start = start,
+    .start = file_start,
 };

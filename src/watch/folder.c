@@ -26,7 +26,7 @@
 #endif
 #define ZFS_MAGIC 0x2fc12fc1
 
-/* Those that only this machine writes to. */
+/* File systems that only this machine writes to. */
 static bool is_local(const char *dir)
 {
     static const unsigned local[] = {
@@ -41,7 +41,7 @@ static bool is_local(const char *dir)
     return false;
 }
 
-static bool split(struct folder *folder, struct err *err)
+static bool folder_split(struct folder *folder, struct err *err)
 {
     const char *slash = strrchr(folder->path, '/');
     size_t len = slash ? (size_t)(slash - folder->path) : 0;
@@ -75,23 +75,23 @@ void folder_look_again(struct folder *folder)
     look_within(folder, FOLDER_SETTLE_NS);
 }
 
-static void look(struct folder *folder)
+static void folder_look(struct folder *folder)
 {
     folder->changed(folder);
     if (folder->is_far)
         look_within(folder, folder->watch->options.interval_ns);
 }
 
-/* Without a directory, whoever makes it anew is waited for. */
-static void on_timer(void *ctx)
+/* If the directory is missing, wait until it is made again. */
+static void folder_on_timer(void *ctx)
 {
     struct folder *folder = ctx;
     if (folder->is_far && add_watch(folder))
         folder->is_far = !is_local(folder->dir);
-    look(folder);
+    folder_look(folder);
 }
 
-/* In the directory of a link's target "..data" is what changes. */
+/* For Kubernetes's links, only the entry "..data" changes. */
 static bool is_about_us(const struct folder *folder, const struct inotify_event *event)
 {
     if (event->len == 0 || folder->is_all)
@@ -99,13 +99,13 @@ static bool is_about_us(const struct folder *folder, const struct inotify_event 
     return str_is(event->name, folder->name) || str_starts(event->name, "..");
 }
 
-/* The directory itself is gone: its watch is, too. */
+/* The directory is gone, and its watch with it. */
 static bool is_end(const struct inotify_event *event)
 {
     return event->mask & (IN_IGNORED | IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT);
 }
 
-/* Whether it is whole as far as can be told: who has it open to write may be about to. */
+/* Remembers whether the last writer has closed the file: an open writer may still write. */
 static void note_writer(struct folder *folder, unsigned mask)
 {
     if (mask & (IN_CLOSE_WRITE | IN_MOVED_TO))
@@ -114,7 +114,7 @@ static void note_writer(struct folder *folder, unsigned mask)
         folder->is_closed = false;
 }
 
-static void on_change(void *ctx)
+static void folder_on_change(void *ctx)
 {
     struct folder *folder = ctx;
     _Alignas(struct inotify_event) char data[4096];
@@ -137,7 +137,7 @@ static void on_change(void *ctx)
         note_writer(folder, event->mask);
     }
     if (is_finished)
-        look(folder);
+        folder_look(folder);
     else if (is_unfinished)
         folder_look_again(folder);
 }
@@ -145,12 +145,12 @@ static void on_change(void *ctx)
 bool folder_watch(struct folder *folder, struct watch *watch, struct err *err)
 {
     folder->watch = watch;
-    folder->timer = (struct loop_timer){.at_ns = CLOCK_NEVER, .fn = on_timer, .ctx = folder};
-    if (!split(folder, err))
+    folder->timer = (struct loop_timer){.at_ns = CLOCK_NEVER, .fn = folder_on_timer, .ctx = folder};
+    if (!folder_split(folder, err))
         return false;
     if (!add_watch(folder))
         return err_set(err, ERR_NOT_FOUND, errno, "cannot watch the directory %.300s", folder->dir);
-    watch->loop.on_fd = on_change;
+    watch->loop.on_fd = folder_on_change;
     watch->loop.ctx = folder;
     folder->is_far = !is_local(folder->dir);
     if (folder->is_far) {
@@ -164,7 +164,7 @@ bool folder_watch(struct folder *folder, struct watch *watch, struct err *err)
 
 enum folder_found folder_read(struct folder *folder, struct err *err)
 {
-    /* Not blocking: a FIFO without a writer must not hold us. */
+    /* Non-blocking: a FIFO without a writer must not block us. */
     FD_CLEANUP int fd = open(folder->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     struct stat st;
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))

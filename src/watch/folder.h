@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * folder: one file that others write, by way of inotify on its directory: it may appear, be
- * changed, replaced, moved or removed, or be a symbolic link into a directory that is replaced as a
- * whole, as Kubernetes does it. Where inotify does not see all that happens (a file system that
- * others write to from elsewhere), and while there is no directory, it is looked at every
- * `interval`, too. Main thread.
+ * folder: watches one file of other programs by inotify on its directory. The file may appear,
+ * change, be replaced, moved or removed. It may also be a symbolic link into a directory that is
+ * replaced as a whole, as in Kubernetes. On a shared file system, where inotify misses changes of
+ * other machines, and while the directory is missing, the file is also read every `interval`. Main
+ * thread.
  */
 #ifndef PCHRUN_WATCH_FOLDER_H
 #define PCHRUN_WATCH_FOLDER_H
@@ -13,36 +13,36 @@
 
 #define FOLDER_FILE_MAX 65536
 
-/* Who creates a file, or writes to it, may not have finished: it is read when it has been closed,
- * or so long after the first that was seen of it. */
+/* A writer may not have finished. So the file is read when it is closed, or so long after its first
+ * change. */
 #define FOLDER_SETTLE_NS (100 * NS_PER_MS)
 
 enum folder_found {
-    FOLDER_FILE,    /* `data` is what it holds */
-    FOLDER_NOTHING, /* it is not there */
+    FOLDER_FILE,    /* `data` is its content */
+    FOLDER_NOTHING, /* it is missing */
     FOLDER_FAILED,  /* *err: it cannot be read now */
 };
 
 struct folder {
     struct watch *watch;
     const char *path;
-    void (*changed)(struct folder *folder); /* it may be otherwise now: folder_read() it */
+    void (*changed)(struct folder *folder); /* it may have changed: call folder_read() */
     char dir[4096];
-    const char *name; /* in path: of the file */
+    const char *name; /* the file's name in path */
     bool is_all;      /* any change in the directory counts */
-    bool is_far;      /* inotify does not see all */
-    bool is_closed;   /* ... and what it saw last was that a writer has finished */
+    bool is_far;      /* inotify misses changes */
+    bool is_closed;   /* the last event: a writer has closed the file */
     struct loop_timer timer;
     char data[FOLDER_FILE_MAX + 1];
     size_t len;
     int64_t changed_ns; /* the file's own time, by the wall clock */
 };
 
-/* path, changed and is_all are set. Calls changed() when something happens from now on, not for
- * what is there already. False: there is no such directory. */
+/* Set path, changed and is_all first. Calls changed() on changes from now on, not for an existing
+ * file. False: no such directory. */
 MUST_CHECK bool folder_watch(struct folder *folder, struct watch *watch, struct err *err);
 enum folder_found folder_read(struct folder *folder, struct err *err);
-/* Calls changed() within FOLDER_SETTLE_NS, whether anything is seen to happen or not. */
+/* Calls changed() within FOLDER_SETTLE_NS, even without a change. */
 void folder_look_again(struct folder *folder);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gce: the metadata server of Google Compute Engine. Each key has one request that the server
- * answers when the value changes, or after `hang`; the first request asks for the value as it is,
- * since the server gives its 60 seconds of warning only to who has asked before. Where a server
- * does not hang, or such requests fail, the key is polled for a while.
+ * gce: the metadata server of Google Compute Engine. Each key has one hanging request: the server
+ * answers when the value changes, or after `hang`. The first request asks for the present value,
+ * because the server gives its 60 seconds of warning only after an earlier request. If hanging
+ * requests fail or return at once, the key is polled for a while.
  *
- * Two further keys say when a stop ends. They are asked once the stop is seen, and the notice waits
- * for their answers or for the first failure. After a failure they are asked again, and the
- * deadline follows.
+ * Two more keys say when a stop ends. They are requested once a stop is seen. The notice waits for
+ * their answers or the first failure. After a failure they are requested again, and the notice gets
+ * its deadline later.
  */
 #include "base/log.h"
 #include "base/str.h"
@@ -22,15 +22,13 @@
 #include <stdio.h>
 
 #define INSTANCE      "/computeMetadata/v1/instance/"
-#define QUICK_NS      (100 * NS_PER_MS) /* no change comes so soon after another, twice */
+#define QUICK_NS      (100 * NS_PER_MS) /* two changes never come so close together */
 #define BAD_HANGS_MAX 2
-#define POLLS         300 /* before the server may show again that it can hang */
-#define ABSENT_FACTOR 30  /* of the interval: a key that this machine does not have */
+#define POLLS         300 /* until a hanging request is tried again */
+#define ABSENT_FACTOR 30  /* times the interval, for a key that this machine lacks */
 #define RETRY_NS      (100 * NS_PER_MS)
-#define RETRY_FACTOR  5 /* of the interval, at most */
-#define HANG_TIMEOUTS                                                          \
-    5 /* so many time-outs late is too late for an answer to a hanging request \
-       */
+#define RETRY_FACTOR  5 /* times the interval, at most */
+#define HANG_TIMEOUTS 5 /* times the timeout: how late a hanging request's answer may be */
 
 struct gce_key {
     const char *path, *query; /* below instance/ */
@@ -50,7 +48,7 @@ struct asker {
     struct loop_timer timer;
     struct trouble trouble;
     char etag[40];
-    bool is_hanging; /* the request that is under way */
+    bool is_hanging; /* the request under way is a hanging one */
     int64_t asked_ns;
     unsigned bad_hangs, polls_left, failures, absences;
 };
@@ -67,9 +65,9 @@ static struct stop {
     struct watch *watch;
     struct loop_timer timer;
     struct trouble trouble;
-    bool is_on;           /* the stop was seen, and stands */
-    unsigned waiting;     /* answers under way */
-    struct events events; /* what stop-state says, without the deadline */
+    bool is_on;           /* a stop is announced */
+    unsigned waiting;     /* outstanding answers */
+    struct events events; /* the events of stop-state, without the deadline */
     int64_t end_ns;       /* EVENT_AT_UNKNOWN: not known yet */
     struct err err;       /* of the first answer that failed */
     struct detail {
@@ -77,8 +75,8 @@ static struct stop {
     } details[STOP_DETAILS];
 } stop;
 
-/* What a URL takes as it is. */
-static bool is_plain(const char *etag)
+/* Needs the etag no escaping in a URL? */
+static bool gce_is_plain(const char *etag)
 {
     size_t n = 0;
     while (isalnum((unsigned char)etag[n]) || etag[n] == '-' || etag[n] == '_')
@@ -86,9 +84,9 @@ static bool is_plain(const char *etag)
     return n > 0 && !etag[n];
 }
 
-static void on_answer(void *ctx, const struct http_answer *answer);
+static void gce_on_answer(void *ctx, const struct http_answer *answer);
 
-static void ask(void *ctx)
+static void gce_ask(void *ctx)
 {
     struct asker *asker = ctx;
     const struct watch_options *options = &asker->watch->options;
@@ -107,11 +105,11 @@ static void ask(void *ctx)
                                       .timeout_ns = options->timeout_ns *
                                                         (asker->is_hanging ? HANG_TIMEOUTS : 1) +
                                                     (asker->is_hanging ? hang_s * NS_PER_S : 0),
-                                      .fn = on_answer,
+                                      .fn = gce_on_answer,
                                       .ctx = asker});
 }
 
-/* A hanging request went wrong, or came back at once. */
+/* A hanging request failed or returned at once. */
 static void count_bad_hang(struct asker *asker)
 {
     if (++asker->bad_hangs < BAD_HANGS_MAX)
@@ -121,9 +119,9 @@ static void count_bad_hang(struct asker *asker)
     log_debug("gce", "%s: the server does not hold requests; it is polled", asker->key->path);
 }
 
-/* At first it is asked again very soon: a server that is restarted is away for less than a second,
- * and that is just when something happens. */
-static void fail(struct asker *asker, const struct err *err)
+/* The first retry comes soon: a restarting server is away for less than a second, and restarts come
+ * with events. */
+static void gce_fail(struct asker *asker, const struct err *err)
 {
     int64_t most = RETRY_FACTOR * asker->watch->options.interval_ns;
     int64_t first = clock_min(RETRY_NS, asker->watch->options.interval_ns);
@@ -141,8 +139,8 @@ static void succeed(struct asker *asker)
     trouble_over(&asker->trouble, "gce", asker->key->path);
 }
 
-/* The value is as the answer says; what is to be asked next. */
-static void go_on(struct asker *asker, const char *etag)
+/* After a valid answer: chooses the next request. */
+static void gce_go_on(struct asker *asker, const char *etag)
 {
     bool is_quick = clock_now_ns() - asker->asked_ns < QUICK_NS;
     if (asker->is_hanging && is_quick)
@@ -151,7 +149,7 @@ static void go_on(struct asker *asker, const char *etag)
         asker->bad_hangs = 0;
     else if (asker->polls_left > 0)
         asker->polls_left--;
-    if (!is_plain(etag) || !str_copy(asker->etag, sizeof asker->etag, etag))
+    if (!gce_is_plain(etag) || !str_copy(asker->etag, sizeof asker->etag, etag))
         asker->etag[0] = '\0';
     bool can_hang = asker->etag[0] && asker->polls_left == 0;
     watch_after(asker->watch, &asker->timer, can_hang ? 0 : asker->watch->options.interval_ns);
@@ -159,9 +157,9 @@ static void go_on(struct asker *asker, const char *etag)
 
 enum said { SAID_NOTHING, SAID_ABSENT, SAID_VALUE };
 
-/* Only the metadata server is believed. Where it has never heard of a maintenance it says so with
- * 503, in words of its own. SAID_NOTHING: *err says why. */
-static enum said judge(const struct http_answer *answer, struct err *err)
+/* Only the metadata server counts, by its header. For "no maintenance ever" it answers 503 with a
+ * special text. SAID_NOTHING: *err says why. */
+static enum said gce_judge(const struct http_answer *answer, struct err *err)
 {
     bool may_be_none = answer->status == 503 || answer->status == 200;
     if (answer->status == 0) {
@@ -192,7 +190,7 @@ static void tell_stop(void)
     watch_tell(stop.watch, KEY_STOP, &stop.events);
 }
 
-/* Both answers are there: the notice can be told, whatever they say. */
+/* Both answers have come: send the notice, with or without a deadline. */
 static void settle_stop(void)
 {
     const char *since = stop.details[STOP_SINCE].word, *lasts = stop.details[STOP_DURATION].word;
@@ -214,7 +212,7 @@ static void on_detail(void *ctx, const struct http_answer *answer)
     struct detail *detail = ctx;
     struct err err = {.text = ""};
     const char *path = stop_paths[detail - stop.details];
-    enum said said = judge(answer, &err);
+    enum said said = gce_judge(answer, &err);
     bool ok = said == SAID_VALUE;
     if (said == SAID_ABSENT)
         err_set(&err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
@@ -246,7 +244,7 @@ static void ask_details(void *ctx)
     }
 }
 
-/* What stop-state says. */
+/* Handles an answer of stop-state. */
 static void take_stop(const struct events *events)
 {
     bool was_on = stop.is_on;
@@ -260,10 +258,10 @@ static void take_stop(const struct events *events)
         tell_stop();
 }
 
-/* ---- what the server says ---- */
+/* ---- answers ---- */
 
-/* The key is not there, or the server has nothing to tell of it. The first such answer is not
- * believed yet (ledger.h), so the second is asked for soon. */
+/* The key is missing or empty. One such answer does not count yet (ledger.h), so the next request
+ * comes soon. */
 static void take_absence(struct asker *asker, unsigned topic)
 {
     int64_t wait = asker->watch->options.interval_ns;
@@ -277,7 +275,7 @@ static void take_absence(struct asker *asker, unsigned topic)
     watch_after(asker->watch, &asker->timer, wait);
 }
 
-static void take_value(struct asker *asker, unsigned topic, struct events *events)
+static void gce_take_value(struct asker *asker, unsigned topic, struct events *events)
 {
     asker->absences = 0;
     events_bind(events, boot_id);
@@ -287,27 +285,27 @@ static void take_value(struct asker *asker, unsigned topic, struct events *event
         watch_tell(asker->watch, topic, events);
 }
 
-static void on_answer(void *ctx, const struct http_answer *answer)
+static void gce_on_answer(void *ctx, const struct http_answer *answer)
 {
     struct asker *asker = ctx;
     struct events events;
     struct err err;
     unsigned topic = (unsigned)(asker - askers);
-    enum said said = judge(answer, &err);
+    enum said said = gce_judge(answer, &err);
     if (said == SAID_ABSENT) {
         succeed(asker);
         take_absence(asker, topic);
     } else if (said == SAID_NOTHING ||
                !asker->key->read(answer->body, answer->len, &events, &err)) {
-        fail(asker, &err);
+        gce_fail(asker, &err);
     } else {
         succeed(asker);
-        take_value(asker, topic, &events);
-        go_on(asker, answer->etag);
+        gce_take_value(asker, topic, &events);
+        gce_go_on(asker, answer->etag);
     }
 }
 
-static bool start(struct watch *watch, struct err *err)
+static bool gce_start(struct watch *watch, struct err *err)
 {
     static const struct endpoint_rule rule = {
         {"GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"}, "169.254.169.254"};
@@ -323,8 +321,8 @@ static bool start(struct watch *watch, struct err *err)
     stop = (struct stop){.watch = watch, .timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         askers[i] = (struct asker){.watch = watch, .key = &keys[i]};
-        askers[i].timer = (struct loop_timer){.fn = ask, .ctx = &askers[i]};
-        ask(&askers[i]);
+        askers[i].timer = (struct loop_timer){.fn = gce_ask, .ctx = &askers[i]};
+        gce_ask(&askers[i]);
     }
     return true;
 }
@@ -336,5 +334,5 @@ const struct source source_gce = {
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = ARRAY_LEN(keys),
-    .start = start,
+    .start = gce_start,
 };

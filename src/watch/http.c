@@ -36,7 +36,7 @@ struct exchange {
 struct http {
     CURLM *multi;            /* NULL: not open, nothing is asked */
     struct exchange *first;  /* under way */
-    struct exchange *failed; /* could not be begun: to be told */
+    struct exchange *failed; /* could not start; fn is called later */
 };
 
 /* Of an http that is open. */
@@ -60,7 +60,7 @@ bool http_open(struct http *http, struct err *err)
     curl = curllib_load(err);
     if (!curl)
         return false;
-    /* TLS, which one source uses, sets itself up with the first connection that needs it. */
+    /* CURL_GLOBAL_NOTHING: only one source uses TLS, which initializes itself on first use. */
     if (curl->curl_global_init(CURL_GLOBAL_NOTHING) == 0)
         http->multi = curl->curl_multi_init();
     return http->multi || out_of_memory(err);
@@ -133,7 +133,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
     exchange->header_bytes += len;
     if (exchange->header_bytes > HTTP_BODY_MAX)
         return 0;
-    if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) /* behind a 100, too */
+    if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) /* also after a 100 */
         answer->etag[0] = answer->flavor[0] = answer->ttl[0] = '\0';
     take_header(data, len, "ETag", answer->etag);
     take_header(data, len, "Metadata-Flavor", answer->flavor);
@@ -164,7 +164,7 @@ static bool set_method(struct exchange *exchange, const struct http_request *req
     return request->method == HTTP_GET || SET(CURLOPT_CUSTOMREQUEST, "PUT");
 }
 
-/* A connection over which nobody answers any more is found out while a request is held. */
+/* Keepalive detects a dead server while a request hangs. */
 static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 {
     static const struct {
@@ -178,7 +178,7 @@ static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
-/* Never a redirect, a proxy, a password from ~/.netrc, or a signal of libcurl's. */
+/* No redirect, no proxy, no password from ~/.netrc, no signal by libcurl. */
 static bool set_manners(struct exchange *exchange)
 {
     return SET(CURLOPT_FOLLOWLOCATION, 0L) && SET(CURLOPT_PROXY, "") && SET(CURLOPT_NOPROXY, "*") &&
@@ -188,8 +188,8 @@ static bool set_manners(struct exchange *exchange)
            SET(CURLOPT_USERAGENT, "pchrun-watch/" PCHRUN_VERSION);
 }
 
-/* libc may take minutes to look a name up, in a thread that nobody is to wait for; a libcurl before
- * 7.87 does not know of it, and waits all the same. */
+/* A name look-up may take minutes in a thread; do not wait for it at the end. libcurl before 7.87
+ * waits anyway. */
 static void set_quick_exit(struct exchange *exchange)
 {
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -203,7 +203,7 @@ static bool set_trust(struct exchange *exchange, const char *ca_file)
     return !ca_file || (SET(CURLOPT_CAINFO, ca_file) && SET(CURLOPT_CAPATH, NULL));
 }
 
-static bool set_up(struct exchange *exchange, const struct http_request *request)
+static bool http_set_up(struct exchange *exchange, const struct http_request *request)
 {
     int64_t connect_ns = clock_min(request->timeout_ns, CONNECT_MAX_NS);
     exchange->easy = curl->curl_easy_init();
@@ -224,13 +224,13 @@ void http_start(struct http *http, const struct http_request *request)
 {
     struct exchange *exchange = calloc(1, sizeof *exchange);
     if (!exchange)
-        abort(); /* a few hundred bytes: there is nothing left to run with */
+        abort(); /* without a few hundred bytes nothing can run */
     exchange->fn = request->fn;
     exchange->ctx = request->ctx;
     exchange->body_max = request->body_max ? request->body_max : HTTP_BODY_MAX;
     buf_init(&exchange->body, exchange->body_max);
     struct exchange **list = &http->first;
-    if (!set_up(exchange, request) ||
+    if (!http_set_up(exchange, request) ||
         curl->curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
         out_of_memory(&exchange->answer.err);
         list = &http->failed;
@@ -253,7 +253,7 @@ static void unlink_from(struct exchange **list, const struct exchange *exchange)
     *list = exchange->next;
 }
 
-static void explain(struct exchange *exchange, CURLcode code)
+static void http_explain(struct exchange *exchange, CURLcode code)
 {
     struct err *err = &exchange->answer.err;
     if (code == CURLE_WRITE_ERROR)
@@ -263,14 +263,14 @@ static void explain(struct exchange *exchange, CURLcode code)
                 exchange->why[0] ? exchange->why : curl->curl_easy_strerror(code));
 }
 
-static void finish(struct http *http, struct exchange *exchange, CURLcode code)
+static void http_finish(struct http *http, struct exchange *exchange, CURLcode code)
 {
     struct http_answer *answer = &exchange->answer;
     long status = 0;
     if (code == CURLE_OK)
         curl->curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
     else
-        explain(exchange, code);
+        http_explain(exchange, code);
     answer->len = buf_len(&exchange->body);
     answer->body = answer->len ? (const char *)buf_bytes(&exchange->body) : "";
     answer->status = (int)status;
@@ -300,7 +300,7 @@ static void tell_ended(struct http *http)
             CURLcode code = message->data.result;
             char *exchange = NULL;
             curl->curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
-            finish(http, (struct exchange *)(void *)exchange, code);
+            http_finish(http, (struct exchange *)(void *)exchange, code);
         }
 }
 
@@ -328,7 +328,7 @@ void http_wait(struct http *http, struct pollfd *fds, unsigned n, int64_t timeou
     int timeout_ms = (int)((timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
     if (http->multi)
         wait_for_any(http, fds, n, timeout_ms);
-    /* libcurl tells of reading and writing only, not of an end. */
+    /* libcurl reports only readable and writable, not a hangup. */
     if (poll(fds, n, http->multi ? 0 : timeout_ms) < 0)
         for (unsigned i = 0; i < n; i++)
             fds[i].revents = 0;

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #define TOKEN_MAX      1024
-#define TOKEN_TTL_S    21600 /* what is asked for, and the most that there is */
-#define TOKEN_EARLY_S  15    /* a new one is fetched so long before the end, or after half of it */
+#define TOKEN_TTL_S    21600 /* requested, and the maximum */
+#define TOKEN_EARLY_S  15    /* fetch a new one so long before its end, or at half its time */
 #define TOKEN_RETRY_NS (60 * NS_PER_S)
-#define SLOWLY         12 /* what is announced days ahead is asked for in every 12th poll */
+#define SLOWLY         12 /* slow rows are requested in every 12th poll */
 
 static struct imds {
     const struct imds_cloud *cloud;
@@ -23,13 +23,13 @@ static struct imds {
     char token[TOKEN_MAX];   /* "": none */
     int64_t token_until_ns;  /* then it is replaced */
     int64_t token_retry_ns;  /* then it is asked for again */
-    bool is_refused;         /* the token was, in this poll */
-    bool has_renewed;        /* ... and replaced at once */
-    bool has_answered;       /* one of the paths has, in this poll, whatever it said */
+    bool is_refused;         /* this poll's token was refused */
+    bool has_renewed;        /* and replaced at once */
+    bool has_answered;       /* a path has answered in this poll */
     unsigned polls, waiting; /* answers that this poll still waits for */
     int64_t began_ns;
-    bool is_token_late;   /* the last answer that was no token: none came in time */
-    struct err token_err; /* why; "": there is nothing to complain of */
+    bool is_token_late;   /* the last token request timed out */
+    struct err token_err; /* why there is no token; "": no problem */
     struct trouble token_trouble;
     struct asked {
         struct trouble trouble;
@@ -40,7 +40,7 @@ static void poll_all(void *ctx);
 
 /* ---- the token ---- */
 
-/* It becomes a header of ours: one line, of what can be printed. */
+/* It goes into a header, so it must be one printable line. */
 static bool is_token(const char *data, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -62,8 +62,8 @@ static void keep_token(const struct http_answer *answer)
 
 static void ask_all(void);
 
-/* What a token that does not come at all may mean. Only the answer to the PUT has to make do with
- * few hops, so that a container that is one too far away gets all but that. */
+/* Explains a missing token. Only the PUT's answer has a hop limit, so a container one hop too far
+ * gets every answer but that. */
 static const char *reason_of_silence(void)
 {
     if (!imds.is_token_late)
@@ -74,7 +74,7 @@ static const char *reason_of_silence(void)
                : "; in a container the hop limit of the metadata service may have to be 2";
 }
 
-/* At the end of a poll: whether the paths have answered tells more. */
+/* Waits for the end of the poll: it matters whether the paths have answered. */
 static void complain_of_token(void)
 {
     struct err err;
@@ -86,8 +86,8 @@ static void complain_of_token(void)
     imds.token_err.text[0] = '\0';
 }
 
-/* Without a token the poll goes on as in IMDSv1. A token that does not come costs time: it is not
- * asked for in every poll, and not again where the service has none. */
+/* Without a token the poll continues as in IMDSv1. A missing token costs time, so not every poll
+ * requests one, and none does if the service has no tokens. */
 static void on_token(void *ctx, const struct http_answer *answer)
 {
     if (answer->status == 200 && is_token(answer->body, answer->len)) {
@@ -120,8 +120,8 @@ static void ask_token(void)
 
 /* ---- the paths ---- */
 
-/* A poll is over. One whose token was refused is repeated with a new one at once, but not twice. */
-static void end_poll(void)
+/* Ends a poll. If its token was refused, repeats the poll once with a new token. */
+static void imds_end_poll(void)
 {
     int64_t next = imds.began_ns + imds.watch->options.interval_ns - clock_now_ns();
     complain_of_token();
@@ -132,7 +132,7 @@ static void end_poll(void)
     watch_after(imds.watch, &imds.timer, is_again || next < 0 ? 0 : next);
 }
 
-/* Some say 401 where a token is missing, some 403; all say 401 where it is not good. */
+/* For a missing token some answer 401, some 403; for a bad token all answer 401. */
 static bool is_refusal(int status)
 {
     return imds.cloud->token && (status == 401 || (status == 403 && !imds.token[0]));
@@ -146,7 +146,7 @@ static void refuse_token(int status, struct err *err)
             imds.token[0] ? "not accepted: " : "only with ", imds.cloud->token);
 }
 
-static void take_answer(unsigned topic, const struct http_answer *answer)
+static void imds_take_answer(unsigned topic, const struct http_answer *answer)
 {
     const struct imds_path *path = &imds.cloud->paths[topic];
     struct trouble *trouble = &imds.asked[topic].trouble;
@@ -173,15 +173,15 @@ static void take_answer(unsigned topic, const struct http_answer *answer)
         trouble_say(trouble, imds.cloud->name, path->path, &err);
 }
 
-static void on_answer(void *ctx, const struct http_answer *answer)
+static void imds_on_answer(void *ctx, const struct http_answer *answer)
 {
     const struct asked *asked = ctx;
-    take_answer((unsigned)(asked - imds.asked), answer);
+    imds_take_answer((unsigned)(asked - imds.asked), answer);
     if (--imds.waiting > 0)
         return;
     if (imds.is_refused)
         imds.token[0] = '\0';
-    end_poll();
+    imds_end_poll();
 }
 
 static void ask_path(unsigned topic)
@@ -195,7 +195,7 @@ static void ask_path(unsigned topic)
                &(struct http_request){.url = url,
                                       .headers = {imds.token[0] ? token : NULL},
                                       .timeout_ns = imds.watch->options.timeout_ns,
-                                      .fn = on_answer,
+                                      .fn = imds_on_answer,
                                       .ctx = &imds.asked[topic]});
 }
 

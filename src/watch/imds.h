@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * imds: the instance metadata service of clouds that have it in Amazon's shape, polled. Each poll
- * asks for all paths at once, with a token that a PUT has brought; where none can be had, without.
- * A path that is not there (404) has nothing to tell. The clouds differ in what a row says.
+ * imds: polls the instance metadata service of clouds whose service works like Amazon's. Each poll
+ * requests all paths at once, with a token from a PUT if the service gives one. A missing path
+ * (404) means no event. A row describes what differs between clouds.
  *
  * One service in a process. Main thread.
  */
@@ -18,8 +18,8 @@
 struct imds_path {
     const char *path; /* below latest/meta-data/ */
     body_fn *read;
-    bool is_slow;       /* days ahead: not asked for in every poll */
-    bool needs_machine; /* the answer does not tell this event from the next (events_bind()) */
+    bool is_slow;       /* announced days ahead: not in every poll */
+    bool needs_machine; /* the answer has no unique id (events_bind()) */
 };
 struct imds_cloud {
     const char *name;  /* the source's */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kubernetes: an annotation of the pod, as the downward API writes it into a file of a volume; for
- * where somebody gives notice before the SIGTERM. What the annotation says is read as what a file
- * says (file.c); it says nothing where it is not there, empty, or a word that means no.
+ * kubernetes: an annotation of the pod, in a file of a downward API volume. For clusters that
+ * announce the end before the SIGTERM. The value is read like a file's content (file.c). A missing
+ * or empty value, or a word that means no, is no notice.
  */
 #include "base/str.h"
 #include "watch/body.h"
@@ -23,7 +23,7 @@ static struct kubernetes {
     struct trouble trouble;
 } kubernetes;
 
-/* The value that was asked for; if none was, any but an empty one and those that mean no. */
+/* `wanted`: only this value counts. NULL: any value but "" and words that mean no. */
 static bool is_notice(const char *value, const char *wanted)
 {
     static const char *const no[] = {"", "false", "no", "none", "null", "0"};
@@ -35,7 +35,7 @@ static bool is_notice(const char *value, const char *wanted)
     return true;
 }
 
-static bool read_value(const char *value, struct events *events, struct err *err)
+static bool kubernetes_read_value(const char *value, struct events *events, struct err *err)
 {
     const struct folder *folder = &kubernetes.folder;
     char what[512];
@@ -55,26 +55,26 @@ static bool read_value(const char *value, struct events *events, struct err *err
     return true;
 }
 
-static bool read_file(struct folder *folder, struct events *events, struct err *err)
+static bool kubernetes_read_file(struct folder *folder, struct events *events, struct err *err)
 {
     struct buf value;
     buf_init(&value, FOLDER_FILE_MAX + 1);
     bool ok = body_annotation(folder->data, folder->len, kubernetes.annotation, &value, err);
     if (ok && buf_len(&value) > 0)
-        ok = read_value((const char *)buf_bytes(&value), events, err);
+        ok = kubernetes_read_value((const char *)buf_bytes(&value), events, err);
     buf_free(&value);
     return ok;
 }
 
-/* While the volume is being replaced, or is not there, nothing has changed. */
-static void changed(struct folder *folder)
+/* While the volume is replaced or missing, keep the last state. */
+static void kubernetes_changed(struct folder *folder)
 {
     struct events events = {0};
     struct err err;
     enum folder_found found = folder_read(folder, &err);
     if (found == FOLDER_NOTHING)
         err_set(&err, ERR_NOT_FOUND, 0, "it is not there");
-    if (found != FOLDER_FILE || !read_file(folder, &events, &err)) {
+    if (found != FOLDER_FILE || !kubernetes_read_file(folder, &events, &err)) {
         trouble_say(&kubernetes.trouble, "kubernetes", folder->path, &err);
         return;
     }
@@ -82,12 +82,12 @@ static void changed(struct folder *folder)
     watch_tell(folder->watch, 0, &events);
 }
 
-static bool start(struct watch *watch, struct err *err)
+static bool kubernetes_start(struct watch *watch, struct err *err)
 {
     struct folder *folder = &kubernetes.folder;
     const char *annotation = watch->options.annotation;
     folder->path = watch->options.path ? watch->options.path : PATH_USUAL;
-    folder->changed = changed;
+    folder->changed = kubernetes_changed;
     folder->is_all = true;
     kubernetes.annotation = annotation ? annotation : ANNOTATION_USUAL;
     if (!folder_watch(folder, watch, err))
@@ -95,7 +95,7 @@ static bool start(struct watch *watch, struct err *err)
                        "there is no %.200s; give the pod a volume of the downward API with its "
                        "annotations (fieldPath: metadata.annotations), and its path here",
                        folder->path);
-    changed(folder);
+    kubernetes_changed(folder);
     return true;
 }
 
@@ -107,5 +107,5 @@ const struct source source_kubernetes = {
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = 1,
-    .start = start,
+    .start = kubernetes_start,
 };

@@ -13,7 +13,7 @@ void ledger_init(struct ledger *ledger, const struct ledger_rules *rules, ledger
     *ledger = (struct ledger){.rules = *rules, .tell = tell, .ctx = ctx};
 }
 
-/* Neither side is before 1970, so the difference fits; the sum may not. */
+/* Both times are after 1970, so the difference fits; the sum may overflow. */
 static int64_t to_mono(int64_t at_ns, struct ledger_now now)
 {
     if (at_ns == EVENT_AT_UNKNOWN)
@@ -29,7 +29,7 @@ static bool is_material(int64_t a, int64_t b)
     return a - b >= LEDGER_MATERIAL_NS || b - a >= LEDGER_MATERIAL_NS;
 }
 
-/* When it is near enough to be told as what it is. */
+/* When to report it with its real type. */
 static int64_t near_at(const struct ledger *ledger, const struct ledger_live *live)
 {
     if (live->event.type == NOTICE_LOG || live->deadline_ns == EVENT_AT_UNKNOWN)
@@ -37,7 +37,7 @@ static int64_t near_at(const struct ledger *ledger, const struct ledger_live *li
     return live->deadline_ns - ledger->rules.lead_ns;
 }
 
-static void tell(struct ledger *ledger, struct ledger_live *live, enum notice_type type)
+static void ledger_tell(struct ledger *ledger, struct ledger_live *live, enum notice_type type)
 {
     live->told = type;
     live->told_ns = live->deadline_ns;
@@ -47,15 +47,15 @@ static void tell(struct ledger *ledger, struct ledger_live *live, enum notice_ty
                                                     .deadline_ns = live->deadline_ns});
 }
 
-/* Tells what has become of a live one, if that is anything. */
+/* Reports the changes of a live event. */
 static void tell_changes(struct ledger *ledger, struct ledger_live *live, struct ledger_now now)
 {
     enum notice_type type = near_at(ledger, live) > now.mono_ns ? NOTICE_LOG : live->event.type;
     if (type != live->told || is_material(live->deadline_ns, live->told_ns))
-        tell(ledger, live, type);
+        ledger_tell(ledger, live, type);
 }
 
-static struct ledger_live *find(struct ledger *ledger, const char *key)
+static struct ledger_live *ledger_find(struct ledger *ledger, const char *key)
 {
     for (unsigned i = 0; i < ledger->count; i++)
         if (str_is(ledger->live[i].event.key, key))
@@ -63,8 +63,8 @@ static struct ledger_live *find(struct ledger *ledger, const char *key)
     return NULL;
 }
 
-static void add(struct ledger *ledger, unsigned topic, const struct event *event,
-                struct ledger_now now)
+static void ledger_add(struct ledger *ledger, unsigned topic, const struct event *event,
+                       struct ledger_now now)
 {
     if (ledger->count == LEDGER_LIVE_MAX) {
         if (log_limit_ok(&ledger->limit, "events", 1))
@@ -77,7 +77,7 @@ static void add(struct ledger *ledger, unsigned topic, const struct event *event
     tell_changes(ledger, live, now);
 }
 
-/* The id stays what it was told with. */
+/* Keeps the reported id. */
 static void refresh(struct ledger *ledger, struct ledger_live *live, const struct event *event,
                     struct ledger_now now)
 {
@@ -94,20 +94,20 @@ static void refresh(struct ledger *ledger, struct ledger_live *live, const struc
     tell_changes(ledger, live, now);
 }
 
-static void take(struct ledger *ledger, unsigned topic, const struct event *given,
-                 struct ledger_now now)
+static void ledger_take(struct ledger *ledger, unsigned topic, const struct event *given,
+                        struct ledger_now now)
 {
     struct event event = *given;
     if (event.is_mild && ledger->rules.mild != NOTICE_CANCEL)
         event.type = ledger->rules.mild;
-    struct ledger_live *live = find(ledger, event.key);
+    struct ledger_live *live = ledger_find(ledger, event.key);
     if (live)
         refresh(ledger, live, &event, now);
     else
-        add(ledger, topic, &event, now);
+        ledger_add(ledger, topic, &event, now);
 }
 
-static bool is_named(const struct events *events, const char *key)
+static bool ledger_is_named(const struct events *events, const char *key)
 {
     for (unsigned i = 0; i < events->count; i++)
         if (str_is(events->list[i].key, key))
@@ -115,24 +115,24 @@ static bool is_named(const struct events *events, const char *key)
     return false;
 }
 
-/* The topic speaks of those in the list and, unless it could not be read whole, of no others. */
+/* Marks the topic's events. A partial answer removes none. */
 static void mark(struct ledger *ledger, unsigned topic, const struct events *events)
 {
     for (unsigned i = 0; i < ledger->count; i++) {
         struct ledger_live *live = &ledger->live[i];
-        if (is_named(events, live->event.key))
+        if (ledger_is_named(events, live->event.key))
             live->topics |= 1U << topic;
         else if (!events->is_partial)
             live->topics &= ~(1U << topic);
     }
 }
 
-static void sweep(struct ledger *ledger)
+static void ledger_sweep(struct ledger *ledger)
 {
     unsigned kept = 0;
     for (unsigned i = 0; i < ledger->count; i++) {
         if (ledger->live[i].topics == 0)
-            tell(ledger, &ledger->live[i], NOTICE_CANCEL);
+            ledger_tell(ledger, &ledger->live[i], NOTICE_CANCEL);
         else
             ledger->live[kept++] = ledger->live[i];
     }
@@ -144,9 +144,9 @@ void ledger_update(struct ledger *ledger, unsigned topic, const struct events *e
 {
     ledger->absences[topic] = 0;
     for (unsigned i = 0; i < events->count; i++)
-        take(ledger, topic, &events->list[i], now);
+        ledger_take(ledger, topic, &events->list[i], now);
     mark(ledger, topic, events);
-    sweep(ledger);
+    ledger_sweep(ledger);
 }
 
 void ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now)

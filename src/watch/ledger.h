@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ledger: which events of a source are live, and what is to be told of them: that one has come,
- * that its deadline or what it asks for has changed, that it has vanished.
+ * ledger: the live events of a source, and the news about them: new, changed deadline or type,
+ * vanished.
  *
- * A source may have several topics (a path of a metadata service each). An answer replaces what was
- * known of its topic; no answer changes nothing. Two topics that name the same key speak of one
- * event. A deadline becomes a moment of the monotonic clock when it is seen first, and stays that
- * as long as the source says the same: the wall clock may step. What lies further ahead than `lead`
- * is told as a mere log, and as itself when it has come so near.
+ * A source may have several topics, for example paths of a metadata service. An answer replaces the
+ * events of its topic; a failed request changes nothing. The same key in two topics is one event. A
+ * new deadline is converted to the monotonic clock once, because the wall clock may step. An event
+ * further ahead than `lead` is first reported as a log, later with its real type.
  *
- * Memory is of a fixed size. Reads no clock: the caller says what time it is. One thread.
+ * Memory is of a fixed size. Reads no clock: the caller passes the time. One thread.
  */
 #ifndef PCHRUN_WATCH_LEDGER_H
 #define PCHRUN_WATCH_LEDGER_H
@@ -20,18 +19,18 @@
 #define LEDGER_TOPICS_MAX 8
 #define LEDGER_LIVE_MAX   64
 
-/* An answer that says that a path does not exist may come from whoever stands in for a service that
- * is down; an event ends with the second in a row. */
+/* While a service is down, a proxy may answer that a path does not exist. So an event ends only
+ * with the second such answer in a row. */
 #define LEDGER_ABSENT_WANTED 2
 
-/* The deadline is told again from this change on; metadata services count in seconds. */
+/* A smaller change of a deadline is not reported; metadata services count in seconds. */
 #define LEDGER_MATERIAL_NS (2 * NS_PER_S)
 
 struct ledger_now {
     int64_t real_ns, mono_ns;
 };
 
-/* What is told; deadline_ns by the monotonic clock, EVENT_AT_UNKNOWN: not known. */
+/* A report; deadline_ns by the monotonic clock, or EVENT_AT_UNKNOWN. */
 struct ledger_news {
     enum notice_type type;
     const char *id, *text;
@@ -41,16 +40,16 @@ typedef void ledger_fn(void *ctx, const struct ledger_news *news);
 
 struct ledger_rules {
     int64_t lead_ns;
-    enum notice_type mild; /* what mild events ask for; NOTICE_CANCEL: as the source has it */
-    bool keeps_earliest;   /* a deadline that moves away is not believed */
+    enum notice_type mild; /* the type of mild events; NOTICE_CANCEL: the source's */
+    bool keeps_earliest;   /* ignore a deadline that moves later */
 };
 
 struct ledger_live {
     struct event event;
-    unsigned topics; /* bits: those that tell of it */
+    unsigned topics; /* bits: the topics that name it */
     int64_t deadline_ns;
-    int64_t told_ns;       /* what was told last of its deadline */
-    enum notice_type told; /* and of its type */
+    int64_t told_ns;       /* the deadline in the last report */
+    enum notice_type told; /* and the type */
 };
 struct ledger {
     struct ledger_rules rules;
@@ -59,19 +58,19 @@ struct ledger {
     struct ledger_live live[LEDGER_LIVE_MAX];
     unsigned count;
     unsigned absences[LEDGER_TOPICS_MAX];
-    struct log_limit limit; /* what did not fit is said so often */
+    struct log_limit limit; /* limits the lines about events that did not fit */
 };
 
 void ledger_init(struct ledger *ledger, const struct ledger_rules *rules, ledger_fn *tell,
                  void *ctx);
-/* A valid answer: these and no others. What is new is told first, what has vanished last. */
+/* A valid answer: exactly these events. New ones are reported first, vanished ones last. */
 void ledger_update(struct ledger *ledger, unsigned topic, const struct events *events,
                    struct ledger_now now);
-/* The answer was that there is no such thing. */
+/* The answer: this topic does not exist. */
 void ledger_absent(struct ledger *ledger, unsigned topic, struct ledger_now now);
-/* Something may have come near enough. */
+/* An event may have come within `lead`. */
 void ledger_tick(struct ledger *ledger, struct ledger_now now);
-/* When ledger_tick() has something to do next, by the monotonic clock; CLOCK_NEVER: not at all. */
+/* When to call ledger_tick() next, by the monotonic clock; CLOCK_NEVER: not needed. */
 int64_t ledger_next(const struct ledger *ledger);
 
 #endif

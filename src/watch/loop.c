@@ -11,11 +11,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* What ends us. What is not of this list, or the default action, does as it always does. */
+/* Signals that end the loop. All others keep their default action. */
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
 
-/* A reader that is gone is seen by the write; children are reaped by the kernel; a scheduler may
- * send the notice itself to every process of the job. */
+/* A failed write reports a gone reader. The kernel reaps children. A scheduler may send SIGUSR1 or
+ * SIGUSR2 to every process of the job as a notice. */
 static const int ignored[] = {SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2};
 
 static void set_ignored(void (*action)(int))
@@ -77,7 +77,7 @@ static int64_t next_timer(const struct loop *loop)
     return next;
 }
 
-/* A timer's function may set any timer, this one too; none ever leaves the list. */
+/* A timer's function may set any timer; no timer leaves the list. */
 static void run_timers(struct loop *loop)
 {
     int64_t now = clock_now_ns();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loop: waits for all that a watch waits for: timers, descriptors, HTTP requests, the signals that
- * end it, and the end of whoever reads its standard output.
+ * loop: the event loop of a watch: timers, descriptors, HTTP requests, terminating signals, and the
+ * end of the reader of standard output.
  *
- * Owns the mask and the dispositions of signals from loop_begin() on. Timers belong to who set
- * them; the monotonic clock. Main thread.
+ * Owns the mask and the dispositions of signals from loop_begin() on. The caller owns its timers;
+ * they use the monotonic clock. Main thread.
  */
 #ifndef PCHRUN_WATCH_LOOP_H
 #define PCHRUN_WATCH_LOOP_H
@@ -23,24 +23,24 @@ struct loop {
     struct http *http;
     struct loop_timer *timers;
     int signals; /* a signalfd */
-    int out;     /* its reader's end is ours */
+    int out;     /* standard output; we end with its reader */
     bool wants_out;
-    int fd; /* one more to be read; -1: none */
+    int fd; /* an extra descriptor to read; -1: none */
     void (*on_fd)(void *ctx);
     void *ctx;
 };
 
-/* Before anything that may start a thread. */
+/* Call before any thread starts. */
 MUST_CHECK bool loop_begin(struct loop *loop, int out, struct err *err);
 void loop_end(struct loop *loop);
-/* In a child that was forked: the signals as any program wants them. Async-signal-safe. */
+/* In a forked child: resets the signals to their defaults. Async-signal-safe. */
 void loop_restore_signals(void);
 
-/* Calls fn once, at that time; a timer that is set already is set anew. CLOCK_NEVER: not at all. */
+/* Calls fn once, at that time. Replaces an earlier setting. CLOCK_NEVER: cancels. */
 void loop_at(struct loop *loop, struct loop_timer *timer, int64_t at_ns);
 
 enum loop_end { LOOP_GOES_ON, LOOP_SIGNAL, LOOP_READER_GONE };
-/* Waits for something to happen, and tells who wants to know. */
+/* Waits for events and runs their callbacks. */
 MUST_CHECK enum loop_end loop_turn(struct loop *loop);
 
 #endif

@@ -28,7 +28,7 @@ const struct option_row option_rows[] = {
      AT(is_check), false, NULL},
     {"lead", '\0', "TIME", "tell what is further ahead as a log, and as itself when so near",
      KIND_TIME, AT(lead_ns), false, NULL},
-    {"mild", '\0', "TYPE", "what the machine lives through asks for: log or checkpoint", KIND_WORD,
+    {"mild", '\0', "TYPE", "type of events that the machine survives: log or checkpoint", KIND_WORD,
      AT(mild), false, mild_words},
     {"interval", '\0', "TIME", "between two polls, and before a failure is tried again", KIND_TIME,
      AT(interval_ns), false, NULL},
@@ -57,9 +57,9 @@ bool source_takes(const struct source *source, const struct option_row *row)
     return !row->is_some || strstr(source->options, word);
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
-static void print_list(FILE *out)
+static void watch_print_list(FILE *out)
 {
     for (const struct source *const *source = sources; *source; source++) {
         char left[40];
@@ -69,8 +69,8 @@ static void print_list(FILE *out)
     }
 }
 
-/* "(gce, aws)": the sources that take it. */
-static void print_takers(const struct option_row *row, FILE *out)
+/* "(gce, aws)": the sources that take the option. */
+static void watch_print_takers(const struct option_row *row, FILE *out)
 {
     const char *before = " (";
     for (const struct source *const *source = sources; *source; source++)
@@ -81,7 +81,7 @@ static void print_takers(const struct option_row *row, FILE *out)
     fprintf(out, ")");
 }
 
-static void print_help(FILE *out)
+static void watch_print_help(FILE *out)
 {
     fprintf(out,
             "Usage: pchrun-watch SOURCE [PATH] [options]\n"
@@ -90,7 +90,7 @@ static void print_help(FILE *out)
             "it is\n"
             "announced, when it changes, and when it is called off. See pchrun-watch(1).\n"
             "\nSources:\n");
-    print_list(out);
+    watch_print_list(out);
     fprintf(out, "\nOptions:\n");
     for (size_t i = 0; i < option_rows_count; i++) {
         char left[40] = "  ";
@@ -101,24 +101,24 @@ static void print_help(FILE *out)
                  option_rows[i].metavar ? option_rows[i].metavar : "");
         fprintf(out, "%-22s %s", left, option_rows[i].help);
         if (option_rows[i].is_some)
-            print_takers(&option_rows[i], out);
+            watch_print_takers(&option_rows[i], out);
         fprintf(out, "\n");
     }
     fprintf(out, "\nTIME is a number and its unit: ms, s, m, h or d.\n");
 }
 
-static enum options_result show(const struct option_row *row, FILE *out)
+static enum options_result watch_show_text(const struct option_row *row, FILE *out)
 {
     if (row->offset == SHOW_HELP)
-        print_help(out);
+        watch_print_help(out);
     else if (row->offset == SHOW_VERSION)
         fprintf(out, "pchrun-watch %s\n", PCHRUN_VERSION);
     else
-        print_list(out);
+        watch_print_list(out);
     return OPTIONS_SHOWN;
 }
 
-/* ---- what is read ---- */
+/* ---- parsing ---- */
 
 static bool set_time(const struct option_row *row, const char *value, int64_t *ret, struct err *err)
 {
@@ -139,8 +139,8 @@ static bool set_word(const struct option_row *row, const char *value, unsigned *
                    value, row->words[0].word, row->words[1].word);
 }
 
-static bool set(const struct option_row *row, const char *value, struct watch_options *ret,
-                struct err *err)
+static bool watch_set_option(const struct option_row *row, const char *value,
+                             struct watch_options *ret, struct err *err)
 {
     void *field = (char *)ret + row->offset;
     if (!value)
@@ -162,7 +162,7 @@ static bool set(const struct option_row *row, const char *value, struct watch_op
     return true;
 }
 
-static const struct option_row *find(const char *name, size_t len, struct err *err)
+static const struct option_row *watch_find_option(const char *name, size_t len, struct err *err)
 {
     char typed[64];
     const struct option_row *nearest = NULL;
@@ -193,13 +193,12 @@ static const struct option_row *find_letter(const char *word, struct err *err)
     for (size_t i = 0; i < option_rows_count; i++)
         if (option_rows[i].letter == word[1] && !word[2])
             return &option_rows[i];
-    err_set(err, ERR_USAGE, 0, "unknown option %.20s; pchrun-watch --help shows all that there are",
-            word);
+    err_set(err, ERR_USAGE, 0, "unknown option %.20s; pchrun-watch --help shows all options", word);
     return NULL;
 }
 
 /* SOURCE, then PATH. */
-static bool take_word(const char *word, struct watch_options *ret, struct err *err)
+static bool watch_take_word(const char *word, struct watch_options *ret, struct err *err)
 {
     if (!ret->source) {
         ret->source = source_find(word, err);
@@ -211,8 +210,8 @@ static bool take_word(const char *word, struct watch_options *ret, struct err *e
     return *word || err_set(err, ERR_USAGE, 0, "the path is empty");
 }
 
-/* What was not given is as the source has it. */
-static bool settle(struct watch_options *ret, unsigned given, struct err *err)
+/* Fills in the source's defaults. */
+static bool watch_settle_options(struct watch_options *ret, unsigned given, struct err *err)
 {
     const struct source *source = ret->source;
     if (!source)
@@ -232,19 +231,19 @@ static bool settle(struct watch_options *ret, unsigned given, struct err *err)
 }
 
 /* One word, or two. True: go on. */
-static bool take(char ***argv, bool *is_words, struct watch_options *ret,
-                 const struct option_row **row, struct err *err)
+static bool watch_take_option(char ***argv, bool *is_words, struct watch_options *ret,
+                              const struct option_row **row, struct err *err)
 {
     const char *word = *(*argv)++;
     *row = NULL;
     if (*is_words || word[0] != '-' || !word[1])
-        return take_word(word, ret, err);
+        return watch_take_word(word, ret, err);
     if (str_is(word, "--")) {
         *is_words = true;
         return true;
     }
     size_t len = str_starts(word, "--") ? strcspn(word + 2, "=") : 0;
-    *row = len > 0 ? find(word + 2, len, err) : find_letter(word, err);
+    *row = len > 0 ? watch_find_option(word + 2, len, err) : find_letter(word, err);
     if (!*row || (*row)->kind == KIND_SHOW)
         return *row != NULL;
     if ((*row)->kind == KIND_FLAG) {
@@ -255,7 +254,7 @@ static bool take(char ***argv, bool *is_words, struct watch_options *ret,
     bool is_joined = word[2 + len] == '=';
     const char *value = is_joined ? word + 2 + len + 1 : **argv;
     *argv += !is_joined && value;
-    return set(*row, value, ret, err);
+    return watch_set_option(*row, value, ret, err);
 }
 
 enum options_result options_read(char **argv, FILE *out, struct watch_options *ret, struct err *err)
@@ -272,12 +271,12 @@ enum options_result options_read(char **argv, FILE *out, struct watch_options *r
     if (*argv)
         argv++;
     while (*argv) {
-        if (!take(&argv, &is_words, ret, &row, err))
+        if (!watch_take_option(&argv, &is_words, ret, &row, err))
             return OPTIONS_BAD;
         if (row && row->kind == KIND_SHOW)
-            return show(row, out);
+            return watch_show_text(row, out);
         if (row)
             given |= 1U << (row - option_rows);
     }
-    return settle(ret, given, err) ? OPTIONS_RUN : OPTIONS_BAD;
+    return watch_settle_options(ret, given, err) ? OPTIONS_RUN : OPTIONS_BAD;
 }

@@ -30,12 +30,12 @@ struct option_row {
     const char *metavar, *help; /* metavar: NULL without a value */
     enum option_kind kind;
     size_t offset;                   /* in struct watch_options; KIND_SHOW: what to show */
-    bool is_some;                    /* only some sources take it, see source_takes() */
+    bool is_some;                    /* only for some sources, see source_takes() */
     const struct option_word *words; /* of a KIND_WORD, two, ends with NULL */
 };
 extern const struct option_row option_rows[];
 extern const size_t option_rows_count;
-/* False: who gives it with this source is told that it takes none. */
+/* False: the source does not take this option, which is an error. */
 bool source_takes(const struct source *source, const struct option_row *row);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pod: what the API server of Kubernetes says of this pod and of its node, polled, as far as the
- * pod's service account may read them. Without leave to read the node the pod alone is asked; that
- * is said once, and tried again now and then. The account's token is read for each request, since
- * the kubelet replaces it.
+ * pod: polls the API server of Kubernetes for this pod and its node, with the pod's service
+ * account. Without permission to read the node, only the pod is polled; the log says so once, and
+ * the node is tried again now and then. Each request reads the account's token anew, because the
+ * kubelet replaces it.
  */
 #include "base/fd.h"
 #include "base/log.h"
@@ -24,7 +24,7 @@
 #define ACCOUNT_USUAL "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TOKEN_MAX     8192
 #define BODY_MAX      (4 * 1024 * 1024) /* a node lists the images that it has */
-#define SLOWLY        12                /* what may not be read is tried in every 12th poll */
+#define SLOWLY        12                /* retry a forbidden node in every 12th poll */
 
 enum { TOPIC_POD, TOPIC_NODE, TOPICS };
 
@@ -37,12 +37,12 @@ static struct pod_source {
     struct pod pod;
     int64_t began_ns;
     unsigned polls;
-    bool is_node_closed; /* we may not read it */
+    bool is_node_closed; /* no permission to read the node */
     struct trouble troubles[TOPICS];
 } self;
 
-/* A name of Kubernetes, which may be part of a URL. */
-static bool is_name(const char *text)
+/* A Kubernetes name, safe in a URL. */
+static bool pod_is_name(const char *text)
 {
     const char *c = text;
     while (islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '-' || *c == '.')
@@ -50,8 +50,8 @@ static bool is_name(const char *text)
     return c > text && !*c;
 }
 
-/* A small file of the account's, without the space round it. */
-static bool read_file(const char *file, char *text, size_t size, struct err *err)
+/* Reads a small file of the account, without surrounding space. */
+static bool pod_read_file(const char *file, char *text, size_t size, struct err *err)
 {
     char path[512];
     snprintf(path, sizeof path, "%.400s/%s", self.account, file);
@@ -64,18 +64,23 @@ static bool read_file(const char *file, char *text, size_t size, struct err *err
     return text[0] || err_set(err, ERR_PROTOCOL, 0, "%s is empty", path);
 }
 
-static void ask(const char *path, http_fn *fn)
+/* With a resourceVersion, any API server may answer from its cache, but not older than that
+ * version. Without one, at first and after a failure, the answer is the newest. A server whose
+ * cache lags behind refuses a version (504). */
+static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn)
 {
     static char token[TOKEN_MAX], header[TOKEN_MAX + 32];
     char url[1024];
     struct err err;
-    if (!read_file("token", token, sizeof token, &err)) {
+    if (!pod_read_file("token", token, sizeof token, &err)) {
         trouble_say(&self.troubles[TOPIC_POD], "pod", "the service account", &err);
         watch_after(self.watch, &self.timer, self.watch->options.interval_ns);
         return;
     }
     snprintf(header, sizeof header, "Authorization: Bearer %s", token);
-    snprintf(url, sizeof url, "%s/api/v1/%s?resourceVersion=0", self.server, path);
+    snprintf(url, sizeof url, "%s/api/v1/%s%s%s", self.server, path,
+             *version ? "?resourceVersion=" : "", version);
+    version[0] = '\0';
     http_start(self.watch->loop.http,
                &(struct http_request){.url = url,
                                       .headers = {header, "Accept: application/json"},
@@ -85,14 +90,14 @@ static void ask(const char *path, http_fn *fn)
                                       .fn = fn});
 }
 
-static void end_poll(void)
+static void pod_end_poll(void)
 {
     int64_t next = self.began_ns + self.watch->options.interval_ns - clock_now_ns();
     self.polls++;
     watch_after(self.watch, &self.timer, next > 0 ? next : 0);
 }
 
-static bool explain(const struct http_answer *answer, struct err *err)
+static bool pod_explain(const struct http_answer *answer, struct err *err)
 {
     if (answer->status == 0)
         *err = answer->err;
@@ -113,7 +118,7 @@ static void on_node(void *ctx, const struct http_answer *answer)
     bool is_closed = answer->status == 403, was_closed = self.is_node_closed;
     self.is_node_closed = is_closed;
     bool ok = answer->status == 200 ? body_node(answer->body, answer->len, &self.pod, &events, &err)
-                                    : explain(answer, &err);
+                                    : pod_explain(answer, &err);
     if (ok) {
         watch_tell(self.watch, TOPIC_NODE, &events);
         trouble_over(trouble, "pod", "the node");
@@ -122,19 +127,19 @@ static void on_node(void *ctx, const struct http_answer *answer)
     }
     if (is_closed)
         watch_answered(self.watch, TOPIC_NODE);
-    end_poll();
+    pod_end_poll();
 }
 
 static void ask_node(void)
 {
     char path[POD_NAME_MAX + 8];
     bool is_due = !self.is_node_closed || self.polls % SLOWLY == 0;
-    if (!is_due || !is_name(self.pod.node)) {
-        end_poll();
+    if (!is_due || !pod_is_name(self.pod.node)) {
+        pod_end_poll();
         return;
     }
     snprintf(path, sizeof path, "nodes/%s", self.pod.node);
-    ask(path, on_node);
+    pod_ask(path, self.pod.node_version, on_node);
 }
 
 static void on_pod(void *ctx, const struct http_answer *answer)
@@ -143,7 +148,7 @@ static void on_pod(void *ctx, const struct http_answer *answer)
     struct events events;
     struct err err;
     bool ok = answer->status == 200 ? body_pod(answer->body, answer->len, &self.pod, &events, &err)
-                                    : explain(answer, &err);
+                                    : pod_explain(answer, &err);
     if (answer->status == 404)
         err_set(&err, ERR_PROTOCOL, 0,
                 "HTTP 404: there is no pod %.80s in the namespace %.60s; set POD_NAME from "
@@ -151,7 +156,7 @@ static void on_pod(void *ctx, const struct http_answer *answer)
                 self.name, self.namespace);
     if (!ok) {
         trouble_say(trouble, "pod", "the pod", &err);
-        end_poll();
+        pod_end_poll();
         return;
     }
     trouble_over(trouble, "pod", "the pod");
@@ -159,12 +164,12 @@ static void on_pod(void *ctx, const struct http_answer *answer)
     ask_node();
 }
 
-static void poll_once(void *ctx)
+static void pod_poll_once(void *ctx)
 {
     char path[2 * POD_NAME_MAX + 32];
     self.began_ns = clock_now_ns();
     snprintf(path, sizeof path, "namespaces/%s/pods/%s", self.namespace, self.name);
-    ask(path, on_pod);
+    pod_ask(path, self.pod.version, on_pod);
 }
 
 /* ---- the start ---- */
@@ -188,7 +193,7 @@ static bool find_server(struct err *err)
     return true;
 }
 
-/* The host's name is the pod's, unless the pod says otherwise, as those of an indexed Job do. */
+/* The host name is the pod's name by default, but not in pods of an indexed Job. */
 static bool find_name(struct err *err)
 {
     const char *variable = getenv("POD_NAME"), *given = self.watch->options.name;
@@ -196,26 +201,26 @@ static bool find_name(struct err *err)
         str_copy(self.name, sizeof self.name, given ? given : variable);
     else if (gethostname(self.name, sizeof self.name - 1) != 0)
         self.name[0] = '\0';
-    return is_name(self.name) ||
+    return pod_is_name(self.name) ||
            err_set(err, ERR_USAGE, 0,
                    "the name of this pod is not known: set POD_NAME from metadata.name (downward "
                    "API), or give --name");
 }
 
-static bool start(struct watch *watch, struct err *err)
+static bool pod_start(struct watch *watch, struct err *err)
 {
     const char *account = watch->options.path ? watch->options.path : ACCOUNT_USUAL;
-    self = (struct pod_source){.watch = watch, .timer = {.fn = poll_once}, .account = account};
+    self = (struct pod_source){.watch = watch, .timer = {.fn = pod_poll_once}, .account = account};
     snprintf(self.ca_file, sizeof self.ca_file, "%.400s/ca.crt", account);
     if (!find_server(err) || !find_name(err))
         return false;
-    if (!read_file("namespace", self.namespace, sizeof self.namespace, err))
+    if (!pod_read_file("namespace", self.namespace, sizeof self.namespace, err))
         return err_wrap(err, "the pod has no service account (automountServiceAccountToken)");
-    if (!is_name(self.namespace))
+    if (!pod_is_name(self.namespace))
         return err_set(err, ERR_USAGE, 0, "the namespace of the service account is no name");
     if (!http_open(watch->loop.http, err))
         return false;
-    poll_once(NULL);
+    pod_poll_once(NULL);
     return true;
 }
 
@@ -227,5 +232,5 @@ const struct source source_pod = {
     .interval_ns = 5 * NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = TOPICS,
-    .start = start,
+    .start = pod_start,
 };

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* From here on a deadline is written in whole seconds; below it, with its milliseconds. */
+/* A deadline below this is written with milliseconds, above in whole seconds. */
 #define FRACTION_NS (1000 * NS_PER_S)
 
-/* Rounds down: the reader must not count on time that is not there. */
+/* Rounds down: the reader must not count on more time than is left. */
 static int64_t in_units(int64_t ns, int64_t unit)
 {
     return ns / unit - (ns % unit < 0);
@@ -57,7 +57,7 @@ void say_init(struct say *say, int fd)
     say->fd = fd;
 }
 
-static void drop(struct say *say, unsigned i)
+static void say_drop(struct say *say, unsigned i)
 {
     say->count--;
     memmove(&say->lines[i], &say->lines[i + 1], (say->count - i) * sizeof say->lines[0]);
@@ -68,18 +68,18 @@ void say_put(void *ctx, const struct ledger_news *news)
     struct say *say = ctx;
     for (unsigned i = 0; i < say->count; i++)
         if (str_is(say->lines[i].id, news->id)) {
-            drop(say, i);
+            say_drop(say, i);
             break;
         }
     if (say->count == SAY_MAX)
-        drop(say, 0);
+        say_drop(say, 0);
     struct say_line *line = &say->lines[say->count++];
     *line = (struct say_line){.type = news->type, .deadline_ns = news->deadline_ns};
     str_copy(line->id, sizeof line->id, news->id);
     str_copy(line->text, sizeof line->text, news->text);
 }
 
-static bool can_write(int fd)
+static bool say_can_write(int fd)
 {
     struct pollfd out = {.fd = fd, .events = POLLOUT};
     return poll(&out, 1, 0) == 1;
@@ -87,7 +87,7 @@ static bool can_write(int fd)
 
 bool say_flush(struct say *say, struct err *err)
 {
-    while (say->count > 0 && can_write(say->fd)) {
+    while (say->count > 0 && say_can_write(say->fd)) {
         char text[SAY_LINE_MAX];
         size_t len = say_format(&say->lines[0], clock_now_ns(), text);
         ssize_t n = write(say->fd, text, len);
@@ -95,7 +95,7 @@ bool say_flush(struct say *say, struct err *err)
             return true;
         if (n < 0)
             return err_set(err, ERR_SYSTEM, errno, "cannot write to standard output");
-        drop(say, 0);
+        say_drop(say, 0);
     }
     return true;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * say: the lines of notices on standard output, as pchrun-protocol(7) has them.
+ * say: writes notices to standard output, as in pchrun-protocol(7).
  *
- * A line is made when it can be written, so that its seconds are those that are left then, and goes
- * out with one write. Who does not read holds up nothing but lines: of one event only the newest is
- * kept. Main thread.
+ * A line is made when it can be written, so that its seconds left are correct, and goes out with
+ * one write. A slow reader delays only lines: of each event only the newest line waits. Main
+ * thread.
  */
 #ifndef PCHRUN_WATCH_SAY_H
 #define PCHRUN_WATCH_SAY_H
 
 #include "watch/ledger.h"
 
-/* Each live event may have one, and so may as many that have vanished. */
+/* One line for each live event, and as many for vanished ones. */
 #define SAY_MAX (2 * LEDGER_LIVE_MAX)
 
 struct say_line {
@@ -32,11 +32,10 @@ struct say {
 size_t say_format(const struct say_line *line, int64_t now_ns, char out[SAY_LINE_MAX]);
 
 void say_init(struct say *say, int fd);
-/* Puts it behind those that wait, in the place of an older one of the same event. `ctx` is the
- * struct say: a ledger_fn. */
+/* Queues a line. It replaces a waiting line of the same event. `ctx` is the struct say: a
+ * ledger_fn. */
 void say_put(void *ctx, const struct ledger_news *news);
-/* Writes what can be written without waiting. False with *err: nobody will ever read it (EPIPE), or
- * it cannot be written. */
+/* Writes without blocking. False with *err: the reader is gone (EPIPE), or a write failed. */
 MUST_CHECK bool say_flush(struct say *say, struct err *err);
 
 #endif

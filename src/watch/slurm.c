@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slurm: the end of the job's time. It is --end-time, else SLURM_JOB_END_TIME, else what squeue
- * says. Where there is a squeue it is asked again shortly before the notice, and from then on every
- * `interval`: the time limit may be changed. It is not asked earlier, since all nodes of a job
- * would do so. Nothing is told before that either: every job has an end, and nothing follows from
- * it yet.
+ * slurm: the end of the job's time. From --end-time, else SLURM_JOB_END_TIME, else squeue. The time
+ * limit may change, so squeue runs again shortly before the notice, then every `interval`. Not
+ * earlier, because all nodes of a job would run it. No notice comes earlier: every job has an end,
+ * and a far one changes nothing.
  */
 #include "base/date.h"
 #include "base/log.h"
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EARLY_NS       (10 * NS_PER_S) /* before the notice: squeue takes its time */
+#define EARLY_NS       (10 * NS_PER_S) /* before the notice: squeue may be slow */
 #define SQUEUE_SECONDS 20
 #define NO_LIMIT       "NONE"
 
@@ -26,12 +25,12 @@ static struct slurm {
     struct loop_timer timer;
     struct command squeue;
     struct trouble trouble;
-    int64_t end_ns; /* by the wall clock; EVENT_AT_UNKNOWN: not known yet */
+    int64_t end_ns; /* by the wall clock, or EVENT_AT_UNKNOWN */
     const char *job;
     bool has_told, has_no_limit;
 } slurm = {.squeue = {.fd = -1}};
 
-static void tell(void)
+static void slurm_tell(void)
 {
     struct events events = {0};
     struct event *event = events_add(&events, NOTICE_TERMINATE, "end-of-time");
@@ -45,7 +44,7 @@ static void tell(void)
     slurm.has_told = true;
 }
 
-/* An end that was told is taken back. */
+/* Withdraws an earlier notice. */
 static void tell_no_limit(void)
 {
     static const struct events none = {0};
@@ -57,14 +56,14 @@ static void tell_no_limit(void)
     watch_tell(slurm.watch, 0, &none);
 }
 
-static bool can_ask(void)
+static bool slurm_can_ask(void)
 {
     return slurm.job && !slurm.watch->options.end_time && command_exists("squeue");
 }
 
-/* Tells of an end that is near, or was told of before. Else that waits. Near the end squeue is
- * asked again and again. A job without a limit may still get one, which is then found in time. */
-static void go_on(void)
+/* Reports an end that is near or was reported before; else waits. Near the end squeue runs every
+ * interval. So a limit that an unlimited job gets later is found in time. */
+static void slurm_go_on(void)
 {
     const struct watch_options *options = &slurm.watch->options;
     int64_t wait = options->interval_ns;
@@ -74,13 +73,13 @@ static void go_on(void)
         is_near = until_near <= 0;
         wait = is_near ? wait : until_near;
         if (is_near || slurm.has_told)
-            tell();
+            slurm_tell();
         else
             watch_answered(slurm.watch, 0);
     } else if (slurm.has_no_limit) {
         wait = options->lead_ns / 2;
     }
-    if (!is_near || can_ask())
+    if (!is_near || slurm_can_ask())
         watch_after(slurm.watch, &slurm.timer, wait);
 }
 
@@ -96,8 +95,8 @@ static const char *find_own(const char *text)
     return "";
 }
 
-/* squeue writes the time as it is told to: by UTC, and without a zone. */
-static bool read_answer(const char *text, struct err *err)
+/* The environment makes squeue print UTC without a zone. */
+static bool slurm_read_answer(const char *text, struct err *err)
 {
     char end[48], date[64];
     const char *own = find_own(text);
@@ -114,21 +113,21 @@ static bool read_answer(const char *text, struct err *err)
     return true;
 }
 
-static void on_output(void *ctx)
+static void slurm_on_output(void *ctx)
 {
     struct err err;
     if (!command_read(&slurm.squeue))
         return;
     slurm.watch->loop.fd = -1;
-    if (read_answer(slurm.squeue.output, &err))
+    if (slurm_read_answer(slurm.squeue.output, &err))
         trouble_over(&slurm.trouble, "slurm", "squeue");
     else
         trouble_say(&slurm.trouble, "slurm", "squeue", &err);
-    go_on();
+    slurm_go_on();
 }
 
-/* A task of an array has a number of its own, too. But one of them has the number of the array,
- * for which squeue says what it knows of all tasks. */
+/* A task of an array also has its own job id. But one task's id equals the array's, and for that
+ * squeue prints all tasks. */
 static void name_job(char *text, size_t size)
 {
     const char *array = getenv("SLURM_ARRAY_JOB_ID"), *task = getenv("SLURM_ARRAY_TASK_ID");
@@ -144,21 +143,21 @@ static void ask_squeue(void *ctx)
     char zone[] = "TZ=UTC0", standard[] = "SLURM_TIME_FORMAT=standard";
     char *argv[] = {command, no_header, format, job, NULL}, *env[] = {zone, standard, NULL};
     struct err err;
-    if (!can_ask()) {
-        go_on();
+    if (!slurm_can_ask()) {
+        slurm_go_on();
         return;
     }
     name_job(job, sizeof job);
     if (!command_start(&slurm.squeue, argv, env, SQUEUE_SECONDS, &err)) {
         trouble_say(&slurm.trouble, "slurm", "squeue", &err);
-        go_on();
+        slurm_go_on();
         return;
     }
     slurm.watch->loop.fd = slurm.squeue.fd;
-    slurm.watch->loop.on_fd = on_output;
+    slurm.watch->loop.on_fd = slurm_on_output;
 }
 
-/* A date, or seconds since 1970, as Slurm has it. */
+/* A date, or seconds since 1970 as in Slurm's variable. */
 static bool read_end(const char *text, const char *where, struct err *err)
 {
     int64_t seconds;
@@ -173,7 +172,7 @@ static bool read_end(const char *text, const char *where, struct err *err)
     return true;
 }
 
-static bool start(struct watch *watch, struct err *err)
+static bool slurm_start(struct watch *watch, struct err *err)
 {
     const char *given = watch->options.end_time, *variable = getenv("SLURM_JOB_END_TIME");
     slurm.watch = watch;
@@ -184,7 +183,7 @@ static bool start(struct watch *watch, struct err *err)
               : variable && *variable && !read_end(variable, "SLURM_JOB_END_TIME", err))
         return false;
     if (slurm.end_ns != EVENT_AT_UNKNOWN) {
-        go_on();
+        slurm_go_on();
         return true;
     }
     if (!slurm.job || !command_exists("squeue"))
@@ -203,5 +202,5 @@ const struct source source_slurm = {
     .interval_ns = 60 * NS_PER_S,
     .lead_ns = 600 * NS_PER_S,
     .topics = 1,
-    .start = start,
+    .start = slurm_start,
 };

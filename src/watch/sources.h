@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sources: all that can be watched; each is a file of its own. Constant.
+ * sources: the table of sources; each has its own file. Constant.
  */
 #ifndef PCHRUN_WATCH_SOURCES_H
 #define PCHRUN_WATCH_SOURCES_H
@@ -10,10 +10,10 @@
 extern const struct source source_gce, source_aws, source_azure, source_alibaba, source_tencent,
     source_slurm, source_file, source_kubernetes, source_pod;
 
-/* All of them, up to NULL. */
+/* Ends with NULL. */
 extern const struct source *const sources[];
 
-/* NULL with *err, which names the nearest: there is none of that name. */
+/* NULL: no such source; *err names the nearest. */
 MUST_CHECK const struct source *source_find(const char *name, struct err *err);
 
 #endif

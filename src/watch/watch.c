@@ -21,7 +21,7 @@ static struct ledger_now now(void)
     return (struct ledger_now){.real_ns = clock_real_ns(), .mono_ns = clock_now_ns()};
 }
 
-/* A part of an answer that cannot be read: once, and again if it changes. */
+/* Logs an unreadable part of an answer once, and again if it changes. */
 static void say_remark(struct watch *watch, unsigned topic, const char *remark)
 {
     const char *name = watch->options.source->name;
@@ -64,19 +64,19 @@ void watch_finish(struct watch *watch, int code)
     watch->code = code;
 }
 
-static void on_tick(void *ctx)
+static void watch_on_tick(void *ctx)
 {
     struct watch *watch = ctx;
     ledger_tick(&watch->ledger, now());
 }
 
-static bool begin(struct watch *watch, const struct watch_options *options, struct err *err)
+static bool watch_begin(struct watch *watch, const struct watch_options *options, struct err *err)
 {
     struct ledger_rules rules = {.lead_ns = options->lead_ns,
                                  .mild = (enum notice_type)options->mild,
                                  .keeps_earliest = options->source->keeps_earliest};
     watch->options = *options;
-    watch->tick = (struct loop_timer){.fn = on_tick, .ctx = watch};
+    watch->tick = (struct loop_timer){.fn = watch_on_tick, .ctx = watch};
     ledger_init(&watch->ledger, &rules, say_put, &watch->say);
     say_init(&watch->say, STDOUT_FILENO);
     return loop_begin(&watch->loop, STDOUT_FILENO, err) && options->source->start(watch, err);
@@ -107,7 +107,7 @@ static void on_check_over(void *ctx)
     watch_finish(ctx, EXIT_FAILURE);
 }
 
-/* Something has failed, and nothing is asked at the moment: the source would try again later. */
+/* A failure, and no request is running: without --check the source would retry later. */
 static bool has_failed(const struct watch *watch)
 {
     return *trouble_last() && http_is_idle(watch->loop.http) && watch->loop.fd < 0;
@@ -119,7 +119,7 @@ static int say_check(const char *verdict, int code, const char *what)
     return fflush(stdout) == 0 ? code : EXIT_FAILURE;
 }
 
-/* What a source complained of last says most: it knows by then what else has answered. */
+/* The last complaint tells most, because it takes the other answers into account. */
 static int judge_check(const struct watch *watch)
 {
     const struct source *source = watch->options.source;
@@ -138,15 +138,15 @@ static int judge_check(const struct watch *watch)
     return say_check(source->late ? "unknown" : "bad", EXIT_FAILURE, text);
 }
 
-/* A source that fails is not tried again. */
-static int check(const struct watch_options *options)
+/* A failing source is not retried. */
+static int watch_check(const struct watch_options *options)
 {
     static struct watch watch;
     struct watch_options hasty = *options;
     struct err err;
     int code;
     hasty.timeout_ns = clock_min(options->timeout_ns, CHECK_TIMEOUT_NS);
-    if (begin(&watch, &hasty, &err)) {
+    if (watch_begin(&watch, &hasty, &err)) {
         watch.check = (struct loop_timer){.fn = on_check_over, .ctx = &watch};
         watch_after(&watch, &watch.check, CHECK_NS);
         bool goes_on = true;
@@ -168,8 +168,8 @@ int watch_run(const struct watch_options *options)
     struct err err;
     int code;
     if (options->is_check)
-        return check(options);
-    if (begin(&watch, options, &err)) {
+        return watch_check(options);
+    if (watch_begin(&watch, options, &err)) {
         code = turn_until_end(&watch);
     } else {
         log_error(options->source->name, "%s", err.text);

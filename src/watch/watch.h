@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watch: one run of pchrun-watch: a source, the events that it has told of, and standard output.
+ * watch: one run of pchrun-watch: a source, its live events, and standard output.
  *
- * A source is a file with one entry in the table of sources.c. Its `start` asks for the first time
- * and sets what comes next in motion: timers, requests, a descriptor of the loop. Its answers go to
- * watch_tell(); failures are said by trouble_say() and change nothing. There is one watch in a
- * process, and what a source needs to remember is static in its file. Main thread.
+ * A source is a file with one entry in the table of sources.c. Its `start` sends the first request
+ * and sets up timers, requests or a descriptor of the loop. Its answers go to watch_tell().
+ * Failures go to trouble_say() and change nothing. A process has one watch, so a source's state is
+ * static in its file. Main thread.
  */
 #ifndef PCHRUN_WATCH_WATCH_H
 #define PCHRUN_WATCH_WATCH_H
@@ -20,21 +20,21 @@ struct watch;
 struct source {
     const char *name;
     const char *help;      /* one line, for --list */
-    const char *arguments; /* "PATH", "[PATH]"; NULL: it takes none */
-    const char *options;   /* those that only some sources take, as " name annotation " */
+    const char *arguments; /* "PATH", "[PATH]"; NULL: none */
+    const char *options;   /* of the options for only some sources: " name annotation " */
     int64_t interval_ns, lead_ns;
     bool keeps_earliest; /* struct ledger_rules */
-    unsigned topics;     /* how many it tells of, from 0 on */
-    const char *late;    /* why the first answer may come late; NULL: it does not */
+    unsigned topics;     /* how many it has, from 0 on */
+    const char *late;    /* why the first answer may be late; NULL: it is not */
     bool (*start)(struct watch *watch, struct err *err);
 };
 
-/* What was asked for on the command line; texts are borrowed from there, NULL if not given. */
+/* The command line; its texts are borrowed, NULL if not given. */
 struct watch_options {
     const struct source *source;
     const char *path, *endpoint, *end_time, *name, *annotation, *value, *acknowledge;
     int64_t interval_ns, timeout_ns, hang_ns, lead_ns;
-    unsigned mild;       /* enum notice_type; NOTICE_CANCEL: as the source has it */
+    unsigned mild;       /* enum notice_type; NOTICE_CANCEL: the source's */
     unsigned log_format; /* enum log_format */
     bool is_check;
 };
@@ -45,11 +45,11 @@ struct watch {
     struct ledger ledger;
     struct say say;
     struct loop_timer tick;
-    char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* what was said of each topic last */
+    char remarks[LEDGER_TOPICS_MAX][EVENTS_REMARK_MAX]; /* the last remark about each topic */
     struct log_limit remark_limit;
-    unsigned answered; /* bits: the topics that there was an answer of */
+    unsigned answered; /* bits: topics with an answer */
     struct loop_timer check;
-    bool is_done; /* a source has come to its end, with this exit status */
+    bool is_done; /* the source has finished, with this exit status */
     int code;
 };
 
@@ -58,10 +58,10 @@ struct watch {
  * the source answers; 1, it does not; one line on standard output says so. */
 int watch_run(const struct watch_options *options);
 
-/* For sources: a valid answer of a topic, or one that says that there is no such thing. */
+/* For sources: a valid answer of a topic, or one that the topic does not exist. */
 void watch_tell(struct watch *watch, unsigned topic, const struct events *events);
 void watch_absent(struct watch *watch, unsigned topic);
-/* Nothing is known of the topic, but the source has done what it can: for --check. */
+/* For --check: the source is done with the topic, without an answer. */
 void watch_answered(struct watch *watch, unsigned topic);
 /* Calls the timer's function in so many nanoseconds. */
 void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns);

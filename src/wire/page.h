@@ -2,11 +2,10 @@
  *
  * page: the memory that a supervisor and one training process share, two memfds of one page each.
  *
- * The first page is written by the supervisor alone; its memfd is sealed so that nobody can map it
- * writable any more. The second is the process's own; whatever the supervisor reads from it is
- * untrusted. Both are sealed against a change of their size, so that neither side can make the
- * other fault. Each word that is stored at every step has a cache line of its own. The layout is a
- * protocol: a change of it changes PAGE_VERSION.
+ * Only the supervisor writes the first page; its memfd is sealed against new writable mappings. The
+ * process writes the second page, so the supervisor must not trust it. Both are sealed against a
+ * change of size, so that neither side can make the other fault. Each word that is stored at every
+ * step has its own cache line. The layout is a protocol: raise PAGE_VERSION with each change.
  */
 #ifndef PCHRUN_WIRE_PAGE_H
 #define PCHRUN_WIRE_PAGE_H
@@ -25,8 +24,8 @@ struct page_supervisor {
     uint32_t version;
     _Alignas(64) _Atomic uint64_t gate; /* gate.h */
     /* The futex word of a robust mutex that the supervisor holds: its thread id while it lives. The
-     * kernel takes the id out when that thread ends in any way; the supervisor does when it lets
-     * the process go. The rest of the mutex is its C library's business. */
+     * kernel removes the id when that thread ends in any way; the supervisor removes it when it
+     * releases the process. The rest of the mutex belongs to the C library. */
     union {
         _Alignas(64) _Atomic uint32_t alive;
         uint8_t alive_room[64];
@@ -38,11 +37,11 @@ struct page_supervisor {
     char notice_text[256];
 };
 
-/* What a process is doing, as in enum pch_phase. */
+/* The same as enum pch_phase. */
 enum page_phase { PAGE_START, PAGE_TRAIN, PAGE_EVAL, PAGE_COMPILE, PAGE_SAVE, PAGE_PHASES };
 
-/* The threads that hold something as long as they live: the one that attached, and the one that
- * trains if that is another. */
+/* The threads that hold a mutex as long as they live: the attaching thread, and the training thread
+ * if it is another. */
 enum page_holder { PAGE_OPENER, PAGE_TRAINER, PAGE_HOLDS };
 
 /* Written by the process. */
@@ -50,9 +49,9 @@ struct page_process {
     _Alignas(64) _Atomic uint64_t step;  /* finished steps */
     _Alignas(64) _Atomic uint32_t phase; /* enum page_phase */
     /* The futex words of robust mutexes, each held by one thread of the process: 0, or its thread
-     * id with PAGE_WAITERS. The kernel puts PAGE_DIED in its place when the thread ends or begins
-     * another program, which is before the memory of the process is taken down, and wakes who
-     * waits. The rest of a mutex is its C library's business. */
+     * id with PAGE_WAITERS. The kernel replaces it by PAGE_DIED and wakes the waiters when the
+     * thread ends or begins another program. That is before it frees the memory of the process. The
+     * rest of a mutex belongs to the C library. */
     union {
         _Alignas(64) _Atomic uint32_t word;
         uint8_t room[64];
@@ -61,7 +60,7 @@ struct page_process {
 
 #define PAGE_ALIVE_MASK UINT32_C(0x3fffffff) /* the thread id in `alive` (FUTEX_TID_MASK) */
 #define PAGE_DIED       UINT32_C(0x40000000) /* set by the kernel (FUTEX_OWNER_DIED) */
-#define PAGE_WAITERS    UINT32_C(0x80000000) /* somebody waits for the word (FUTEX_WAITERS) */
+#define PAGE_WAITERS    UINT32_C(0x80000000) /* the word has a waiter (FUTEX_WAITERS) */
 
 static inline bool page_is_alive(const struct page_supervisor *page)
 {

@@ -16,7 +16,7 @@ struct pass {
     struct bytes_in *in;
 };
 
-static void number(struct pass *pass, void *field, unsigned size)
+static void peermsg_number(struct pass *pass, void *field, unsigned size)
 {
     if (pass->out)
         bytes_put_number(pass->out, field, size);
@@ -32,7 +32,7 @@ static void text(struct pass *pass, char *field, size_t cap)
         bytes_get_text(pass->in, field, cap);
 }
 
-#define NUMBER(f) number(pass, &(f), sizeof(f))
+#define NUMBER(f) peermsg_number(pass, &(f), sizeof(f))
 #define TEXT(f)   text(pass, (f), sizeof(f))
 
 static void pass_stamp(struct pass *pass, struct peer_stamp *s)
@@ -179,6 +179,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     NUMBER(o->exit_code);
     NUMBER(o->end_left_ms);
     NUMBER(o->has_notice);
+    NUMBER(o->is_near);
     NUMBER(o->notice_node);
     NUMBER(o->notice_left_ns);
     TEXT(o->notice_source);
@@ -187,6 +188,7 @@ static void pass_order(struct pass *pass, struct peermsg *m)
     TEXT(o->why);
     NUMBER(o->examine);
     NUMBER(o->port);
+    NUMBER(o->save_ns);
     pass_cause(pass, &m->cause);
 }
 
@@ -212,7 +214,7 @@ static void pass_rank(struct pass *pass, struct peer_rank *r)
     NUMBER(r->life);
 }
 
-/* Of more than there is room for none is read: then there is more in the frame than its fields. */
+/* Too many ranks: reads none, so that the leftover bytes fail the check of the length. */
 static void pass_ranks(struct pass *pass, struct peermsg *m)
 {
     struct peer_ranks *r = &m->ranks;
@@ -287,7 +289,7 @@ static bool is_order_in_range(const struct peer_order *o)
     return o->start <= 1 && o->roster <= 1 && o->phase <= PHASE_ABORTED && o->ends_run <= 1 &&
            o->leave <= 1 && o->save_step <= GATE_STEP_MAX && o->bell <= GATE_STEP_MAX &&
            o->end <= END_LEAVE && o->restart <= 1 && o->manner <= MANNER_ASK &&
-           o->has_notice <= 1 && o->clock_ns >= 0;
+           o->has_notice <= 1 && o->is_near <= 1 && o->clock_ns >= 0 && o->save_ns >= 0;
 }
 
 static bool is_cause_in_range(const struct peer_cause *c)
@@ -310,7 +312,7 @@ static bool are_ranks_in_range(const struct peer_ranks *r)
     return ok;
 }
 
-static bool is_in_range(const struct peermsg *m)
+static bool peermsg_is_in_range(const struct peermsg *m)
 {
     switch (m->type) {
     case PEERMSG_WELCOME:
@@ -326,7 +328,7 @@ static bool is_in_range(const struct peermsg *m)
     }
 }
 
-/* Every field, and where the reading ended. */
+/* Reads every field; returns where the reading ended. */
 static struct bytes_in read_fields(const struct frame *frame, struct peermsg *ret)
 {
     struct bytes_in in = bytes_in(frame->payload, frame->len);
@@ -347,7 +349,7 @@ bool peermsg_decode(const struct frame *frame, struct peermsg *ret)
     if (frame->version != PEERMSG_VERSION && frame->type != PEERMSG_REFUSED)
         return false;
     struct bytes_in in = read_fields(frame, ret);
-    return bytes_done(&in) && is_in_range(ret);
+    return bytes_done(&in) && peermsg_is_in_range(ret);
 }
 
 const char *peermsg_flaw(const struct frame *frame)

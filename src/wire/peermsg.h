@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peermsg: what the supervisors of a job say to each other, in a star around the chief (node 0).
+ * peermsg: the messages between the supervisors of a job, in a star around the chief (node 0).
  *
- * The protocol is level-triggered: a node says where it stands (STATUS), the chief says where the
- * round stands (ORDER). Both are whole snapshots with a rising number, so a message that is lost,
- * repeated or late does no harm: the next one says it all. Proposing, voting, deciding and
- * committing are fields of these two. Times are durations from the moment of sending; clocks of
- * hosts are compared only to find the first of several failures. Pure; any thread. All that comes
- * from a peer is untrusted until decode has said yes.
+ * The protocol is level-triggered: a node sends its state (STATUS), the chief sends the round's
+ * state (ORDER). Both are whole snapshots with a rising number, so a lost, repeated or late message
+ * does no harm: the next one repeats everything. Proposing, voting, deciding and committing are
+ * fields of these two. Times are durations from the moment of sending; clocks of hosts are compared
+ * only to find the first of several failures. Pure; any thread. Input from a peer is untrusted
+ * until it is decoded.
  */
 #ifndef PCHRUN_WIRE_PEERMSG_H
 #define PCHRUN_WIRE_PEERMSG_H
@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEERMSG_VERSION 1
-#define PEERMSG_UNKNOWN UINT16_MAX /* expected: nobody has said how many will attach */
+#define PEERMSG_VERSION 2
+#define PEERMSG_UNKNOWN UINT16_MAX /* expected: unknown */
 
 enum peermsg_type {
     PEERMSG_HELLO = 1, /* node to chief, first on every connection: who I am and how I am set up */
@@ -28,14 +28,14 @@ enum peermsg_type {
     PEERMSG_STATUS,    /* node to chief: where the node stands */
     PEERMSG_ORDER,     /* chief to node: where the round and the job stand */
     PEERMSG_BYE,       /* either: I leave on purpose; do not wait for me */
-    PEERMSG_LOOK,      /* chief to node: somebody asks; how are your ranks? */
-    PEERMSG_RANKS,     /* node to chief: some of them, as they are now; until all are told */
+    PEERMSG_LOOK,      /* chief to node: a user asks for the state of the ranks */
+    PEERMSG_RANKS,     /* node to chief: the state of some ranks; several messages cover all */
     PEERMSG__COUNT
 };
 
-/* In every frame. A message with another attempt or generation than ours is from the past (or, in
- * HELLO, from a node that has not been told yet, which says 0). But where a node has said that it
- * is gone, and was told of a restart, the first ORDER of the next generation begins that. */
+/* In every frame. A message with another attempt or generation is old (in HELLO, 0 means not known
+ * yet). Exception: for a node that is gone and waits for a restart, the first ORDER of the next
+ * generation begins that generation. */
 struct peer_stamp {
     uint32_t attempt, generation;
     uint32_t round, ballot;
@@ -68,7 +68,7 @@ enum peer_vote { VOTE_NONE, VOTE_ACK, VOTE_NACK };
 enum peer_life {
     LIFE_WAITING,  /* joined, nothing started yet */
     LIFE_RUNNING,  /* has processes */
-    LIFE_ENDED,    /* its commands have ended, with success; what they left behind is being ended */
+    LIFE_ENDED,    /* its commands have succeeded; their leftover processes are being ended */
     LIFE_FINISHED, /* all its processes have ended, with success */
     LIFE_FAILED,   /* a process of it failed: see fault */
     LIFE_GONE,     /* nothing of the job is left on this node */
@@ -79,32 +79,32 @@ enum peer_fault_kind {
     FAULT_SIGNAL,
     FAULT_START,
     FAULT_RANKS,
-    FAULT_SILENT,   /* it ended with success, but never said that it was done */
+    FAULT_SILENT,   /* it exited with 0, but never called pch_done() */
     FAULT_REPLACED, /* no process failed: the node's record belongs to a later attempt */
-    FAULT_LOST,     /* nor here: the node was lost. In an ORDER alone */
-    FAULT_STOPPED,  /* nor there: somebody has asked for the end of the job */
+    FAULT_LOST,     /* no process failed: the node was lost. Only in an ORDER */
+    FAULT_STOPPED,  /* no process failed: a user stopped the job */
 };
 
-/* Something that failed. It takes a byte where nothing has. */
+/* A failure. Without one it takes one byte. */
 struct peer_cause {
-    uint8_t fault; /* enum peer_fault_kind; FAULT_NONE: nothing has failed, and the rest is empty */
-    int32_t node, rank, pid; /* rank -1: it is not known; pid 0: it was no process */
+    uint8_t fault; /* enum peer_fault_kind; FAULT_NONE: no failure, and the rest is empty */
+    int32_t node, rank, pid; /* rank -1: unknown; pid 0: not a process */
     int32_t code;            /* exit code; with FAULT_SIGNAL 128 and its number */
-    int64_t at_ns;           /* when, by node 0's CLOCK_MONOTONIC, as its node works it out */
-    int64_t error_ns;        /* by so much that may be wrong; -1: it was not worked out */
+    int64_t at_ns;           /* when, by node 0's CLOCK_MONOTONIC, as the node estimates it */
+    int64_t error_ns;        /* the largest error of at_ns; -1: no estimate */
     int64_t ago_ns;          /* when, before the moment of sending */
     int64_t wall_ns;         /* when, by the wall clock of its node: for people */
     char host[64], text[512];
     char tail[1024]; /* the last lines of the process's standard error, "": they are not known */
 };
 
-/* Do the ranks of a node make progress? Of those that do not the node tells who is behind. */
+/* Do the ranks of a node make progress? If not, the node names the rank that is behind. */
 enum peer_motion {
-    MOTION_MOVES,  /* one does, or has the time for what it is doing; or nobody watches */
-    MOTION_RESTS,  /* each has ended, or waits for a round */
+    MOTION_MOVES,  /* a rank moves, or is within its time limit; or the watchdog is off */
+    MOTION_RESTS,  /* each rank has ended, or waits for a round */
     MOTION_ABSENT, /* the same, but not all have attached in the time for that */
-    MOTION_STANDS, /* none does, and one stands for longer than it may take */
-    MOTION_SILENT, /* nobody has attached, and nothing was printed for too long */
+    MOTION_STANDS, /* no rank moves, and one exceeds its time limit */
+    MOTION_SILENT, /* no process has attached, and no output for too long */
 };
 
 /* Where a node stands. The counts speak of the round in the stamp. */
@@ -113,7 +113,7 @@ struct peer_status {
     uint8_t wants_reply; /* a heartbeat: the chief answers with its ORDER */
     uint8_t life;        /* enum peer_life */
     uint8_t vote;        /* enum peer_vote, on the ballot in the stamp */
-    uint8_t closed;      /* it has seen the end of the round in the stamp, and lifted its gate */
+    uint8_t closed; /* it knows that the round in the stamp has ended, and has opened its gate */
     uint16_t expected, attached; /* ranks of this node; or PEERMSG_UNKNOWN */
     /* ranks; ended: without having saved in this round; served: have begun the save, or ended */
     uint16_t saved, ended, failed, served;
@@ -122,39 +122,41 @@ struct peer_status {
     uint8_t stepped;  /* a rank has finished a step in this generation */
     uint16_t live;    /* ranks that are attached and have not ended: only they can save */
     uint16_t done;    /* ranks that have trained to the end; without any rank: 1, commands have */
-    uint8_t all_wait; /* every saver waits in pch_saved, so it may be told to leave or to go on */
-    uint8_t own_more; /* own saves are still to be recorded, before or after `own_step` */
-    uint64_t saved_step;      /* of those who saved */
+    uint8_t
+        all_wait; /* every saving rank waits in pch_saved, so it can be told to leave or to go on */
+    uint8_t own_more;         /* own saves are still to be recorded, before or after `own_step` */
+    uint64_t saved_step;      /* of the ranks that saved */
     uint64_t highest, lowest; /* finished steps of its ranks */
     uint64_t own_step;   /* oldest step above own_closed that all its ranks saved by themselves */
-    uint64_t own_failed; /* newest such step that it cannot have a part in, 0: none */
+    uint64_t own_failed; /* newest such step that this node failed to save, 0: none */
     uint64_t first_step, stride,
         last_step;             /* boundaries common to its ranks; last_step 0: unknown */
-    uint32_t world_size;       /* as its ranks say, 0: nobody said */
+    uint32_t world_size;       /* as its ranks report, 0: unknown */
     char roster[256];          /* "0-3,8": its ranks, until the chief's ORDER says that it knows */
     uint64_t rtt_ns;           /* from a heartbeat to its answer, 0: not measured */
     uint32_t checkpoint_asked; /* counts requests to save and go on */
-    uint8_t interrupted; /* a moment ago it was sent a signal that ends programs, INT or the like */
-    uint8_t left;        /* with LIFE_GONE: but for what could not be ended */
+    uint8_t interrupted;       /* it has just got a signal that ends programs, such as INT */
+    uint8_t left;              /* with LIFE_GONE: but for what could not be ended */
     /* the node's live terminate notice */
     uint8_t has_notice;
     int64_t notice_left_ns;  /* until its deadline */
-    int64_t notice_lead_ns;  /* a program that does not attach is told so long before it */
+    int64_t notice_lead_ns;  /* a program that does not attach gets the signal so long before it */
     uint32_t notice_version; /* rises when there is another, or its deadline is another */
     uint8_t knows_notice;    /* of the job's notice, and has read its steps since */
     uint32_t notice_hurry;   /* 1: train no further, save now; 2: stop */
     char notice_source[32], notice_id[64], notice_text[96];
     char save_error[128]; /* why a save failed, "": it has not */
     /* for the watchdog */
-    uint8_t motion;        /* enum peer_motion */
-    int64_t still_ns;      /* no rank of it has done anything for so long */
-    int64_t limit_ns;      /* the longest that one of those who stand may stand */
-    uint16_t absent;       /* so many ranks have not attached in the time for that */
-    uint8_t behind_phase;  /* enum page_phase */
-    uint16_t behind_count; /* with MOTION_STANDS: so many stand where the one does that is named */
+    uint8_t motion;       /* enum peer_motion */
+    int64_t still_ns;     /* no rank has moved for so long */
+    int64_t limit_ns;     /* the longest time limit of its standing ranks */
+    uint16_t absent;      /* ranks that have not attached in time */
+    uint8_t behind_phase; /* enum page_phase */
+    uint16_t
+        behind_count; /* with MOTION_STANDS: ranks that stand in the same phase as the named one */
     int32_t behind_rank, behind_pid;
     uint64_t behind_step;
-    int64_t behind_ago_ns;  /* it has stood for so long; or nothing was printed */
+    int64_t behind_ago_ns;  /* how long it has stood, or printed nothing */
     uint8_t behind_stopped; /* by a signal, and not by a debugger */
     uint32_t examined;      /* the newest examination that is over, the steps read once more */
 };
@@ -172,10 +174,10 @@ enum peer_phase {
 enum peer_end {
     END_NONE,
     END_STOP,  /* stop your processes, in the manner given, then say LIFE_GONE */
-    END_LEAVE, /* everybody is gone, or will not come: exit */
+    END_LEAVE, /* every node is gone, or will not come: exit */
 };
 enum peer_manner {
-    MANNER_LEAVE,   /* they have been told to leave: wait, then stop them */
+    MANNER_LEAVE,   /* the ranks know that they leave: wait, then stop them */
     MANNER_STOP,    /* stop them */
     MANNER_FORWARD, /* hand them the notice's signal, wait until the deadline, then stop them */
     MANNER_ASK,     /* send the save signal to the ranks, wait until the deadline, then stop them */
@@ -187,11 +189,11 @@ struct peer_order {
     uint8_t roster;   /* the rosters of all nodes are known and fit together */
     uint8_t phase;    /* enum peer_phase */
     uint8_t ends_run; /* the round's save is the last; valid from PHASE_DECIDED on */
-    uint8_t leave;    /* at a close: who waits in pch_saved leaves (1) or goes on (0) */
+    uint8_t leave;    /* at a close: ranks that wait in pch_saved leave (1) or go on (0) */
     uint64_t save_step;
     uint64_t commit_step; /* last committed, 0: none */
     uint64_t own_closed;  /* own saves up to this step are answered, committed or not */
-    uint64_t bell;        /* say so when a rank has finished this step, 0: none */
+    uint64_t bell;        /* report when a rank has finished this step, 0: none */
     uint64_t echo;        /* the seq of the STATUS it answers, 0: none */
     int64_t clock_ns;     /* node 0's CLOCK_MONOTONIC at the moment of sending */
     uint8_t end;          /* enum peer_end */
@@ -201,21 +203,22 @@ struct peer_order {
     int32_t exit_code;
     int32_t end_left_ms; /* until the deadline of the stop */
     uint8_t has_notice;  /* the job's live notice, for pch_notice() */
+    uint8_t is_near;     /* it is near: a failure is part of the preemption */
     int32_t notice_node;
     int64_t notice_left_ns;
     char notice_source[32], notice_id[64], notice_text[96];
     char why[PEERMSG_WHY_SIZE]; /* of the round's or the job's end */
     uint32_t examine; /* number of the last examination of all processes, 0: there was none */
     uint16_t port;    /* on node 0, where the commands of this generation may meet, 0: none */
+    int64_t save_ns;  /* how long a save takes, 0: not known */
 };
 
-/* The question is for people, and so is the answer: nothing is decided by it, and neither is sent
- * while nobody asks. */
+/* Question and answer are only for people: they decide nothing, and are sent only on request. */
 struct peer_look {
     uint32_t number; /* which question it is */
 };
 
-#define PEERMSG_RANKS_MAX 24 /* in one message: no type is to take more room than HELLO does */
+#define PEERMSG_RANKS_MAX 24 /* per message: no type may be larger than HELLO */
 
 /* Of a rank whose process is not attached. */
 enum peer_rank_life {
@@ -228,12 +231,12 @@ enum peer_rank_life {
 struct peer_rank {
     uint64_t step, saved_step;
     uint64_t pace;  /* steps in a million seconds, 0: not known */
-    int64_t age_ns; /* since it moved last, before the moment of sending; -1: not known */
+    int64_t age_ns; /* since its last move, before the moment of sending; -1: unknown */
     int32_t rank, local_rank, pid;
-    uint8_t phase; /* enum page_phase; of who is attached */
+    uint8_t phase; /* enum page_phase; of an attached rank */
     uint8_t attached, done;
-    uint8_t is_least; /* it has not moved since it was looked at first: at least that old */
-    uint8_t counts;   /* it only tells its steps, and takes no part in saves */
+    uint8_t is_least; /* it has not moved since the first look: age_ns is a lower bound */
+    uint8_t counts;   /* it only reports steps, and takes no part in saves */
     uint8_t life;     /* enum peer_rank_life; of a rank that is not attached */
 };
 

@@ -132,8 +132,8 @@ size_t procmsg_encode(const struct procmsg *msg, uint8_t *data, size_t cap)
     return FRAME_HEADER_BYTES + out.len;
 }
 
-/* What no sensible sender says, whatever the type. */
-static bool is_in_range(const struct procmsg *m)
+/* Checks the ranges that hold for every type. */
+static bool procmsg_is_in_range(const struct procmsg *m)
 {
     return m->rank >= PROCMSG_UNKNOWN && m->local_rank >= PROCMSG_UNKNOWN &&
            m->world_size >= PROCMSG_UNKNOWN && m->local_world_size >= PROCMSG_UNKNOWN &&
@@ -147,5 +147,5 @@ bool procmsg_decode(const struct frame *frame, struct procmsg *ret)
     *ret = (struct procmsg){.type = frame->type};
     struct bytes_in in = bytes_in(frame->payload, frame->len);
     get_fields(&in, types[frame->type].fields, ret);
-    return bytes_done(&in) && is_in_range(ret);
+    return bytes_done(&in) && procmsg_is_in_range(ret);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * procmsg: what a training process and its supervisor say to each other over the Unix socket. The
- * page (page.h) carries the step and the gate; the socket carries what is rare. It is a
- * SOCK_SEQPACKET socket: one packet is one frame, so that threads and a signal handler may send
- * without a lock.
+ * procmsg: the messages between a training process and its supervisor on the Unix socket. The page
+ * (page.h) carries the step and the gate; the socket carries rare messages. One packet
+ * (SOCK_SEQPACKET) is one frame, so threads and a signal handler may send without a lock.
  *
  * One struct serves every type; a type uses the fields that its comment names, and the others are
  * zero. procmsg_encode() and procmsg_decode() are the whole protocol (man pchrun-protocol). Pure;
- * any thread. All that comes from a process is untrusted: decode checks lengths and ranges, the
- * core checks sense.
+ * any thread. Input from a process is untrusted: decode checks lengths and ranges, the core checks
+ * the meaning.
  */
 #ifndef PCHRUN_WIRE_PROCMSG_H
 #define PCHRUN_WIRE_PROCMSG_H
@@ -19,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROCMSG_VERSION  1
+#define PROCMSG_VERSION  2
 #define PROCMSG_PATH_MAX 4096
 #define PROCMSG_UNKNOWN  (-1) /* a rank or size that the process did not state */
 
@@ -34,11 +33,10 @@ enum procmsg_type {
     PROCMSG_HELD,    /* step (of the save), tag: it saves in the background, the round ends the run;
                         wants    ANSWER */
     PROCMSG_NOTICE,  /* number: the shield caught this signal */
-    PROCMSG_ERROR,   /* number: code, text: "this is why I die" */
+    PROCMSG_ERROR,   /* number: code, text: the cause of its coming failure */
     PROCMSG_DONE,    /* step: trained to the end */
     PROCMSG_SCRATCH, /* wants the path of its scratch directory */
-    PROCMSG_CLOSE,   /* step, number: it detaches (0), or ends as a program does that means to, with
-                        this status */
+    PROCMSG_CLOSE,   /* step, number: it detaches (0), or exits on purpose with this status */
     /* from the supervisor */
     PROCMSG_WELCOME = 65, /* rank, world_size (as resolved), number: attempt, generation, step:
                              resume step, path: resume path, tag: of the round that this rank
@@ -56,8 +54,7 @@ enum procmsg_action { PROC_CONTINUE, PROC_EXIT };
 
 /* PROCMSG_ATTACH flags */
 #define PROCMSG_FLAG_SHIELD 1U /* a SIGTERM handler of libpch is installed */
-#define PROCMSG_FLAG_COUNTS \
-    2U /* it only tells its steps: it saves nothing, and is asked for nothing */
+#define PROCMSG_FLAG_COUNTS 2U /* it only reports steps: it never saves */
 
 struct procmsg {
     uint8_t type; /* enum procmsg_type */

@@ -24,7 +24,7 @@ import sys
 import time
 
 PAGE = 4096
-MAGIC, VERSION = 0x5050, 1
+MAGIC, VERSION = 0x5050, 2
 ATTACH, WAITING, SERVING, SAVED, SAVE_FAILED, HELD, NOTICE, ERROR, DONE, SCRATCH = range(1, 11)
 WELCOME, REFUSED = 65, 66
 F_ADD_SEALS, F_SEAL_WRITE = 1033, 8
@@ -89,7 +89,7 @@ def map_page(fd, prot):
 
 
 def resize(fd):
-    """Whoever can shorten a page that another has mapped can kill it by SIGBUS."""
+    """A process that can shorten another one's mapped page can kill it by SIGBUS."""
     return {
         "shrink": attempt_call(os.ftruncate, fd, 0),
         "grow": attempt_call(os.ftruncate, fd, 1 << 20),

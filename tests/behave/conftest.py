@@ -51,7 +51,7 @@ def pytest_runtest_makereport(item, call):
 
 
 class World:
-    """What one test may use: folders, the environment, and the programs it has started."""
+    """The things of one test: folders, the environment, and the programs that it has started."""
 
     def __init__(self, root):
         self.root = root
@@ -158,7 +158,7 @@ class World:
                 **({"FDS_OTHERS": others} if others else {})}
 
     def fds_left(self):
-        """What programs have left open, as {"fds.PID": text}; an empty text is as it should be."""
+        """The descriptors that programs have left open, as {"fds.PID": text}; the text should be empty."""
         return {path.name: path.read_text() for path in self.fds.iterdir()}
 
     def shim(self, *names, **variables):

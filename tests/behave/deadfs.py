@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system that stops answering, like that of a server which has gone: whoever looks up a name
-in it waits in the kernel (state D), and is not even killed, until the file system is ended.
+"""A file system that stops answering, like that of a server that is gone. A process that looks up a name in it
+waits in the kernel (state D) and cannot even be killed until the file system is ended.
 
-It is one of FUSE, whose server, a thread of the test, answers what the mount needs and nothing else.
-It is mounted in a mount namespace that the test process enters for good.
+It is a FUSE file system. Its server is a thread of the test, which answers only what the mount needs. It is
+mounted in a mount namespace that the test process enters for good.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ class DeadFolder:
         self.path = path
         path.mkdir()
         self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-        self.asked = threading.Event()  # somebody waits for an answer
+        self.asked = threading.Event()  # set when a process waits for an answer
         try:
             call(LIBC.unshare(NEWNS))
             call(LIBC.mount(b"none", b"/", None, PRIVATE | RECURSIVE, None))
@@ -63,7 +63,7 @@ class DeadFolder:
                 self._answer(unique, error=errno.ENOSYS)
 
     def end(self):
-        """Whoever waits goes on, with an error."""
+        """Ends the file system: all processes that wait in it get an error."""
         call(LIBC.umount2(bytes(self.path), FORCE | DETACH))
         self.server.join()
         os.close(self.fd)

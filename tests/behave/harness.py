@@ -25,25 +25,24 @@ from pathlib import Path
 import pytest
 
 MARK = "BEHAVE_MARK"
-# Far above what anything takes, on a machine that has twenty times as much to do as it can: a test
-# that comes near it has failed.
+# Far above any wait, even on a machine with twenty times too much to do: a test that comes near it has failed.
 DEADLINE = float(os.environ.get("BEHAVE_DEADLINE", "60"))
-# So much later than it should may happen there what is to happen at a certain time. What a test
-# tells it from comes later still, or never.
+# An event that is due at a certain time may come so much later on a busy machine. An event that shows a fault
+# comes later still, or never.
 SLACK = 10
 # The shims are loaded before the sanitizer, which would refuse that.
 SANITIZER_OPTIONS = "verify_asan_link_order=0:handle_sigill=1:log_path="
 
-# A fork that has not execed owns what it has copied of its parent's memory; it is silent.
+# A fork owns copies of its parent's memory before its exec, so valgrind stays silent for it.
 MEMCHECK_OPTIONS = ("-q --vgdb=no --leak-check=full --show-leak-kinds=definite,indirect,possible "
                     "--child-silent-after-fork=yes --num-callers=25")
-# Of itself it says what system calls it does not know ("--PID-- ..."); a report is "==PID== ...".
+# valgrind writes the system calls that it does not know as "--PID-- ..."; a report is "==PID== ...".
 MEMCHECK_WARNINGS = re.compile(r"(--\d+-- .*\n)*")
 
-# What Linux 5.4 has not, or a container may forbid.
+# The system calls that Linux 5.4 lacks, or a container may forbid.
 OLD_KERNEL = "pidfd_open,pidfd_send_signal,close_range,futex_waitv"
 
-# What DESIGN.md lets pchrun set for the program.
+# The variables that DESIGN.md lets pchrun set for the program.
 DOCUMENTED = {
     "PCH_SOCKET", "PCH_RANK", "PCH_LOCAL_RANK", "PCH_WORLD_SIZE", "PCH_NODE_RANK", "PCH_NNODES",
     "PCH_ATTEMPT", "PCH_GENERATION", "PCH_RESUME_STEP", "PCH_RESUME_PATH",
@@ -262,7 +261,7 @@ class Tracer:
             raise OSError(ctypes.get_errno(), f"ptrace {request:#x}")
 
     def wait(self):
-        """For its stop, or its end."""
+        """Waits for the process's stop, or its end."""
         os.waitpid(self.pid, 0)
 
     def stop(self):
@@ -270,20 +269,20 @@ class Tracer:
         self.wait()
 
     def detach(self):
-        """Of one that is stopped: it goes on."""
+        """Lets a stopped process go on."""
         self._trace(self.DETACH)
 
 
 def become_subreaper():
-    """Orphans of the tests come to us: none can hide, and none is left to init."""
+    """Orphans of the tests become our children: none can hide, and none is left to init."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(36, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 
 
 def start_from_defaults():
-    """What the tests inherited must not decide what they see: a runner started by nohup, or in the
-    background of a script, hands SIGHUP, SIGINT and SIGQUIT down ignored."""
+    """Resets the signals that the tests inherited. nohup, or a script's background, passes SIGHUP, SIGINT and
+    SIGQUIT on ignored."""
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -377,7 +376,7 @@ class Terminal:
             return False
         try:
             data = os.read(self.master, 65536)
-        except OSError:  # EIO: nobody has it open any more
+        except OSError:  # EIO: no process has it open any more
             data = b""
         self.text += data.decode(errors="replace")
         return bool(data)
@@ -396,7 +395,7 @@ class Terminal:
                            f"{self.text[self.seen:]!r}")
 
     def finish(self, deadline=DEADLINE):
-        """Reads to the end, so that nobody blocks on the terminal, and returns the exit code."""
+        """Reads to the end, so that no process blocks on the terminal, and returns the exit code."""
         end = time.monotonic() + deadline
         while self.job.process.poll() is None and time.monotonic() < end:
             self._read(0.02)
@@ -419,7 +418,7 @@ def interactive_shell(world, *words):
 
 
 def shell_command(world, *verbs, options=()):
-    """What to type into a shell to run an actor under pchrun."""
+    """The line to type into a shell to run an actor under pchrun."""
     words = [world.pchrun, *options, "--", world.actor, *verbs]
     return " ".join(f"'{word}'" for word in words)
 

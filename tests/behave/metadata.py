@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""metadata: the metadata services of clouds, on loopback, which do wrong what they are told to.
+"""metadata: the metadata services of clouds on loopback, with faults on demand.
 
-A service answers as its cloud's does. spoil() queues faults: the next requests get those instead, and
-what a fault says, where it says anything, is `lie`: the opposite of what is so. All requests are kept,
-in order, with what became of them; wait() waits for them. One thread for each connection.
+A service answers like its cloud's. spoil() queues faults: the next requests get those instead. If a fault
+carries an answer, this is `lie`, the opposite of the truth. All requests are kept in order, with their results;
+wait() waits for them. There is one thread for each connection.
 """
 
 import email.utils
@@ -41,7 +41,7 @@ class Answer:
 
 REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
            404: "Not Found", 405: "Method Not Allowed", 429: "Too Many Requests",
-           500: "Internal Server Error", 503: "Service Unavailable"}
+           500: "Internal Server Error", 503: "Service Unavailable", 504: "Gateway Timeout"}
 
 
 def encode(answer, length=None):
@@ -85,13 +85,13 @@ def closed(_service, _connection, _lie):
 
 
 def silent(service, _connection, _lie):
-    """Never answers; holds the connection until who has asked gives up."""
+    """Never answers; holds the connection until the client gives up."""
     service.until_gone(_connection)
     return False
 
 
 def slow(service, connection, lie):
-    """Begins its answer at once, and never comes to its end."""
+    """Begins its answer at once, and never finishes it."""
     text = encode(lie, length=1000)
     for i in range(len(text)):
         connection.sendall(text[i:i + 1])
@@ -112,7 +112,7 @@ def cut_head(_service, connection, lie):
 
 
 def huge(_service, connection, lie):
-    """The lie, and more than anybody may want to keep."""
+    """The lie, followed by more data than a client should keep."""
     connection.sendall(encode(Answer(200, lie.body + b" " * (1 << 20), lie.headers)))
     return False
 
@@ -152,7 +152,7 @@ FAULTS = [http_503, http_429, http_500, redirect, reset, closed, silent, slow, t
 
 
 def no_flavor(_service, connection, lie):
-    """Who stands in for the metadata server does not say that it is it."""
+    """The answer of a stand-in for the metadata server, without its header."""
     connection.sendall(encode(Answer(200, lie.body)))
     return True
 
@@ -220,7 +220,7 @@ class Service:
             except OSError:
                 return
             with self.changed:
-                if self.ends:  # who shuts the others down does not know of it
+                if self.ends:  # the shutdown does not know of this connection yet
                     connection.close()
                     return
                 self.connections.add(connection)
@@ -251,7 +251,7 @@ class Service:
             lie = Answer(200, self.lie_for(request), self.headers_for(request))
             return fault(self, connection, lie)
         answer = self.answer(request)
-        if answer is None:  # nobody waits for it any more
+        if answer is None:  # the client does not wait any more
             return False
         connection.sendall(encode(answer))
         with self.changed:
@@ -289,14 +289,14 @@ class Service:
     def wait_spoiled(self):
         self.wait(lambda: not self.faults, "the faults to be met")
 
-    def answered(self, path):
-        """How many true answers that path has got."""
-        return sum(r.path == path and r.status != 0 for r in self.requests)
+    def answered(self, path, since=0):
+        """How many of the requests from this one on have got a true answer on the path."""
+        return sum(r.path == path and r.status != 0 for r in self.requests[since:])
 
     def wait_answered(self, *paths, more=2):
-        """Waits for so many more answers on each path: the last but one of them has been acted on."""
-        wanted = {path: self.answered(path) + more for path in paths}
-        self.wait(lambda: all(self.answered(p) >= n for p, n in wanted.items()), f"answers of {wanted}")
+        """Waits until so many new requests on each path are answered: the last but one of them has been acted on."""
+        since = len(self.requests)
+        self.wait(lambda: all(self.answered(p, since) >= more for p in paths), f"{more} answers of {paths}")
 
     def lie_for(self, _request):
         return self.lie.body
@@ -322,7 +322,7 @@ def read_request(stream):
 
 
 class Trap(Service):
-    """Nobody may come here; who does finds what `of` would say, and says so itself."""
+    """A service that no request may reach. A request gets the lie of `of`, so that a test sees it in the output."""
 
     def __init__(self, of):
         super().__init__()
@@ -336,7 +336,7 @@ class Gce(Service):
     ROOT = "/computeMetadata/v1/instance/"
     KEYS = ("maintenance-event", "preempted", "upcoming-maintenance", "shutdown-details/stop-state")
     PATHS = tuple("/computeMetadata/v1/instance/" + key for key in KEYS)
-    # What the server says, with 503, of a maintenance that it has never been told of.
+    # The server's answer, with 503, on a machine that never had a maintenance.
     NONE_YET = '{ "error": "no notifications have been received yet, try again later" }'
 
     def __init__(self, port=0, event="NONE"):
@@ -515,6 +515,7 @@ class ApiServer(Service):
         self.context.load_cert_chain(account / "ca.crt", account / "key")
         self.account = account
         self.forbidden = set()
+        self.laggard = None  # the pod and the node as a server has them that lags behind
         self.pod = {"kind": "Pod", "metadata": {"name": "train-0", "uid": "u-1"},
                     "spec": {"nodeName": "n1"}, "status": {}}
         self.node = {"kind": "Node", "metadata": {"uid": "u-2"}, "spec": {}}
@@ -540,9 +541,11 @@ class ApiServer(Service):
 
     def set(self, conditions=(), taints=(), **meta):
         with self.changed:
-            self.pod = {**self.pod, "metadata": {"name": "train-0", "uid": "u-1", **meta},
+            version = str(len(self.requests) + 1)
+            self.pod = {**self.pod, "metadata": {"name": "train-0", "uid": "u-1", "resourceVersion": version, **meta},
                         "status": {"conditions": list(conditions)}}
-            self.node = {**self.node, "spec": {"taints": list(taints)}}
+            self.node = {**self.node, "metadata": {"uid": "u-2", "resourceVersion": version},
+                         "spec": {"taints": list(taints)}}
 
     def lie_for(self, request):
         return self.lies.get(request.path, "").encode()
@@ -553,6 +556,11 @@ class ApiServer(Service):
         if request.path in self.forbidden:
             return Answer(403, b'{"kind": "Status", "status": "Failure", "reason": "Forbidden"}')
         found = {self.POD: self.pod, self.NODE: self.node}.get(request.path)
+        version = request.query.get("resourceVersion")
+        if self.laggard and version is not None and found:
+            found = dict(zip((self.POD, self.NODE), self.laggard, strict=True))[request.path]
+            if int(found["metadata"]["resourceVersion"]) < int(version):
+                return Answer(504, b'{"kind": "Status", "reason": "Timeout"}')  # Too large resource version
         return Answer(200, json.dumps(found).encode()) if found else Answer(404, b'{"kind": "Status"}')
 
 

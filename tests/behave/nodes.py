@@ -39,7 +39,7 @@ LOCK, OWN_PORTS = own_ports()
 
 
 def free_port():
-    """A port that nobody has on any of the addresses that the nodes use."""
+    """A port that is free on all addresses of the nodes."""
     while True:
         port = next(OWN_PORTS)
         try:
@@ -106,7 +106,7 @@ class Nodes:
         return json.loads((self.world.root / f"report.{rank}.json").read_text())
 
     def agreed(self, *keys):
-        """What the reports of all nodes say alike."""
+        """The fields of the reports, which are the same on all nodes."""
         reports = [self.report(rank) for rank in sorted(self.jobs)]
         assert [r["node_rank"] for r in reports] == sorted(self.jobs)
         views = [{key: r[key] for key in keys or (
@@ -117,8 +117,8 @@ class Nodes:
 
 
 def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0):
-    """Two ranks a node, each of which trains and saves through libpch, until it is told to leave.
-    Returns the step of a first commit, so all of them have begun."""
+    """Two ranks a node train and save through libpch until they have to leave. Returns the step of a first
+    commit, so all of them have begun."""
     script = world.file("script", f"open\ntrain {begin} 1000000 {step_ms} at://ckpt {save_ms}\n")
     job.options += [*SAVING, "--checkpoint-dir", world.root, *options]
     for rank in range(job.count):
@@ -173,7 +173,7 @@ class Proxy:
         self.refuses = False
 
     def swallow(self):
-        """From now on nothing gets through, and nobody is told."""
+        """From now on no byte gets through, and no side sees an end."""
         with self.lock:
             self.swallows = True
 

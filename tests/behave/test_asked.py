@@ -45,7 +45,8 @@ def start(world, *options, launcher=False, n=2, patience=0, verbs=None):
 
 @pytest.mark.parametrize("launcher", [False, True], ids=["children", "behind a launcher"])
 def test_ranks_are_asked_by_signal(world, launcher):
-    """By pid: the launcher and the data loaders hear nothing of it, and nobody is killed early."""
+    """The signal goes to the ranks' pids: the launcher and the data loaders do not get it, and no rank is
+    killed early."""
     job = start(world, "--save-mode", "signal", "--save-signal", "USR1", "--grace", "20s",
                 launcher=launcher)
     job.send(TERM)
@@ -71,7 +72,7 @@ def test_a_program_that_fails_when_it_is_asked_is_told_of(world, mode, asked, co
     world.events.wait("ready")
     job.send(TERM)
     assert job.finish() == PREEMPTED
-    said = re.findall(r"save: process \d+ ended with exit code 3 when it was asked to save: it may have failed to$",
+    said = re.findall(r"save: process \d+ ended with exit code 3 when it was asked to save: the save may have failed$",
                       job.err, re.M)
     assert len(said) == is_told, job.err
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node, and ranks that attach through libpch: who takes part, the notice, the save, the end."""
+"""One node, and ranks that attach through libpch: the attaching, the notice, the save, the end."""
 
 import os
 import re
@@ -20,7 +20,7 @@ OWN_ERROR = 125
 APART = 1.1  # two signals further apart than this are two
 
 
-# --- who takes part -------------------------------------------------------------------------------
+# --- attaching ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("start, n", [(CHILD, 1), (GRANDCHILD, 1), (CHILD, 3), (LAUNCHER, 3)],
                          ids=["child", "grandchild", "three", "launcher"])
@@ -107,7 +107,7 @@ def test_a_rank_that_never_attaches(training):
 
 @pytest.mark.parametrize("attached", [0, 1, 2])
 def test_a_notice_before_the_first_step(training, attached):
-    """There is nothing to save, so nobody waits for the deadline."""
+    """There is nothing to save, so no rank waits for the deadline."""
     job = training(n=2)
     for client in job.clients[:attached]:
         client.open()
@@ -149,7 +149,7 @@ def test_the_training_ends_below_the_save_step(training):
 
 
 def test_a_declared_last_step_is_the_latest_save_step(training):
-    """Beyond it nobody would come."""
+    """The ranks would not reach a later save step."""
     job = training(n=2)
     for client in job.clients:
         client.open("last=10")
@@ -159,7 +159,7 @@ def test_a_declared_last_step_is_the_latest_save_step(training):
 
 
 def test_ranks_that_leave_without_a_word(training):
-    """Ended with 0 after the notice, and neither saved nor done: nobody may call that a success."""
+    """The ranks ended with 0 after the notice, but neither saved nor were done: this is no success."""
     job = training(n=2)
     job.open()
     job.train(4)
@@ -169,8 +169,7 @@ def test_ranks_that_leave_without_a_word(training):
 
 
 def test_ranks_that_are_forked_after_a_look(training):
-    """The program opens the job to see where it resumes, closes it, and forks its ranks, who say that
-    there are two of them."""
+    """The program opens the job to see where it resumes, closes it, and forks its two ranks."""
     job = training(start=LAUNCHER)
     job.open()
     job.clients[0].ask("close", "close supervised=0 .*")
@@ -184,10 +183,10 @@ def test_ranks_that_are_forked_after_a_look(training):
     job.said(r"attach: rank \d \(process \d+\) has left at step 1 without pch_done$", count=2)
 
 
-# --- ends without a word --------------------------------------------------------------------------
+# --- ends without pch_done or pch_close -----------------------------------------------------------
 
 def expect_disbelieved(job, rank, step):
-    """A success that nobody spoke of is none: the code says so, and the text says which rank."""
+    """A rank that ends without pch_done has not succeeded: the exit code says so, and the text names the rank."""
     assert job.result() == (OWN_ERROR, "failed", None)
     cause = job.report()["first_cause"]
     assert cause["rank"] == rank and cause["code"] == OWN_ERROR
@@ -196,7 +195,7 @@ def expect_disbelieved(job, rank, step):
 
 @pytest.mark.parametrize("start", [CHILD, GRANDCHILD], ids=["child", "grandchild"])
 def test_a_rank_that_closes_all_descriptors(training, start):
-    """As daemons do. It can be told nothing any more, leaves its loop and ends with 0."""
+    """As daemons do. pchrun cannot reach the rank any more; it leaves its loop and ends with 0."""
     job = training(n=2, start=start)
     job.open()
     job.train(4)
@@ -270,7 +269,7 @@ def test_a_launcher_that_starts_a_dead_rank_again(training):
 
 @pytest.mark.parametrize("goodbye", ["done", "close", "exit 0"])
 def test_a_rank_that_says_goodbye(training, goodbye):
-    """Whether its training is over is the program's to know."""
+    """The program alone knows whether its training is over."""
     job = training()
     job.open()
     job.train(3)
@@ -326,7 +325,7 @@ def test_a_command_that_hides_the_failure_of_its_rank(training, hide):
 
 
 def test_a_save_at_a_step_that_no_training_reaches(training):
-    """An overflow in the program. It is told to the user, and no reason to cut anybody off."""
+    """The program's step overflowed. The user is told; the rank stays connected."""
     job = training()
     job.open()
     job.train(3)
@@ -351,7 +350,7 @@ def test_a_rank_dies_before_it_attaches(training):
 
 
 def test_a_rank_dies_between_two_steps(training):
-    """No notice, so it is a failure, whoever else would have gone on."""
+    """Without a notice this is a failure, even if the other ranks could have gone on."""
     job = training(n=2)
     job.open()
     job.train(3)
@@ -379,7 +378,7 @@ def die_while_waiting_for_the_commit(job, step):
 @pytest.mark.parametrize("until", [die_before_the_gate, die_in_the_save,
                                    die_while_waiting_for_the_commit])
 def test_a_rank_dies_in_a_round(training, until):
-    """At whichever instant: nothing is committed, the last commit stands, and it says who."""
+    """A rank dies at any instant of a round: nothing is committed, the last commit stands, and the report names it."""
     job = training(n=2)
     job.open()
     job.train(3)
@@ -418,8 +417,8 @@ def test_own_saves_are_committed_when_every_rank_has_reported(training):
 
 
 def test_own_saves_at_different_steps_are_no_commit(training):
-    """Who waits for the step that the other one has gone past goes on. And they do not keep their ranks from
-    the round of a notice."""
+    """A rank waits for the step that another rank has passed: it goes on. Neither rank is kept from the round
+    of a notice."""
     job = training(n=2)
     job.open()
     job.train(10)
@@ -442,7 +441,7 @@ def test_own_saves_at_different_steps_are_no_commit(training):
 
 
 def test_asynchronous_saves(training):
-    """Who has begun its save waits at its next step, so that all leave after the same one."""
+    """A rank that has begun its save waits at its next step, so that all ranks leave after the same one."""
     job = training(n=2)
     job.open()
     job.train(5)
@@ -461,7 +460,7 @@ def test_asynchronous_saves(training):
 
 
 def test_an_own_save_that_fails(training):
-    """Nobody waits for a commit that cannot be; and the next one can."""
+    """The ranks do not wait for a commit that is impossible, and the next save can be committed."""
     job = training(n=3)
     job.open()
     job.train(5)
@@ -548,7 +547,7 @@ def test_a_second_term_within_a_second_is_the_same_notice(training):
 
 
 def test_a_later_term_does_not_cut_a_save(training):
-    """It wants us to hurry, and that is what we do."""
+    """A second SIGTERM asks for haste. The save goes on, and no further step is trained."""
     job = training()
     job.open()
     job.train(3)
@@ -557,22 +556,22 @@ def test_a_later_term_does_not_cut_a_save(training):
     job.reach(step)
     time.sleep(APART)
     job.notice()
-    job.said("notice: SIGTERM again: save now, train no further")
+    job.said("notice: SIGTERM again: saving now, without more training")
     job.saved(step, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
 def test_a_third_term_does_not_wait_for_the_save(training):
-    """Whoever says it three times means it."""
+    """The third SIGTERM ends the wait for the save."""
     job = training()
     job.open()
     job.train(3)
     job.notice()
     job.reach(job.agreed())
-    for text in ("again: save now", "a third time: stop"):
+    for text in ("SIGTERM again: saving now", "third SIGTERM: giving up the save"):
         time.sleep(APART)
         job.notice()
-        job.said(f"notice: SIGTERM {text}")
+        job.said(f"notice: {text}")
     job.job.finish()
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
 
@@ -592,8 +591,8 @@ def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
 
 
 def test_a_notice_that_is_sent_to_all_processes(training):
-    """As Slurm's --signal=USR1 is, where it finds them by their parents (proctrack/linuxproc). The ranks live,
-    whichever hears of it first, and the grace is that signal's own."""
+    """As with Slurm's --signal=USR1 if Slurm finds processes by their parents (proctrack/linuxproc). The ranks
+    live, whichever process gets the signal first, and the grace is that of the signal."""
     job = training("--signals", "USR1=preempt:3h", n=2, start=GRANDCHILD)
     job.open()
     job.train(3)
@@ -608,7 +607,7 @@ def test_a_notice_that_is_sent_to_all_processes(training):
 
 
 def test_a_checkpoint_that_is_asked_of_all_processes(training):
-    """pchrun alone is the one to ask; a rank does not die of it, and one that is not configured kills."""
+    """The signal is a request to pchrun alone: a rank does not die of it. A signal without an action does kill."""
     job = training("--signals", "USR1=checkpoint", n=2)
     job.open()
     job.train(3)
@@ -622,7 +621,7 @@ def test_a_checkpoint_that_is_asked_of_all_processes(training):
 
 
 def test_the_save_takes_too_long(training):
-    """The deadline is the platform's: at it there must be nobody left, and the verdict told."""
+    """At the platform's deadline no process may be left, and the outcome must be logged."""
     job = training("--grace", "2s", *(f"--stop-{wait}-wait=1h" for wait in ("exit", "term", "kill")), n=2)
     job.open()
     job.train(3)
@@ -635,14 +634,14 @@ def test_the_save_takes_too_long(training):
     assert job.report()["commit"] is None
     assert job.report()["why"] == (
         "the save was not committed in time: not all ranks saved: node 0 (1 of 2 ranks)")
-    assert f" save: rank 1 had not saved step {step} by then" in job.job.err
+    assert f" save: rank 1 had reported no save of step {step} by then" in job.job.err
 
 
 # --- ranks that do not fit ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("first, second, text", [
     ("rank=0 world=2", "rank=0 local_rank=1 world=2", "rank 0 is attached already, by process"),
-    ("rank=0 world=2", "rank=1 world=3", "says that the world has 3 ranks; those before it said 2"),
+    ("rank=0 world=2", "rank=1 world=3", "says that the world has 3 ranks; earlier ranks said 2"),
     ("rank=0 world=2", "rank=5 world=2", "rank 5 does not lie in a world of 2 ranks"),
     ("rank=0 world=3", "rank=2 world=3", "rank 1 is missing"),
     ("rank=0 world=2", "rank=1 world=2 local_world=4", "says that this node has 4 ranks; 2 are"),
@@ -676,7 +675,7 @@ def test_steps_that_go_backwards(training):
 
 
 def test_a_rank_that_jumps_over_the_save_step(training):
-    """It saves where it lands; that is another step than the others', and no commit."""
+    """The rank saves at a later step than the others, so there is no commit."""
     job = training(n=2)
     job.open()
     job.train(3)
@@ -740,7 +739,7 @@ def test_children_end_with_pchrun(training, world):
 
 
 def test_who_cannot_be_attached_does_not_train_on(world):
-    """No page can be made for it (ulimit -f): unsupervised, it would be a success that nobody saw."""
+    """ulimit -f makes the page impossible. An unsupervised training would be a success that pchrun cannot see."""
     job = world.launch("--", os.environ["CHARLM"], "--steps", "100000", "--step-time", "10", "--dir",
                        world.root, stdout=subprocess.DEVNULL,
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)))
@@ -751,7 +750,7 @@ def test_who_cannot_be_attached_does_not_train_on(world):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 def test_another_users_process_is_told_what_to_do(world):
-    """As below gosu or su in a container: it trains on, and says why nobody looks after it."""
+    """As with gosu or su in a container: the process trains on, and says why it is unsupervised."""
     client = world.helpers / "pchclient-static"
     if not client.exists():
         pytest.skip("the sanitizers' programs need libraries that the other user may not read")

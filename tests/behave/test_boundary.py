@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes from outside must not stop the supervision: CHECKLIST.md lines 32 (in part), 36-38."""
+"""Input from outside must not stop the supervision: CHECKLIST.md lines 32 (in part), 36-38."""
 
 import errno
 import fcntl
@@ -39,8 +39,8 @@ def full_pipe():
 
 @pytest.mark.parametrize("level", ["-q", "-v", "-vv"])
 def test_line_36_standard_error_is_a_full_pipe(world, level):
-    """`pchrun … 2>&1 | less`, and nobody looks: a supervisor that blocks in write() is deaf to the
-    notice and to the program's end."""
+    """`pchrun … 2>&1 | less` with a reader that does not read: a supervisor that blocks in write() misses the
+    notice and the program's end."""
     read_end, write_end = full_pipe()
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "exit", "0",
                     options=[level, "--grace", "20s"], stderr=write_end)
@@ -61,7 +61,7 @@ def test_line_36_an_error_on_a_full_pipe(world):
 
 
 def test_line_36_dropped_lines_are_counted(world):
-    """When the reader is back, it is told how much it has missed."""
+    """The log says how many lines the reader has missed."""
     read_end, write_end = full_pipe()
     job = world.act("record", "USR1", "record", "TERM", "say", "ready", "until", "USR1", "say",
                     "first", "until", "TERM", options=["-vv", "--grace", "20s"], stderr=write_end)
@@ -100,7 +100,7 @@ def test_line_36_one_line_is_one_write(world):
 
 
 def test_line_36_standard_error_closed(world):
-    """Nobody wants to hear: no reason to fail, nor to write the log into another file."""
+    """Without a standard error pchrun neither fails nor writes its log into another file."""
     job = world.start("sh", "-c", 'exec "$@" 2>&-', "sh", world.pchrun, "-vv", "--report",
                       world.root / "report", "--", world.actor, "exit", "3")
     assert job.finish() == 3
@@ -157,7 +157,7 @@ def expect_welcome(client):
 
 
 def test_line_37_the_socket_is_private(held):
-    """Whoever can connect can end the job."""
+    """A process that can connect can end the job."""
     job = held(preexec_fn=lambda: os.umask(0))
     assert not stat.S_IMODE(job.socket.stat().st_mode) & 0o077
     assert stat.S_IMODE(job.socket.parent.stat().st_mode) == 0o700
@@ -179,8 +179,8 @@ def test_line_37_two_jobs_in_one_folder(held):
 
 @pytest.mark.parametrize("long", ["TMPDIR", "--run-dir"])
 def test_line_37_a_path_too_long_for_a_socket(world, held, long):
-    """108 bytes and no more: a scratch folder's name is easily longer. What was asked for by name
-    is refused; what was only tried is passed over."""
+    """The limit is 108 bytes; a scratch folder's name is easily longer. A path from an option is refused; a
+    default path is skipped."""
     folder = world.root / ("d" * 120)
     folder.mkdir()
     if long == "TMPDIR":
@@ -214,6 +214,8 @@ def test_line_37_garbage_on_the_socket(held, data):
     with connect(str(job.socket)) as client:
         client.send(data)
         expect_refused(client)
+    if data == GARBAGE["another version"]:
+        assert "its libpch speaks version 99 of the protocol, not 2" in job.err
     end(job)
 
 
@@ -240,7 +242,7 @@ def test_line_37_more_connections_than_descriptors(world, held):
     job.send(signal.SIGUSR2)  # forwarded all the same
     world.events.wait("signal", name="USR2")
     before = cpu_ticks(job.pid)
-    time.sleep(0.5)  # the span that is measured
+    time.sleep(0.5)  # the measured time
     assert cpu_ticks(job.pid) - before < 20
     for client in clients:
         client.close()

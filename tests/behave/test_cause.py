@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first cause: what failed first, told alike on every node, and who only fell because of it.
+"""The first cause: every node reports the failure that came first, and marks the ranks that fell because of it.
 
-The job ends everywhere when a process fails; whoever looks at any node's report or last line must
-find the one failure that started it, not one of the many that followed.
+The job ends everywhere when a process fails. The report and the last line of each node must name the failure
+that started it, not one of the many that followed.
 """
 
 import calendar
@@ -22,7 +22,7 @@ from nodes import Nodes
 from test_death import kernel_can
 from training import CHILD, Client
 
-# Who does not end by itself is killed soon.
+# A process that does not end by itself is killed soon.
 HURRY = ["--stop-exit-wait", "300ms", "--stop-term-wait", "300ms"]
 
 
@@ -49,7 +49,7 @@ def seconds(text):
 
 @pytest.mark.parametrize("at_fault", [0, 2])
 def test_every_node_names_the_first_cause(nodes, at_fault):
-    """Nobody has to look for the node that failed: all reports and all last lines have it."""
+    """All reports and all last lines name the failed node."""
     job = nodes(3, "-n", "1", "--stop-exit-wait", "1s")
     before = time.time()
     start(job, {at_fault: 7})
@@ -80,9 +80,9 @@ def test_two_failures_at_once_are_told_alike(nodes):
 
 
 def test_who_said_it_first_is_the_cause(world, nodes):
-    """A rank finds that it cannot go on, says so, and takes its time to die. That of another node
-    misses it for a while and dies sooner; that ends the job, but it is only a victim. (For a while:
-    the clocks have been compared once or twice by then, on a machine that is busy with the tests.)"""
+    """A rank finds a fault, reports it, and dies slowly. A rank of another node misses it and dies sooner. That
+    ends the job, but it is only a victim. It waits first: on a busy machine the clocks have been compared only
+    once or twice."""
     job = nodes(2, "-n", "1", *HURRY)
     client = Client(world.root, 0)
     try:
@@ -106,7 +106,7 @@ def test_who_said_it_first_is_the_cause(world, nodes):
 @pytest.mark.parametrize("reason", [b"x" * (10 << 20), b"bad \xff\xfe\xc0 bytes",
                                     b"\x1b]0;title\x07 beeps"], ids=["10MiB", "utf8", "control"])
 def test_a_reason_that_is_not_fit_to_be_told(world, reason):
-    """What pch_error is given may be anything; what is told of it is short, and text."""
+    """The text of pch_error may hold any bytes; the report shows a short and printable part."""
     script, report = world.root / "script", world.root / "report.json"
     script.write_bytes(b"open\nerror 9 " + reason + b"\nexit 9\n")
     job = world.launch("-n", "1", "--report", report, "--", "sh", "-c",
@@ -157,15 +157,15 @@ def test_its_last_word_comes_before_its_death(training):
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_lost_node_is_the_cause(nodes, request, lost):
-    """Its host has lost power. A process of another node misses it, and fails at once; that ends the
-    job, and what is told is the node."""
+    """The node's host has lost power. A process of another node misses it and fails at once. That ends the job,
+    but the cause is the lost node."""
     request.node.add_marker(pytest.mark.killed)
     job = nodes(3, "-n", "1")
     start(job, {1: 6})
     supervisor, actor = job.jobs[lost].pid, job.pid(lost)
     before = time.time()
     os.kill(supervisor, signal.SIGKILL)
-    if lost != 0:  # which would not hear of it any more
+    if lost != 0:  # if node 0 is lost, node 1 cannot report a failure
         job.jobs[1].send(signal.SIGUSR1)
     others = [rank for rank in range(3) if rank != lost]
     assert job.finish(*others) == 42
@@ -204,7 +204,7 @@ def test_who_is_ended_because_of_another_is_a_victim(training):
 
 
 def test_who_leaves_well_is_no_victim(training):
-    """It was told to leave, and did."""
+    """The rank had to leave, and did."""
     job = training(n=2)
     job.open()
     job.train(2)
@@ -247,7 +247,7 @@ def test_commands_that_do_not_attach_are_victims_too(world):
 # --- what a program has written down ------------------------------------------------------------
 
 FILE = "TORCHELASTIC_ERROR_FILE"
-# What PyTorch's `record` does when an exception ends the program.
+# As PyTorch's `record` does when an exception ends the program.
 RECORD = """
 import json, os, sys, time, traceback
 def record(error):
@@ -284,7 +284,7 @@ except RuntimeError as e:
 
 
 def test_each_command_has_a_file_of_its_own(world):
-    """Below our private directory, which nobody else can write to; and it goes with it."""
+    """The files are below pchrun's private directory, to which no other user can write, and vanish with it."""
     job, code, cause = run_python(world, """
 rank = os.environ["RANK"]
 path = os.environ["TORCHELASTIC_ERROR_FILE"]
@@ -318,7 +318,7 @@ sys.exit(5)
 
 
 def test_the_users_file_is_read_and_stays(world):
-    """Who has set the variable, as torchrun does, looks for it there."""
+    """A launcher like torchrun sets the variable and reads the file afterwards."""
     path = world.root / "mine.json"
     _, code, cause = run_python(world, """
 record(KeyError("loss"))
@@ -362,7 +362,7 @@ def test_what_is_no_error_file_does_no_harm(world, kind, whose):
     job, code, cause = run_python(world, f'path = os.environ["{FILE}"]\n{BAD[kind]}\nsys.exit(6)\n',
                                   env=env)
     assert code == 6 and cause["text"].endswith("ended with exit code 6"), cause
-    assert f"({FILE}) is not told: " in job.err, job.err
+    assert re.search(rf"ignoring the error file \S+ \({FILE}\): ", job.err), job.err
 
 
 def test_control_characters_do_not_reach_the_terminal(world):
@@ -434,7 +434,7 @@ def test_out_of_memory_whoever_dies_first(training, control_group):
         wait_until(lambda: state_of(hog) == "Z", "the kernel to kill it")
         wait_until(lambda: state_of(other) == "", "the end of rank 1")
     finally:
-        tracer.wait()  # now its parent is told
+        tracer.wait()  # now its parent learns of the end
     assert job.result() == (137, "failed", None)
     cause = job.report()["first_cause"]
     assert (cause["rank"], cause["signal"]) == (0, signal.SIGKILL)
@@ -442,7 +442,7 @@ def test_out_of_memory_whoever_dies_first(training, control_group):
 
 
 def test_a_plain_kill_is_not_out_of_memory(world):
-    """Somebody's kill -9 is not blamed on the memory."""
+    """A kill -9 by a user does not count as out of memory."""
     report = world.root / "report.json"
     job = world.launch("--report", report, "--", world.actor, "say", "on", "pause")
     pid = world.events.wait("on")["pid"]

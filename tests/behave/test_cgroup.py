@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control group of the commands: made where that is ours to do, the end of all that is in it,
-and removed; by its owner, or by a later one where that was killed."""
+"""The control group of the commands: made where pchrun may do so, used to end all processes in it, and removed
+by its owner. After a kill, a later pchrun removes it."""
 
 import os
 import signal
@@ -65,8 +65,8 @@ time.sleep(30)
 
 
 def test_who_forks_without_end_does_not_escape(world, folder):
-    """Never the same process for longer than a moment, in sessions of their own, and deaf to SIGTERM:
-    whoever looks for them finds that they have just gone."""
+    """The processes live for a moment only, in sessions of their own, and ignore SIGTERM. A search finds that
+    they have just gone."""
     job = world.launch(*QUICK, "--grace", "1s", "--", "/usr/bin/python3", "-c", HOPS)
     wait_until(lambda: "hopping" in job.out, "the forks")
     job.send(signal.SIGTERM)
@@ -115,7 +115,7 @@ def test_not_where_it_cannot_be_had(world, folder):
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["asked", "killed"])
 def test_without_proc(world, folder, deaf):
-    """As in a bare chroot: then the group tells who is left, and its own place is found by its members."""
+    """As in a bare chroot: the group shows which processes are left, and pchrun finds its own group by its members."""
     skip_if_it_needs_proc(world)
     left = ["ignore", "TERM", "say", "left", "pause"] if deaf else ["record", "TERM", "say", "left", "until", "TERM",
                                                                    "say", "cleaned"]
@@ -176,14 +176,14 @@ def leave_holders(world, folder, n):
 
 
 def swept(job):
-    """What a start says that it has killed."""
+    """The lines in which a start names the processes that it has killed."""
     return [line for line in job.err.splitlines() if "left running" in line]
 
 
 @pytest.mark.killed
 def test_what_a_killed_pchrun_has_left_has_ended_when_the_next_one_starts(world, folder):
-    """New ranks found the ports and the memory of the device still taken, a tenth of a second long; and
-    those of a command that took less than that were never swept. What is below a living pchrun stays."""
+    """New ranks found ports and the device's memory in use for a tenth of a second. The processes of a command
+    that ended sooner were never swept. The processes below a living pchrun stay."""
     living = world.act("daemon", "{", "say", "below", "pause", "}", "say", "living", "hold", world.hold("end"))
     below = world.events.wait("below")["pid"]
     world.events.wait("living")
@@ -226,3 +226,17 @@ def test_groups_that_the_job_has_made_below_go_as_well(world, folder):
     (folder / groups_in(folder)[0] / "below").mkdir()
     world.go_on("end")
     assert job.finish() == 0 and groups_in(folder) == []
+
+
+def test_another_group_that_begins_with_our_name_is_left_alone(world, folder):
+    """Such as that of a service: systemd has a group "pchrun.service" for a unit of that name."""
+    service = folder / "pchrun.service"
+    service.mkdir()
+    other = world.start(world.actor, "say", "other", "hold", world.hold("end"))
+    world.events.wait("other")
+    (service / "cgroup.procs").write_text(str(other.pid))
+    job = world.launch("--", "true")
+    assert job.finish() == 0 and not swept(job)
+    assert is_alive(other.pid) and groups_in(folder) == [service.name]
+    world.go_on("end")
+    assert other.finish() == 0

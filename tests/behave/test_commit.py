@@ -159,7 +159,7 @@ def test_a_checkpoint_that_was_removed(training, is_prefix):
     file(job, 50, 0).unlink()
     job = start()
     assert job.open(5) == [job.path(5, rank) for rank in range(2)]
-    job.said(f"step 55 is committed, but {job.path(55, 1)} is not there any more: the job resumes at step 5,")
+    job.said(f"step 55 is committed, but {job.path(55, 1)} is missing: the job resumes at step 5,")
     for rank in range(2):
         file(job, 7, rank).touch()
     job.train(7)
@@ -174,7 +174,7 @@ def test_a_checkpoint_that_was_removed(training, is_prefix):
     job.open(7)
     job.done()
     assert job.result() == (0, "completed", 7)
-    assert "not there any more" not in job.job.err
+    assert "is missing: the job resumes" not in job.job.err
 
 
 def test_another_job_does_not_take_the_record(training, world):
@@ -242,7 +242,7 @@ def put_a_file_for_the_state(job):
 
 @pytest.mark.parametrize("harm", [remove, put_a_file_there, put_a_file_for_the_state])
 def test_the_directory_is_gone_at_the_commit(training, harm):
-    """Saved by every rank, and nowhere to note it: that is no commit, and it says why."""
+    """Every rank has saved, but the record cannot be written: there is no commit, and the report says why."""
     job = training(n=2)
     job.open()
     job.train(3)
@@ -324,7 +324,7 @@ def test_a_disk_that_was_full_for_a_while(small_disk):
 
 @pytest.mark.killed
 def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training, world):
-    """What the ranks have saved since is noted, too; the commit's own paths are kept with it."""
+    """Later saves of the ranks are recorded as well; the paths of the commit are kept with them."""
     job = training("--checkpoint-keep-records", "1")
     job.open()
     job.train(5)
@@ -351,7 +351,7 @@ def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training,
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 @pytest.mark.parametrize("first", [5, None], ids=["one before", "none before"])
 def test_a_success_whose_last_saves_were_not_committed(training, name, first):
-    """The end says so, aloud: whoever takes the checkpoints from here is to know which one counts."""
+    """The last line says so, because the user must know which of the checkpoints counts."""
     job = training()
     job.open()
     job.train(5)
@@ -433,7 +433,7 @@ def resume_of(client):
 
 
 def kill_in_a_save(job, step, delay, world):
-    """Every rank reports the save; returns whether one was told that it is committed."""
+    """Every rank reports the save; returns whether a rank got the answer that it is committed."""
     for client in job.clients:
         client.step = step - 1
     job.train(step)
@@ -452,7 +452,7 @@ def kill_in_a_save(job, step, delay, world):
 
 @pytest.mark.killed
 def test_the_record_survives_our_death_at_any_instant(training, world):
-    """The old commit or the new one, never less; and what a rank was told is true for ever."""
+    """The record has the old commit or the new one. A commit that a rank was told of stays."""
     job = training(n=2)
     job.open()
     job.train(1)
@@ -492,7 +492,7 @@ def preempted_unsaved(training, *options, resume=0):
 
 
 def test_three_attempts_without_a_commit(training):
-    """Preempted, started, preempted: it would go round for ever, and nobody would look."""
+    """Preempted, started, preempted: without a limit this would go on for ever, unnoticed."""
     lost = (PREEMPTED, "preempted_unsaved", None)
     assert preempted_unsaved(training) == lost
     assert preempted_unsaved(training) == lost
@@ -544,8 +544,8 @@ def test_preemptions_before_the_first_step_do_not_count(training, attaches):
     assert preempted_unsaved(training, resume=3) == (NO_PROGRESS, "no_progress", 3)
 
 
-def test_a_failure_before_the_first_step_counts(training, world):
-    """Beside a notice it is a preemption, but one that comes again."""
+def test_a_failure_before_the_first_step_is_a_failure(training, world):
+    """A notice whose deadline is far away makes no preemption of it, however often the job fails."""
     notice = '{"type":"terminate","id":"e-1","deadline_seconds":900}'
     watcher = world.file("watcher", f"#!/bin/sh\necho '{notice}'; exec sleep 1000\n", 0o755)
     codes = []
@@ -555,7 +555,7 @@ def test_a_failure_before_the_first_step_counts(training, world):
         job.said("notice: watcher")
         job.kill(0)
         codes.append(job.job.finish())
-    assert codes == [PREEMPTED, PREEMPTED, NO_PROGRESS]
+    assert codes == [128 + signal.SIGKILL] * 3
 
 
 def test_a_program_that_does_not_attach_is_not_counted(training, world):

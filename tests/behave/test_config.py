@@ -73,7 +73,7 @@ def test_not_an_object(world, text):
     ('{"exit": {"preemted": 1}}', "preemted", "exit.preempted"),
 ], ids=["top", "inside", "object", "letter"])
 def test_an_unknown_key_with_the_nearest(world, text, unknown, nearest):
-    """A key that is silently ignored is found out at the preemption, when it is too late."""
+    """Without an error the user would notice a misspelt key at the preemption, too late."""
     refused(world, unknown, nearest, text=text)
 
 
@@ -187,12 +187,12 @@ def test_precedence_and_its_sources(world):
 # --- presets --------------------------------------------------------------------------------------
 
 def test_an_unknown_preset(world):
-    """With all that there are: who types one has no manual at hand."""
+    """The error lists all presets, because the user has no manual at hand."""
     refused(world, "--preset", "kubflow", "kubeflow", "tensorflow-gce", args=["--preset", "kubflow"])
 
 
 def test_what_was_detected_and_why(world):
-    """Nobody can know the values of a platform by heart: each one says where it is from."""
+    """The values of a platform are many: each one says where it comes from."""
     job = world.launch("--print-config", "--exit-hang", "7",
                        env={"PCHRUN_PRESET": "auto", "SLURM_JOB_ID": "17"})
     assert job.finish() == 0
@@ -223,7 +223,7 @@ def test_nothing_is_detected_without_a_preset(world):
     (["--preset", "auto", "--signals", "USR1=forward"], signal.SIGUSR1, 128 + signal.SIGUSR1),
 ], ids=["code", "signal", "code of the user's", "detected", "signal of the user's"])
 def test_a_presets_codes_and_signals(world, options, number, code):
-    """What the scheduler sends and wants to see, on whatever machine; and each alone is the user's."""
+    """The preset has the scheduler's signals and codes on any machine; the user can replace each of them."""
     job = world.act("say", "ready", "pause", options=options, env={"SLURM_JOB_ID": "17"})
     world.events.wait("ready")
     os.kill(job.pid, number)

@@ -102,7 +102,7 @@ def test_status_of_a_rank_that_never_attaches(training, world, ctl, options):
 
 
 def test_status_of_a_process_that_writes_nonsense(training, ctl):
-    """Its page may show any number; none is told that can be no step."""
+    """A process's page may hold any number; pchctl shows only numbers that can be steps."""
     job = training(n=1)
     job.open()
     job.train(1)
@@ -128,7 +128,7 @@ def test_watch_ends_with_the_job(training, ctl):
 
 
 def answered(world, ctl, answers, *words):
-    """A pchctl that is answered so, by what is no pchrun."""
+    """A pchctl that gets these answers from a process that is not pchrun."""
     folder = world.tmp / "pchrun.ends"
     folder.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -249,7 +249,7 @@ def test_a_checkpoint_that_takes_too_long(training, ctl):
 def test_no_checkpoint_of_a_program_that_does_not_attach(world, ctl):
     job = waiting(world, "--save-mode", "forward")
     done = ctl("checkpoint")
-    assert done.returncode == FAILED and "a program that does not attach" in done.stderr
+    assert done.returncode == FAILED and "only a program that attaches can save" in done.stderr
     end(job)
 
 
@@ -317,7 +317,7 @@ def test_the_end_of_a_drain_is_waited_for(training, ctl):
 
 @pytest.mark.parametrize("node", [0, 1])
 def test_a_stop_ends_all_nodes(world, ctl, node):
-    """Whoever is asked; and with a code that does not start the job again."""
+    """Any node may be asked. The exit code does not start the job again."""
     job = Nodes(world, 2)
     job.start_all("wait")
     wait_until(lambda: len(list(world.tmp.glob("pchrun.*/ctl"))) == 2, "both sockets")
@@ -449,7 +449,7 @@ def test_events_without_a_file(world, ctl):
 
 
 def test_attempts_share_a_journal(world):
-    """One that fails tells why; the next one adds to the file."""
+    """A failed attempt records why; the next attempt adds to the file."""
     for code in (3, 4):
         job = world.act("exit", code, options=["--state-dir", world.root / "state"])
         assert job.finish() == code
@@ -636,7 +636,7 @@ def test_a_stopped_pchrun_does_not_answer(world, ctl):
 
 
 def test_one_that_does_not_answer_may_be_meant(world, ctl):
-    """Who wants to end the job that hangs must not end another one, which alone answers."""
+    """A user who wants to stop the job that hangs must not stop another job that answers."""
     stuck = waiting(world, "--job", "stuck")
     os.kill(stuck.pid, signal.SIGSTOP)
     other = world.act("say", "up", "wait", options=["--job", "other"])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that has died is known to be dead before its memory is taken down.
+"""pchrun learns of a process's death before the kernel frees its memory.
 
-The kernel tells of an end when that is done, which takes 50 ms or more for each GiB; until then the
-other ranks would wait in a collective for a peer that is no more, and the job for its end.
+The kernel reports the end afterwards, which takes 50 ms or more for each GiB. Until then the other ranks would
+wait in a collective for the dead peer, and the job would wait for its end.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ MIB = 512
 FUTEX_WAITV = 449
 IDLE = 0.5
 HURRY = ["--stop-exit-wait", "0s", "--stop-term-wait", "100ms"]
-ATTEMPTS = 3  # a machine that is busy may look later than the kernel tells
+ATTEMPTS = 3  # on a busy machine pchrun may look after the kernel's report
 KILLED = r"node 0: rank 0, process \d+ ended with signal 9 \(Killed\)"
 
 
 def kernel_can():
-    """Can anybody wait for several futexes?"""
+    """Does the kernel have futex_waitv?"""
     libc = ctypes.CDLL(None, use_errno=True)
     return libc.syscall(FUTEX_WAITV, None, 0, 0, None, 0) >= 0 or ctypes.get_errno() == errno.EINVAL
 
@@ -44,7 +44,7 @@ def is_told_early(job, topic="ending", count=1):
 
 
 def test_the_others_are_ended_at_once(training):
-    """Not when the memory has been taken down; the last line has all that is known then."""
+    """The others end before the memory is freed; the last line has all details of the end."""
     def once():
         job = large(training)
         job.kill(0)
@@ -71,7 +71,7 @@ def test_an_old_kernel_tells_later(training, world):
 
 
 def test_why_it_fails_is_told_with_its_death(training):
-    """What the process said last is heard before; its exit code is its own."""
+    """pchrun reads the process's last message before its end. The exit code is the process's own."""
     job = large(training)
     job.clients[0].ask("error 9 bad loss", "error 9")
     job.clients[0].tell("exit 3")

@@ -15,7 +15,7 @@ AUTO = ["--cluster-discovery", "auto"]
 
 
 def slurm(task, tasks=2, hosts="127.0.0.[1-2]", job=4711):
-    """What srun gives to one of its tasks; the hosts are two, with one task on each at first."""
+    """The variables that srun gives to one of its tasks; by default two hosts with one task each."""
     count = 2 if "[" in hosts else 1
     return {"SLURM_JOB_ID": str(job), "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": hosts,
             "SLURM_STEP_NUM_NODES": str(count), "SLURM_STEP_NUM_TASKS": str(tasks),
@@ -24,7 +24,7 @@ def slurm(task, tasks=2, hosts="127.0.0.[1-2]", job=4711):
 
 
 def job_of_own():
-    """A job's id whose port nobody has."""
+    """The id of a job whose port is free."""
     while True:
         port = free_port()
         if port < PORTS + 8192:
@@ -32,7 +32,7 @@ def job_of_own():
 
 
 def shown(world, *args, env=None):
-    """What --print-config prints, read."""
+    """The output of --print-config as an object."""
     done = subprocess.run([world.pchrun, *map(str, args), "--print-config"],
                           env={"PATH": "/bin:/usr/bin", **(env or {})}, capture_output=True, text=True, timeout=DEADLINE, check=False)
     assert done.returncode == 0, done.stderr
@@ -40,7 +40,7 @@ def shown(world, *args, env=None):
 
 
 def test_two_tasks_of_srun_are_one_job(world):
-    """What users type under srun, with nothing said of nodes: it joins, and each has its rank."""
+    """Users type this under srun, with no option for nodes: the tasks join, and each has its rank."""
     show = 'echo "$PCH_NODE_RANK/$PCH_NNODES $RANK/$WORLD_SIZE"'
     job = job_of_own()
     two = [world.launch(*FAST, "-n", 2, "--", "sh", "-c", show, env=slurm(task, job=job))
@@ -75,12 +75,12 @@ def test_print_config_says_what_was_found_and_by_what(world):
 
 
 def test_nothing_is_looked_at_if_told_so(world):
-    """Tasks that are started side by side need not be one job. What would be found is shown."""
+    """Two tasks that start together need not be one job. --print-config shows what auto would find."""
     none = ["--cluster-discovery", "none"]
     got = shown(world, *none, env=slurm(1))
     assert got["cluster"]["nnodes"] == 1 and got["cluster"]["chief"] is None
     assert got["$cluster"]["found"] is None and got["$cluster"]["auto"]["node_rank"] == 1
-    # Half there; nobody has asked for it.
+    # Half of the variables are set; no option asks for them.
     got = shown(world, *none, env={"RANK": "3"})
     assert "RANK is set (3), but WORLD_SIZE is not" in got["$cluster"]["auto"]["why"]
     job = world.launch(*none, "--", "sh", "-c", "echo $PCH_NNODES", env=slurm(1))
@@ -88,7 +88,7 @@ def test_nothing_is_looked_at_if_told_so(world):
 
 
 def test_below_another_pchrun_its_variables_are_not_taken(world):
-    """The inner one would bind the outer one's port, or join it as a node that is there already."""
+    """The inner pchrun would bind the outer one's port, or join the job as a node that is already there."""
     job = job_of_own()
     inner = f"exec {world.pchrun} --run-dir {world.root} -- sh -c 'echo $PCH_NODE_RANK/$PCH_NNODES'"
     two = [world.launch(*FAST, "--", "sh", "-c", inner, env=slurm(task, job=job)) for task in (0, 1)]
@@ -99,7 +99,7 @@ def test_below_another_pchrun_its_variables_are_not_taken(world):
 
 
 def test_a_socket_that_is_left_over_is_told(world):
-    """sbatch hands on what the job that calls it has: else all nodes of the next would be alone in silence."""
+    """sbatch passes on the variables of the job that calls it. Unnoticed, each node of the new job would run alone."""
     gone = {"PCH_SOCKET": f"{world.root}/gone"}
     job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={**slurm(1), **gone})
     assert job.finish() == 0 and job.out == "1\n"
@@ -129,12 +129,12 @@ def test_a_pod_that_may_have_others_is_warned(world):
 
 
 def test_a_variable_of_a_common_name_ends_nothing(world):
-    """RANK=16 may be that of an adapter: nobody has spoken of nodes, so the job runs, and it is said."""
+    """RANK=16 may be the setting of an adapter. No option names nodes, so the job runs with a warning."""
     job = world.launch("--", "sh", "-c", "echo $PCH_NNODES", env={"RANK": "16"})
     assert job.finish() == 0 and job.out == "1\n"
     assert len(job.err_lines) == 1, job.err
     assert "nodes: torchrun: RANK is set (16), but WORLD_SIZE is not, so it tells nothing" in job.err
-    # What is whole is still found, and both are said.
+    # The complete variables still count, and pchrun reports both sets.
     chief = ["--cluster-chief", f"127.0.0.1:{free_port()}"]
     assert shown(world, *chief, env={**slurm(1), "RANK": "16"})["cluster"]["nnodes"] == 2
 

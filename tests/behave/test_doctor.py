@@ -31,7 +31,7 @@ def test_what_is_missing(world):
     assert verdicts(found, "bad") == {"command", "state_dir", "checkpoints", "logs"}
     assert "'no-such-command': it is in no directory of PATH" in found["command"][1]
     assert found["checkpoints"][1:] == (f"no file can be made in {world.root}/a: No such file or directory",
-                                        "make that directory, or mount what has it")
+                                        "make that directory, or mount its file system")
 
 
 def test_directories_that_are_only_missing_themselves(world):
@@ -51,7 +51,7 @@ def test_saves_that_take_longer_than_the_notice_leaves(world):
     assert doctor(world, "--checkpoint-dir", folder)["grace"][0] == "ok"
     grace = doctor(world, "--checkpoint-dir", folder, "--signals", "USR1=preempt:100ms", wanted=1)["grace"]
     assert grace[0] == "bad" and grace[1].startswith("a notice leaves 0.1 s; saves have taken "), grace
-    assert grace[2].startswith("have the platform leave ")
+    assert grace[2].startswith("make the platform leave at least ")
 
 
 def test_a_damaged_record(world):
@@ -171,7 +171,7 @@ def test_a_shell_in_a_task_of_srun(world):
 
 
 def test_torchrun_that_kills_too_early(world):
-    """It is told how long to wait, as in a run; but the user's own word stands, and an old one does not listen."""
+    """The doctor sets torchrun's wait as a run does. The user's own value stands, and an old torchrun ignores it."""
     torchrun = world.file("torchrun", "#!/bin/sh\necho told $TORCH_ELASTIC_SHUTDOWN_TIMEOUT\n", mode=0o700)
     job = world.launch("--grace", "110s", "--", torchrun)
     assert job.finish() == 0
@@ -191,14 +191,14 @@ def test_torchrun_that_kills_too_early(world):
 
 
 def test_nodes_that_are_not_known_of(world):
-    """What a run warns of, and what it does not since it was told not to look."""
+    """The doctor gives the warnings of a run, and those that discovery "none" hides in a run."""
     assert "nodes" not in doctor(world)
     nodes = doctor(world, env={"JOB_COMPLETION_INDEX": "2"})["nodes"]
     assert nodes[0] == "warn" and "set cluster.nnodes" in nodes[1]
     tasks = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_LOCAL_SIZE": "3"}
     nodes = doctor(world, "--cluster-discovery", "none", env=tasks)["nodes"]
     assert nodes == ("warn", "this one runs alone, but OMPI_COMM_WORLD_SIZE is 3 (mpi)",
-                     "if they train together, cluster.discovery auto: else each saves at a step of its own")
+                     "if they train together, set cluster.discovery to auto: else each node saves at its own step")
     nodes = doctor(world, "--cluster-port", free_port(), env=tasks)["nodes"]
     assert nodes == ("ok", "3, and this is node 0 (mpi by OMPI_COMM_WORLD_RANK)", "")
 

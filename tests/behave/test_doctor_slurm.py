@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchrun --doctor under Slurm: what scontrol says of KillWait, of the batch script and of the exit code, and
-what pchrun would do there; and a scontrol that is missing, hangs, floods or lies. tests/slurm has a real one."""
+"""pchrun --doctor under Slurm: KillWait, the batch script and the exit code as scontrol shows them, and what
+pchrun would do there. Also a scontrol that is missing, hangs, floods or lies. tests/slurm has a real one."""
 
 import os
 import signal
@@ -121,7 +121,7 @@ def test_no_grace_is_short_enough(site, kill_wait):
 
 
 def test_saves_that_take_longer_than_killwait(site):
-    """Who is told early by --signal or by squeue has time; a preemption and scancel leave no more."""
+    """--signal or squeue give an early notice and enough time. A preemption and scancel leave KillWait only."""
     folder = trained(site.world, 1500)
     site.is_real(kill_wait="2 sec")
     options = ["--checkpoint-dir", folder, "--grace", "2s", "--signals", "USR1=preempt:115s"]
@@ -143,7 +143,7 @@ def test_grace_time_of_a_preemption(site):
     assert site.doctor(**TASK)["KillWait"][1].endswith("; a preemption tells this task 60 s earlier (GraceTime)")
 
 
-# What the script asks for, where pchrun is, what pchrun takes it for: what is wrong with it, and the advice.
+# The script's request, pchrun's place, pchrun's settings: the fault and the advice.
 @pytest.mark.parametrize("signal, where, signals, fault, advice", [
     ("USR1@120", TASK, "USR1=preempt:115s", None, None),
     ("B:USR1@120", {}, "USR1=preempt:115s", None, None),
@@ -212,7 +212,7 @@ def test_a_signal_that_reaches_the_ranks_themselves(site):
     ("You are not running a supported accounting_storage plugin", None), (None, None),
 ])
 def test_a_qos_tells_earlier(site, answer, told):
-    """Where QOS decide who is preempted, a partition's GraceTime is nobody's. Not every site has accounting."""
+    """Where QOS decide the preemption, a partition's GraceTime does not count. Not every site has accounting."""
     site.is_real(preempt="qos", grace=60)
     if answer is not None:
         site.is_script('#!/bin/sh\n[ "$*" = "--noheader --parsable2 show qos name=spare format=GraceTime" ] || exit 1\n'
@@ -242,7 +242,7 @@ def test_a_job_may_run_beyond_its_limit(site, over, over_here, told):
     if "UNLIMITED" in told:
         assert found == ("ok", "Slurm ends no job at its limit of time (OverTimeLimit is UNLIMITED)", "")
     else:
-        assert found[0] == "warn" and found[1].startswith("nothing tells of the end of the job's time")
+        assert found[0] == "warn" and found[1].startswith("only Slurm's SIGTERM announces the end of the job's time")
 
 
 def test_nothing_tells_of_the_end(site):

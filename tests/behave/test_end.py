@@ -64,8 +64,8 @@ def test_line_39_reraise_keeps_codes(world):
 
 
 def test_line_40_an_unknown_status_is_not_success(world):
-    """Somebody else has reaped the child. crun and conmon said 0 then; a scheduler would have
-    thought the training complete."""
+    """Another part of the process has reaped the child. crun and conmon ended with 0 then, and a scheduler
+    would have taken the training for complete."""
     job = world.act("exit", "0", env=world.shim("lostwait"))
     assert job.finish() == 125
     assert job.err_lines
@@ -196,8 +196,8 @@ def test_line_45_artefacts_that_were_there_stay(world):
 # --- lines 16 and 22: what the supervisor lets go of ----------------------------------------------
 
 def test_line_16_a_pipe_reaches_its_end(world):
-    """The supervisor holds no inherited descriptor after the start, or whoever reads from the
-    program's pipe waits for the job's end (catatonit #12, #14)."""
+    """The supervisor keeps no inherited descriptor after the start. Otherwise the reader of the program's pipe
+    would wait for the job's end (catatonit #12, #14)."""
     read_end, write_end = os.pipe()
     job = world.act("close", str(write_end), "record", "USR1", "say", "ready", "until", "USR1",
                     pass_fds=[write_end])
@@ -255,7 +255,7 @@ OUR_ERRORS = {
 
 @pytest.mark.parametrize("args", OUR_ERRORS.values(), ids=OUR_ERRORS.keys())
 def test_line_46_our_own_failures_are_125(world, args):
-    """0-124 belong to the program: a caller must be able to tell who failed."""
+    """0-124 belong to the program: the caller must see whether pchrun or the program failed."""
     job = world.launch(*args)
     assert job.finish() == 125
     assert job.err_lines and not job.out
@@ -292,7 +292,7 @@ def test_line_45_files_of_ours_are_private(world):
 
 
 def test_line_45_no_zombie_and_no_child_at_the_end(world):
-    """The last thing before our end: nobody of the job is left to init."""
+    """Before its own end, pchrun leaves no process of the job to init."""
     job = world.act("fork", "{", "pause", "}", "hold", world.hold("end"), "exit", "2")
     wait_until(lambda: world.events.all("forked"), "the fork")
     world.go_on("end")
@@ -351,7 +351,7 @@ def test_a_low_limit_on_descriptors_on_node_0(world):
     (["--exit-reraise"], ["die", "SEGV"], ""),
 ], ids=["plain", "leftovers", "report", "debug", "reraise"])
 def test_the_end_is_the_last_line(world, options, verbs, words):
-    """Whoever opens a log looks at its last line for why the job ended."""
+    """A user looks at the last line of a log to see why the job ended."""
     job = world.act(*[world.hold("end") if v == "HOLD" else v for v in verbs], options=options)
     if "hold" in verbs:
         world.events.wait("deaf")

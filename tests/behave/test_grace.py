@@ -58,9 +58,8 @@ def train(training, *options):
     ("bare=1", "done", (0, "completed")),
 ], ids=["exit", "close", "at-its-last-step", "before-its-last-step", "own-handler", "done"])
 def test_a_training_that_ends_while_a_notice_holds(training, options, goodbye, outcome):
-    """A notice that is far ahead, as Slurm's limit of time, must not have a job trained again whose
-    program returns 0 after its last step. Only a program that may have left for the notice is not
-    believed."""
+    """A notice far ahead, like Slurm's time limit, must not requeue a job whose program returns 0 after its
+    last step. A 0 is doubted only if the program may have left because of the notice."""
     job = training(TRAINS_ON, "--grace", "10m")
     (rank,) = job.clients
     rank.open(options)
@@ -143,7 +142,7 @@ def test_a_second_signal_ends_the_training(training):
     job.train(step + 3)
     signal.sigtimedwait([], 1.1)  # sooner it would be the same signal
     job.notice()
-    job.said("SIGTERM again: save now, train no further")
+    job.said("SIGTERM again: saving now, without more training")
     last = job.agreed(rounds=2)
     job.reach(last)
     job.saved(last, "exit")

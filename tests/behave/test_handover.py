@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pchrun of one node is linked statically; where there are several it becomes another program.
+"""The pchrun of one node is linked statically; for several nodes it executes another program.
 
-Nobody is to notice, but for the time that it takes. Skipped where one program serves both.
+The user must not notice it, except for the time. Skipped where one program serves both.
 """
 
 import os
@@ -80,7 +80,7 @@ def close_all_streams():
 @pytest.mark.parametrize("before", [None, mask_all, ignore_some, close_input, close_all_streams],
                          ids=lambda before: before.__name__ if before else "nothing")
 def test_the_command_sees_what_it_would_have_seen(world, look, before):  # noqa: F811
-    """What the first of the two changes of itself, it has to undo."""
+    """The first program undoes all changes that it makes to itself."""
     two = Nodes(world, 2)
     two.jobs[1] = two.launch(1, "true")
     # The plain picture is taken first; node 0 begins when its turn has come.
@@ -173,12 +173,12 @@ def test_the_other_is_missing(world):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_the_other_is_another_users(world):
-    """pchrun copied into a folder below /tmp: what lies where the other should may be anybody's."""
+    """pchrun was copied into a folder below /tmp: another user may own the file in the other program's place."""
     pchrun = install(world.root)
     os.chown(Path(os.path.normpath(pchrun.parent / TO_CLUSTER)), 12345, 12345)
     job = two_nodes(world, pchrun).start(0, "say", "started")
     assert job.finish() == OWN_ERROR
-    assert "another user's" in job.err_lines[-1]
+    assert "belongs to another user" in job.err_lines[-1]
     assert not world.events.all()
 
 
@@ -203,6 +203,6 @@ def test_what_needs_no_other_node_needs_no_other_program(world):
 
 
 def test_the_static_one_loads_nothing(world):
-    """What it is for: the loader's time."""
+    """A static program saves the loader's time."""
     said = subprocess.run(["readelf", "-dl", STATIC], capture_output=True, text=True, check=True)
     assert "INTERP" not in said.stdout and "NEEDED" not in said.stdout

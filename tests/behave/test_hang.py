@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job in which nobody makes progress: it is found, looked at, and ended; and what only looks like
-one is left alone."""
+"""A job without progress is found, examined and ended; a job that only looks like it is left alone."""
 
 import os
 import re
@@ -127,7 +126,7 @@ def test_a_start_that_hangs(world):
 
 
 def test_a_save_on_demand_that_hangs(world):
-    """Nothing gives such a round a deadline but the watchdog: who waits for it is not to blame."""
+    """Only the watchdog gives such a round a deadline. The rank that waits for the round is not to blame."""
     training = Training(world, *TRAIN, "--signals", "USR2=checkpoint", n=2)
     train_together(training, 2)
     training.notice(signal.SIGUSR2)
@@ -151,7 +150,7 @@ def test_behind_a_launcher(world):
 
 
 def test_without_a_place_for_it(world):
-    """No state directory and no report: the evidence is told."""
+    """Without a state directory and a report, the log has the evidence."""
     script = world.file("script", "open\nstep 1\n")
     job = world.start(world.pchrun, *TRAIN, "--", "sh", "-c",
                       f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
@@ -161,7 +160,7 @@ def test_without_a_place_for_it(world):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_several_nodes(world, count):
-    """The rank that is behind is on the last node: all of them say so, and end alike."""
+    """The rank that is behind is on the last node: all nodes report it, and end alike."""
     job = Nodes(world, count, ["-n", "1", "--watchdog-train", "1s", "--state-dir", world.root / "state"])
     for rank in range(count):
         steps = "\n".join(f"step {i}" for i in range(1, 9 - rank))

@@ -115,6 +115,6 @@ def test_every_line_of_the_checklist_has_a_test():
 
 
 def test_the_tests_start_from_defaults():
-    """Whoever runs them: Python itself ignores these two, and gives them back to what it starts."""
+    """The signals do not depend on the runner. Python itself ignores these two, and restores them in its children."""
     assert signal_set(os.getpid(), "SigIgn") <= {signal.SIGPIPE, signal.SIGXFSZ}
     assert not signal_set(os.getpid(), "SigBlk")

@@ -48,7 +48,7 @@ def report(world):
 
 
 def test_it_runs_after_the_commit(world, training, hook):
-    """What TensorFlow's exit_fn is for: the checkpoint is whole, and where it is can be told."""
+    """As with TensorFlow's exit_fn: the checkpoint is complete, and its path is known."""
     job = training("--exit-hook", hook(f"cp '{world.root}/checkpoints/.pchrun/commit.json' "
                                        f"'{world.root}/seen.json'\nexit 0\n"), "--job", "run7", n=2)
     job.open()
@@ -178,7 +178,7 @@ def test_what_it_leaves_behind_is_killed(world, hook):
 @pytest.mark.parametrize("wait,options", [("", ()), ("pause", ("--exit-hook-wait", "300ms"))],
                          ids=["ended", "killed"])
 def test_a_session_that_it_leaves_behind_is_killed(world, hook, wait, options):
-    """Who leaves the hook's group does not leave the node's processes."""
+    """A process that leaves the hook's group still belongs to the node."""
     script = (f"setsid '{world.actor}' say below pause &\n"
               f"while ! grep -q below '{world.events.path}'; do sleep 0.01; done\n")
     if wait:
@@ -241,7 +241,7 @@ def test_one_that_is_gone_meanwhile(world, hook):
 
 @pytest.mark.killed
 def test_it_dies_with_pchrun(world, hook):
-    """Who kills pchrun wants nothing of it to go on."""
+    """When pchrun is killed, its hook ends with it."""
     job = preempted(world, "--exit-hook",
                     hook(f"exec '{world.actor}' ignore TERM say hanging pause\n"))
     hanging = world.events.wait("hanging")["pid"]

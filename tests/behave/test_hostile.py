@@ -86,7 +86,7 @@ def test_what_is_refused_at_any_moment(world, shim, kind, lasting):
 @pytest.mark.parametrize("shim, kind", [("memory", "memory"), ("refuse", "fork"),
                                         ("refuse", "descriptors")])
 def test_what_is_refused_while_a_process_trains_and_saves(world, shim, kind):
-    """A process attaches, and saves by itself: a save that is told as committed is on record."""
+    """A process attaches and saves by itself: a save that it is told is committed is on record."""
     if kind == "memory":
         needs_own_malloc(world)
     script = world.file("script", "open\nstep 1\nstep 2\nsaved 2 at:///there\nscratch\nstep 3\ndone\n")
@@ -151,8 +151,8 @@ def memory_kb(job):
 
 @pytest.mark.parametrize("says", [b"", b"CP"], ids=["silent", "slow"])
 def test_a_flood_on_node_0_s_port(world, nodes, flood, says):
-    """A broken load balancer's health check, or somebody who means it: thousands of connections
-    that say nothing, or say it slowly. A node joins, comes back and is preempted all the same."""
+    """A broken load balancer's health check, or an attack: thousands of connections that send nothing, or send
+    slowly. A node joins, reconnects and is preempted all the same."""
     two = nodes(2, "--grace", "20s")
     two.start(0, "record", "TERM", "say", "n0", "until", "TERM")
     two.say(0, "waiting for")
@@ -203,8 +203,7 @@ def test_a_flood_leaves_no_room_for_itself(world, lone_chief, flood):
 
 
 def test_strangers_give_their_descriptors(lone_chief, flood):
-    """Where descriptors have run out, a node does not wait for one that somebody holds who says
-    nothing."""
+    """When descriptors run out, a node takes one from a connection that sends nothing."""
     two, chief = lone_chief, lone_chief.jobs[0]
     fds = descriptors(chief)
     attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))
@@ -289,8 +288,8 @@ def as_stranger(world, *argv):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("is_open", [False, True], ids=["as it is", "opened by mistake"])
 def test_another_user_on_the_processes_socket(world, held, is_open):
-    """Who may talk to pchrun can end the job. The directory keeps others out; where somebody has
-    opened it, they are known by their uid, and refused."""
+    """A process that can talk to pchrun can end the job. The directory's mode keeps other users out. If the
+    directory was opened, pchrun knows them by their uid and refuses them."""
     base = Path(f"/tmp/pchrun-{world.mark}")
     base.mkdir(mode=0o755)
     try:
@@ -394,9 +393,8 @@ def recorded(world, nodes):
 
 
 def test_a_recorded_node_is_played_back(world, recorded):
-    """Bytes of an earlier connection are sent again, by a network that does so or by somebody who
-    listens (without a key there is nothing to keep him from it). What is old is known by its number;
-    the node that is pushed aside comes back."""
+    """A network or an attacker sends the bytes of an earlier connection again (without a key pchrun cannot
+    prevent it). pchrun knows old bytes by their number; the node that they replace comes back."""
     two, there, _ = recorded
     assert there[0][0] == HELLO
     everything = b"".join(data for _, data in there)
@@ -411,8 +409,8 @@ def test_a_recorded_node_is_played_back(world, recorded):
 
 
 def test_messages_that_make_no_sense_now(world, recorded):
-    """STATUS before HELLO, orders from a member, an answer to a question that nobody asked: the
-    connection ends, and nothing else."""
+    """STATUS before HELLO, orders from a member, an answer without a question: the connection ends, and nothing
+    else."""
     two, there, back = recorded
     hello = there[0][1]
     status = next(data for kind, data in there if kind == STATUS)
@@ -492,8 +490,7 @@ def test_a_megabyte_of_arguments_and_environment(world):
 
 
 def test_any_bytes_in_the_log_and_the_report(world):
-    """A command whose name is no text. What machines read stays JSON, and what people read does not
-    obey it."""
+    """A command's name is no text. Output for machines stays JSON, and output for people has no control characters."""
     report = world.root / "report"
     name = b"\xff\xc3\n\x1b[2J\"\\" + "\u00e9".encode() + b"\xe2\x82"
     job = world.launch("--log-format", "json", "-vv", "--report", report, "--",
@@ -549,7 +546,7 @@ def test_the_clock_is_set_during_the_grace(world):
 
 # --- processes that do harm, and die at any moment ------------------------------------------------
 
-# What a job may come to whose processes are killed: nothing else, and never a made-up success.
+# The ends that a job with killed processes may have. No other end may come, above all no false success.
 KILLED = 128 + signal.SIGKILL
 LEGAL = {0: {"completed"}, 42: {"preempted", "preempted_unsaved", "preempted_unknown"}, KILLED: {"failed"},
          125: {"failed"}}
@@ -607,8 +604,8 @@ def kill_many(world, runs):
 
 
 def test_a_rank_is_killed_at_any_moment(world):
-    """At its start, between two steps, at the gate, while it tells of its save: whatever it was
-    about, the others are not left waiting, and nobody makes up a success or a commit."""
+    """At its start, between two steps, at the gate, during the report of its save: the other ranks do not wait
+    for it, and there is no false success or commit."""
     ends = kill_many(world, range(30))
     assert len({code for code, _, _ in ends}) > 1, ends
 
@@ -636,7 +633,7 @@ def test_nonsense_in_the_page_at_full_speed(world, who, notice):
 
 
 def test_somebody_says_that_he_is_node_0(world, recorded):
-    """With node 0's own number, which every member is told."""
+    """With the number of the true node 0, which every member knows."""
     two, there, back = recorded
     hello, welcome = there[0][1], next(data for kind, data in back if kind == PEER_WELCOME)
     own = welcome[32:40]  # behind header and stamp: the chief's incarnation
@@ -650,7 +647,7 @@ def test_somebody_says_that_he_is_node_0(world, recorded):
 
 
 def test_refused_and_does_not_go(world, recorded, flood):
-    """Who says HELLO, is refused, and keeps the connection is no better than who says nothing."""
+    """A stranger sends HELLO, is refused, and keeps the connection: it counts as one that sends nothing."""
     two, there, _ = recorded
     false = there[0][1][:40] + struct.pack("<I", 0) + there[0][1][44:]
     chief = two.jobs[0]
@@ -669,7 +666,7 @@ def test_refused_and_does_not_go(world, recorded, flood):
 
 @pytest.fixture
 def few_files():
-    """A soft limit of descriptors that is too low for node 0, and a hard one that is not."""
+    """A soft limit of descriptors that is too low for node 0, and a sufficient hard limit."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
     yield 100
@@ -764,8 +761,8 @@ sys.exit(job.wait())
 @pytest.mark.looks_up
 @pytest.mark.parametrize("rank, sends", [(0, ""), (1, ""), (1, "TERM")])
 def test_a_name_server_that_does_not_answer(world, rank, sends):
-    """The usual fate of a cluster's network on its first day. A look-up in libc may take minutes;
-    nobody waits for it that long, and a notice is heard meanwhile."""
+    """As in a new cluster's network. A look-up in libc may take minutes; pchrun does not wait so long, and
+    takes a notice meanwhile."""
     if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True).returncode != 0:
         pytest.skip("this kernel or user may not make a network namespace")
     resolv = world.file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
@@ -782,7 +779,7 @@ def test_a_name_server_that_does_not_answer(world, rank, sends):
 
 @pytest.mark.looks_up
 def test_a_look_up_under_a_limit_of_the_stack(world):
-    """`ulimit -s` is what a thread gets if nobody says otherwise; here, more than there are addresses."""
+    """A thread gets `ulimit -s` by default; here it is more than the address space."""
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     job = world.start(world.pchrun, "--cluster-nodes", f"localhost:{free_port()},127.0.0.1", "--node-rank", 1,
                       "--cluster-join-timeout", "1s", "--", "true",

@@ -54,8 +54,8 @@ def test_line_28_several_programs_stop_together(world, shell):
 
 
 def test_line_10_the_reader_of_a_pipeline_keeps_the_terminal(world, shell):
-    """`pchrun … | less`: whoever takes the foreground for its program stops the pager."""
-    # The pager reads the terminal when the program runs: who reads already is not stopped.
+    """`pchrun … | less`: a supervisor that takes the foreground for its program stops the pager."""
+    # The pager reads the terminal after the program has started: a reader from before is not stopped.
     program = f"echo up; exec {world.actor} say ready pause"
     shell.type(f"{world.pchrun} -- sh -c '{program}' | "
                "(read up; echo then-$up; read line </dev/tty; echo got=$line=)\n")
@@ -80,7 +80,7 @@ def test_line_28_a_pipeline_stops_as_a_whole(world, shell):
 
 
 def test_line_27_a_key_can_be_a_notice(world, shell):
-    """signals.INT is "preempt": then Ctrl-C has to come to us, and the program is told once."""
+    """signals.INT is "preempt": then Ctrl-C must come to pchrun, and the program gets the signal once."""
     shell.type(shell_command(world, "record", "all", "say", "ready", "until", "INT", "exit", "0",
                        options=["--signals", "INT=preempt"]) + "\n")
     world.events.wait("ready")
@@ -92,8 +92,8 @@ def test_line_27_a_key_can_be_a_notice(world, shell):
 
 
 def test_line_28_a_stop_by_hand_does_not_stop_the_supervisor(world, shell):
-    """Somebody stops a background program to look at it, and continues it later: who stopped with it
-    would not be continued, and would miss the notice meanwhile."""
+    """A user stops a background program to look at it, and continues it later. A supervisor that stopped with
+    it would not be continued, and would miss the notice meanwhile."""
     shell.type(shell_command(world, "say", "ready", "pause") + " &\n")
     actor = world.events.wait("ready")["pid"]
     pchrun = int(stat_fields(actor)[1])

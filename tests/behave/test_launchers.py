@@ -22,8 +22,8 @@ TERM = signal.SIGTERM
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 MPIRUN = ["mpirun", "--oversubscribe", "--mca", "plm_rsh_agent", "false"]
 
-# The example asks pchrun first which rank it is; below a launcher that has said so it is to ask that. LEAVE is
-# what a worker exits with when it was told to leave.
+# The example asks pchrun first for its rank. Below a launcher that sets the rank, the example must ask the
+# launcher. LEAVE is the exit code of a worker that had to leave.
 AS_LAUNCHED = """
 unset PCH_RANK PCH_WORLD_SIZE
 [ -z "$OMPI_COMM_WORLD_RANK" ] || export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE \

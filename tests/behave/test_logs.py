@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands print, kept in files (logs.dir): all of it, and whatever happens to the places
-where it goes, the training is not stopped by it."""
+"""The commands' output, kept in files (logs.dir): it is complete, and faults of the files or the reader do not
+stop the training."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ WRITE = "import os, sys, time\nw = sys.stdout.buffer.write\n"
 
 
 def test_off_by_default(world):
-    """A command's output is ours, and nobody is between."""
+    """A command writes to pchrun's own output, with no process in between."""
     job = world.start(world.pchrun, "--", "sh", "-c", "readlink /proc/self/fd/1 /proc/self/fd/2; "
                       "cat /proc/$PPID/task/*/children; echo $$")
     assert job.finish() == 0
@@ -101,8 +101,8 @@ def test_the_command_sees_pipes_and_nothing_else(logs):
 
 
 def test_a_flood_is_not_cut(world):
-    """Who prints faster than the disk or the reader takes it waits, as ever; nothing is dropped. He waits
-    for half a second; a machine on which we do not take anything for so long gets another try."""
+    """A command that prints faster than the disk or the reader blocks, as usual; no byte is dropped. It blocks
+    for half a second at most; a machine that stands still for longer gets another try."""
     for attempt in range(5):
         (world.root / f"try{attempt}").mkdir()
         logs = Logs(world, world.root / f"try{attempt}")
@@ -194,7 +194,7 @@ def test_lines_begin_with_their_rank(logs):
 
 
 def test_a_prompt_without_an_end_comes_through(logs):
-    """What has no newline yet is not kept back for long."""
+    """A line without a newline is not kept back for long."""
     hold = logs.world.hold("asked")
     job = logs.start(WRITE + "w(b'50%'); sys.stdout.flush()\n"
                      f"while not os.path.exists('{hold}'): time.sleep(0.01)\nw(b'100%')",
@@ -225,7 +225,7 @@ def test_at_a_terminal(logs, terminal):
 # --- places that do not take it --------------------------------------------------------------------
 
 def printing(world, per_line=LINE):
-    """A program that prints lines until it is told to end, and then says so."""
+    """A program that prints lines until it may end, and then writes how many bytes."""
     return (WRITE + f"i = 0\nwhile not os.path.exists('{world.hold('enough')}'):\n"
             f"    w(b'%0{per_line - 1}d\\n' % i); i += 1\n    sys.stdout.flush()\n"
             f"    open('{world.root}/printed', 'w').write(str(i * {per_line}))\n"
@@ -271,8 +271,8 @@ def test_a_full_disk(logs):
 
 
 def test_nobody_reads_our_output(logs):
-    """As with a terminal that is held (^S), or a pager that waits: the command ends nevertheless, and
-    when somebody reads again he is told what he has missed."""
+    """As with a stopped terminal (^S) or a pager that waits: the command ends nevertheless, and a later reader
+    learns how much is missing."""
     job = logs.start(printing(logs.world), stdout=subprocess.PIPE)
     wait_until(lambda: printed(logs.world) > 3000000, "3 MB to be printed")
     assert "cannot be passed on" in job.err
@@ -382,9 +382,8 @@ def test_what_it_held_when_it_was_killed_is_counted(logs):
 
 
 def test_it_cannot_be_replaced(logs):
-    """No process can be had any more: what is printed is lost, but nobody waits at a full pipe for
-    ever. The first three look at the directory, keep the output, and
-    are the command."""
+    """No new process can be started: the output is lost, but no process waits at a full pipe for ever. The
+    first three processes look at the directory, keep the output, and run the command."""
     hold = logs.world.hold("killed")
     job = logs.start(WRITE + f"while not os.path.exists('{hold}'): time.sleep(0.01)\n"
                      "for i in range(4): os.write(1, bytes(32768))", "--no-logs-tee",
@@ -393,12 +392,12 @@ def test_it_cannot_be_replaced(logs):
     os.kill(tee_of(job), signal.SIGKILL)
     logs.world.go_on("killed")
     assert job.finish() == 0
-    assert "no process can be had" in job.err
+    assert "cannot start the process that keeps" in job.err
     assert "bytes of what the commands printed were not kept" in job.err
 
 
 def test_the_limit_of_the_stack_is_no_matter(logs):
-    """`ulimit -s` is what a thread gets if nobody says otherwise; here, more than there are addresses."""
+    """A thread gets `ulimit -s` by default; here it is more than the address space."""
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     job, code = logs.run("print('hi')", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)))
     assert code == 0 and job.err == ""
@@ -421,7 +420,7 @@ def test_it_cannot_begin(logs):
 
 
 def test_it_is_stopped(logs):
-    """By somebody's hand; it is woken up, since its pipes would be full soon."""
+    """A user stops it; pchrun continues it before its pipes are full."""
     job = logs.start(printing(logs.world), "--no-logs-tee")
     for _ in range(3):
         os.kill(tee_of(job), signal.SIGSTOP)
@@ -446,7 +445,7 @@ def test_it_is_killed_again_and_again(logs):
 
 @pytest.mark.killed
 def test_we_are_killed(logs):
-    """What was printed until then is kept, and nobody is left."""
+    """The output until then is kept, and no process is left."""
     job = logs.start(WRITE + "print('last words', flush=True)\n"
                      f"open('{logs.world.root}/printed', 'w').write('1')\ntime.sleep(60)")
     wait_until(lambda: printed(logs.world), "the words to be printed")

@@ -9,7 +9,7 @@ import pytest
 from nodes import Nodes
 
 SHOW = 'echo "$RANK $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR $MASTER_PORT"'
-# What torch.distributed does first: rank 0 listens, the others connect, each says its rank.
+# As torch.distributed begins: rank 0 listens, the others connect and send their ranks.
 MEET = """
 import os, socket, sys, time
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -46,7 +46,7 @@ def test_ranks_of_one_node(world):
     first, second = lines(job)
     port = first.split()[-1]
     assert first == f"0 0/1 127.0.0.1 {port}" and second == f"1 0/1 127.0.0.1 {port}"
-    # It is free: whoever comes now can have it.
+    # The port is free again.
     with socket.create_server(("", int(port))):
         pass
 
@@ -116,7 +116,7 @@ def test_a_port_that_is_set_on_node_0_is_told_to_all(world):
 
 
 def test_without_n_nothing_of_it_is_set(world):
-    """The program is a launcher, or alone, and would take it for somebody else's job."""
+    """The program is a launcher, or alone, and would take these variables for those of another job."""
     job = world.launch("--", "sh", "-c", 'echo "${MASTER_PORT-none} ${GROUP_RANK-none} ${RANK-none}"')
     assert job.finish() == 0 and job.out == "none none none\n"
 
@@ -131,7 +131,7 @@ def test_devices_are_left_alone(world):
     ([], {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "7"}, "7"),
 ], ids=["default", "short", "long", "users"])
 def test_torchrun_waits_as_long_as_the_grace(world, args, env, seconds):
-    """It kills its workers 30 s after it was told to end, whether they still save or not."""
+    """torchrun kills its workers 30 s after its SIGTERM, even if they still save."""
     job = world.launch(*args, "--", "sh", "-c", "echo $TORCH_ELASTIC_SHUTDOWN_TIMEOUT", env=env)
     assert job.finish() == 0 and job.out == f"{seconds}\n"
 

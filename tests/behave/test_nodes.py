@@ -16,7 +16,7 @@ KILL, TERM, STOP, CONT = signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.
 OWN_ERROR, PREEMPTED, NODE_LOST = 125, 42, 42
 HOST = socket.gethostname()
 DEBUG = ["--log-level", "debug"]
-# A node is lost after 2 s without connection, or without a word; then its processes are ended.
+# A node is lost after 2 s without a connection or a message; then its processes are ended.
 LOST_WITHIN = 8 + SLACK
 
 
@@ -29,7 +29,7 @@ def nodes(world):
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
 def test_nodes_join_in_any_order(world, nodes, order):
-    """Schedulers start nodes in no order. Nobody starts before all are there."""
+    """Schedulers start nodes in any order. No node starts before all are there."""
     three = nodes(3, *DEBUG)
     for rank in order[:2]:
         three.start(rank, "say", f"n{rank}")
@@ -43,7 +43,7 @@ def test_nodes_join_in_any_order(world, nodes, order):
 
 
 def test_node_0_comes_seconds_after_the_others(world, nodes):
-    """A container image that is pulled slowly. The others say what they wait for, once."""
+    """As with a container image that is pulled slowly. The other nodes log once what they wait for."""
     three = nodes(3)
     for rank in (1, 2):
         three.start(rank, "say", "started")
@@ -90,7 +90,7 @@ def test_node_0_never_comes(world, nodes):
 
 
 def test_something_else_listens_where_node_0_should(nodes):
-    """It takes the connection and says nothing; that is no chief that fell silent."""
+    """The listener accepts the connection and sends nothing: this is not a node 0 that has fallen silent."""
     two = nodes(2, "--cluster-join-timeout", "300ms")
     with socket.create_server(("127.0.0.1", two.port)):
         job = two.launch(1, "true")
@@ -120,8 +120,7 @@ def test_a_node_that_is_set_up_differently_is_refused(nodes, option, value, word
 
 
 def test_each_node_may_have_its_own_number_of_ranks(nodes):
-    """What differs is which processes attach. One command that was asked for is told of the same world as one
-    that was not."""
+    """The nodes differ in the processes that attach. A command with "-n 1" and one without see the same world."""
     two = nodes(2)
     two.start(0, options=["-n", "1", "--procs-per-node", "0"])
     two.start(1, options=["--procs-per-node", "0"])
@@ -140,8 +139,8 @@ def test_a_job_of_another_size_is_refused(nodes):
 
 @pytest.mark.parametrize("when", ["joining", "running"])
 def test_two_nodes_with_one_rank(world, nodes, when):
-    """A copied command line, another job's leftover. Who is there and answers stays; the other one
-    is refused, and both are named so that they can be found. The job is none the worse for it."""
+    """A copied command line, or the rest of another job. The node that is there and answers stays; the second
+    one is refused. The log names both, and the job goes on."""
     three = nodes(3, *DEBUG)
     for rank in (0, 1) if when == "joining" else (0, 1, 2):
         three.start(rank, "say", f"n{rank}", "hold", world.hold("end"))
@@ -173,7 +172,7 @@ def test_two_nodes_with_rank_0(world, nodes, where):
     two.say(0, f"refused: {who}")
     assert f"which is this one; is its --node-rank right?" in two.jobs[0].err
     assert twin.finish() == OWN_ERROR
-    assert "this is to be node 0, and a node 0 runs at 127.0.0.1" in twin.err and who in twin.err
+    assert "this is node 0, but another node 0 runs at 127.0.0.1" in twin.err and who in twin.err
     assert ("still holds the state directory" if where == "directory" else "the port is in use") in twin.err
     two.start(1, options=state)
     assert two.finish() == 0
@@ -216,12 +215,12 @@ def test_a_node_that_is_started_anew_waits_for_the_next_attempt(nodes):
 
 
 def test_node_0_is_preempted_before_the_others_come(nodes):
-    """They would try to join until that is an error, and not be started again."""
+    """The others would try to join until they fail, and the scheduler would not start them again."""
     three = nodes(3, "--grace", "20s")
     three.start(0, "exit", "0")
     three.say(0, "join: waiting for")
     three.jobs[0].send(signal.SIGTERM)
-    three.say(0, "nodes 1-2 are told of the notice when they join")
+    three.say(0, "nodes 1-2 are missing; node 0 tells the notice when they join")
     three.start(1, "exit", "0")
     three.start(2, "exit", "0")
     assert three.finish() == PREEMPTED
@@ -236,7 +235,7 @@ def test_node_0_does_not_wait_for_them_for_ever(nodes, grace, notices):
     two.say(0, "join: waiting for")
     begin = time.monotonic()
     two.jobs[0].send(signal.SIGTERM)
-    two.say(0, "node 1 is told of the notice when it joins")
+    two.say(0, "node 1 is missing; node 0 tells the notice when it joins")
     for _ in range(1, notices):
         time.sleep(1.1)  # what comes sooner is the same notice
         two.jobs[0].send(signal.SIGTERM)
@@ -280,7 +279,7 @@ def test_one_line_says_that_all_have_joined(nodes):
 
 
 def test_the_node_rank_is_found(world):
-    """Only one entry is this machine: 203.0.113.0/24 is nobody's."""
+    """Only one entry is this machine: no machine has an address of 203.0.113.0/24."""
     job = world.launch("--cluster-nodes", "203.0.113.1,127.0.0.1", "--cluster-insecure",
                        "--cluster-port", free_port(), "--cluster-join-timeout", "1s", "--", "true")
     assert job.finish() == OWN_ERROR
@@ -297,7 +296,7 @@ def test_the_node_rank_cannot_be_found(world, nodes):
 
 
 def test_the_port_is_in_use(nodes):
-    """One line says who has it, and what to do."""
+    """One line names the process that has the port, and the remedy."""
     two = nodes(2)
     with socket.create_server(("127.0.0.1", two.port)):
         assert two.start(0).finish() == OWN_ERROR
@@ -308,8 +307,8 @@ def test_the_port_is_in_use(nodes):
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_notice_before_the_join(world, nodes, rank):
-    """Nothing was started, so there is nothing to save: all leave, ready to start again, when there is
-    no time left to tell those who have not come."""
+    """No command was started, so there is nothing to save. The nodes leave as preempted when no time is left to
+    tell the missing nodes."""
     three = nodes(3, "--grace", "2s")
     for each in (0, 1):
         three.start(each, "say", "started")
@@ -458,12 +457,12 @@ def far(nodes):
 
 @pytest.mark.memcheck
 def test_a_cut_connection_is_made_again(world, far):
-    """A switch that is restarted, three times: the job goes on."""
+    """As with a switch that restarts three times: the job goes on."""
     two, proxy = far
     two.start_all("hold", world.hold("end"))
     for count in (1, 2, 3):
         proxy.cut()
-        # Node 0 may hear of the new connection before it hears of the old one's end, and says nothing.
+        # Node 0 may see the new connection before the old one's end, and logs nothing then.
         two.say(1, "back as node 1 of 2", count=count)
     world.go_on("end")
     assert two.finish() == 0
@@ -472,7 +471,7 @@ def test_a_cut_connection_is_made_again(world, far):
 
 
 def test_a_failure_gets_through_after_a_cut(world, far):
-    """What was said into the broken connection is said again."""
+    """A message that was lost with the connection is sent again."""
     two, proxy = far
     two.start_all("pause", n1=["hold", world.hold("fail"), "exit", "9"])
     proxy.cut()
@@ -481,8 +480,7 @@ def test_a_failure_gets_through_after_a_cut(world, far):
 
 
 def test_a_notice_during_an_outage(world, far):
-    """It is told when the connection is back; nothing depends on that on which it would have been
-    told."""
+    """The message is sent when the connection is back. Nothing depends on the connection that it was meant for."""
     two, proxy = far
     first = start_training(world, two)
     proxy.refuse()
@@ -497,7 +495,7 @@ def test_a_notice_during_an_outage(world, far):
 
 
 @pytest.mark.parametrize("way,theirs,ours", [
-    ("swallow", "nothing was heard of the chief for 2s", "nothing was heard of it for 2s"),
+    ("swallow", "node 0 is lost: nothing was heard of it for 2s", "nothing was heard of it for 2s"),
     ("refuse", "node 0 is lost: ", "its connection is closed and it did not come back"),
 ])
 def test_a_partition(far, way, theirs, ours):
@@ -531,7 +529,7 @@ def test_garbage_on_the_port(world, nodes):
     for name, scanner in zip(GARBAGE, scanners):
         scanner.settimeout(DEADLINE)
         try:
-            # Who speaks TLS is told that there is no key here.
+            # A TLS client gets the answer that there is no key here.
             assert name == "nothing" or (b"no key" in scanner.recv(300)) == (name == "tls")
             assert name == "nothing" or scanner.recv(1) == b""
         except ConnectionResetError:
@@ -546,8 +544,8 @@ def test_garbage_on_the_port(world, nodes):
 
 
 def test_a_notice_while_the_state_directory_is_waited_for(world):
-    """Node 0 has it, and waits for an older pchrun's end: it has started nothing, and can say so. The
-    others would wait for it until that is an error."""
+    """Node 0 has the notice while it waits for an older pchrun's end. It has started nothing, and tells the
+    others, which would otherwise wait until they fail."""
     options = ["--checkpoint-dir", world.root]
     old = world.launch(*options, "--", world.actor, "say", "old", "wait")
     world.events.wait("old")
@@ -559,7 +557,7 @@ def test_a_notice_while_the_state_directory_is_waited_for(world):
     job.start(2, "say", "started")  # it comes late
     assert job.finish() == 42
     assert not world.events.all("started")
-    assert "SIGTERM has come while the state directory was waited for; nothing is started" in job.jobs[0].err
+    assert "SIGTERM came while pchrun waited for the state directory; nothing is started" in job.jobs[0].err
     assert "42: the notice came before the start: nothing was started" in job.jobs[1].err
     old.send(signal.SIGINT)
     old.finish()

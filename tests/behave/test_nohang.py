@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only looks like a hang is left alone: a long start, an evaluation, a debugger, our own
-absence, a notice; and a watchdog that is switched off."""
+"""These only look like a hang: a long start, an evaluation, a debugger, a pause of pchrun itself, a notice. The
+job is left alone; also with a watchdog that is off."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def at_rest(training):
 
 
 def test_it_can_be_switched_off(world):
-    """And asking nobody to look costs nothing: not one wake-up."""
+    """The switched-off watchdog causes no wake-up."""
     training = Training(world, *TRAIN, "--watchdog-mode", "off")
     train(training, 2)
     before = at_rest(training)
@@ -45,8 +45,7 @@ def test_it_can_be_switched_off(world):
 
 
 def test_only_told(world):
-    """With mode log the job is left alone, is told of once, and goes on when it goes on; what was a
-    pause is known to be one from then on."""
+    """With mode log the job is left alone, reported once, and goes on. The watchdog learns this pause."""
     training = Training(world, *TRAIN, "--watchdog-mode", "log")
     train(training, 2)
     training.said(r"watchdog: hang: rank 0 .*; the job is left as it is \(watchdog.mode is log\)")
@@ -90,7 +89,7 @@ def test_a_phase_has_its_own_limit(world):
 
 
 def test_pauses_that_recur(world):
-    """A program that evaluates now and then without a word: its pauses are learned."""
+    """A program that pauses for evaluations: the watchdog learns its pauses."""
     training = Training(world, *TRAIN)
     train(training, 2)
     time.sleep(1)
@@ -122,7 +121,7 @@ def test_stopped_by_a_debugger(world):
 
 
 def test_our_own_absence(world):
-    """pchrun was stopped, or the machine: that nobody was seen to move then means nothing."""
+    """pchrun or the whole machine was stopped: the ranks' silence in that time means nothing."""
     training = Training(world, *TRAIN)
     train(training, 2)
     training.job.send(signal.SIGSTOP)
@@ -148,7 +147,7 @@ def test_a_notice_has_its_own_deadline(world):
 
 
 def test_no_wake_ups(world):
-    """Nobody is woken by the watchdog but some times within its limit."""
+    """The watchdog wakes pchrun only a few times within its limit."""
     training = Training(world)
     train(training, 2)
     before = at_rest(training)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notice sources: what they say reaches the training, and whatever they do, they do it no harm.
+"""Notice sources: their notices reach the training, and their faults do it no harm.
 
-A source is a shell script that the test writes, and leads by a FIFO. None may disturb the training:
-it attaches, trains and comes to its end as without one. None may outlive pchrun: the fixture `world`
-asserts it, since sources carry its mark.
+A source is a shell script that the test writes and leads by a FIFO. The training attaches, trains and ends as
+without a source. No source may outlive pchrun: the fixture `world` asserts it, because sources carry its mark.
 """
 
 import datetime
@@ -211,7 +210,7 @@ def test_it_does_no_harm(training, source, text):
 
 
 def test_a_flood_costs_little(training, source, world):
-    """It is made to wait, and that is said once; a notice within it is still found."""
+    """pchrun slows the source down and logs that once; it still finds a notice in the flood."""
     if world.has_sanitizer():
         pytest.skip("costs are measured without sanitizers")
     watcher = source(f"""yes '{{"type":"log","text":"again"}}' | head -n 30
@@ -305,7 +304,7 @@ flag there; """ + STAY)
 
 
 def test_what_it_has_hidden_ends_too(training, source):
-    """In a session and with an environment of its own it is known by nobody; it ends all the same."""
+    """The process has a session and an environment of its own, so no mark shows it; it ends all the same."""
     watcher = source(f"""setsid env -i ROOT="$ROOT" sh -c 'echo $$ >>"$ROOT/watcher.hidden"
 exec sleep 1000' & {STAY}""")
     job = training(*watcher.options)
@@ -404,7 +403,7 @@ def test_a_poll_that_takes_it_back(training, source, world):
     answer(world, 0)
     job.said("notice: watcher")
     answer(world, 2)
-    job.said(r"source: watcher says nothing: it ended with exit code 2$")
+    job.said(r"source: watcher gave no answer: it ended with exit code 2$")
     shown(job, state="failing", last_error="it ended with exit code 2")
     assert job.report()["notice"]["source"] == "watcher"
     answer(world, 1)
@@ -455,7 +454,7 @@ def test_a_poll_that_says_nothing(training, source, text, why):
     watcher = poll(source, f"flag ran; {text}", timeout="200ms")
     job = training(*watcher.options)
     job.open()
-    job.said(rf"source: watcher says nothing: {re.escape(why)}$")
+    job.said(rf"source: watcher gave no answer: {re.escape(why)}$")
     watcher.flagged("ran", 2)
     assert train_to_the_end(job)["last_error"] == why
 
@@ -548,6 +547,42 @@ def test_a_notice_that_stands_at_the_start_is_trained_up_to(training, source):
     assert 5 < (seconds_of(decided) - seconds_of(began)) % 86400 < 9, job.job.err
 
 
+def saved_once(training, source, *options):
+    """A rank that has made the first save for a notice whose deadline is far away."""
+    watcher = source(standing(900))
+    job = training(*watcher.options, "--grace", "2s", "-v", *options, n=1)
+    job.said("notice: watcher upcoming")
+    job.open()
+    job.train(3)
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "continue")
+    return job, step
+
+
+def test_a_failure_long_before_the_deadline_is_no_preemption(training, source):
+    job, step = saved_once(training, source)
+    job.kill(0)
+    assert job.result() == (128 + signal.SIGKILL, "failed", step)
+
+
+def test_a_job_restarts_in_place_long_before_the_deadline(training, source):
+    """The next generation trains under the same notice."""
+    job, step = saved_once(training, source, "--restart-max", "1", "--restart-backoff", "20ms")
+    job.kill(0)
+    job.said("generation 1 begins")
+    client = job.clients[0]
+    assert client.ask("open", r"open supervised=1 same=1 resume=(\d+) path=.*")[1] == str(step)
+    assert job.report()["notice"]["text"] == "upcoming"
+    client.step = step
+    client.train(step + 1)
+    step = job.agreed(rounds=2)
+    job.reach(step)
+    job.saved(step, "continue")
+    job.done()
+    assert job.result() == (0, "completed", step)
+
+
 def test_a_notice_that_stands_longer_than_no_step_is_finished(training, source):
     """A start-up that takes all the time: nothing to save, and out before the deadline."""
     watcher = source(standing(6))
@@ -570,6 +605,32 @@ def test_nodes_with_a_notice_that_stands_at_the_start(world, source):
     saved = saved_steps(job)
     last = max(saved)
     assert saved[last] == 4 and last > first + 200, saved
+
+
+def test_nodes_that_end_one_after_the_other_under_a_far_notice(world, source):
+    """A cloud tells of an end hours ahead, and the training is over before. The nodes do not end at one moment:
+    no save is wanted then, so none is lost, and the log says nothing of one."""
+    watcher = source(standing(3 * 3600))
+    script = world.file("script", "open\ntrain 0 100 5 at://ckpt 0\n")
+    job = Nodes(world, 2, ["-n", "1", "--checkpoint-dir", world.root, *watcher.options, "--save-train-on"])
+    ends = {}
+    for rank in range(2):
+        fifo = world.root / f"end.{rank}"
+        os.mkfifo(fifo)
+        ends[rank] = os.open(fifo, os.O_RDWR)
+        job.jobs[rank] = job.launch(rank, "sh", "-c", f"cat {script} {fifo} | {world.helpers}/pchclient")
+    committed(job, 1)
+    for rank in range(2):
+        wait_until(lambda node=job.jobs[rank]: re.search(r"train .*100", node.out), "the last step")
+        os.write(ends[rank], b"done\n")
+        wait_until(lambda node=job.jobs[rank]: "done" in node.out, "pch_done")
+    for rank in range(2):
+        pid = int(re.search(rf"rank {rank} of 2 is process (\d+)", job.jobs[rank].err)[1])
+        os.close(ends[rank])
+        wait_until(lambda pid=pid: not is_alive(pid), "the end of its rank")
+    assert job.finish() == 0
+    assert job.agreed("outcome")["outcome"] == "completed"
+    assert "no save can be agreed on" not in job.jobs[0].err
 
 
 # --- what is remembered ---------------------------------------------------------------------------
@@ -631,7 +692,7 @@ def test_a_memory_that_is_damaged_is_no_reason_to_stay(training, source):
     path = job.dir / ".pchrun" / "notices.0.json"
     path.write_text("{")
     job, step = preempted_by(training, watcher, step)
-    job.said(r"source: which notices have ended an attempt is forgotten: \S+notices\.0\.json:1:2: ")
+    job.said(r"source: starting with an empty list of notices that have ended an attempt: \S+notices\.0\.json:1:2: ")
     assert memory(job)[0]["attempts"] == 1
 
 
@@ -641,13 +702,13 @@ def test_without_a_state_directory_it_is_said_once(world, source):
     watcher.flagged("there")
     world.go_on("end")
     assert job.finish() == 0
-    assert job.err.count("there is no state_dir") == 1
+    assert job.err.count("without state_dir pchrun forgets") == 1
 
 
 # --- several nodes --------------------------------------------------------------------------------
 
 def test_one_node_is_warned_and_all_save(world, source):
-    """One gets the word; it is told to all."""
+    """One node gets the notice, and tells all."""
     watcher = source(f"gate; echo '{NOTICE}'; {STAY}")  # one newline, and so one reader of three
     job = Nodes(world, 3)
     first = start_training(world, job, *watcher.options)
@@ -685,7 +746,7 @@ def test_a_notice_ends_two_attempts_of_the_job_not_of_each_node(world, source):
 
 
 def test_a_notice_before_the_others_have_come(world, source):
-    """Nothing is started; who is warned leaves as preempted."""
+    """No command is started; the warned node leaves as preempted."""
     watcher = source(f"echo '{NOTICE}'; {STAY}")
     job = Nodes(world, 2, watcher.options)
     job.start(1, "say", "started")

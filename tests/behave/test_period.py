@@ -72,7 +72,7 @@ def train_until_asked(client):
 
 
 def test_by_time(training):
-    """At the first step that is finished after it, and not before."""
+    """The save comes at the first step that ends after the period, and not before."""
     job = training("--checkpoint-every", "500ms", n=2)
     first, second = job.clients
     job.open()

@@ -35,8 +35,7 @@ def test_line_25_signals_to_pid_1(world, namespace, number, code, where):
 
 
 def test_line_25_orphans_are_reaped(world, namespace):
-    """PID 1 adopts every orphan of the container; who reaps only its own child fills the process
-    table."""
+    """PID 1 adopts every orphan of the container. If it reaps only its own child, the process table fills."""
     orphan = ["daemon", "{", "exit", "9", "}"]
     box = namespace("--", world.actor, "record", "USR1", *orphan * 20, "say", "ready", "until",
                     "USR1", "exit", "3")
@@ -53,7 +52,7 @@ def test_line_25_leftovers_are_asked_first(world, namespace, who):
     box = namespace("--", world.actor, "daemon", "{", "record", "TERM", "say", "left", "until",
                     "TERM", "spin", "50", "say", "cleaned", "}", "hold", world.hold("end"))
     world.events.wait("left")
-    if who == "stranger":  # somebody who came by nsenter, not below us
+    if who == "stranger":  # a process that came by nsenter, not below pchrun
         guest = world.start("nsenter", "--target", box.pid, "--pid", "--mount", world.actor,
                             "say", "guest", "pause")
         world.events.wait("guest")
@@ -65,7 +64,7 @@ def test_line_25_leftovers_are_asked_first(world, namespace, who):
 
 
 def test_line_25_a_crash_of_the_program(world, namespace):
-    """The number of the signal is told by 128 + n."""
+    """The exit code is 128 plus the number of the signal."""
     assert namespace("--", world.actor, "die", "SEGV").finish() == 128 + signal.SIGSEGV
 
 
@@ -78,8 +77,7 @@ def test_line_39_pid_1_cannot_die_of_a_signal(world, namespace, name):
 
 
 def test_line_28_pid_1_does_not_stop(world, namespace):
-    """A stopped program is not a reason to stop the container's PID 1, which nobody would
-    continue."""
+    """A stopped program must not stop the container's PID 1, because no process would continue it."""
     box = namespace("--grace", "20s", "--", world.actor, "say", "ready", "stop", "pause")
     world.events.wait("ready")
     actor = children_of(box.pid)[0]
@@ -112,8 +110,8 @@ def test_line_35_kill_of_everybody_is_never_meant(world, namespace):
 @pytest.mark.parametrize("deaf", [False, True], ids=["asked", "killed"])
 @pytest.mark.parametrize("within", [WITHOUT_PROC, []], ids=["none", "another's"])
 def test_without_a_proc_of_its_own(world, within, deaf):
-    """A minimal container, or unshare without --mount-proc. What the job had left could not be found:
-    it was neither asked nor killed, and the end took fifteen seconds."""
+    """A minimal container, or unshare without --mount-proc. A pchrun that did not find the rest of the job
+    neither asked nor killed it, and its end took fifteen seconds."""
     if within:
         skip_if_it_needs_proc(world)
     apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]

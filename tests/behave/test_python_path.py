@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--instrument` sets for the commands; what Python makes of it is tests/python/test_instrument.py's."""
+"""The variables that `--instrument` sets for the commands; tests/python/test_instrument.py tests their effect
+in Python."""
 
 import os
 import shutil

@@ -23,7 +23,7 @@ def environments(world, *options, count, env=None):
 @pytest.mark.parametrize("option", [["-n", "4"], ["--nproc-per-node", "4"], ["--procs-count=4"]],
                          ids=["-n", "--nproc-per-node", "--procs-count"])
 def test_line_20_each_rank_has_its_variables(world, option):
-    """What torch.distributed's env:// reads, and our own."""
+    """The variables of torch.distributed's env://, and pchrun's own."""
     for rank, env in enumerate(environments(world, *option, count=4)):
         assert env["RANK"] == env["LOCAL_RANK"] == env["PCH_RANK"] == env["PCH_LOCAL_RANK"] \
             == str(rank)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What outlives a run: commit.json and ranks.<node>.json in the state directory, and what the next
-start makes of them. The processes are pchclients, which do through libpch what a test tells them.
-"""
+"""The files that outlive a run: commit.json and ranks.<node>.json in the state directory, and what the next
+start makes of them. The processes are pchclients, which call libpch as the test tells them."""
 
 import json
 import os
@@ -42,7 +41,7 @@ class Run:
         os.write(self.inputs[rank], b"\n")
 
     def hear(self, rank):
-        """What has come of the next command."""
+        """The answer to the next command."""
         at = self.read[rank]
         wait_until(lambda: len(self.lines(rank)) > at, f"line {at} of rank {rank}")
         self.read[rank] += 1
@@ -55,7 +54,7 @@ class Run:
         return [self.hear(rank) for rank in range(len(self.inputs))]
 
     def begin(self):
-        """They attach and finish a step; returns what they are told to resume from."""
+        """The clients attach and finish a step; returns what each is to resume from."""
         told = self.all("open")
         self.all("step 1")
         return told
@@ -86,6 +85,9 @@ class Records:
     def commit(self):
         return json.loads((self.state / "commit.json").read_text())
 
+    def write(self, name, record):
+        (self.state / name).write_text(json.dumps(record))
+
     def steps(self):
         return [commit["step"] for commit in self.commit()["commits"]]
 
@@ -104,7 +106,7 @@ def records(world, request):
 
 
 def preempted_unsaved(records, *options, step=1):
-    """A run that is preempted after this step and cannot save: no rank comes to another step."""
+    """A run that is preempted after this step and cannot save: no rank finishes another step."""
     run = records.run("--grace", "400ms", *IMPATIENT, *options)
     run.begin()
     run.all(f"step {step}")
@@ -130,7 +132,7 @@ def test_the_next_start_resumes_at_the_last_commit(records):
 
 
 def test_one_rank_saves_for_all(records):
-    """The others name no path, and are told of the one."""
+    """The others report no path, and get the path of the one that does."""
     run = records.run()
     run.begin()
     run.all("saved 10 at:///ckpt/all", "saved 10")
@@ -196,6 +198,8 @@ def test_a_directory_that_is_removed_within_a_save(records, first):
     assert [run.hear(0) for run in runs] == [b"saved 10 continue"] * 2
     assert complete(runs) == [0, 0]
     assert records.steps() == [10]
+    emptied = f"{records.state} was emptied under the running job, and is written anew"
+    assert runs[0].job.err.count(emptied) == (first != 0)
     runs, told = two_nodes(records, 0, 1)
     assert told == [b"at:///ckpt/rank0", b"at:///ckpt/rank1"]
     assert complete(runs) == [0, 0]
@@ -225,8 +229,7 @@ def refused_on_two(records, *options):
 
 @pytest.mark.parametrize("what", ["missing", "another step's", "not shared"])
 def test_a_node_without_its_file_does_not_start_from_scratch(records, what):
-    """Its disk was replaced, and there a program that is told no path trains from step 0 while the
-    others resume."""
+    """The node's disk was replaced. A program without a path would train from step 0 while the others resume."""
     commit_on_two(records)
     file = records.state / "ranks.1.json"
     if what == "another step's":
@@ -403,7 +406,7 @@ def test_every_start_is_counted(records):
 
 
 def test_three_attempts_without_a_commit_are_enough(records):
-    """The scheduler would start it for ever; somebody must look."""
+    """Without a limit the scheduler would start the job for ever; an administrator must look."""
     assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
     run = records.run()
     run.begin()
@@ -414,8 +417,36 @@ def test_three_attempts_without_a_commit_are_enough(records):
     assert preempted_unsaved(records, "--exit-no-progress-after", "0", step=11) == 42
 
 
+def preempted_unstepped(records, *options):
+    """A run that is preempted while its ranks start."""
+    run = records.run("--grace", "400ms", *IMPATIENT, *options)
+    run.all("open")
+    os.kill(run.job.pid, signal.SIGTERM)
+    code = run.job.finish()
+    run.end()
+    return code, run.job.err
+
+
+def test_a_hundred_preemptions_before_the_first_step_are_enough(records):
+    """A source that always says "now", or a start that is longer than the time limit: none of the attempts counts,
+    and the scheduler would start the job for ever. A step begins the count anew."""
+    assert preempted_unstepped(records)[0] == 42
+    assert (records.commit()["attempts_without_commit"], records.commit()["attempts_without_step"]) == (0, 1)
+    records.write("commit.json", {**records.commit(), "attempts_without_step": 98})
+    assert preempted_unstepped(records)[0] == 42
+    assert records.commit()["attempts_without_step"] == 99
+    assert preempted_unstepped(records, "--exit-no-progress-after", "0")[0] == 42
+    assert records.commit()["attempts_without_step"] == 100
+    code, said = preempted_unstepped(records)
+    assert code == 43
+    assert "101 attempts in a row were preempted before the first step (is a notice never over, or the start " in said
+    records.write("commit.json", {**records.commit(), "attempts_without_commit": 0, "attempts_without_step": 99})
+    assert preempted_unsaved(records) == 42
+    assert records.commit()["attempts_without_step"] == 0
+
+
 def test_files_are_replaced_as_a_whole(records):
-    """Whoever looks at any instant sees a whole record, the old or the new one."""
+    """A reader sees a whole record at any instant, the old or the new one."""
     records.state.mkdir(parents=True)
     watch = Watch(records.state)
     run = records.run()
@@ -477,7 +508,7 @@ def test_a_directory_that_cannot_be_made(world, records):
     inner = records.dir / "run7"
     refused(world, inner, "missing", "mounted", options=["--checkpoint-dir", inner])
     refused(world, inner, "mounted", options=["--state-dir", inner])
-    refused(world, "/proc/.pchrun", "makes none there", options=["--checkpoint-dir", "/proc"])
+    refused(world, "/proc/.pchrun", "does not allow it", options=["--checkpoint-dir", "/proc"])
     records.dir.write_text("a file")
     refused(world, records.dir, "Not a directory", options=["--checkpoint-dir", records.dir])
     records.dir.unlink()
@@ -503,7 +534,7 @@ def test_a_disk_that_is_full_at_the_start(world, small_disk):
 
 
 def test_a_file_system_that_does_not_answer(world, records):
-    """The one who looks hangs in it; the start does not."""
+    """The process that looks hangs in the file system; the start does not."""
     job = world.act("say", "started", options=["--checkpoint-dir", records.dir],
                     env=world.gates("child-after-fork"))
     assert job.finish(30) == 125
@@ -514,7 +545,7 @@ def test_a_file_system_that_does_not_answer(world, records):
 # --- two at once ----------------------------------------------------------------------------------
 
 def held_by(run):
-    """How the one who holds the directory is named."""
+    """The text that names the run which holds the directory."""
     return f"attempt 1 (process {run.job.pid} on "
 
 
@@ -534,7 +565,7 @@ def test_a_replacement_waits_for_the_old_one(records):
 
 
 def test_a_second_start_gives_up(world, records):
-    """By mistake, for example. It says who is there, and leaves the record alone."""
+    """By mistake, for example. The second start names the first, and leaves the record alone."""
     old = records.run(count=1)
     old.begin()
     job = world.act("say", "started",
@@ -549,7 +580,7 @@ def test_a_second_start_gives_up(world, records):
 
 
 def test_another_job_has_the_directory(world, records):
-    """It is named, and nobody is told to take the lock away from it."""
+    """The error names the other job, and does not advise to remove its lock."""
     old = records.run(count=1)
     old.begin()
     job = world.act("say", "started", options=["--job", "another", "--checkpoint-dir", records.dir,
@@ -579,7 +610,7 @@ def test_a_signal_ends_the_wait(world, records, number, code):
 
 @pytest.mark.killed
 def test_who_is_killed_while_it_waits_waits_no_more(world, records):
-    """It would take the lock from those who come later, for nobody."""
+    """A waiting helper would take the lock from later starts, without any use."""
     old = records.run(count=1)
     old.begin()
     job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
@@ -608,9 +639,9 @@ def test_a_dead_holder_holds_nothing(records):
 @pytest.mark.parametrize("has_locks", [False, True], ids=["no locks", "removed lock"])
 @pytest.mark.parametrize("has_saved", [False, True], ids=["commit", "save"])
 def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_saved):
-    """Where nothing can be locked: the old one's commit, which lands later, must not take back what
-    the new one has recorded, and whoever hears of it ends: what it trains is lost, and it saves
-    where the new one has its files. The same where somebody has removed the lock's file."""
+    """Without locks, the old run's commit may come later and must not replace the new run's record. The process
+    that gets the refusal ends: its training is lost, and it saves where the new run has its files. A removed
+    lock file has the same effect."""
     if not has_locks:
         world.env.update(world.shim("enosys", SHIM_NO_LOCKS=records.dir))
     old = records.run(*IMPATIENT, count=1)
@@ -651,7 +682,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("name,data", DAMAGE.values(), ids=DAMAGE.keys())
 def test_a_damaged_record_stops_the_start(world, records, name, data):
-    """To start from scratch would overwrite what it stands for: that is for somebody to decide."""
+    """A start from scratch would overwrite the old training: the user must decide that."""
     records.state.mkdir(parents=True)
     (records.state / name).write_bytes(data)
     job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
@@ -685,7 +716,7 @@ def test_a_directory_in_place_of_the_file(world, records, name):
 
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 def test_a_directory_that_gets_in_the_way(records, name):
-    """While the job runs. What cannot be recorded is not committed, and the notice ends unsaved."""
+    """While the job runs. A save that cannot be recorded is not committed, and the notice ends unsaved."""
     run = records.run("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1)
     run.begin()
     wait_until((records.state / "commit.json").exists, "the first record")

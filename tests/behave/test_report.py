@@ -65,7 +65,7 @@ def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, out
 
 
 def test_line_44_the_first_cause_is_told(world, reports):
-    """Who failed, how, when; by number and in words."""
+    """The failed rank, the cause and the time; by number and in words."""
     job = world.act("die", "SEGV", options=["-n", "1", "--report", reports.path])
     assert job.finish() == 139
     cause = json.loads(reports.path.read_text())["first_cause"]
@@ -108,8 +108,8 @@ def test_line_42_the_state_survives_our_death(world, reports, request):
 
 @pytest.mark.killed
 def test_nothing_is_written_after_our_death(world, reports):
-    """The one who writes the report is held up, and we are killed: what it has in hand would come over
-    the report of who is started next."""
+    """The helper that writes the report is delayed, and pchrun is killed. The delayed report would overwrite
+    that of the next start."""
     (world.root / "stuck").touch()
     job = world.act("say", "ready", "pause", options=["--report", reports.path],
                     env=world.shim("stuck", SHIM_STUCK=reports.folder, SHIM_DIR=world.root))

@@ -68,7 +68,7 @@ def test_a_command_that_cannot_be_executed_is_not_tried_again(world):
 
 
 def test_a_command_that_is_no_longer_there(world):
-    """What ran once was started, whatever becomes of it."""
+    """A command that ran once counts as started, also if it has vanished since."""
     script = world.file("script", "#!/bin/sh\nrm $0; exit 3\n", 0o755)
     report = world.root / "report"
     job = world.launch(*QUICK, "--report", report, "--", script)
@@ -130,7 +130,7 @@ def test_the_terminal_is_lent_again(world):
     "read line; echo here; exec sleep 1000",
 ])
 def test_who_presses_a_key_wants_no_restart(world, script):
-    """Whether the terminal was lent, so that the key does not come to pchrun, or not."""
+    """The key ends the job, also if the program has the terminal and pchrun does not get the key."""
     t = world.terminal(world.pchrun, *TRAINED, "--", "sh", "-c", script)
     t.type("\n")
     t.expect("here")
@@ -185,7 +185,7 @@ def test_a_notice_in_the_pause_ends_the_job(world):
 
 
 def checkpoint(t, step):
-    """A save that is asked for, and committed."""
+    """Requests a save and waits for its commit."""
     t.job.send(USR2)
     save_step = t.agreed()
     assert save_step == step
@@ -214,14 +214,14 @@ def test_ranks_resume_from_the_last_commit(world):
 
 @pytest.mark.parametrize("what", ["pchrun.*", "pchrun.*/socket"])
 def test_the_private_directory_was_removed(world, what):
-    """By who cleans /tmp. The next generation must not train without anybody who asks it to save."""
+    """A job that cleans /tmp removed it. The next generation must not train without the connection to pchrun."""
     t = Training(world, *TRAINED, "-v", n=1)
     t.open()
     t.clients[0].train(3)
     for path in world.tmp.glob(what):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     t.kill(0)
-    t.said(r"somebody has removed \S+/pchrun\.\w+, where processes attach; it is made again")
+    t.said(r"start: \S+/pchrun\.\w+, where processes attach, was removed; it is made again")
     t.clients[0].forget()
     t.open()
     t.clients[0].train(3)
@@ -238,8 +238,8 @@ def test_a_private_directory_that_cannot_be_made_again(world):
         path.write_text("not ours")
     t.kill(0)
     assert t.result()[:2] == (125, "failed")
-    assert re.search(r"end: .*somebody has removed the socket .*: cannot make the directory \S+ again: File exists",
-                     t.job.err)
+    assert re.search(r"end: .*the socket .* was removed .*: "
+                     r"cannot make the directory \S+ again: File exists", t.job.err)
 
 
 def test_who_waits_for_a_save_hears_of_a_restart(world, ctl):  # noqa: F811
@@ -346,7 +346,7 @@ def test_a_job_goes_on_when_the_notice_is_over(world):
 
 
 def test_a_notice_that_is_withdrawn_is_over_at_once(world):
-    """And until then nothing is started. What the source repeats without an end is one notice."""
+    """Until then no command is started. A notice that the source repeats for ever counts once."""
     source = world.file("source", f"""#!/bin/sh
 while [ ! -e {world.root}/open ]; do sleep 0.05; done
 echo '{{"type":"terminate","id":"e","deadline_seconds":600,"text":"host maintenance"}}'
@@ -386,7 +386,7 @@ def test_whoever_is_told_to_stop_does_not_wait_for_the_end_of_a_notice(world):
 # --- several nodes -------------------------------------------------------------------------------
 
 def test_all_nodes_begin_together(world):
-    """What fails on one node is started again on all; each is told the same."""
+    """After a failure on one node, all nodes start again, with the same variables."""
     nodes = Nodes(world, 3, QUICK)
     script = ("echo $PCH_GENERATION; [ $PCH_GENERATION = 1 ] && exit 0; while [ ! -e go ]; do sleep 0.02; "
               "done; [ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What contrib has for schedulers, run as far as it can be without them: pchrun takes every command and
-setting in it, and the scripts that start one pchrun per host do so, with stand-ins for what starts a
-process on another host. tests/slurm has Slurm itself; tests/house/test_contrib.py looks at the files."""
+"""contrib's files for schedulers, run as far as possible without them. pchrun takes every command and setting
+in them. The scripts that start one pchrun per host do so, with stand-ins for the programs that start a process
+on another host. tests/slurm has Slurm itself; tests/house/test_contrib.py checks the files."""
 
 import json
 import os
@@ -22,7 +22,7 @@ FOLDERS = ["slurm", "kubernetes", "systemd", "lsf", "htcondor", "pbs", "sge", "a
 CHARLM = os.environ["CHARLM"]
 STEPS = 40
 
-# What each place sets for the second of four nodes.
+# The variables of the second of four nodes in each system.
 AROUND = {
     "job.yaml": {},
     "indexed-job.yaml": {"JOB_COMPLETION_INDEX": "1", "PCHRUN_CLUSTER_CHIEF": "train-0.train"},
@@ -38,7 +38,7 @@ ALONE = {"job.yaml", "job.json"}
 
 
 def commands(node):
-    """Every list in a document that is a command of pchrun's."""
+    """Every list in a document that is a command of pchrun."""
     if isinstance(node, list) and "pchrun" in node:
         yield node[node.index("pchrun"):]
     elif isinstance(node, (list, dict)):
@@ -53,7 +53,7 @@ def manifests():
 
 
 def shown(world, options, env):
-    """What --print-config prints of these options, read."""
+    """The output of --print-config with these options, as an object."""
     done = subprocess.run([world.pchrun, "--print-config", *options], env={"PATH": world.env["PATH"], **env},
                           capture_output=True, text=True, timeout=DEADLINE, check=False)
     assert done.returncode == 0, done.stderr
@@ -131,7 +131,7 @@ def test_a_key_of_the_environment_becomes_a_file(world):
 
 
 def test_pages_name_what_there_is(world):
-    """Every PCHRUN_ variable in contrib is a setting; every flag in a page that is said of pchrun, too."""
+    """Every PCHRUN_ variable in contrib is a setting; every flag that a page names for pchrun is one, too."""
     schema = subprocess.run([world.pchrun, "--print-schema"], capture_output=True, text=True, check=True).stdout
 
     def keys(node, prefix=""):
@@ -157,7 +157,7 @@ def test_pages_name_what_there_is(world):
 
 # --- one pchrun per host -------------------------------------------------------------------------
 
-# What is started on another host has neither this one's environment nor its ignored signals.
+# A process on another host has neither this one's environment nor its ignored signals.
 STAND_IN = """#!/bin/sh
 shift {skip}
 exec env -i --default-signal PATH="$PATH" TMPDIR="$TMPDIR" BEHAVE_MARK="$BEHAVE_MARK" ASAN_OPTIONS="$ASAN_OPTIONS" "$@"

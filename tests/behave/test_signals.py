@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals that somebody sends to pchrun: CHECKLIST.md lines 1-5, 26, 27, 29-31."""
+"""Signals to pchrun: CHECKLIST.md lines 1-5, 26, 27, 29-31."""
 
 import os
 import signal
@@ -98,8 +98,8 @@ OF_SANITIZERS = FAULTS[3:]  # they have handlers before main()
 
 @pytest.mark.parametrize("name", FORWARDED + FAULTS)
 def test_line_27_forwarded_signals(world, name):
-    """What a user or a scheduler sends is for the program, and it comes once. A supervisor that died of
-    a SIGABRT which was to show where the program hangs took the job with it, and its save."""
+    """A signal of a user or a scheduler is for the program, and comes once. A SIGABRT was to show where the
+    program hangs; a supervisor that died of it took the job and its save with it."""
     if name in OF_SANITIZERS and world.has_sanitizer():
         pytest.skip("a sanitizer takes it")
     recorded = name if name in FAULTS else "all"
@@ -124,7 +124,7 @@ def test_line_27_real_time_signals_are_forwarded(world):
                                           (["-g", "--procs-new-session"], "USR1")],
                          ids=["group", "alone", "notice", "session"])
 def test_line_27_the_whole_group_on_demand(world, options, name):
-    """tini -g, and dumb-init unless it is told otherwise: a shell does not hand on what it gets."""
+    """tini -g, and dumb-init by default, do the same, because a shell does not pass signals on."""
     job = world.act("fork", "{", "record", name, "say", "below", "until", name, "}", "record", name,
                     "say", "ready", "until", name, "reap", "exit", "5", options=options)
     pids = {world.events.wait("below")["pid"], world.events.wait("ready")["pid"]}
@@ -181,7 +181,7 @@ def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
                                          (signal.SIGHUP, 128 + 1), (USR1, 128 + 10)],
                          ids=["INT", "QUIT", "HUP", "USR1"])
 def test_line_27_the_programs_own_code_is_kept(world, number, code):
-    """Ctrl-C by hand is not a preemption: whoever asks for the end wants to see how it ended."""
+    """Ctrl-C by hand is not a preemption: the user wants the program's own exit code."""
     job = world.act("say", "ready", "pause")
     world.events.wait("ready")
     os.kill(job.pid, number)
@@ -288,7 +288,7 @@ def test_line_31_a_duplicate_does_not_shorten_the_grace(world):
 
 
 def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
-    """Over a second later a second SIGTERM says: save now. Who is saving is let be."""
+    """A second SIGTERM, over a second later, means "save now". A program that saves is left alone."""
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
                     "say", "saved", "exit", "0", options=["--grace", "30s"])
     actor = world.events.wait("ready")["pid"]
@@ -303,7 +303,7 @@ def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
 
 
 def test_line_31_the_third_notice_begins_the_ladder(world):
-    """Somebody who has asked three times means it: no waiting for a grace of minutes."""
+    """A third SIGTERM ends the wait, also with a grace of minutes."""
     job = world.act("ignore", "TERM", "say", "ready", "pause",
                     options=["--grace", "10m", "--stop-term-wait", "1s", "--stop-exit-wait", "1s"])
     actor = world.events.wait("ready")["pid"]

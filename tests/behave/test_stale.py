@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pchrun leaves that is killed: its socket, its processes' scratch directories, temporary
-files. The next start removes it, and touches nothing that somebody who lives still needs."""
+"""A killed pchrun leaves its socket, its processes' scratch directories and temporary files. The next start
+removes them, and touches nothing that a living process needs."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchctl status of several nodes: node 0 asks the others for their ranks when somebody asks it."""
+"""pchctl status with several nodes: node 0 asks the others for their ranks when pchctl asks it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from nodes import Nodes, start_training
 from pchctl import ctl  # noqa: F401
 
 PREEMPTED = 42
-# A node that is stopped for some seconds is not to be lost.
+# A node that stops for some seconds must not be lost.
 PATIENT = ["--cluster-heartbeat-timeout", "30s"]
 
 
@@ -76,8 +76,7 @@ def test_another_node_tells_of_itself_and_who_knows_more(world, ctl):  # noqa: F
 
 
 def test_a_node_that_does_not_answer(world, ctl):  # noqa: F811
-    """It is waited for, but not long, and the others are told all the same; so it is for whoever asks
-    meanwhile."""
+    """node 0 waits briefly for it, then shows the others; so it does for further requests meanwhile."""
     job = trained(world)
     chief = run_dir(world, ctl, 0)
     job.jobs[2].send(signal.SIGSTOP)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that cannot be killed: stuck in the kernel, or another user's by now. They are named,
-and hold nobody for ever."""
+"""Processes that cannot be killed: stuck in the kernel, or with another user by now. The log names them, and
+pchrun does not wait for them for ever."""
 
+import json
 import os
 import re
 import signal
@@ -44,7 +45,7 @@ def test_a_command_that_is_stuck_in_the_kernel(world, dead):
 
 
 def test_a_doctor_who_is_stuck_in_the_kernel(world, dead):
-    """Three checks look into it, and none of them holds pchrun, or who reads what it prints."""
+    """Three checks look into the dead file system. None of them holds pchrun, or the reader of its output."""
     job = world.start("sh", "-c", '"$@" | cat', "sh", world.pchrun, "--doctor", "--checkpoint-dir", dead.path / "x",
                       "--", "true")
     assert dead.asked.wait(DEADLINE)
@@ -52,6 +53,24 @@ def test_a_doctor_who_is_stuck_in_the_kernel(world, dead):
     assert job.finish() == 0
     assert time.monotonic() - start < 8 + SLACK
     assert re.findall(r"^bad +(\S+) +no answer within 8 s$", job.out, re.M) == ["grace", "state_dir", "checkpoints"]
+
+
+def test_checkpoints_on_a_dead_file_system(world, dead):
+    """Before it resumes, node 0 looks whether the checkpoint is still there. It waits no longer than 10 s."""
+    state = world.root / ".pchrun"
+    state.mkdir()
+    own = {"schema": 1, "job": "pchrun", "attempt": 1}
+    steps = (10, 20)
+    (state / "commit.json").write_text(json.dumps(
+        {**own, "attempts_without_commit": 0, "commits": [{"step": step, "attempt": 1, "at_ns": 1} for step in steps]}))
+    (state / "ranks.0.json").write_text(json.dumps(
+        {**own, "saves": [{"step": step, "ranks": [{"rank": 0, "path": f"{dead.path}/{step}"}]} for step in steps]}))
+    start = time.monotonic()
+    job = world.launch(*SHORT, "--checkpoint-dir", world.root, "--", "sh", "-c", "echo resumes at $PCH_RESUME_STEP")
+    assert job.finish() == 0
+    assert dead.asked.is_set() and time.monotonic() - start < 10 + SLACK
+    assert f"cannot tell whether the checkpoint of step 20 is still in {world.root}" in job.err
+    assert "resumes at 20" in job.out and "left: still there" not in job.err
 
 
 def test_a_leftover_that_is_stuck_in_the_kernel(world, dead):
@@ -63,7 +82,7 @@ def test_a_leftover_that_is_stuck_in_the_kernel(world, dead):
 
 
 def test_no_more_than_a_moment_stuck(world, dead):
-    """A server that comes back while we wait for the killed: then nobody is left, nor named."""
+    """The server comes back while pchrun waits for the killed processes: then none is left, and none is named."""
     job = world.launch("--grace", "1s", "--stop-term-wait", "300ms", "--", "sh", "-c",
                        f"exec cat {dead.path}/x")
     assert dead.asked.wait(DEADLINE)
@@ -90,7 +109,7 @@ def test_what_a_killed_pchrun_has_left_is_stuck_in_the_kernel(world, dead):
     job = world.launch(*SHORT, "--", "true")
     assert job.finish() == 0 and time.monotonic() - start > 0.5
     assert re.search(rf"start: killed what a dead pchrun had left running: 1 process of pchrun {world.jobs[0].pid}; "
-                     r"after \d+ ms there are still: 1 process of .*; starting beside", job.err), job.err
+                     r"after \d+ ms these still run: 1 process of .*; the commands start nevertheless", job.err), job.err
     assert is_alive(stuck)
 
 
@@ -102,7 +121,7 @@ OTHER = ["setpriv", "--reuid", "65534", "--clear-groups"]
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("group", ["off", "auto"])
 def test_who_has_changed_its_user(world, group):
-    """It cannot be signalled any more: that is said. By a control group it can be killed."""
+    """pchrun cannot signal the process any more, and logs that. With a control group it can kill it."""
     job = world.start(*POWERLESS, world.pchrun, *SHORT, "--stop-cgroup", group, "--", *OTHER, "sleep",
                       "60")
     commands = wait_until(

@@ -272,7 +272,7 @@ def test_line_28_a_program_that_stops_itself_stops_us(world, shell):
 
 
 def test_line_28_a_session_leader_does_not_stop(world, terminal):
-    """Nobody is there who could continue it."""
+    """No other process could continue it."""
     pty = terminal("--grace", "20s", "--", world.actor, "say", "ready", "stop", "pause")
     actor = world.events.wait("ready")["pid"]
     wait_until(lambda: state_of(actor) == "T", "the stop")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that share a key: what they do is what nodes without one do; who has not the key does
-nothing at all; and what is loaded, kept and shown of it."""
+"""Nodes with a key work like nodes without one. A stranger without the key can do nothing. Also: how the key is
+loaded, kept and shown."""
 
 import hmac
 import os
@@ -81,7 +81,7 @@ def fds_of(pid):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_job_is_preempted(world, nodes, count):
-    """What all of this is for."""
+    """A job with a key saves and leaves like one without."""
     job = nodes(count)
     first = start_training(world, job)
     job.jobs[1].send(signal.SIGTERM)
@@ -117,7 +117,7 @@ def test_the_key_stays_where_it_is(world, nodes, key):
 
 
 def readable_memory(pid):
-    """All that a debugger could read of it."""
+    """All memory that a debugger could read."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         for line in read_proc(pid, "maps").decode().splitlines():
             start, end = (int(x, 16) for x in line.split()[0].split("-"))
@@ -130,7 +130,7 @@ def readable_memory(pid):
 
 
 def test_the_key_is_forgotten(world, nodes, key):
-    """What a job needs is derived from it; who reads the memory of one job cannot join others."""
+    """The job's secrets are derived from the key: a reader of one job's memory cannot join another job."""
     two = nodes(2)
     two.start_all("hold", world.hold("end"))
     digits = key.read_text().strip().split(":")[1]
@@ -143,7 +143,7 @@ def test_the_key_is_forgotten(world, nodes, key):
 
 
 def test_nothing_is_loaded_without_need(world, nodes):
-    """Start-up time and memory of those who have no key, or no peers."""
+    """Without a key, or without peers, OpenSSL costs neither time nor memory."""
     two = nodes(2, key_file=None)
     two.start_all("hold", world.hold("end"))
     alone = world.act("say", "alone", "hold", world.hold("end"),
@@ -157,7 +157,7 @@ def test_nothing_is_loaded_without_need(world, nodes):
 
 
 def stock_client(port, key, *options, said=b""):
-    """What OpenSSL's own client reports, with the secret as pchrun-protocol(7) derives it."""
+    """The output of OpenSSL's own client, with the secret as pchrun-protocol(7) derives it."""
     secret = hmac.digest(bytes.fromhex(key.read_text().strip().split(":")[1]),
                          b"pchrun/1 tls13 sha256 member to chief pchrun\x01", "sha256").hex()
     return subprocess.run(
@@ -208,7 +208,7 @@ def test_another_key(world, nodes):
                      port=two.port).launch(1, world.actor, "say", "stranger")
     theirs = f"node 0 has another key; {ONE_KEY}"
     refused(world, two, stranger, theirs, f"it has another key; {ONE_KEY}")
-    # It says so once before it gives up, for who waits for a job to start.
+    # The node logs it once before it gives up, for a user who waits for the job.
     assert len(re.findall(f"waiting for node 0: .*{theirs}", stranger.err)) == 1
     assert 1 <= two.jobs[0].err.count("it has another key") <= 3  # of some seven attempts
 
@@ -241,7 +241,7 @@ def test_a_chief_without_a_key(world, nodes):
 
 @pytest.mark.parametrize("wrong", ["key", "job", "none", "plain job"])
 def test_the_last_line_names_what_was_wrong(world, nodes, wrong):
-    """Who starts a job looks at the end of node 0's log: where a node came from, and with what."""
+    """A user looks at the end of node 0's log: it names the address of the refused node and the reason."""
     keys = {"key": {"key_file": make_key(world, "other.key")}, "none": {"key_file": None}}.get(wrong, {})
     options = ["--job", "run8"] if "job" in wrong else []
     both = {"key_file": None} if wrong == "plain job" else {}
@@ -337,7 +337,7 @@ def test_a_client_with_no_key_but_all_else(world, nodes):
 
 
 def test_a_server_with_a_certificate(world, nodes):
-    """Somebody else's server on node 0's port: whatever it can prove, it has not our key."""
+    """Another server has node 0's port: a valid certificate is no proof without the key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(world.file("certificate", CERTIFICATE))
     two = nodes(2, *STRANGER)
@@ -397,7 +397,7 @@ def test_what_was_recorded(world, far):
 
 
 def test_a_mirror_in_place_of_node_0(world, nodes):
-    """Who sends everything back can prove nothing with it."""
+    """A server that sends all bytes back proves nothing."""
     two = nodes(2, *STRANGER)
     with socket.create_server(("127.0.0.1", two.port)) as listener:
         listener.settimeout(DEADLINE)
@@ -469,7 +469,7 @@ def test_openssl_is_not_there(world, key):
 
 
 def test_which_openssl_was_loaded(world, nodes):
-    """Conda's comes first in LD_LIBRARY_PATH; whoever wonders can see it."""
+    """Conda's OpenSSL comes first in LD_LIBRARY_PATH; the log shows which one was loaded."""
     folder = world.root / "lib"
     folder.mkdir()
     two = nodes(2, "-v")

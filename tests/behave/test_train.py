@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job, with a real training: several nodes, a notice on one, one save step on all, exit 42
-on all, and a restart that ends with the weights of a run that nobody disturbed."""
+"""The main case with a real training on several nodes. One node gets a notice; all nodes save the same step and
+end with 42. The restarted job ends with the weights of an undisturbed run."""
 
 import os
 import re
@@ -94,7 +94,7 @@ def attempt(world):
 
 
 def preempt_and_resume(attempt, digest, at, victims, **more):
-    """Two attempts: the first is told to leave after step `at`, the second comes to the end."""
+    """Two attempts: the first leaves after step `at`, the second trains to the end."""
     first = attempt(**more)
     first.wait_step(at)
     first.notice(*victims)
@@ -122,7 +122,7 @@ def test_undisturbed(attempt, digest):
 
 
 def test_all_nodes_are_told_at_once(attempt, digest):
-    """As a scheduler does it: one notice, whoever was first."""
+    """As a scheduler does: all nodes get the signal, and it counts as one notice."""
     preempt_and_resume(attempt, digest, at=7, victims=range(WORLD))
 
 
@@ -163,7 +163,7 @@ def test_own_saves_and_a_notice(attempt, digest):
 
 
 def test_a_checkpoint_of_another_step(attempt, digest, world):
-    """Somebody has copied an older one over it: the training does not start from there."""
+    """An older checkpoint was copied over it: the training does not start from there."""
     job = attempt(options=["--save-every", "4"])
     job.nodes.say(0, "commit: step 4 is durable on every rank")
     job.notice(1)
@@ -205,7 +205,7 @@ def test_a_node_is_killed(attempt, digest, victim, world):
 
 @pytest.fixture
 def pair(world):
-    """Two nodes with a rank each, led by hand; a node that is stopped meanwhile is not given up."""
+    """Two nodes with a rank each, which the test leads; a node that stands still meanwhile is not lost."""
     nodes = Nodes(world, 2, ["--cluster-heartbeat-timeout", "60s"])
     jobs = [Training(world, "--cluster-nodes", nodes.entries, "--node-rank", node, *nodes.options,
                      first=node) for node in range(2)]
@@ -252,7 +252,7 @@ def save_both(pair, step):
 
 
 def test_a_rank_waits_at_the_gate(pair):
-    """Nobody passes a step that is being agreed on; when all have agreed, it is saved."""
+    """No rank passes a step while the nodes agree on it. When all have agreed, all save it."""
     step = hold_at_the_gate(pair)
     os.kill(pair[1].job.pid, CONT)
     assert pair[0].agreed() == step
@@ -282,7 +282,7 @@ def test_saved_in_the_background(pair):
 
 
 def test_another_rank_is_further(pair):
-    """It has passed the proposed step, so a later one is agreed on, and who waited goes on."""
+    """A rank has passed the proposed step, so the nodes agree on a later one. The rank that waited goes on."""
     step = hold_at_the_gate(pair)
     pair[1].train(step + 4)
     os.kill(pair[1].job.pid, CONT)
@@ -332,7 +332,7 @@ def test_one_node_has_lost_its_records(world):
 
 
 def test_an_own_save_that_fails_on_another_node(pair):
-    """Who has saved does not wait for a commit that cannot be; and the next save can be one."""
+    """A rank that has saved does not wait for a commit that is impossible; the next save can be committed."""
     (first,), (second,) = (job.clients for job in pair)
     first.tell(f"saved 3 {pair[0].path(3, 0)}")
     second.ask("failed 3 the shelf is full", "failed 3")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program sees is what it would see without pchrun: CHECKLIST.md lines 3, 4, 9, 11, 16-21.
+"""The program sees the same with and without pchrun: CHECKLIST.md lines 3, 4, 9, 11, 16-21.
 
-mirror is started twice from the same surroundings, with and without pchrun, and the two pictures
-are compared whole. What may differ is listed here, and nowhere else.
+The tests start mirror twice from the same environment, with and without pchrun, and compare the two pictures
+whole. The allowed differences are listed here only.
 """
 
 import fcntl
@@ -135,7 +135,7 @@ def test_line_17_standard_descriptors_closed_at_the_start(look, closed):
 
 
 def test_line_16_inherited_descriptors_are_passed(look):
-    """PMI, make's jobserver and LISTEN_FDS are handed down by number."""
+    """The numbers of PMI's, make's jobserver's and LISTEN_FDS' descriptors must not change."""
     ends = os.pipe()
     pictures = look(pass_fds=ends)
     pictures.check()
@@ -260,7 +260,7 @@ def test_line_21_limits_and_the_rest_are_handed_down(look):
 
 
 def test_line_21_a_removed_working_directory(world):
-    """The directory of a job may be gone while it starts; that is the program's business."""
+    """The working directory may vanish while the job starts; pchrun does not need it."""
     gone = world.root / "gone"
     gone.mkdir()
     job = world.start("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, world.pchrun, "--",

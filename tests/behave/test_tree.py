@@ -35,8 +35,8 @@ def test_line_08_a_notice_in_the_window_of_the_child_is_not_lost(world, gate):
 @pytest.mark.parametrize("gate", ["parent-after-fork", "parent-before-setpgid",
                                   "parent-after-setpgid"])
 def test_line_08_a_notice_in_the_window_of_the_parent_is_not_lost(world, gate):
-    """The child may be long past its exec when the parent comes to setpgid, which then fails with
-    EACCES; that is no error."""
+    """The child may have long passed its exec when the parent calls setpgid, which then fails with EACCES; that
+    is no error."""
     job = world.act("record", "TERM", "say", "started", "until", "TERM", "exit", "3",
                     options=["--grace", "30s"], env=world.gates(gate))
     world.reached(gate)
@@ -57,8 +57,8 @@ def test_line_08_a_child_that_is_done_before_its_parent_goes_on(world, gate):
 
 
 def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
-    """exec from a dead NFS server blocks in the kernel. Whoever reads the exec pipe without a
-    deadline is then deaf to the scheduler's notice."""
+    """exec from a dead NFS server blocks in the kernel. A supervisor that reads the exec pipe without a
+    deadline misses the scheduler's notice."""
     job = world.act("exit", "0", options=["--grace", "1s", *QUICK], env=world.gates("before-exec"))
     world.reached("before-exec")
     os.kill(job.pid, TERM)
@@ -121,7 +121,7 @@ def test_line_15_the_main_thread_forks(world):
 # --- lines 23 and 24: reaping ---------------------------------------------------------------------
 
 def test_line_23_many_ends_at_once(world):
-    """Five deaths gave two SIGCHLD: who waits once per signal leaves zombies, and never sees the
+    """Five deaths gave two SIGCHLD: a supervisor that waits once per signal leaves zombies, and never sees the
     last child."""
     job = world.act("hold", world.hold("all"), "exit", "0", options=["-n", "32"])
     wait_until(lambda: len(children_of(job.pid)) == 32, "all children")
@@ -134,8 +134,7 @@ def orphans(count):
 
 
 def test_line_23_orphans_are_reaped(world):
-    """A data loader that leaves its workers behind fills the process table of whoever adopts
-    them."""
+    """A data loader that leaves its workers behind fills the process table of the process that adopts them."""
     job = world.act("record", "USR1", *orphans(40), "say", "ready", "until", "USR1")
     actor = world.events.wait("ready")["pid"]
     wait_until(lambda: children_of(job.pid) == [actor], "all orphans to be reaped")
@@ -290,9 +289,8 @@ SCENES = {
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("scene", SCENES)
 def test_line_34_nobody_is_signalled_after_the_reaping(world, scene, count):
-    """Once a leader is reaped, its number may belong to somebody else: ponyc#5765, elle#1045. The
-    sweep comes before the reaping, or goes by pidfd. Line 35: a stored -1 becomes kill(-1),
-    which is everybody."""
+    """After a leader is reaped, its number may belong to another process: ponyc#5765, elle#1045. The sweep
+    comes before the reaping, or uses a pidfd. Line 35: a stored -1 becomes kill(-1), which hits every process."""
     verbs, number = SCENES[scene]
     trace = world.root / "trace"
     job = world.act(*[world.hold("end") if v == "HOLD" else v for v in verbs],

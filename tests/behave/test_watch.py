@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchrun-watch: what it prints when sources give notice, and that nothing else ever makes it print.
+"""pchrun-watch prints a line when a source gives notice, and never otherwise.
 
-The services are those of metadata.py. What must not be printed is looked for after the service has given
-true answers behind the fault: what came before them has been acted on by then.
+The services are those of metadata.py. After a fault, a test waits for true answers of the service: pchrun-watch
+has acted on the fault by then. So a wrong line would be there.
 """
 
 import json
@@ -24,7 +24,7 @@ from nodes import Proxy
 from test_hostile import SILENT
 
 QUICK = ["--interval", "10ms", "--timeout", "10s"]
-# Where somebody does not answer, and each time is waited out.
+# For services that do not answer: each request takes the whole timeout.
 HASTY = ["--interval", "10ms", "--timeout", "500ms"]
 TERMINATE, MIGRATE = "TERMINATE_ON_HOST_MAINTENANCE", "MIGRATE_ON_HOST_MAINTENANCE"
 
@@ -350,7 +350,7 @@ def test_gce_upcoming(watch, gce):
 
 
 def test_gce_without_a_maintenance_says_nothing(watch, gce):
-    """A machine that has never been told of one answers 503, for ever: that is no failure."""
+    """A machine that never had a maintenance answers 503, for ever: that is no failure."""
     gce.set("upcoming-maintenance", gce.NONE_YET)
     watcher = start_gce(watch, gce)
     gce.wait_answered(gce.PATHS[2], more=4)
@@ -358,7 +358,7 @@ def test_gce_without_a_maintenance_says_nothing(watch, gce):
 
 
 def test_gce_maintenance_that_is_forgotten_is_called_off(watch, gce):
-    """One that was under way ends by these words, which count when they have come twice."""
+    """The same answer ends a maintenance that was under way, when it has come twice."""
     gce.set("upcoming-maintenance", json.dumps({"Upcoming maintenance": {
         "window_start_time": rfc3339(-60), "maintenance_status": "ONGOING"}}))
     watcher = start_gce(watch, gce)
@@ -408,7 +408,7 @@ def test_gce_graceful_stop(watch, gce):
 
 
 def test_gce_graceful_stop_whose_end_is_told_later(watch, gce):
-    """It is told all the same, once; the deadline follows when it can be read."""
+    """The notice is printed once without a deadline; the deadline follows when it can be read."""
     gce.set(STOP + "stop-state", "PENDING_STOP")
     gce.set(STOP + "request-timestamp", rfc3339(-100))
     watcher = start_gce(watch, gce)
@@ -478,7 +478,7 @@ def test_aws_without_tokens(watch, aws, put):
                  else "the token (IMDSv2): HTTP 403, and no token; it is asked without one (IMDSv1)")
     assert put == "hangs" or "hop limit" not in watcher.job.err
     aws.wait_answered(aws.ACTION, more=5)
-    # None, if it was given up before our service took it.
+    # none, if pchrun-watch gave up before the service accepted the connection
     assert sum(r.path == aws.TOKEN for r in aws.requests) <= 1
 
 
@@ -558,7 +558,7 @@ def test_aws_rebalance_and_maintenance(watch, aws):
 
 
 def test_aws_deadline_that_moves_away_is_not_believed(watch, aws):
-    """Mocks tell of two minutes from now, again and again; an earlier one is told."""
+    """Mocks always name a time two minutes ahead. A later deadline is not printed; an earlier one is."""
     aws.set(aws.ACTION, spot_action(120))
     watcher = start_aws(watch, aws)
     watcher.wait("terminate")
@@ -677,7 +677,7 @@ def test_azure_without_a_name_takes_all(watch, azure):
     azure.set(azure_event(Resources=["node_7"]))
     watcher = start_azure(watch, azure)
     watcher.wait("terminate")
-    watcher.said("--name gives it")
+    watcher.said("set --name")
 
 
 def test_azure_with_a_name_that_is_given(watch, azure):
@@ -734,7 +734,7 @@ def test_azure_acknowledgement_that_fails(watch, azure):
 ], ids=["rfc3339", "fraction", "rfc1123", "2200", "1970", "1802", "9999", "negative", "nan", "empty",
         "no_day"])
 def test_deadlines(watch, aws, time_text, low, high):
-    """What is no date is no deadline; the notice stays one."""
+    """A text that is no date gives no deadline; the notice stays."""
     time_text = time_text() if callable(time_text) else time_text
     aws.set(aws.ACTION, json.dumps({"action": "stop", "time": time_text}))
     watcher = start_aws(watch, aws, "--lead", "3650d")
@@ -876,7 +876,7 @@ def test_slurm_without_a_limit(world, watch):
 
 @pytest.mark.parametrize("answer", ["77 N/A", "78 2030-01-01T00:00:00", "77", ""])
 def test_slurm_end_that_squeue_does_not_know_yet(world, watch, answer):
-    """Of a job that is just being put back it has "N/A". The watch stays, and asks again."""
+    """squeue prints "N/A" for a job that is just being requeued. The watch goes on, and asks again."""
     env = fake_squeue(world, f"echo {answer}")
     watcher = watch("slurm", "--interval", "20ms", env=env)
     wait_until(lambda: asked_squeue(world) >= 3, "squeue")
@@ -906,7 +906,7 @@ def test_slurm_outside_of_a_job(watch):
 # ---- file ----
 
 def put(path, text):
-    """As a whole: whoever writes into the file may be seen when he has emptied it."""
+    """Replaces the file as a whole: a writer in place could be seen with an empty file."""
     new = path.with_suffix(".new")
     new.write_text(text)
     new.rename(path)
@@ -1069,8 +1069,26 @@ def test_pod_that_is_disrupted(watch, api):
     api.set([DISRUPTED], deletionTimestamp=rfc3339(90))
     line = watcher.wait("terminate", "terminate")
     assert 80 < line["deadline_seconds"] <= 90 and line["id"] == "pod-u-1"
-    query = next(r.query for r in api.requests if r.path == api.POD)
-    assert query == {"resourceVersion": "0"}, "the server is to answer from its memory"
+
+
+def test_pod_that_an_older_server_answers_for(watch, api):
+    """Behind one address are several API servers, each with a memory of its own, and one lags behind. An
+    answer of its that is older than the last is no withdrawal; it is not asked for one."""
+    api.set()
+    older = api.pod, api.node
+    watcher = start_pod(watch, api)
+    api.wait_answered(api.POD, api.NODE)
+    asked = [r.query for r in api.requests if r.path == api.POD]
+    assert asked[0] == {}, "the first answer is the newest"
+    assert asked[1] == {"resourceVersion": api.pod["metadata"]["resourceVersion"]}, "it may come from a memory"
+    api.set([DISRUPTED], [{"key": "example.com/maintenance", "effect": "NoExecute"}])
+    watcher.wait("terminate", "terminate")
+    api.wait_answered(api.POD, api.NODE)
+    api.laggard = older
+    api.wait_answered(api.POD, api.NODE, more=4)
+    assert watcher.types == ["terminate", "terminate"]
+    assert {r.path for r in api.requests if r.status == 504} == {api.POD, api.NODE}
+    watcher.said("HTTP 504")
 
 
 def test_pod_whose_node_is_tainted(watch, api):
@@ -1096,7 +1114,9 @@ def test_pod_that_may_not_read_its_node(watch, api):
     watcher.wait("terminate")
     assert len(watcher.job.err_lines) == 1
     asked = [r.path for r in api.requests]
-    assert asked.count(api.NODE) * 8 < asked.count(api.POD)
+    first = asked.index(api.NODE)
+    second = asked.index(api.NODE, first + 1)
+    assert asked[first:second].count(api.POD) > 8
     assert checked(watch, "pod", api.account, env=api.env)[1].startswith("warn: it answers: the node: HTTP 403")
     api.forbidden = set()
     watcher.said("the node: it works again")
@@ -1236,7 +1256,7 @@ def test_ends_on_a_signal(world, watch, number):
 
 @pytest.mark.parametrize("has_printed", [False, True])
 def test_ends_when_nobody_reads(world, watch, has_printed):
-    """Whoever read its standard output has gone: it need not have anything to print to notice."""
+    """The reader of its output is gone: pchrun-watch notices it without printing."""
     path = world.root / "notice"
     if has_printed:
         put(path, "x")
@@ -1378,7 +1398,7 @@ def checked(watch, *args, **more):
 @pytest.mark.parametrize("case", [GceCase, AwsCase, AzureCase, AlibabaCase, TencentCase],
                          ids=lambda case: case.source)
 def test_check_of_a_service(watch, case):
-    """Whether it answers, not what; and no line of a notice."""
+    """Checks that the service answers, with any answer; it prints no notice."""
     service = serving(case.make())
     try:
         case.happen(service)
@@ -1393,7 +1413,7 @@ def test_check_of_a_service(watch, case):
 
 
 def test_check_behind_the_hop_limit(watch, aws):
-    """The PUT's answer alone is lost: with tokens optional that is a fault, with tokens required an end."""
+    """Only the answer to PUT is lost: with optional tokens that is a warning, with required tokens it is an error."""
     aws.put = "hangs"
     code, line = checked(watch, "aws", "--endpoint", aws.url)
     assert code == 0 and line.startswith("warn: it answers: the token (IMDSv2): ")

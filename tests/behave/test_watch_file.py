@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pchrun-watch file, while somebody writes the file in place: what he has not finished is no notice.
+"""pchrun-watch file, while a program writes the file in place: an unfinished file is no notice.
 
-That the watcher has looked meanwhile is seen by how often it has waited. An interval of ten minutes is for
-what may not be taken before it is whole, or has to be long before that.
+The number of its waits shows that the watcher has looked meanwhile. An interval of ten minutes is for files
+that must not be taken before they are complete, or must be complete long before.
 """
 
 import os

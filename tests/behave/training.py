@@ -68,11 +68,11 @@ class Client:
         return not self.text and not select.select([self.fds[1]], [], [], 0)[0]
 
     def has_read(self):
-        """What it was told last."""
+        """Has the client read all its commands?"""
         return fcntl.ioctl(self.fds[0], termios.FIONREAD, b"\0\0\0\0") == b"\0\0\0\0"
 
     def forget(self):
-        """What it said and nobody has read."""
+        """Discards the answers that the test has not read."""
         while not self.is_silent():
             self.text = b""
             if select.select([self.fds[1]], [], [], 0)[0]:
@@ -96,7 +96,7 @@ class Client:
         self.ask(f"step {save_step}", f"step {save_step} save")
 
     def end_input(self):
-        """It ends when it has done what it was told."""
+        """Ends the client after its last command."""
         if self.fds:
             os.close(self.fds.pop(0))
 
@@ -122,15 +122,15 @@ class Training:
             *options, "--", "sh", "-c", start, world.pchclient, self.folder, n, env=env)
 
     def path(self, step, rank):
-        """Of a checkpoint that is there, since a rank that reports another one has failed to save. It lies beside the
-        records, whose folder tests take away; with `shelf` it lies there, and the test makes it."""
+        """The path of a checkpoint that exists, because a report of another one counts as a failed save. It is
+        beside the records, whose folder tests remove. With `shelf` it is there, and the test makes the file."""
         path = (self.shelf or self.folder.parent) / f"step-{step}.rank-{rank}"
         if not self.shelf:
             path.touch()
         return str(path)
 
     def report(self):
-        """What it says now. A process beside pchrun writes the first one, which takes its time."""
+        """The report as it is now. A helper of pchrun writes the first one, which takes some time."""
         wait_until(self.report_path.exists, "the first report")
         return json.loads(self.report_path.read_text())
 
@@ -144,7 +144,7 @@ class Training:
             raise Late(f"{late}; it said: {self.job.err}") from None
 
     def settle(self):
-        """Waits until this pchrun has acted on all that it was told."""
+        """Waits until this pchrun has acted on all its messages."""
         wait_until(lambda: is_blocked(self.job.pid), "pchrun to wait for what comes")
 
     def pid(self, rank):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See baretls.h. The secret alone is derived by pchrun's code; that is before anything is measured.
+ * See baretls.h. pchrun's code derives the secret, before the measurement.
  */
 #include "bench/baretls.h"
 

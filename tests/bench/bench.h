@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench: what the measuring programs of this folder share: the clock, the way they print, the way
- * they give up.
+ * bench: the parts that this folder's measuring programs share: the clock, the output, the end
+ * after a failure.
  */
 #ifndef PCHRUN_BENCH_BENCH_H
 #define PCHRUN_BENCH_BENCH_H
@@ -21,7 +21,7 @@ static inline int64_t bench_now(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* One line, the numbers between blanks, out at once: a reader may wait for it. */
+/* Prints one line of numbers, and flushes it, because a reader may wait for it. */
 static inline void bench_print(const int64_t *numbers, int n)
 {
     for (int i = 0; i < n; i++)
@@ -30,7 +30,7 @@ static inline void bench_print(const int64_t *numbers, int n)
     fflush(stdout);
 }
 
-/* There is no result, and no use in going on. */
+/* Ends the program without a result. */
 #define bench_die(...) \
     (fprintf(stderr, "bench: " __VA_ARGS__), fputc('\n', stderr), exit(1)) /* NOLINT */
 

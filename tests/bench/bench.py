@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench: what pchrun costs, beside its peers.
+"""bench: measures what pchrun costs, beside its peers.
 
-Every figure that is a time is a ratio: in one run the two sides are measured in turn, in random order,
-and what is shown is the median of the ratios of the pairs, with the quartiles in brackets. So the
-figures of a busy machine mean something, too. Nothing here is a test: it measures, and never fails for
-being slow.
+Every time is shown as a ratio. One run measures both sides in turn, in random order. It shows the median of
+the pairs' ratios, with the quartiles in brackets. So the figures of a busy machine mean something, too.
+Nothing here is a test: a slow figure is no failure.
 """
 
 import argparse
@@ -43,7 +42,7 @@ BUILD = ["gcc", "libc6-dev", "meson", "ninja-build", "pkg-config", "libevent-dev
 
 
 def launch(bench, what, command, wrappers):
-    """Each wrapper's times around the command, round by round."""
+    """The time of the command in each wrapper, round by round."""
     arguments = []
     for wrapper in wrappers:
         arguments += [",", *wrapper, *command]
@@ -52,8 +51,7 @@ def launch(bench, what, command, wrappers):
 
 
 def launch_figures(bench, what, command, peers, name, target):
-    """pchrun beside each peer, its sockets where it puts them by default and in memory; and what its control group is
-    of that, which it makes where it may."""
+    """pchrun beside each peer: as it is by default, with its sockets in memory, and without its control group."""
     with tempfile.TemporaryDirectory(prefix="bench.", dir="/dev/shm") as memory:
         ours_in_memory = [bench.pchrun, "--run-dir", memory]
         wrappers = [[bench.pchrun, "--"], [*ours_in_memory, "--"], [*ours_in_memory, "--stop-cgroup", "off", "--"],
@@ -111,7 +109,7 @@ def logs(bench):
 
 
 def swarm_round(bench, size, sides):
-    """What each side has taken, nanoseconds for the join and for the agreement, and its orders."""
+    """The times of each side, nanoseconds for the join and for the agreement, and the number of its orders."""
     took = {}
     for side in random.sample(sides, len(sides)):
         port = free_port()
@@ -130,7 +128,7 @@ def swarm_round(bench, size, sides):
 
 
 def swarm_rounds(bench, size):
-    """All sides in each round. They are measured once, and serve all figures of the size."""
+    """Measures all sides in each round. The results serve all figures of this size."""
     if size not in bench.kept:
         sides = ["plain", "TLS", "bare", "bare TLS"]
         rounds = max(20, bench.rounds // (4 if size < 1000 else 20))
@@ -153,7 +151,7 @@ def agreement(bench):
         for size in (8, 64, 1024):
             name = f"agreement, {size} nodes" + (", TLS" if ours == "TLS" else "")
             yield paired(name, swarm_pairs(bench, size, ours, theirs, 1), peer, target)
-    for size in (8, 64, 1024):  # what TLS alone costs, of which pchrun can save nothing
+    for size in (8, 64, 1024):  # the cost of TLS alone, which pchrun cannot avoid
         yield paired(f"bare exchange, {size} nodes, TLS", swarm_pairs(bench, size, "bare TLS", "bare", 1),
                      "bare epoll", "")
 
@@ -182,7 +180,7 @@ def status_of(process, field):
 
 @contextlib.contextmanager
 def at_rest(bench, has_key):
-    """A pchrun alone, the chief and the member of a job of two, and the chief of 1,024."""
+    """A pchrun on one node, both nodes of a job of two, and node 0 of a job of 1,024."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
 
@@ -209,7 +207,7 @@ def at_rest(bench, has_key):
 
 
 def at_rest_once(bench, has_key=False):
-    """Resident kB, those of them that are no file's, and wake-ups per second, of each."""
+    """For each: resident kB, those of them that belong to no file, and wake-ups per second."""
     kept = "rest with TLS" if has_key else "rest"
     if kept not in bench.kept:
         window = 20
@@ -224,7 +222,7 @@ def at_rest_once(bench, has_key=False):
 
 
 def memory(bench):
-    """resident memory of an idle pchrun, with the pages of the libraries, which it shares with others"""
+    """resident memory of an idle pchrun, with the pages of libraries that it shares with other programs"""
     for name, has_key, target in (("single", False, "≤ 2.0 MB"), ("member", False, ""),
                                   ("member", True, "≤ 6.5 MB"), ("chief of 1024", False, ""),
                                   ("chief of 1024", True, "≤ 28 MB")):
@@ -271,11 +269,11 @@ def wait_for_step(path, step, patience=60):
         if f"step {step} " in path.read_text(encoding="utf-8"):
             return
         time.sleep(0.05)
-    raise Unmeasured(f"the training has not come to step {step}")
+    raise Unmeasured(f"the training has not reached step {step}")
 
 
 def preempt(bench, folder):
-    """The job preempted at one node: (ns held, steps lost) of each rank."""
+    """Preempts the job at one node: (ns held, steps lost) of each rank."""
     jobs = begin_training(bench, folder)
     try:
         wait_for_step(Path(folder, "0.out"), 50)
@@ -289,13 +287,13 @@ def preempt(bench, folder):
     reports = [json.loads(path.read_text()) for path in Path(folder, "run/.pchrun").glob("report.*.json")]
     paces = [list(map(int, path.read_text().split())) for path in Path(folder).glob("pace.*")]
     if codes != [42] * 4 or len(reports) != 4 or len(paces) != 4:
-        raise Unmeasured(f"the job was not preempted as it should be: exit codes {codes}")
+        raise Unmeasured(f"the job was not preempted as expected: exit codes {codes}")
     beyond = max(report["steps"]["lost"] for report in reports)
     return [(waited, waited / step_time + after + beyond) for waited, step_time, after in paces]
 
 
 def preemptions(bench):
-    """Run once for both figures."""
+    """The preemption is run once for both figures."""
     if "preempt" not in bench.kept:
         ranks = []
         for _ in range(max(20, bench.rounds // 20)):
@@ -373,7 +371,7 @@ def install(packages):
 
 
 def make(folder):
-    """A release build: optimised as distributions do it, no sanitizers, no tests."""
+    """A release build: optimised as in distributions, without sanitizers and tests."""
     for command in (["meson", "setup", folder, str(ROOT), "-Doptimization=2", "-Ddebug=false", "-Dtests=disabled"],
                     ["ninja", "-C", folder, "bench"]):
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -390,12 +388,12 @@ def arguments():
                f"  {' '.join(BUILD + PEERS)}")
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="what to measure")
     parser.add_argument("--build", type=Path, metavar="DIR",
-                        help="measure this build (ninja -C DIR bench), instead of making one for release")
+                        help="measure this build (ninja -C DIR bench) instead of making a release build")
     parser.add_argument("--peers", type=Path, metavar="DIR",
                         default=Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pchrun-bench",
-                        help="where peers are kept that are no Debian packages, but Python's (default %(default)s)")
+                        help="folder of the peers from pip (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=400, metavar="N",
-                        help="pairs of what takes milliseconds; of what takes longer fewer, but 20 (default 400)")
+                        help="pairs of a figure of milliseconds; slower ones take fewer, at least 20 (default 400)")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, as in NEWS.md")
     parser.add_argument("--no-install", action="store_true", help="install nothing")
     args = parser.parse_args()
@@ -410,7 +408,7 @@ def arguments():
 def main():
     args = arguments()
     # The distribution's tools before others.
-    os.environ["PCHRUN_SAVE_TRAIN_ON"] = "false"  # one agreement each, and the next run
+    os.environ["PCHRUN_SAVE_TRAIN_ON"] = "false"  # one agreement in each job, then the next job
     os.environ["PATH"] = "/usr/bin:/bin:/usr/sbin:/sbin:" + os.environ.get("PATH", "")
     if not args.no_install and shutil.which("dpkg-query"):
         install(PEERS + ([] if args.build else BUILD))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ddp: what pchrun costs a real training with PyTorch's DistributedDataParallel, and what a preemption does.
+"""ddp: measures what pchrun, and a preemption, cost a real training with PyTorch's DistributedDataParallel.
 
 The training is tests/bench/ddp_program.py.
 """
@@ -22,7 +22,7 @@ LIGHTNING = "lightning==2.6.6"
 RANKS = 4
 CALLS = 100_000
 PATIENCE = 120
-BETWEEN = 12  # save times: a notice that comes sooner after one that has gone is not served at once
+BETWEEN = 12  # save times: after a notice that is over, pchrun acts on a new one only after this time
 
 # --- one job ---
 
@@ -52,7 +52,7 @@ def ddpstep(bench):
 
 
 def lines_of(folder, number):
-    """That line of each rank, as soon as all have written it."""
+    """Waits until all ranks have written this line, and returns it of each."""
     end = time.monotonic() + PATIENCE
     while True:
         texts = [path.read_text(encoding="ascii") for path in Path(folder).glob("rank-*")]
@@ -98,7 +98,7 @@ WORKERS = 2
 
 
 class Attempt:
-    """One start of the training: what rank 0 says, and when."""
+    """One start of the training: the lines of rank 0, and their times."""
 
     def __init__(self, bench, folder):
         self.folder = folder
@@ -109,7 +109,7 @@ class Attempt:
         self.at, self.steps, self.digest = {}, [], None
 
     def read(self, until=None):
-        """Up to the end of that step, or to the end."""
+        """Reads up to the end of this step, or to the end."""
         for line in self.process.stdout:
             what, *more, at = line.split()
             self.at[what] = int(at)
@@ -121,7 +121,7 @@ class Attempt:
                 self.digest = more[0]
 
     def end(self):
-        """The exit code, when all that it says has been read."""
+        """Reads the rest, and returns the exit code."""
         self.read()
         code = self.process.wait()
         self.ended = time.monotonic_ns()
@@ -136,7 +136,7 @@ class Attempt:
 
 
 def whole(bench, preemptions):
-    """The attempts that a training takes, preempted so often at random instants."""
+    """The attempts of a training that is preempted so often, at random instants."""
     attempts = []
     cuts = sorted(random.sample(range(STEPS // 20, STEPS - STEPS // 20), preemptions))
     with tempfile.TemporaryDirectory(prefix="bench.") as folder, contextlib.ExitStack() as stack:

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ddp_program: what ddp.py measures with: real trainings with PyTorch's DistributedDataParallel, on CPU, over gloo.
+"""ddp_program: the trainings of ddp.py, with PyTorch's DistributedDataParallel on CPU over gloo.
 
     pchrun -n N -- python3 ddp_program.py step CALLS ROUNDS
-        Rank 0 prints a line for each round: nanoseconds of the slowest rank for CALLS calls of job.step(), of what
-        Lightning's Trainer does in each batch to learn of a SIGTERM, and of what Megatron-LM does in each iteration; in
-        random order. Of the latter two a thousandth of the calls is made. What an empty loop takes is taken off. Before
-        each, a few steps are trained.
+        Rank 0 prints a line for each round: the nanoseconds of the slowest rank for CALLS calls of job.step(), of
+        Lightning's check for a SIGTERM in each batch, and of Megatron-LM's check in each iteration, in random order.
+        A thousandth of the calls is made for the latter two. The time of an empty loop is subtracted. A few steps
+        are trained before each measurement.
 
     pchrun -n N -- python3 ddp_program.py notice FOLDER
-        Trains until it has to leave. Each rank adds a line to FOLDER/rank-R when it has trained a little, and for each
-        save: when it begins, when it is committed, and when each of the last steps before it had ended; nanoseconds.
+        Trains until it has to leave. Each rank adds a line to FOLDER/rank-R when it has trained a little, and one for
+        each save: the times of its beginning, of its commit, and of the ends of the last steps before it; nanoseconds.
 
     pchrun -n N -- python3 ddp_program.py train FOLDER STEPS
-        Trains to the end. Rank 0 prints what happens, with the time in nanoseconds: "begin", "step N" as each is
-        finished, "save", "saved", "end" and a digest of the weights.
+        Trains to the end. Rank 0 prints each event with its time in nanoseconds: "begin", "step N" at its end,
+        "save", "saved", "end" and a digest of the weights.
 """
 
 import collections
@@ -32,7 +32,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 WARM_UP = 5
-FEWER = 1000  # calls of what takes long
+FEWER = 1000  # one slow call for so many quick ones
 
 
 class Training:
@@ -61,7 +61,7 @@ class Training:
 
 
 def lightnings():
-    """Its own function, of a Trainer that has all that it looks at."""
+    """Lightning's own function, called on a Trainer with all that the function reads."""
     from lightning.pytorch.loops.training_epoch_loop import _TrainingEpochLoop
     strategy = SimpleNamespace(root_device=torch.device("cpu"))
     loop = SimpleNamespace(trainer=SimpleNamespace(received_sigterm=False, strategy=strategy))
@@ -69,7 +69,7 @@ def lightnings():
 
 
 def megatrons():
-    """The same collective: each rank's flag is gathered on every rank, and looked at. Its package has no such part."""
+    """Megatron's collective, rebuilt because its package lacks it: every rank gathers and reads all flags."""
     def check():
         flags = [torch.zeros(1, dtype=torch.int32) for _ in range(dist.get_world_size())]
         dist.all_gather(flags, torch.zeros(1, dtype=torch.int32))
@@ -79,7 +79,7 @@ def megatrons():
 
 
 def slowest(loop, calls):
-    """Nanoseconds of the rank that took longest; all begin together."""
+    """The nanoseconds of the slowest rank; all ranks begin together."""
     dist.barrier()
     begin = time.perf_counter_ns()
     loop(calls)

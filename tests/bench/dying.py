@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dying: how soon the death of an attached process is acted on, beside the moment when the kernel tells of it.
+"""dying: measures how soon pchrun acts on the death of an attached process, beside the kernel's report of it.
 
-The kernel does so when the memory has been taken down: then a pidfd can be read. The command is bench-large.
+The kernel reports it when the memory is freed: then a pidfd is readable. The command is bench-large.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def readable_at(fd):
 
 
 def one_death(bench, size):
-    """From SIGKILL to rank 0 until rank 1 has SIGTERM; and until a pidfd can be read."""
+    """From SIGKILL of rank 0 until rank 1 gets SIGTERM, and until the pidfd is readable."""
     with tempfile.TemporaryDirectory(prefix="bench.") as folder, contextlib.closing(Ranks(folder)) as ranks:
         command = [bench.pchrun, "--log-level", "error", "--run-dir", folder, "--stop-exit-wait", "0s", "-n", "2", "--",
                    bench.helper("large"), ranks.path, str(size)]
@@ -41,7 +41,7 @@ def one_death(bench, size):
             victim = ranks.wait_for("up", 2)[0].pid
             pidfd = os.pidfd_open(victim)
             try:
-                time.sleep(random.uniform(0.01, 0.02))  # so that all are at rest
+                time.sleep(random.uniform(0.01, 0.02))  # until all processes are at rest
                 begin = time.monotonic_ns()
                 os.kill(victim, signal.SIGKILL)
                 told = readable_at(pidfd)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exchange: the least that node 0 has to do for what swarm measures: a bare epoll loop that
- * accepts, counts the frames that come, and sends frames made beforehand, of the kinds and sizes
- * that pchrun sends. It looks at nothing and decides nothing. With a key it does so through
- * OpenSSL, as pchrun is to use it and with nothing in between.
+ * exchange: does the least that node 0 must do in swarm's measurements. Its bare epoll loop accepts
+ * connections, counts frames, and sends prepared frames of the kinds and sizes that pchrun sends.
+ * It reads no frame and decides nothing. With a key it uses OpenSSL directly.
  *
  *     bench-exchange PORT NODES [KEY_FILE JOB]
  */
@@ -51,7 +50,7 @@ static void make(struct made *made, const struct peermsg *msg)
     made->size = peermsg_encode(msg, made->data, sizeof made->data);
 }
 
-/* What all are told when a stage begins. */
+/* The frame that every node gets when a stage begins. */
 static void make_all(void)
 {
     struct peermsg msg = {.type = PEERMSG_WELCOME, .stamp.attempt = 1, .welcome.incarnation = 1};
@@ -88,8 +87,8 @@ static void enter(enum stage stage)
             send_made(&exchange.conns[i], &exchange.orders[stage]);
 }
 
-/* Frames in this stage, before the next begins: a hello and a first status of each; then a status
- * of each, or one notice. */
+/* The number of frames in this stage: a hello and a first status of each node; then a status of
+ * each, or one notice. */
 static int wanted(void)
 {
     return exchange.stage == JOINING    ? 2 * exchange.max
@@ -110,7 +109,7 @@ static void on_frame(struct conn *conn)
 static void lose(struct conn *conn)
 {
     if (conn->has_said_hello)
-        exit(0); /* swarm has what it wanted */
+        exit(0); /* swarm has finished */
     if (conn != exchange.conns)
         bench_die("a node has gone before it said hello");
     epoll_ctl(exchange.epoll, EPOLL_CTL_DEL, conn->fd, NULL); /* its first try */
@@ -182,7 +181,7 @@ int main(int argc, char **argv)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     exchange.max = atoi(argv[2]);
-    /* One more, for the connection by which swarm finds out that we listen. */
+    /* One more, for the connection with which swarm tests that this program listens. */
     exchange.conns = calloc((size_t)exchange.max + 1, sizeof *exchange.conns);
     exchange.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!exchange.conns || exchange.epoll < 0)

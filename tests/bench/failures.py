@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""failures: how soon a failure is known everywhere, and what is lost of it is there again.
+"""failures: measures how soon all nodes learn of a failure, and how soon the lost processes run again.
 
-The commands of these jobs are bench-rank, which tells in a FIFO when its main() begins and when it is sent SIGTERM.
-Nothing here looks again and again: each line is waited for, and bears the time at which it was written.
+The commands of these jobs are bench-rank. It writes to a FIFO when its main() begins and when it gets SIGTERM.
+Nothing here polls: the reader waits for each line, and the line has the time at which it was written.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ PATIENCE = 60
 
 @dataclass
 class Word:
-    """What a command has said of itself."""
+    """A line of a command."""
     what: str
     node: int
     pid: int
@@ -36,12 +36,12 @@ class Word:
 
 
 class Ranks:
-    """What all the commands of a job say, in the order in which it comes."""
+    """The lines of all commands of a job, in the order in which they come."""
 
     def __init__(self, folder):
         self.path = f"{folder}/ranks"
         os.mkfifo(self.path)
-        self.fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)  # and so without an end
+        self.fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)  # also for writing, so that the reader never sees an end
         self.text = ""
 
     def close(self):
@@ -50,14 +50,14 @@ class Ranks:
     def next(self, patience=PATIENCE):
         while "\n" not in self.text:
             if not select.select([self.fd], [], [], patience)[0]:
-                raise Unmeasured(f"the commands have said nothing for {patience} s")
+                raise Unmeasured(f"the commands have written nothing for {patience} s")
             self.text += os.read(self.fd, 65536).decode("ascii")
         line, self.text = self.text.split("\n", 1)
         what, *numbers = line.split()
         return Word(what, *map(int, numbers))
 
     def wait_for(self, what, count, but=None):
-        """Of so many nodes, the word of each; of others, and of node `but`, it is passed over."""
+        """Waits for this line of so many nodes; skips other lines, and those of node `but`."""
         found = {}
         while len(found) < count:
             word = self.next()
@@ -67,7 +67,7 @@ class Ranks:
 
 
 def eight_nodes(bench, ranks, folder, *more):
-    """The commands of NODES supervisors on one machine."""
+    """The command lines of NODES supervisors on one machine."""
     port = free_port()
     common = ["--log-level", "error", "--nnodes", str(NODES), "--cluster-chief", "127.0.0.1", "--cluster-port", str(port),
               "--procs-per-node", "0", "--run-dir", folder, *more]
@@ -77,7 +77,7 @@ def eight_nodes(bench, ranks, folder, *more):
 
 @contextlib.contextmanager
 def job(bench, *more):
-    """NODES supervisors that run: their processes, and what their commands say; all commands have begun."""
+    """NODES running supervisors: their processes, and the lines of their commands. All commands have begun."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
         ranks = stack.enter_context(contextlib.closing(Ranks(folder)))
@@ -87,8 +87,8 @@ def job(bench, *more):
 
 
 def from_to(number, send, ranks, node):
-    """From the signal until the last of the other nodes has begun to stop its command; nanoseconds. It comes at a random
-    instant, when what the nodes have to say to each other at the start has been said."""
+    """Nanoseconds from the signal until the last of the other nodes begins to stop its command. The signal comes at a
+    random instant after the nodes' messages of the start."""
     time.sleep(random.uniform(0.2, 0.5))
     begin = time.monotonic_ns()
     os.kill(number, send)
@@ -110,7 +110,7 @@ def death_of_eight(bench):
 
 
 def swarm_pair(bench, size):
-    """pchrun as node 0, with a command that is killed; and a bare exchange that hears of such a thing."""
+    """pchrun as node 0, with a command that is killed, and a bare exchange that gets a message of a death."""
     took = {}
     for side in random.sample(["ours", "bare"], 2):
         port = free_port()
@@ -163,7 +163,7 @@ def silent(bench):
 
 
 def change(ranks, commands):
-    """Kills one command: nanoseconds until the last one of the next generation has come to its main()."""
+    """Kills one command: nanoseconds until the last command of the next generation has reached main()."""
     begin = time.monotonic_ns()
     os.kill(random.choice(list(commands.values())).pid, signal.SIGKILL)
     after = ranks.wait_for("up", NODES)
@@ -172,7 +172,7 @@ def change(ranks, commands):
 
 @contextlib.contextmanager
 def torchrun_job(bench, restarts):
-    """The same as job(), of torchrun's agents."""
+    """As job(), with torchrun's agents."""
     torchrun, port = torchrun_of(bench), free_port()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench."))
@@ -186,7 +186,7 @@ def torchrun_job(bench, restarts):
 
 
 def generation(bench):
-    """a process dies → all processes of the next generation have come to main(), beside torchrun --max-restarts"""
+    """a process dies → all processes of the next generation have reached main(), beside torchrun --max-restarts"""
     changes = max(20, bench.rounds // 20)
     options = ["--restart-max", str(changes), "--restart-window", "0", "--restart-start-max", str(changes),
                "--restart-backoff", "0", "--restart-no-progress-after", "0"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""frameworks: what the package for Python costs (contrib/python), beside what its users have else.
+"""frameworks: measures what the package for Python (contrib/python) costs, beside what its users have otherwise.
 
-What runs in the training process is tests/bench/pystep_program.py and tfstep_program.py.
+The training processes run tests/bench/pystep_program.py and tfstep_program.py.
 """
 
 import os
@@ -35,7 +35,7 @@ def tfstep(bench):
 
 
 def rounds_of(bench, python, program, calls):
-    """What the program prints, as a rank."""
+    """The output of the program as a rank."""
     command = [bench.pchrun, "--log-level", "error", "--", python, HERE / program, str(calls),
                str(max(20, bench.rounds // 10))]
     return bench.lines(command, env={**os.environ, "PYTHONPATH": str(package_of(bench))})

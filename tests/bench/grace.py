@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grace: how much of a notice's grace is trained and saved, for many lengths of steps, saves and graces.
+"""grace: measures how much of a notice's grace is trained and saved, for many lengths of steps, saves and graces.
 
-The commands of these jobs are bench-grace, which sleep. All jobs run at the same time. A job is preempted when it has
-trained for a while, and nothing is known of its saves: so the first save comes at once. What was possible is the grace
-without one save, a quarter longer than the slowest that the job made, and without half a second.
+The commands of these jobs are bench-grace, which sleeps. All jobs run at the same time. A job is preempted when it has
+trained for a while. No save has been measured then, so the first save comes at once. The possible time is the grace
+without half a second, and without a save a quarter longer than the slowest one of the job.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ WARM = 4  # seconds of training before the notice
 
 @dataclass
 class Outcome:
-    """What became of a grace, in seconds: trained, and kept by the last commit; until the last save began; the slowest
+    """How a grace was used, in seconds: trained and kept by the last commit; until the last save began; the slowest
     save; from the last save to the deadline."""
     trained: float
     begun: float
@@ -50,7 +50,7 @@ def job(bench, folder, case, seed):
 
 
 def read(path, notice_at, grace):
-    """The outcome of the job that has printed into this folder."""
+    """The outcome of the job whose output is in this folder."""
     lines = [line.split() for line in (path / "out").read_text(encoding="utf-8").splitlines()]
     said = (path / "err").read_text(encoding="utf-8")
     commits = [int(step) for step in re.findall(r"commit: step (\d+) is durable", said)]
@@ -67,7 +67,7 @@ def read(path, notice_at, grace):
 
 
 def outcomes(bench):
-    """Of all cases, in one go: most of them sleep most of the time."""
+    """Runs all cases at the same time, because most of them sleep most of the time."""
     with tempfile.TemporaryDirectory(prefix="bench.") as folder:
         with contextlib.ExitStack() as stack:
             jobs = [stack.enter_context(job(bench, folder, case, seed)) for seed, case in enumerate(CASES)]

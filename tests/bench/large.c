@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * large: a rank of the jobs that dying.py measures. It attaches; rank 0 takes memory, and waits to
- * be killed; the others wait for SIGTERM.
+ * large: a rank of the jobs that dying.py measures. It attaches. Rank 0 allocates memory and waits
+ * until it is killed; the other ranks wait for SIGTERM.
  *
  *     bench-large FIFO MIB
  *
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Short enough to be written in one piece, whoever else writes. */
+/* Short enough for one piece, also when other processes write. */
 static void tell(int fd, const char *what, int rank)
 {
     char line[96];
@@ -34,7 +34,7 @@ static void swell(size_t size)
     if (!memory)
         bench_die("no memory");
     memset(memory, 1, size);
-    if (memory[size - 1] != 1) /* so that it is not left out */
+    if (memory[size - 1] != 1) /* so that the compiler keeps it */
         abort();
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch: measures how long commands take that wrap another, round by round, in random order.
+ * launch: measures the time of commands that wrap another command, round by round, in random order.
  *
  *     launch run  ROUNDS , COMMAND [ARGUMENT ...] , COMMAND ...    until its end
  *     launch main ROUNDS , COMMAND [ARGUMENT ...] , COMMAND ...    until the main() of stamp
  *
  * Prints a line for each round: nanoseconds, in the order of the commands. For "main" every command
- * ends in stamp(1 of this folder), which writes the time to STAMP_FD. A command that fails ends it
- * all, with 1. It is small and in C because what starts a process is part of what is measured.
+ * ends in this folder's stamp, which writes the time to STAMP_FD. If a command fails, launch ends
+ * with 1. It is small and in C because its own fork and exec are part of the measured time.
  */
 #include "bench/bench.h"
 

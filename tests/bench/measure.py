@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""measure: what the figures of bench.py and failures.py share: the programs that are measured, the lines of the
-table, and jobs of several nodes."""
+"""measure: the parts that the figures share: the measured programs, the lines of the table, and jobs of several
+nodes."""
 
 import contextlib
 import os
@@ -16,12 +16,12 @@ from pathlib import Path
 
 JOB = "bench"
 TORCH = "torch==2.13.0"
-# What torch.distributed.run imports.
+# The packages that torch.distributed.run imports.
 TORCH_NEEDS = ["typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "filelock", "numpy", "setuptools"]
 
 
 class Unmeasured(Exception):
-    """A figure cannot be had here; the text says why."""
+    """A figure cannot be measured here; the text says why."""
 
 
 @dataclass
@@ -35,18 +35,18 @@ class Figure:
 
 
 class Bench:
-    """Where what is measured lies, and how often."""
+    """The folders of the measured programs, and the number of rounds."""
 
     def __init__(self, build, rounds, folder):
         self.build, self.rounds = build, rounds
-        self.peers = None  # the folder of those that are no Debian packages
-        self.kept = {}  # what one run has measured for several figures
+        self.peers = None  # the folder of the peers that pip installs
+        self.kept = {}  # the results that several figures share
         self.pchrun = str(folder / "pchrun")
         self.install(folder)
 
     def install(self, folder):
-        """Copies, as an installation makes them: the pages of a file that a linker has written here and there lie in
-        memory here and there, too, and its start takes a tenth longer."""
+        """Copies the programs, as an installation does. A linker writes a file in pieces, so its pages are scattered in
+        memory, and the program's start takes a tenth longer."""
         for name in ("pchrun", "run/cluster/pchrun"):
             if (self.build / "src" / name).exists():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ class Bench:
         return str(self.build / "tests/bench" / f"bench-{name}")
 
     def lines(self, command, **more):
-        """The numbers that a measuring program prints, line by line."""
+        """The numbers in the output of a measuring program, line by line."""
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=False, **more)
         if done.returncode != 0:
             raise Unmeasured(f"{command[0]} has ended with {done.returncode}")
@@ -64,7 +64,7 @@ class Bench:
 
 
 def environment(bench, name, *installs):
-    """A virtual environment with what pip has installed in these steps, made if it is not there."""
+    """A virtual environment with the results of these steps of pip. It is made if it is missing."""
     home = bench.peers / name.replace("==", "-")
     if (home / "complete").exists():
         return home
@@ -73,7 +73,7 @@ def environment(bench, name, *installs):
     for command in ([sys.executable, "-m", "venv", "--clear", str(home)], *([*pip, *install] for install in installs)):
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode != 0:
-            raise Unmeasured(f"{name} cannot be had: {' '.join(command)}: {done.stdout.strip()[-300:]}")
+            raise Unmeasured(f"{name} cannot be installed: {' '.join(command)}: {done.stdout.strip()[-300:]}")
     (home / "complete").touch()
     return home
 
@@ -100,7 +100,7 @@ def spread(values):
 
 
 def paired(name, pairs, peer, target, per=1):
-    """From pairs of times, ours and the peer's; each is of `per` operations."""
+    """A line from pairs of times, pchrun's and the peer's; each time is that of `per` operations."""
     ours, theirs = (statistics.median(side) / per for side in zip(*pairs))
     return Figure(name, duration(ours), f"{peer} {duration(theirs)}", spread([a / b for a, b in pairs]), target)
 
@@ -109,7 +109,7 @@ def paired(name, pairs, peer, target, per=1):
 
 
 def free_port():
-    """Below those that pchrun refuses, since somebody else uses them by default, and those of connections."""
+    """A port below those that pchrun refuses as the default of another program, and below those of connections."""
     while True:
         port = random.randrange(14000, 28000)
         with contextlib.suppress(OSError), socket.socket() as sock:
@@ -118,14 +118,14 @@ def free_port():
 
 
 def key_options(bench, folder):
-    """With a new key, so that the nodes speak TLS."""
+    """Options with a new key, so that the nodes speak TLS."""
     key = Path(folder, "key")
     subprocess.run([bench.pchrun, "--make-key", str(key)], stdout=subprocess.DEVNULL, check=True)
     return ["--job", JOB, "--cluster-key-file", str(key)]
 
 
 def told_options(folder):
-    """With a notice source that hands on what is written into a FIFO."""
+    """Options with a notice source that reads a FIFO."""
     fifo, source = Path(folder, "fifo"), Path(folder, "source")
     os.mkfifo(fifo)
     source.write_text(f"#!/bin/sh\nexec cat {fifo}\n", encoding="ascii")
@@ -134,14 +134,14 @@ def told_options(folder):
 
 
 def chief_options(size, port, run_dir, *more):
-    """Node 0 of a job of so many nodes; no process attaches to it, so that nothing but the nodes is measured."""
+    """Node 0 of a job of so many nodes. No process attaches to it, so that only the nodes are measured."""
     return ["--log-level", "error", "--nnodes", str(size), "--node-rank", "0", "--cluster-chief", "127.0.0.1",
             "--cluster-port", str(port), "--procs-per-node", "0", "--run-dir", run_dir, *more, "--", "sleep", "1000"]
 
 
 @contextlib.contextmanager
 def running(command, end=signal.SIGKILL, **more):
-    """Ended by the signal; what a killed pchrun has started dies of that, too (PR_SET_PDEATHSIG)."""
+    """Ends it with the signal. The processes of a killed pchrun die with it (PR_SET_PDEATHSIG)."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, **more) as process:
         try:
             yield process

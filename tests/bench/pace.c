@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pace: preloaded into a training process, notes what its calls of libpch cost it. At its end it
- * writes one line to the file that PACE names, with the process number behind it: nanoseconds spent
- * in pch_step(), nanoseconds that a step takes with all that belongs to it, and steps that it
- * finished after it had been told to save.
+ * pace: preloaded into a training process, measures what the calls of libpch cost. At the end it
+ * writes one line to the file PACE with the process number appended: nanoseconds in pch_step(),
+ * nanoseconds of a whole step, and the number of steps that ended after the order to save.
  */
 #include "bench/bench.h"
 

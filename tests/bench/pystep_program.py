@@ -4,8 +4,8 @@
     pchrun -- python3 pystep_program.py CALLS ROUNDS
 
 Prints a line for each round: nanoseconds for CALLS calls of job.step(), for as many turns of the loop over
-job.steps(), for as many that ask job.should_save, and for as many calls of an empty method of Python's own; in random
-order, and of each what an empty loop takes is taken off.
+job.steps(), for as many turns that read job.should_save, and for as many calls of an empty method in Python. The
+order is random. The time of an empty loop is subtracted from each.
 """
 
 import random

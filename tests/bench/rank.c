@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rank: the command of the jobs that failures.py measures. It tells of its life in a FIFO that the
- * whole job shares, and does nothing else, so that what is measured is the supervisors.
+ * rank: the command of the jobs that failures.py measures. It writes to a FIFO that the whole job
+ * shares, and does nothing else, so that only the supervisors are measured.
  *
  *     bench-rank FIFO
  *
- * One line each when main() begins and when SIGTERM has come, by which the ladder begins:
+ * It writes a line when main() begins, and one when SIGTERM comes, the first signal of the stop:
  * "up|term NODE PROCESS NANOSECONDS". NODE is that of pchrun (PCH_NODE_RANK) or of torchrun
- * (GROUP_RANK). Then it ends, with 0.
+ * (GROUP_RANK). Then it ends with 0.
  */
 #include "bench/bench.h"
 
@@ -18,7 +18,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Short enough to be written in one piece, whoever else writes. */
+/* Short enough for one piece, also when other processes write. */
 static void tell(int fd, const char *what, int64_t at)
 {
     const char *node = getenv("PCH_NODE_RANK");
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     siginfo_t info;
     if (argc != 2)
         bench_die("usage: rank FIFO");
-    /* Whoever started it may be killed; torchrun's do not end by themselves then. */
+    /* If its launcher is killed, this process must end, too. torchrun does not see to that. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""several: what several processes on one node cost, beside what else starts them."""
+"""several: measures what several processes on one node cost, beside other launchers."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def launchers(bench):
 
 
 def several(bench):
-    """the whole run around eight times true, and the memory of who waits for eight processes, beside torchrun and mpirun"""
+    """the whole run around eight times true, and the launcher's memory meanwhile, beside torchrun and mpirun"""
     found = launchers(bench)
     for peer, rounds, target in (("mpirun", max(20, bench.rounds // 10), "≤ 0.2"), ("torchrun", 5, "≤ 0.01")):
         sides = [",", *found["ours"], "true", ",", *found[peer], "true"]
@@ -32,7 +32,7 @@ def several(bench):
 
 
 def resident(launcher):
-    """kB of the launcher alone, when all of its processes are there."""
+    """kB of the launcher alone, when all its processes run."""
     with running([*launcher, "sleep", "1000"], signal.SIGTERM, stderr=subprocess.DEVNULL) as process:
         end = time.monotonic() + PATIENCE
         while len(sleepers(process.pid)) < COUNT:

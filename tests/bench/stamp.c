@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stamp: the command whose main() launch waits for: writes the time, and ends.
+ * stamp: the command of "launch main": writes the time at which its main() begins, and ends.
  */
 #include "bench/bench.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step: measures pch_step() of an attached process beside a bare store and load of the same two
- * words' kind: sequentially consistent, on cache lines of their own.
+ * step: measures pch_step() of an attached process beside a bare store and load: sequentially
+ * consistent, of two words on cache lines of their own, as in pch_step().
  *
  *     pchrun -- bench-step ROUNDS
  *
@@ -29,7 +29,7 @@ static int64_t measure_pch(pch_t *job, uint64_t step)
     return bench_now() - from;
 }
 
-/* The loop is the same, with its branch on what was loaded. */
+/* The loop is the same, with a branch on the loaded value. */
 static int64_t measure_bare(pch_t *job, uint64_t step)
 {
     int64_t from = bench_now();

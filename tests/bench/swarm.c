@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * swarm: speaks for all nodes of a job but node 0, from one process, and measures how node 0 (or
- * exchange, which does no more than it must) takes them in and comes to an agreement.
+ * swarm: plays all nodes of a job but node 0 in one process. It measures how node 0, or exchange,
+ * accepts the nodes and comes to an agreement.
  *
  *     bench-swarm agree|tell:FIFO|fail|kill:FIFO|idle PORT OPTION ... -- COMMAND
  *
  * Options and command are those of pchrun on node 0; with a key among them the nodes speak TLS.
  * Each node has one rank, which has trained HIGHEST steps and is below every proposal. "agree"
- * prints one line: nanoseconds from the first connection until all have been told to start; from a
- * notice at one node until all have been told what is decided; and how many orders came for that.
- * "tell:FIFO" does the same, but the notice is a line that it writes for a notice source of node 0.
- * "fail" measures from one node's word that a process of it has failed until all have been told to
- * stop theirs; "kill:FIFO" from the SIGKILL of a process of node 0, which is rank.c and has told of
- * itself in the FIFO.
- * "idle" prints a line, the number of nodes, when all is quiet, and then sends each node's
- * heartbeat every second, evenly, until it is killed.
+ * prints one line: nanoseconds from the first connection until all nodes have the order to start;
+ * from a notice at one node until all nodes have the decision; and the number of orders for that.
+ * "tell:FIFO" does the same, but the notice is a line that swarm writes for node 0's notice source.
+ * "fail" measures from one node's message of a failed process until all nodes have the order to
+ * stop. "kill:FIFO" measures the same from the SIGKILL of a process of node 0: rank.c, which has
+ * written its number into the FIFO.
+ * "idle" prints the number of nodes when all are at rest. Then it sends each node's heartbeat every
+ * second, spread evenly, until it is killed.
  */
 #include "base/fd.h"
 #include "base/keyfile.h"
@@ -47,7 +47,7 @@ struct node {
     size_t used;
     uint64_t seq, seen;
     bool has_notice;
-    struct peermsg status; /* as it was told last */
+    struct peermsg status; /* the last one sent */
     struct peer_order order;
 };
 
@@ -96,7 +96,7 @@ static void say_hello(struct node *node)
     tell(node, &hello);
 }
 
-/* With the fields that are not zero where all goes well. */
+/* Sets the fields that are not zero while all goes well. */
 static void describe(const struct node *node, struct peer_status *ret)
 {
     *ret = (struct peer_status){.life = LIFE_RUNNING,
@@ -127,7 +127,7 @@ static void tell_status(struct node *node, const struct peer_status *status)
     tell(node, &node->status);
 }
 
-/* As a node does: whatever has changed is told, by a whole STATUS. */
+/* Sends a whole STATUS after any change, as a node does. */
 static void on_order(struct node *node, const struct peermsg *msg)
 {
     struct peer_status now;
@@ -143,7 +143,7 @@ static void on_order(struct node *node, const struct peermsg *msg)
         tell_status(node, &now);
 }
 
-/* Nobody starts before every node has said where it stands. */
+/* No node starts before every node has sent its status. */
 static void on_welcome(struct node *node, const struct peermsg *msg)
 {
     node->status.stamp = msg->stamp;
@@ -163,7 +163,7 @@ static void on_frame(struct node *node, const struct frame *frame)
         on_order(node, &msg);
 }
 
-/* Then says hello. */
+/* Goes on with the handshake; after it, sends a HELLO. */
 static void shake_hands(struct node *node)
 {
     struct err err;
@@ -334,7 +334,7 @@ static int64_t agree(void)
     return bench_now() - from;
 }
 
-/* The source has opened the FIFO for reading, or we wait until it does. */
+/* open() waits until the source has opened the FIFO for reading. */
 static int64_t agree_after_line(const char *fifo)
 {
     static const char line[] =
@@ -354,7 +354,7 @@ static int64_t agree_after_line(const char *fifo)
     return took;
 }
 
-/* As its node tells of it. */
+/* As a node reports it. */
 static int64_t fail(void)
 {
     struct peer_status status;
@@ -377,7 +377,7 @@ static int64_t fail(void)
     return bench_now() - from;
 }
 
-/* The process that has said "up NODE PROCESS NANOSECONDS". */
+/* The process that has written "up NODE PROCESS NANOSECONDS". */
 static pid_t process_of(const char *fifo)
 {
     char line[128];

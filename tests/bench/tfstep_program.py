@@ -4,8 +4,8 @@
     pchrun -- python3 tfstep_program.py CALLS ROUNDS
 
 Prints a line for each round: nanoseconds for CALLS calls of job.step(), of run() of the handler of
-pch.integrations.tensorflow, and of run() of TensorFlow's own; in random order. Both handlers run a function that does
-nothing, and what calls of that, and an empty loop, take is taken off. There is no notice, and a cluster of one.
+pch.integrations.tensorflow, and of run() of TensorFlow's own handler, in random order. Both handlers run an empty
+function. The time of its calls, and of an empty loop, is subtracted. There is no notice, and one worker.
 """
 
 import random

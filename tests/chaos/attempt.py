@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attempt: one start of the job on all its nodes, and what the plan has befall it meanwhile.
+"""attempt: one start of the job on all its nodes, with the faults of the plan.
 
-It owns the processes that it starts: finish() returns when all supervisors have ended, or raises Late
-with what is still there; either way end() leaves nothing.
+It owns the processes that it starts. run() returns when all supervisors have ended, or raises Late. end()
+leaves no process in either case.
 """
 
 import json
@@ -19,19 +19,19 @@ from plan import STEPS
 
 NODE_MARK = "CHAOS_NODE"
 TICK_S = 0.004
-# Processes of a supervisor that was killed find out at their next step, or are killed by the kernel.
+# Processes of a killed supervisor end at their next step, or the kernel kills them.
 ORPHANS_S = 5.0
 
 
 class Late(Exception):
-    """A wait has come to its bound."""
+    """A wait has reached its deadline."""
 
 
 class Attempt:
-    """fired: the faults that found something to act upon. codes: by node, what it has ended with."""
+    """fired: the faults that found a target. codes: the exit code of each node that has ended."""
 
     def __init__(self, place, plan, number, before=()):
-        """before: the attempts of which something still runs."""
+        """before: the attempts that still have supervisors."""
         self.place, self.plan, self.number, self.before = place, plan, number, before
         self.faults = plan.attempts[number - 1]
         self.folder = place.folder / f"attempt{number}"
@@ -39,9 +39,9 @@ class Attempt:
         self.rng = random.Random(f"{plan.seed}.{number}")
         self.jobs, self.fired, self.codes = {}, [], {}
         self.is_awaited = False
-        self.stopped = {}  # by fault: whom it has stopped
+        self.stopped = {}  # by fault: the processes that it has stopped
         self.begin = time.monotonic()
-        # What of an older attempt still holds a port does so on a host that has been given up.
+        # New ports: nodes that linger from an older attempt may still hold theirs.
         self.port, self.charlm_port = place.port + 10 * number, place.charlm_port + 10 * number
         if place.relay:
             place.relay.there = (laboratory.address(0), self.port)
@@ -52,7 +52,7 @@ class Attempt:
     # --- start and end ---
 
     def run(self):
-        """All of it. Returns nothing; see codes."""
+        """Runs the attempt to its end. The exit codes are in codes."""
         starts = [(self.rng.uniform(0, 0.1), lambda node=node: self._start(node))
                   for node in range(self.plan.nnodes)]
         events = starts + [(self.rng.uniform(0, 0.6), old.resume_all) for old in self.before]
@@ -66,7 +66,7 @@ class Attempt:
         if not self.lingering():
             self.resume_all()
         if self._wait(end):
-            raise Late(f"it has not ended within {end - self.begin:.1f} s")
+            raise Late(f"the attempt has not ended within {end - self.begin:.1f} s")
         for old in self.before:
             old.outlast(end)
         if not self.lingering():
@@ -75,23 +75,22 @@ class Attempt:
             self.note(f"nodes {self.lingering()} linger, and are not waited for")
 
     def outlast(self, until):
-        """Waits for what has lingered."""
+        """Waits for the lingering nodes."""
         self.resume_all()
         self.is_awaited = True
         if self._wait(until):
-            raise Late(f"of attempt {self.number} something runs on: {self.lingering()}")
+            raise Late(f"nodes of attempt {self.number} do not end: {self.lingering()}")
 
     def lingering(self):
-        """The nodes that have not ended and need not have, since the next attempt comes anyway. Not
-        before the start: a node 0 that still waits for others may do so for longer than the next one
-        waits for its lock."""
+        """The nodes that still run while the next attempt begins. None before the training has started:
+        this node 0 may wait for its nodes longer than the next node 0 waits for the lock."""
         if self.is_awaited or self.number == len(self.plan.attempts):
             return set()
         nodes = self.plan.lingering(self.fired) - set(self.codes)
         return nodes if nodes and self.is_started() else set()
 
     def _wait(self, until):
-        """Until then, or until all supervisors have ended: then it returns False."""
+        """Waits until this instant and returns True, or False as soon as all supervisors have ended."""
         while True:
             for node, job in self.jobs.items():
                 if node not in self.codes and job.process.poll() is not None:
@@ -112,7 +111,7 @@ class Attempt:
             time.sleep(TICK_S)
 
     def end(self):
-        """Of a failed one: nothing is left running, and its parent has its children's ends."""
+        """Kills and reaps all processes that a failed attempt has left."""
         for pid in harness.marked(self.place.mark):
             harness.kill_quietly(pid)
         for job in self.jobs.values():
@@ -151,10 +150,10 @@ class Attempt:
     # --- faults ---
 
     def _events_of(self, fault):
-        """(when, what) of its begin and, if it lasts, of its end."""
+        """(when, action) of the fault's beginning and, if it lasts, of its end."""
         def begin():
             has_fired = getattr(self, f"_{fault.kind}")(fault)
-            self.note(f"{fault.kind} node {fault.node}" + ("" if has_fired else ": nobody is there"))
+            self.note(f"{fault.kind} node {fault.node}" + ("" if has_fired else ": there is no target"))
             if has_fired:
                 self.fired.append(fault)
 
@@ -165,12 +164,12 @@ class Attempt:
         return [(fault.at, begin)] + ([(fault.at + fault.lasts, end)] if fault.lasts else [])
 
     def _supervisor(self, fault):
-        """Its pid, if it lives."""
+        """The pid of the node's supervisor, if it lives."""
         job = self.jobs.get(fault.node)
         return job.pid if job and job.process.poll() is None else None
 
     def _proc(self, fault):
-        """The pid of one of its node's training processes; pchrun and pchrun-logs have forks beside them."""
+        """The pid of one of the node's training processes. Forks of pchrun and pchrun-logs do not count."""
         pid = self._supervisor(fault)
         own = os.path.basename(self.place.pchrun)
         commands = sorted(child for child in (harness.commands_of(pid) if pid else [])
@@ -227,7 +226,7 @@ class Attempt:
         return self._send(self._supervisor(fault), signal.SIGKILL)
 
     def _power_off(self, fault):
-        """Nobody hears anything of it any more, not even a FIN; the next attempt finds it mended."""
+        """The node sends nothing any more, not even a FIN. The next attempt finds it mended."""
         if not self._supervisor(fault):
             return False
         self.place.cut(fault.node)
@@ -236,7 +235,7 @@ class Attempt:
         return True
 
     def _tell(self, node, number):
-        """A signal for pchrun itself; one that comes before its first instruction ends any program."""
+        """Sends pchrun a signal, once it blocks it. An earlier signal would end any program."""
         job = self.jobs.get(node)
         return bool(job and number in harness.signal_set(job.pid, "SigBlk")
                     and self._send(job.pid, number))
@@ -307,19 +306,19 @@ class Attempt:
         self.place.set_clock(fault.node, fault.amount)
         return True
 
-    # --- what it has said ---
+    # --- output and reports ---
 
     def report(self, node):
-        """What the node's supervisor has left, or {}."""
+        """The report of the node's supervisor, or {}."""
         path = self.folder / f"report.{node}.json"
         return json.loads(path.read_text()) if path.exists() else {}
 
     def is_started(self):
-        """Have all nodes come, so that the training was started?"""
+        """Have all nodes joined, so that the training was started?"""
         return bool(self.found(r"all \d+ nodes are there after .*: starting$"))
 
     def has_chief(self):
-        """Is there one to make all end alike? Without it each node goes by what it knows."""
+        """Is node 0 there, so that all nodes end alike? Without it each node decides for itself."""
         return self.is_started() and 0 not in self.hurt
 
     @property
@@ -330,6 +329,6 @@ class Attempt:
         return [node for node in range(self.plan.nnodes) if node not in self.hurt]
 
     def found(self, pattern):
-        """All that matches in what its nodes have said."""
+        """All matches in the output of the nodes."""
         return [match for job in self.jobs.values()
                 for match in re.findall(pattern, job.out + job.err, re.M)]

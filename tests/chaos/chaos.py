@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """chaos: whole jobs of pchrun under faults, at random instants, from a seed.
 
-A run is a job of 2 to 4 nodes in network namespaces, with a real training. Its attempts are disturbed
-as plan.py says, then it is started once more and left in peace. After each attempt promises.py looks
-at what is left; in the end the training must have learnt what it learns undisturbed. What a failed
-run has left is kept (--keep), and its seed can be run again (--trace SEED).
+A run is a job of 2 to 4 nodes in network namespaces, with a real training. plan.py chooses the faults of
+its attempts; the last attempt has none. After each attempt promises.py checks records, reports and
+checkpoints. In the end the weights must be those of an undisturbed training. The files of a failed run are
+kept (--keep), and its seed can be run again (--trace SEED).
 """
 
 import argparse
@@ -36,7 +36,7 @@ lab = None  # of this worker
 
 
 def make_lab(root):
-    """A worker's first deed."""
+    """Runs first in each worker."""
     global lab
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     harness.become_subreaper()
@@ -45,7 +45,7 @@ def make_lab(root):
 
 
 def evidence(place, attempt):
-    """Who still lives and waits for what."""
+    """The processes that still live, what each waits for, and the nodes' last lines."""
     lines = []
     for pid in harness.marked(place.mark):
         wait = harness.read_proc(pid, "wchan").decode(errors="replace")
@@ -57,8 +57,7 @@ def evidence(place, attempt):
 
 
 def disturb(place, digests, counts):
-    """All attempts of a run; stops at the first that completes. Raises Broken or Late. Counts what has
-    come to pass."""
+    """Runs the attempts up to the first that completes. Raises Broken or Late. Counts faults and exit codes."""
     plan, attempts = place.plan, []
     records = promises.Records(place, plan)
     try:
@@ -66,7 +65,7 @@ def disturb(place, digests, counts):
             place.note(f"attempt {number}")
             attempts.append(Attempt(place, plan, number, [a for a in attempts if a.lingering()]))
             attempts[-1].run()
-            place.note(f"it has ended with {attempts[-1].codes}")
+            place.note(f"the attempt has ended with {attempts[-1].codes}")
             counts.update(fault.kind for fault in attempts[-1].fired)
             counts.update(f"exit {code}" for code in attempts[-1].codes.values())
             counts["linger"] += bool(attempts[-1].lingering())
@@ -75,7 +74,7 @@ def disturb(place, digests, counts):
             if promises.is_complete(attempts[-1]):
                 promises.check_learnt(plan, attempts[-1], digests[plan.world])
                 return
-        raise promises.Broken("left in peace, it does not complete")
+        raise promises.Broken("without faults, the last attempt does not complete")
     except (promises.Broken, Late) as why:
         place.note(f"BROKEN: {why}")
         for line in evidence(place, attempts[-1]):
@@ -87,7 +86,7 @@ def disturb(place, digests, counts):
 
 
 def run(seed, digests, keep, is_traced):
-    """Returns (seed, None or what is wrong, seconds, counts of what has come to pass)."""
+    """Returns (seed, None or the broken promise, seconds, counts of faults and exit codes)."""
     begin, counts = time.monotonic(), collections.Counter()
     place = Place(lab, planning.make(seed), Programs())
     why = None
@@ -95,7 +94,7 @@ def run(seed, digests, keep, is_traced):
         disturb(place, digests, counts)
     except (promises.Broken, Late) as broken:
         why = str(broken)
-    except Exception:  # a fault of these tests, or a file that is not what it should be
+    except Exception:  # a fault of these tests, or a file of the wrong form
         why = traceback.format_exc()
     finally:
         place.heal()
@@ -106,7 +105,7 @@ def run(seed, digests, keep, is_traced):
 
 
 def digest_of(world, charlm):
-    """What charlm's weights are when nobody disturbs it."""
+    """The digest of charlm's weights after an undisturbed training."""
     with tempfile.TemporaryDirectory() as folder:
         argv = [charlm, "--steps", str(planning.STEPS), "--dir", folder, "--port",
                 str(29000 + os.getpid() % 3000)]
@@ -118,7 +117,7 @@ def digest_of(world, charlm):
 
 
 def seeds_of(options, begin):
-    """options.runs of them, or as many as options.long minutes allow."""
+    """Yields options.runs seeds, or as many as options.long minutes allow."""
     seed = options.seed
     while (seed - options.seed < options.runs if not options.long
            else time.monotonic() - begin < 60 * options.long):
@@ -127,7 +126,7 @@ def seeds_of(options, begin):
 
 
 def run_all(options, digests, root):
-    """Yields each run's result. Not more seeds are drawn than can be run at once."""
+    """Yields each run's result. Takes a new seed only when a worker is free."""
     begin = time.monotonic()
     context = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(options.jobs, context, make_lab, (root,)) as pool:
@@ -145,12 +144,12 @@ def run_all(options, digests, root):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] + " Reads PCHRUN_BIN, "
-                                     "PCHRUN_HELPERS and CHARLM, as the tests of behave do.")
+                                     "PCHRUN_HELPERS and CHARLM, like the tests of behave.")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first (default 1)")
     parser.add_argument("--runs", type=int, default=200, metavar="N", help="so many (default 200)")
-    parser.add_argument("--long", type=float, metavar="MIN", help="instead: for so many minutes")
-    parser.add_argument("--trace", type=int, metavar="SEED", help="this one; show what happens")
-    parser.add_argument("--plan", type=int, metavar="SEED", help="show what it would do, and do nothing")
+    parser.add_argument("--long", type=float, metavar="MIN", help="run for so many minutes instead")
+    parser.add_argument("--trace", type=int, metavar="SEED", help="run this seed and show what happens")
+    parser.add_argument("--plan", type=int, metavar="SEED", help="show the plan of the seed and run nothing")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 1), metavar="N",
                         help="runs at a time (default: 3 for each processor)")
     parser.add_argument("--keep", type=Path, metavar="DIR", default=Path(tempfile.gettempdir()) /
@@ -162,7 +161,7 @@ def parse():
 
 
 def report_all(options, root):
-    """Runs all, and prints what came of it."""
+    """Runs all seeds, and prints the failures and the sum."""
     begin, passed, failed = time.monotonic(), 0, []
     charlm = Programs().charlm
     digests = {world: digest_of(world, charlm) for world in planning.WORLDS}

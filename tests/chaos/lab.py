@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lab: hosts and a network for a job: one network namespace per node, each joined by a veth pair to a
-bridge in a namespace of its own, whose nftables drop what is to be lost; and small disks.
+"""lab: hosts, a network and small disks for a job. Each node has a network namespace, which a veth pair joins
+to a bridge in one more namespace. The bridge's nftables drop the packets that are to be lost.
 
-Nothing here has a name outside of this process: namespaces are held by descriptors, mounts lie in a
-mount namespace of ours, so all is gone when the process is. Needs root. The calling thread must be
-the process's only one when a Lab is made; inside() moves the calling thread alone.
+Descriptors of this process hold the namespaces, and the mounts are in its own mount namespace. So all of it
+ends with the process. Needs root. Make a Lab while the process has one thread only; inside() moves the calling
+thread alone.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ def address(node):
 
 
 def why_not():
-    """Why no lab can be made here, or None."""
+    """The reason why no lab can be made here, or None."""
     for tool in ("ip", "nft"):
         if not shutil.which(tool):
             return f"{tool} is not installed"
@@ -53,7 +53,7 @@ def why_not():
 
 
 class Lab:
-    """root: a directory over which it mounts one of its own."""
+    """root: a directory on which the lab mounts a file system of its own."""
 
     def __init__(self, root):
         check("unshare", libc.unshare(CLONE_NEWNS))
@@ -67,7 +67,7 @@ class Lab:
         self.cut, self.loss = set(), 0
 
     def _new_namespace(self):
-        """Left again at once; the descriptor keeps it."""
+        """Makes a namespace and leaves it at once; the returned descriptor keeps it."""
         check("unshare", libc.unshare(CLONE_NEWNET))
         fd = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         check("setns", libc.setns(self.home, CLONE_NEWNET))
@@ -93,7 +93,7 @@ class Lab:
 
     @contextlib.contextmanager
     def inside(self, namespace):
-        """The calling thread, and what it starts, is there meanwhile."""
+        """Moves the calling thread, and what it starts, into the namespace for a while."""
         check("setns", libc.setns(namespace, CLONE_NEWNET))
         try:
             yield
@@ -101,8 +101,7 @@ class Lab:
             check("setns", libc.setns(self.home, CLONE_NEWNET))
 
     def filter(self, cut, loss):
-        """From now on nothing passes between these nodes and others, and of the rest `loss` percent
-        is lost."""
+        """From now on no packet passes between these nodes and others; `loss` percent of the rest are lost."""
         if (cut, loss) == (self.cut, self.loss):
             return
         self.cut, self.loss = set(cut), loss
@@ -112,14 +111,14 @@ class Lab:
         if loss:
             rules.append(f"numgen random mod 100 < {loss} drop")
         text = "add table bridge chaos\ndelete table bridge chaos\nadd table bridge chaos\n"
-        for hook in ("forward", "input", "output"):  # the last two: the hub's own, a proxy
+        for hook in ("forward", "input", "output"):  # the last two: packets of the relay on the hub
             text += f"add chain bridge chaos {hook}_ {{ type filter hook {hook} priority 0; }}\n"
             text += "".join(f"add rule bridge chaos {hook}_ {rule}\n" for rule in rules)
         with self.inside(self.hub):
             subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
 
     def disk(self, path):
-        """An empty disk there, small enough to be filled."""
+        """Mounts an empty disk there, small enough to be filled."""
         path.mkdir()
         mount("tmpfs", path, "tmpfs", data=f"size={DISK_BYTES}")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""place: where one run happens: its folder and disks in a lab, its ports, clocks and relay, and the
-journal of what was done when. A Place outlives the attempts of its run; close() takes all away.
+"""place: a run's folder and disks in a lab, its ports, clocks and relay, and the journal of all that was done.
+A Place outlives the attempts of its run; close() removes everything.
 """
 
 import itertools
@@ -16,12 +16,12 @@ import lab as laboratory
 from attempt import NODE_MARK
 from relay import Relay
 
-# Each run has ports of its own, so that none meets what is left of another's connections.
+# Each run has ports of its own, so that no run meets old connections of another one.
 PORTS = itertools.cycle(range(20000, 29000, 3))
 
 
 class Programs:
-    """What is tested and what it runs, from the environment that the tests of behave have as well."""
+    """The tested programs, from the same variables as in the tests of behave."""
 
     def __init__(self):
         self.pchrun = os.environ["PCHRUN_BIN"]
@@ -65,7 +65,7 @@ class Place:
     def env_of(self, node):
         program = os.path.basename(self.pchrun)
         options = [os.environ.get("ASAN_OPTIONS"),
-                   f"handle_segv=0:{harness.SANITIZER_OPTIONS}{self.sanitizer}/asan"]  # some are sent
+                   f"handle_segv=0:{harness.SANITIZER_OPTIONS}{self.sanitizer}/asan"]  # the tests send SIGSEGV
         return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8",
                 "TMPDIR": str(self.tmp), harness.MARK: self.mark, NODE_MARK: str(node),
                 "LD_PRELOAD": str(self.shim), "SHIM_FOR": program,
@@ -87,7 +87,7 @@ class Place:
         self.lab.filter(self.is_cut, self.loss)
 
     def heal(self):
-        """All that lasts is over."""
+        """Ends all faults that last."""
         self.is_cut, self.loss = set(), 0
         self.lab.filter(self.is_cut, self.loss)
         for disk in self.disks:
@@ -101,7 +101,7 @@ class Place:
         return self.disks[node % len(self.disks)]
 
     def fill(self, node):
-        """To the last byte; what is written meanwhile elsewhere does not make it less full."""
+        """Fills the disk to the last byte, also while other processes write to it."""
         fd = os.open(self.disk_of(node) / "ballast", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             for size in (1 << 20, 4096):
@@ -125,7 +125,7 @@ class Place:
     # --- the end ---
 
     def keep(self, target):
-        """What somebody needs who looks into a failure: all but the checkpoints."""
+        """Copies all files that help to explain a failure; not the checkpoints."""
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(self.folder, target, ignore=shutil.ignore_patterns(
             "step-*", "ballast", "key", "tmp"), ignore_dangling_symlinks=True)

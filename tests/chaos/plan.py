@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plan: what one run does, made from its seed alone: the job, and what befalls each of its attempts.
+"""plan: makes a run from its seed alone: the job, and the faults of each attempt.
 
-An attempt is one start of the job by its scheduler. Faults come at instants counted from its start;
-what a process does between them is its own affair, so a seed tells the schedule, not the outcome.
-The last attempt of a run is left in peace.
+An attempt is one start of the job by its scheduler. The times of faults count from that start. A seed fixes
+the schedule and not the outcome, because processes run at their own speed. The last attempt has no faults.
 """
 
 import random
@@ -17,23 +16,23 @@ LOCK_S = 6.0  # checkpoint.lock_wait
 GRACE_S = 2.0
 LADDER_S = 0.5 + 0.3 + 1.0  # stop.exit_wait, stop.term_wait, stop.kill_wait
 LADDER = ["--stop-exit-wait", "500ms", "--stop-term-wait", "300ms", "--stop-kill-wait", "1s"]
-# What else may take time on a machine that is busy with other runs.
+# Time for everything else on a machine that is busy with other runs.
 SLACK_S = 4.0
-# A pause that lasts less than this part of the heartbeat's timeout must harm nobody; one that lasts
-# longer may, even if it is shorter than the timeout: TCP sends again later and later.
+# A pause shorter than this part of the heartbeat's timeout must do no harm. A longer one may, even if it is
+# shorter than the timeout, because TCP waits longer before each new try.
 HARMLESS = 0.25
 
 
 @dataclass(frozen=True)
 class Kind:
-    """weight: how often it is chosen. lasts: it ends by itself after a while. hurts: the node itself
-    cannot be expected to end as the others do. codes: what a job may end with because of it."""
+    """weight: how often it is chosen. lasts: the fault ends by itself after a while. hurts: its node may end
+    differently from the others. codes: the exit codes that a job may have because of it."""
     weight: int
     lasts: bool = False
     hurts: bool = False
     codes: tuple = ()
-    proxy: bool = False  # happens on the connections to node 0
-    everywhere: bool = False  # to all nodes at once
+    proxy: bool = False  # acts on the connections to node 0
+    everywhere: bool = False  # acts on all nodes at once
 
 
 NOT_STARTED, NODE_LOST, PREEMPTED = 125, 42, 42
@@ -74,9 +73,9 @@ class Fault:
     kind: str
     at: float  # seconds from the start of the attempt
     node: int
-    local: int  # which process of the node
+    local: int  # the number of a process of the node
     lasts: float  # seconds, 0: an instant
-    amount: int  # of "clock": seconds that it is off; of "loss": percent
+    amount: int  # of "clock": the error in seconds; of "loss": percent
 
     def __str__(self):
         where = "" if KINDS[self.kind].everywhere else f" node {self.node}"
@@ -115,7 +114,7 @@ class Plan:
         return STEPS * (self.pace_ms + self.skew_ms * self.world) / 1000
 
     def options(self):
-        """Of every node alike, but for addresses and folders."""
+        """The options that all nodes share: all but addresses and folders."""
         return ["-n", str(self.per_node), "--preset", "none", "--grace", f"{GRACE_S:g}s",
                 "--signals", "TERM=preempt,USR2=checkpoint", *LADDER,
                 "--cluster-join-timeout", f"{JOIN_S + LOCK_S * self.is_impatient:g}s",
@@ -130,9 +129,9 @@ class Plan:
                    "--restart-startup", "0"] if self.restarts else [])]
 
     def harmful(self, faults):
-        """Those of them that may be seen in how the job ends."""
-        # A connection cannot be made again at once where its first packet is lost: the second one
-        # comes a second later.
+        """The faults that may change how the job ends."""
+        # A reset makes a short loss harmful: if the first packet of a new connection is lost, TCP sends the
+        # second one a second later.
         is_reset = any(fault.kind == "reset" for fault in faults)
 
         def is_harmful(fault):
@@ -142,8 +141,8 @@ class Plan:
         return [fault for fault in faults if is_harmful(fault)]
 
     def hurt(self, faults):
-        """The nodes that cannot be expected to end as the others do: they were killed, or nobody
-        could tell them. Where node 0 cannot be reached, nobody can tell anybody."""
+        """The nodes that may end differently from the others: they were killed, or node 0 could not reach them.
+        If node 0 is cut off, these are all nodes."""
         hurt = set()
         for fault in self.harmful(faults):
             kind = KINDS[fault.kind]
@@ -153,12 +152,12 @@ class Plan:
         return hurt
 
     def lingering(self, faults):
-        """The nodes that an impatient scheduler has not the patience to wait for."""
+        """The nodes for which an impatient scheduler does not wait."""
         return {fault.node for fault in self.harmful(faults)
                 if self.is_impatient and fault.kind in ("stop_supervisor", "freeze_node", "cut")}
 
     def deadline_s(self, faults):
-        """By when an attempt with these faults must be over, however it ends."""
+        """The seconds after which an attempt with these faults must have ended, with any exit code."""
         calm = max([JOIN_S + LOCK_S * self.is_impatient, *(fault.at + fault.lasts for fault in faults)])
         once = 2 * self.train_s + LADDER_S + self.timeout_s
         return calm + (1 + self.restarts) * once + GRACE_S + SLACK_S
@@ -178,7 +177,7 @@ class Plan:
 
 
 def make_fault(rng, plan, last):
-    """last: the fault made before it, or None; some come on the heels of another."""
+    """last: the fault made before this one, or None; some faults follow another closely."""
     names = [name for name in KINDS if plan.has_proxy or not KINDS[name].proxy]
     name, = rng.choices(names, [KINDS[name].weight for name in names])
     lasts = 0.0

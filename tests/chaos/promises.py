@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""promises: what has to be true after each attempt and at the end of a run, seen from outside: exit
-codes, reports, records, checkpoints, and what the training has learnt. A broken one is a Broken.
+"""promises: checks from outside what must be true after each attempt and at the end of a run: exit codes,
+reports, records, checkpoints, and the weights of the training. A broken promise raises Broken.
 """
 
 import json
@@ -11,7 +11,7 @@ from plan import KILLS, KINDS, NODE_LOST, NOT_STARTED, STEPS
 
 KILLED = -9
 NO_PROGRESS = 43
-VICTIM = 1  # charlm, when another rank has gone
+VICTIM = 1  # the exit code of charlm when another rank has gone
 CHECKPOINT_MAGIC = 0x314D4C5241484301
 # contrib/examples/charlm.h: magic, digest, text, world, step, three times the weights, rank, rng
 CHECKPOINT_BYTES = 8 * 5 + 3 * 4 * (8 * 96 * 64 + 64 * 96) + 8 * 2
@@ -30,20 +30,20 @@ def check(condition, text):
 # --- exit codes ----------------------------------------------------------------------------------
 
 def may_end_with(plan, attempt, records):
-    """The codes that what has befallen the attempt accounts for."""
+    """The exit codes that the faults of the attempt allow."""
     harmful = plan.harmful(attempt.fired)
     codes = {0} | {code for fault in harmful for code in KINDS[fault.kind].codes}
     if plan.is_charlm and harmful:
         codes.add(VICTIM)
     early = {fault.kind for fault in attempt.fired if fault.at < BEGUN_S}
     if any(kind.startswith("notice") for kind in early):
-        codes.add(-signal.SIGTERM)  # it may come before a pchrun has come so far as to take it
+        codes.add(-signal.SIGTERM)  # it may come before pchrun has set its handlers
     if "interrupt" in early:
         codes.add(-signal.SIGINT)  # the same
     if "checkpoint" in early and -signal.SIGUSR2 in attempt.codes.values() and not attempt.is_started():
-        codes |= {-signal.SIGUSR2, NOT_STARTED}  # the same, and the others wait for it in vain
+        codes |= {-signal.SIGUSR2, NOT_STARTED}  # the same, and the other nodes wait for this one in vain
     if harmful and not attempt.is_started():
-        codes.add(NOT_STARTED)  # who leaves before it has joined is missed by the others
+        codes.add(NOT_STARTED)  # the others wait in vain for a node that leaves before it has joined
     uncounted = any(fault.kind == "full_disk" for fault in attempt.fired)  # a record that could not be written
     if records.attempts_without_commit + uncounted >= 3:
         codes.add(NO_PROGRESS)
@@ -58,59 +58,59 @@ def check_codes(plan, attempt, records):
             fine = code in allowed | {NODE_LOST} or (code == KILLED and node in killed)
         else:
             fine = code in allowed
-        check(fine, f"node {node} has ended with {code}; what befell it accounts for {sorted(allowed)}")
+        check(fine, f"node {node} has ended with {code}; its faults allow {sorted(allowed)}")
     codes = {attempt.codes[node] for node in attempt.unhurt()}
     check(len(codes) <= 1 or not attempt.has_chief(), f"the nodes end differently: {attempt.codes}; hurt: {attempt.hurt}")
 
 
 def check_outlasted(plan, old, records):
-    """What has ended after the next attempt had begun: it knew no better, or was told so."""
+    """Nodes that ended after the next attempt had begun: they saw its takeover, or did not hear of it."""
     allowed = may_end_with(plan, old, records) | {NODE_LOST, NOT_STARTED}
     check(set(old.codes.values()) <= allowed | {KILLED},
-          f"attempt {old.number} has ended with {old.codes}; accounted for are {sorted(allowed)}")
+          f"attempt {old.number} has ended with {old.codes}; its faults allow {sorted(allowed)}")
 
 
 def check_restarted(plan, attempt):
-    """One process that dies is made good in place."""
+    """If one process dies, the job restarts in place and completes."""
     harmful = plan.harmful(attempt.fired)
     if plan.restarts and [fault.kind for fault in harmful] in (["kill_proc"], ["segv_proc"]):
         check(set(attempt.codes.values()) == {0}, f"not restarted in place: {attempt.codes}")
 
 
 def check_saved(plan, attempt):
-    """A notice that leaves time enough is never lost work where nothing else goes wrong."""
+    """A notice with enough time loses no work, unless another fault comes with it."""
     harmful = {fault.kind for fault in plan.harmful(attempt.fired)}
     if harmful and harmful <= {"notice", "notice_to_all", "term_proc"} and not any(
             fault.kind == "stop_proc" for fault in attempt.fired):
         for node in range(plan.nnodes):
             outcome = attempt.report(node).get("outcome")
-            check(outcome != "preempted_unsaved", f"node {node} says that it has not saved")
+            check(outcome != "preempted_unsaved", f"node {node} reports that it has not saved")
 
 
 def check_reports(attempt):
-    """Whole, and alike, with the code that the node has ended with."""
+    """Reports are whole, agree with each other, and have the node's exit code."""
     views = []
     for node in attempt.unhurt():
         report = attempt.report(node)
         if not report and not attempt.is_started():
-            continue  # it has ended before it knew where reports go
+            continue  # it has ended before it knew the path of its report
         check(report.get("state") == "done" and report["exit_code"] == attempt.codes[node],
               f"node {node} has ended with {attempt.codes[node]}, and its report says {report}")
         views.append({key: report[key] for key in ("outcome", "exit_code", "attempt", "generation",
                                                    "nnodes", "job")})
     check(all(view == views[0] for view in views) or not attempt.has_chief(), f"the reports differ: {views}")
     for node in attempt.hurt:
-        attempt.report(node)  # whole, if it is there
+        attempt.report(node)  # if there is one, it must be whole
 
 
 def check_round(plan, attempt):
-    """A preempted job leaves with the same commit everywhere."""
+    """All nodes of a preempted job report the same commit."""
     reports = [attempt.report(node) for node in range(plan.nnodes)]
     if attempt.hurt or reports[0].get("outcome") != "preempted":
         return
-    reports = [report for report in reports if report]  # who has none has ended before it knew where
+    reports = [report for report in reports if report]  # a node without one has ended before it knew the path
     steps = {report["commit"] and report["commit"]["step"] for report in reports}
-    check(len(steps) == 1, f"preempted, and the nodes know of different commits: {steps}")
+    check(len(steps) == 1, f"the job was preempted, and its nodes report different commits: {steps}")
 
 
 # --- records and checkpoints ---------------------------------------------------------------------
@@ -138,19 +138,19 @@ class Records:
 
     def check(self, before):
         """before: the records after the last attempt."""
-        check(all(a < b for a, b in zip(self.steps, self.steps[1:])), f"the commits fall: {self.steps}")
+        check(all(a < b for a, b in zip(self.steps, self.steps[1:])), f"the commits do not rise: {self.steps}")
         check(self.last >= before.last, f"the last commit was {before.last}, and now is {self.last}")
         check(self.commit.get("attempt", 0) >= before.commit.get("attempt", 0), "attempts go back")
         if self.last:
             self._check_last()
 
     def _check_last(self):
-        """Every rank of it has said where it is, and charlm's are there and whole."""
+        """Every rank has reported its path of the last commit; charlm's files are there and whole."""
         paths = {rank["rank"]: rank["path"] for node in self.ranks.values()
                  for save in node.get("saves", []) if save["step"] == self.last
                  for rank in save["ranks"]}
         check(set(paths) == set(range(self.plan.world)),
-              f"step {self.last} is committed, and known of the ranks {sorted(paths)} alone")
+              f"step {self.last} is committed, but only the ranks {sorted(paths)} have a path")
         for rank, path in paths.items():
             if self.plan.is_charlm:
                 self._check_whole(rank, path)
@@ -160,31 +160,31 @@ class Records:
             with open(path, "rb") as file:
                 data = file.read()
         except OSError as why:
-            raise Broken(f"step {self.last} is committed, and of rank {rank} there is {why}") from None
+            raise Broken(f"step {self.last} is committed; the checkpoint of rank {rank}: {why}") from None
         magic, _, _, world, step = struct.unpack("QQQqq", data[:40])
         told = (magic, len(data), world, step)
         check(told == (CHECKPOINT_MAGIC, CHECKPOINT_BYTES, self.plan.world, self.last),
-              f"{path} is not what step {self.last} was committed with: {told}")
+              f"{path} is not the checkpoint of step {self.last}: {told}")
 
 
 def check_told(attempt, records):
-    """What anybody was told is committed is on disk."""
+    """A step that a node calls committed is on disk."""
     told = [int(step) for step in attempt.found(r"commit: step (\d+) is durable")]
     told += [report["commit"]["step"] for report in map(attempt.report, attempt.jobs)
              if report.get("commit")]
     check(max(told, default=0) <= records.last,
-          f"step {max(told, default=0)} was told to be committed; on disk is {records.last}")
+          f"step {max(told, default=0)} was reported as committed, but the record ends at {records.last}")
 
 
 def check_resumed(plan, attempt, before):
-    """All ranks of a generation begin at one step, the last committed one."""
+    """All ranks of a generation begin at the last committed step."""
     pattern = r"^charlm: .* from step (\d+) to" if plan.is_charlm else r"^open .* resume=(\d+) "
     resumed = [int(step) for step in attempt.found(pattern)]
-    if attempt.before:  # what lingered may have committed a step before it was replaced
+    if attempt.before:  # a lingering attempt may have committed a step before this one took over
         check(plan.restarts or len(set(resumed)) <= 1, f"ranks resume at {resumed}")
     elif plan.restarts == 0:
         check(set(resumed) <= {before.last},
-              f"the last commit is {before.last}, and ranks resume at {resumed}")
+              f"the last commit is {before.last}, but ranks resume at {resumed}")
     check(all(step >= before.last for step in resumed), f"{resumed} lies before {before.last}")
 
 
@@ -195,18 +195,18 @@ def is_complete(attempt):
 
 
 def check_learnt(plan, attempt, digest):
-    """The job has come to its end: as if nothing had happened."""
+    """The completed job has the result of an undisturbed one."""
     if plan.is_charlm:
         found = attempt.found(r"^digest (.*)$")
-        check(set(found) == {digest}, f"the weights are {found}; undisturbed they are {digest}")
+        check(set(found) == {digest}, f"the weights are {found}; those of an undisturbed training are {digest}")
     else:
         found = attempt.found(r"^spree (\d+) (\w+)$")
-        count = found.count((str(STEPS), "continue"))  # some may have done so in an earlier generation
-        check(count >= plan.world, f"the ranks have ended so: {found}")
+        count = found.count((str(STEPS), "continue"))  # some ranks may have ended in an earlier generation
+        check(count >= plan.world, f"too few ranks have ended: {found}")
 
 
 def check_nothing_left(place, attempts):
-    """Of supervisors that were not killed."""
+    """TMPDIR is empty after supervisors that were not killed."""
     if any(KILLED in attempt.codes.values() or attempt.lingering() for attempt in attempts):
         return
     files = sorted(str(path.relative_to(place.tmp)) for path in place.tmp.rglob("*"))
@@ -220,7 +220,7 @@ def check_sanitizers(place, attempt):
 
 
 def check_attempt(place, attempt, before):
-    """All of it, but for what only the last attempt can show. Returns the records that it has left."""
+    """Checks all promises but those of the last attempt. Returns the new records."""
     plan = place.plan
     records = Records(place, plan)
     check_sanitizers(place, attempt)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""relay: a TCP relay that a run puts before node 0, and that does to connections what bad networks and
-middle boxes do: it delays, stalls, cuts what is sent into pieces, resets, and leaves half open.
+"""relay: a TCP relay between node 0 and the others, with the faults of bad networks and middle boxes. It delays
+and stalls data, sends it in pieces, resets connections, and leaves them half open.
 
-One thread, in the namespace that it is given. It owns all its sockets; close() ends it.
+It is one thread in the given namespace. It owns all its sockets; close() ends it.
 """
 
 import ctypes
@@ -13,21 +13,21 @@ import threading
 import time
 
 CHUNK = 65536
-PIECE = 37  # bytes, where it cuts what is sent into pieces
+PIECE = 37  # bytes of a piece
 TICK_S, DUE_S = 0.02, 0.0005
-QUEUE_MAX = 1 << 20  # bytes on their way, beyond which nothing more is read
+QUEUE_MAX = 1 << 20  # bytes in a queue; above it the relay reads no more
 
 
 class End:
-    """One of the two sockets of a relayed connection. queue: what is to be sent to it, each with the
-    instant from which on it may be."""
+    """One of the two sockets of a relayed connection. queue: data for this socket, each piece with the earliest
+    time at which it may be sent."""
 
     def __init__(self, sock):
         self.sock = sock
         self.other = None
-        self.is_far = False  # node 0's
+        self.is_far = False  # the socket to node 0
         self.queue = []
-        self.is_over = False  # its other end sends nothing any more
+        self.is_over = False  # the other end sends nothing any more
 
     def waiting(self):
         return sum(len(data) for _, data in self.queue)
@@ -40,7 +40,7 @@ class Relay:
         self.is_stalled = self.splits = False
         self.lock = threading.Lock()
         self.ends = {}  # by socket
-        self.dead = []  # half open: never read, never closed before the end
+        self.dead = []  # half open: not read, and not closed before the end
         self.is_over = False
         self.ready = threading.Event()
         self.failure = None
@@ -54,16 +54,16 @@ class Relay:
         self.is_over = True
         self.thread.join(10)
 
-    # --- what befalls the connections ---
+    # --- faults of the connections ---
 
     def reset(self):
-        """Every connection, both its ends."""
+        """Resets both ends of every connection."""
         with self.lock:
             for end in list(self.ends.values()):
                 self._drop(end, is_reset=True)
 
     def half_open(self):
-        """Node 0's ends close; the others learn nothing."""
+        """Closes the ends of node 0; the other ends see nothing of it."""
         with self.lock:
             for end in list(self.ends.values()):
                 if end.is_far:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# analysis: what is read rather than run: clang-tidy, cppcheck, clang-format; no finding at all is
-# allowed. A finding that is none is marked in the source, with its reason. Sourced by tests/run.sh.
+# analysis: the static analysers clang-tidy and cppcheck, and clang-format. No finding is allowed. A false
+# finding is suppressed in the source, with its reason. Sourced by tests/run.sh.
 
-# The checks and why the others are off: .clang-tidy. To follow every path through the calls takes nine
-# tenths of the time, so that is for --long; else the analyser looks at each function by itself.
+# .clang-tidy lists the checks and says why others are off. Following every path through the calls takes nine
+# tenths of the time, so only --long does it. Otherwise the analyser looks at each function by itself.
 tidy_is_silent() {
     local depth=()
     [[ -n $long ]] || depth=(-Xclang -analyzer-config -Xclang mode=shallow)
@@ -14,9 +14,9 @@ tidy_is_silent() {
         2> >(grep -v ' warnings\? generated\.$' >&2)
 }
 
-# Of the product: the tests' programs are full of what it takes for mistakes (shims that define what the
-# C library has, functions that end in exit). Off: variableScope, since declarations stand where a
-# reader looks for them; nullPointerRedundantCheck in the example, whose die() it takes to return.
+# The product only: cppcheck takes the tests' shims of C library functions, and functions that end in exit,
+# for mistakes. Off: variableScope, since declarations stand at the top of their function;
+# nullPointerRedundantCheck in the example, because cppcheck expects its die() to return.
 cppcheck_is_silent() {
     cppcheck --project=build-opt/compile_commands.json --file-filter='src/*' \
         --file-filter='contrib/*' -j "$(nproc)" --quiet --error-exitcode=1 --inline-suppr --enable=warning,style,performance,portability \

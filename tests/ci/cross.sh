@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# cross: pchrun for aarch64, built here, and as far as an emulated process can be believed run here.
-# The target's libraries come from Debian into build-sysroot: apt resolves and downloads them with a
-# state of its own, dpkg unpacks them, and nothing is installed. Sourced by tests/run.sh.
+# cross: builds pchrun for aarch64, and runs under an emulator the tests that work there.
+# apt downloads the target's libraries from Debian with a state of its own; dpkg unpacks them into
+# build-sysroot. Nothing is installed. Sourced by tests/run.sh.
 #
-# Criterion cannot run under the emulator (it starts itself anew with memory at fixed addresses); the
-# simulator, and pchrun over processes that attach, can.
+# Criterion cannot run under the emulator: it starts itself anew with memory at fixed addresses. The
+# simulator can, and so can pchrun with a process that attaches.
 
 cross_packages=(libc6-dev libevent-dev libjansson-dev libssl-dev libcurl4-openssl-dev libcriterion-dev)
 sysroot=$PWD/build-sysroot
 
-# apt, for arm64 alone, with the machine's sources but nothing else of its state.
+# apt for arm64 alone. It uses the machine's sources and nothing else of the machine's state.
 cross_apt() {
     local state=$sysroot/.apt
     mkdir -p "$state/lists/partial" "$state/archives/partial" && touch "$state/status" &&
@@ -20,13 +20,13 @@ cross_apt() {
             -o Acquire::Retries=3 "$@"
 }
 
-# .packages is written last: a sysroot without it is not whole.
+# .packages is written last: a sysroot without it is incomplete.
 make_sysroot() {
     if [[ "$(cat "$sysroot/.packages" 2>&1)" == "${cross_packages[*]}" ]]; then
         return 0
     fi
     rm -rf "$sysroot"
-    # Where the machine has Debian's packages from; its other sources need not know the architecture.
+    # The machine's source of Debian's packages. Its other sources may not have this architecture.
     local debian
     debian=$(apt-cache policy libc6 | awk '$3 == "bookworm/main" { print $2; exit }')
     if [[ -z $debian ]]; then
@@ -49,7 +49,7 @@ END
 }
 
 build_aarch64() {
-    # Constants of a second file: where this tree is, a cross file cannot know.
+    # A second file holds the place of this tree, because the cross file is the same for every tree.
     printf "[constants]\nsysroot = '%s'\n" "$sysroot" >build-sysroot/constants.ini &&
         build build-aarch64 -Dbuildtype=release -Doptimization=2 \
             --cross-file build-sysroot/constants.ini --cross-file tests/ci/aarch64.ini
@@ -59,12 +59,12 @@ emulated() {
     qemu-aarch64-static -L "$sysroot" "$@"
 }
 
-# Every promise, on the other architecture's atomics and alignment.
+# The simulator checks every promise on aarch64's atomics and alignment.
 aarch64_simulator() {
     emulated build-aarch64/tests/sim/pchrun-sim --seeds 5000
 }
 
-# A whole run: the exit code of a command, and a process that attaches, trains and says so.
+# Two whole runs: a command's exit code is passed on; a process attaches, trains and prints its steps.
 aarch64_runs() {
     local status=0 said
     emulated build-aarch64/src/pchrun -- sh -c 'exit 7' || status=$?

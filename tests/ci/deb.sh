@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# deb: Debian's packages, from the last commit, as dpkg-buildpackage makes them (without the tests, which
-# the other parts run), installed, used and purged. Sourced by tests/run.sh.
+# deb: builds Debian's packages from the last commit with dpkg-buildpackage, then installs, uses and purges
+# them. The build skips the tests, because other parts run them. Sourced by tests/run.sh.
 
 make_packages() {
     local tree=$1/pchrun
@@ -10,7 +10,7 @@ make_packages() {
         (cd "$tree" && DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" dpkg-buildpackage -b -us -uc)
 }
 
-# One version: that of meson.build, and of the packages.
+# meson.build and the packages have the same version.
 packages_have_version() {
     local wanted have
     wanted=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
@@ -30,7 +30,7 @@ part_deb() {
     mkdir "$place"
     check deb-version packages_have_version
     check deb make_packages "$place" || return
-    # It brings a hundred packages along, so it is not installed for this.
+    # lintian depends on a hundred packages, so this script does not install it.
     if command -v lintian >/dev/null; then
         check lintian lintian --allow-root --info --pedantic --fail-on info,pedantic,warning,error \
             "$place"/*.changes

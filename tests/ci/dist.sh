@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# dist: what a stranger does: unpack the release (meson dist of the last commit), build it, and test
-# it, as an ordinary user with a home of their own. So it shows, too, that nothing but the tests that
-# say so needs root. Sourced by tests/run.sh.
+# dist: unpacks the release (meson dist of the last commit), builds it and tests it, as an ordinary user
+# with an empty home. This also shows that only the tests that say so need root. Sourced by tests/run.sh.
 
-# A user who owns nothing here. No name is needed, and no entry in passwd.
+# A user ID that owns nothing here. It needs no name and no entry in passwd.
 stranger=64999
 
 make_dist() {
-    # A developer's tree may hold what is not committed; the release holds what is.
+    # --allow-dirty: a developer's tree may hold uncommitted changes. The release holds the last commit.
     meson dist -C build-opt --no-tests --allow-dirty --formats gztar &&
         tar -xzf build-opt/meson-dist/pchrun-*.tar.gz --strip-components=1 -C "$1"
 }
@@ -25,10 +24,10 @@ part_dist() {
         return
     fi
     check build-opt build_opt || return
-    home=$(mktemp -d /tmp/d.XXXXXX) # short: it is the beginning of sockets' paths
+    home=$(mktemp -d /tmp/d.XXXXXX) # short, because the paths of sockets begin with it
     local as_stranger=(env -i -C "$home/pchrun" PATH="$PATH" LC_ALL="$LC_ALL" HOME="$home"
         TMPDIR="$home")
-    # An ordinary user is one already.
+    # An ordinary user needs no setpriv.
     ((EUID != 0)) || as_stranger+=(setpriv --reuid="$stranger" --regid="$stranger" --clear-groups)
     mkdir "$home/pchrun"
     check dist make_dist "$home/pchrun" || return

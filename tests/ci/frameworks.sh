@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# frameworks: pch.integrations with the real frameworks, in a virtual environment: the one in the folder
-# PCHRUN_FRAMEWORKS, which is made if it is not there and kept, or a new one. pip takes them from where it
-# is configured to. Sourced by tests/run.sh.
+# frameworks: tests pch.integrations with the real frameworks in a virtual environment. PCHRUN_FRAMEWORKS
+# names its folder: it is made if it is missing, and kept. Without it the environment is new and temporary.
+# pip uses the package index that it is configured with. Sourced by tests/run.sh.
 
-# PyTorch for CPUs; without a version, PyPI's brings some gigabytes of CUDA.
+# Fixed versions. The index that pip is configured with decides whether PyTorch brings CUDA's gigabytes.
 frameworks=(torch==2.13.0 transformers==5.23.0 accelerate==1.15.0 lightning==2.6.6 jax==0.10.2
     orbax-checkpoint==0.12.8 tensorflow-cpu==2.21.0 keras==3.15.1 deepspeed==0.19.8)
 
@@ -19,7 +19,7 @@ make_frameworks() {
         echo "${frameworks[*]}" >"$folder/.frameworks"
 }
 
-# By itself, for it can be done beside other parts.
+# A part of its own, because it can run beside other parts.
 part_frameworks-made() {
     check frameworks make_frameworks "$frameworks_folder"
 }

@@ -18,7 +18,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# The last line, whatever happened before.
+# Prints the sum, which is always the last line.
 finish() {
     echo "$passed passed, $failed failed, $skipped skipped"
     exit $((failed > 0))
@@ -28,7 +28,7 @@ begin() {
     printf '[%4d s] %-18s ' "$SECONDS" "$1"
 }
 
-# check NAME COMMAND...: one check, counted as one test; shows the output of a failed one.
+# check NAME COMMAND...: one check, counted as one test. Shows the output if the command fails.
 check() {
     local name=$1
     shift
@@ -57,7 +57,7 @@ missing_packages() {
     done
 }
 
-# Installs without starting any service: policy-rc.d forbids it where the machine has no such rule.
+# Installs without starting any service: policy-rc.d forbids that, unless the machine has a rule of its own.
 install_packages() {
     local missing
     mapfile -t missing < <(missing_packages)
@@ -78,8 +78,8 @@ install_packages() {
         apt-get -o Acquire::Retries=3 install -y --no-install-recommends "${missing[@]}"
 }
 
-# build FOLDER MESON-OPTION...: made anew when the options differ from those it was made with. One at a time
-# in a folder: parts that run beside others use it, too.
+# build FOLDER MESON-OPTION...: builds, and sets the folder up anew if its options have changed. The lock keeps
+# two parts that run at the same time from building in one folder.
 build() {
     local folder=$1
     shift
@@ -94,8 +94,8 @@ build() {
     ) 9>"$folder.lock"
 }
 
-# begin_beside PART...: one after the other, in the background, with the processor's time that others leave:
-# tests wait half of the time. What they say and count is told by join_beside.
+# begin_beside PART...: runs the parts one after another in the background, at a lower priority: tests wait half
+# of the time. join_beside shows their output and adds their counts.
 begin_beside() {
     mkdir "$output/beside"
     set -m # in a group of its own, which clean_up() ends
@@ -121,8 +121,8 @@ join_beside() {
     ((passed += p, failed += f, skipped += s))
 }
 
-# Criterion binds /tmp/criterion_PID.sock, and does not begin where a test that was killed has left that of
-# a process with the same number.
+# Criterion binds /tmp/criterion_PID.sock. A killed test leaves its socket behind, and a later test with the same
+# process number cannot start.
 sweep_criterion() {
     local socket pid
     for socket in /tmp/criterion_*.sock; do
@@ -131,8 +131,8 @@ sweep_criterion() {
     done
 }
 
-# run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, however it is wrapped, with the
-# logs' base name NAME. Counts every case; a process left behind is a failure more.
+# run_suites NAME FOLDER COMMAND...: COMMAND is `meson test` of FOLDER, possibly in a wrapper, and NAME the base
+# name of its logs. Counts every case; a process left behind counts as one more failure.
 run_suites() {
     local name=$1 log=$2/meson-logs/$1.json status
     shift 2
@@ -157,11 +157,11 @@ run_pytest() {
     tally "$log" "$status"
 }
 
-# tally LOG STATUS: adds what the log of a run counts, and says it; $output/suites is what the run said.
+# tally LOG STATUS: adds the counts of a run's log and prints them. $output/suites holds the run's output.
 tally() {
     local log=$1 status=$2 p f s left=0
     if grep '^left behind:' "$output/suites" >"$output/left"; then
-        left=1 status=0 # it says nothing else that the log does not
+        left=1 status=0 # the status only repeats this; the log has all other failures
     fi
     read -r p f s < <(tests/house/count.py "$log" "$status" 2>"$output/failures")
     ((f += left))

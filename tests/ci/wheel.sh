@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# wheel: what a user of pip does: a source distribution of contrib/python, a wheel of that alone, a wheel
-# with the programs of build-opt, that in an environment of its own, and the package's tests there, with
-# its own pchrun. They are those that meson runs with the package of the build folder, and test_wheel.py.
-# Sourced by tests/run.sh.
+# wheel: does what a user of pip does. It makes a source distribution of contrib/python, a wheel from that,
+# and a wheel with the programs of build-opt. It installs the last one in an environment of its own, and runs
+# the package's tests there with that pchrun: those that meson runs, and test_wheel.py. Sourced by tests/run.sh.
 #
-# pip takes setuptools, to build with, and the tools from where it is configured to.
+# pip takes setuptools and the tools from the package index that it is configured with.
 
 wheel_folder=$output/wheel
-wheel_user="$wheel_folder/an environment" # a path that has to be quoted
+wheel_user="$wheel_folder/an environment" # with a blank, so that missing quotes are found
 
-# In a copy, since setuptools writes beside what it builds.
+# In a copy, because setuptools writes beside its sources.
 make_wheel() {
     mkdir -p "$wheel_folder/tree/contrib" &&
         cp -a contrib/python "$wheel_folder/tree/contrib/" && cp -a include src LICENSE "$wheel_folder/tree/" &&
@@ -21,7 +20,7 @@ make_wheel() {
         "$wheel_folder/venv/bin/pip" install -q --no-index "$wheel_folder"/dist/pch-*.whl
 }
 
-# What is meant for every Python is, and shows nothing but its one function; the stub says what is there.
+# The module fits every Python from 3.10 on and exports one function only. The stub matches the module.
 wheel_is_sound() {
     local module
     module=$("$wheel_folder/venv/bin/python" -c 'import pch._pch as m; print(m.__file__)') || return 1
@@ -38,7 +37,7 @@ wheel_user_files() {
     find "$wheel_user" ! -type d ! -path '*/__pycache__/*' | sort
 }
 
-# Its tag says which C library it needs; it holds no library of another's but those that are linked in.
+# The wheel's tag says which C library it needs. It holds no shared library of other projects.
 add_programs() {
     "$wheel_folder/venv/bin/python" contrib/python/with_programs.py build-opt "$wheel_folder"/dist/pch-*-linux_*.whl \
         -o "$wheel_folder/programs" &&

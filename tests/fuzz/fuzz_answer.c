@@ -53,8 +53,12 @@ static bool read_pod_and_node(const char *data, size_t size, struct events *ret,
     const char *end = memchr(data, '\n', size);
     size_t len = end ? (size_t)(end - data) : size;
     bool ok = body_pod(data, len, &pod, ret, err);
-    FUZZ_MUST(pod.count <= POD_TOLERATIONS_MAX && strlen(pod.node) < sizeof pod.node);
-    return end && ok ? body_node(end + 1, size - len - 1, &pod, ret, err) : ok;
+    if (end && ok)
+        ok = body_node(end + 1, size - len - 1, &pod, ret, err);
+    FUZZ_MUST(strlen(pod.node) < sizeof pod.node);
+    FUZZ_MUST(!strpbrk(pod.version, "&#/ ?") && !strpbrk(pod.node_version, "&#/ ?"));
+    pod_free(&pod);
+    return ok;
 }
 
 /* "since duration" */

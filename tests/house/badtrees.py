@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""badtrees: the floor plan's self-tests: a sound small tree, and for each rule trees that break it.
+"""badtrees: the floor plan's self-tests: a small tree that keeps all rules, and for each rule trees that break it.
 
-A case is ("rule …", {path: text}): the files are laid over the sound tree (None takes a file away),
-and the rules named, and no other, must find a fault.
+A case is ("rule …", {path: text}): the files replace those of the small tree (None removes a file). The named
+rules must find a fault, and no other rule may.
 """
 
 HEAD = "/* SPDX-License-Identifier: Apache-2.0\n *\n * {}: a file of the small tree, to be looked at.\n */\n"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * canary: tests that are wrong on purpose. No suite runs them; tests/run.sh does, to see that the
- * sanitizers report what they must, from a Criterion test that passes. In a build without
- * sanitizers they do no harm.
+ * canary: tests with faults on purpose. No suite runs them. tests/run.sh runs them to see that the
+ * sanitizers report a fault in a Criterion test that passes. Without sanitizers they do no harm.
  */
 #include <criterion/criterion.h>
 #include <limits.h>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""count: how many cases meson's tests had: prints "passed failed skipped"; failures go to stderr.
+"""count: counts the cases of meson's tests. It prints "passed failed skipped", and failures to stderr.
 
 usage: count.py testlog.json EXIT-STATUS-OF-MESON
 
-A Criterion or pytest program counts with the cases that its summary names, any other as one. What
-meson calls failed counts at least one failure, whatever its summary says; so does a run without any
-case, and one that meson did not finish (as its exit status tells).
+A Criterion or pytest program counts as the cases of its summary, any other program as one case. A program
+that failed for meson counts at least one failure, even if its summary has none. So does a run without any
+case, and a run that meson did not finish, as its exit status tells.
 """
 
 import json
@@ -18,11 +18,11 @@ CRITERION = re.compile(
     r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)")
 PYTEST = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
-TAIL = 40  # lines shown of a failed test
+TAIL = 40  # lines shown for a failed test
 
 
 def cases(output):
-    """(passed, failed, skipped) as the program's own summaries say, None without one."""
+    """(passed, failed, skipped) from the program's own summaries; None if there is no summary."""
     total = None
     for match in CRITERION.finditer(output):
         tested, passing, failing, crashing = map(int, match.groups())

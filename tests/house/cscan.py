@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cscan: as much of C as the floor plan needs: includes, functions, calls, names, the header comment.
+"""cscan: reads as much of C as the floor plan needs: includes, functions, calls, names, the header comment.
 
-It reads one file's text, without preprocessing: directives are taken out (their continuation lines,
-too), comments and literals are blanked, and the rest is cut into words and braces. It understands
-what clang-format has formatted and gcc has accepted; where braces do not balance (a block split
-over an #if) it raises ScanError with the line, and the file must be written otherwise. Owns nothing.
+It reads one file's text without preprocessing. It removes directives with their continuation lines, blanks
+comments and literals, and splits the rest into words and braces. It expects text that clang-format has
+formatted and gcc accepts. Where braces do not balance (a block split over an #if), it raises ScanError with
+the line; the file must then be rewritten. Owns nothing.
 """
 
 import re
@@ -56,7 +56,7 @@ class Source:
     includes: list = field(default_factory=list)
     functions: list = field(default_factory=list)
     calls: list = field(default_factory=list)
-    names: set = field(default_factory=set)  # all that are no member of something
+    names: set = field(default_factory=set)  # all names but those of members
 
     @property
     def lines(self):
@@ -64,7 +64,7 @@ class Source:
 
     @property
     def header(self):
-        """The comment that the file begins with, None if it begins otherwise."""
+        """The comment at the beginning of the file, or None."""
         match = re.match(r"/\*(.*?)\*/", self.text, re.S)
         if not match:
             return None
@@ -111,8 +111,8 @@ def _words(code, first_line):
 
 
 def _calls(words):
-    """Each name that is followed by "(" and is no member of something. A declaration looks the
-    same; that is meant: who declares wait() is about to use it."""
+    """Each name before a "(" that is not a member. A declaration looks the same. That is intended: a file
+    that declares wait() is about to call it."""
     before = ""
     for (word, line), (following, _) in zip(words, words[1:]):
         if following == "(" and before not in ("->", ".") and re.match(r"[A-Za-z_]", word):
@@ -121,13 +121,13 @@ def _calls(words):
 
 
 def _names(words):
-    """Each name that is no member: a function that is handed on, as into a table, is one, too."""
+    """Each name that is not a member. It includes functions that are not called but put into a table."""
     return {word for (before, _), (word, _) in zip([("", 0), *words], words)
             if before not in ("->", ".") and re.match(r"[A-Za-z_]", word)}
 
 
 def _functions(path, words):
-    """A function is what has a brace at the top level after a "name(...)"."""
+    """A function has a brace at the top level after "name(...)"."""
     found, statement, depth, current = [], [], 0, None
     for word, line in words:
         if word == "{":
@@ -137,7 +137,7 @@ def _functions(path, words):
         elif word == "}":
             depth -= 1
             if depth < 0:
-                raise ScanError(f"{path}:{line}: a closing brace too many")
+                raise ScanError(f"{path}:{line}: there is a closing brace too many")
             if depth == 0:
                 if current:
                     name, start, parameters = current

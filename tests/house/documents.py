@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""documents: what README, CONTRIBUTING and pchrun(1) say must be so.
+"""documents: checks that what README, CONTRIBUTING, DESIGN and pchrun(1) say is true.
 
 usage: documents.py USR     the usr folder of an installation, as `meson install` made it
 
-README's length and the order of its parts; its C compiles against the installed pch.h; its JSON is
-taken by the installed pchrun; the files that the pages name are there; the settings and flags that
-they name exist, by the schema that pchrun prints; the two tables of exit codes have the same rows, with
-the codes that are the defaults. Prints what is not so; exit status 1 then.
+README has the right length and order of parts; DESIGN is not too long. Its C compiles against the installed pch.h, and the installed
+pchrun accepts its JSON. All files, settings and flags that the pages name exist; the settings are those of the
+schema that pchrun prints. Both tables of exit codes have the same rows, with the default codes. Prints each
+fault; the exit status is 1 if there is one.
 """
 
 import json
@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 README_LINES_MAX = 120
+DESIGN_LINES_MAX = 350
 README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "Notices", "Failures", "What it cannot do",
                 "Exit codes", "Try it, test it"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
@@ -51,14 +52,14 @@ def readme_shape(readme):
 
 
 def readme_code(readme, include):
-    """In C and in C++, with every warning; the loop is README's own text."""
+    """Compiles README's loop in C and in C++ with all warnings."""
     for language in ("c", "c++"):
         compiled = subprocess.run(
             ["clang-14", f"-x{language}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only",
              f"-I{include}", "-"], input=LOOP % block(readme, "c"), text=True, capture_output=True,
             check=False)
         if compiled.returncode:
-            yield f"README.md's loop is no {language}:\n{compiled.stderr}"
+            yield f"README.md's loop does not compile as {language}:\n{compiled.stderr}"
 
 
 def readme_config(readme, pchrun):
@@ -68,13 +69,13 @@ def readme_config(readme, pchrun):
         shown = subprocess.run([pchrun, "-c", config.name, "--node-rank", "0", "--print-config"],
                                text=True, capture_output=True, check=False)
     if shown.returncode:
-        yield f"README.md's configuration is refused: {shown.stderr}"
+        yield f"pchrun refuses README.md's configuration: {shown.stderr}"
 
 
 def places_exist(name, text):
     for place in sorted(set(re.findall(rf"\b{PLACES}", text))):
         if not (ROOT / place.rstrip(".")).exists():
-            yield f"{name} names {place}, which is not there"
+            yield f"{name} names {place}, which does not exist"
 
 
 def settings(schema, prefix=""):
@@ -88,14 +89,14 @@ def settings_exist(name, text, known, flags):
     groups = {key.split(".")[0] for key in known if "." in key}
     for key in sorted(set(re.findall(r"\b([a-z]+\.[a-z_]+)\b", text))):
         if key.split(".")[0] in groups and key not in known:
-            yield f"{name} names the setting {key}, which there is not"
+            yield f"{name} names the setting {key}, which does not exist"
     for flag in sorted(set(re.findall(r"(?:[ `(]-|Fl )-([a-z][a-z-]+)", text)) - OTHERS_FLAGS):
         if flag not in flags:
-            yield f"{name} names the flag --{flag}, which there is not"
+            yield f"{name} names the flag --{flag}, which does not exist"
 
 
 def exit_codes(readme, manual, schema):
-    """README has the setting in brackets, pchrun(1) in a column."""
+    """README names the setting in brackets, pchrun(1) in a column."""
     tables = {
         "README.md": re.findall(r"^\| (\d+)(?:, \d+)? \|(?:.*`(exit\.\w+)`)?", readme, re.M),
         "pchrun(1)": re.findall(r'^\.It (\d+) Ta (?:Cm (\S+)|"") Ta', manual, re.M),
@@ -117,10 +118,12 @@ def main():
     usr = Path(sys.argv[1])
     pchrun = usr / "bin/pchrun"
     if not pchrun.exists():
-        sys.exit(f"{pchrun} is not there: nothing to hold the documents to")
-    texts = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md", "man/pchrun.1")}
+        sys.exit(f"{pchrun} does not exist: the documents cannot be checked")
+    texts = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md", "DESIGN.md", "man/pchrun.1")}
     readme = texts["README.md"]
     faults = [*readme_shape(readme), *readme_code(readme, usr / "include"), *readme_config(readme, pchrun)]
+    if texts["DESIGN.md"].count("\n") > DESIGN_LINES_MAX:
+        faults.append(f"DESIGN.md has more than {DESIGN_LINES_MAX} lines")
     schema = subprocess.run([pchrun, "--print-schema"], text=True, capture_output=True, check=True)
     schema = json.loads(schema.stdout)
     known = set(settings(schema))
@@ -129,7 +132,7 @@ def main():
     flags = set(re.findall(r"--(?:\[no-\])?([a-z][a-z-]+)", helped.stdout))
     for name, text in texts.items():
         faults += [*places_exist(name, text), *settings_exist(name, text, known, flags)]
-    print("\n".join(faults) or "the documents are true, as far as can be checked")
+    print("\n".join(faults) or "the documents agree with the programs in all that is checked")
     return 1 if faults else 0
 
 

@@ -4,9 +4,9 @@
 
 usage: nothing_left.py -- command [argument ...]
 
-It becomes the subreaper, so that whoever loses its parent becomes its child, whatever session,
-group or environment it gave itself. Processes on their way out get a few seconds; those that stay
-are named and killed, by pid. Exit status: the command's, or 1 if it was 0 and something was left.
+It becomes the subreaper: a process that loses its parent becomes its child, whatever its session, group or
+environment is. Processes that are about to end get a few seconds. It names those that stay, and kills them by
+pid. Exit status: the command's, or 1 if that was 0 and a process was left.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ def children():
 
 
 def reap(deadline):
-    """Reaps until no child is left, or until the deadline; says whether none is left."""
+    """Reaps until no child is left, or until the deadline. Returns whether no child is left."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -61,7 +61,7 @@ def main():
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     if reap(time.monotonic() + PATIENCE):
         return status if status >= 0 else 128 - status
-    while True:  # killing one may hand us its children
+    while True:  # the children of a killed process become ours
         for pid in children():
             print(f"left behind: process {pid}: {describe(pid)}", flush=True)
             os.kill(pid, signal.SIGKILL)

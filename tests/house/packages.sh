@@ -5,10 +5,9 @@
 #
 #   packages.sh FILE.deb...
 #
-# It needs root, and happens in an overlay over this system's root, in namespaces of its own for mounts
-# and processes: dpkg does here what it does everywhere, but nothing of it outlives the script. All that
-# has been written lies in the overlay's upper folder, so that what a purge has forgotten is seen there.
-# What is wrong is said on standard output; exit status 1 then.
+# It needs root. It works in an overlay over this system's root, in its own namespaces for mounts and
+# processes, so that nothing outlives the script. All that dpkg writes is in the overlay's upper folder, where
+# this script finds the files that a purge leaves. It prints faults on standard output; exit status 1 then.
 
 set -euo pipefail
 
@@ -23,7 +22,7 @@ in_root() {
 }
 
 mount_root() {
-    local base=/mnt # hidden from here on, for this script alone
+    local base=/mnt # hidden from here on, in this namespace only
     mount -t tmpfs packages "$base"
     root=$base/root upper=$base/upper
     mkdir "$root" "$upper" "$base/work"
@@ -53,7 +52,7 @@ programs_work() {
     exits 0 bash -c '. /usr/share/bash-completion/completions/pchrun && complete -p pchrun'
 }
 
-# A program is built as a user builds it, and attaches.
+# Builds a program as a user does; the program attaches.
 library_works() {
     cat >"$root/tmp/train.c" <<END
 #include <pch.h>
@@ -74,7 +73,7 @@ END
     exits 0 pchrun -- /tmp/train-static
 }
 
-# But what dpkg and ldconfig keep for themselves. Of directories, those that were not there before.
+# All files except those of dpkg and ldconfig, and the new directories.
 nothing_stays() {
     local path left=()
     while IFS= read -r path; do

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shells: bash, zsh and fish as a user has them, asked what they offer at the end of a line.
+"""shells: asks bash, zsh and fish, as a user has them, what they offer at the end of a line.
 
-bash and zsh run on a terminal of their own and get their keys; what they offer comes back through a
-pipe. fish can be asked without one. A shell is started once and asked many times; every answer has a
-deadline, and leaving the with-block ends the shell.
+bash and zsh run on a terminal of their own, get keys there, and write their offers to a pipe. fish needs no
+terminal. A shell is started once and asked many times. Every answer has a deadline, and leaving the
+with-block ends the shell.
 """
 
 import os
@@ -15,9 +15,9 @@ import subprocess
 import time
 
 DEADLINE_S = 30
-END = "\0\0"  # of an answer; the offers before it are parted by newlines
+END = "\0\0"  # the end of an answer; newlines separate the offers before it
 
-# A key inserts all that there is to complete (readline's insert-completions), another tells the line.
+# One key inserts all completions (readline's insert-completions), another one writes the line to the pipe.
 BASH_RC = """
 {start}
 . {completions}/pchrun; . {completions}/pchctl; . {completions}/pchrun-watch
@@ -27,7 +27,7 @@ bind 'set completion-query-items 0' 'set bell-style none' '"\\C-o": insert-compl
 bind -x '"\\C-t": answer'
 """
 
-# What the completion functions hand to zle, and a mark when they have ended.
+# Writes what the completion functions give to zle, and a mark when they have ended.
 ZSH_RC = """
 PS1= LISTMAX=100000 fpath=({completions} $fpath)
 autoload -Uz compinit && compinit -u -D
@@ -75,15 +75,15 @@ class Terminal:
         os.close(write_end)
 
     def ask(self, keys):
-        """What comes back through the pipe for these keys, up to its end."""
+        """Types these keys, and returns the answer from the pipe up to its end."""
         os.write(self.terminal, keys.encode())
         said = b""
         until = time.monotonic() + DEADLINE_S
         while not said.endswith(END.encode()):
             ready, _, _ = select.select([self.output, self.terminal], [], [], until - time.monotonic())
-            assert ready, f"no answer to {keys!r}, but {said!r}"
+            assert ready, f"no answer to {keys!r}, only {said!r}"
             if self.terminal in ready:
-                os.read(self.terminal, 65536)  # the echo, which nobody needs
+                os.read(self.terminal, 65536)  # the echo is not needed
             if self.output in ready:
                 got = os.read(self.output, 65536)
                 assert got, f"the shell ended at {keys!r}"

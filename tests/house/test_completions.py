@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_completions: what bash, zsh and fish offer behind pchrun, pchctl and pchrun-watch.
+"""test_completions: what bash, zsh and fish offer after pchrun, pchctl and pchrun-watch.
 
-The wanted side is what the programs say of themselves: --help, and the schema. COMPLETIONS is where the
-build has made the files; PCHRUN, PCHCTL and PCHRUN_WATCH are the programs.
+The expected words come from the programs: from --help and from the schema. COMPLETIONS is the build's folder
+of completions; PCHRUN, PCHCTL and PCHRUN_WATCH are the programs.
 """
 
 import json
@@ -23,7 +23,7 @@ def said(program, *arguments):
 
 
 def flags_of(program):
-    """Every name in the left column of --help, and those that "also --name" tells of."""
+    """Every name in the left column of --help, and every name after "also"."""
     names = set()
     for row in said(program, "--help").split("\n"):
         left = re.match(r"  (?=-)(?:-(\w), )?--(\[no-\])?([a-z-]+)", row)
@@ -45,8 +45,8 @@ def schema_rows(node, prefix="-"):
 
 @pytest.fixture(params=sorted(shells.SHELLS))
 def offers(request, tmp_path):
-    """offers(line, ...): what the shell offers at the end of each. In its folder are two files, a directory
-    and, in the PATH, the command probe."""
+    """offers(line, ...): what the shell offers at the end of each line. Its folder has two files and a directory;
+    the command probe is in the PATH."""
     if not shells.is_there(request.param):
         pytest.skip(f"{request.param} is not installed")
     for name in ("train.py", "train.json"):
@@ -59,7 +59,7 @@ def offers(request, tmp_path):
 
     def ask(*lines):
         found = shells.SHELLS[request.param](lines, COMPLETIONS, tmp_path)
-        # A directory may be shown with its slash, a flag with its "=".
+        # A shell may show a directory with its slash, and a flag with its "=".
         return [{offer.rstrip("/=") for offer in answer} for answer in found]
 
     ask.shell = request.param
@@ -80,7 +80,7 @@ def test_the_flags_are_those_of_the_schema(offers):
 
 
 def words(offered, line):
-    """The values alone: some shells repeat the flag that stands before them."""
+    """The values alone: some shells repeat the flag before them."""
     return {offer.removeprefix(line.split(" ")[-1].rpartition("=")[0] + "=") for offer in offered}
 
 
@@ -122,7 +122,7 @@ def test_a_command_is_completed_as_its_own(offers):
     for offered in offers(*lines):
         assert "probe" in offered
         assert not {offer for offer in offered if offer.startswith("-")}
-    if offers.shell == "bash":  # which has no function for it alone: files
+    if offers.shell == "bash":  # probe has no completion of its own, so the shell offers files
         assert offers("pchrun -- probe tr", "pchrun -n 8 probe tr") == [{"train.py", "train.json", "trained"}] * 2
         return
     lines = ["pchrun -- probe pr", "pchrun probe pr", "pchrun -n 8 --cluster-bind n0:14 -- probe x pr",
@@ -136,7 +136,7 @@ def test_no_flag_of_ours_stands_behind_the_command(offers):
 
 
 def takers(program, known):
-    """Of --help's "(status, stop)": which of the words take a flag, all where there is no such list."""
+    """The words that take a flag, from --help's "(status, stop)"; all words where there is no such list."""
     rows = re.findall(r"^  (?:-\w, )?(--[a-z-]+).*?(?: \(([a-z, ]+)\))?$", said(program, "--help"), re.M)
     return {name: set(only.split(", ")) if only and set(only.split(", ")) <= known else known
             for name, only in rows}
@@ -151,7 +151,7 @@ def test_words_and_the_flags_that_go_with_them(offers, program, known):
     assert offers(f"{program} ", f"{program} --help ") == [known, known]
     wanted = takers(program, known)
     for word, offered in zip(order, offers(*(f"{program} {word} --" for word in order))):
-        beyond_help = {"--json"} if word != "events" else set()  # all but one: --help does not list them
+        beyond_help = {"--json"} if word != "events" else set()  # --help does not list the words of --json
         assert offered - beyond_help == {name for name in wanted if word in wanted[name]} - {"--json"}, word
 
 

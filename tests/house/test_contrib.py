@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What contrib has for schedulers: manifests fit the schemas in tests/house/schemas, scripts are shell and
-end in exec, pages name all that lies beside them. tests/behave/test_schedulers.py runs what can be run."""
+"""Checks contrib's files for schedulers. Manifests fit the schemas in tests/house/schemas. Scripts are shell and
+end in exec. Each README names all files of its folder. tests/behave/test_schedulers.py runs the scripts."""
 
 import copy
 import json
@@ -54,7 +54,7 @@ def test_manifest_fits_its_schema(name, kind, document):
 
 
 def places(node, path=()):
-    """Every object in a document, as the way to it."""
+    """The path to every object in a document."""
     if isinstance(node, dict):
         yield path
         for key, inner in node.items():
@@ -64,13 +64,13 @@ def places(node, path=()):
             yield from places(inner, (*path, i))
 
 
-# Their keys are the user's.
+# The user chooses their keys.
 OF_THE_USER = {"limits", "labels", "selector", "envs", "secrets", "volumes", "pytorchReplicaSpecs"}
 
 
 @pytest.mark.parametrize("name, kind, document", MANIFESTS, ids=lambda value: str(value)[:24])
 def test_schema_sees_what_does_not_belong(name, kind, document):
-    """In any object of the document."""
+    """Finds a wrong key in any object of the document."""
     seen = 0
     for path in places(document):
         if path and path[-1] in OF_THE_USER and isinstance(path[-1], str):
@@ -86,8 +86,8 @@ def test_schema_sees_what_does_not_belong(name, kind, document):
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_script_is_shell_and_ends_in_exec(path):
-    """The scheduler looks at the script's own end, and signals it: a shell in between would be what it
-    sees (contrib/slurm/README.md)."""
+    """The scheduler signals the script's process and takes its exit status. A shell that stays in between
+    would take both (contrib/slurm/README.md)."""
     shell = "bash" if "bash" in path.read_text().splitlines()[0] else "sh"
     subprocess.run([shell, "-n", path], check=True)
     code = re.sub(r"^\s*#.*", "", path.read_text(), flags=re.M)
@@ -112,7 +112,8 @@ def test_page_names_all_that_is_beside_it(name):
 
 
 def test_systemd_takes_the_unit(tmp_path):
-    """Verified where systemd is; the programs that it names need not be installed, so others stand in."""
+    """Verified where systemd is installed. Other programs replace those that the unit names, which may not be
+    installed."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not installed")
     text = (CONTRIB / "systemd/train.service").read_text()
@@ -137,7 +138,7 @@ def test_systemd_would_refuse_another(tmp_path):
 
 
 def dockerfile():
-    """(its lines, the packages to build with, those to run with)"""
+    """(its lines, the packages to build with, the packages to run with)"""
     text = re.sub(r"\\\n", " ", (CONTRIB / "docker/Dockerfile").read_text())
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     built, run = [set(line.split("recommends ")[1].split("&&")[0].split()) for line in lines if "apt-get" in line]
@@ -145,7 +146,7 @@ def dockerfile():
 
 
 def test_dockerfile():
-    """It has the packages that the quickstart installs to build, and starts pchrun without a shell."""
+    """The Dockerfile installs the quickstart's packages to build, and starts pchrun without a shell."""
     lines, built, _ = dockerfile()
     assert {line.split()[0] for line in lines} == {"FROM", "RUN", "COPY", "ENTRYPOINT"}
     assert json.loads(lines[-1].removeprefix("ENTRYPOINT ")) == ["pchrun", "--"]
@@ -155,12 +156,12 @@ def test_dockerfile():
     assert set(re.findall(r"-D(\w+)=", " ".join(lines))) <= options
 
 
-# A second choice, where the first is not installed; the image has the first.
+# Debian names two packages, of which one is enough; the image has the first.
 INSTEAD = {"libcurl-gnutls.so.4"}
 
 
 def libraries(program):
-    """What it is linked with, and what it names to load later; nothing of one that is linked statically."""
+    """The libraries that a program is linked with, and those that it loads later; none for a static program."""
     linked = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
     if "(NEEDED)" not in linked:
         return set()
@@ -169,9 +170,10 @@ def libraries(program):
 
 
 def test_the_image_has_what_the_programs_need():
-    """Those of their libraries, but for every image's and the sanitizers'; and the certificates for libcurl."""
+    """The image has the packages of the programs' libraries, and libcurl's certificates. Packages of every image,
+    and of the sanitizers, do not count."""
     if "bookworm" not in Path("/etc/os-release").read_text() or not shutil.which("dpkg"):
-        pytest.skip("the image is of Debian 12, and this is not")
+        pytest.skip("the image is of Debian 12, and this machine is not")
     programs = os.environ["IMAGE_PROGRAMS"].split(":")
     if programs == [""]:
         pytest.skip("libevent and jansson are not linked in here (static_libs)")
@@ -184,14 +186,14 @@ def test_the_image_has_what_the_programs_need():
 
 
 def test_aws_batch_names_who_reads_the_secrets():
-    """Batch starts no container with secrets that has no execution role."""
+    """AWS Batch starts a container with secrets only if it has an execution role."""
     document = json.loads((CONTRIB / "aws-batch/multi-node.json").read_text())
     containers = [nodes["container"] for nodes in document["nodeProperties"]["nodeRangeProperties"]]
     assert containers and all(c["secrets"] and c["executionRoleArn"] for c in containers)
 
 
 def test_pbs_asks_in_the_script():
-    """A job that submits itself anew has nothing but the script: no option of qsub's."""
+    """A job that submits itself again gives qsub the script alone, so the script must hold all options."""
     script, page = [(CONTRIB / "pbs" / name).read_text() for name in ("train.pbs", "README.md")]
     assert re.search(r"^#PBS -l select=", script, re.M) and re.search(r"^#PBS -l walltime=", script, re.M)
     submitted = re.findall(r"^(?:#| ) .*\bqsub (.*)", script, re.M) + re.findall(r"^ {4}.*\bqsub (.*)", page, re.M)
@@ -199,7 +201,7 @@ def test_pbs_asks_in_the_script():
 
 
 def test_htcondor_submit_file():
-    """Its form; there is no HTCondor in Debian 12 to ask."""
+    """Checks the form only, because Debian 12 has no HTCondor."""
     lines = (CONTRIB / "htcondor/train.sub").read_text().splitlines()
     lines = [line for line in lines if line.strip() and not line.startswith("#")]
     assert lines.pop() == "queue"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_house: what tests/run.sh relies on: the counting, the search for strays, the documents' check.
+"""test_house: tests what tests/run.sh relies on: the counting, the search for processes left, the other checks here.
 
-A runner that counts wrongly, or looks for nothing, makes every other test worthless.
+A runner that counts wrongly, or finds no process left, makes every other test worthless.
 """
 
 import json
@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HOUSE))
+sys.path[:0] = [str(HOUSE), str(HOUSE.parent)]
+import badtrees  # noqa: E402
 import documents  # noqa: E402
+import english  # noqa: E402
+import floorplan  # noqa: E402
 
 CRITERION = "[====] Synthesis: Tested: 5 | Passing: 3 | Failing: 1 | Crashing: 1 \n"
 
@@ -40,7 +43,7 @@ def counted(tmp_path, *tests, status=0):
     ("OK", "..s\n2 passed, 1 skipped in 0.12s\n", (2, 0, 1)),
     ("FAIL", "=== 1 failed, 2 passed, 1 error in 3.10s ===\n", (2, 2, 0)),
     ("OK", "1 passed, 1 xfailed in 0.1s\n", (1, 0, 1)),
-    ("FAIL", "4 passed in 0.1s\n", (4, 1, 0)),  # it crashed afterwards
+    ("FAIL", "4 passed in 0.1s\n", (4, 1, 0)),  # the program crashed after its summary
 ])
 def test_one_program(tmp_path, result, said, wanted):
     assert counted(tmp_path, (result, said)) == wanted
@@ -75,8 +78,8 @@ def test_slow_leaver_is_waited_for():
 
 @pytest.mark.parametrize("script", [
     "setsid sleep 86397 & exit 0",
-    "(setsid env -i sleep 86397 &) ; exit 0",  # an orphan that has kept nothing of its origin
-    "setsid bash -c 'sleep 86397 & wait' & exit 0",  # two, one below the other
+    "(setsid env -i sleep 86397 &) ; exit 0",  # an orphan with another session and environment
+    "setsid bash -c 'sleep 86397 & wait' & exit 0",  # a parent and its child
 ])
 def test_stray_is_named_and_ended(script):
     done = nothing_left(script)
@@ -113,3 +116,61 @@ def test_exit_codes_that_differ_are_found():
     assert len(faults(readme, manual, no_progress=44)) == 2
     assert len(faults(readme.replace("| 125 |", "| 124 |"), manual)) == 2
     assert len(faults(readme, manual.replace(".It 43 ", ".It 44 "))) == 3
+
+
+@pytest.mark.parametrize("name, text, lines", [
+    ("a.c", "/* Wh_o has gone is not read. */", [1]),
+    ("a.c", "/* a: reads.\n *\n * It ends if no_body\n * asks. */", [3]),
+    ("a.c", "/* A save. On_e\n * that fails is made again. */", [1]),
+    ("a.c", "// A rank ends. Wh_at it saved stays.", [1]),
+    ("a.inc", '.help = "the source "\n    "asks.\\nOn_e "\n    "that fails is asked again",', [1]),
+    ("a.py", "def f():\n    \"\"\"It waits.\n\n    Who_ever waits is told.\n    \"\"\"", [4]),
+    ("a.py", "# It waits for\n# some_body.", [2]),
+    ("a.sh", 'echo "$0: no_body listens" >&2  # Wh_at it says', [1, 1]),
+    ("a.md", "- **43**: some_body must look", [1]),
+    ("a.1", ".It Fl a\nWh_o calls\n.Fn f\nwaits.", [2]),
+    ("a.c", 'int no_body; /* Wh_o is lost? */ say("no_body"); /* no "no_body" */', []),
+    ("a.py", "no_body = f('no_body', 'Wh_o is it?')  # see `Wh_at` and 'Wh_at it does'", []),
+    ("a.sh", "chown no_body /tmp", []),
+    ("a.md", "## Wh_at it does\n\n```\nWh_o listens\n```\nThe user `no_body`.", []),
+    ("a.1", ".Sh Wh_o listens\n.Bd -literal\nWh_o listens\n.Ed", []),
+    ("a", "Wh_o listens: not a file that is searched", []),
+])
+def test_riddles_are_found(name, text, lines):
+    """This file is searched, too, so its words have an underscore."""
+    assert [line for line, _ in english.riddles(name, text.replace("_", ""))] == lines
+
+
+def test_a_ceiling_follows_both_ways():
+    assert not list(english.differences({"src": 2}, {"src": 2, "man": 0}))
+    fewer, more = english.differences({"src": 3, "man": 1}, {"src": 2, "man": 2})
+    assert more == "src: 3, more than 2"
+    assert "lower the table" in fewer
+
+
+def test_riddles_do_not_increase():
+    """`tests/house/english.py` prints each riddle, and the table as it should be."""
+    assert list(english.differences(english.count(), english.CEILINGS)) == []
+
+
+def test_shared_names_are_found(tmp_path):
+    """A name that one file has twice, for two systems, is not shared; nor is main(), nor what tests define."""
+    badtrees.build(tmp_path, {
+        "src/os/a.c": badtrees.c("a", "#if A", "int take(void)\n{\n}", "#else", "int take(void)\n{\n}", "#endif"),
+        "src/os/b.c": badtrees.c("b", "static int find(void)\n{\n}"),
+        "src/run/b.c": badtrees.c("b", "static int find(void)\n{\n}", "/* int take(void)\n{\n} */"),
+        "src/json/b.c": badtrees.c("b", "static bool find(int a)\n{\n    take();\n}"),
+        "tests/unit/b.c": badtrees.c("b", "static int take(void)\n{\n}"),
+        **{f"src/{name}.c": badtrees.c(name, "int main(void)\n{\n}") for name in ("main", "check")},
+    })
+    names = floorplan.shared_names(floorplan.Tree(tmp_path))
+    assert names.pop("find") == ["src/json/b.c", "src/os/b.c", "src/run/b.c"]
+    assert not {"take", "main"} & names.keys()
+
+
+def test_shared_names_do_not_increase():
+    """`tests/floorplan.py --shared` names them."""
+    names = floorplan.shared_names(floorplan.Tree(HOUSE.parents[1]))
+    counts = {"names": len(names), "functions": sum(map(len, names.values()))}
+    ceilings = {"names": floorplan.SHARED_NAMES, "functions": floorplan.SHARED_FUNCTIONS}
+    assert list(english.differences(counts, ceilings)) == []

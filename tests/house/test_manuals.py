@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_manuals: examples of the manuals do what they say when they are copied from the page as it is shown."""
+"""test_manuals: the manuals' examples work when they are copied from the page as man shows it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def run(script, **env):
 
 
 def test_the_file_of_a_drained_node(tmp_path):
-    """What pchrun-watch(1) has an administrator write is a notice with a deadline, and no other text."""
+    """The command of pchrun-watch(1) for administrators writes a notice with a deadline, and nothing else."""
     example = re.search(r"^ +\$ (echo .*\n +>)/shared(/drain/n7)$", shown("pchrun-watch.1"), re.M)
     (tmp_path / "drain").mkdir()
     done = run(f"{example[1]}{tmp_path}{example[2]}")
@@ -33,8 +33,8 @@ def test_the_file_of_a_drained_node(tmp_path):
 
 
 def test_the_hook_that_acknowledges(tmp_path):
-    """That of EXIT HOOK in pchrun(1) acknowledges the event of an Azure that is saved, once, and no other."""
-    hook = textwrap.dedent(re.search(r"^ +#!/bin/sh\n.*?\n(?=\n)", shown("pchrun.1"), re.M | re.S)[0])
+    """The example of EXIT HOOK in pchrun-notices(7) acknowledges Azure's event once, after the save, and no other."""
+    hook = textwrap.dedent(re.search(r"^ +#!/bin/sh\n.*?\n(?=\n)", shown("pchrun-notices.7"), re.M | re.S)[0])
     watch = tmp_path / "pchrun-watch"
     watch.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     watch.chmod(0o755)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which meson contrib/python/with_programs.py asks of a build: the one that has made it, whatever another
-PATH has first. The meson here is a stand-in; tests/ci/wheel.sh makes a wheel with the real one."""
+"""contrib/python/with_programs.py asks the meson that made the build, even if another one is first in PATH.
+Here a script replaces meson; tests/ci/wheel.sh makes a wheel with the real meson."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def program(path, text):
 
 @pytest.fixture
 def build(tmp_path):
-    """A folder that a meson has made whose path has what ninja and shells quote."""
+    """A build folder made by a meson whose path has characters that ninja and shells quote."""
     program(tmp_path / "a $meson: 'it'/meson",
             MESON.format(options=json.dumps([{"name": name, "value": value} for name, value in OPTIONS.items()])))
     folder = tmp_path / "build"
@@ -41,7 +41,7 @@ def build(tmp_path):
 
 
 def refused(build):
-    """A wheel of another version is refused when the build has told its own."""
+    """Returns the error for a wheel whose version differs from the build's."""
     program(build.parent / "first/meson", "#!/bin/sh\necho this is another >&2; exit 1\n")
     done = subprocess.run([sys.executable, PROGRAM, build, "pch-1.0-cp310-abi3-linux_x86_64.whl", "-o", build],
                           env={**os.environ, "PATH": f"{build.parent}/first:{os.environ['PATH']}"},

@@ -210,6 +210,28 @@ def test_a_socket_that_is_not_there(program):
     assert status == 1 and err.endswith("RuntimeError: cannot attach to pchrun at /nowhere/s; standard error says why\n")
 
 
+def test_jax_is_told_what_it_lacks(program):
+    """It was a KeyError. What the program itself gives is not looked for."""
+    prints(program, """
+        import sys, types
+        def initialize(**place):
+            print(sorted(place.items()))
+        jax, orbax = types.ModuleType("jax"), types.ModuleType("orbax")
+        jax.config = types.SimpleNamespace(update=print)
+        jax.distributed = types.SimpleNamespace(initialize=initialize)
+        orbax.checkpoint = types.ModuleType("orbax.checkpoint")
+        sys.modules.update({"jax": jax, "orbax": orbax, "orbax.checkpoint": orbax.checkpoint})
+        from pch.integrations.jax import initialize
+        for more in ({}, {"process_id": 1}, {"coordinator_address": "a:1", "num_processes": 2, "process_id": 1}):
+            try:
+                initialize(**more)
+            except RuntimeError as error:
+                print(error)
+        """, *["initialize() needs MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, which are not set: start the program by "
+               "`pchrun -n`, or give initialize() the arguments of jax.distributed.initialize"] * 2,
+        "jax_enable_preemption_service False", "[('coordinator_address', 'a:1'), ('num_processes', 2), ('process_id', 1)]")
+
+
 def test_what_it_shows_of_itself(program):
     prints(program, """
         job = pch.attach()

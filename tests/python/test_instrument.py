@@ -343,7 +343,7 @@ def test_a_python_that_looks_at_nothing_is_not_hooked(trains, option, fakes):
     assert job.finish() == 0, job.err
     assert "pch:" not in job.err
     [line] = [line for line in job.err_lines if line.endswith("; nothing was hooked")]
-    assert " instrument: no process has finished a step " in line and line.count("instrument") == 1
+    assert " instrument: no process has finished an optimizer step " in line and line.count("instrument") == 1
 
 
 def test_off_unless_asked_for(trains):

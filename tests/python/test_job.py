@@ -540,6 +540,34 @@ def test_a_sigterm_to_a_rank_is_a_notice(program, world):
     assert one.result()[:2] == (PREEMPTED, "preempted")
 
 
+@pytest.mark.parametrize("options, is_notice", [("", True), ("shield=False", False), ("saves=False", False)])
+def test_sigterm_is_taken_back_as_attach_has_it(program, world, options, is_notice):
+    """TensorFlow's clusters take SIGTERM in C, where Python does not see it, and do nothing with it. The shield came back
+    over it, even if the program had asked for none."""
+    one = program(f"""
+import ctypes, pch, signal
+from pch._pch import _take_sigterm
+from told import say, wait_for
+job = pch.attach({options})
+ctypes.CDLL(None).signal(signal.SIGTERM, ctypes.c_void_p(1))  # SIG_IGN
+_take_sigterm()
+say("training")
+wait_for("on")
+for step in job.steps(9):
+    if job.should_save:
+        job.saved("at://b")
+""")
+    one.start()
+    os.kill(world.events.wait("training")["pid"], signal.SIGTERM)
+    if is_notice:
+        one.said("notice: SIGTERM")
+        world.go_on("on")
+        assert one.result()[:2] == (PREEMPTED, "preempted")
+    else:
+        assert one.result()[:2] == (128 + signal.SIGTERM, "failed")
+        assert "notice" not in one.job.err
+
+
 @pytest.mark.killed
 def test_the_loop_ends_when_pchrun_has_died(program, world):
     """Below a shell, so that the kernel does not end it together with pchrun."""

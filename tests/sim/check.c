@@ -178,10 +178,10 @@ void check_generation(struct world *w, int node, uint32_t generation, uint64_t s
     if (step != (generation > w->generation ? w->record : w->base_step))
         fail(w, "node %d begins generation %u from step %llu; the record says %llu", node,
              generation, ull(step), ull(w->record));
-    for (size_t k = 0; k < ARRAY_LEN(w->hosts[node].deadlines); k++)
-        if (generation > w->generation && w->hosts[node].deadlines[k] > w->now)
-            fail(w, "node %d begins generation %u, and its notice leaves %lld ms yet", node,
-                 generation, (long long)((w->hosts[node].deadlines[k] - w->now) / NS_PER_MS));
+    int64_t near = check_near_at(w, &w->hosts[node], false);
+    if (generation > w->generation && near < w->now - 2 * S)
+        fail(w, "node %d begins generation %u, and its notice is near since %lld ms", node,
+             generation, (long long)((w->now - near) / NS_PER_MS));
     if (w->s.restart.after_notice)
         return;
     if (w->s.restart.max == 0 || (w->s.restart.window_ns == 0 && w->s.restart.start_max == 0 &&
@@ -424,15 +424,10 @@ static bool any_hangs(const struct world *w)
     return false;
 }
 
-/* Every node knows of a notice that holds for so long by now. */
-static bool is_notice_known(const struct world *w)
+/* Every node knows for so long by now that a notice is near. */
+static bool is_notice_near(const struct world *w)
 {
-    if (w->s.has_loss || w->s.drop || !w->first_notice_at || w->first_notice_at + 5 * S > w->end_at)
-        return false;
-    for (int i = 0; i < w->s.nnodes; i++)
-        if (w->hosts[i].held_notice_at && w->hosts[i].held_notice_at + 5 * S < w->end_at)
-            return true;
-    return false;
+    return !w->s.has_loss && !w->s.drop && check_nearest_at(w) < w->end_at - 5 * S;
 }
 
 /* At the latest a hang is found so long after anybody has done anything, with what was learned from
@@ -461,8 +456,8 @@ static void check_hang(struct world *w, const struct host *host)
     if (w->now > w->moved_at + hang_limit(w))
         fail(w, "the hang was found %lld s after anybody has moved",
              (long long)((w->now - w->moved_at) / S));
-    if (is_notice_known(w))
-        fail(w, "a hang was found while a notice held: %s", host->why);
+    if (is_notice_near(w))
+        fail(w, "a hang was found while a notice was near: %s", host->why);
     if (!any_hangs(w))
         fail(w, "a hang was found, and nobody hangs: %s", host->why);
     if (sscanf(host->why, "rank %d (process %*d on node %*d, ) is behind: it has stood at step %d",
@@ -498,11 +493,12 @@ static bool stands(const struct world *w, const struct proc *p)
     return (p->is_attached || p->is_counting) && waits;
 }
 
-/* There was no notice, which would have its deadline; and where nobody has attached, or whoever did
+/* No notice was near, which would have its deadline; and where nobody has attached, or whoever did
  * has ended, nothing is known of steps. */
 void check_horizon(struct world *w)
 {
-    bool is_due = w->s.is_watched && !w->first_notice_at && w->moved_at + hang_limit(w) < w->now;
+    bool was_near = w->first_notice_at && check_nearest_at(w) < w->now;
+    bool is_due = w->s.is_watched && !was_near && w->moved_at + hang_limit(w) < w->now;
     for (int i = 0; i < w->nall && is_due; i++)
         if (stands(w, &w->procs[i]) && w->hosts[w->procs[i].node].is_alive)
             fail(w, "process %d has stood for %lld s, and nobody has found the hang", i,
@@ -654,7 +650,9 @@ static void check_in_time(struct world *w)
     int64_t earliest = CLOCK_NEVER, left = in_time(w);
     for (int i = 0; i < w->s.nnodes; i++)
         earliest = clock_min(earliest, earliest_deadline(&w->hosts[i]));
-    if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED)
+    /* A first step is waited for as long as a save is. */
+    bool has_waited = w->hosts[0].outcome == OUTCOME_PREEMPTED && !w->record_of_run;
+    if (w->hosts[0].outcome == OUTCOME_PREEMPTED_UNSAVED || has_waited)
         left += longest_teardown(w);
     for (int i = 0; i < w->s.nnodes; i++)
         check_left(w, i, earliest, left);
@@ -987,6 +985,8 @@ void check_end(struct world *w)
         check_withdrawn(w);
     if (w->s.is_slowed)
         check_slowed(w);
+    if (w->s.is_far)
+        check_far(w);
     if (w->s.is_mended && w->hosts[0].outcome != OUTCOME_COMPLETED)
         fail(w, "processes were killed no more often than may be, and node 0 says %s (%s)",
              verdict_name(w->hosts[0].outcome), w->hosts[0].why);

@@ -4,9 +4,34 @@
  */
 #include "sim.h"
 
+#include "base/clock.h"
+#include "core/grace.h"
 #include "core/verdict.h"
 
 #define S NS_PER_S
+
+int64_t check_near_at(const struct world *w, const struct host *host, bool is_judged)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < (int)ARRAY_LEN(host->deadlines); i++) {
+        bool may_stand = !is_judged || !had_stepped_before_notice(w);
+        bool is_plan = i != NOTICE_OF_SIGNAL && (w->s.trains_on || may_stand);
+        int64_t from = is_plan ? host->deadlines[i] - w->s.grace : host->held_notice_at;
+        bool is_over =
+            !host->deadlines[i] || (w->s.restart.after_notice && host->deadlines[i] <= w->now);
+        if (!is_over)
+            at = clock_min(at, from > host->held_notice_at ? from : host->held_notice_at);
+    }
+    return at;
+}
+
+int64_t check_nearest_at(const struct world *w)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < w->s.nnodes; i++)
+        at = clock_min(at, check_near_at(w, &w->hosts[i], true));
+    return at;
+}
 
 /* Promise 9: a notice that leaves a save's time and three steps brings a commit, whatever the pace
  * was before. A second save, at the last moment, may fail. */
@@ -15,6 +40,18 @@ void check_slowed(struct world *w)
     const struct host *chief = &w->hosts[0];
     if (had_stepped_before_notice(w) && !any_is_done(w) && !w->saved_for_notice_at)
         fail(w, "the notice left a save and three steps of the slow pace, and node 0 says %s (%s)",
+             verdict_name(chief->outcome), chief->why);
+}
+
+/* While a notice is far away, a failure or a hang is what it is without one. */
+void check_far(struct world *w)
+{
+    const struct host *chief = &w->hosts[0];
+    bool is_mended = w->s.restart.max > 0 && chief->outcome != OUTCOME_COMPLETED;
+    if (is_mended || verdict_is_preempted(chief->outcome))
+        fail(w,
+             "a process failed or hung long before the notice's deadline, and node 0 says %s "
+             "(%s)",
              verdict_name(chief->outcome), chief->why);
 }
 
@@ -44,13 +81,45 @@ void check_use(struct world *w)
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
 }
 
+static int64_t first_stepped_at(const struct world *w)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].first_step_at)
+            at = clock_min(at, w->procs[i].first_step_at);
+    return at;
+}
+
+/* The notice was still on its way to node 0 when a rank made the first step. If the job does not
+ * train on through notices, it saves and leaves for that one at once. */
+static bool had_stepped_meanwhile(const struct world *w)
+{
+    bool is_there = w->hosts[0].held_notice_at == w->first_notice_at;
+    return !w->s.trains_on && !is_there &&
+           first_stepped_at(w) < w->first_notice_at + 2 * w->s.delay_max;
+}
+
+/* A later notice with an earlier deadline is no plan from before the first step: the same. */
+static bool had_sooner_notice(const struct world *w)
+{
+    int64_t stepped = first_stepped_at(w), earliest = CLOCK_NEVER;
+    for (int i = 0; i < w->s.nfaults; i++)
+        if (w->s.faults[i].at <= stepped)
+            earliest = clock_min(earliest, w->s.faults[i].at + w->s.faults[i].length);
+    for (int i = 0; i < w->s.nfaults; i++)
+        if (w->s.faults[i].at > stepped &&
+            w->s.faults[i].at + w->s.faults[i].length < earliest - GRACE_SAME_NS)
+            return !w->s.trains_on;
+    return false;
+}
+
 /* A notice that stood at the start, and left time to train: what was trained is saved. */
 void check_standing(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
     int64_t used = chief->exit_at - w->first_notice_at;
     if (had_stepped_before_notice(w) || any_is_done(w) || chief->outcome == OUTCOME_STOPPED ||
-        chief->outcome == OUTCOME_HANG)
+        chief->outcome == OUTCOME_HANG || had_sooner_notice(w) || had_stepped_meanwhile(w))
         return;
     if (chief->outcome != OUTCOME_PREEMPTED || !w->record_of_run)
         fail(w, "a notice stood at the start and left %lld s, and node 0 says %s (%s)",

@@ -91,7 +91,7 @@ MUTANTS = [
      "    if (s->wants_reply)\n        chief_send_order(chief, peer->at.conn, msg->stamp.seq);", ""),
     ("who-waits-is-not-held", "src/core/chief.c", "        chief_hold_claims(chief);\n", "        ;\n"),
     ("no-reconnection", "src/core/uplink.c",
-     "    if (!u->is_given_up) /* at once where most often only the line broke */\n"
+     "    if (!u->is_given_up) /* at once after a WELCOME: most often only the connection broke */\n"
      "        u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);", ""),
     ("broken-line-is-a-loss", "src/core/chief.c",
      "    peer->down_at = peer->went_at = chief->out->now;\n",
@@ -157,7 +157,7 @@ MUTANTS = [
     ("passed-over-while-it-is-committed", "src/core/chief_round.c",
      " && chief->writing == COMMIT_NOTHING)\n        close_own", ")\n        close_own"),
     ("record-lets-go-while-all-leave", "src/core/round.c", " || round->leaves)\n", ")\n"),
-    ("own-saves-at-different-steps", "src/core/chief_round.c", "    if (lowest == highest) {",
+    ("own-saves-at-different-steps", "src/core/chief_round.c", "    if (lowest == highest && lowest != chief->own_failed) {",
      "    if (1) {"),
     ("bad-record-is-a-commit", "src/core/chief_round.c",
      "    if (bad)\n        chief_give_up(chief, PHASE_FAILED, bad->text);\n    else\n"
@@ -280,8 +280,7 @@ MUTANTS = [
      "} else if (any_is(chief, FACT_LEFT)) {", "} else if (false) {"),
     ("one-restart-too-many", "src/core/restart.c", "r->n >= p->max", "r->n > p->max"),
     ("goes-on-before-the-notice-is-over", "src/core/chief_restart.c",
-     "chief->out->now >= chief->restart_at && !chief->notice.is_live;",
-     "chief->out->now >= chief->restart_at;"),
+     "bool waits = chief->waits_for_notice && chief->notice.is_live;", "bool waits = false;"),
     ("no-restart", "src/core/restart.c",
      "    if (r->policy->max == 0)\n        return false;", "    return false;"),
     ("hang-while-one-moves", "src/core/chief_hang.c",
@@ -316,7 +315,7 @@ MUTANTS = [
     ("who-left-never-ends", "src/core/node_children.c",
      "    bool lasts = may_end_by_themselves(node) && ", "    bool lasts = true || "),
     ("preempted-before-the-first-step-counts", "src/core/chief.c",
-     "    if (chief_is_uncounted(chief))\n        out_simple(chief->out, ACT_UNCOUNT);\n", ""),
+     "    if (chief_is_uncounted(chief))\n", "    if (false)\n"),
     ("preempted-later-does-not-count", "src/core/chief_order.c",
      "verdict_is_preempted(outcome) && !chief->has_stepped &&", "verdict_is_preempted(outcome) &&"),
     ("repeated-notice-ends-the-job", "src/core/grace.c",
@@ -325,7 +324,14 @@ MUTANTS = [
     ("repeated-notice-is-not-saved-for", "src/core/node_notice.c",
      "is near: save and go on\");\n    ask_for_save(node);", "is near: save and go on\");"),
     ("standing-notice-ends-the-start", "src/core/chief_join.c",
-     "chief->notice.is_live && chief->out->now >= chief_start_until(chief)", "chief->notice.is_live"),
+     "} else if (chief_notice_is_near(chief)) {", "} else if (chief->notice.is_live) {"),
+    ("far-notice-makes-a-failure-a-preemption", "src/core/chief_fault.c",
+     "chief->was_preempted = chief_notice_is_near(chief);",
+     "chief->was_preempted = chief->notice.is_live;"),
+    ("far-notice-forbids-a-restart", "src/core/chief_fault.c",
+     "!chief_notice_is_near(chief) &&", "!chief->notice.is_live &&"),
+    ("far-notice-hides-a-hang", "src/core/chief_hang.c",
+     "if (!stands || chief_notice_is_near(chief)) {", "if (!stands || chief->notice.is_live) {"),
     ("notice-from-before-the-start-is-judged-late", "src/core/chief_notice.c",
      "is_judged = !chief->order.start;", "is_judged = false;"),
     ("standing-notice-has-nothing-to-save", "src/core/chief_standing.c",
@@ -341,7 +347,7 @@ MUTANTS = [
 # Of those that few schedules catch: one a little before such a schedule, so that not thousands are run in
 # vain. Where the schedules have changed, any other place is as good.
 BEGIN_AT = {
-    "gone-before-it-hears-of-the-end": 31005300,
+    "gone-before-it-hears-of-the-end": 31416674600,
     "replaced-while-it-stops-is-not-told": 68500,
     "mute-chief-waited-for": 426800,
     "repeated-notice-is-not-saved-for": 10700,

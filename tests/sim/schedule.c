@@ -605,6 +605,32 @@ static void draw_pace(struct schedule *s)
     s->is_slowed = true;
 }
 
+/* The same: a process is killed or hangs while the deadline of a notice is far away. */
+static void draw_far(struct schedule *s)
+{
+    struct rng r = {s->seed * UINT64_C(0x9e3779b97f4a7c15) + 6543};
+    if (s->is_slowed || !rng_chance(&r, 30))
+        return;
+    draw_no_faults(s);
+    s->trains_on = s->is_watched = true;
+    s->delay_max = rng_time(&r, MS / 10, 20 * MS);
+    s->last_step = s->first_step + 100 + rng_below(&r, 500);
+    s->declared_last = s->declared_last ? s->last_step : 0;
+    int64_t step = rng_time(&r, 20 * MS, 200 * MS);
+    for (int i = 0; i < s->nnodes * s->nprocs; i++) {
+        s->step_time[i] = step;
+        s->attach_at[i] = rng_time(&r, MS, 2 * S);
+        s->save_time[i] = rng_time(&r, 5 * MS, 2 * S);
+    }
+    if (rng_chance(&r, 500))
+        s->restart = (struct restart_policy){.max = 3, .start_max = 3};
+    add(s, DO_NOTICE, rng_time(&r, 0, 5 * S), &r);
+    s->faults[0].length = s->grace + rng_time(&r, 900 * S, 7200 * S);
+    int64_t trained = step * (int64_t)(s->last_step - s->first_step);
+    add(s, rng_chance(&r, 600) ? DO_KILL_PROC : DO_HANG, rng_time(&r, 3 * S, 5 * S + trained), &r);
+    s->is_far = true;
+}
+
 /* The same. After a notice that is over such a rank is one that has trained to its end. */
 static void draw_handlers(struct schedule *s)
 {
@@ -679,6 +705,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
     draw_teardowns(s);
     draw_handlers(s);
     draw_pace(s);
+    draw_far(s);
     draw_standing(s);
     s->has_third_term = has_third_term(s);
     find_graces(s);

@@ -142,6 +142,7 @@ struct schedule {
     int64_t uses;        /* so much of a long grace must be used for training, 0: not one such */
     bool has_third_term; /* a node is told to hurry */
     bool is_slowed;      /* the pace drops, and a notice leaves a save and three slow steps */
+    bool is_far;         /* a process fails or hangs long before a notice's deadline */
     bool is_calm;        /* nothing but one node's death after its saves, and time to commit them */
     bool has_loss;       /* something was done that may look like a lost node */
     bool is_mended;      /* processes are killed, no more often than the job may be restarted */
@@ -408,6 +409,11 @@ void check_dying(struct world *world, const struct proc *proc, const struct core
 /* Node 0 hears of a failure. */
 void check_told(struct world *world, int node, const struct peermsg *msg);
 bool check_holds_notice(const struct host *host);
+/* Since when a notice that holds on the node is near; CLOCK_NEVER: none holds. `is_judged`: node 0
+ * knows by now whether the notice came before the first step. */
+int64_t check_near_at(const struct world *w, const struct host *host, bool is_judged);
+/* The same of any node. */
+int64_t check_nearest_at(const struct world *w);
 /* Node 0 has just ended the job. */
 void check_ending(struct world *world);
 /* What several files of promises ask. */
@@ -416,6 +422,7 @@ bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);
 /* check_standing.c */
 void check_slowed(struct world *w);
+void check_far(struct world *w);
 void check_use(struct world *w);
 void check_standing(struct world *w);
 void check_unattached(struct world *w);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cluster: a real Slurm, Debian's, as several machines: every node is a slurmd in a network and a UTS
-namespace of its own, with an address and a name, joined by a bridge; slurmctld and munged are on "head".
+"""cluster: Debian's Slurm on several virtual machines. Every node is a slurmd in its own network and UTS
+namespaces, with an address and a name. A bridge joins the nodes; slurmctld and munged are on "head".
 
-It must be made in namespaces of its own (network, mounts, PIDs: run.sh makes them), where nobody else's
-ports, mounts and processes are. All its files lie in one directory. Timers that make a user wait are
-short; the one that cannot be set is Slurm's look at time limits and grace times, every 30 s.
+It must run in namespaces of its own (network, mounts, PIDs: run.sh makes them), without other ports, mounts
+and processes. All its files are in one directory. Slurm's timers are short where they can be set. Slurm looks
+at time limits and grace times every 30 s; that cannot be set.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 NODES = 8
 HEAD = "10.78.0.254"
 DEADLINE = 60  # seconds; for what takes a few on an idle machine, and up to 30 at time limits
-PAUSE = 0.25  # between two questions to Slurm
+PAUSE = 0.25  # seconds between two queries of Slurm
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "SPECIAL_EXIT"}
 
 CONF = """
@@ -64,18 +64,18 @@ PartitionName=low Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 Priority
 PartitionName=high Nodes=ALL MaxTime=INFINITE DefaultTime=60 PriorityTier=10 PreemptMode=OFF
 """
 
-# It waits until its network is there.
+# Waits for its network, which the caller makes.
 NODE = """
 hostname "$1" && read -r && exec slurmd -D -c -N "$1" -f "$2"
 """
 
 
 class Late(AssertionError):
-    """A wait came to its deadline."""
+    """A wait has reached its deadline."""
 
 
 def wait_until(condition, what, deadline=DEADLINE):
-    """Asks until condition() is true, and returns it."""
+    """Calls condition() until it is true, and returns its value."""
     end = time.monotonic() + deadline
     while not (value := condition()):
         if time.monotonic() > end:
@@ -85,19 +85,19 @@ def wait_until(condition, what, deadline=DEADLINE):
 
 
 def processes(variable):
-    """The living processes with this in their environment, "NAME=value": {pid: command}."""
+    """The living processes that have "NAME=value" in their environment: {pid: command}."""
     found = {}
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and f"{variable}".encode() in (entry / "environ").read_bytes().split(b"\0"):
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             pass
     return found
 
 
 class Cluster:
-    """root: an empty directory, which all its files go into. Nothing is started before start()."""
+    """root: an empty directory for all files. Only start() starts processes."""
 
     def __init__(self, root, path):
         self.root = Path(root)
@@ -181,7 +181,7 @@ class Cluster:
     # --- what a user does ---
 
     def run(self, *argv, check=True):
-        """A client's command; returns its standard output."""
+        """Runs a client's command; returns its standard output."""
         done = subprocess.run([str(word) for word in argv], env=self.env, text=True, capture_output=True,
                               timeout=DEADLINE, check=False, cwd=self.root)
         if check and done.returncode != 0:
@@ -189,7 +189,7 @@ class Cluster:
         return done.stdout
 
     def submit(self, script, *command, name, options=(), env=None, files=None):
-        """sbatch, in a directory of the job's name with these files: {name: text}."""
+        """Runs sbatch in a directory of the job's name with these files: {name: text}."""
         folder = self.root / name
         folder.mkdir()
         for file, text in (files or {}).items():
@@ -201,21 +201,21 @@ class Cluster:
 
 
 class Job:
-    """One that was submitted. Its directory is what it was submitted in."""
+    """A submitted job, and the directory from which it was submitted."""
 
     def __init__(self, cluster, number, name, folder):
         self.cluster, self.number, self.name, self.folder = cluster, number, name, folder
         self.own = number  # its SLURM_JOB_ID
 
     def task(self, task):
-        """One of an array, which is a job of its own once it runs."""
+        """A task of an array. Slurm makes it a job of its own when it runs."""
         one = Job(self.cluster, f"{self.number}_{task}", self.name, self.folder)
         one.wait_state("RUNNING")
         one.own = one.show()["JobId"]
         return one
 
     def show(self):
-        """What scontrol says of it: {"JobState": "RUNNING", ...}."""
+        """The job's fields from scontrol: {"JobState": "RUNNING", ...}."""
         text = self.cluster.run("scontrol", "--oneliner", "show", "job", self.number)
         return dict(word.split("=", 1) for word in text.split() if "=" in word)
 
@@ -228,33 +228,33 @@ class Job:
         self.cluster.run("scontrol", "update", f"JobId={self.number}", setting)
 
     def _wait(self, condition, what):
-        """What condition() returns when that is something."""
+        """Waits until condition() returns a true value, and returns it."""
         try:
             return wait_until(condition, what)
         except Late as late:
-            raise Late(f"{late}; {self.name} is {self.show()}; it said:\n{self.log}") from None
+            raise Late(f"{late}; {self.name} is {self.show()}; its output:\n{self.log}") from None
 
     def wait_state(self, *states):
         self._wait(lambda: self.show()["JobState"] in states, f"one of {states}")
 
     def wait_log(self, pattern, count=1):
-        """The count-th match of the pattern in what it has said."""
+        """Waits for the count-th match of the pattern in the job's output."""
         return self._wait(lambda: re.findall(pattern, self.log, re.M)[count - 1:count],
                           f"{count} x {pattern!r}")[0]
 
     def wait_requeued(self, runs=1):
-        """Slurm has put it back, for the runs-th time. It need not wait as long as others would."""
+        """Waits until Slurm has requeued the job for the runs-th time and set a start time."""
         self._wait(lambda: self.show()["Restarts"] == str(runs), f"restart {runs}")
-        self._wait(lambda: self.show()["Reason"] == "BeginTime", "its next run to have a time")
+        self._wait(lambda: self.show()["Reason"] == "BeginTime", "a start time of its next run")
         assert not processes(f"SLURM_JOB_ID={self.own}"), f"{self.name} has left processes"
 
     def run_again(self):
-        """Sooner than Slurm would. Within the second of its end a node takes it for the run that is over,
-        and the job fails for good."""
+        """Starts the next run sooner than Slurm would, but not within a second of the last one's end. A node
+        would take it for the run that is over, and the job would fail for good."""
         self.update("StartTime=now+2")
 
     def wait_end(self):
-        """How it has ended: ("COMPLETED", "0:0"); none of its processes may be left."""
+        """Waits for the job's end and returns ("COMPLETED", "0:0"). No process of the job may be left."""
         self._wait(lambda: self.show()["JobState"] in OVER, "its end")
         assert not processes(f"SLURM_JOB_ID={self.own}"), f"{self.name} has left processes"
         now = self.show()

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch scripts of contrib/slurm, as they are, under a real Slurm: run.sh, cluster.py.
+"""Runs the unchanged batch scripts of contrib/slurm under a real Slurm: run.sh, cluster.py.
 
-Each job trains the example, is disturbed, and is put back by Slurm until it completes. Then it must have
-told each step from the first to the last exactly once, and have learnt what an undisturbed training
-learns. Most of the time is waited for Slurm, which looks at time limits every 30 seconds; so all stories
-go on at once, and the tests look at how they have ended.
+Each job trains the example, is disturbed, and is requeued by Slurm until it completes. It must have printed
+each step exactly once, and its weights must be those of an undisturbed training. Slurm looks at time limits
+every 30 seconds only. So all stories run at the same time, and the tests check how they have ended.
 
 Environment: TESTED, the folders with pchrun and pchrun-watch; CHARLM, the example.
 """
@@ -22,8 +21,8 @@ from cluster import Cluster, processes, wait_until
 SCRIPTS = Path(__file__).parents[2] / "contrib/slurm"
 CHARLM = os.environ["CHARLM"]
 STEPS = 300
-SLOW_MS = 60  # a step: a job does not end before it is disturbed
-SLOWER_MS = 250  # nor before Slurm looks at its time
+SLOW_MS = 60  # a step, slow enough that the job is disturbed before its end
+SLOWER_MS = 250  # a step, slow enough that Slurm looks at the job's time before its end
 
 TRAIN = ('mkdir -p "./$SLURM_ARRAY_TASK_ID"; exec "$0" --dir "./$SLURM_ARRAY_TASK_ID" --root "${MASTER_ADDR:-127.0.0.1}" --port "${MASTER_PORT:-14300}" '
          f'--steps {STEPS} --log-every 1 --step-time "$(cat pace)"')
@@ -34,7 +33,7 @@ def cluster(request, tmp_path_factory):
     made = Cluster(tmp_path_factory.mktemp("slurm"), os.environ["TESTED"])
     made.start()
     yield made
-    if request.session.testsfailed:  # with its jobs, and the namespace ends them
+    if request.session.testsfailed:  # jobs may still run; the namespace ends them and the daemons
         return
     made.stop()
     left = processes(f"SLURM_CONF={made.conf}")
@@ -43,7 +42,7 @@ def cluster(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory):
-    """What so many ranks learn if nobody disturbs them."""
+    """The digest after an undisturbed training of so many ranks."""
     known = {}
 
     def digest(ranks):
@@ -62,23 +61,23 @@ def digest_of(text):
 
 
 class Training:
-    """A job that trains the example, slowly until it is told to be quick."""
+    """A job that trains the example slowly, until quicken() is called."""
 
     def __init__(self, cluster, script, name, *options, pace_ms=SLOW_MS, **env):
-        # The notice ends the job at once: what it does with the time that is left, other tests show.
+        # The notice ends the job at once: other tests show how it uses the time that is left.
         env = {"PCHRUN_SAVE_TRAIN_ON": "false", **env}
         self.job = cluster.submit(SCRIPTS / script, "sh", "-c", TRAIN, CHARLM, name=name, options=options,
                                   env=env, files={"pace": str(pace_ms)})
 
     def wait_step(self, step=3):
-        """Until it has finished that one; in its present run."""
+        """Waits until the present run has finished this step."""
         self.job.wait_log(rf"^step {step} ")
 
     def last_step(self):
         return int(re.findall(r"^step (\d+) ", self.job.log, re.M)[-1])
 
     def go_on(self, quick=True):
-        """It has been put back, and is to run again now."""
+        """Waits until the job has been requeued, and starts it again at once."""
         if quick:
             (self.job.folder / "pace").write_text("0")
         self.job.run_again()
@@ -131,7 +130,7 @@ def cancelled(cluster, name):
 
 
 def other_signal(cluster, name):
-    """As --signal=USR2 would. From the login node one looks at it before."""
+    """Sends USR2 as --signal=USR2 would. Before that, the login node looks at the job."""
     training = Training(cluster, "nodes.sbatch", name, *nodes(3, 4), **BY_SIGNALS)
     training.wait_step()
     training.status = cluster.run("srun", "--overlap", f"--jobid={training.job.number}", "--nodes=1", "--ntasks=1",
@@ -153,7 +152,7 @@ def hook(cluster, name):
 
 
 def array(cluster, name):
-    """Two tasks. That with the array's own number is disturbed; the hook names it to Slurm."""
+    """Two tasks. The task with the array's own job number is disturbed; the hook requeues it."""
     training = Training(cluster, "nodes.sbatch", name, "--array=1-2", *nodes(3, 3), PCHRUN_EXIT_PREEMPTED=45,
                         PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
     whole = training.job
@@ -208,7 +207,7 @@ def batch_limit(cluster, name):
     return limit(cluster, name, "batch.sbatch", (6, 6))
 
 
-# Those that wait longest first.
+# The stories that wait longest come first.
 STORIES = [limit, batch_limit, signal, batch_signal, four_by_two, tasks, preempted, cancelled, hook, cancelled_hook,
            array, other_signal, end_of_time]
 
@@ -227,7 +226,7 @@ def end_of(cluster):
 # --- the tests -----------------------------------------------------------------------------------
 
 def check_learnt(end, digest):
-    """It has completed, and has told every step once."""
+    """The job has completed, and has printed every step once."""
     training, state = end
     assert state == ("COMPLETED", "0:0"), training.job.log
     check_told(training.job.log, digest)
@@ -240,28 +239,28 @@ def check_told(log, digest):
 
 
 def test_requeued_on_42_until_it_completes(end_of, learnt):
-    """Four nodes with two ranks each. Any node's notice ends all, with 42 from every task, which srun and
-    the batch script hand on."""
+    """Four nodes with two ranks each. The notice of one node ends all nodes. Every task ends with 42, and srun
+    and the batch script pass that on."""
     end = end_of(four_by_two)
     check_learnt(end, learnt(8))
     assert len(re.findall(r"^pchrun\[0\] .* ending: preempted: saved and committed", end[0].job.log, re.M)) == 3
 
 
 def test_a_pchrun_for_every_task(end_of, learnt):
-    """Slurm starts the ranks, two on a node; each has a pchrun, which are eight nodes to each other."""
+    """Slurm starts two ranks on a node. Each rank has a pchrun, and these form a job of eight nodes."""
     end = end_of(tasks)
     check_learnt(end, learnt(8))
     assert "all 8 nodes are there" in end[0].job.log
 
 
 def test_preempted_within_the_grace_time(end_of, learnt):
-    """A job of a better partition wants the nodes. The tasks are told at once, and leave long before
-    GraceTime is over; the batch script is not told."""
+    """A job of a partition with more priority takes the nodes. The tasks get SIGTERM at once and leave long
+    before GraceTime is over; the batch script gets no signal."""
     check_learnt(end_of(preempted), learnt(2))
 
 
 def test_another_signal_of_the_user(end_of, learnt):
-    """The scripts take USR2 for a notice, too. Not taken, it would end the ranks unsaved."""
+    """The scripts make USR2 a notice as well. Otherwise it would end the ranks before they save."""
     end = end_of(other_signal)
     check_learnt(end, learnt(2))
     assert "notice: SIGUSR2, 55 s left" in end[0].job.log
@@ -274,7 +273,7 @@ def test_seen_from_the_login_node(end_of):
 
 
 def test_cancelled(end_of):
-    """scancel is no preemption, but who can tell: all is saved, and Slurm does not put it back."""
+    """scancel looks like a preemption: the job saves, and Slurm does not requeue it."""
     training, (state, _) = end_of(cancelled)
     assert state == "CANCELLED"
     assert training.job.show()["Restarts"] == "0"
@@ -282,21 +281,21 @@ def test_cancelled(end_of):
 
 
 def test_requeued_by_its_hook(end_of, learnt):
-    """A cluster that does not know the code: requeue.sh asks Slurm."""
+    """The cluster does not requeue on exit code 42, so requeue.sh does."""
     end = end_of(hook)
     check_learnt(end, learnt(2))
     assert "exit code 45" in end[0].job.log
 
 
 def test_cancelled_with_the_hook(end_of):
-    """The hook does not ask for what somebody has cancelled."""
+    """The hook does not requeue a job that a user has cancelled."""
     training, (state, _) = end_of(cancelled_hook)
     assert state == "CANCELLED"
     assert training.job.show()["Restarts"] == "0"
 
 
 def test_tasks_of_an_array(end_of, learnt):
-    """Each is a training of its own: one is put back, the other goes on beside it."""
+    """Each task is a training of its own: one is requeued while the other one goes on."""
     end = end_of(array)
     check_learnt(end, learnt(1))
     other = end[0].other
@@ -317,11 +316,11 @@ def test_each_task_of_an_array_learns_of_its_end(cluster):
     assert str(job.number) in own and len(set(own)) == 3
     for text, number in zip(texts, own):
         assert f'"type":"terminate","id":"slurm-{number}-' in text.replace(" ", ""), text
-        assert "\nok: it answers\n" in text  # also while the end is too far to be told
+        assert "\nok: it answers\n" in text  # also while the end is too far away for a notice
 
 
 def test_the_end_of_its_time_is_asked_for(end_of, learnt):
-    """Without a signal: pchrun-watch learns from squeue that less than ten minutes are left."""
+    """No signal comes. pchrun-watch learns from squeue that less than ten minutes are left."""
     end = end_of(end_of_time)
     check_learnt(end, learnt(1))
     assert "the job's time ends at" in end[0].job.log
@@ -329,7 +328,7 @@ def test_the_end_of_its_time_is_asked_for(end_of, learnt):
 
 @pytest.mark.parametrize("story, ranks", [(signal, 2), (batch_signal, 1)])
 def test_signalled_ahead_of_the_end(end_of, learnt, story, ranks):
-    """--signal=USR1@120, as the scripts ask for it: to the tasks, or with B: to the batch process."""
+    """The scripts ask for --signal=USR1@120 to the tasks, or with B: to the batch process."""
     end = end_of(story)
     check_learnt(end, learnt(ranks))
     assert "notice: SIGUSR1" in end[0].job.log
@@ -337,15 +336,15 @@ def test_signalled_ahead_of_the_end(end_of, learnt, story, ranks):
 
 @pytest.mark.parametrize("story, ranks", [(limit, 2), (batch_limit, 1)])
 def test_over_its_time_limit(end_of, learnt, story, ranks):
-    """Slurm sends SIGTERM, to a task twice within some ms, and kills 30 seconds later. A job that ends with
-    42 meanwhile is put back, although its time was over."""
+    """At the time limit Slurm sends SIGTERM, to a task twice within some ms, and kills 30 seconds later. A job
+    that ends with 42 meanwhile is requeued."""
     end = end_of(story)
     check_learnt(end, learnt(ranks))
     assert "notice: SIGTERM" in end[0].job.log
 
 
 def test_short_limit_of_a_command_that_does_not_attach(cluster):
-    """squeue tells of the end from the first second. The command comes to its end long before."""
+    """squeue reports the job's end from the first second. The command ends long before that."""
     job = cluster.submit(SCRIPTS / "nodes.sbatch", "sh", "-c", "while ! [ -e told ]; do sleep 0.1; done", name="plain",
                          options=["--time=9", *nodes(7, 8)], env={"PCHRUN_PROCS_COUNT": 1})
     for node in range(2):
@@ -368,7 +367,8 @@ exec srun --label pchrun --cluster-key-file key --doctor -- true
 
 
 def test_who_has_configured_nothing(cluster):
-    """Two tasks of srun are told that they need a key, and with one they are one job. What the doctor sees."""
+    """Two tasks of srun without a key are refused with a hint; with a key they form one job. The doctor reports
+    Slurm's settings."""
     script = cluster.root / "surroundings.sh"
     script.write_text(SURROUNDINGS)
     job = cluster.submit(script, name="surroundings")

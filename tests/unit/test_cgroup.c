@@ -58,6 +58,33 @@ Test(cgroup, of_a_path_that_does_not_fit)
     cr_assert_not(cgroup_find("0::/a\n", unified, path, sizeof path));
 }
 
+/* Only such a group is swept. */
+Test(cgroup, has_a_name_of_its_own)
+{
+    static const char *const others[] = {
+        "",
+        "pchrun",
+        "pchrun.",
+        "pchrun.service",
+        "pchrun.slice",
+        "pchrun.4711",
+        "pchrun.4711.",
+        "pchrun.4711.aB3dE",
+        "pchrun.4711.aB3dE6g",
+        "pchrun.4711.aB3d-6",
+        "pchrun.4711-aB3dE6",
+        "pchrun..aB3dE6",
+        "pchrun.x1.aB3dE6",
+        "pchrun.4711.service",
+        "pchrun.4711.aB3dE6.scope",
+        "Xpchrun.4711.aB3dE6",
+        "pchrun-4711.aB3dE6",
+    };
+    cr_expect(cgroup_is_name("pchrun.1.aB3dE6") && cgroup_is_name("pchrun.4194304.zzzzzz"));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        cr_expect_not(cgroup_is_name(others[i]), "%s", others[i]);
+}
+
 Test(cgroup, that_was_not_made_is_nothing_to_end)
 {
     struct cgroup none = {.dir = 0};

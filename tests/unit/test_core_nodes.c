@@ -13,6 +13,25 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* Of another pchrun the number is all that is known: it is named, and what to do. */
+Test(core_nodes, a_node_of_another_version_is_refused)
+{
+    struct core_params p = params_of(0, WALK_NODES, 1);
+    char text[96];
+    walk_begin(&p);
+    feed(&walks[0], (struct event){.type = EV_PEER_MESSAGE,
+                                   .peer = {.conn = CONN_FIRST,
+                                            .from = "10.0.0.7:4711",
+                                            .msg = &(struct peermsg){.type = PEERMSG_HELLO}}});
+    snprintf(text, sizeof text,
+             "10.0.0.7:4711 speaks another version of the protocol; node 0 speaks version %d",
+             PEERMSG_VERSION);
+    assert_said(&walks[0], text);
+    assert_said(&walks[0], "the job still waits for its nodes");
+    lose_letters();
+    walk_end(&walks[0]);
+}
+
 /* It comes to the chief with the first STATUS, behind the HELLO of the last node. */
 Test(core_nodes, a_notice_before_the_join_of_the_last_node)
 {
@@ -229,6 +248,20 @@ Test(core_nodes, an_offer_stands_until_node_0_has_answered)
     written(&walks[0], EV_COMMITTED, 10);
     deliver();
     assert_acts(&walks[1], "committed 10; prepare 30");
+    end_two();
+}
+
+/* Both are in one message, normal after a reconnect: the step that all have saved is committed. */
+Test(core_nodes, a_failed_save_takes_back_no_older_offer)
+{
+    begin_two();
+    saves_own(&walks[0], 10);
+    deliver();
+    saves_own(&walks[1], 10);
+    lose_letters();
+    says(&walks[1], 0, (struct procmsg){.type = PROCMSG_SAVE_FAILED, .step = 20});
+    deliver();
+    assert_acts(&walks[0], "commit 10");
     end_two();
 }
 
@@ -572,7 +605,7 @@ Test(core_nodes, a_mute_chief_does_not_outlast_a_notice)
     wait_unheard("SIGTERM", deadline);
     all_ends(&walks[1]);
     wait_unheard("exit 42 preempted_unsaved", deadline);
-    assert_said(&walks[1], "node 0 is lost: nothing was heard of the chief for 4.8");
+    assert_said(&walks[1], "node 0 is lost: nothing was heard of it for 4.8");
     end_two();
 }
 
@@ -592,6 +625,34 @@ Test(core_nodes, a_chief_that_is_heard_is_waited_for)
         cr_assert_leq(now, deadline, "it said:\n%s", walks[1].log);
     }
     cr_assert_null(strstr(walks[1].log, "node 0 is lost"), "it said:\n%s", walks[1].log);
+    end_two();
+}
+
+/* Node 1 has left when node 0 learns of an earlier cause, which node 1 has to hear. It does not
+ * come back: it is missed as any other node is, and not waited for until all limits are over. */
+Test(core_nodes, who_has_left_and_has_another_cause_to_hear_is_missed)
+{
+    begin_two();
+    gone(&walks[0], 0);
+    now += MS;
+    exited(&walks[1], 0, 1 << 8);
+    tree_empty(&walks[1]);
+    deliver();
+    assert_said(&walks[0], "ending: failed: node 1: rank 1");
+    now += S / 2; /* what failed did not follow from this */
+    line_goes_down(&walks[0], CONN_FIRST, false);
+    for (int64_t until = now + 3 * S; now < until; wake(&walks[0]))
+        lose_letters();
+    cr_assert_null(strstr(walks[0].log, "lost"), "it had left: %s", walks[0].log);
+    int64_t limit = now + 3 * S;
+    exited(&walks[0], 0, SIGKILL);
+    tree_empty(&walks[0]);
+    while (!strstr(walks[0].acts, "exit")) {
+        wake(&walks[0]);
+        lose_letters();
+        cr_assert_leq(now, limit, "it did \"%s\" and said %s", walks[0].acts, walks[0].log);
+    }
+    assert_said(&walks[0], "end: node 0: rank 0, process 1000 ended with signal 9");
     end_two();
 }
 

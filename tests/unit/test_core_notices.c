@@ -42,6 +42,15 @@ static void decide(struct walk *w)
     steps_are_read(w);
 }
 
+/* A notice that leaves so much, up to what is decided for it. */
+static struct walk *begin_noticed(bool trains_on, int64_t save, int64_t left)
+{
+    struct walk *w = begin(trains_on, save);
+    told(w, NOTICE_TERMINATE, "7", left);
+    decide(w);
+    return w;
+}
+
 static void save(struct walk *w, uint64_t step, uint32_t tag, int64_t takes)
 {
     steps[0] = step;
@@ -79,10 +88,8 @@ static void leave(struct walk *w)
 
 Test(core_notices, a_long_grace_has_two_saves)
 {
-    struct walk *w = begin(true, 0);
+    struct walk *w = begin_noticed(true, 0, 100 * S);
     int64_t at = now;
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    decide(w);
     assert_acts(w, "read; gate 5; read; gate 5 decided");
     save(w, 5, 1, S / 2);
     assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 0: go on, committed");
@@ -103,10 +110,8 @@ Test(core_notices, a_long_grace_has_two_saves)
 /* The reserve stays for a machine that is busy in its last minute. */
 Test(core_notices, a_save_that_took_next_to_nothing_has_the_reserve)
 {
-    struct walk *w = begin(true, 0);
+    struct walk *w = begin_noticed(true, 0, 100 * S);
     int64_t at = now;
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    decide(w);
     save(w, 5, 1, 20 * MS);
     train(w, at + 98 * S + S / 2, 100 * MS);
     cr_assert_geq(now, at + 98 * S);
@@ -125,9 +130,7 @@ Test(core_notices, a_short_grace_has_one)
 /* What was not known before shows that there is no time for another. */
 Test(core_notices, a_save_that_takes_long_is_the_last)
 {
-    struct walk *w = begin(true, 0);
-    told(w, NOTICE_TERMINATE, "7", 25 * S);
-    decide(w);
+    struct walk *w = begin_noticed(true, 0, 25 * S);
     assert_acts(w, "read; gate 5; read; gate 5 decided");
     save(w, 5, 1, 10 * S);
     assert_acts(
@@ -139,9 +142,7 @@ Test(core_notices, a_save_that_takes_long_is_the_last)
 
 Test(core_notices, who_shall_not_train_on_saves_once)
 {
-    struct walk *w = begin(false, 0);
-    told(w, NOTICE_TERMINATE, "7", 3600 * S);
-    decide(w);
+    struct walk *w = begin_noticed(false, 0, 3600 * S);
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
     walk_end(w);
 }
@@ -157,7 +158,7 @@ Test(core_notices, a_second_signal_ends_the_training)
     now += 2 * S;
     steps[0] = 9;
     signalled(w, SIGTERM);
-    assert_said(w, "SIGTERM again: save now, train no further");
+    assert_said(w, "SIGTERM again: saving now, without more training");
     steps_are_read(w);
     cr_assert_not_null(strstr(w->acts, "gate"), "%s", w->acts);
     w->acts[0] = '\0';
@@ -168,9 +169,7 @@ Test(core_notices, a_second_signal_ends_the_training)
 
 Test(core_notices, a_sooner_deadline_moves_the_plan)
 {
-    struct walk *w = begin(true, S);
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    decide(w);
+    struct walk *w = begin_noticed(true, S, 100 * S);
     save(w, 5, 1, S / 2);
     w->acts[0] = '\0';
     told(w, NOTICE_TERMINATE, "8", S);
@@ -183,9 +182,7 @@ Test(core_notices, a_sooner_deadline_moves_the_plan)
 
 Test(core_notices, one_that_is_withdrawn_is_forgotten)
 {
-    struct walk *w = begin(true, 0);
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    decide(w);
+    struct walk *w = begin_noticed(true, 0, 100 * S);
     save(w, 5, 1, S / 2);
     told(w, NOTICE_CANCEL, "8", NOTICE_LEFT_UNKNOWN);
     told(w, NOTICE_CANCEL, "7", NOTICE_LEFT_UNKNOWN);
@@ -281,9 +278,7 @@ Test(core_notices, who_does_not_attach_is_told_before_the_last_moment)
 /* What is kept back for stopping is of the time that it leaves, not of the one before it. */
 Test(core_notices, a_sooner_deadline_leaves_time_for_the_save)
 {
-    struct walk *w = begin(true, S / 10);
-    told(w, NOTICE_TERMINATE, "7", 3600 * S);
-    decide(w);
+    struct walk *w = begin_noticed(true, S / 10, 3600 * S);
     save(w, 5, 1, S / 10);
     w->acts[0] = '\0';
     now += 600 * S;
@@ -323,13 +318,13 @@ Test(core_notices, a_second_signal_counts_beside_another_notice)
     now += 2 * S;
     steps[0] = 9;
     signalled(w, SIGTERM);
-    assert_said(w, "SIGTERM again: save now, train no further");
+    assert_said(w, "SIGTERM again: saving now, without more training");
     steps_are_read(w);
     steps_are_read(w);
     cr_assert_not_null(strstr(w->acts, "decided last"), "%s", w->acts);
     now += 2 * S;
     signalled(w, SIGTERM);
-    assert_said(w, "SIGTERM a third time: stop");
+    assert_said(w, "third SIGTERM: giving up the save, stopping now");
     walk_end(w);
 }
 
@@ -353,9 +348,7 @@ Test(core_notices, a_signal_is_never_forgotten)
 /* Nobody trains while it is made, and nobody's step takes so long. */
 Test(core_notices, a_save_is_no_slow_step)
 {
-    struct walk *w = begin(true, 0);
-    told(w, NOTICE_TERMINATE, "7", 120 * S);
-    decide(w);
+    struct walk *w = begin_noticed(true, 0, 120 * S);
     save(w, 5, 1, 20 * S);
     assert_said(w, "the training goes on for 68");
     walk_end(w);
@@ -364,9 +357,7 @@ Test(core_notices, a_save_is_no_slow_step)
 /* A source that gives and withdraws it all the time does not keep the job saving. */
 Test(core_notices, one_that_is_withdrawn_in_the_save_and_comes_again)
 {
-    struct walk *w = begin(true, 0);
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    decide(w);
+    struct walk *w = begin_noticed(true, 0, 100 * S);
     told(w, NOTICE_CANCEL, "7", NOTICE_LEFT_UNKNOWN);
     save(w, 5, 1, S);
     w->acts[0] = '\0';
@@ -380,9 +371,7 @@ Test(core_notices, one_that_is_withdrawn_in_the_save_and_comes_again)
  */
 Test(core_notices, the_save_step_is_one_above_the_furthest_rank)
 {
-    struct walk *w = begin(true, 0);
-    told(w, NOTICE_TERMINATE, "7", 100 * S);
-    decide(w);
+    struct walk *w = begin_noticed(true, 0, 100 * S);
     save(w, 5, 1, S / 10);
     for (int i = 0; i < 5; i++) { /* 200 steps a second */
         wake(w);
@@ -402,10 +391,8 @@ Test(core_notices, the_save_step_is_one_above_the_furthest_rank)
 /* What is kept back for stopping belongs to a save that has begun. */
 Test(core_notices, a_save_has_the_time_until_just_before_the_deadline)
 {
-    struct walk *w = begin(false, S);
+    struct walk *w = begin_noticed(false, S, 32 * S);
     int64_t at = now;
-    told(w, NOTICE_TERMINATE, "7", 32 * S);
-    decide(w);
     steps[0] = 5;
     says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
     w->acts[0] = '\0';
@@ -434,6 +421,34 @@ Test(core_notices, a_save_a_moment_ago_puts_off_the_first_one)
     train(w, kept + 21 * S, 100 * MS);
     cr_assert_geq(now, kept + 20 * S);
     walk_end(w);
+}
+
+/* A scheduler starts the job for ever: the attempts do not count, but are not without end. */
+Test(core_notices, a_hundred_attempts_before_the_first_step)
+{
+    static const struct {
+        int before, limit;
+        const char *wanted;
+    } cases[] = {{98, 3, "exit 42 preempted_unsaved"},
+                 {99, 3, "exit 43 no_progress"},
+                 {99, 0, "exit 42 preempted_unsaved"},
+                 {199, 200, "exit 43 no_progress"},
+                 {198, 200, "exit 42 preempted_unsaved"}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct core_params p = params_of(0, 1, 1);
+        p.no_progress_limit = cases[i].limit;
+        p.attempts_without_step = cases[i].before;
+        struct walk *w = walk_begin(&p);
+        started(w, 0);
+        attaches(w, 0, 0, 1);
+        signalled(w, SIGTERM);
+        steps_are_read(w);
+        leave(w);
+        cr_expect_not_null(strstr(w->acts, cases[i].wanted), "%zu: %s", i, w->acts);
+        cr_expect_eq(!strstr(w->log, "this attempt does not count"),
+                     strstr(cases[i].wanted, "no_progress") != NULL, "%zu: %s", i, w->log);
+        walk_end(w);
+    }
 }
 
 /* --- notices that have ended enough attempts --- */
@@ -491,6 +506,21 @@ Test(core_notices, a_repeated_notice_leaves_time_for_the_save)
         cr_assert_eq(now, at + cases[i].due);
         walk_end(w);
     }
+}
+
+/* No earlier attempt has told how long a save takes: the first of this one does. */
+Test(core_notices, a_repeated_notice_leaves_time_for_a_save_as_it_was_seen)
+{
+    struct walk *w = begin(true, 0);
+    signalled(w, SIGUSR2);
+    decide(w);
+    save(w, 5, 1, 20 * S);
+    int64_t at = now;
+    repeated(w, "7", 100 * S);
+    while (!strstr(w->log, "the deadline of a repeated notice is near"))
+        wake(w);
+    cr_assert_eq(now, at + 60 * S);
+    walk_end(w);
 }
 
 /* --- notices that stand before the first step --- */
@@ -589,10 +619,8 @@ Test(core_notices, a_second_signal_waits_for_no_first_step)
 /* One save tells nothing of how saves vary: the next may take twice as long. */
 Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
 {
-    struct walk *w = begin(true, 0);
+    struct walk *w = begin_noticed(true, 0, 20 * S);
     int64_t at = now;
-    told(w, NOTICE_TERMINATE, "7", 20 * S);
-    decide(w);
     save(w, 5, 1, S);
     uint64_t last = train(w, at + 18 * S, 10 * MS);
     cr_assert_geq(now, at + 17 * S);
@@ -602,5 +630,58 @@ Test(core_notices, a_second_save_has_the_time_of_two_while_one_was_seen)
     w->acts[0] = '\0';
     save(w, last, 2, 2 * S);
     cr_assert_not_null(strstr(w->acts, "0: leave, committed; gate leave"), "%s", w->acts);
+    walk_end(w);
+}
+
+/* A rank that ends with 1 long before the deadline, and one near it. */
+static struct walk *fail_before(int64_t left, const struct restart_policy *restart)
+{
+    struct core_params p = params_of(0, 1, 1);
+    p.trains_on = true;
+    p.restart = *restart;
+    struct walk *w = walk_begin(&p);
+    started(w, 0);
+    attaches(w, 0, 0, 1);
+    steps[0] = 0;
+    told(w, NOTICE_TERMINATE, "7", left);
+    steps_are_read(w);
+    gone(w, 0);
+    exited(w, 0, 1 << 8);
+    steps_are_read(w);
+    tree_empty(w);
+    return w;
+}
+
+Test(core_notices, a_failure_long_before_the_deadline_is_a_failure)
+{
+    struct walk *w = fail_before(3600 * S, &(struct restart_policy){0});
+    cr_assert_not_null(strstr(w->acts, "exit 1 failed"), "it did %s", w->acts);
+    walk_end(w);
+    w = fail_before(20 * S, &(struct restart_policy){0});
+    cr_assert_not_null(strstr(w->acts, "exit 42 preempted_unsaved"), "it did %s", w->acts);
+    walk_end(w);
+}
+
+/* The notice is known to the next generation, which trains and saves before the deadline. */
+Test(core_notices, a_job_restarts_in_place_while_a_notice_is_far)
+{
+    const struct restart_policy policy = {.max = 3, .start_max = 3, .window_ns = 60 * S};
+    struct walk *w = fail_before(200 * S, &policy);
+    int64_t at = now;
+    assert_said(w, "restarting in place");
+    assert_said(w, "generation 1 begins");
+    w->acts[0] = '\0';
+    started(w, 0);
+    attaches(w, 0, 0, 1);
+    wake_and_read(w, 3);
+    steps_are_read(w);
+    steps_are_read(w);
+    save(w, 4, 1, S / 2);
+    assert_said(w, "the training goes on for 1");
+    train(w, at + 198 * S, 100 * MS);
+    cr_assert_geq(now, at + 190 * S, "the last save is made before the last moment");
+    walk_end(w);
+    w = fail_before(20 * S, &policy);
+    cr_assert_null(strstr(w->log, "restarting in place"), "%s", w->log);
     walk_end(w);
 }

@@ -118,7 +118,7 @@ Test(core_ranks, who_trained_or_is_there_binds_the_others)
         if (way != 0)
             ranks_gone(&ranks, 0, way == 3);
         assert_refused(ATTACH(1, .rank = 1, .world_size = 2, .local_world_size = 2), ERR_PROTOCOL,
-                       "world has 2 ranks; those before it said 1");
+                       "world has 2 ranks; earlier ranks said 1");
     }
 }
 

@@ -603,7 +603,7 @@ Test(core_walk, a_notice_is_for_who_counts_as_for_who_does_not_attach)
     signalled(w, SIGTERM);
     steps_are_read(w);
     assert_acts(w, "read; gate leave; SIGTERM to children");
-    assert_said(w, "no process had attached: cannot know whether it saved");
+    assert_said(w, "no program called pch_open(), so none could be asked to save");
     gone(w, 0);
     tree_empty(w);
     exited(w, 0, SIGTERM);

@@ -679,8 +679,8 @@ Test(libpch, a_fork_that_cannot_attach_is_told_so_once)
     client_expect(c, "forked step 1 continue");
     client_expect(c, "cloneopen");
     cr_expect_str_eq(client_stderr(c),
-                     "pch: cannot attach to pchrun: this is a copy of an attached process that "
-                     "fork(2) has not made; it trains unsupervised\n");
+                     "pch: cannot attach to pchrun: this process is a copy of an attached one, "
+                     "not made by fork(2); it trains unsupervised\n");
     cr_expect_eq(client_end(c), 0);
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
     cr_expect(world_is_quiet(&world));

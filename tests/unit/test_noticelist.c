@@ -177,7 +177,7 @@ static void expect_bad(const char *value, const char *flag, const char *want)
 }
 
 static const struct bad flags[] = {
-    {"", "--notices: the value is empty; if nobody is meant, write none"},
+    {"", "--notices: the value is empty; write none for no source"},
     {"gcs", "--notices: there is no notice source \"gcs\"; the nearest is \"gce\""},
     {"kubernets:/k", "--notices: there is no notice source \"kubernets\"; the nearest is "
                      "\"kubernetes\""},

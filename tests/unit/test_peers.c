@@ -287,7 +287,7 @@ Test(peers, another_version_is_named)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     frame_header(FRAME_PEER, 9, PEERMSG_STATUS, 0, header);
-    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 1");
+    expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 2");
 }
 
 Test(peers, member_may_not_give_orders)
@@ -295,7 +295,7 @@ Test(peers, member_may_not_give_orders)
     uint8_t frame[FRAME_MAX];
     struct peermsg msg = order(1);
     expect_down(frame, peermsg_encode(&msg, frame, sizeof frame),
-                "sent ORDER, which is not for it");
+                "sent ORDER, which this side must not send");
 }
 
 Test(peers, first_message_must_be_hello)

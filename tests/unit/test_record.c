@@ -7,8 +7,10 @@
 
 #include "unit.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -21,6 +23,10 @@ static struct config config;
 
 static void begin(void)
 {
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD); /* as in pchrun */
+    cr_assert_eq(sigprocmask(SIG_BLOCK, &child, NULL), 0);
     str_copy(dir, sizeof dir, "/tmp/test_[record].XXXXXX"); /* no pattern for anybody */
     cr_assert(mkdtemp(dir));
     config = (struct config){.job = "job"};
@@ -219,6 +225,8 @@ static const char *const commits_bad[] = {
     "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0}",
     "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"commits\": []}",
     "{\"schema\": 1, \"job\": \"job\", \"attempts_without_commit\": 0, \"commits\": []}",
+    "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, "
+    "\"attempts_without_step\": -1, \"commits\": []}",
     "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, "
     "\"commits\": {}}",
     COMMITS("1", "0", "3"),
@@ -464,8 +472,10 @@ Test(record, ranks_bring_back_the_commits)
     cr_expect_eq(record_resume_step(&record), 10);
     cr_expect_eq(record.history.attempt, 5);
     cr_expect_eq(record.history.attempts_without_commit, 2);
+    cr_expect_str_eq(err.text, "", "nothing is lost");
     remove_files();
     cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
+    cr_expect(strstr(err.text, "emptied under the running job"), "%s", err.text);
     record_free(&record);
     start(); /* as if the write had ended here */
     cr_expect_eq(record_resume_step(&record), 0);
@@ -483,4 +493,32 @@ Test(record, only_node_0_writes_the_commits)
     start();
     cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
     expect_there("commit.json", false);
+}
+
+/* Node 1's file is gone after a commit of attempt 4. Is it written anew? */
+static void expect_put_back(const char *commits, bool is_shared, bool is_put_back)
+{
+    config.cluster.node_rank = 1;
+    config.checkpoint.shared = is_shared;
+    start();
+    record_begin(&record, 4, 0);
+    record_saved(&record, 1, 10, "/a");
+    if (commits)
+        put("commit.json", commits);
+    record_committed(&record, 10);
+    statefile_wait(&record.ranks_file, (int64_t)UNIT_DEADLINE_MS * NS_PER_MS);
+    cr_assert(unit_no_children());
+    expect_there("ranks.1.json", is_put_back);
+    remove_files();
+    record_free(&record);
+}
+
+Test(record, another_node_s_ranks_come_back_for_their_own_commit)
+{
+    expect_put_back(COMMITS("4", "0", COMMIT("10", "4")), true, true);
+    expect_put_back(NULL, true, false);
+    expect_put_back(NULL, false, true);
+    expect_put_back(COMMITS("1", "0", ""), true, false); /* of a start from scratch */
+    expect_put_back(COMMITS("5", "0", COMMIT("10", "4")), true, false);
+    expect_put_back("{\"schema\": 1, \"job\": \"other\", \"attempt\": 4}", true, false);
 }

@@ -177,7 +177,7 @@ static void expect_bad(void (*lie)(int node))
     lie(1);
     two_ranks(2);
     run();
-    of(1, "what it answers cannot be");
+    of(1, "its answer is invalid");
     cr_assert_eq(of(2, "")->n, 2);
 }
 
@@ -257,5 +257,5 @@ Test(rollcall, more_than_a_job_can_have)
     begin_with(NODES);
     run();
     cr_assert_eq(of(CORE_WORLD_MAX / CORE_SLOTS_MAX, "")->n, CORE_SLOTS_MAX);
-    of(CORE_WORLD_MAX / CORE_SLOTS_MAX + 1, "what it answers cannot be");
+    of(CORE_WORLD_MAX / CORE_SLOTS_MAX + 1, "its answer is invalid");
 }

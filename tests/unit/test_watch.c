@@ -348,6 +348,7 @@ Test(body, pod)
         {POD(DELETED, DISRUPTED), "terminate pod-u-1@1775946418"}, {"{}", "bad"}, {"[]", "bad"},
         {"", "bad"}, {"{\"kind\": \"Status\", \"status\": \"Failure\"}", "bad"},
         {"{\"kind\": \"Pod\", \"spec\": 7, \"status\": {\"conditions\": [3, {}]}}", ""});
+    pod_free(&pod);
 }
 
 #define TOLERANT                                                                     \
@@ -369,18 +370,62 @@ Test(body, node_by_tolerations)
 {
     cr_assert_str_eq(read_with(read_pod, TOLERANT), "");
     cr_assert_str_eq(pod.node, "n1");
-    cr_assert_eq(pod.count, 5);
     EXPECT_READINGS(
         read_node, {NODE(""), ""}, {NODE(TAINT("for-ever", "NoExecute")), ""},
         {NODE(TAINT("a-while", "NoSchedule")), ""},
-        {NODE(TAINT("a-while", "NoExecute")), "terminate a-while-2026-04-11T22:26:58Z@1775946618"},
+        {NODE(TAINT("a-while", "NoExecute")),
+         "terminate a-while-2026-04-11T22:26:58Z:NoExecute@1775946618"},
         {NODE(TAINT("of-value", "NoExecute")),
-         "terminate of-value-2026-04-11T22:26:58Z@1775946478"},
-        {NODE(TAINT("of-effect", "NoExecute")), "terminate of-effect-2026-04-11T22:26:58Z"},
-        {NODE(TAINT("other", "NoExecute")), "terminate other-2026-04-11T22:26:58Z"},
-        {NODE("{\"key\": \"other\", \"effect\": \"NoExecute\"}"), "terminate other-u-2"},
+         "terminate of-value-2026-04-11T22:26:58Z:NoExecute@1775946478"},
+        {NODE(TAINT("of-effect", "NoExecute")),
+         "terminate of-effect-2026-04-11T22:26:58Z:NoExecute"},
+        {NODE(TAINT("other", "NoExecute")), "terminate other-2026-04-11T22:26:58Z:NoExecute"},
+        {NODE("{\"key\": \"other\", \"effect\": \"NoExecute\"}"), "terminate other-u-2:NoExecute"},
         {NODE("{\"effect\": \"NoExecute\"}"), " ..."}, {"{}", "bad"}, {"", "bad"},
         {"{\"kind\": \"Pod\"}", "bad"});
+    pod_free(&pod);
+}
+
+/* The effect is part of what a taint is: a node may have both, and one of them may go. */
+Test(body, node_with_a_key_of_two_effects)
+{
+    cr_assert_str_eq(read_with(read_pod, POD("", "")), "");
+    EXPECT_READINGS(read_node, {NODE(TAINT("karpenter.sh/disrupted", "NoSchedule") ", " TAINT(
+                                    "karpenter.sh/disrupted", "NoExecute")),
+                                "terminate karpenter.sh.disrupted-2026-04-11T22:26:58Z:NoSchedule; "
+                                "terminate karpenter.sh.disrupted-2026-04-11T22:26:58Z:NoExecute"});
+    pod_free(&pod);
+}
+
+/* All tolerations count, however many there are: the last is the one that fits. */
+Test(body, pod_of_many_tolerations)
+{
+    char text[8192] = "{\"kind\": \"Pod\", \"spec\": {\"tolerations\": [";
+    for (unsigned i = 0; i < 100; i++)
+        str_addf(text, sizeof text, "{\"key\": \"k%u\", \"operator\": \"Exists\"}%s", i,
+                 i < 99 ? ", " : "]}}");
+    cr_assert_str_eq(read_with(read_pod, text), "");
+    cr_expect_str_eq(read_with(read_node, NODE(TAINT("k99", "NoExecute"))), "");
+    cr_expect_str_eq(read_with(read_node, NODE(TAINT("k100", "NoExecute"))),
+                     "terminate k100-2026-04-11T22:26:58Z:NoExecute");
+    pod_free(&pod);
+}
+
+/* What the next request may say; nothing else becomes a part of its URL. */
+Test(body, versions_of_pod_and_node)
+{
+    cr_assert_str_eq(read_with(read_pod, POD(", \"resourceVersion\": \"17\"", "")), "");
+    cr_expect_str_eq(pod.version, "17");
+    cr_assert_str_eq(read_with(read_node, "{\"kind\": \"Node\", \"metadata\": "
+                                          "{\"resourceVersion\": \"9x\"}}"),
+                     "");
+    cr_expect_str_eq(pod.node_version, "9x");
+    cr_assert_str_eq(read_with(read_pod, POD(", \"resourceVersion\": \"1&a=b\"", "")), "");
+    cr_expect_str_eq(pod.version, "");
+    cr_expect_str_eq(pod.node_version, "9x");
+    cr_assert_str_eq(read_with(read_pod, POD("", "")), "");
+    cr_expect_str_eq(pod.version, "");
+    pod_free(&pod);
 }
 
 Test(body, node_that_goes)
@@ -389,11 +434,13 @@ Test(body, node_that_goes)
     EXPECT_READINGS(
         read_node,
         {NODE("{\"key\": \"ToBeDeletedByClusterAutoscaler\", \"effect\": \"NoSchedule\"}"),
-         "terminate ToBeDeletedByClusterAutoscaler-u-2"},
+         "terminate ToBeDeletedByClusterAutoscaler-u-2:NoSchedule"},
         {NODE("{\"key\": \"node.kubernetes.io/unschedulable\", \"effect\": \"NoSchedule\"}, "
               "{\"key\": \"karpenter.sh/disrupted\", \"effect\": \"NoSchedule\"}, "
               "{\"key\": \"nvidia.com/gpu\", \"effect\": \"NoSchedule\"}"),
-         "log? node.kubernetes.io.unschedulable-u-2; terminate karpenter.sh.disrupted-u-2"});
+         "log? node.kubernetes.io.unschedulable-u-2:NoSchedule; "
+         "terminate karpenter.sh.disrupted-u-2:NoSchedule"});
+    pod_free(&pod);
 }
 
 /* ---- the ledger ---- */

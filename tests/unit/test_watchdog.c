@@ -319,6 +319,16 @@ Test(watchdog, a_stopped_rank)
     cr_assert(!look_after(M).is_stopped, "that is not known any more");
 }
 
+/* Normal for a rank in another PID namespace: its number is not known. Where no process is stopped,
+ * that rank is not stopped either. */
+Test(watchdog, a_rank_of_an_unknown_pid_is_not_stopped)
+{
+    begin_training();
+    ranks.members[ranks.n - 1].pid = 0;
+    cr_assert(!look_after(M).is_stopped);
+    cr_assert_eq(look_after(0).behind, &ranks.members[0], "the first of equals, as without it");
+}
+
 Test(watchdog, silence)
 {
     begin();

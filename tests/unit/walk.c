@@ -142,6 +142,7 @@ struct core_params params_of(int node, int nnodes, int children)
                             .attempt = 1,
                             .incarnation = 7 + (uint64_t)node,
                             .job = "walk",
+                            .grace_ns = 25 * S,
                             .join_timeout_ns = 60 * S,
                             .heartbeat_interval_ns = S,
                             .heartbeat_timeout_ns = 15 * S,
@@ -299,6 +300,20 @@ void begin_two_with(const struct restart_policy *restart)
         walks[i].acts[0] = '\0';
     }
     deliver();
+}
+
+void begin_two_saving(void)
+{
+    begin_two();
+    steps[0] = 8;
+    signalled(&walks[0], SIGTERM);
+    for (int i = 0; i < 3; i++) {
+        steps_are_read(&walks[0]);
+        deliver();
+        steps_are_read(&walks[1]);
+        deliver();
+    }
+    assert_said(&walks[0], "every rank saves step 9");
 }
 
 void end_two(void)

@@ -33,6 +33,8 @@ void walk_end(struct walk *w);
 struct walk *begin_alone(int children);
 /* Two nodes with a rank each, attached and known to the chief. */
 void begin_two(void);
+/* The same, up to a round that is decided for a SIGTERM on node 0: every rank saves step 9. */
+void begin_two_saving(void);
 /* The same, in a job that is restarted in place. */
 void begin_two_with(const struct restart_policy *restart);
 void end_two(void);

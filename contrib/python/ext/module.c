@@ -116,12 +116,12 @@ static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
     return Py_NewRef(Py_None);
 }
 
-/* For frameworks that take SIGTERM from the process after it has attached, and keep it to
- * themselves. */
+/* For frameworks that take SIGTERM after the process has attached, and keep it to themselves: it
+ * gets the default action again, below the shield unless attach() was told to raise none. */
 static PyObject *module_take_sigterm(PyObject *self, PyObject *ignored)
 {
     const struct pch *job = training.job;
-    if (pch_supervised(job) && signal(SIGTERM, SIG_DFL) != SIG_ERR)
+    if (pch_supervised(job) && signal(SIGTERM, SIG_DFL) != SIG_ERR && training.is_shielded)
         shield_raise(job, job->notices | UINT64_C(1) << (SIGTERM - 1));
     return Py_NewRef(Py_None);
 }

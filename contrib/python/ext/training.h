@@ -24,8 +24,9 @@
 struct training {
     pch_t *job; /* never NULL once there is a Job */
     bool is_attached;
-    bool is_busy; /* a thread is in a call that belongs to the training thread */
-    bool counts;  /* it only tells its steps, which any thread may make */
+    bool is_busy;     /* a thread is in a call that belongs to the training thread */
+    bool counts;      /* it only tells its steps, which any thread may make */
+    bool is_shielded; /* libpch may put its handlers over the default actions */
     bool should_save, should_exit;
     pthread_t thread; /* which makes the steps; 0: none yet */
     uint64_t finished, stride;

@@ -9,13 +9,13 @@
                 save(path)
                 job.saved(path)
 
-When the job is about to be preempted, every rank is told to save at one and the same step, and the
-loop ends with pch.Exit, a SystemExit, once that save is committed everywhere. Without pchrun nothing
-is ever asked, so the program needs no second path: `python train.py` works the same.
+When the job is about to be preempted, pchrun asks every rank to save the same step. Once that save is
+committed on all ranks, the loop ends with pch.Exit, a SystemExit. Without pchrun the job never asks for
+anything: `python train.py` works the same.
 
-A loop of another shape uses job.step(), or a Saver. An exception that nobody catches is reported to
-pchrun as the cause of the failure. Calls of the training loop belong to one thread; data loaders may
-be forked at any time. What libpch(3) says holds here, too.
+A loop of another shape uses job.step() or a Saver. An uncaught exception is reported to pchrun as the
+cause of the failure. One thread makes the calls of the training loop. Data loaders may be forked at any
+time. libpch(3) describes the calls in full.
 """
 
 from ._pch import Exit, Job, Steps, __version__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attach: how a process finds its job, and how its last exception gets to pchrun."""
+"""attach: connects the process to its job, and reports an uncaught exception to pchrun."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from . import _pch
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], object]
 
 
-# Has the program attached by itself, ever? And who wants to know before it does; False: it is not the program.
+# Has the program ever called attach()? before_attach is called first; False: the call is not the program's own.
 has_program_attached = False
 before_attach: Optional[Callable[[], bool]] = None
 
@@ -21,17 +21,19 @@ before_attach: Optional[Callable[[], bool]] = None
 def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_world_size: int = -1,
            first_step: int = 0, stride: int = 1, last_step: int = 0, shield: bool = True, saves: bool = True,
            required: bool = False) -> _pch.Job:
-    """Attaches this process to the pchrun that has started it; returns the job.
+    """Attaches this process to the pchrun that started it; returns the job.
 
-    Without a pchrun the job never asks for anything; with `required` that is a RuntimeError. A pchrun
-    that cannot be reached, or refuses the process, is told of on standard error. Attached already, it
-    returns the same job and looks at no argument. A fork may attach as a rank of its own.
+    Without pchrun the job never asks for anything; with `required` attach() raises a RuntimeError. If pchrun
+    cannot be reached, or refuses the process, standard error says why. An attached process gets the same job
+    again, and the arguments are ignored. A fork may attach as a rank of its own.
 
-    rank and the like: -1 takes them from the environment (PCH_RANK, RANK, ...). first_step: the steps
-    that are finished, 0: resume_step. stride: steps per turn of the loop. last_step: the training ends
-    after it, 0: unknown. shield: a SIGTERM is handed to pchrun, which takes it for a notice, instead of
-    ending the process, unless the program has a handler of its own. saves: with False the job only hears of the
-    steps, for its watchdog; it asks for nothing, and takes the process for one that has not attached.
+    rank, local_rank, world_size, local_world_size: -1 takes the value from the environment (PCH_RANK, RANK, ...).
+    first_step: the number of finished steps; 0 means resume_step.
+    stride: the steps that one turn of the loop makes.
+    last_step: the training ends after this step; 0 means unknown.
+    shield: a SIGTERM does not end the process: pchrun takes it for a notice. A handler of the program stays as it is.
+    saves: with False the watchdog counts the steps of this process. It is asked for no save, and the job treats it as
+    a process that is not attached.
     """
     global has_program_attached
     if not before_attach or before_attach():
@@ -48,10 +50,10 @@ def attach(*, rank: int = -1, local_rank: int = -1, world_size: int = -1, local_
 
 
 def attach_as(**options: Any) -> _pch.Job:
-    """The same for what is not the program: with these options."""
+    """attach() for callers other than the program, with these options."""
     job = _pch.attach(**options)
     if job.supervised:
-        from . import _children  # brings multiprocessing, which not every program needs
+        from . import _children  # imports multiprocessing, which not every program needs
 
         _watch_exceptions(job)
         _children.cover()
@@ -65,7 +67,7 @@ def _watch_exceptions(job: _pch.Job) -> None:
 
 
 def _without_exit(previous: Callable[[threading.ExceptHookArgs], object]) -> Callable[[threading.ExceptHookArgs], None]:
-    """A threading.excepthook. Python itself says nothing of a SystemExit that ends a thread, but prints a subclass."""
+    """A threading.excepthook. Python prints nothing when a SystemExit ends a thread, but does print a subclass of it."""
 
     def hook(args: threading.ExceptHookArgs) -> None:
         if not issubclass(args.exc_type, _pch.Exit):
@@ -75,13 +77,13 @@ def _without_exit(previous: Callable[[threading.ExceptHookArgs], object]) -> Cal
 
 
 class _Report:
-    """A sys.excepthook that tells pchrun, then does what the one before it does."""
+    """A sys.excepthook that reports to pchrun, then calls the previous hook."""
 
     def __init__(self, job: _pch.Job, previous: _Hook) -> None:
         self._job, self._previous = job, previous
 
     def __call__(self, kind: Type[BaseException], value: BaseException, trace: Optional[TracebackType]) -> None:
-        # First pchrun: to print may fail, or take its time. Of a job that is closed, and in a fork, nothing is told.
+        # Report first: printing may fail or block. A closed job, and a fork, report nothing.
         try:
             self._job.error(_describe(kind, value, trace))
         finally:
@@ -95,7 +97,7 @@ def _describe(kind: Type[BaseException], value: BaseException, trace: Optional[T
         trace = trace.tb_next
     if not trace:
         return text
-    # Not by traceback's own functions: they read the source, and a module that they import for that, since Python 3.13,
-    # evaluates text, whereupon Python forgets that it is to end by SIGINT after a KeyboardInterrupt.
+    # traceback's own functions read the source. Since Python 3.13 a module that they import for this evaluates text. After
+    # that Python forgets to end by SIGINT after a KeyboardInterrupt.
     code = trace.tb_frame.f_code
     return f"{text} ({os.path.basename(code.co_filename)}:{trace.tb_lineno}, in {code.co_name})"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_children: keeps what an attached process starts by multiprocessing alive through a signal that a scheduler sends to
-every process of the job: without its data loaders the training ends before it has saved.
+"""_children: keeps multiprocessing's children of an attached process alive when a scheduler signals every process of the
+job. Without its data loaders the training would end before it has saved.
 
-A fork has libpch's handler from its parent. What is spawned, and what a fork server forks, is given it with the first
-thing that it reads from its parent; the fork server itself, by a module that it loads first. PyTorch's loaders then
-put handlers of their own over it, and are covered once more. All of it is in place as soon as attach() has returned;
-a fork server that ran before is not covered. What cannot be done is left: the children are as they would have been.
+A fork inherits libpch's handler. A spawned child, and a child of a fork server, installs the handler when it reads the
+first data from its parent. The fork server installs it in a module that it preloads. PyTorch's loaders put their own
+handlers over it, so it is installed once more above those. All of this is ready when attach() returns; a fork server
+that was started earlier is not covered. If a part fails, the children run as without pch.
 """
 
 import multiprocessing
@@ -17,9 +17,9 @@ from typing import Any, Callable, Dict, Tuple
 
 from . import _pch
 
-# For the fork server, which is told nothing else: the supervisor and the signals.
+# The supervisor and the signals. Only the environment reaches the fork server.
 _SHIELD = "PCH_SHIELD"
-# A child that cannot import the package is no helper, but is started all the same.
+# A child that cannot import the package runs without the handler.
 _HELP = """
 try:
     from pch import _children
@@ -34,7 +34,7 @@ _run = multiprocessing.process.BaseProcess.run
 
 
 def cover() -> None:
-    """In an attached process, as often as it attaches."""
+    """Called in an attached process, each time it attaches."""
     shield = _pch._shield()
     if shield is None:
         return
@@ -45,7 +45,7 @@ def cover() -> None:
 
 
 class _Told:
-    """What a child is told. As soon as it has read this, it is a helper."""
+    """The data for a child. Reading it makes the child a helper."""
 
     def __init__(self, supervisor: int, signals: int) -> None:
         self._code = _HELP.format(os.getpid(), supervisor, signals)
@@ -63,7 +63,7 @@ def _prepare_and_tell(name: str) -> Dict[str, Any]:
 
 
 def _preload(module: str) -> None:
-    """In the fork server, before all else that it is to load."""
+    """Has the fork server load the module before all others."""
     from multiprocessing import forkserver
 
     server: Any = getattr(forkserver, "_forkserver", None)
@@ -73,13 +73,13 @@ def _preload(module: str) -> None:
 
 
 def help_owner(owner: int, supervisor: int, signals: int) -> None:
-    """In a child: it helps that process."""
+    """Called in a child: makes it a helper of that process."""
     _pch._help(owner, supervisor, signals)
     _cover_loaders()
 
 
 def help_parent() -> None:
-    """In the fork server."""
+    """Called in the fork server: makes it a helper of its parent."""
     shield = os.environ.get(_SHIELD, "").split()
     if len(shield) == 2:
         help_owner(os.getppid(), int(shield[0]), int(shield[1]))
@@ -90,7 +90,7 @@ def _cover_loaders() -> None:
 
 
 def _cover_and_run(self: multiprocessing.process.BaseProcess) -> None:
-    """PyTorch's loaders put their handlers in place within run(); the module that does it has been imported then."""
+    """PyTorch's loaders install their handlers within run(); the module that does so is imported by then."""
     handling: Any = sys.modules.get("torch.utils.data._utils.signal_handling")
     put: Any = getattr(handling, "_set_worker_signal_handlers", None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_forkserver: loaded by multiprocessing's fork server alone, which it makes a helper; see _children.py."""
+"""_forkserver: multiprocessing's fork server loads this module, which makes it a helper; see _children.py."""
 
 from . import _children
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pchrun --instrument` does in a program that knows nothing of it: sitecustomize.py, of contrib/python/instrument,
+"""What `pchrun --instrument` does in a program that does not use pch. sitecustomize.py, of contrib/python/instrument,
 calls hook() when the program has imported one of the frameworks below.
 
-A process takes part when it trains, not before: at the first step of an optimizer, or when a fit begins. The first fit
-makes it a rank like any other, which saves with its framework's own checkpoints; else it only has its steps counted. A
-program that attaches by itself is left alone. Nothing here may disturb the training: what fails is told once, and the
-training goes on without.
+A process takes part from its first training on: the first step of an optimizer, or the beginning of a fit. The first
+fit makes the process a rank, which saves its framework's own checkpoints. Without a fit its steps are only counted. A
+program that calls attach() is left alone. Nothing here may disturb the training: a failure is reported once, and the
+training goes on without this part.
 """
 
 import functools
@@ -24,26 +24,26 @@ _NOT_YET, _COUNTS, _FITS, _BY_ITSELF = "not yet", "counts", "fits", "by itself"
 
 
 class _Part:
-    """What is known of this process's part in the job; there is one."""
+    """The part of this process in the job; there is one instance."""
 
     state: str
     job: Optional[Job]
     has_fitted: bool
     what = "the steps of PyTorch's optimizers"
-    count: Callable[[], object]  # a step of an optimizer is finished
+    count: Callable[[], object]  # called after each step of an optimizer
 
     def __init__(self) -> None:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Also of a fork: it is not attached, and may train."""
+        """Also called in a fork, which is not attached and may train."""
         self.job, self.has_fitted = None, False
         if _attach.has_program_attached:
             self.state, self.count = _BY_ITSELF, _nothing
         else:
             self.state, self.count = _NOT_YET, self._begin_to_count
 
-    # Steps that are counted.
+    # Counting steps.
 
     def _begin_to_count(self) -> None:
         self.count = _nothing
@@ -63,14 +63,14 @@ class _Part:
             self.state = _NOT_YET
 
     def give_up(self) -> None:
-        """No step is told any more, for ever: then nobody is to wait for one."""
+        """Ends the counting for good. The process detaches, so that the watchdog does not wait for its steps."""
         self._stop_counting()
         self.state = _BY_ITSELF
 
     # A fit.
 
     def begin_fit(self, **where: int) -> Optional[Job]:
-        """The process becomes a rank. None: it has been one, or there is no pchrun."""
+        """The process becomes a rank. None: it was one already, or there is no pchrun."""
         if self.state not in (_NOT_YET, _COUNTS) or self.has_fitted:
             return None
         self._stop_counting()
@@ -81,8 +81,7 @@ class _Part:
         return job
 
     def end_fit(self, is_done: bool = False) -> None:
-        """It is over, or pchrun cannot be told of it any more: what is trained from here on is only counted. is_done: it
-        has come to its own end."""
+        """The fit has ended, or cannot save any more. Later steps are only counted. is_done: the fit has reached its end."""
         if self.state == _FITS and self.job:
             if is_done and not self.job.should_exit:
                 self.job.done()
@@ -90,7 +89,8 @@ class _Part:
             self.state, self.count = _NOT_YET, self._begin_to_count
 
     def fail_fit(self) -> None:
-        """It has raised something. That may be the end, and pchrun hears of it then; unless somebody trains on."""
+        """The fit has raised an exception. If it ends the process, pchrun is still attached and hears of it. If the program
+        trains on, the fit ends at its next step."""
         if self.state == _FITS:
             self.count = self._count_after_failure
 
@@ -99,7 +99,7 @@ class _Part:
         self.count()
 
     def leave_alone(self) -> bool:
-        """Somebody is about to attach. False: that is a part of our fit."""
+        """Called before attach(). False: the call comes from within our own fit."""
         if self.state == _FITS:
             return False
         self.give_up()
@@ -114,14 +114,14 @@ _part = _Part()
 _hooked: Dict[str, bool] = {}
 
 
-# When torch._dynamo has been imported, without which nothing is compiled.
+# Set once torch._dynamo is imported; without it nothing is compiled.
 _is_compiling: Optional[Callable[[], bool]] = None
 _step_uncompiled: Callable[[], None]
 
 
 def _on_step(*_: object) -> None:
-    """After every step of every optimizer of PyTorch. All of them count: the sum rises as long as anything is trained,
-    whichever optimizer that is. A step that is being compiled shall call us, and not have us compiled."""
+    """Called after every step of every optimizer of PyTorch. The steps of all optimizers count, so the sum rises as long as
+    any of them trains. A compiled step calls this function without compiling it."""
     if _is_compiling and _is_compiling():
         _step_uncompiled()
     else:
@@ -141,7 +141,7 @@ def _step() -> None:
 
 
 def hook(name: str) -> None:
-    """That module has been imported; again, perhaps."""
+    """That module has been imported, perhaps not for the first time."""
     if name not in _hooked:
         _hooked[name] = True
         if not _attach.before_attach:
@@ -150,16 +150,16 @@ def hook(name: str) -> None:
         _HOOKS[name]()
 
 
-# --- what is said ---
+# --- messages ---
 
 
 def _say(text: str, job: Optional[Job] = None) -> None:
-    """On standard error; with a job for rank 0 alone."""
+    """Writes to standard error; with a job only on rank 0."""
     try:
         if job is None or not job.rank:
             sys.stderr.write(f"pch: {text}\n")
     except (OSError, ValueError, AttributeError):
-        pass  # there is nobody to tell
+        pass  # standard error is closed
 
 
 def _complain(what: str, error: BaseException) -> None:
@@ -170,7 +170,7 @@ def _complain(what: str, error: BaseException) -> None:
 
 
 def _place() -> Tuple[int, int]:
-    """Rank and world size as PyTorch has them; -1: as the environment has them."""
+    """PyTorch's rank and world size; -1: take them from the environment."""
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
@@ -178,7 +178,7 @@ def _place() -> Tuple[int, int]:
 
 
 def _is_captured() -> bool:
-    """Is this step only recorded? What a CUDA graph replays later calls no hook, and would look like a hang."""
+    """Is this step only recorded? A CUDA graph that is replayed calls no hook, and would look like a hang."""
     cuda: Any = sys.modules.get("torch.cuda")
     return bool(cuda) and cuda.is_initialized() and cuda.is_current_stream_capturing()
 
@@ -211,7 +211,7 @@ def _wrap(owner: type, name: str, fit: Callable[[_Wrapped, Any, Dict[str, Any]],
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
         except TypeError:
-            return original(self, *args, **kwargs)  # which says it better
+            return original(self, *args, **kwargs)  # its own message is better
 
         def call() -> Any:
             return original(*bound.args, **bound.kwargs)
@@ -222,8 +222,8 @@ def _wrap(owner: type, name: str, fit: Callable[[_Wrapped, Any, Dict[str, Any]],
 
 
 def _run(call: Callable[[], Any], prepare: Callable[[], None], what: str) -> Any:
-    """A fit for which all is prepared that makes it one of a rank; or, where that fails, as it would have been."""
-    if _part.state == _FITS:  # a fit within a fit, or behind one that has failed
+    """Runs a fit after prepare(). If prepare() fails, the fit runs as without pchrun."""
+    if _part.state == _FITS:  # a fit within a fit, or after one that has failed
         return call()
     try:
         prepare()
@@ -235,13 +235,13 @@ def _run(call: Callable[[], Any], prepare: Callable[[], None], what: str) -> Any
     except BaseException:
         _part.fail_fit()
         raise
-    _part.end_fit(is_done=True)  # what comes behind it tells no steps
+    _part.end_fit(is_done=True)  # code after the fit tells no steps
     return result
 
 
 def _guarded(kind: type, names: Sequence[str], what: str, folder: str) -> Any:
-    """A subclass of a callback whose methods raise nothing but pch.Exit, which is no Exception. When the first of them
-    has been called, it is certain that the fit takes part, which is told; the folder is where it saves."""
+    """A subclass of a callback whose methods raise only pch.Exit, which is not an Exception. The call of its first method
+    shows that the fit takes part; then standard error says so, with the folder of its checkpoints."""
 
     def guard(name: str) -> _Wrapped:
         method = getattr(kind, name)
@@ -265,7 +265,8 @@ def _guarded(kind: type, names: Sequence[str], what: str, folder: str) -> Any:
 
 
 def _lose(what: str, error: Exception) -> None:
-    """A save that fails may be made at the next step that all agree on; anything else will not work then, either."""
+    """After a failed save the fit still takes part, and saves at the next agreed step. After any other failure its steps
+    are only counted."""
     job = _part.job
     try:
         if job and job.should_save:
@@ -273,7 +274,7 @@ def _lose(what: str, error: Exception) -> None:
             _complain("a save has failed", error)
             return
     except Exception:
-        pass  # it is told once, and below
+        pass  # one message is enough; it follows
     _complain(f"{what} is only counted from here on", error)
     _part.end_fit()
 
@@ -300,7 +301,7 @@ def _hook_transformers() -> None:
 
 
 def _train(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> Any:
-    if arguments.get("trial") is not None:  # one of many trainings
+    if arguments.get("trial") is not None:  # a hyperparameter search, with many trainings
         return call()
     callback: Any = None
 
@@ -325,8 +326,8 @@ def _train(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> 
 
 
 def _resume_from(job: Job, given: Any) -> Any:
-    """Where the program says nothing, or names another checkpoint of the same folder, the one that all ranks have; the
-    newest may not be complete."""
+    """The checkpoint to resume from. If the program names none, or another one in the same folder, it is the committed
+    checkpoint: the newest may be incomplete."""
     path = job.resume_path
     if given is False or not path:
         return given
@@ -336,7 +337,7 @@ def _resume_from(job: Job, given: Any) -> Any:
         return path
     whole = os.path.abspath(str(given))
     if whole == path or os.path.dirname(whole) != os.path.dirname(path):
-        return given  # and if that is of another step, on_train_begin refuses it
+        return given  # on_train_begin refuses a checkpoint of another step
     _say(f"Trainer.train goes on from {path}, which all ranks have saved, not from {whole}", job)
     return path
 
@@ -350,7 +351,7 @@ def _hook_lightning() -> None:
 
 def _fit_lightning(call: Callable[[], Any], trainer: Any, arguments: Dict[str, Any]) -> Any:
     if any(getattr(callback, "_early_exit", False) for callback in trainer.callbacks):
-        return call()  # the Tuner's, which tries some steps and takes them back: the training is still to come
+        return call()  # the Tuner tries some steps and takes them back; the training comes later
     folder = _folder()
     if not folder:
         _say_no_folder("Trainer.fit")
@@ -374,8 +375,8 @@ def _fit_lightning(call: Callable[[], Any], trainer: Any, arguments: Dict[str, A
 
 
 def _lightning_callback(folder: str, called_by: int = 0) -> Any:
-    """The ranks are known when the Trainer calls setup, which may have started some of them by then. called_by: the
-    process that has called fit()."""
+    """A callback that attaches in setup(): only there the ranks are known, and the Trainer may have started some of them.
+    called_by: the process that has called fit()."""
     from lightning.pytorch import Callback
 
     from .integrations.lightning import PreemptionCallback
@@ -398,12 +399,12 @@ def _lightning_callback(folder: str, called_by: int = 0) -> Any:
                 _lose("Trainer.fit", error)
 
         def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-            """A rank that a strategy has started ends here: no fit() of its own returns."""
+            """A rank that a strategy has started is done here: fit() does not return in it."""
             if os.getpid() != called_by:
                 _part.end_fit(is_done=True)
 
         def __reduce__(self) -> Any:
-            """A strategy that spawns its ranks hands them the Trainer, pickled; each makes its own."""
+            """A strategy that spawns its ranks hands them the pickled Trainer; each rank makes a new callback."""
             return _lightning_callback, (folder, called_by)
 
     def forward(name: str) -> _Wrapped:
@@ -445,7 +446,7 @@ def _fit_keras(call: Callable[[], Any], model: Any, arguments: Dict[str, Any]) -
                 _take_part(folder, ours)
             else:
                 _say_no_folder("Model.fit")
-        if isinstance(given, keras.callbacks.CallbackList):  # which fit takes as it is
+        if isinstance(given, keras.callbacks.CallbackList):  # fit() uses the list itself
             for callback in ours:
                 callback.set_model(model)
                 callback.set_params(given.params)

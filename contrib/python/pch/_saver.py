@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 
 
 class Saver:
-    """Saves where it is time, and leaves where it is time, in three shapes:
+    """Saves when the job asks for it, and leaves when the job asks for it, in three shapes:
 
         saver = pch.Saver(job, save)
         saver.run(train_one_step, batch)     # runs a step
@@ -20,9 +20,9 @@ class Saver:
         with saver.scope():                  # around each step
             train_one_step(batch)
 
-    `save(step)` saves, and returns the path of the checkpoint, or None where another rank saves for
-    this one; it may call job.saved() itself. When it raises, the save is reported as failed, and the
-    exception goes on. When the job is to leave, pch.Exit is raised: a SystemExit with status 0.
+    `save(step)` saves, and returns the path of the checkpoint, or None if another rank saves for this
+    one. It may call job.saved() itself. If it raises, the save is reported as failed, and the exception
+    goes on. To leave, the Saver raises pch.Exit: a SystemExit with status 0.
     """
 
     def __init__(self, job: Job, save: Callable[[int], Optional[_Path]]) -> None:
@@ -31,13 +31,13 @@ class Saver:
         self._job, self._save = job, save
 
     def run(self, step: Callable[..., _Result], *args: Any, **keywords: Any) -> _Result:
-        """Runs one step of the training, and returns what it returns."""
+        """Runs one step of the training, and returns its result."""
         result = step(*args, **keywords)
         self.save_if_preempted()
         return result
 
     def save_if_preempted(self) -> None:
-        """One more step is finished: saves it if it is the one that all ranks save."""
+        """One more step is finished: saves it if all ranks save this step."""
         job = self._job
         if job.step():
             self._serve()
@@ -46,7 +46,7 @@ class Saver:
 
     @contextmanager
     def scope(self) -> Iterator[Job]:
-        """What is inside is one step. An exception inside is no step, and goes on."""
+        """The block is one step. If it raises, the step does not count, and the exception goes on."""
         yield self._job
         self.save_if_preempted()
 

@@ -5,7 +5,7 @@ preempted one after the other, an error in a step, the grace period, and every a
 import os
 import signal
 
-from conftest_frameworks import PATIENCE, PREEMPTED, finish
+from conftest_frameworks import LONG, PATIENCE, PREEMPTED, finish
 from test_tensorflow import QUIET, workers
 
 # Four steps of an epoch, and three epochs. The save comes before the step, as in TensorFlow's tests. A worker that is no chief
@@ -79,6 +79,39 @@ def test_workers_that_are_preempted_one_after_the_other(program, world):
     assert finish(one)[:2] == (0, "completed")
     assert {(e["step"], e["total"]) for e in world.events.all("begins")[2:]} == {(step, 2. * step)}
     assert [(e["step"], e["total"]) for e in world.events.all("ends")] == [(12, 24.)] * 2
+
+
+# TensorFlow's test_preemption_checkpointing: four workers, 8 epochs of 15 steps. One worker stands between the call and its
+# step, and the others in that step, when one of them is preempted.
+FOUR = CLUSTER + """
+for epoch in range(handler.total_run_calls // 15, 8):
+    for number in range(handler.total_run_calls % 15, 15):
+        handler.save_checkpoint_if_preempted()
+        if told and rank == 2 and handler.total_run_calls == 53:
+            wait_for("on", 120)
+        train(epoch, number)
+        if told and handler.total_run_calls == 52:
+            say("stands")
+say("ends", step=int(handler.total_run_calls), total=float(total.numpy()))
+job = pch.attach()
+job.done()
+"""
+
+
+@LONG
+def test_four_workers_one_of_which_is_preempted_in_a_step(program, world):
+    one = program(FOUR)
+    one.start(n=4, NOTICE="1", WORKERS=workers(4), **QUIET)
+    world.events.wait("stands", count=4, deadline=PATIENCE)
+    os.kill(next(event["pid"] for event in world.events.all("stands") if event["rank"] == 1), signal.SIGTERM)
+    one.said(r"every rank saves step \d+")
+    world.go_on("on")
+    code, outcome, step = finish(one)
+    assert (code, outcome) == (PREEMPTED, "preempted") and 53 <= step < 120
+    one.start(n=4, WORKERS=workers(4), **QUIET)
+    assert finish(one)[:2] == (0, "completed")
+    assert {(e["step"], e["total"]) for e in world.events.all("begins")[4:]} == {(step, 4. * step)}
+    assert [(e["step"], e["total"]) for e in world.events.all("ends")] == [(120, 480.)] * 4
 
 
 FAILING = CLUSTER + """

@@ -77,5 +77,89 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
         path.unlink()
     one.start(n=2, UNTIL="16", **QUIET)
     assert begun(3) == {(16, 16)}
-    assert re.search(r"step 18 is committed, but \S+/rank-1/ckpt-\d+ is not there .* resumes at step 16,", one.job.err)
+    assert re.search(r"step 18 is committed, but \S+/rank-1/ckpt-\d+ is missing: the job resumes at step 16,", one.job.err)
     assert finish(one)[:2] == (0, "completed")
+
+
+# Rank 0 has a save_fn without parameters, rank 1 one that takes what the loop gives it. Both save after every step, too.
+WITH_SAVE_FN = """
+import os, pch, tensorflow as tf
+from told import say, wait_for
+from pch.integrations.tensorflow import PreemptionCheckpointHandler, TerminationConfig
+job = pch.attach()
+folder = f"{os.environ['CHECKPOINTS']}/rank-{job.rank}"
+weight = tf.Variable(0)
+checkpoint = tf.train.Checkpoint(weight=weight)
+manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+def save(*args):
+    say("save_fn", args=args, weight=int(weight.numpy()))
+    return checkpoint.write(f"{folder}/mine-{weight.numpy()}")
+save_fn = save if job.rank else lambda: save()
+handler = PreemptionCheckpointHandler(None, manager, termination_config=TerminationConfig(save_fn=save_fn))
+say("begins", step=handler.total_run_calls, weight=int(weight.numpy()))
+def train():
+    weight.assign_add(1)
+def turn():
+    if job.rank:
+        handler.save_checkpoint_if_preempted("by the loop")
+        train()
+    else:
+        handler.run(train)
+    say("saved", path=manager.save(checkpoint_number=weight))
+while handler.total_run_calls < 12:
+    if handler.total_run_calls == 3 and job.resume_step == 0:
+        say("training")
+        wait_for("on", 120)
+    turn()
+"""
+
+
+def test_its_own_save_at_the_step_that_all_save(program, world):
+    """Its arguments are the manager's, and none of save_fn's, which once got them."""
+    one = program(WITH_SAVE_FN)
+    one.start(n=2, **QUIET)
+    world.events.wait("training", count=2, deadline=PATIENCE)
+    one.job.send(signal.SIGTERM)
+    one.said(r"every rank saves step \d+")
+    world.go_on("on")
+    code, outcome, step = finish(one)
+    assert (code, outcome) == (PREEMPTED, "preempted") and step < 12
+    assert sorted((e["rank"], e["args"], e["weight"]) for e in world.events.all("save_fn")) == [
+        (0, [], step), (1, ["by the loop"], step)]
+    assert one.report["commit"]["path"] == f"{one.checkpoints}/rank-0/mine-{step}"
+    for rank in range(2):
+        paths = [event["path"] for event in world.events.all("saved", rank=rank)]
+        assert paths == [f"{one.checkpoints}/rank-{rank}/ckpt-{number}" for number in range(1, step + 1)]
+    one.start(n=2, **QUIET)
+    assert finish(one)[:2] == (0, "completed")
+    assert [(e["step"], e["weight"]) for e in world.events.all("begins")[2:]] == [(step, step)] * 2
+
+
+# Whenever it looks at a step, another thread saves one. TensorFlow writes in the background if asked for.
+IN_THE_BACKGROUND = """
+import os, pch, threading, tensorflow as tf
+from pch.integrations._tf_manager import OwnSaves
+numbers = iter(range(100, 10**6))
+class Step(int):
+    def __lt__(self, other):
+        thread = threading.Thread(target=lambda: saves.note(Step(next(numbers)), "elsewhere"))
+        thread.start()
+        thread.join(10)
+        return int(self) < other
+with pch.attach() as job:
+    weight = tf.Variable(0)
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(weight=weight), os.environ["CHECKPOINTS"], max_to_keep=1)
+    saves = OwnSaves(job, manager, lambda: Step(job.finished), None, True)
+    for step in job.steps(8):
+        job.should_save
+        manager.save()
+    print(len(manager.checkpoints) > 1, next(numbers) > 100)
+"""
+
+
+def test_saves_of_two_threads(program):
+    """The step that one thread adds disturbs the other, which looks for what the manager may remove, no more."""
+    one = program(IN_THE_BACKGROUND)
+    one.start(**QUIET)
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert one.job.out == "True True\n"

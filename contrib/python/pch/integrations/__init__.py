@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes part in the loops of training frameworks; one module each, which alone imports its framework."""
+"""One module for each training framework. Only that module imports the framework."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is common to the integrations whose framework writes a folder by itself, and does not wait for the disk."""
+"""Makes files durable that a framework has written without waiting for the disk."""
 
 import glob
 import os
 
 
 def sync_tree(top: str) -> None:
-    """Makes the folder, all that is in it and its name durable."""
+    """Makes the folder, its contents and its name durable."""
     for folder, _, names in os.walk(top, onerror=_fail):
         for name in names:
             _sync(os.path.join(folder, name))
@@ -15,8 +15,8 @@ def sync_tree(top: str) -> None:
 
 
 def sync_prefix(prefix: str) -> str:
-    """Makes a checkpoint of TensorFlow's durable: the files whose names begin with the prefix, or that file or folder.
-    Returns the whole path. One in a store of TensorFlow's own is left as it is."""
+    """Makes a TensorFlow checkpoint durable: the files whose names begin with the prefix, or that file or folder. Returns
+    the absolute path. A checkpoint that is not in a local folder (gs://...) is left to TensorFlow."""
     whole = os.path.abspath(prefix)
     folder = os.path.dirname(whole)
     if not os.path.isdir(folder):

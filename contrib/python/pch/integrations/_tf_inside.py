@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is taken from TensorFlow's inside, as its own handler takes it: the error that all workers get, and its metrics.
-A TensorFlow that has them elsewhere goes without."""
+"""The internal parts of TensorFlow that its own handler uses: the error that all workers get, and the metrics. In a
+TensorFlow without these parts the functions do nothing."""
 
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Iterator
@@ -9,8 +9,7 @@ import tensorflow as tf
 
 
 def describe(error: Exception) -> str:
-    """ "ResourceExhaustedError: no room for it": TensorFlow puts pages about the operation before that, and its node behind
-    it."""
+    """ "ResourceExhaustedError: no room for it", without TensorFlow's pages about the operation and its node."""
     name = type(error).__name__
     lines = [line.strip() for line in str(error).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("[", "Hint:"))] or [""]
@@ -19,31 +18,31 @@ def describe(error: Exception) -> str:
 
 
 def report_to_cluster(error: Any, text: str) -> None:
-    """The collective operations of the other workers raise it from here on."""
+    """From now on the collective operations of the other workers raise this error."""
     is_own = isinstance(error, tf.errors.OpError)
     code, message = (error.error_code, error.message) if is_own else (tf.errors.UNKNOWN, text)
     try:
         from tensorflow.python.eager import context
 
         context.context().report_error_to_cluster(code, message)
-    except Exception as failure:  # the error itself is what counts
-        tf.get_logger().info("the other workers are not told of the error: %s", failure)
+    except Exception as failure:  # it must not hide the error itself
+        tf.get_logger().info("could not report the error to the other workers: %s", failure)
 
 
 def count(what: str) -> None:
-    """In tf.distribute's own counter of what is used."""
+    """Counts a use in tf.distribute's own counter."""
     try:
         from tensorflow.python.distribute.distribute_lib import distribution_strategy_input_api_counter as counter
     except ImportError:
         return
-    # The name of the platform, without asking the network whether this is a machine of Google's.
+    # The platform's name; TensorFlow would ask the network whether this is a Google machine.
     platform = "INTERNAL_GPU" if tf.config.list_physical_devices("GPU") else "INTERNAL_CPU"
     counter.get_cell(platform, what).increase_by(1)
 
 
 @contextmanager
 def preemption_save() -> Iterator[None]:
-    """What is saved inside counts among the saves before a preemption, and in their time."""
+    """TensorFlow's metrics count a save in this block as a save before a preemption."""
     count("PreemptionCheckpointHandler Saving Checkpoint")
     with _context():
         yield

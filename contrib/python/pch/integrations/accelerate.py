@@ -20,8 +20,9 @@ __all__ = ["Checkpoint"]
 
 
 class Checkpoint:
-    """All that the accelerator has prepared or that was registered for checkpointing, in `folder`, which all ranks
-    must see: of each step a folder of its own. Nothing is ever removed from it.
+    """Saves everything that the accelerator has prepared, and everything registered for checkpointing.
+
+    All ranks must see `folder`. Each step has a folder of its own there. Nothing is ever removed.
     """
 
     def __init__(self, job: Job, folder: "Union[str, os.PathLike[str]]", accelerator: Accelerator) -> None:
@@ -31,7 +32,7 @@ class Checkpoint:
         self._job, self._folder, self._accelerator = job, os.path.abspath(folder), accelerator
 
     def save(self, step: int) -> str:
-        """Saves that step, durably; returns the path for Job.saved. To be given to Job.steps, or to a Saver."""
+        """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""
         path = os.path.join(self._folder, f"step-{step}")
         self._accelerator.save_state(path)
         self._accelerator.wait_for_everyone()
@@ -40,9 +41,9 @@ class Checkpoint:
         return path
 
     def load(self) -> int:
-        """Loads what the job resumes at, and returns the step; 0, and nothing is loaded, at the first start.
+        """Loads the checkpoint that the job resumes from; returns its step. At the first start loads nothing, and returns 0.
 
-        To be called when all is prepared and registered.
+        Prepare and register everything before this call.
         """
         step, path = self._job.resume_step, self._job.resume_path
         if path is None and step:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX: checkpoints of a plain training loop, by orbax, of one process or of many, that resume exactly.
+"""JAX: checkpoints of a plain training loop, by orbax, in one process or in many. A resumed loop goes on exactly.
 
     initialize()
     checkpoint = Checkpoint(job, "/scratch/run7")
@@ -7,12 +7,11 @@
     for step in job.steps(total, save=lambda step: checkpoint.save(step, state)):
         state = train(state, batch(step))
 
-What a function of JAX computes depends on its arguments alone, so that the state, the keys of its random numbers among
-it, and the step are all there is to save.
+A JAX function depends on its arguments alone. So the state, with the random keys in it, and the step are enough.
 """
 
 import os
-from typing import Any, TypeVar, Union
+from typing import Any, Dict, TypeVar, Union
 
 import jax
 import orbax.checkpoint as ocp
@@ -26,42 +25,53 @@ _State = TypeVar("_State")
 
 
 def initialize(**more: Any) -> None:
-    """jax.distributed.initialize for the ranks of pchrun -n; to be called before anything else of JAX.
+    """jax.distributed.initialize for the ranks of pchrun -n. Call it before any other function of JAX.
 
-    A SIGTERM stays with pch: JAX's preemption service, which would take it and do nothing with it, is off. `more` goes
-    to jax.distributed.initialize.
+    It switches off JAX's preemption service, which would take SIGTERM from pch and not act on it. `more` goes to
+    jax.distributed.initialize.
     """
+    if not {"coordinator_address", "num_processes", "process_id"} <= more.keys():
+        more = {**_place(), **more}
     jax.config.update("jax_enable_preemption_service", False)  # type: ignore[no-untyped-call]
-    place = {"coordinator_address": f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}",
-             "num_processes": int(os.environ["WORLD_SIZE"]), "process_id": int(os.environ["RANK"])}
-    jax.distributed.initialize(**{**place, **more})
+    jax.distributed.initialize(**more)
+
+
+def _place() -> Dict[str, Any]:
+    """This process's place among the ranks, from the variables that pchrun -n sets."""
+    names = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        raise RuntimeError(f"initialize() needs {', '.join(missing)}, which are not set: start the program by "
+                           "`pchrun -n`, or give initialize() the arguments of jax.distributed.initialize")
+    address, port, world_size, rank = (os.environ[name] for name in names)
+    return {"coordinator_address": f"{address}:{port}", "num_processes": int(world_size), "process_id": int(rank)}
 
 
 class Checkpoint:
-    """A state, a pytree, in `folder`, which all processes must see: of each step a folder of its own.
+    """Saves a state, a pytree, in `folder`, which all processes must see. Each step has a folder of its own there.
 
-    Its leaves are arrays, also such of which every process has a part, keys of random numbers, and numbers. All
-    processes of one jax.distributed save and load together, which they do at the step that all have agreed on; ranks
-    that each have a JAX of their own need folders of their own. Nothing is ever removed from the folder.
+    The leaves are arrays, random keys and numbers. An array may be sharded over the processes. All processes of one
+    jax.distributed save and load together, at the agreed step. Ranks with a JAX of their own need folders of their own.
+    Nothing is ever removed from the folder.
     """
 
     def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"]) -> None:
         self._job, self._folder = job, os.path.abspath(folder)
 
     def save(self, step: int, state: Any) -> str:
-        """Saves that state as that of the step, durably; returns the path for Job.saved."""
+        """Saves the state of that step durably; returns the path for Job.saved."""
         path = os.path.join(self._folder, f"step-{step}")
         with ocp.StandardCheckpointer() as checkpointer:
-            # What is there already is of an earlier attempt, which was not committed.
+            # A checkpoint that is already there comes from an earlier attempt, and was not committed.
             checkpointer.save(path, {"step": step, "state": jax.tree.map(_stored, state)}, force=True)
         if jax.process_index() == 0:
             sync_tree(path)
         return path
 
     def load(self, state: _State) -> _State:
-        """The state that the job resumes with, and `state` itself at the first start.
+        """The state that the job resumes with; at the first start `state` itself.
 
-        `state` is one of the same kind: the shapes and types of what is loaded, and on which devices it is to lie.
+        The loaded state gets the shapes, types and devices of `state`.
         """
         job, path = self._job, self._job.resume_path
         if path is None and job.resume_step == 0:
@@ -82,7 +92,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _stored(leaf: Any) -> Any:
-    """A key of random numbers is stored as the numbers that it is made of."""
+    """A random key is stored as the numbers in it."""
     return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 

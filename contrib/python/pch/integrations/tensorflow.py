@@ -74,7 +74,9 @@ class PreemptionCheckpointHandler:
         self._job = attach()
         if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, None):
             _take_sigterm()  # a cluster of TensorFlow's has taken it, and would tell nobody of it
-        self._saves = OwnSaves(self._job, self._manager, self._begin_save, self._save, self._counts)
+        # A save_fn takes what the loop gives it, and not the arguments of the manager.
+        serve = None if self._save_fn else self._save
+        self._saves = OwnSaves(self._job, self._manager, self._begin_save, serve, self._counts)
         self._calls = self._restore()
         self._watch = Watch(self._job, config.termination_watcher_fn, config.grace_period)
         weakref.finalize(self, self._watch.stop)
@@ -88,7 +90,7 @@ class PreemptionCheckpointHandler:
     def run(self, distributed_train_function: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:
         """Runs one step. The one before is saved first, if it is its turn: with what the loop did after it."""
         job, calls = self._job, self._calls
-        if (calls != job.finished and job.step(calls)) or job.should_exit:
+        if (calls != job.finished and job.step(calls)) or job.should_save or job.should_exit:
             self._serve(args=(), kwargs={})
         try:
             result = distributed_train_function(*args, **kwargs)
@@ -118,7 +120,7 @@ class PreemptionCheckpointHandler:
         """Around a loop over run(): the last step is saved, too, if it is its turn."""
         try:
             yield
-        except tf.errors.OpError as error:
+        except Exception as error:
             self._tell(error)
             raise
         self._end_step()

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_stepback: which commit a start resumes from, by what is left of three of them. In the
+ * folder that `root` names, "ckpt" is checkpoint.dir.
+ */
+#include "run/stepback.h"
+
+#include "unit.h"
+
+#include "base/str.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static char root[32], ckpt[64], state[64];
+static struct config config;
+static struct reap reap;
+
+static void shell(const char *command)
+{
+    char line[512];
+    snprintf(line, sizeof line, "cd %s && %s", root, command);
+    cr_assert_eq(system(line), 0, "%s", line);
+}
+
+static void begin(void)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD); /* as in pchrun */
+    cr_assert_eq(sigprocmask(SIG_BLOCK, &child, NULL), 0);
+    str_copy(root, sizeof root, "/tmp/stepback.XXXXXX");
+    cr_assert(mkdtemp(root));
+    shell("mkdir -p ckpt/.pchrun ckpt2 outside && ln -s ckpt link && "
+          "touch ckpt/a1 ckpt/b1 ckpt/a2 ckpt/b2 ckpt/a3 ckpt/b3");
+    snprintf(ckpt, sizeof ckpt, "%s/ckpt", root);
+    snprintf(state, sizeof state, "%s/ckpt/.pchrun", root);
+    config = (struct config){.job = "job"};
+    config.checkpoint.dir = ckpt;
+    config.checkpoint.shared = true;
+    config.cluster.nnodes = 1;
+}
+
+static void end(void)
+{
+    shell("rm -rf ckpt ckpt2 outside link");
+    cr_assert_eq(rmdir(root), 0);
+    cr_assert(unit_no_children());
+}
+
+TestSuite(stepback, .init = begin, .fini = end);
+
+/* What the node's only rank saved at the three commits: a path within root, or as it is (": "
+ * before it), NULL: none was named. */
+static void put(int node, const char *first, const char *second, const char *third)
+{
+    const char *const paths[] = {first, second, third};
+    char name[128];
+    snprintf(name, sizeof name, "%s/ranks.%d.json", state, node);
+    FILE *file = fopen(name, "we");
+    cr_assert(file);
+    fprintf(file, "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"saves\": [");
+    for (int i = 0; i < 3; i++) {
+        const char *path = paths[i] ? paths[i] : ": null";
+        bool is_raw = str_starts(path, ": ");
+        fprintf(file, "%s{\"step\": %d, \"ranks\": [{\"rank\": %d, \"path\": ", i ? "," : "",
+                10 * (i + 1), node);
+        fprintf(file, is_raw ? "%.0s%s}]}" : "\"%s/%s\"}]}", root, is_raw ? path + 2 : path);
+    }
+    fprintf(file, "]}");
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* The step to resume from. */
+static uint64_t found(void)
+{
+    struct err err;
+    struct statefile child;
+    struct history history = {.job = "job", .attempt = 2, .ncommits = 3};
+    for (int i = 0; i < 3; i++)
+        history.commits[i] = (struct history_commit){.step = 10 * (uint64_t)(i + 1), .attempt = 1};
+    cr_assert(statefile_init(&child, ckpt, &reap, &err), "%s", err.text);
+    stepback(&history, &config, state, &child);
+    cr_expect(!statefile_is_busy(&child));
+    statefile_free(&child);
+    return history_last_step(&history);
+}
+
+Test(stepback, to_the_newest_commit_that_is_whole)
+{
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
+    put(1, "ckpt/b1", "ckpt/b2", "ckpt/b3");
+    cr_expect_eq(found(), 30);
+    shell("rm ckpt/b3");
+    cr_expect_eq(found(), 20);
+    shell("rm ckpt/a2 && ln -s gone ckpt/a2");
+    cr_expect_eq(found(), 10, "a link that leads nowhere is no checkpoint");
+    shell("rm ckpt/b1");
+    cr_expect_eq(found(), 30, "there is nothing to go back to");
+}
+
+Test(stepback, by_whatever_name_the_folder_goes)
+{
+    static const char *const forms[][2] = {
+        {"ckpt/", ""}, {"link/", ""}, {"ckpt//", ""}, {".//ckpt/./", ""}, {"ckpt/", "/"}};
+    char link[64];
+    snprintf(link, sizeof link, "%s/link", root);
+    shell("rm ckpt/a3");
+    for (size_t i = 0; i < 2 * ARRAY_LEN(forms); i++) {
+        char second[64], third[64];
+        const char *const *form = forms[i / 2];
+        snprintf(second, sizeof second, "%sa2%s", form[0], form[1]);
+        snprintf(third, sizeof third, "%sa3%s", form[0], form[1]);
+        config.checkpoint.dir = i % 2 ? link : ckpt;
+        put(0, "ckpt/a1", second, third);
+        cr_expect_eq(found(), 20, "%s within %s", third, config.checkpoint.dir);
+    }
+}
+
+/* A path elsewhere may be a name in another store: nothing is known of it. */
+Test(stepback, not_for_a_path_elsewhere)
+{
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt2/a3");
+    cr_expect_eq(found(), 30);
+    put(0, "ckpt/a1", "ckpt/a2", ": \"gs://bucket/a3\"");
+    cr_expect_eq(found(), 30);
+    put(0, "ckpt/a1", "ckpt/a2", ": \"ckpt/a9\"");
+    cr_expect_eq(found(), 30);
+    put(0, "ckpt/a1", "ckpt/a2", NULL);
+    cr_expect_eq(found(), 30);
+}
+
+/* What is not known counts neither way; but an older commit is taken only if some of it is there.
+ */
+Test(stepback, what_is_not_known)
+{
+    put(0, "ckpt/a1", "ckpt2/a2", "ckpt/gone");
+    put(1, NULL, NULL, NULL);
+    cr_expect_eq(found(), 10);
+    put(1, NULL, "ckpt/b2", NULL);
+    cr_expect_eq(found(), 20);
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt2/a3");
+    put(1, "ckpt/b1", "ckpt/b2", "ckpt/gone");
+    cr_expect_eq(found(), 20);
+}
+
+/* The job has one node by now; it had eight when it saved. */
+Test(stepback, for_a_node_that_the_job_had_then)
+{
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
+    put(7, "ckpt/b1", "ckpt/b2", "ckpt/gone");
+    cr_expect_eq(found(), 20);
+}
+
+/* Another node's paths lie on a disk of its own, as far as is known. */
+Test(stepback, not_for_a_node_whose_disk_is_not_seen)
+{
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
+    put(1, "ckpt/b1", "ckpt/b2", "ckpt/gone");
+    config.checkpoint.shared = false;
+    cr_expect_eq(found(), 30);
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/gone");
+    cr_expect_eq(found(), 20);
+    config.checkpoint.shared = true;
+    snprintf(state, sizeof state, "%s/outside", root);
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
+    put(1, "ckpt/b1", "ckpt/b2", "ckpt/gone");
+    cr_expect_eq(found(), 30);
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/gone");
+    cr_expect_eq(found(), 20);
+}
+
+Test(stepback, on_node_0_alone_and_within_a_folder_that_is_known)
+{
+    put(0, "ckpt/a1", "ckpt/a2", "ckpt/gone");
+    config.cluster.node_rank = 1;
+    cr_expect_eq(found(), 30);
+    config.cluster.node_rank = 0;
+    config.checkpoint.dir = NULL;
+    cr_expect_eq(found(), 30);
+    config.checkpoint.dir = "/not/there";
+    cr_expect_eq(found(), 30);
+    config.checkpoint.dir = ckpt;
+    cr_expect_eq(found(), 20);
+}
