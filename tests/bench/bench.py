@@ -394,7 +394,7 @@ def arguments():
                         help="folder of the peers from pip (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=400, metavar="N",
                         help="pairs of a figure of milliseconds; slower ones take fewer, at least 20 (default 400)")
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, as in NEWS.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, as in RESULTS.md")
     parser.add_argument("--no-install", action="store_true", help="install nothing")
     args = parser.parse_args()
     unknown = [name for name in args.figures if name not in FIGURES]
