@@ -36,7 +36,8 @@ MUST_CHECK bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generat
 bool logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT]);
 /* All commands are started: closes pchrun's ends of the pipes. */
 void logs_begun(struct logs *logs);
-/* The job has ended. What is in the pipes is still kept, until `deadline` at the latest. */
+/* The job has ended. The log process keeps what is left in the pipes, until `deadline` at the
+ * latest. */
 void logs_end(struct logs *logs, int64_t deadline);
 bool logs_is_busy(const struct logs *logs);
 

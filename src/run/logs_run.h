@@ -57,7 +57,8 @@ MUST_CHECK struct logs_run *logs_run_begin(struct logs_world *world, uint32_t at
                                            uint32_t generation, struct err *err);
 /* All commands are started: closes pchrun's ends of the pipes. */
 void logs_run_begun(struct logs_run *run);
-/* The commands have ended. What is in the pipes is still kept, until `until` at the latest. */
+/* The commands have ended. The log process keeps what is left in the pipes, until `until` at the
+ * latest. */
 void logs_run_end(struct logs_run *run, int64_t until);
 void logs_run_free(struct logs_run *run);
 

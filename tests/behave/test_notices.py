@@ -526,16 +526,22 @@ def standing(seconds):
     return f"echo '{json.dumps(notice)}'; {STAY}"
 
 
+def first_save(job):
+    """The step of the first save that the notice leads to."""
+    job.said("notice: watcher upcoming")
+    job.open()
+    job.train(3)
+    step = job.agreed()
+    job.reach(step)
+    job.saved(step, "continue")
+    return step
+
+
 def test_a_notice_that_stands_at_the_start_is_trained_up_to(training, source):
     """As clouds tell of it hours ahead: a plan, not an end. The last save is before the deadline."""
     watcher = source(standing(9))
     job = training(*watcher.options, "--grace", "2s", n=2)
-    job.said("notice: watcher upcoming")
-    job.open()
-    job.train(3)
-    first = job.agreed()
-    job.reach(first)
-    job.saved(first, "continue")
+    first = first_save(job)
     job.train(first + 3)
     last = job.agreed(rounds=2)
     job.reach(last)
@@ -551,13 +557,7 @@ def saved_once(training, source, *options):
     """A rank that has made the first save for a notice whose deadline is far away."""
     watcher = source(standing(900))
     job = training(*watcher.options, "--grace", "2s", "-v", *options, n=1)
-    job.said("notice: watcher upcoming")
-    job.open()
-    job.train(3)
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "continue")
-    return job, step
+    return job, first_save(job)
 
 
 def test_a_failure_long_before_the_deadline_is_no_preemption(training, source):

@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # The number of riddles in each part of the tree. A commit that rewords some lowers it; none raises it.
 CEILINGS = {
-    "src": 33, "include": 2, "man": 44, "contrib": 60, "tests": 257, "debian": 1, ".ci": 1,
-    "CONTRIBUTING.md": 5, "DESIGN.md": 1, "NEWS.md": 23, "README.md": 1,
+    "src": 31, "include": 2, "man": 44, "contrib": 60, "tests": 257, "debian": 1, ".ci": 1,
+    "CONTRIBUTING.md": 5, "DESIGN.md": 1, "README.md": 1,
 }
 
 RIDDLE = re.compile(r"\b(?:(?:Who|What|One\s+that)\b(?!(?:[^.?!\n]|\n(?!\s*\n)|\.(?=\S))*\?)"
