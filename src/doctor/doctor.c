@@ -7,11 +7,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "config/presets.h"
 #include "doctor/finding.h"
 #include "os/proc.h"
 #include "os/signals.h"
-#include "run/params.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +159,7 @@ int doctor_run(struct config *config, FILE *out, struct err *err)
                                    .node_rank = -1}); /* findings report it instead */
     signals_restore(); /* no command runs: a Ctrl-C ends pchrun as usual */
     signals_tell_of_children();
-    if (!presets_settle_notices(config, "", err) || !params_state_dir(config, &state_dir, err))
+    if (!presets_settle_notices(config, "", err) || !paths_state_dir(config, &state_dir, err))
         return -1;
     fflush(out);
     bool ok = doctor_make_checks(&(struct patient){config, state_dir, getpid(), getppid()},

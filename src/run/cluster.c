@@ -13,7 +13,6 @@
 #include "link/peers.h"
 #include "link/tls.h"
 #include "os/limits.h"
-#include "run/params.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -141,7 +140,7 @@ static int guests_max(int nnodes)
 /* Leaves time for several attempts before a node counts as lost, even after a short outage. */
 static int64_t reconnect_wait(const struct config *config)
 {
-    return clock_min(config->cluster.heartbeat_timeout_ns, PARAMS_RECONNECT_NS) / 4;
+    return clock_min(config->cluster.heartbeat_timeout_ns, CLUSTER_RECONNECT_NS) / 4;
 }
 
 /* With too few descriptors, node 0 would lose nodes in the middle of the training. */

@@ -10,11 +10,15 @@
 #define PCHRUN_RUN_CLUSTER_H
 
 #include "base/address.h"
+#include "base/clock.h"
 #include "config/config.h"
 #include "run/loop.h"
 
 struct peers;
 struct tls;
+
+/* The longest time that a node's connection may stay closed. */
+#define CLUSTER_RECONNECT_NS (2 * NS_PER_S)
 
 struct cluster {
     struct loop *loop;

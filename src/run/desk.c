@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "core/verdict.h"
 #include "link/control.h"
-#include "run/params.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -209,8 +209,8 @@ bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap, stru
 {
     const struct config *config = desk->config;
     char *events = NULL, *metrics = NULL;
-    bool ok = params_path(config, config->events_file, state_dir, &events, err) &&
-              params_path(config, config->metrics.file, state_dir, &metrics, err) &&
+    bool ok = paths_expand(config, config->events_file, state_dir, &events, err) &&
+              paths_expand(config, config->metrics.file, state_dir, &metrics, err) &&
               journal_init(&desk->journal, events, reap, err) &&
               metrics_init(&desk->metrics, metrics, config->metrics.interval_ns, reap, err);
     free(events);

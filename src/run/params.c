@@ -6,12 +6,9 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "config/codes.h"
+#include "run/cluster.h"
 #include "run/evidence.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -130,7 +127,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .join_timeout_ns = config->cluster.join_timeout_ns,
         .heartbeat_interval_ns = config->cluster.heartbeat_interval_ns,
         .heartbeat_timeout_ns = config->cluster.heartbeat_timeout_ns,
-        .reconnect_ns = PARAMS_RECONNECT_NS,
+        .reconnect_ns = CLUSTER_RECONNECT_NS,
         .exit_wait_ns = config->stop.exit_wait_ns,
         .term_wait_ns = config->stop.term_wait_ns,
         .kill_wait_ns = config->stop.kill_wait_ns,
@@ -158,45 +155,4 @@ void params_of_history(struct core_params *params, const struct history *history
     params->save_ns = clock_min(history->save_ns, SAVE_MAX_NS);
     params->attempts_without_commit = (int)history->attempts_without_commit;
     params->attempts_without_step = (int)history->attempts_without_step;
-}
-
-bool params_state_dir(const struct config *config, char **ret, struct err *err)
-{
-    char *dir = NULL;
-    if (config->state_dir)
-        dir = strdup(config->state_dir);
-    else if (config->checkpoint.dir && asprintf(&dir, "%s/.pchrun", config->checkpoint.dir) < 0)
-        dir = NULL;
-    if (!dir && (config->state_dir || config->checkpoint.dir))
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-    *ret = dir;
-    return true;
-}
-
-bool params_path(const struct config *config, const char *template, const char *state_dir,
-                 char **ret, struct err *err)
-{
-    static const char dir_name[] = "{state_dir}", rank_name[] = "{node_rank}";
-    char path[4096] = "";
-    *ret = NULL;
-    if (!template || (!state_dir && strstr(template, dir_name)))
-        return true;
-    bool fits = true;
-    for (const char *p = template; *p && fits;) {
-        if (str_starts(p, dir_name)) {
-            fits = str_addf(path, sizeof path, "%s", state_dir);
-            p += sizeof dir_name - 1;
-        } else if (str_starts(p, rank_name)) {
-            fits = str_addf(path, sizeof path, "%d", config->cluster.node_rank);
-            p += sizeof rank_name - 1;
-        } else {
-            size_t plain = 1 + strcspn(p + 1, "{");
-            fits = str_addf(path, sizeof path, "%.*s", (int)plain, p);
-            p += plain;
-        }
-    }
-    if (!fits)
-        return err_set(err, ERR_USAGE, ENAMETOOLONG, "the path '%s'", template);
-    *ret = strdup(path);
-    return *ret || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
 }

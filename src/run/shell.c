@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
+#include "config/paths.h"
 #include "core/grace.h"
 #include "core/verdict.h"
 #include "os/reap.h"
@@ -418,9 +419,9 @@ static bool init(struct shell *shell, unsigned closed, struct err *err)
     struct err orphans;
     reap_begin(&shell->reap);
     if (!params_fill(&shell->params, shell->config, err) ||
-        !params_state_dir(shell->config, &shell->state_dir, err) || !read_record(shell, err) ||
+        !paths_state_dir(shell->config, &shell->state_dir, err) || !read_record(shell, err) ||
         !noticein_init(&shell->noticein, shell->config, shell->state_dir, &shell->reap, err) ||
-        !params_path(shell->config, shell->config->report, shell->state_dir, &path, err))
+        !paths_expand(shell->config, shell->config->report, shell->state_dir, &path, err))
         return false;
     bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
               children_init(&shell->children, shell->config, &shell->params, closed, err) &&

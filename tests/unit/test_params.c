@@ -2,6 +2,7 @@
  *
  * test_params: what the core and the report follow from the configuration.
  */
+#include "config/paths.h"
 #include "run/params.h"
 
 #include "unit.h"
@@ -60,8 +61,8 @@ static void assert_report_path(char **argv, const char *expected)
     char *dir, *path;
     load(&config, argv);
     config.cluster.node_rank = 3;
-    cr_assert(params_state_dir(&config, &dir, &err));
-    cr_assert(params_path(&config, config.report, dir, &path, &err), "%s", err.text);
+    cr_assert(paths_state_dir(&config, &dir, &err));
+    cr_assert(paths_expand(&config, config.report, dir, &path, &err), "%s", err.text);
     if (expected)
         cr_assert(path && strcmp(path, expected) == 0, "%s", path);
     else
