@@ -2,12 +2,12 @@
  *
  * alone: what the pchrun of one node, which is linked statically, has in the place of the network.
  *
- * First run/cluster.h, so that nothing of peers, names and TLS is linked in; where there are
+ * First peers/cluster.h, so that nothing of peers, names and TLS is linked in; where there are
  * several nodes the program has handed over (run/handover.h) before any of this is called. Then
  * what libevent looks up names with and never calls here: the C library's own would load other
  * libraries.
  */
-#include "run/cluster.h"
+#include "peers/cluster.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "doctor/doctor.h"
-#include "run/cluster.h"
+#include "peers/cluster.h"
 #include "run/handover.h"
-#include "run/lastword.h"
 #include "run/shell.h"
+#include "status/lastword.h"
 
 #include <malloc.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/chief.h"
-#include "core/node.h"
+#include "core/chief/chief.h"
+#include "core/node/node.h"
 
 #include <assert.h>
 #include <stdlib.h>

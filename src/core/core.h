@@ -12,10 +12,10 @@
 #ifndef PCHRUN_CORE_CORE_H
 #define PCHRUN_CORE_CORE_H
 
-#include "core/action.h"
-#include "core/event.h"
-#include "core/params.h"
-#include "core/peerreport.h"
+#include "core/common/action.h"
+#include "core/common/event.h"
+#include "core/common/params.h"
+#include "core/common/peerreport.h"
 
 struct core;
 

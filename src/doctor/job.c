@@ -4,16 +4,16 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "commands/env.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/platform.h"
-#include "core/grace.h"
+#include "core/common/grace.h"
 #include "doctor/finding.h"
+#include "notices/noticein.h"
 #include "os/proc.h"
 #include "os/program.h"
-#include "run/env.h"
-#include "run/history.h"
-#include "run/noticein.h"
+#include "record/history.h"
 
 #include <dirent.h>
 #include <fcntl.h>

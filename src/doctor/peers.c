@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "discover/discover.h"
 #include "doctor/finding.h"
-#include "run/cluster.h"
+#include "peers/cluster.h"
 
 #include <errno.h>
 #include <stdio.h>

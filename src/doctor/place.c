@@ -6,10 +6,10 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "doctor/finding.h"
-#include "link/rundir.h"
 #include "os/cgroup.h"
 #include "os/limits.h"
-#include "run/cluster.h"
+#include "peers/cluster.h"
+#include "procs/rundir.h"
 
 #include <errno.h>
 #include <fcntl.h>

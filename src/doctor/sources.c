@@ -9,7 +9,7 @@
 #include "config/origin.h"
 #include "doctor/ask.h"
 #include "doctor/finding.h"
-#include "run/noticein.h"
+#include "notices/noticein.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -20,7 +20,7 @@ struct helpers {
 };
 
 /* Calls fn(arg) in a child. fn may allocate memory: our threads hold no lock of the C library
- * (link/vigil.h). */
+ * (procs/vigil.h). */
 MUST_CHECK bool helper_start(struct helpers *helpers, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
 /* Makes an existing child a helper. If memory is short, nothing changes. */

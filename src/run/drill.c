@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/verdict.h"
+#include "core/common/verdict.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -12,8 +12,8 @@
 #ifndef PCHRUN_RUN_DRILL_H
 #define PCHRUN_RUN_DRILL_H
 
-#include "run/attach.h"
-#include "run/loop.h"
+#include "loop/loop.h"
+#include "procs/attach.h"
 
 /* A notice has two rounds; a round that was under way may come before. Of more rounds, which pchctl
  * can ask for, the middle ones are dropped. */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/spawn.h"
-#include "run/meet.h"
+#include "peers/meet.h"
 
 /* By then a program runs its main(); earlier work here would slow down its start. */
 #define TIDY_AFTER_NS (100 * NS_PER_MS)

@@ -6,11 +6,11 @@
 #ifndef PCHRUN_RUN_GENERATION_H
 #define PCHRUN_RUN_GENERATION_H
 
-#include "run/attach.h"
-#include "run/children.h"
+#include "commands/children.h"
+#include "commands/jobs.h"
+#include "procs/attach.h"
+#include "record/record.h"
 #include "run/drill.h"
-#include "run/jobs.h"
-#include "run/record.h"
 
 struct generation {
     const struct config *config;

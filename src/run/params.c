@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "commands/evidence.h"
 #include "config/codes.h"
-#include "run/cluster.h"
-#include "run/evidence.h"
+#include "peers/cluster.h"
 
 #include <sys/random.h>
 #include <unistd.h>

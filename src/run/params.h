@@ -6,8 +6,8 @@
 #define PCHRUN_RUN_PARAMS_H
 
 #include "config/config.h"
-#include "core/params.h"
-#include "run/history.h"
+#include "core/common/params.h"
+#include "record/history.h"
 
 MUST_CHECK bool params_fill(struct core_params *params, const struct config *config,
                             struct err *err);

@@ -7,7 +7,7 @@
 #define PCHRUN_RUN_QUOTA_H
 
 #include "base/log.h"
-#include "core/action.h"
+#include "core/common/action.h"
 
 enum { QUOTA_TOPICS = 3 };
 

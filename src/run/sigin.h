@@ -6,9 +6,9 @@
 #ifndef PCHRUN_RUN_SIGIN_H
 #define PCHRUN_RUN_SIGIN_H
 
-#include "run/children.h"
-#include "run/jobs.h"
-#include "run/loop.h"
+#include "commands/children.h"
+#include "commands/jobs.h"
+#include "loop/loop.h"
 
 struct sigin {
     int fd;

@@ -9,7 +9,7 @@
  */
 #include "base/log.h"
 #include "base/str.h"
-#include "watch/body.h"
+#include "watch/answers/body.h"
 #include "watch/endpoint.h"
 #include "watch/sources.h"
 #include "watch/trouble.h"

@@ -5,7 +5,7 @@
  * again before it counts.
  */
 #include "base/str.h"
-#include "watch/body.h"
+#include "watch/answers/body.h"
 #include "watch/folder.h"
 #include "watch/sources.h"
 #include "watch/trouble.h"

@@ -11,8 +11,8 @@
  */
 #include "base/log.h"
 #include "base/str.h"
-#include "watch/body.h"
-#include "watch/bodytext.h"
+#include "watch/answers/body.h"
+#include "watch/answers/bodytext.h"
 #include "watch/endpoint.h"
 #include "watch/sources.h"
 #include "watch/trouble.h"

@@ -9,7 +9,7 @@
 #ifndef PCHRUN_WATCH_IMDS_H
 #define PCHRUN_WATCH_IMDS_H
 
-#include "watch/body.h"
+#include "watch/answers/body.h"
 #include "watch/endpoint.h"
 #include "watch/watch.h"
 

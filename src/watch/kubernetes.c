@@ -5,7 +5,7 @@
  * or empty value, or a word that means no, is no notice.
  */
 #include "base/str.h"
-#include "watch/body.h"
+#include "watch/answers/body.h"
 #include "watch/folder.h"
 #include "watch/sources.h"
 #include "watch/trouble.h"

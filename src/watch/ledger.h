@@ -14,7 +14,7 @@
 #define PCHRUN_WATCH_LEDGER_H
 
 #include "base/log.h"
-#include "watch/event.h"
+#include "watch/answers/event.h"
 
 #define LEDGER_TOPICS_MAX 8
 #define LEDGER_LIVE_MAX   64

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "watch/body_pod.h"
+#include "watch/answers/body_pod.h"
 #include "watch/endpoint.h"
 #include "watch/sources.h"
 #include "watch/trouble.h"

@@ -5,7 +5,7 @@
 
 #include "base/keyfile.h"
 #include "bench/bench.h"
-#include "link/tls.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -20,7 +20,7 @@
 #include "base/keyfile.h"
 #include "bench/bench.h"
 #include "config/config.h"
-#include "link/tls.h"
+#include "net/tls.h"
 #include "wire/peermsg.h"
 
 #include <arpa/inet.h>

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/date.h"
 #include "base/log.h"
-#include "watch/body.h"
-#include "watch/body_pod.h"
+#include "watch/answers/body.h"
+#include "watch/answers/body_pod.h"
 #include "watch/say.h"
 #include "json/json.h"
 

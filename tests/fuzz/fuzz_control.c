@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "base/str.h"
-#include "link/controlmsg.h"
+#include "status/controlmsg.h"
 
 #include <string.h>
 

@@ -6,9 +6,9 @@
  */
 #include "fuzz.h"
 
+#include "base/lines.h"
 #include "base/str.h"
-#include "link/lines.h"
-#include "link/noticeline.h"
+#include "notices/noticeline.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "base/log.h"
-#include "run/record.h"
+#include "record/record.h"
 
 #include <string.h>
 #include <unistd.h>

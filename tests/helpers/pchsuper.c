@@ -5,7 +5,7 @@
  * argument, if there is one, and prints `waiting SLOT`. It ends at the end of its standard input.
  */
 #include "base/err.h"
-#include "link/procs.h"
+#include "procs/procs.h"
 #include "wire/gate.h"
 
 #include <event2/event.h>

@@ -3,7 +3,7 @@
  */
 #include "sim.h"
 
-#include "core/verdict.h"
+#include "core/common/verdict.h"
 
 #include <signal.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "sim.h"
 
 #include "base/clock.h"
-#include "core/grace.h"
-#include "core/verdict.h"
+#include "core/common/grace.h"
+#include "core/common/verdict.h"
 
 #define S NS_PER_S
 

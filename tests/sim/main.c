@@ -3,7 +3,7 @@
  */
 #include "sim.h"
 
-#include "core/verdict.h"
+#include "core/common/verdict.h"
 #include "table.h"
 
 #include <getopt.h>

@@ -4,7 +4,7 @@
 #include "sim.h"
 
 #include "base/log.h"
-#include "core/verdict.h"
+#include "core/common/verdict.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "link/peers.h"
+#include "peers/peers.h"
 #include "unit.h"
 
 #include <arpa/inet.h>

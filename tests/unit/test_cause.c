@@ -4,8 +4,8 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/cause.h"
-#include "core/clockoff.h"
+#include "core/common/cause.h"
+#include "core/node/clockoff.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

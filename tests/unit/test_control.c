@@ -3,7 +3,7 @@
  * test_control: the socket of pchctl, and clients that do what they should not: too many of them,
  * too long a line, no reading. None of it reaches the others, or stops the loop.
  */
-#include "link/control.h"
+#include "status/control.h"
 
 #include "unit.h"
 

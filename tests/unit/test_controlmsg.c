@@ -3,7 +3,7 @@
  * test_controlmsg: what a request of pchctl may hold, and what a client is told of one that it may
  * not.
  */
-#include "link/controlmsg.h"
+#include "status/controlmsg.h"
 
 #include "unit.h"
 

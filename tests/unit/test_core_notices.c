@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #include "base/str.h"
-#include "core/grace.h"
+#include "core/common/grace.h"
 #include "wire/gate.h"
 
 #include <signal.h>

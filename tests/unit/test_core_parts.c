@@ -3,10 +3,10 @@
  * test_core_parts: the small parts of the core that decide by themselves: verdict, ladder, grace,
  * stride.
  */
-#include "core/grace.h"
-#include "core/ladder.h"
-#include "core/stride.h"
-#include "core/verdict.h"
+#include "core/common/grace.h"
+#include "core/common/stride.h"
+#include "core/common/verdict.h"
+#include "core/node/ladder.h"
 
 #include "unit.h"
 

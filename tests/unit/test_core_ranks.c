@@ -2,7 +2,7 @@
  *
  * test_core_ranks: who may attach as which rank, what is read of them, and the roster.
  */
-#include "core/ranks.h"
+#include "core/common/ranks.h"
 
 #include "unit.h"
 

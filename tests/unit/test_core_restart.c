@@ -3,7 +3,7 @@
  * simulator's.
  */
 #include "base/clock.h"
-#include "core/restart.h"
+#include "core/chief/restart.h"
 
 #include <criterion/criterion.h>
 

@@ -2,7 +2,7 @@
  *
  * test_env: which variables a command gets, in which order.
  */
-#include "run/env.h"
+#include "commands/env.h"
 
 #include "unit.h"
 

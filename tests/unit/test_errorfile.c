@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
-#include "run/errorfile.h"
+#include "commands/errorfile.h"
 
 #include "unit.h"
 

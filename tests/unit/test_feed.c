@@ -3,11 +3,11 @@
  * test_feed: what is read of a program that nobody trusts: lines, how many of them in a second
  * (feed), and when it is started again (backoff).
  */
-#include "link/feed.h"
+#include "notices/feed.h"
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "link/backoff.h"
+#include "notices/backoff.h"
 #include "unit.h"
 
 #include <event2/event.h>

@@ -3,7 +3,7 @@
  * test_handled: which notices have ended an attempt: what is counted, for how long it is known, and
  * what a file may be that is read. Each test runs in a directory of its own.
  */
-#include "run/handled.h"
+#include "notices/handled.h"
 
 #include "base/clock.h"
 #include "base/str.h"

@@ -3,7 +3,7 @@
  * test_journal: the lines that follow from what a core does and reports. How they come to their
  * file is told by tests/behave/test_ctl.py.
  */
-#include "run/journal.h"
+#include "status/journal.h"
 
 #include "unit.h"
 

@@ -3,7 +3,7 @@
  * test_logs: what commands print over several generations, and an end that comes in time. The test
  * itself prints: it writes to what would be the commands' standard output and error.
  */
-#include "run/logs.h"
+#include "logs/logs.h"
 
 #include "unit.h"
 

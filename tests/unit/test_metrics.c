@@ -3,7 +3,7 @@
  * test_metrics: the text that Prometheus reads, by a strict reader: HELP, TYPE, then the samples of
  * that name and no others, each name once; labels quoted and escaped; a number at the end.
  */
-#include "run/metrics.h"
+#include "status/metrics.h"
 
 #include "unit.h"
 

@@ -4,8 +4,8 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
-#include "link/netaddr.h"
-#include "link/noderank.h"
+#include "net/netaddr.h"
+#include "peers/noderank.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * test_noticeline: what a notice source may say, and what becomes of everything else that one can
  * print.
  */
-#include "link/noticeline.h"
+#include "notices/noticeline.h"
 
 #include "base/clock.h"
 #include "base/str.h"

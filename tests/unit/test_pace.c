@@ -2,7 +2,7 @@
  *
  * test_pace: how fast a rank trains, and since when it stands still, from looks at its step.
  */
-#include "run/pace.h"
+#include "procs/pace.h"
 
 #include "unit.h"
 

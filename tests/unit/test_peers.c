@@ -7,8 +7,8 @@
 #include "peerpair.h"
 
 #include "base/fd.h"
-#include "link/resolve.h"
-#include "link/stream.h"
+#include "net/resolve.h"
+#include "net/stream.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "link/rundir.h"
+#include "procs/rundir.h"
 #include "wire/gate.h"
 #include "wire/page.h"
 #include "world.h"

@@ -3,7 +3,7 @@
  * test_record: what a start makes of the files that earlier ones left. That they are written as
  * they must be is shown with the whole program, in tests/behave/test_record.py.
  */
-#include "run/record.h"
+#include "record/record.h"
 
 #include "unit.h"
 

@@ -3,7 +3,7 @@
  * test_rollcall: node 0 asks the others for their ranks. The nodes are this file: it stands in the
  * place of run/cluster and of the core.
  */
-#include "run/rollcall.h"
+#include "peers/rollcall.h"
 
 #include "unit.h"
 

@@ -3,7 +3,7 @@
  * test_saves: what is kept of the ranks' saves, what is forgotten, and that it survives being
  * written.
  */
-#include "run/saves.h"
+#include "record/saves.h"
 
 #include "unit.h"
 

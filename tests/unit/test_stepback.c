@@ -3,7 +3,7 @@
  * test_stepback: which commit a start resumes from, by what is left of three of them. In the
  * folder that `root` names, "ckpt" is checkpoint.dir.
  */
-#include "run/stepback.h"
+#include "record/stepback.h"
 
 #include "unit.h"
 

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "link/conn.h"
-#include "link/tls.h"
+#include "net/tls.h"
+#include "peers/conn.h"
 #include "unit.h"
 
 #include <criterion/criterion.h>

@@ -3,7 +3,7 @@
  * middle of a restart in place; and how long it waits to be taken in.
  */
 #include "base/clock.h"
-#include "core/uplink.h"
+#include "core/node/uplink.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

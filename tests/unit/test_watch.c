@@ -5,8 +5,8 @@
  */
 #include "base/clock.h"
 #include "base/str.h"
-#include "watch/body.h"
-#include "watch/body_pod.h"
+#include "watch/answers/body.h"
+#include "watch/answers/body_pod.h"
 #include "watch/endpoint.h"
 #include "watch/ledger.h"
 #include "watch/say.h"

@@ -2,7 +2,7 @@
  * core/watchdog: one node's ranks, looked at through virtual time. The whole job is the
  * simulator's.
  */
-#include "core/watchdog.h"
+#include "core/common/watchdog.h"
 
 #include "base/clock.h"
 

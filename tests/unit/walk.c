@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
-#include "core/verdict.h"
+#include "core/common/verdict.h"
 #include "wire/gate.h"
 
 #include <signal.h>

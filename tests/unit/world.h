@@ -8,7 +8,7 @@
 #ifndef PCHRUN_TESTS_WORLD_H
 #define PCHRUN_TESTS_WORLD_H
 
-#include "link/procs.h"
+#include "procs/procs.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See children.h.
+ */
+#include "commands/children.h"
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/sigtext.h"
+#include "commands/env.h"
+#include "commands/instrument.h"
+#include "os/cpus.h"
+#include "os/signals.h"
+#include "peers/meet.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The longest exec. A dead file system holds it for ever; a slow one answers sooner. */
+#define EXEC_WAIT_NS (120 * NS_PER_S)
+
+enum { HELPERS_MAX = 256 };
+
+enum child_phase {
+    CHILD_PHASE_NONE,
+    CHILD_PHASE_STARTING, /* forked; the result of exec is not known */
+    CHILD_PHASE_RUNNING,
+    CHILD_PHASE_FAILED,   /* exec failed; reported when the child has ended */
+    CHILD_PHASE_GIVEN_UP, /* exec took too long; reported */
+    CHILD_PHASE_ENDED,
+};
+
+struct child {
+    struct children *children;
+    int index;
+    enum child_phase phase;
+    struct reap_watch watch; /* pid 0: reaped */
+    pid_t group;
+    int status;
+    uint32_t generation;
+    int64_t started; /* CLOCK_REALTIME */
+    struct deaths_inquest *inquest;
+    struct death death; /* kept for as long as the event may wait */
+    struct env env;     /* the child reads it until its exec */
+    struct spawn_start *start;
+    int report;
+    struct watch report_watch, exec_wait;
+    struct err failure;
+};
+
+static void on_change(void *ctx, enum reap_what what, int status);
+
+bool children_init(struct children *children, const struct config *config,
+                   const struct core_params *params, unsigned closed, struct err *err)
+{
+    children->config = config;
+    children->params = params;
+    children->closed = closed;
+    children->tty = -1;
+    children->count = params->children;
+    children->is_empty = true;
+    if (!spawn_command_init(&children->command, config->command, getenv("PATH"), err))
+        return false;
+    if (config->instrument &&
+        !(children->python_path = instrument_python_path(getenv("PYTHONPATH"), err)))
+        return false;
+    size_t n = (size_t)params->children + 1;
+    children->list = calloc(n, sizeof *children->list);
+    children->groups = calloc(n, sizeof *children->groups);
+    if (!children->list || !children->groups)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        *child = (struct child){.children = children, .index = i, .report = -1};
+        child->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = on_change, .ctx = child};
+    }
+    return true;
+}
+
+static void end_report(struct child *child)
+{
+    watch_end(&child->report_watch);
+    watch_end(&child->exec_wait);
+    fd_close(&child->report);
+}
+
+void children_free(struct children *children)
+{
+    for (int i = 0; children->list && i < children->count; i++) {
+        end_report(&children->list[i]);
+        deaths_close(children->list[i].inquest);
+        if (!children->list[i].watch.pid) /* else the child hangs in its exec and still reads it */
+            env_release(&children->list[i].env, &children->list[i].start);
+    }
+    deaths_free(&children->deaths);
+    spawn_command_free(&children->command);
+    cgroup_end(&children->cgroup);
+    free(children->list);
+    free(children->groups);
+    free(children->shares);
+    free(children->python_path);
+    *children = (struct children){0};
+}
+
+/* --- starting --- */
+
+static void post(struct child *child, enum event_type type, const struct err *err)
+{
+    loop_post(
+        child->children->loop,
+        &(struct event){.type = type,
+                        .child = {.index = child->index, .pid = child->watch.pid, .err = err}});
+}
+
+/* Reads the outcome of exec, if known. A child whose exec failed ends at once; the core hears of it
+ * then. */
+static void read_report(struct child *child)
+{
+    if (child->phase != CHILD_PHASE_STARTING)
+        return;
+    switch (spawn_result(child->report, &child->children->command, &child->failure)) {
+    case SPAWN_PENDING:
+        return;
+    case SPAWN_RUNNING:
+        child->phase = CHILD_PHASE_RUNNING;
+        env_release(&child->env, &child->start);
+        break;
+    case SPAWN_FAILED:
+        child->phase = CHILD_PHASE_FAILED;
+        break;
+    }
+    end_report(child);
+}
+
+static void on_report(void *ctx)
+{
+    read_report(ctx);
+}
+
+/* Report it now: a child that hangs in its exec may never end. */
+static void on_exec_wait(void *ctx)
+{
+    struct child *child = ctx;
+    struct err err;
+    err_set(&err, ERR_NOT_EXEC, 0,
+            "cannot execute '%s': it has not begun to run in %d s; is its file system reachable?",
+            child->children->command.argv[0], (int)(EXEC_WAIT_NS / NS_PER_S));
+    child->phase = CHILD_PHASE_GIVEN_UP;
+    end_report(child);
+    proc_kill(child->watch.pid, SIGKILL);
+    post(child, EV_CHILD_FAILED, &err);
+}
+
+static void watch_report(struct child *child)
+{
+    struct event_base *base = child->children->loop->base;
+    struct err err;
+    child->report_watch = (struct watch){.fn = on_report, .ctx = child};
+    child->exec_wait = (struct watch){.fn = on_exec_wait, .ctx = child};
+    if (watch_fd(&child->report_watch, base, child->report, &err) &&
+        watch_clock(&child->exec_wait, base, &err))
+        watch_at(&child->exec_wait, clock_now_ns() + EXEC_WAIT_NS);
+    else
+        log_warn("start", "%s; pchrun learns at the end of the command whether it was started",
+                 err.text);
+}
+
+static bool start_one(struct child *child, const struct action *action, struct err *err)
+{
+    struct children *children = child->children;
+    const struct core_params *params = children->params;
+    char error_file[PATH_MAX], master[ADDRESS_HOST_MAX];
+    struct env_facts facts = {
+        .rank = params->node_rank * children->count + child->index,
+        .local_rank = child->index,
+        .world_size = params->nnodes * children->count,
+        .local_world_size = children->count,
+        .with_ranks = children->config->procs.count_is_set,
+        .node_rank = params->node_rank,
+        .nnodes = params->nnodes,
+        .attempt = action->start.attempt,
+        .generation = action->start.generation,
+        .resume_step = action->start.resume_step,
+        .socket = children->socket,
+        .master_addr = meet_address(children->config, action->start.port, master, sizeof master),
+        .master_port = meet_port(action->start.port),
+        .shutdown_s = env_shutdown_s(children->config),
+    };
+    facts.python_path = children->python_path;
+    facts.checkpoint_dir = children->python_path ? children->config->checkpoint.dir : NULL;
+    facts.resume_path = record_path(children->record, facts.rank, facts.resume_step);
+    facts.error_file = deaths_file(&children->deaths, child->index, facts.generation, error_file,
+                                   sizeof error_file);
+    child->generation = facts.generation;
+    child->started = clock_real_ns();
+    if (!env_build(&child->env, environ, &facts, err))
+        return false;
+    struct spawn_request request = {.command = &children->command,
+                                    .env = child->env.list,
+                                    .own_pid = child->env.own_pid,
+                                    .new_session = children->config->procs.new_session,
+                                    .cgroup = children->cgroup.dir,
+                                    .closed = children->closed,
+                                    .tty = children->tty,
+                                    .cpus =
+                                        children->shares ? &children->shares[child->index] : NULL};
+    request.has_output = logs_output(children->logs, child->index, request.output);
+    struct spawn_child spawned;
+    bool ok = spawn_start(&request, &spawned, err);
+    child->start = ok ? spawned.start : NULL;
+    if (!child->start)
+        env_release(&child->env, &child->start);
+    if (!ok)
+        return false;
+    child->phase = CHILD_PHASE_STARTING;
+    child->watch.pid = spawned.pid;
+    child->group = spawned.group;
+    child->report = spawned.report;
+    children->is_empty = false;
+    reap_watch(children->reap, &child->watch);
+    return true;
+}
+
+/* In containers and sessions there is usually no control group. Then only the parents in /proc lead
+ * to the job's processes. */
+void children_begin_group(struct children *children)
+{
+    struct err err;
+    bool is_wanted = children->config->stop.cgroup == CONFIG_CGROUP_AUTO &&
+                     children->params->leftovers == LEFTOVERS_KILL;
+    /* A control group that was killed once may kill later members, too. So each generation gets a
+     * new one; the old one is empty by now. */
+    cgroup_end(&children->cgroup);
+    if (is_wanted && !cgroup_begin(&children->cgroup, &err))
+        log_debug("start", "%s", err.text);
+}
+
+/* Only once: a child that hangs in its exec still reads its share. */
+static void share_cpus(struct children *children)
+{
+    struct err err;
+    struct cpus allowed;
+    bool is_wanted = children->config->procs.cpus == CONFIG_CPUS_SPREAD;
+    if (!is_wanted || children->count < 2 || children->shares)
+        return;
+    children->shares = calloc((size_t)children->count, sizeof *children->shares);
+    if (children->shares && cpus_allowed(&allowed, &err) &&
+        cpus_split(&allowed, "", children->count, children->shares, &err))
+        return;
+    log_warn("start", "procs.cpus: %s; each command runs where pchrun may",
+             children->shares ? err.text : "no memory");
+    free(children->shares);
+    children->shares = NULL;
+}
+
+void children_start(struct children *children, const struct action *action)
+{
+    struct err err;
+    deaths_begin(&children->deaths);
+    share_cpus(children);
+    if (children->config->procs.close_fds)
+        spawn_close_inherited();
+    if (!logs_begin(children->logs, action->start.attempt, action->start.generation, &err)) {
+        children_refuse(children, &err);
+        return;
+    }
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        if (start_one(child, action, &err))
+            post(child, EV_CHILD_STARTED, NULL);
+        else
+            post(child, EV_CHILD_FAILED, &err);
+    }
+    logs_begun(children->logs);
+}
+
+void children_watch(struct children *children)
+{
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        read_report(child);
+        if (child->phase == CHILD_PHASE_STARTING)
+            watch_report(child);
+        if (child->watch.pid)
+            deaths_watch(&children->deaths, child->watch.pid);
+    }
+}
+
+void children_refuse(struct children *children, const struct err *err)
+{
+    for (int i = 0; i < children->count; i++)
+        post(&children->list[i], EV_CHILD_FAILED, err);
+}
+
+pid_t children_first_group(const struct children *children)
+{
+    bool has_one = children->count > 0 && children->list[0].watch.pid;
+    return has_one ? children->list[0].group : 0;
+}
+
+/* The control group answers where /proc does not. */
+static bool is_all_gone(const struct children *children)
+{
+    bool runs = false;
+    for (int i = 0; i < children->count; i++)
+        runs = runs || children->list[i].watch.pid;
+    return reap_is_empty(children->reap) ||
+           (!runs && cgroup_is_empty(&children->cgroup) && !proc_is_ours());
+}
+
+static void post_empty(struct children *children)
+{
+    if (children->python_path && !children->attach->has_attached)
+        log_notice("instrument", "no process has finished an optimizer step or begun a known fit; "
+                                 "nothing was hooked");
+    children->is_empty = true;
+    loop_post(children->loop, &(struct event){.type = EV_TREE_EMPTY});
+}
+
+/* --- signals --- */
+
+/* The job's groups whose leader is a command that lives or is not yet reaped. A command that makes
+ * its own session leads no group before its exec. */
+static struct tree_job tree_job(struct children *children, pid_t *helpers)
+{
+    struct tree_job job = {.groups = children->groups, .helpers = helpers};
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        read_report(child);
+        bool leads = !children->config->procs.new_session || child->phase >= CHILD_PHASE_RUNNING;
+        if (child->watch.pid && leads)
+            children->groups[job.ngroups++] = child->group;
+    }
+    job.nhelpers = reap_helpers(children->reap, helpers, HELPERS_MAX);
+    job.cgroup = &children->cgroup;
+    return job;
+}
+
+/* A stopped process does not act on a notice or on SIGTERM, so wake up the command and its group. A
+ * running process must not get a SIGCONT. */
+static bool has_to_wake(const struct children *children, pid_t pid, int number)
+{
+    struct proc proc;
+    const struct core_params *params = children->params;
+    bool asks = params->signals[number].rule == SIGNAL_PREEMPT ||
+                (params->save_mode == SAVE_SIGNAL && params->save_signal == number);
+    return (asks || number == SIGTERM) && proc_read(pid, &proc) && proc.state == 'T';
+}
+
+/* A command in a session of its own may not lead its group before its exec. */
+static bool signal_command(const struct child *child, int number)
+{
+    bool is_for_all = child->children->config->procs.signal_group;
+    return (is_for_all && proc_kill_group(child->group, number)) ||
+           proc_kill(child->watch.pid, number);
+}
+
+static void signal_commands(struct children *children, int number)
+{
+    for (int i = 0; i < children->count; i++) {
+        struct child *child = &children->list[i];
+        pid_t pid = child->watch.pid;
+        if (!pid || !signal_command(child, number) || !has_to_wake(children, pid, number))
+            continue;
+        if (!proc_kill_group(child->group, SIGCONT))
+            proc_kill(pid, SIGCONT);
+    }
+}
+
+/* Wakes up a stopped rank, too. */
+static bool signal_rank(const struct proc *rank, int number)
+{
+    bool is_sent = proc_signal(rank, number);
+    if (is_sent && rank->state == 'T')
+        proc_signal(rank, SIGCONT);
+    return is_sent;
+}
+
+/* Returns how many ranks got it. */
+static size_t signal_attached(const struct children *children, int number)
+{
+    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
+    int n = ranks ? core_ranks(children->loop->core, ranks, CORE_SLOTS_MAX) : 0;
+    struct proc proc;
+    size_t sent = 0;
+    for (int i = 0; i < n; i++) {
+        bool is_rank = ranks[i].is_attached && !ranks[i].is_counting;
+        sent += is_rank && proc_read(ranks[i].pid, &proc) && signal_rank(&proc, number);
+    }
+    free(ranks);
+    return sent;
+}
+
+/* Signals the processes whose environment names a rank. */
+static size_t signal_named(struct children *children, int number)
+{
+    pid_t helpers[HELPERS_MAX];
+    struct tree_job job = tree_job(children, helpers);
+    struct proc *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
+    size_t n = ranks ? tree_ranks(&job, ranks, CORE_SLOTS_MAX) : 0;
+    for (size_t i = 0; i < n && i < CORE_SLOTS_MAX; i++)
+        signal_rank(&ranks[i], number);
+    free(ranks);
+    return n;
+}
+
+/* Prefer the attached ranks. The environment is less reliable: torch.multiprocessing does not set
+ * the ranks' variables, and a launcher may have them itself. */
+static void signal_ranks(struct children *children, int number)
+{
+    bool attaches = children->params->save_mode == SAVE_ATTACH;
+    size_t n = attaches ? signal_attached(children, number) : 0;
+    if (n == 0)
+        n = signal_named(children, number);
+    if (n == 0)
+        signal_commands(children, number);
+    else
+        log_debug("signal", "%s sent to %zu ranks", SIGTEXT(number), n);
+}
+
+void children_signal(struct children *children, const struct action *action)
+{
+    int number = action->signal.number;
+    pid_t helpers[HELPERS_MAX];
+    if (number == SIGKILL)
+        deaths_killed(&children->deaths);
+    switch (action->signal.target) {
+    case TARGET_CHILDREN:
+        signal_commands(children, number);
+        break;
+    case TARGET_RANKS:
+        signal_ranks(children, number);
+        break;
+    case TARGET_TREE: {
+        struct tree_job job = tree_job(children, helpers);
+        if (number == SIGKILL) /* processes that left the group are found below */
+            cgroup_kill(&children->cgroup);
+        tree_signal(&job, number);
+        if (!children->is_empty && is_all_gone(children)) /* no other event may report the end */
+            post_empty(children);
+        break;
+    }
+    }
+}
+
+void children_signal_groups(struct children *children, int number)
+{
+    pid_t helpers[HELPERS_MAX];
+    struct tree_job job = tree_job(children, helpers);
+    for (size_t i = 0; i < job.ngroups; i++)
+        proc_kill_group(job.groups[i], number);
+}
+
+int children_pids(const struct children *children, pid_t *ret, int max)
+{
+    int n = 0;
+    for (int i = 0; i < children->count && n < max; i++)
+        if (children->list[i].watch.pid)
+            ret[n++] = children->list[i].watch.pid;
+    return n;
+}
+
+char *children_describe(struct children *children, char *text, size_t size)
+{
+    pid_t helpers[HELPERS_MAX];
+    struct tree_job job = tree_job(children, helpers);
+    return tree_describe(&job, text, size);
+}
+
+/* --- ends --- */
+
+/* The failure's message may still be in the pipe. */
+#define TAIL_WAIT_NS (10 * NS_PER_MS)
+
+static void on_found_out(void *ctx, const struct death *found)
+{
+    struct child *child = ctx;
+    const struct death *death = NULL;
+    if (found) {
+        child->death = *found;
+        logs_error_lines(child->children->logs, child->index, TAIL_WAIT_NS, child->death.tail,
+                         sizeof child->death.tail);
+        death = &child->death;
+    }
+    loop_post(child->children->loop, &(struct event){.type = EV_CHILD_EXITED,
+                                                     .child = {.index = child->index,
+                                                               .pid = child->watch.pid,
+                                                               .status = child->status,
+                                                               .death = death}});
+}
+
+/* Keeps what was found out for as long as the event may wait. */
+static void hold_inquest(struct child *child)
+{
+    struct deaths_case what = {.pid = child->watch.pid,
+                               .status = child->status,
+                               .index = child->index,
+                               .generation = child->generation,
+                               .started = child->started};
+    if (child->status != 0)
+        attach_hear(child->children->attach); /* first the messages that say why it failed */
+    deaths_close(child->inquest);
+    child->inquest = deaths_ask(&child->children->deaths, &what, on_found_out, child);
+}
+
+void children_on_death(void *ctx, int pid, int status)
+{
+    struct children *children = ctx;
+    for (int i = 0; i < children->count; i++) {
+        const struct child *child = &children->list[i];
+        if (child->watch.pid != pid)
+            continue;
+        attach_hear(children->attach);
+        loop_post(children->loop,
+                  &(struct event){.type = EV_CHILD_DYING,
+                                  .child = {.index = i, .pid = pid, .status = status}});
+        return;
+    }
+}
+
+/* Post EV_TREE_EMPTY before the end of the last command, so that the core does not sweep an empty
+ * tree. */
+static void on_end(struct child *child, int status)
+{
+    struct children *children = child->children;
+    child->status = status;
+    read_report(child);
+    if (children->on_end)
+        children->on_end(children->ctx, child->group, status);
+    if (!children->is_empty && reap_is_last(children->reap, child->watch.pid))
+        post_empty(children);
+    if (child->phase == CHILD_PHASE_FAILED)
+        post(child, EV_CHILD_FAILED, &child->failure);
+    else if (child->phase != CHILD_PHASE_GIVEN_UP)
+        hold_inquest(child);
+    child->phase = CHILD_PHASE_ENDED;
+    end_report(child);
+    env_release(&child->env, &child->start);
+}
+
+static void on_change(void *ctx, enum reap_what what, int status)
+{
+    struct child *child = ctx;
+    struct children *children = child->children;
+    if (what == REAP_EXITED)
+        on_end(child, status);
+    else if (what == REAP_STOPPED && children->on_stop)
+        children->on_stop(children->ctx, child->group, WSTOPSIG(status));
+}
+
+void children_reap(struct children *children)
+{
+    reap_all(children->reap);
+    if (!children->is_empty && is_all_gone(children))
+        post_empty(children);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * children: starts, watches and signals the training commands, and reports their ends to the core.
+ *
+ * Each command has its own process group (or session, if asked). So a command that signals its own
+ * group (`trap "kill 0" EXIT`) does not end the others. Posts EV_CHILD_STARTED at the fork,
+ * EV_CHILD_FAILED when exec has failed, EV_CHILD_DYING, EV_CHILD_EXITED, and EV_TREE_EMPTY when no
+ * process of the job is left. Owns its memory: children_free(). Main thread.
+ */
+#ifndef PCHRUN_COMMANDS_CHILDREN_H
+#define PCHRUN_COMMANDS_CHILDREN_H
+
+#include "commands/deaths.h"
+#include "config/config.h"
+#include "logs/logs.h"
+#include "loop/loop.h"
+#include "os/cgroup.h"
+#include "os/reap.h"
+#include "os/spawn.h"
+#include "os/tree.h"
+#include "procs/attach.h"
+#include "record/record.h"
+
+struct child;
+
+struct children {
+    struct loop *loop;
+    struct reap *reap;
+    const struct config *config;
+    const struct core_params *params;
+    struct spawn_command command;
+    unsigned closed; /* standard descriptors that the commands must not get */
+    int tty;         /* the terminal for the only command; -1: none */
+    struct child *list;
+    int count;
+    struct cpus *shares; /* the processors of each command; NULL: all share them */
+    pid_t *groups;       /* room for tree_job */
+    const char *socket;  /* for PCH_SOCKET */
+    char *python_path;   /* for PYTHONPATH; NULL: the variable is the user's */
+    struct deaths deaths;
+    struct attach *attach;
+    struct record *record; /* knows where to resume */
+    struct logs *logs;     /* what the commands print, if it is kept */
+    struct cgroup cgroup;  /* of the commands and their descendants, if there can be one */
+    bool is_empty;         /* EV_TREE_EMPTY was posted, or nothing was started */
+    /* Called when a signal stopped a command, and when a group has lost its leader. */
+    void (*on_stop)(void *ctx, pid_t group, int number);
+    void (*on_end)(void *ctx, pid_t group, int status);
+    void *ctx;
+};
+
+/* `children` must be zeroed. */
+MUST_CHECK bool children_init(struct children *children, const struct config *config,
+                              const struct core_params *params, unsigned closed, struct err *err);
+void children_free(struct children *children);
+
+/* Call before children_start(): makes the next control group, if there can be one. */
+void children_begin_group(struct children *children);
+/* ACT_START: starts all commands. Closes the descriptors that pchrun only inherited. */
+void children_start(struct children *children, const struct action *action);
+/* Call some time later: watches the commands that are still before their exec. Most are past it,
+ * and a failed exec ends the child, so no earlier event is needed. */
+void children_watch(struct children *children);
+/* Instead of children_start(): starts no command and tells the core why. */
+void children_refuse(struct children *children, const struct err *err);
+/* The group of the first command; 0: it has ended or was never started. */
+pid_t children_first_group(const struct children *children);
+/* ACT_SIGNAL. */
+void children_signal(struct children *children, const struct action *action);
+/* Signals each command's process group, as a terminal would. */
+void children_signal_groups(struct children *children, int number);
+/* For struct attach, with the children as ctx: this process has died, and wait(2) reports it later.
+ * If it is a command, hands the core its last messages, then EV_CHILD_DYING. */
+void children_on_death(void *ctx, int pid, int status);
+/* After SIGCHLD. */
+void children_reap(struct children *children);
+/* Stores the pids of the running commands; returns how many. */
+int children_pids(const struct children *children, pid_t *ret, int max);
+/* Lists the processes that are left, for people. Returns text. */
+char *children_describe(struct children *children, char *text, size_t size);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * deaths: finds out more about the end of a command than its status: whether the kernel killed it
+ * for lack of memory, and its error file (errorfile.h).
+ *
+ * Each command of each generation gets its own error file in our private directory, named by
+ * TORCHELASTIC_ERROR_FILE. If the user has set that variable, the user's file is read and kept. A
+ * child reads it, because its file system may not answer. A struct deaths owns its memory:
+ * deaths_free(). What cannot be found out is left out. Main thread.
+ */
+#ifndef PCHRUN_COMMANDS_DEATHS_H
+#define PCHRUN_COMMANDS_DEATHS_H
+
+#include "core/common/event.h"
+#include "loop/watch.h"
+#include "os/helper.h"
+#include "os/oom.h"
+
+struct deaths {
+    struct oom oom;
+    bool has_killed;       /* pchrun has sent SIGKILL in this generation */
+    char dir[256];         /* our private directory */
+    const char *user_file; /* NULL: each command has its own file */
+    struct helpers readers;
+    struct event_base *base;
+};
+
+/* `deaths` must be zeroed. `socket`: a path in our private directory, or NULL. Call before the
+ * first start. */
+void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
+                 struct event_base *base);
+void deaths_free(struct deaths *deaths);
+
+/* The error file for the environment of a command. NULL: the variable is the user's, or there is no
+ * directory. Returns path. */
+char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
+                  size_t size);
+/* A generation begins; all commands of the previous one have ended. */
+void deaths_begin(struct deaths *deaths);
+/* pchrun has sent SIGKILL to the commands. */
+void deaths_killed(struct deaths *deaths);
+/* A command has just been started. */
+void deaths_watch(struct deaths *deaths, pid_t pid);
+
+/* A command that has ended and is not reaped yet. */
+struct deaths_case {
+    pid_t pid;
+    int status;
+    int index;
+    uint32_t generation;
+    int64_t started; /* CLOCK_REALTIME */
+};
+struct deaths_inquest;
+/* Gets all that was found out. `death` is valid until deaths_close(). */
+typedef void deaths_fn(void *ctx, const struct death *death);
+/* Calls fn at once or within a second; with NULL if the command ended well. The caller closes the
+ * result, before or after that call. NULL: there is nothing to close. */
+struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_case *what,
+                                  deaths_fn *fn, void *ctx);
+void deaths_close(struct deaths_inquest *inquest);
+
+#endif

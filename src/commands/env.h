@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * env: the environment of one command: pchrun's own plus the job's variables, without those that
+ * were meant for pchrun alone. Also the environment of the program that runs at the end. Owns its
+ * memory: env_free(). Main thread, before fork.
+ */
+#ifndef PCHRUN_COMMANDS_ENV_H
+#define PCHRUN_COMMANDS_ENV_H
+
+#include "config/config.h"
+
+#include <stdint.h>
+
+/* How long torchrun leaves its workers after a SIGTERM by default. With less time, they may be
+ * killed in the middle of a save. PyTorch reads the variable from 2.12 on. */
+#define ENV_SHUTDOWN   "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+#define ENV_SHUTDOWN_S 30
+
+struct spawn_start;
+
+struct env_facts {
+    int rank, local_rank, world_size, local_world_size; /* of this command */
+    bool with_ranks; /* set RANK and the like, too: the user gave -n */
+    int node_rank, nnodes;
+    uint32_t attempt, generation;
+    uint64_t resume_step;
+    const char *socket, *resume_path, *error_file; /* NULL: none */
+    /* For a Python program with --instrument; NULL: the variables are the user's. */
+    const char *python_path, *checkpoint_dir;
+    /* With with_ranks: where the ranks meet. NULL and 0: the variables are the user's. */
+    const char *master_addr;
+    uint16_t master_port;
+    int shutdown_s; /* how long torchrun leaves its workers to end; 0: the user's variable */
+};
+
+/* For the program of exit.hook. */
+struct env_end {
+    const char *job, *outcome, *commit_path; /* commit_path: NULL: none */
+    const char *notice_source, *notice_id;   /* "": none */
+    int exit_code, node_rank, nnodes;
+    uint32_t attempt;
+    uint64_t commit_step; /* 0: none */
+};
+
+struct env {
+    char **list;   /* "name=value", ended by NULL */
+    char *own_pid; /* in the list: the child writes its pid there; NULL: no variable needs it */
+    void *texts;
+};
+
+/* If `inherited` names a variable twice, the last one counts. Leaves out PCHRUN_* and
+ * NOTIFY_SOCKET. If LISTEN_PID named pchrun, it names the command. */
+MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_facts *facts,
+                          struct err *err);
+/* The same for the program of exit.hook, with these facts instead. */
+MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
+                              struct err *err);
+void env_free(struct env *env);
+/* Call when the program no longer uses its start data: env_free(), and spawn_release() of *start,
+ * which becomes NULL. */
+void env_release(struct env *env, struct spawn_start **start);
+
+/* The seconds for ENV_SHUTDOWN: as long as pchrun itself may take; 0: the variable is the user's.
+ */
+int env_shutdown_s(const struct config *config);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See errorfile.h.
+ */
+#include "commands/errorfile.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "json/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Python prints the exception on the last line of the call stack. */
+static const char *last_line(const char *text)
+{
+    const char *last = text;
+    for (const char *line = text; *line; line += *line == '\n') {
+        last = line;
+        line += strcspn(line, "\n");
+        if (!line[strspn(line, "\n")])
+            break;
+    }
+    return last;
+}
+
+/* Joins the lines of a message: the reason may be in any of them, often in the last. */
+static bool take_text(const char *text, char *ret, size_t size)
+{
+    if (!text)
+        return false;
+    str_fit(ret, size, text + strspn(text, " \t\r\n"));
+    str_printable(str_one_line(ret));
+    return ret[0] != '\0';
+}
+
+/* torchrun writes whole seconds, as a string. */
+static bool read_seconds(const struct json *value, int64_t *ret)
+{
+    const char *text = json_text(value);
+    double number;
+    if (text)
+        return str_to_i64(text, 1, INT64_MAX / NS_PER_S - 1, ret);
+    if (!json_number(value, &number) || number < 1 || number > 1e9 * 9)
+        return false;
+    *ret = (int64_t)number;
+    return true;
+}
+
+/* A whole second is too coarse to tell which rank failed first, so use the time of the file. If the
+ * file system's clock differs, claim no earlier time than the end of the second. */
+static int64_t time_of(int64_t second, const struct errorfile_span *span)
+{
+    int64_t changed = span->changed;
+    int64_t begin = second * NS_PER_S, end = begin + NS_PER_S;
+    if (begin > span->to || end <= span->from)
+        return 0;
+    if (changed >= begin && changed < end + NS_PER_S && changed >= span->from &&
+        changed <= span->to)
+        return changed;
+    return clock_min(end, span->to);
+}
+
+static bool take_message(const struct json *message, const struct errorfile_span *span,
+                         struct errorfile *ret)
+{
+    int64_t second;
+    if (take_text(json_text(message), ret->text, sizeof ret->text))
+        return true;
+    if (!message || json_kind(message) != JSON_IS_OBJECT)
+        return false;
+    const struct json *info = json_find(message, "extraInfo");
+    bool has_info = info && json_kind(info) == JSON_IS_OBJECT;
+    const char *stack = has_info ? json_text(json_find(info, "py_callstack")) : NULL;
+    if (has_info && read_seconds(json_find(info, "timestamp"), &second))
+        ret->wall = time_of(second, span);
+    return take_text(json_text(json_find(message, "message")), ret->text, sizeof ret->text) ||
+           (stack && take_text(last_line(stack), ret->text, sizeof ret->text));
+}
+
+bool errorfile_parse(const void *data, size_t len, const struct errorfile_span *span,
+                     struct errorfile *ret, struct err *err)
+{
+    *ret = (struct errorfile){0};
+    struct json *root = json_read("the error file", data, len, err);
+    if (!root)
+        return false;
+    bool ok =
+        json_kind(root) == JSON_IS_OBJECT && take_message(json_find(root, "message"), span, ret);
+    json_free(root);
+    return ok || err_set(err, ERR_USAGE, 0, "the error file holds no message");
+}
+
+static int64_t ns_of(const struct timespec *ts)
+{
+    return ts->tv_sec * NS_PER_S + ts->tv_nsec;
+}
+
+static bool read_all(int fd, char *data, size_t size, size_t *ret, struct err *err)
+{
+    ssize_t n;
+    *ret = 0;
+    while (*ret < size && (n = read(fd, data + *ret, size - *ret)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(err, ERR_SYSTEM, errno, "cannot read it");
+        *ret += (size_t)n;
+    }
+    return true;
+}
+
+bool errorfile_read(const char *path, bool is_ours, const struct errorfile_span *span,
+                    struct errorfile *ret, struct err *err)
+{
+    /* The kernel's file times lag by up to a tick. */
+    const int64_t tick = 10 * NS_PER_MS;
+    struct stat st;
+    size_t len;
+    int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (is_ours ? O_NOFOLLOW : 0);
+    FD_CLEANUP int fd = open(path, flags);
+    if (fd < 0 && errno == ENOENT)
+        return err_set(err, ERR_NOT_FOUND, 0, "there is none");
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot open it");
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_USAGE, 0, "it is no regular file");
+    if (st.st_size == 0 || ns_of(&st.st_mtim) + tick < span->from)
+        return err_set(err, ERR_NOT_FOUND, 0, "it is older than the program");
+    if (st.st_size > ERRORFILE_MAX)
+        return err_set(err, ERR_USAGE, 0, "it is longer than 1 MiB");
+    struct errorfile_span known = {span->from, span->to, ns_of(&st.st_mtim)};
+    char *data = malloc(ERRORFILE_MAX);
+    if (!data)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read it");
+    bool ok = read_all(fd, data, ERRORFILE_MAX, &len, err) &&
+              errorfile_parse(data, len, &known, ret, err);
+    free(data);
+    return ok;
+}

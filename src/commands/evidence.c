@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See evidence.h.
+ */
+#include "commands/evidence.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/common/watchdog.h"
+#include "os/helper.h"
+#include "os/proc.h"
+#include "os/program.h"
+#include "os/threads.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_WAIT_NS  (5 * NS_PER_S)
+#define WRITE_WAIT_NS (10 * NS_PER_S)
+
+enum {
+    THREADS_MAX = 64, /* of one process */
+    TEXT_MAX = 4 * 1024 * 1024,
+    PROBE_TEXT_MAX = 256 * 1024, /* of one run of watchdog.diagnose */
+    LOG_LINES = 200,             /* without a file */
+    DIGEST_LINES = 16
+};
+
+static void next(struct evidence *evidence);
+
+int64_t evidence_time(const struct config *config)
+{
+    return READ_WAIT_NS + (config->watchdog.diagnose ? config->watchdog.diagnose_wait_ns : 0);
+}
+
+/* --- start and end --- */
+
+/* Look it up at the start: the user sees the error, and relative paths still hold. */
+static bool find_program(struct evidence *evidence, char **args, struct err *err)
+{
+    evidence->args = program_args(args, getenv("PATH"), err);
+    return evidence->args;
+}
+
+/* Later: the probe's place in reap's list is free only after this call. */
+static void on_probe_end(void *ctx)
+{
+    struct evidence *evidence = ctx;
+    watch_at(&evidence->soon, clock_now_ns());
+}
+
+/* The state directory, else the report's, whose path is absolute. */
+static bool find_dir(struct evidence *evidence, const char *state_dir, const char *report,
+                     struct err *err)
+{
+    const char *from = state_dir ? state_dir : report;
+    evidence->dir = from ? strdup(from) : NULL;
+    if (from && !evidence->dir)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    if (!state_dir && report)
+        strrchr(evidence->dir, '/')[0] = '\0';
+    return true;
+}
+
+bool evidence_init(struct evidence *evidence, const struct config *config, const char *state_dir,
+                   const char *report, struct err *err)
+{
+    evidence->config = config;
+    evidence->reader_out = -1;
+    if (!find_dir(evidence, state_dir, report, err))
+        return false;
+    buf_init(&evidence->text, TEXT_MAX);
+    return !config->watchdog.diagnose || find_program(evidence, config->watchdog.diagnose, err) ||
+           err_wrap(err, "watchdog.diagnose");
+}
+
+static void on_soon(void *ctx);
+static void on_deadline(void *ctx);
+static void on_reader_output(void *ctx);
+
+bool evidence_open(struct evidence *evidence, struct loop *loop, const struct core_params *params,
+                   struct err *err)
+{
+    evidence->loop = loop;
+    evidence->params = params;
+    evidence->deadline = (struct watch){.fn = on_deadline, .ctx = evidence};
+    evidence->soon = (struct watch){.fn = on_soon, .ctx = evidence};
+    return watch_clock(&evidence->deadline, loop->base, err) &&
+           watch_clock(&evidence->soon, loop->base, err);
+}
+
+/* The reader stays in reap's list until it has ended, which may be never. */
+static void end_reader(struct evidence *evidence)
+{
+    watch_end(&evidence->reader_watch);
+    fd_close(&evidence->reader_out);
+    if (evidence->reader.pid)
+        proc_kill(evidence->reader.pid, SIGKILL);
+}
+
+static void end_probes(struct evidence *evidence)
+{
+    for (int i = 0; evidence->probes && i < EVIDENCE_PROBES; i++)
+        if (evidence->probes[i].is_used)
+            probe_free(&evidence->probes[i]);
+}
+
+void evidence_stop(struct evidence *evidence)
+{
+    if (evidence->phase == EVIDENCE_IDLE || evidence->phase == EVIDENCE_WRITING)
+        return;
+    end_reader(evidence);
+    end_probes(evidence);
+    watch_at(&evidence->deadline, CLOCK_NEVER);
+    evidence->phase = EVIDENCE_IDLE;
+}
+
+void evidence_free(struct evidence *evidence)
+{
+    evidence_stop(evidence);
+    if (evidence->reader.pid)
+        reap_forget(evidence->reap, &evidence->reader);
+    watch_end(&evidence->deadline);
+    watch_end(&evidence->soon);
+    if (evidence->has_file)
+        statefile_free(&evidence->file);
+    buf_free(&evidence->text);
+    free(evidence->targets);
+    free(evidence->taken);
+    free(evidence->probes);
+    free(evidence->path);
+    program_args_free(evidence->args);
+    free(evidence->dir);
+}
+
+bool evidence_is_busy(const struct evidence *evidence)
+{
+    return evidence->phase == EVIDENCE_WRITING;
+}
+
+/* --- the targets --- */
+
+static bool make_room(struct evidence *evidence)
+{
+    if (!evidence->targets)
+        evidence->targets = calloc(EVIDENCE_TARGETS, sizeof *evidence->targets);
+    if (!evidence->taken)
+        evidence->taken = calloc(EVIDENCE_TARGETS, sizeof *evidence->taken);
+    if (!evidence->probes)
+        evidence->probes = calloc(EVIDENCE_PROBES, sizeof *evidence->probes);
+    return evidence->targets && evidence->taken && evidence->probes;
+}
+
+static void find_ranks(struct evidence *evidence)
+{
+    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
+    int n = ranks ? core_ranks(evidence->loop->core, ranks, CORE_SLOTS_MAX) : 0;
+    for (int i = 0; i < n && evidence->ntargets < EVIDENCE_TARGETS; i++)
+        if (ranks[i].is_attached && !ranks[i].is_done)
+            evidence->targets[evidence->ntargets++] =
+                (struct evidence_target){.pid = ranks[i].pid,
+                                         .rank = ranks[i].rank,
+                                         .step = ranks[i].step,
+                                         .phase = ranks[i].phase,
+                                         .since = ranks[i].since};
+    free(ranks);
+}
+
+static bool is_target(const struct evidence *evidence, pid_t pid)
+{
+    for (int i = 0; i < evidence->ntargets; i++)
+        if (evidence->targets[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* Commands are targets, too: they may be ranks that did not attach, or be stopped with their ranks.
+ */
+static void find_commands(struct evidence *evidence)
+{
+    pid_t pids[EVIDENCE_TARGETS];
+    int n = children_pids(evidence->children, pids, EVIDENCE_TARGETS);
+    for (int i = 0; i < n && evidence->ntargets < EVIDENCE_TARGETS; i++)
+        if (!is_target(evidence, pids[i]))
+            evidence->targets[evidence->ntargets++] =
+                (struct evidence_target){.pid = pids[i], .rank = -1};
+}
+
+/* A debugger may be in another PID namespace and then has no number here; the process state shows
+ * it. */
+static void find_stopped(struct evidence *evidence)
+{
+    struct proc proc;
+    evidence->stopped_pid = 0;
+    evidence->is_traced = false;
+    for (int i = 0; i < evidence->ntargets && !evidence->is_traced; i++) {
+        pid_t pid = evidence->targets[i].pid;
+        if (!proc_read(pid, &proc) || (proc.state != 'T' && proc.state != 't'))
+            continue;
+        evidence->is_traced = proc.state == 't' || proc_is_traced(pid);
+        if (evidence->is_traced || !evidence->stopped_pid)
+            evidence->stopped_pid = pid;
+    }
+}
+
+/* No target has moved since its evidence was taken. A rank that is stopped on another node has the
+ * job examined again and again. For a process that has not attached, its step is unknown. */
+static bool is_taken(const struct evidence *evidence)
+{
+    bool has_ranks = false;
+    if (evidence->ntargets != evidence->ntaken)
+        return false;
+    for (int i = 0; i < evidence->ntargets; i++) {
+        const struct evidence_target *now = &evidence->targets[i], *then = &evidence->taken[i];
+        if (now->pid != then->pid || now->rank != then->rank || now->step != then->step ||
+            now->phase != then->phase || now->since != then->since)
+            return false;
+        has_ranks = has_ranks || now->rank >= 0;
+    }
+    return has_ranks;
+}
+
+/* --- the text --- */
+
+static void add(struct evidence *evidence, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Leaves out what does not fit. */
+static void add(struct evidence *evidence, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    size_t len = n < (int)sizeof text ? (size_t)n : sizeof text - 1;
+    if (n < 0 || !buf_add(&evidence->text, text, len))
+        return;
+}
+
+/* "rank 3, process 12 (python3): state S in futex_wait_queue, at step 41 for 15m, phase train" */
+static char *describe(const struct evidence_target *target, char *text, size_t size)
+{
+    char wchan[64], ago[32];
+    struct proc proc;
+    text[0] = '\0';
+    if (target->rank >= 0)
+        str_addf(text, size, "rank %d, ", target->rank);
+    str_addf(text, size, "process %d", target->pid);
+    if (!proc_read(target->pid, &proc)) {
+        str_addf(text, size, ": it has ended");
+        return text;
+    }
+    proc_wchan(target->pid, wchan, sizeof wchan);
+    str_addf(text, size, " (%s): state %c%s%s", proc.comm, proc.state, *wchan ? " in " : "", wchan);
+    if (target->rank >= 0)
+        str_addf(text, size, ", at step %llu for %s, phase %s", (unsigned long long)target->step,
+                 str_about(clock_now_ns() - target->since, ago, sizeof ago),
+                 watchdog_phase_name(target->phase));
+    return text;
+}
+
+static void log_digest(const struct evidence *evidence)
+{
+    char text[256];
+    for (int i = 0; i < evidence->ntargets && i < DIGEST_LINES; i++)
+        log_notice("watchdog", "%s", describe(&evidence->targets[i], text, sizeof text));
+    if (evidence->ntargets > DIGEST_LINES)
+        log_notice("watchdog", "and %d more processes", evidence->ntargets - DIGEST_LINES);
+}
+
+static void begin_text(struct evidence *evidence)
+{
+    char at[32];
+    struct core_report report;
+    core_report(evidence->loop->core, &report);
+    buf_drop(&evidence->text, buf_len(&evidence->text));
+    add(evidence, "pchrun: node %d of job %s, attempt %u, generation %u, at %s: no rank moves\n",
+        evidence->params->node_rank, evidence->params->job, report.attempt, report.generation,
+        clock_iso8601(clock_real_ns(), at, sizeof at));
+}
+
+/* --- the reader --- */
+
+/* Runs in a child. */
+static _Noreturn void read_threads(const struct evidence *evidence, int out)
+{
+    char text[300];
+    helper_detach(out);
+    for (int i = 0; i < evidence->ntargets; i++) {
+        const struct evidence_target *target = &evidence->targets[i];
+        dprintf(out, "\n%s\n", describe(target, text, sizeof text));
+        if (!threads_write(out, target->pid, THREADS_MAX))
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static void on_reader(void *ctx, enum reap_what what, int status)
+{
+}
+
+static bool start_reader(struct evidence *evidence, struct err *err)
+{
+    int ends[2];
+    if (evidence->reader.pid)
+        return err_set(err, ERR_SYSTEM, 0, "the previous reader has not ended");
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "no pipe");
+    evidence->reader_out = ends[0];
+    FD_CLEANUP int write_to = ends[1];
+    evidence->reader_watch = (struct watch){.fn = on_reader_output, .ctx = evidence};
+    if (!fd_set_nonblock(ends[0], err) ||
+        !watch_fd(&evidence->reader_watch, evidence->loop->base, ends[0], err))
+        return false;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        read_threads(evidence, write_to);
+    if (pid < 0)
+        return err_set(err, ERR_SYSTEM, errno, "no process to do it");
+    evidence->reader = (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_reader};
+    reap_watch(evidence->reap, &evidence->reader);
+    return true;
+}
+
+static void on_reader_output(void *ctx)
+{
+    struct evidence *evidence = ctx;
+    char data[16384];
+    ssize_t n = read(evidence->reader_out, data, sizeof data);
+    if (n > 0 && buf_add(&evidence->text, data, (size_t)n))
+        return;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    end_reader(evidence);
+    next(evidence);
+}
+
+/* --- the user's program --- */
+
+static void take_probe(struct evidence *evidence, int i)
+{
+    struct probe *probe = &evidence->probes[i];
+    const struct evidence_target *target = &evidence->targets[probe->target];
+    add(evidence, "\n'%s' for process %d: %s\n", evidence->args[0], target->pid, probe->how);
+    if (!buf_add(&evidence->text, buf_bytes(&probe->text), buf_len(&probe->text)))
+        add(evidence, "(no room for what it printed)\n");
+    if (probe->dropped)
+        add(evidence, "\n(%zu bytes more were dropped)\n", probe->dropped);
+    probe_free(probe);
+}
+
+static void start_probe(struct evidence *evidence, int i)
+{
+    struct err err;
+    const struct evidence_target *target = &evidence->targets[evidence->next_target];
+    struct probe_what what = {
+        .args = evidence->args, .pid = target->pid, .rank = target->rank, .max = PROBE_TEXT_MAX};
+    evidence->probes[i] = (struct probe){.target = evidence->next_target++,
+                                         .reap = evidence->reap,
+                                         .on_end = on_probe_end,
+                                         .ctx = evidence};
+    if (!probe_start(&evidence->probes[i], &what, evidence->loop->base, &err))
+        take_probe(evidence, i);
+}
+
+/* Runs some of them at a time; returns how many run. */
+static int drive_probes(struct evidence *evidence)
+{
+    int running = 0;
+    for (int i = 0; evidence->args && i < EVIDENCE_PROBES; i++) {
+        const struct probe *probe = &evidence->probes[i];
+        if (probe->is_used && !probe_runs(probe))
+            take_probe(evidence, i);
+        while (!probe->is_used && evidence->next_target < evidence->ntargets)
+            start_probe(evidence, i);
+        running += probe->is_used;
+    }
+    return running;
+}
+
+/* --- where it goes --- */
+
+static void log_text(struct evidence *evidence)
+{
+    if (!buf_add(&evidence->text, "", 1))
+        return;
+    char *rest = (char *)buf_bytes(&evidence->text), *line;
+    for (int i = 0; i < LOG_LINES && (line = strsep(&rest, "\n"));)
+        if (*line && ++i)
+            log_info("evidence", "%.400s", str_printable(line));
+    if (rest && *rest)
+        log_info("evidence", "and more; set state_dir to keep all of it there");
+}
+
+static void answer(struct evidence *evidence)
+{
+    loop_post(evidence->loop, &(struct event){.type = EV_EXAMINED,
+                                              .examined = {.number = evidence->number,
+                                                           .stopped_pid = evidence->stopped_pid,
+                                                           .is_traced = evidence->is_traced}});
+}
+
+static void be_done(struct evidence *evidence)
+{
+    evidence->phase = EVIDENCE_IDLE;
+    watch_at(&evidence->deadline, CLOCK_NEVER);
+    memcpy(evidence->taken, evidence->targets,
+           (size_t)evidence->ntargets * sizeof *evidence->taken);
+    evidence->ntaken = evidence->ntargets;
+    answer(evidence);
+    if (evidence->on_idle)
+        evidence->on_idle(evidence->ctx);
+}
+
+static void forget_path(struct evidence *evidence)
+{
+    free(evidence->path);
+    evidence->path = NULL;
+}
+
+static void on_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct evidence *evidence = ctx;
+    if (err)
+        log_warn("watchdog", "the evidence is not kept: %s", err->text);
+    else
+        log_notice("watchdog", "the evidence is in %s", evidence->path);
+    if (err)
+        forget_path(evidence);
+    be_done(evidence);
+}
+
+static bool open_file(struct evidence *evidence, struct err *err)
+{
+    struct core_report report;
+    core_report(evidence->loop->core, &report);
+    if (evidence->has_file)
+        statefile_free(&evidence->file);
+    evidence->has_file = false;
+    forget_path(evidence);
+    if (asprintf(&evidence->path, "%s/hang.%d.%u.txt", evidence->dir, evidence->params->node_rank,
+                 report.generation) < 0) {
+        evidence->path = NULL; /* asprintf() leaves it undefined */
+        return err_set(err, ERR_SYSTEM, ENOMEM, "no memory");
+    }
+    if (!statefile_init(&evidence->file, evidence->path, evidence->reap, err))
+        return false;
+    evidence->has_file = true;
+    statefile_on_written(&evidence->file, on_written, evidence);
+    return true;
+}
+
+static void write_out(struct evidence *evidence)
+{
+    struct err err;
+    evidence->phase = EVIDENCE_WRITING;
+    if (!evidence->dir) {
+        log_text(evidence);
+        be_done(evidence);
+        return;
+    }
+    watch_at(&evidence->deadline, clock_now_ns() + WRITE_WAIT_NS);
+    if (!open_file(evidence, &err) ||
+        !statefile_write(&evidence->file, 0, buf_bytes(&evidence->text), buf_len(&evidence->text),
+                         &err))
+        on_written(evidence, 0, &err);
+}
+
+/* --- the sequence --- */
+
+static void next(struct evidence *evidence)
+{
+    if (evidence->phase == EVIDENCE_READING) {
+        evidence->phase = EVIDENCE_PROBING;
+        if (evidence->args)
+            watch_at(&evidence->deadline,
+                     clock_now_ns() + evidence->config->watchdog.diagnose_wait_ns);
+    }
+    if (evidence->phase == EVIDENCE_PROBING && drive_probes(evidence) == 0)
+        write_out(evidence);
+}
+
+static void on_soon(void *ctx)
+{
+    next(ctx);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct evidence *evidence = ctx;
+    if (evidence->phase == EVIDENCE_WRITING) {
+        statefile_give_up(&evidence->file);
+        return;
+    }
+    if (evidence->phase == EVIDENCE_READING) {
+        add(evidence, "\n(gave up reading what the threads do: it took too long)\n");
+        end_reader(evidence);
+        next(evidence);
+        return;
+    }
+    evidence->next_target = evidence->ntargets;
+    for (int i = 0; i < EVIDENCE_PROBES; i++)
+        probe_kill(&evidence->probes[i]);
+}
+
+void evidence_take(struct evidence *evidence, uint32_t number)
+{
+    struct err err;
+    evidence_stop(evidence);
+    evidence->number = number;
+    evidence->ntargets = evidence->next_target = 0;
+    if (make_room(evidence)) {
+        find_ranks(evidence);
+        find_commands(evidence);
+    }
+    find_stopped(evidence);
+    if (evidence->is_traced || evidence->ntargets == 0 || evidence->phase == EVIDENCE_WRITING ||
+        is_taken(evidence)) {
+        answer(evidence);
+        return;
+    }
+    log_digest(evidence);
+    begin_text(evidence);
+    evidence->phase = EVIDENCE_READING;
+    watch_at(&evidence->deadline, clock_now_ns() + READ_WAIT_NS);
+    if (start_reader(evidence, &err))
+        return;
+    add(evidence, "\n(what the threads do could not be read: %s)\n", err.text);
+    end_reader(evidence);
+    next(evidence);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * evidence: what the processes of this node did when the job hung: the state of each thread, and
+ * the output of the user's program for each rank (watchdog.diagnose). It goes into
+ *
+ *   hang.<node_rank>.<generation>.txt   in the state directory, else beside the report
+ *
+ * or, without either, into the log. A child reads /proc, since that may block. The whole has a
+ * deadline, after which the evidence so far is kept. Owns its memory: evidence_free(). Main thread.
+ */
+#ifndef PCHRUN_COMMANDS_EVIDENCE_H
+#define PCHRUN_COMMANDS_EVIDENCE_H
+
+#include "commands/children.h"
+#include "commands/probe.h"
+#include "config/config.h"
+#include "core/core.h"
+#include "loop/loop.h"
+#include "os/statefile.h"
+
+enum { EVIDENCE_TARGETS = 64, EVIDENCE_PROBES = 8 };
+
+enum evidence_phase { EVIDENCE_IDLE, EVIDENCE_READING, EVIDENCE_PROBING, EVIDENCE_WRITING };
+
+struct evidence_target {
+    int pid, rank; /* rank -1: a command that has not attached */
+    uint64_t step;
+    enum page_phase phase;
+    int64_t since;
+};
+
+struct evidence {
+    const struct config *config;
+    const struct core_params *params;
+    struct loop *loop;
+    struct reap *reap;
+    struct children *children;
+    char *dir;       /* NULL: none */
+    char **args;     /* of watchdog.diagnose, the path first; NULL: none */
+    uint32_t number; /* of the examination */
+    enum evidence_phase phase;
+    struct evidence_target *targets; /* NULL before the first examination, which is rare */
+    int ntargets, next_target;
+    struct evidence_target *taken; /* the same: the targets of the last evidence */
+    int ntaken;
+    pid_t stopped_pid; /* a process that was stopped, 0: none */
+    bool is_traced;    /* by a debugger */
+    struct buf text;
+    struct reap_watch reader; /* pid 0: none runs */
+    int reader_out;
+    struct watch reader_watch, deadline, soon;
+    struct probe *probes; /* the same */
+    struct statefile file;
+    bool has_file;
+    char *path; /* of the last evidence file; NULL: none */
+    void (*on_idle)(void *ctx);
+    void *ctx;
+};
+
+/* The most time that an examination takes: for the core. */
+int64_t evidence_time(const struct config *config);
+
+/* state_dir: a directory; report: the path of a file; NULL: none. Set the other public fields
+ * first. False: watchdog.diagnose cannot be executed. May block. */
+MUST_CHECK bool evidence_init(struct evidence *evidence, const struct config *config,
+                              const char *state_dir, const char *report, struct err *err);
+MUST_CHECK bool evidence_open(struct evidence *evidence, struct loop *loop,
+                              const struct core_params *params, struct err *err);
+void evidence_free(struct evidence *evidence);
+
+/* ACT_EXAMINE: EV_EXAMINED follows. It follows at once if a debugger has stopped a process, or if
+ * no target has moved since its last evidence. */
+void evidence_take(struct evidence *evidence, uint32_t number);
+/* The evidence is no longer needed. A file that is being written is still finished. */
+void evidence_stop(struct evidence *evidence);
+/* Is a file being written? on_idle() is called when it is done. */
+bool evidence_is_busy(const struct evidence *evidence);
+
+#endif

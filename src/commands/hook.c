@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See hook.h.
+ */
+#include "commands/hook.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+#include "os/proc.h"
+#include "os/program.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void on_change(void *ctx, enum reap_what what, int status);
+static void on_clock(void *ctx);
+
+/* Look it up at the start: the user sees the error, and relative paths still hold. */
+static bool find(struct hook *hook, char **args, struct err *err)
+{
+    hook->argv = program_args(args, getenv("PATH"), err);
+    return hook->argv && spawn_command_init(&hook->command, hook->argv, NULL, err);
+}
+
+bool hook_init(struct hook *hook, const struct config *config, struct reap *reap, struct err *err)
+{
+    *hook = (struct hook){.config = config,
+                          .reap = reap,
+                          .report = -1,
+                          .status = -1,
+                          .clock = {.fn = on_clock, .ctx = hook},
+                          .watch = {.kind = REAP_CHILD, .fn = on_change, .ctx = hook}};
+    return !config->exit.hook || find(hook, config->exit.hook, err) || err_wrap(err, "exit.hook");
+}
+
+bool hook_open(struct hook *hook, struct event_base *base, struct err *err)
+{
+    return !hook_is_set(hook) || watch_clock(&hook->clock, base, err);
+}
+
+void hook_free(struct hook *hook)
+{
+    if (hook->watch.pid) { /* it does not die, or the event loop has failed */
+        proc_kill_group(hook->group, SIGKILL);
+        reap_forget(hook->reap, &hook->watch);
+    }
+    watch_end(&hook->clock);
+    fd_close(&hook->report);
+    spawn_command_free(&hook->command);
+    program_args_free(hook->argv);
+}
+
+bool hook_is_set(const struct hook *hook)
+{
+    return hook->config && hook->config->exit.hook;
+}
+
+bool hook_has_run(const struct hook *hook)
+{
+    return hook->group != 0;
+}
+
+bool hook_is_busy(const struct hook *hook)
+{
+    return hook->phase == HOOK_RUNNING || hook->phase == HOOK_KILLED;
+}
+
+/* `text` must be set. */
+static void end(struct hook *hook, enum log_level level)
+{
+    bool has_run = hook->phase != HOOK_IDLE;
+    char took[32];
+    hook->took_ns = has_run ? clock_now_ns() - hook->started_at : 0;
+    hook->phase = HOOK_OVER;
+    watch_at(&hook->clock, CLOCK_NEVER);
+    fd_close(&hook->report);
+    log_line(level, "hook", "'%s'%s%s: %s", hook->argv[0], has_run ? ", after " : "",
+             has_run ? str_duration(hook->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took) : "",
+             hook->text);
+    hook->on_end(hook->ctx);
+}
+
+/* The hook was started, and is a zombie now. */
+static void on_exit_of(struct hook *hook, int status)
+{
+    struct err err;
+    bool was_killed = hook->phase == HOOK_KILLED;
+    proc_kill_group(hook->group, SIGKILL);
+    env_release(&hook->env, &hook->start);
+    if (hook->phase == HOOK_OVER) /* on_clock() has given up on it */
+        return;
+    hook->status = status;
+    if (spawn_result(hook->report, &hook->command, &err) == SPAWN_FAILED) {
+        hook->status = -1;
+        str_copy(hook->text, sizeof hook->text, err.text);
+    } else if (!was_killed) {
+        verdict_text_of_status(status, hook->text, sizeof hook->text);
+    }
+    bool is_well = !was_killed && hook->status == 0;
+    end(hook, is_well ? LOG_INFO : LOG_WARN);
+}
+
+static void on_change(void *ctx, enum reap_what what, int status)
+{
+    if (what == REAP_EXITED)
+        on_exit_of(ctx, status);
+}
+
+/* The time of the hook is over, or SIGKILL did not end it. */
+static void on_clock(void *ctx)
+{
+    struct hook *hook = ctx;
+    if (hook->phase == HOOK_KILLED) {
+        str_addf(hook->text, sizeof hook->text, "; it does not die; pchrun ends without it");
+        end(hook, LOG_WARN);
+        return;
+    }
+    hook->phase = HOOK_KILLED;
+    str_copy(hook->text, sizeof hook->text,
+             hook->is_cut ? "killed, since the grace is over"
+                          : "killed; exit.hook_wait gives it no more time");
+    proc_kill_group(hook->group, SIGKILL);
+    watch_at(&hook->clock, clock_now_ns() + hook->kill_wait_ns);
+}
+
+static bool start(struct hook *hook, const struct env_end *facts, struct err *err)
+{
+    struct spawn_child child;
+    if (!env_build_end(&hook->env, environ, facts, err))
+        return false;
+    struct spawn_request request = {.command = &hook->command,
+                                    .env = hook->env.list,
+                                    .own_pid = hook->env.own_pid,
+                                    .closed = hook->closed,
+                                    .tty = -1};
+    if (!spawn_start(&request, &child, err)) {
+        env_release(&hook->env, &hook->start);
+        return false;
+    }
+    hook->start = child.start;
+    hook->watch.pid = child.pid;
+    hook->group = child.group;
+    hook->report = child.report;
+    reap_watch(hook->reap, &hook->watch);
+    return true;
+}
+
+void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin)
+{
+    struct err err;
+    char left[32];
+    int64_t now = clock_now_ns(), until = now + hook->config->exit.hook_wait_ns;
+    hook->started_at = now;
+    hook->kill_wait_ns = hook->config->stop.kill_wait_ns;
+    if (deadline != CLOCK_NEVER && deadline - margin < until) {
+        until = deadline - margin;
+        hook->is_cut = true;
+    }
+    if (deadline != CLOCK_NEVER && hook->kill_wait_ns > margin / 2)
+        hook->kill_wait_ns = margin / 2;
+    if (until <= now) {
+        str_copy(hook->text, sizeof hook->text, "not run, since the grace is over");
+        end(hook, LOG_WARN);
+        return;
+    }
+    if (!start(hook, facts, &err)) {
+        str_copy(hook->text, sizeof hook->text, err.text);
+        end(hook, LOG_WARN);
+        return;
+    }
+    hook->phase = HOOK_RUNNING;
+    watch_at(&hook->clock, until);
+    log_info("hook", "running '%s' (exit.hook), which may take %s", hook->argv[0],
+             str_duration((until - now) / NS_PER_MS * NS_PER_MS, left, sizeof left));
+}
+
+void hook_write(const struct hook *hook, struct writer *w, const char *key)
+{
+    if (hook->phase == HOOK_IDLE) {
+        writer_null(w, key);
+        return;
+    }
+    writer_object(w, key);
+    writer_text(w, "command", hook->argv[0]);
+    writer_text(w, "state",
+                hook->phase == HOOK_RUNNING  ? "running"
+                : hook->phase == HOOK_KILLED ? "killed"
+                                             : "over");
+    writer_int(w, "took_ms", hook->took_ns / NS_PER_MS);
+    if (hook->status < 0)
+        writer_null(w, "code");
+    else
+        writer_int(w, "code", verdict_of_status(hook->status));
+    if (hook->status >= 0 && WIFSIGNALED(hook->status))
+        writer_int(w, "signal", WTERMSIG(hook->status));
+    else
+        writer_null(w, "signal");
+    writer_text(w, "text", hook->text);
+    writer_end(w);
+}

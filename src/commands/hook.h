@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hook: the user's program that runs after a preemption, as the last thing before the exit
+ * (exit.hook). It has its own process group. After exit.hook_wait pchrun kills the group. Processes
+ * that it leaves in the group are killed when it ends; those that left the group are killed when
+ * pchrun ends (shell.c). Its outcome is logged and reported, and changes nothing else. Owns its
+ * memory: hook_free(). Main thread.
+ */
+#ifndef PCHRUN_COMMANDS_HOOK_H
+#define PCHRUN_COMMANDS_HOOK_H
+
+#include "commands/env.h"
+#include "config/config.h"
+#include "loop/watch.h"
+#include "os/reap.h"
+#include "os/spawn.h"
+#include "json/writer.h"
+
+enum hook_phase { HOOK_IDLE, HOOK_RUNNING, HOOK_KILLED, HOOK_OVER };
+
+struct hook {
+    const struct config *config;
+    unsigned closed; /* standard descriptors that the hook must not get */
+    struct reap *reap;
+    char **argv; /* the path first; the arguments belong to the configuration */
+    struct spawn_command command;
+    enum hook_phase phase;
+    struct reap_watch watch;
+    pid_t group;
+    int report;
+    struct env env; /* the hook reads it until its exec */
+    struct spawn_start *start;
+    struct watch clock;
+    int64_t started_at, kill_wait_ns;
+    bool is_cut; /* killed by the deadline, not by exit.hook_wait */
+    int status;  /* as of wait(2); -1: unknown */
+    int64_t took_ns;
+    char text[600]; /* how the hook ended */
+    void (*on_end)(void *ctx);
+    void *ctx;
+};
+
+/* Without exit.hook it does nothing. False: the program of exit.hook cannot be executed. May block.
+ */
+MUST_CHECK bool hook_init(struct hook *hook, const struct config *config, struct reap *reap,
+                          struct err *err);
+MUST_CHECK bool hook_open(struct hook *hook, struct event_base *base, struct err *err);
+void hook_free(struct hook *hook);
+
+bool hook_is_set(const struct hook *hook);
+/* Starts the hook. It may run for exit.hook_wait, but not longer than until `margin` before
+ * `deadline` (CLOCK_MONOTONIC; CLOCK_NEVER: none). If that time is past, the hook is not started.
+ * on_end() is called from here then, and otherwise later. */
+void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin);
+/* Was a process started for it? */
+bool hook_has_run(const struct hook *hook);
+/* Will on_end() be called? */
+bool hook_is_busy(const struct hook *hook);
+
+/* For the report: an object, or null if the hook was not run. */
+void hook_write(const struct hook *hook, struct writer *w, const char *key);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jobs: job control and the keyboard.
+ *
+ * A single command gets the terminal at its start if pchrun alone has it; the keyboard signals then
+ * do not reach pchrun. In all other cases pchrun gets them and signals the commands' groups, as the
+ * terminal would have done. If a command stops and a shell runs above pchrun, pchrun stops too, so
+ * that the user gets the prompt. When pchrun continues, it continues the commands. Owns the
+ * terminal's descriptor. Main thread.
+ */
+#ifndef PCHRUN_COMMANDS_JOBS_H
+#define PCHRUN_COMMANDS_JOBS_H
+
+#include "commands/children.h"
+#include "os/signals.h"
+#include "os/tty.h"
+
+struct jobs {
+    struct tty tty;
+    struct children *children;
+    const struct core_params *params;
+    bool is_lender;    /* lends the terminal to the command as soon as pchrun has it */
+    bool expects_cont; /* the SIGCONT that ended pchrun's stop is not read yet */
+};
+
+void jobs_init(struct jobs *jobs, struct children *children, const struct core_params *params);
+/* Call before each start: tells children whether the command gets the terminal. */
+void jobs_will_start(struct jobs *jobs);
+/* Call after each start. */
+void jobs_started(struct jobs *jobs);
+/* Hands the terminal back. */
+void jobs_free(struct jobs *jobs);
+
+/* pchrun got a signal. True: it belongs to job control, and the core need not know it. */
+bool jobs_signal(struct jobs *jobs, const struct signals_info *info);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See probe.h.
+ */
+#include "commands/probe.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ARG_MAX_BYTES = 4096, READ_BYTES = 16384 };
+
+/* --- the arguments --- */
+
+static char *fill_in(const char *arg, const struct probe_what *what)
+{
+    static const char pid_name[] = "{pid}", rank_name[] = "{rank}";
+    char text[ARG_MAX_BYTES] = "";
+    while (*arg) {
+        if (str_starts(arg, pid_name)) {
+            str_addf(text, sizeof text, "%d", what->pid);
+            arg += sizeof pid_name - 1;
+        } else if (str_starts(arg, rank_name)) {
+            str_addf(text, sizeof text, "%d", what->rank);
+            arg += sizeof rank_name - 1;
+        } else {
+            size_t plain = 1 + strcspn(arg + 1, "{");
+            str_addf(text, sizeof text, "%.*s", (int)plain, arg);
+            arg += plain;
+        }
+    }
+    return strdup(text);
+}
+
+static void free_args(struct probe *probe)
+{
+    spawn_command_free(&probe->command);
+    for (size_t i = 0; probe->argv && probe->argv[i]; i++)
+        free(probe->argv[i]);
+    free(probe->argv);
+    probe->argv = NULL;
+}
+
+static bool make_args(struct probe *probe, const struct probe_what *what, struct err *err)
+{
+    size_t n = 0;
+    while (what->args[n])
+        n++;
+    probe->argv = calloc(n + 1, sizeof *probe->argv);
+    bool ok = probe->argv != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        probe->argv[i] = i ? fill_in(what->args[i], what) : strdup(what->args[i]);
+        ok = probe->argv[i] != NULL;
+    }
+    return (ok || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start '%s'", what->args[0])) &&
+           spawn_command_init(&probe->command, probe->argv, NULL, err);
+}
+
+/* --- the output --- */
+
+static void keep(struct probe *probe, const char *data, size_t n)
+{
+    size_t room = probe->text.max - buf_len(&probe->text);
+    size_t kept = n < room ? n : room;
+    if (!buf_add(&probe->text, data, kept))
+        kept = 0;
+    probe->dropped += n - kept;
+}
+
+/* False: no more for now, or the end. */
+static bool take_some(struct probe *probe)
+{
+    char data[READ_BYTES];
+    ssize_t n = probe->out >= 0 ? read(probe->out, data, sizeof data) : -1;
+    if (n > 0)
+        keep(probe, data, (size_t)n);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        watch_end(&probe->out_watch);
+        fd_close(&probe->out);
+    }
+    return n > 0;
+}
+
+/* Reads all that is there. */
+static void drain(struct probe *probe)
+{
+    while (probe->out >= 0 && take_some(probe))
+        ;
+}
+
+/* One read only: a flood must not hold up other events. */
+static void on_output(void *ctx)
+{
+    take_some(ctx);
+}
+
+/* --- start and end --- */
+
+static void close_all(struct probe *probe)
+{
+    watch_end(&probe->out_watch);
+    fd_close(&probe->out);
+    fd_close(&probe->report);
+    free_args(probe);
+}
+
+/* The program is a zombie now. */
+static void on_change(void *ctx, enum reap_what what, int status)
+{
+    struct probe *probe = ctx;
+    struct err err;
+    if (what != REAP_EXITED)
+        return;
+    proc_kill_group(probe->group, SIGKILL);
+    drain(probe);
+    if (spawn_result(probe->report, &probe->command, &err) == SPAWN_FAILED)
+        str_copy(probe->how, sizeof probe->how, err.text);
+    else if (!probe->how[0])
+        verdict_text_of_status(status, probe->how, sizeof probe->how);
+    close_all(probe);
+    probe->is_running = false;
+    probe->on_end(probe->ctx);
+}
+
+static bool open_streams(struct probe *probe, struct event_base *base, int ret[3], struct err *err)
+{
+    int ends[2];
+    ret[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (ret[0] < 0 || pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+    probe->out = ends[0];
+    ret[1] = ret[2] = ends[1];
+    probe->out_watch = (struct watch){.fn = on_output, .ctx = probe};
+    return fd_set_nonblock(probe->out, err) && watch_fd(&probe->out_watch, base, probe->out, err);
+}
+
+static bool spawn(struct probe *probe, struct event_base *base, struct err *err)
+{
+    int streams[3] = {-1, -1, -1};
+    struct spawn_child child;
+    bool ok = open_streams(probe, base, streams, err);
+    if (ok) {
+        struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]}};
+        struct spawn_request request = {
+            .command = &probe->command, .env = environ, .tty = -1, .apart = &apart};
+        ok = spawn_start(&request, &child, err);
+    }
+    fd_close(&streams[0]);
+    fd_close(&streams[1]);
+    if (!ok)
+        return false;
+    probe->watch =
+        (struct reap_watch){.pid = child.pid, .kind = REAP_SOURCE, .fn = on_change, .ctx = probe};
+    probe->group = child.group;
+    probe->report = child.report;
+    reap_watch(probe->reap, &probe->watch);
+    probe->is_running = true;
+    return true;
+}
+
+bool probe_start(struct probe *probe, const struct probe_what *what, struct event_base *base,
+                 struct err *err)
+{
+    probe->is_used = true;
+    probe->report = probe->out = -1;
+    probe->how[0] = '\0';
+    probe->dropped = 0;
+    buf_init(&probe->text, what->max);
+    if (make_args(probe, what, err) && spawn(probe, base, err))
+        return true;
+    str_fit(probe->how, sizeof probe->how, err->text);
+    close_all(probe);
+    return false;
+}
+
+bool probe_runs(const struct probe *probe)
+{
+    return probe->is_running;
+}
+
+void probe_kill(struct probe *probe)
+{
+    if (!probe_runs(probe))
+        return;
+    str_copy(probe->how, sizeof probe->how, "killed, its time was over");
+    proc_kill_group(probe->group, SIGKILL);
+}
+
+void probe_free(struct probe *probe)
+{
+    if (probe_runs(probe)) {
+        proc_kill_group(probe->group, SIGKILL);
+        reap_forget(probe->reap, &probe->watch);
+        probe->is_running = false;
+        close_all(probe);
+    }
+    buf_free(&probe->text);
+    probe->is_used = false;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probe: one run of the user's program that examines a hanging process (watchdog.diagnose), and its
+ * output. It leads its own process group, gets only the descriptors that are read here, and ends
+ * with pchrun. Owns its memory and its descriptors: probe_free(). Main thread.
+ */
+#ifndef PCHRUN_COMMANDS_PROBE_H
+#define PCHRUN_COMMANDS_PROBE_H
+
+#include "base/buf.h"
+#include "loop/watch.h"
+#include "os/reap.h"
+#include "os/spawn.h"
+
+struct probe_what {
+    char *const *args; /* {pid} and {rank} are replaced in all but the first, a path */
+    int pid, rank;
+    size_t max; /* bytes of output to keep; the rest is dropped */
+};
+
+struct probe {
+    int target; /* for the caller */
+    struct reap *reap;
+    struct reap_watch watch;
+    bool is_running, is_used; /* is_used: until probe_free() */
+    pid_t group;
+    char **argv;
+    struct spawn_command command;
+    int report, out;
+    struct watch out_watch;
+    struct buf text;
+    size_t dropped;
+    char how[300]; /* how the program ended; "": not yet */
+    void (*on_end)(void *ctx);
+    void *ctx;
+};
+
+/* Set reap, on_end and ctx; the rest must be zero. False: the program was not started; `how` says
+ * why. */
+MUST_CHECK bool probe_start(struct probe *probe, const struct probe_what *what,
+                            struct event_base *base, struct err *err);
+bool probe_runs(const struct probe *probe);
+/* Kills the program and its group; on_end() is called when it has been reaped. */
+void probe_kill(struct probe *probe);
+/* Frees all, `text` too. A program that still runs is killed; on_end() is not called. */
+void probe_free(struct probe *probe);
+
+#endif

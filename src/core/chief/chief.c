@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See chief.h; the functions of the other files are in chief_parts.h.
+ */
+#include "core/chief/chief.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/chief/chief_parts.h"
+#include "core/common/grace.h"
+#include "core/common/ranks.h"
+
+#include <string.h>
+
+/* How long the end of the training waits for saves that are not recorded yet. */
+#define DRAIN_NS (60 * NS_PER_S)
+
+_Static_assert(FACT__COUNT <= 64, "facts are bits");
+
+void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
+                struct out *out)
+{
+    chief->params = params;
+    chief->out = out;
+    chief->peers = peers;
+    chief->order.commit_step = params->resume_step;
+    chief->order_seq = 1;
+    chief->next_loss_at = chief->next_word_at = CLOCK_NEVER;
+    chief->end_deadline = chief->leave_deadline = chief->hang.look_at = CLOCK_NEVER;
+    chief->notice.deadline = CLOCK_NEVER;
+    chief->save_ns = params->save_ns;
+    chief->stride = stride_make(0, 1);
+    restart_init(&chief->restart, &params->restart, params->incarnation);
+    memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
+    for (int i = 0; i < params->nnodes; i++) {
+        peers[i].down_at = CLOCK_NEVER;
+        peers[i].notice_deadline = CLOCK_NEVER;
+    }
+}
+
+/* --- the order --- */
+
+/* Node 0 comes last, because this order may end its own supervisor. */
+static void send_order_to_all(struct chief *chief)
+{
+    chief->order_seq++;
+    chief->is_changed = false;
+    for (int i = chief->params->nnodes - 1; i >= 0; i--) {
+        chief_tell_claim(chief, &chief->peers[i]);
+        if (peer_is(&chief->peers[i], FACT_JOINED))
+            chief_send_order(chief, chief->peers[i].at.conn, 0);
+    }
+}
+
+/* --- messages --- */
+
+/* The shortest times between two STATUS that measure a slower pace, and any other pace. */
+#define PACE_SLOWER_NS (100 * NS_PER_MS)
+#define PACE_NS        (900 * NS_PER_MS) /* nearly a heartbeat */
+
+/* The pace of a node tells how long it needs for a step. A slower pace counts at once. A faster
+ * pace counts by half, because the node may be slower after a notice. Not every STATUS carries
+ * freshly read steps, so the time runs between two changes of the step. Only training counts: no
+ * attach, no wait for other ranks, no compilation before the first step, no save. */
+static void note_pace(struct chief *chief, struct peer *peer, uint64_t highest)
+{
+    if (highest == peer->status.highest)
+        return;
+    bool is_training =
+        peer->status.stepped && highest > peer->status.highest && all_are(chief, FACT_COMPLETE);
+    int64_t took = chief->out->now - peer->paced_at;
+    peer->moved_at = chief->out->now;
+    if (!peer->is_paced || !is_training) {
+        peer->is_paced = all_are(chief, FACT_COMPLETE);
+        peer->paced_at = chief->out->now;
+        peer->paced_step = highest;
+        return;
+    }
+    double rate = took > 0 ? (double)(highest - peer->paced_step) / (double)took : 0;
+    bool is_slower = peer->rate <= 0 || rate < peer->rate;
+    if (took >= (is_slower ? PACE_SLOWER_NS : PACE_NS)) {
+        peer->rate = is_slower ? rate : (peer->rate + rate) / 2;
+        chief->is_plan_old = chief->is_plan_old || is_slower;
+        peer->paced_at = chief->out->now;
+        peer->paced_step = highest;
+    }
+}
+
+/* The time on the wire makes the same deadline look up to this much earlier or later. */
+#define WIRE_NS (10 * NS_PER_MS)
+
+static void take_notice(struct chief *chief, struct peer *peer, const struct peer_status *s)
+{
+    int64_t deadline = s->has_notice ? chief->out->now + s->notice_left_ns : CLOCK_NEVER;
+    /* The same notice again differs only by its time on the wire. The deadline stays: a change
+     * would send a new order to all nodes each time. */
+    if (s->has_notice && s->notice_version == peer->notice_version &&
+        deadline > peer->notice_deadline - WIRE_NS)
+        deadline = peer->notice_deadline;
+    peer->notice_version = s->notice_version;
+    peer->notice_lead = s->notice_lead_ns;
+    uint32_t hurry = s->has_notice ? s->notice_hurry : 0;
+    chief->notice_changed =
+        chief->notice_changed || deadline != peer->notice_deadline || hurry != peer->notice_hurry;
+    peer->notice_deadline = deadline;
+    peer->notice_hurry = hurry;
+}
+
+static uint64_t step_within(uint64_t step)
+{
+    return step <= RANKS_STEP_MAX ? step : RANKS_STEP_MAX;
+}
+
+/* A peer's numbers are clamped, so that no sum of them overflows. */
+static void hold_within(struct peer_status *s)
+{
+    s->highest = step_within(s->highest);
+    s->lowest = step_within(s->lowest);
+    s->saved_step = step_within(s->saved_step);
+    s->own_step = step_within(s->own_step);
+    s->own_failed = step_within(s->own_failed);
+    s->last_step = step_within(s->last_step);
+    if (s->rtt_ns > (uint64_t)GRACE_MAX_NS)
+        s->rtt_ns = 0;
+    s->notice_left_ns = grace_clamp(s->notice_left_ns);
+    s->notice_lead_ns = grace_clamp(s->notice_lead_ns);
+    s->behind_step = step_within(s->behind_step);
+    s->still_ns = grace_clamp(s->still_ns);
+    s->limit_ns = grace_clamp(s->limit_ns);
+}
+
+static void on_status(struct chief *chief, struct peer *peer, const struct peermsg *msg)
+{
+    if (msg->stamp.attempt != chief->params->attempt ||
+        msg->stamp.generation != chief->generation || msg->stamp.seq <= peer->seq)
+        return;
+    struct peer_status *s = &peer->status;
+    uint32_t asked = s->checkpoint_asked;
+    uint64_t highest = s->highest;
+    char roster[sizeof s->roster];
+    str_copy(roster, sizeof roster, s->roster);
+    note_pace(chief, peer, step_within(msg->status.highest));
+    *s = msg->status;
+    hold_within(s);
+    chief_note_highest(chief, highest, s->highest);
+    take_notice(chief, peer, s);
+    chief->checkpoints += s->checkpoint_asked - asked;
+    chief->own_failed = s->own_failed > chief->own_failed ? s->own_failed : chief->own_failed;
+    chief_note_uncommitted(chief, s->own_failed);
+    peer->seq = msg->stamp.seq;
+    peer->stamp = msg->stamp;
+    peer->status_at = peer->last_heard = chief->out->now;
+    if (s->wants_reply)
+        peer->read_at = chief->out->now;
+    chief_refuse_claim(chief, peer);
+    if (!s->roster[0]) /* normal: a node tells its ranks until order.roster is set */
+        str_copy(s->roster, sizeof s->roster, roster);
+    chief_note_fault(chief, peer, &msg->cause);
+    chief_note(chief, peer);
+    if (s->wants_reply)
+        chief_send_order(chief, peer->at.conn, msg->stamp.seq);
+    if (s->wants_reply && peer->at.conn == CONN_SELF)
+        chief_hold_claims(chief);
+}
+
+static void on_bye(struct chief *chief, struct peer *peer)
+{
+    if (!chief->order.start)
+        chief_set_fact(chief, peer, FACT_JOINED, false);
+    else if (chief_is_awaited(chief, peer))
+        chief_lose(chief, peer, "its supervisor has left");
+}
+
+void chief_message(struct chief *chief, int conn, const struct peermsg *msg, const char *from)
+{
+    if (msg->type == PEERMSG_HELLO) {
+        chief_hello(chief, conn, msg, from);
+        return;
+    }
+    struct peer *peer = chief_of_conn(chief, conn);
+    if (!peer)
+        return;
+    if (msg->type == PEERMSG_STATUS)
+        on_status(chief, peer, msg);
+    else if (msg->type == PEERMSG_BYE)
+        on_bye(chief, peer);
+}
+
+static void on_down(struct chief *chief, const struct event *event)
+{
+    struct peer *peer = chief_of_conn(chief, event->peer.conn);
+    if (!peer) {
+        chief_forget_claim(chief, event->peer.conn);
+        return;
+    }
+    chief_set_conn(chief, peer, CONN_NONE);
+    peer->down_at = peer->went_at = chief->out->now;
+    if (chief_is_awaited(chief, peer))
+        out_log(chief->out, LOG_INFO, "peers", "node %d (%s): the connection is closed: %s",
+                chief_rank_of(chief, peer), peer->at.host, event->peer.why ? event->peer.why : "");
+    chief->next_loss_at =
+        clock_min(chief->next_loss_at, peer->down_at + chief->params->reconnect_ns);
+    if (!chief->order.start)
+        chief_unjoin(chief, peer);
+    else if (event->peer.has_ended && chief_is_awaited(chief, peer))
+        chief_lose(chief, peer, "its supervisor has ended without a word");
+}
+
+void chief_event(struct chief *chief, const struct event *event)
+{
+    switch (event->type) {
+    case EV_START:
+        chief->started_at = chief->out->now;
+        chief->word_gap = CHIEF_FIRST_WORD_NS;
+        chief->next_word_at = chief->out->now + chief->word_gap;
+        break;
+    case EV_PEER_DOWN:
+        on_down(chief, event);
+        break;
+    case EV_PEER_STRANGE: /* the log has it already */
+        str_fit(chief->refusal, sizeof chief->refusal, event->peer.why);
+        break;
+    case EV_COMMITTED:
+        chief_committed(chief, event->written.err);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- all decisions --- */
+
+/* A job that is preempted before its start begins again later. A node that has not joined cannot
+ * know that: its join would end as an error. So node 0 waits for such nodes as long as the notice
+ * permits, even if the notice is withdrawn. CLOCK_NEVER: it waits for no node. */
+static int64_t tells_until(const struct chief *chief)
+{
+    if (chief->order.end != END_STOP || chief->order.start || !chief->tell_until ||
+        chief->notice.hurry >= (uint32_t)HURRY_STOP)
+        return CLOCK_NEVER;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (!peer_is(&chief->peers[i], FACT_GONE) && !peer_is(&chief->peers[i], FACT_LOST))
+            return chief->tell_until;
+    return CLOCK_NEVER;
+}
+
+static void decide_leave(struct chief *chief)
+{
+    int64_t until = tells_until(chief);
+    if (chief->order.end != END_STOP || chief->order.restart)
+        return;
+    if (any_is(chief, FACT_THERE) && chief->out->now < chief->leave_deadline)
+        return;
+    if (until != CLOCK_NEVER && chief->out->now < until)
+        return;
+    chief->order.end = END_LEAVE;
+    chief->is_changed = true;
+    if (chief_is_uncounted(chief))
+        out_act(chief->out,
+                &(struct action){.type = ACT_UNCOUNT, .has_no_step = chief_brings_nothing(chief)});
+}
+
+uint64_t chief_last_step(const struct chief *chief)
+{
+    return chief_highest_step(chief);
+}
+
+bool chief_has_ranks(const struct chief *chief)
+{
+    return any_is(chief, FACT_ATTACHED);
+}
+
+uint64_t chief_uncommitted(const struct chief *chief)
+{
+    return chief->uncommitted > chief->order.commit_step ? chief->uncommitted : 0;
+}
+
+/* The job succeeded, but some saves may not be committed: the text says which checkpoint counts. */
+static const char *say_success(const struct chief *chief, char *text, size_t size)
+{
+    str_copy(text, size, "every process has ended with success");
+    if (!chief_uncommitted(chief))
+        return text;
+    if (chief->order.commit_step)
+        str_addf(text, size, "; the last commit is of step %llu: later saves",
+                 (unsigned long long)chief->order.commit_step);
+    else
+        str_addf(text, size, "; nothing is committed: saves");
+    str_addf(text, size, " up to step %llu were not committed",
+             (unsigned long long)chief->uncommitted);
+    return text;
+}
+
+static void note_undrained(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_OWN_MORE))
+            chief_note_uncommitted(chief, chief->peers[i].status.own_step);
+}
+
+/* Until when the end waits for the program's own saves; CLOCK_NEVER: it waits for none. */
+static int64_t drains_until(const struct chief *chief)
+{
+    bool drains = all_are(chief, FACT_FINISHED) && any_is(chief, FACT_OWN_MORE) &&
+                  chief->order.end == END_NONE;
+    int64_t until = chief->finished_at + DRAIN_NS;
+    if (chief->notice.is_live)
+        until = clock_min(until, chief->notice.deadline -
+                                     grace_margin(chief->notice.deadline - chief->notice.at));
+    return drains ? until : CLOCK_NEVER;
+}
+
+static void decide_finished(struct chief *chief)
+{
+    char text[160];
+    if (!all_are(chief, FACT_FINISHED) || chief->writing != COMMIT_NOTHING)
+        return;
+    if (!chief->finished_at)
+        chief->finished_at = chief->out->now;
+    int64_t until = drains_until(chief);
+    if (until != CLOCK_NEVER && chief->out->now < until)
+        return;
+    if (until != CLOCK_NEVER)
+        note_undrained(chief);
+    struct chief_end end = {.outcome = OUTCOME_COMPLETED,
+                            .manner = MANNER_STOP,
+                            .why = say_success(chief, text, sizeof text)};
+    if (chief->notice.is_live && !chief->is_trained) {
+        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
+        end.why = "the processes ended after the notice, and not every rank is known to be done";
+    }
+    chief_end(chief, &end);
+}
+
+static void decide_running(struct chief *chief)
+{
+    if (chief_fault_counts(chief)) {
+        chief_end_by_fault(chief);
+        return;
+    }
+    if (chief_losses_matter(chief)) {
+        chief_end_by_loss(chief);
+        return;
+    }
+    if (!chief_check_roster(chief))
+        return;
+    chief_decide_round(chief);
+    if (chief->order.end == END_NONE)
+        decide_finished(chief);
+    if (chief->order.end == END_NONE)
+        chief_decide_notice(chief);
+    if (chief->order.end == END_NONE)
+        chief_decide_checkpoint(chief);
+    if (chief->order.end == END_NONE)
+        chief_decide_hang(chief);
+    if (chief->order.end == END_NONE)
+        chief_decide_period(chief);
+}
+
+/* A program that does not attach has trained if it returned before an order asked it to end. */
+static bool has_trained(const struct chief *chief)
+{
+    bool has_returned = chief->order.end == END_NONE && all_are(chief, FACT_RETURNED);
+    return all_are(chief, FACT_ENDED) &&
+           (!chief->notice.is_live || all_are(chief, FACT_DONE) || has_returned);
+}
+
+void chief_decide(struct chief *chief)
+{
+    chief_look_for_losses(chief);
+    chief_gather_notices(chief);
+    chief->has_stepped = chief->has_stepped || any_is(chief, FACT_STEPPED);
+    chief->is_trained = chief->is_trained || has_trained(chief);
+    if (chief->order.end == END_NONE && !chief->order.start)
+        chief_decide_join(chief);
+    else if (chief->order.end == END_NONE)
+        decide_running(chief);
+    chief_tell_fault(chief);
+    chief_decide_restart(chief);
+    decide_leave(chief);
+    if (chief->order.is_near != chief_notice_is_near(chief)) {
+        chief->order.is_near = !chief->order.is_near;
+        chief->is_changed = true;
+    }
+    if (chief->is_changed)
+        send_order_to_all(chief);
+}
+
+/* When decide_leave() must run again. */
+static int64_t leaves_at(const struct chief *chief)
+{
+    int64_t now = chief->out->now, until = tells_until(chief);
+    int64_t wake = chief->leave_deadline > now ? chief->leave_deadline : CLOCK_NEVER;
+    return until > now ? clock_min(wake, until) : wake;
+}
+
+int64_t chief_wake_at(const struct chief *chief)
+{
+    int64_t wake = chief->next_loss_at;
+    if (chief->order.end == END_LEAVE)
+        return CLOCK_NEVER;
+    if (chief_is_restarting(chief))
+        return clock_min(wake, chief_restart_wake_at(chief));
+    if (chief->order.end == END_STOP)
+        return clock_min(wake, leaves_at(chief));
+    if (!chief->order.start)
+        wake = clock_min(wake, chief_join_wake_at(chief));
+    wake = clock_min(wake, chief_abort_at(chief));
+    if (chief->writing != COMMIT_ROUND)
+        wake = clock_min(wake, chief_plan_wake_at(chief));
+    if (drains_until(chief) > chief->out->now)
+        wake = clock_min(wake, drains_until(chief));
+    if (chief_period_wake_at(chief) > chief->out->now)
+        wake = clock_min(wake, chief_period_wake_at(chief));
+    wake = clock_min(wake, chief_standing_wake_at(chief));
+    wake = clock_min(wake, chief_near_wake_at(chief));
+    wake = clock_min(wake, chief_fault_wake_at(chief));
+    wake = clock_min(wake, chief_hang_wake_at(chief));
+    return clock_min(wake, chief_round_wake_at(chief));
+}
+
+void chief_forgive(struct chief *chief)
+{
+    /* A node that is not known to be gone gets time to reconnect and say so. */
+    int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
+    if (chief->leave_deadline < back)
+        chief->leave_deadline = back;
+    if (chief->hang.is_examined && chief->hang.until < back)
+        chief->hang.until = back;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        struct peer *peer = &chief->peers[i];
+        peer->last_heard = chief->out->now;
+        if (peer->down_at != CLOCK_NEVER)
+            peer->down_at = chief->out->now;
+    }
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chief: what node 0 decides for the job: which nodes join, when the job starts, the agreement on a
+ * save step, the commit, which nodes are lost, and how and when all nodes leave.
+ *
+ * It keeps the newest STATUS of every node as a set of facts (bits), with a count for each fact. So
+ * one message costs the same for two nodes as for thousands. It keeps one ORDER. The order goes to
+ * all nodes whenever it changes, and it answers each heartbeat. chief_decide() takes all decisions,
+ * from the present facts, so a repeated or late message cannot change them. The state is in
+ * chief_state.h; chief_parts.h lists the chief's files. core owns it, on node 0 only. It is pure.
+ */
+#ifndef PCHRUN_CORE_CHIEF_CHIEF_H
+#define PCHRUN_CORE_CHIEF_CHIEF_H
+
+#include "core/chief/chief_state.h"
+#include "core/common/peerreport.h"
+
+/* `chief` is all zero. `peers`: room for params->nnodes of them, borrowed. */
+void chief_init(struct chief *chief, const struct core_params *params, struct peer *peers,
+                struct out *out);
+void chief_event(struct chief *chief, const struct event *event);
+/* A message that came over `conn`; `from`: the node's address, may be NULL. */
+void chief_message(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
+/* Takes every decision that the facts allow, and sends the order if it has changed. */
+void chief_decide(struct chief *chief);
+int64_t chief_wake_at(const struct chief *chief);
+/* A step above the last commit whose save failed, or could not be recorded; 0: there is none. */
+uint64_t chief_uncommitted(const struct chief *chief);
+/* The highest step that any node has told. */
+uint64_t chief_last_step(const struct chief *chief);
+/* A process has attached on some node. */
+bool chief_has_ranks(const struct chief *chief);
+void chief_report_peer(const struct chief *chief, int node_rank, struct core_peer_report *ret);
+/* This machine stood still: no node is blamed for its silence meanwhile. */
+void chief_forgive(struct chief *chief);
+
+#endif

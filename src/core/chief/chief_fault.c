@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The failures of the job, the first of them, and the end because of it. See chief_parts.h.
+ *
+ * The job ends with the first failure that node 0 hears. An earlier failure may still be on its
+ * way. Each node tells its own failure until all nodes leave. So the last order names the first
+ * failure of all, as far as the nodes' clocks can be compared. A lost node becomes the cause in the
+ * same way: node 0 needs longer to be sure of it.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/grace.h"
+#include "core/common/verdict.h"
+
+/* When a node dies, processes on other nodes fail before node 0 sees the loss. */
+#define FAULT_PAUSE_NS (200 * NS_PER_MS)
+
+static bool is_final(const struct peer_cause *cause)
+{
+    return cause->fault == FAULT_REPLACED || cause->fault == FAULT_STOPPED;
+}
+
+/* Node 0 knows the sender, so it ignores the node in the message. A node tells one failure at a
+ * time. A cause that forbids a restart is kept beside the node's earlier failure. */
+void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told)
+{
+    if (told->fault == FAULT_NONE || told->fault == FAULT_LOST)
+        return;
+    struct peer_cause cause = *told;
+    cause.node = chief_rank_of(chief, peer);
+    cause.ago_ns = grace_clamp(told->ago_ns);
+    str_copy(cause.host, sizeof cause.host, peer->at.host);
+    causes_take(is_final(told) ? &chief->finals : &chief->causes, chief->out->now, &cause);
+}
+
+static const struct peer_cause *first_cause(const struct chief *chief)
+{
+    const struct peer_cause *failure = causes_first(&chief->causes);
+    const struct peer_cause *final = causes_first(&chief->finals);
+    return !failure || (final && final->at_ns < failure->at_ns) ? final : failure;
+}
+
+/* A node that is gone by this time may be the reason for the failure. */
+static int64_t follows_until(const struct chief *chief, const struct peer_cause *cause)
+{
+    return chief->params->nnodes > 1 && cause_is_process(cause->fault)
+               ? cause->at_ns + FAULT_PAUSE_NS
+               : cause->at_ns;
+}
+
+/* A process that fails when a node is lost most often fails for that reason. Node 0 knows the loss
+ * only when the time to reconnect is over. */
+static bool may_follow_from_loss(const struct chief *chief, const struct peer_cause *cause)
+{
+    if (chief->out->now < follows_until(chief, cause))
+        return true;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (i != cause->node && peer_is(peer, FACT_JOINED) && !peer_is(peer, FACT_GONE) &&
+            peer->down_at <= follows_until(chief, cause))
+            return true;
+    }
+    return false;
+}
+
+/* A failure ends the job at once; a loss may become the cause later. But a decided save goes on
+ * while the failure may come from a loss: if the lost node has saved, the save can still commit. */
+bool chief_fault_counts(const struct chief *chief)
+{
+    const struct peer_cause *first = first_cause(chief);
+    return first && !(chief_is_deciding(chief) && may_follow_from_loss(chief, first));
+}
+
+int64_t chief_fault_wake_at(const struct chief *chief)
+{
+    const struct peer_cause *first = first_cause(chief);
+    int64_t until = first ? follows_until(chief, first) : 0;
+    return until > chief->out->now ? until : CLOCK_NEVER;
+}
+
+/* A failure near a notice is a preemption. But a job that was replaced or stopped must not start
+ * again. */
+static enum outcome outcome_of(const struct chief *chief)
+{
+    uint8_t fault = chief->cause.fault;
+    if (fault == FAULT_START && chief->generation == 0)
+        return OUTCOME_NOT_STARTED;
+    if (fault == FAULT_STOPPED)
+        return OUTCOME_STOPPED;
+    bool is_preempted = chief->was_preempted && fault != FAULT_REPLACED;
+    return is_preempted ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_FAILED;
+}
+
+static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
+{
+    const struct peer_cause *cause = &chief->cause;
+    char why[PEERMSG_WHY_SIZE] = "";
+    str_addf(why, sizeof why, "node %d: ", cause->node);
+    if (cause->rank >= 0)
+        str_addf(why, sizeof why, "rank %d, ", cause->rank);
+    str_addf(why, sizeof why, "%s", cause->text);
+    tell_end(chief, &(struct chief_end){.outcome = outcome_of(chief),
+                                        .code = cause->code,
+                                        .manner = MANNER_STOP,
+                                        .why = why});
+}
+
+/* Only a failed process may be cured by a restart; other failures would repeat. No restart follows
+ * a signal that told the job to end. */
+static bool may_restart(const struct chief *chief)
+{
+    return cause_is_process(chief->cause.fault) && chief->order.start &&
+           !chief_notice_is_near(chief) && !any_is(chief, FACT_INTERRUPTED) &&
+           !any_is(chief, FACT_LOST);
+}
+
+void chief_end_by_fault(struct chief *chief)
+{
+    chief->cause = *first_cause(chief);
+    chief->was_preempted = chief_notice_is_near(chief);
+    tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
+}
+
+/* The job may begin again in place, or by its scheduler. */
+static bool may_begin_again(const struct chief *chief)
+{
+    enum outcome told = (enum outcome)chief->order.outcome;
+    bool gives_way = chief->order.end == END_STOP && verdict_gives_way(told);
+    return chief_is_restarting(chief) || gives_way;
+}
+
+static void end_as(struct chief *chief, const struct peer_cause *final)
+{
+    bool is_told = chief->order.end != END_NONE && !chief->order.restart;
+    chief->cause = *final;
+    tell(chief, is_told ? chief_tell_end : chief_end);
+}
+
+/* A job that would begin again ends for good if it was replaced or stopped. Otherwise an earlier
+ * failure, or a loss, becomes the cause. */
+void chief_tell_fault(struct chief *chief)
+{
+    const struct peer_cause *final = may_begin_again(chief) ? causes_first(&chief->finals) : NULL;
+    if (final) {
+        end_as(chief, final);
+        return;
+    }
+    const struct peer_cause *first = first_cause(chief);
+    if (chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
+        chief->cause.fault == FAULT_LOST || is_final(&chief->cause) || !first)
+        return;
+    /* During a restart chief_decide_restart() handles a loss. */
+    if (cause_is_process(first->fault) && !chief->order.restart &&
+        chief_tell_loss(chief, follows_until(chief, first)))
+        return;
+    if (cause_is_same(first, &chief->cause))
+        return;
+    chief->cause = *first;
+    tell(chief, chief_tell_end);
+}

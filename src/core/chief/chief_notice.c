@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the chief decides about notices, and about requests for a checkpoint. See chief_parts.h.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/chief/chief_parts.h"
+#include "core/common/grace.h"
+
+#include <stdio.h>
+
+/* --- notices --- */
+
+/* The lead must exceed the time that is kept for stopping, or no program would be asked in time. */
+static int64_t lead_of(const struct chief *chief, const struct peer *peer)
+{
+    int64_t least = 2 * grace_margin(peer->notice_deadline - chief->notice.at);
+    return peer->notice_lead > least ? peer->notice_lead : least;
+}
+
+void chief_gather_notices(struct chief *chief)
+{
+    int64_t deadline = CLOCK_NEVER;
+    int node = -1;
+    uint32_t hurry = 0;
+    if (!chief->notice_changed) {
+        chief_plan(chief);
+        return;
+    }
+    chief->notice_changed = false;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->notice_deadline < deadline) {
+            deadline = peer->notice_deadline;
+            node = i;
+        }
+        if (peer->notice_hurry > hurry)
+            hurry = peer->notice_hurry;
+    }
+    bool is_live = node >= 0;
+    if (deadline != chief->notice.deadline) {
+        chief->is_changed = chief->is_plan_old = true;
+        chief->next_loss_at = chief->out->now; /* a node may be lost earlier now */
+    }
+    /* The margins are a part of the time that this notice leaves, so its time begins now. */
+    bool is_sooner = deadline < chief->notice.deadline - GRACE_SAME_NS;
+    if (is_sooner)
+        chief->notice.at = chief->out->now;
+    /* An earlier deadline needs a first save of its own. After the first step it is no plan. */
+    if (is_sooner || !is_live)
+        chief->notice.has_saved = chief->notice.goes_on = false;
+    if (is_sooner && any_is(chief, FACT_STEPPED))
+        chief->notice.stands = false;
+    if (!chief->notice.is_live) {
+        chief->notice.stands = is_live && !any_is(chief, FACT_STEPPED);
+        chief->notice.is_judged = !chief->order.start; /* before the start there is no step */
+    }
+    chief->notice.is_live = is_live;
+    chief->notice.is_hopeless = chief->notice.is_hopeless && is_live;
+    chief->notice.node = node;
+    chief->notice.deadline = deadline;
+    if (is_live)
+        chief->notice.lead = lead_of(chief, &chief->peers[node]);
+    chief->notice.hurry = hurry;
+    chief_plan(chief);
+}
+
+static void end_unsaved(struct chief *chief, const char *why)
+{
+    chief_end(chief, &(struct chief_end){
+                         .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
+}
+
+/* Only for a program that does not attach. */
+static void ask(struct chief *chief)
+{
+    chief_end(chief,
+              &(struct chief_end){
+                  .outcome = OUTCOME_PREEMPTED_UNKNOWN,
+                  .manner = chief->params->save_mode == SAVE_SIGNAL ? MANNER_ASK : MANNER_FORWARD,
+                  .why = "the program was asked by signal: cannot know whether it saved"});
+}
+
+/* Every node knows of the notice, and no rank has finished a step. */
+static bool has_no_step(const struct chief *chief)
+{
+    return all_are(chief, FACT_KNOWS) && !any_is(chief, FACT_STEPPED) && !chief_is_deciding(chief);
+}
+
+/* The deadline is too near for a save. The end names the ranks that the save has waited for. */
+static void end_late(struct chief *chief)
+{
+    static const struct {
+        enum fact fact;
+        const char *text;
+    } waits[] = {
+        {FACT_COMPLETE, "not every rank had attached in time"},
+        {FACT_LIVE, "the save was not committed in time: a rank had ended"},
+        {FACT_VOTED, "the save was not committed in time: no vote on the save step"},
+        {FACT_SAVED, "the save was not committed in time: not all ranks saved"},
+    };
+    if (has_no_step(chief)) {
+        chief_leave_unsaved(chief);
+        return;
+    }
+    if (all_are(chief, FACT_DONE) && chief->order.commit_step >= chief_highest_step(chief)) {
+        chief_end(chief, &(struct chief_end){
+                             .outcome = OUTCOME_PREEMPTED,
+                             .manner = MANNER_STOP,
+                             .why = "every rank was done and committed, but the commands had not "
+                                    "ended by the deadline"});
+        return;
+    }
+    bool is_open = chief->order.phase == PHASE_PROPOSED || chief_is_deciding(chief);
+    char text[256] = "the save was not committed in time", who[128];
+    if (chief->writing == COMMIT_ROUND)
+        str_addf(text, sizeof text, ": every rank has saved, but the record is not written");
+    for (size_t i = 0; i < ARRAY_LEN(waits) && chief->writing != COMMIT_ROUND; i++) {
+        bool is_of_round = waits[i].fact == FACT_VOTED || waits[i].fact == FACT_SAVED;
+        if (all_are(chief, waits[i].fact) || is_of_round != is_open)
+            continue;
+        chief_tell_without(chief, waits[i].fact, who, sizeof who);
+        snprintf(text, sizeof text, "%s: %s", waits[i].text, who);
+        break;
+    }
+    end_unsaved(chief, text);
+}
+
+static bool any_trains(const struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].status.live > 0)
+            return true;
+    return false;
+}
+
+/* Some ranks have ended and others train, so no step will be saved by all ranks. The log says so
+ * when a save is due, not only at the deadline. Normal at the end of a training: nodes end one
+ * after the other, and no save is due. */
+static void say_if_hopeless(struct chief *chief)
+{
+    char who[128];
+    bool is_due = chief_first_is_due(chief) || chief_is_final(chief);
+    if (!is_due || chief->notice.is_hopeless || chief_is_deciding(chief) ||
+        !all_are(chief, FACT_KNOWS) || !all_are(chief, FACT_COMPLETE) ||
+        all_are(chief, FACT_LIVE) || !any_trains(chief))
+        return;
+    chief->notice.is_hopeless = true;
+    chief_tell_without(chief, FACT_LIVE, who, sizeof who);
+    out_log(
+        chief->out, LOG_WARN, "notice",
+        "no save can be agreed on, since a rank has ended on %s; the job goes on until it ends, "
+        "or until the deadline",
+        who);
+}
+
+/* A job that has finished no step has nothing to save. A program that attaches may still finish
+ * one, and a job that has committed before attaches. Any other program gets the signal in time. */
+static bool has_nothing_to_save(const struct chief *chief)
+{
+    bool will_attach = any_is(chief, FACT_ATTACHED) || chief->params->resume_step > 0;
+    bool is_due =
+        will_attach ? !chief_awaits_first_step(chief) : chief->out->now >= chief_ask_at(chief);
+    return is_due && has_no_step(chief);
+}
+
+/* The first save comes early, because the last one may fail. The last save comes as late as is
+ * safe. */
+static void open_round(struct chief *chief)
+{
+    if (chief_is_final(chief))
+        chief_open_round(chief, true, 0);
+    else if (chief_first_is_due(chief))
+        chief_open_round(chief, false, 0);
+    else if (!chief->notice.has_saved && !chief->notice.goes_on)
+        chief_go_on(chief);
+}
+
+static void use_time(struct chief *chief)
+{
+    bool is_due = !chief->notice.has_saved || chief_is_final(chief);
+    if ((!is_due || chief_awaits_first_step(chief)) && all_are(chief, FACT_LIVE))
+        return; /* the training goes on, or is about to begin */
+    if (chief_can_open(chief))
+        open_round(chief);
+    else if (has_nothing_to_save(chief))
+        chief_leave_unsaved(chief);
+    else
+        say_if_hopeless(chief);
+}
+
+/* A node's step may be old until the node has read its steps for the notice. So this waits until
+ * every node has. */
+static void judge_notice(struct chief *chief)
+{
+    if (chief->notice.is_judged || !all_are(chief, FACT_KNOWS))
+        return;
+    chief->notice.is_judged = true;
+    chief->notice.stands = !any_is(chief, FACT_STEPPED);
+}
+
+void chief_decide_notice(struct chief *chief)
+{
+    if (!chief->notice.is_live || chief->is_trained)
+        return;
+    judge_notice(chief);
+    if (chief->params->save_mode != SAVE_ATTACH) {
+        if (chief->out->now >= chief_ask_at(chief))
+            ask(chief);
+    } else if (chief->notice.hurry >= (uint32_t)HURRY_STOP) {
+        end_unsaved(chief, "told to stop before the save was committed");
+    } else if (chief->out->now >= chief_abort_at(chief)) {
+        end_late(chief);
+    } else if (chief->writing == COMMIT_ROUND) {
+        return; /* chief_committed() decides when the record is written */
+    } else if (chief->order.phase == PHASE_PROPOSED) {
+        chief->wants_to_end = chief_is_final(chief); /* nodes learn it with the decision */
+    } else {
+        use_time(chief);
+    }
+}
+
+/* --- checkpoints --- */
+
+/* A notice makes its own first and last save. Between the two, the usual saves go on. */
+static bool has_own_saves(const struct chief *chief)
+{
+    bool goes_on = chief->notice.has_saved || chief->notice.goes_on;
+    return chief->notice.is_live && !(goes_on && chief_trains_on(chief));
+}
+
+/* The request waits until every rank has attached, or until the open round is over. It fails if a
+ * rank has ended: that rank cannot save any more. */
+static void put_off_checkpoint(struct chief *chief, uint32_t asked)
+{
+    bool is_there = all_are(chief, FACT_COMPLETE) && any_is(chief, FACT_ATTACHED);
+    if (is_there && !all_are(chief, FACT_LIVE)) {
+        chief->checkpoints_done = asked;
+        out_log(chief->out, LOG_WARN, "checkpoint",
+                "asked for, and not made: a rank has ended and can save no more");
+    } else if (!is_there && chief->checkpoints_told != asked) {
+        out_log(chief->out, LOG_NOTICE, "checkpoint",
+                "asked for; it is made when every rank has attached");
+    }
+    chief->checkpoints_told = asked;
+}
+
+void chief_decide_checkpoint(struct chief *chief)
+{
+    uint32_t asked = chief->checkpoints;
+    if (asked == chief->checkpoints_done || has_own_saves(chief))
+        return;
+    if (!chief_can_open(chief)) {
+        put_off_checkpoint(chief, asked);
+        return;
+    }
+    chief->checkpoints_done = asked;
+    chief_open_round(chief, false, 0);
+}
+
+void chief_decide_period(struct chief *chief)
+{
+    if (has_own_saves(chief) || chief->is_trained || !chief_period_is_over(chief))
+        return;
+    if (!chief_can_open(chief))
+        return;
+    chief->order.bell = 0; /* a rank has reached it */
+    chief_open_round(chief, false, chief_period_step(chief));
+}

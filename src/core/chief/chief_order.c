@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The order: how it is sent, and the acts that end a round or the job. See chief_parts.h.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+
+#include <stdio.h>
+
+/* So many preemptions before the first step end a job. It is high, because preemptions come in
+ * series. It stops a job whose notice never ends, or whose start exceeds the time limit. */
+#define WITHOUT_STEP_MAX 100
+
+static int32_t left_ms(const struct chief *chief, int64_t deadline)
+{
+    if (deadline == CLOCK_NEVER)
+        return -1;
+    int64_t left = (deadline - chief->out->now) / NS_PER_MS;
+    return left < 0 ? 0 : (int32_t)clock_min(left, INT32_MAX);
+}
+
+void chief_send_order(struct chief *chief, int conn, uint64_t echo)
+{
+    struct peermsg msg = {.type = PEERMSG_ORDER,
+                          .stamp = {.attempt = chief->params->attempt,
+                                    .generation = chief->generation,
+                                    .round = chief->round,
+                                    .ballot = chief->ballot,
+                                    .seq = chief->order_seq},
+                          .order = chief->order};
+    if (chief->order.end != END_NONE)
+        msg.cause = chief->cause;
+    msg.order.echo = echo;
+    msg.order.clock_ns = chief->out->now;
+    msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
+    msg.order.save_ns = chief->save_ns;
+    msg.order.has_notice = chief->notice.is_live;
+    msg.order.notice_node = chief->notice.node;
+    if (chief->notice.is_live) {
+        const struct peer_status *told = &chief->peers[chief->notice.node].status;
+        msg.order.notice_left_ns = chief->notice.deadline - chief->out->now;
+        str_copy(msg.order.notice_source, sizeof msg.order.notice_source, told->notice_source);
+        str_copy(msg.order.notice_id, sizeof msg.order.notice_id, told->notice_id);
+        str_copy(msg.order.notice_text, sizeof msg.order.notice_text, told->notice_text);
+    }
+    out_send(chief->out, conn, &msg);
+}
+
+/* --- the end of a round --- */
+
+bool chief_is_deciding(const struct chief *chief)
+{
+    return chief->order.phase == PHASE_DECIDED;
+}
+
+/* The wait in a save that failed is not part of a node's pace. */
+static void forget_pace(struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->peers[i].is_paced = false;
+}
+
+/* `cause` is for the log; "": the next line in the log tells it. */
+static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
+                        const char *cause)
+{
+    chief->order.phase = (uint8_t)phase;
+    chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
+    str_copy(chief->order.why, sizeof chief->order.why, why);
+    chief->is_changed = true;
+    /* After a failed save the next one for this notice is the last. */
+    chief->notice.has_saved = chief->notice.is_live;
+    if (phase == PHASE_FAILED)
+        forget_pace(chief);
+    if (phase != PHASE_COMMITTED && !chief->wants_to_end)
+        chief_count_anew(chief, chief->order.save_step);
+    if (phase == PHASE_COMMITTED)
+        out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
+                (unsigned long long)chief->order.commit_step);
+    else
+        out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->round,
+                phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",
+                *cause ? ": " : "", cause);
+}
+
+void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why)
+{
+    close_round(chief, phase, why, why);
+}
+
+/* --- the end of the job --- */
+
+static void close_for_end(struct chief *chief, const struct chief_end *end)
+{
+    if (chief->order.phase == PHASE_DECIDED)
+        chief_close_round(chief, PHASE_FAILED, end->why);
+    else if (chief->order.phase == PHASE_PROPOSED)
+        chief_close_round(chief, PHASE_ABORTED, end->why);
+}
+
+/* A preemption before the first step says nothing about progress, unless a process failed too. */
+static bool is_unproven(const struct chief *chief, enum outcome outcome)
+{
+    return verdict_is_preempted(outcome) && !chief->has_stepped && chief->causes.n == 0;
+}
+
+bool chief_is_uncounted(const struct chief *chief)
+{
+    return is_unproven(chief, (enum outcome)chief->order.outcome);
+}
+
+/* An end before any rank attached proves nothing, because the program may never attach. A program
+ * that committed before does attach. */
+static bool brings_nothing(const struct chief *chief, enum outcome outcome)
+{
+    const struct core_params *p = chief->params;
+    return verdict_is_restart(outcome) || (outcome == OUTCOME_PREEMPTED_UNKNOWN &&
+                                           p->save_mode == SAVE_ATTACH && p->resume_step > 0);
+}
+
+bool chief_brings_nothing(const struct chief *chief)
+{
+    return brings_nothing(chief, (enum outcome)chief->order.outcome);
+}
+
+/* Too many attempts without progress: replaces the outcome and the text of this end. */
+static void call_no_progress(struct chief *chief, const struct chief_end *end)
+{
+    const struct core_params *p = chief->params;
+    bool has_no_step = is_unproven(chief, end->outcome);
+    int limit = p->no_progress_limit;
+    int attempts = 1 + (has_no_step ? p->attempts_without_step : p->attempts_without_commit);
+    if (limit <= 0 || chief->has_committed || !brings_nothing(chief, end->outcome))
+        return;
+    if (attempts < (has_no_step && limit < WITHOUT_STEP_MAX ? WITHOUT_STEP_MAX : limit))
+        return;
+    chief->order.outcome = OUTCOME_NO_PROGRESS;
+    chief->order.exit_code = verdict_code(&p->exit, OUTCOME_NO_PROGRESS, 0);
+    char text[sizeof chief->order.why + 160];
+    snprintf(text, sizeof text, "%d attempts in a row %s; the last: %s", attempts,
+             has_no_step ? "were preempted before the first step (is a notice never over, or the "
+                           "start longer than the time limit?)"
+                         : "ended without a new commit",
+             end->why);
+    str_fit(chief->order.why, sizeof chief->order.why, text);
+}
+
+/* The program's exit code equals a code that asks the scheduler for a restart. That may be intended
+ * (TensorFlow's handler), or chance: then the job starts again for ever. */
+static bool reads_as_restart(const struct chief *chief)
+{
+    const struct exit_codes *codes = &chief->params->exit;
+    int code = chief->order.exit_code;
+    return chief->order.outcome == OUTCOME_FAILED &&
+           (code == codes->preempted || code == codes->preempted_unsaved ||
+            code == codes->node_lost || code == codes->hang);
+}
+
+/* The next order says how the job ends. A node is gone only after it has acted on that order. A
+ * node that stays away is lost. */
+static void await_all(struct chief *chief)
+{
+    chief->end_seq = chief->order_seq + 1;
+    chief->next_loss_at = chief->out->now;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief_note(chief, &chief->peers[i]);
+}
+
+void chief_tell_end(struct chief *chief, const struct chief_end *end)
+{
+    await_all(chief);
+    str_copy(chief->order.why, sizeof chief->order.why, end->why);
+    chief->order.outcome = (uint8_t)end->outcome;
+    chief->order.exit_code = verdict_code(&chief->params->exit, end->outcome, end->code);
+    chief->is_changed = true;
+    if (chief->order.restart)
+        return;
+    if (end->outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
+        str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
+                 (unsigned long long)chief->order.commit_step);
+    if (reads_as_restart(chief))
+        str_addf(chief->order.why, sizeof chief->order.why,
+                 "; with this code a scheduler starts the job again, as after a preemption");
+    call_no_progress(chief, end);
+}
+
+/* All processes stop, for a restart as for the end. */
+static void stop_all(struct chief *chief, const struct chief_end *end)
+{
+    const struct core_params *p = chief->params;
+    chief->order.leave = true;
+    close_for_end(chief, end);
+    chief_tell_end(chief, end);
+    chief->order.end = END_STOP;
+    chief->order.manner = (uint8_t)end->manner;
+    chief->stopped_at = chief->out->now;
+    chief->end_deadline = CLOCK_NEVER;
+    if (chief->notice.is_live)
+        chief->end_deadline = chief->notice.deadline;
+    bool is_for_notice = chief->notice.is_live && verdict_is_preempted(end->outcome);
+    if (is_for_notice) /* no program needs longer than the lead, even if the deadline is far away */
+        chief->end_deadline = clock_min(chief->end_deadline, chief->out->now + chief->notice.lead);
+    chief->leave_deadline =
+        chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
+    if (is_for_notice && chief->end_deadline > chief->out->now)
+        chief->leave_deadline += chief->end_deadline - chief->out->now;
+}
+
+void chief_end(struct chief *chief, const struct chief_end *end)
+{
+    if (chief->order.end != END_NONE && !chief->order.restart)
+        return;
+    chief->order.restart = false;
+    stop_all(chief, end);
+}
+
+void chief_end_generation(struct chief *chief, const struct chief_end *end)
+{
+    if (chief->order.end != END_NONE)
+        return;
+    chief->order.restart = true;
+    stop_all(chief, end);
+}
+
+void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
+{
+    char text[sizeof chief->order.why];
+    str_copy(text, sizeof text, why); /* `why` may be order.why itself */
+    /* If every rank is done, the job ends with success instead. */
+    chief->wants_to_end = chief->wants_to_end && !all_are(chief, FACT_DONE);
+    close_round(chief, phase, text, chief->wants_to_end ? "" : text);
+    if (chief->wants_to_end)
+        chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,
+                                             .manner = MANNER_LEAVE,
+                                             .why = text});
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chief_parts: what the files of the chief offer each other. A file calls only the files above it
+ * in this list. chief.c calls them all; its own functions are in chief.h. A file sees the decisions
+ * of another file as facts, or in the order. Only chief*.c include this header.
+ */
+#ifndef PCHRUN_CORE_CHIEF_CHIEF_PARTS_H
+#define PCHRUN_CORE_CHIEF_CHIEF_PARTS_H
+
+#include "core/chief/chief_state.h"
+
+/* --- chief_facts.c: the facts about the nodes --- */
+
+static inline bool peer_is(const struct peer *peer, enum fact fact)
+{
+    return peer->facts & (UINT64_C(1) << fact);
+}
+static inline bool all_are(const struct chief *chief, enum fact fact)
+{
+    return chief->count[fact] == chief->params->nnodes;
+}
+static inline bool any_is(const struct chief *chief, enum fact fact)
+{
+    return chief->count[fact] > 0;
+}
+void chief_set_fact(struct chief *chief, struct peer *peer, enum fact fact, bool holds);
+int chief_rank_of(const struct chief *chief, const struct peer *peer);
+/* The first node with this fact; NULL: no node has it. */
+struct peer *chief_first(const struct chief *chief, enum fact fact);
+/* "3, 5-7": the nodes without this fact, as many as fit. */
+void chief_list_without(const struct chief *chief, enum fact fact, char *text, size_t size);
+/* "node 1 (3 of 8 ranks), node 2, ...": the first nodes without this fact. For FACT_COMPLETE and
+ * FACT_SAVED it also counts the ranks that have attached or saved. */
+void chief_tell_without(const struct chief *chief, enum fact fact, char *text, size_t size);
+/* Derives a peer's facts from its newest STATUS, and counts them. */
+void chief_note(struct chief *chief, struct peer *peer);
+/* The round or the commit has changed: derives again the facts that depend on it. */
+void chief_note_all(struct chief *chief);
+/* A save of this step will never be committed. */
+void chief_note_uncommitted(struct chief *chief, uint64_t step);
+/* The highest step that any node has told. It is kept, because every message may need it. */
+static inline uint64_t chief_highest_step(const struct chief *chief)
+{
+    return chief->highest;
+}
+/* The highest step of one peer was `before`, and is `now`. */
+void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
+/* Forgets what this peer's previous supervisor, or its previous generation, told. */
+void chief_reset(struct chief *chief, struct peer *peer);
+/* The peer is neither lost nor gone for good: if it stays away, it is lost. */
+bool chief_is_awaited(const struct chief *chief, const struct peer *peer);
+/* NULL: no peer has this connection. */
+struct peer *chief_of_conn(const struct chief *chief, int conn);
+/* The peer's connection from now on; CONN_NONE: it has none. */
+void chief_set_conn(struct chief *chief, struct peer *peer, int conn);
+
+/* --- chief_period.c: when a save without a notice is due --- */
+
+/* Every rank has attached, with the step that it resumes from. */
+void chief_begin_period(struct chief *chief);
+/* A period begins at this step: the step is committed, or its save has failed. */
+void chief_count_anew(struct chief *chief, uint64_t step);
+/* The period is over, or ends in a moment. Sets the bell step when that is still unknown. */
+bool chief_period_is_over(struct chief *chief);
+/* The step that the save is for; 0: the next possible step. */
+uint64_t chief_period_step(const struct chief *chief);
+int64_t chief_period_wake_at(const struct chief *chief);
+
+/* --- chief_order.c: the order, the end of a round, the end of the job --- */
+
+/* Sends the present order; `echo`: the STATUS that it answers, 0: none. */
+void chief_send_order(struct chief *chief, int conn, uint64_t echo);
+/* The save step of the open round is decided: ranks may have saved it. */
+bool chief_is_deciding(const struct chief *chief);
+void chief_close_round(struct chief *chief, enum peer_phase phase, const char *why);
+
+struct chief_end {
+    enum outcome outcome;
+    int code; /* of OUTCOME_FAILED and OUTCOME_NOT_STARTED */
+    enum peer_manner manner;
+    const char *why;
+};
+/* The end says nothing about the job's progress: this attempt does not count against the limit. */
+bool chief_is_uncounted(const struct chief *chief);
+/* The end is that of a job that should have saved, and has not. */
+bool chief_brings_nothing(const struct chief *chief);
+/* The job ends. An open round is closed first, and a planned restart is cancelled. */
+void chief_end(struct chief *chief, const struct chief_end *end);
+/* The end that nodes were told has another reason; no node has left yet. */
+void chief_tell_end(struct chief *chief, const struct chief_end *end);
+/* The generation ends like a job, and another generation follows. */
+void chief_end_generation(struct chief *chief, const struct chief_end *end);
+/* Closes a round without a commit. If that round was to end the job, the job ends unsaved. */
+void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why);
+
+/* --- chief_plan.c: the time that a notice leaves --- */
+
+/* The times of a round: proposed, decided, the first rank begins its save, committed. */
+void chief_note_proposed(struct chief *chief);
+void chief_note_decided(struct chief *chief);
+void chief_note_begun(struct chief *chief);
+void chief_note_saved(struct chief *chief);
+/* How long a save takes, 0: unknown. `is_round`: the save of the open round is over, and counts. */
+int64_t chief_save_time(const struct chief *chief, bool is_round);
+/* When node 0 gives up an open round; CLOCK_NEVER: no notice is live. */
+int64_t chief_abort_at(const struct chief *chief);
+/* Computes the times of a live notice, if the known ones are old. */
+void chief_plan(struct chief *chief);
+/* The job trains through the time that the notice leaves. Either the user wants that, or the notice
+ * came before the first step, with more than `grace` left: then nothing could be saved yet. */
+bool chief_uses_time(const struct chief *chief);
+/* There is still time to train, and the steps are worth another save. */
+bool chief_trains_on(const struct chief *chief);
+/* The first save of the notice is worth its time. It is due at once, unless the last commit is
+ * recent; that needs a save time that was measured in this attempt. */
+bool chief_first_is_due(const struct chief *chief);
+/* A save that begins now is the last: there is no time for another. */
+bool chief_is_final(const struct chief *chief);
+/* The first save of a notice is committed, or not due yet: logs that the training goes on. */
+void chief_go_on(struct chief *chief);
+/* When a program that does not attach gets the signal for the notice. */
+int64_t chief_ask_at(const struct chief *chief);
+int64_t chief_plan_wake_at(const struct chief *chief);
+
+/* --- chief_standing.c: a notice that came before the first step --- */
+
+/* When the live notice becomes near: a job that has not started by then does not start. */
+int64_t chief_near_at(const struct chief *chief);
+/* A notice is live and near, or the last save is under way. A failure or a loss is then part of the
+ * preemption: nothing restarts in place, and the watchdog reports no hang. */
+bool chief_notice_is_near(const struct chief *chief);
+/* A first step that ends later cannot be saved before the deadline. */
+int64_t chief_first_step_until(const struct chief *chief);
+/* No step is finished, and the notice leaves time to train: the job goes on. */
+bool chief_awaits_first_step(const struct chief *chief);
+/* When the notice becomes near; CLOCK_NEVER: there is none, or it is near already. */
+int64_t chief_near_wake_at(const struct chief *chief);
+int64_t chief_standing_wake_at(const struct chief *chief);
+
+/* --- chief_roster.c: the ranks of all nodes --- */
+
+/* False: the ranks of the nodes do not form one world, and the job has been ended. */
+bool chief_check_roster(struct chief *chief);
+
+/* --- chief_door.c: admit or refuse a supervisor --- */
+
+/* "host, pid 7, 10.0.0.1:4711" */
+char *chief_caller_text(const struct caller *caller, char *text, size_t size);
+void chief_refuse(struct chief *chief, int conn, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void chief_welcome(struct chief *chief, int conn);
+/* The caller is this node from now on; it gets a WELCOME and the present order. */
+void chief_admit(struct chief *chief, struct peer *peer, const struct caller *caller);
+
+/* --- chief_claim.c: two supervisors for one node --- */
+
+/* Once the order says that the job ends, sends it to the supervisor that claims this node. */
+void chief_tell_claim(struct chief *chief, struct peer *peer);
+/* Sends an empty order to every claiming supervisor, so that it does not give up node 0. */
+void chief_hold_claims(struct chief *chief);
+/* Another supervisor says that it is this node. */
+void chief_claim(struct chief *chief, struct peer *peer, const struct caller *caller);
+/* The node itself was heard: refuses the supervisor that claims it. */
+void chief_refuse_claim(struct chief *chief, struct peer *peer);
+/* Before the start no node is lost: it may join again, or another supervisor may take its place. A
+ * supervisor that claims the node becomes the node. */
+void chief_unjoin(struct chief *chief, struct peer *peer);
+/* The connection of a claiming supervisor is closed. */
+void chief_forget_claim(struct chief *chief, int conn);
+
+/* --- chief_join.c: HELLO, and the start of the job --- */
+
+void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
+void chief_decide_join(struct chief *chief);
+int64_t chief_join_wake_at(const struct chief *chief);
+
+/* --- chief_loss.c: lost nodes --- */
+
+void chief_lose(struct chief *chief, struct peer *peer, const char *why);
+/* Examines all nodes, but only after `next_loss_at`. That is never too late: a message from a node
+ * only moves its own limit to a later time. */
+void chief_look_for_losses(struct chief *chief);
+/* A node was lost. Its loss does not undo the round if its ranks have saved. */
+bool chief_losses_matter(const struct chief *chief);
+void chief_end_by_loss(struct chief *chief);
+/* The job has ended. A node that was gone by `until` becomes the cause; false: there is none. */
+bool chief_tell_loss(struct chief *chief, int64_t until);
+
+/* --- chief_restart.c: another generation in place --- */
+
+/* Processes have failed: ends the generation if a restart is allowed, else the job. */
+void chief_restart_or_end(struct chief *chief, const struct chief_end *end);
+/* A notice ends the generation: after the last save, or with nothing to save. */
+void chief_end_for_notice(struct chief *chief, const struct chief_end *end);
+/* No rank has finished a step, so nothing can be saved: the job ends for the notice. */
+void chief_leave_unsaved(struct chief *chief);
+/* A generation has ended for a restart, and the next one has not begun. */
+bool chief_is_restarting(const struct chief *chief);
+/* Begins the next generation when nothing is left of the last; ends the job if it cannot. */
+void chief_decide_restart(struct chief *chief);
+int64_t chief_restart_wake_at(const struct chief *chief);
+
+/* --- chief_hang.c: is the whole job stuck? --- */
+
+/* When no rank of the job makes progress, all nodes examine their processes. If still no rank has
+ * moved after that, the job ends. */
+void chief_decide_hang(struct chief *chief);
+int64_t chief_hang_wake_at(const struct chief *chief);
+
+/* --- chief_fault.c: failures, and which of them was the first --- */
+
+/* A node tells its own failure. */
+void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told);
+/* Something has failed, and the job ends because of it. */
+bool chief_fault_counts(const struct chief *chief);
+int64_t chief_fault_wake_at(const struct chief *chief);
+void chief_end_by_fault(struct chief *chief);
+/* An earlier failure may become known after the end. It becomes the cause, until all nodes leave.
+ */
+void chief_tell_fault(struct chief *chief);
+
+/* --- chief_round.c: the agreement, and the record --- */
+
+bool chief_can_open(const struct chief *chief);
+/* The ranks save at `least_step`, or at the next step after it that they can agree on; 0: at the
+ * next possible step. */
+void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step);
+void chief_decide_round(struct chief *chief);
+int64_t chief_round_wake_at(const struct chief *chief);
+/* The commit record is written; `bad`: why it could not be. */
+void chief_committed(struct chief *chief, const struct err *bad);
+
+/* --- chief_notice.c: notices, and checkpoints without one --- */
+
+/* The job's notice is the notice with the earliest deadline of any node. */
+void chief_gather_notices(struct chief *chief);
+void chief_decide_notice(struct chief *chief);
+void chief_decide_checkpoint(struct chief *chief);
+void chief_decide_period(struct chief *chief);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * When the next save without a notice is due: a number of steps, or a time, after the last commit.
+ * A commit of the program's own save counts, too. See chief_parts.h.
+ *
+ * A bell tells the chief that a step is reached: it is a gate that opens when the first process
+ * comes to it. So no node polls for steps, and a process looks once for each save. The chief
+ * measures time itself. It then sets a bell for the next step, because a job that does not train
+ * has nothing to save.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+
+/* The bell rings this many steps early, so that the agreement costs no training time. */
+#define BELL_STEPS 2
+
+static bool is_wanted(const struct chief *chief)
+{
+    const struct core_params *p = chief->params;
+    return (p->every_steps || p->every_ns) && p->save_mode == SAVE_ATTACH;
+}
+
+static uint64_t due_step(const struct chief *chief)
+{
+    return stride_up(chief->stride, chief->period.from_step + chief->params->every_steps);
+}
+
+static uint64_t bell_step(const struct chief *chief)
+{
+    uint64_t due = due_step(chief), early = BELL_STEPS * chief->stride.period;
+    return due > early ? due - early : 1;
+}
+
+/* A bell at a step that is already finished would tell nothing. */
+static void hang_bell(struct chief *chief, uint64_t step)
+{
+    uint64_t bell = step > chief_highest_step(chief) ? step : 0;
+    chief->period.rings_at = step;
+    chief->is_changed = chief->is_changed || bell != chief->order.bell;
+    chief->order.bell = bell;
+}
+
+void chief_count_anew(struct chief *chief, uint64_t step)
+{
+    if (!chief->period.is_counting)
+        return;
+    chief->period.from_at = chief->out->now;
+    if (step > chief->period.from_step)
+        chief->period.from_step = step;
+    hang_bell(chief, chief->params->every_steps ? bell_step(chief) : 0);
+}
+
+void chief_begin_period(struct chief *chief)
+{
+    chief->kept_at =
+        chief->out
+            ->now; /* so far nothing was trained beyond the commit that the job resumes from */
+    chief->period.is_counting = is_wanted(chief);
+    chief->period.from_step = chief->order.commit_step;
+    chief_count_anew(chief, chief_highest_step(chief));
+}
+
+int64_t chief_period_wake_at(const struct chief *chief)
+{
+    bool waits = chief->period.is_counting && !chief->period.rings_at;
+    return waits ? chief->period.from_at + chief->params->every_ns : CLOCK_NEVER;
+}
+
+bool chief_period_is_over(struct chief *chief)
+{
+    if (chief_period_wake_at(chief) <= chief->out->now)
+        hang_bell(chief, chief_highest_step(chief) + 1);
+    return chief->period.rings_at && chief_highest_step(chief) >= chief->period.rings_at;
+}
+
+uint64_t chief_period_step(const struct chief *chief)
+{
+    return chief->params->every_steps ? due_step(chief) : 0;
+}

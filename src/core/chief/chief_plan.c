@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How the job uses the time that a notice leaves: how long a save takes, and the last moment for
+ * one. See chief_parts.h.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/grace.h"
+
+/* How often the plan is computed again while the ranks train. */
+#define REPLAN_NS (250 * NS_PER_MS)
+
+/* How long an agreement takes before one was measured, without the network's round trips. */
+#define AGREEMENT_NS (20 * NS_PER_MS)
+
+/* Training on is worth another save if it lasts at least 1/WORTH of a save's time. A shorter
+ * training only delays the job's next start. */
+#define WORTH 8
+
+/* No save measured yet: assume that a save takes 1/FIT of the grace. */
+#define FIT 4
+
+/* The first save of a notice waits until the last commit is older than this many saves. Then the
+ * save costs less than the training that it keeps. */
+#define SPARED 20
+
+/* --- what was measured --- */
+
+void chief_note_proposed(struct chief *chief)
+{
+    chief->proposed_at = chief->out->now;
+    chief->begun_at = 0;
+}
+
+void chief_note_decided(struct chief *chief)
+{
+    chief->agreement_ns = chief->out->now - chief->proposed_at;
+}
+
+void chief_note_begun(struct chief *chief)
+{
+    if (!chief->begun_at && any_is(chief, FACT_SOME_BEGUN))
+        chief->begun_at = chief->out->now;
+}
+
+/* A slower save counts at once, and a quicker one by a quarter: a few saves forget one outlier. */
+static int64_t slower(int64_t known, int64_t took)
+{
+    return took >= known ? took : known - (known - took) / 4;
+}
+
+int64_t chief_save_time(const struct chief *chief, bool is_round)
+{
+    int64_t took = chief->out->now - chief->begun_at;
+    if (!is_round || !chief->begun_at || took <= 0)
+        return chief->save_ns;
+    return slower(chief->save_ns, took);
+}
+
+/* A rank that waited for the commit begins a step now. The save is not part of its pace. */
+static void begin_pace(struct chief *chief, struct peer *peer)
+{
+    peer->is_paced = true;
+    peer->moved_at = peer->paced_at = chief->out->now;
+    peer->paced_step = peer->status.highest;
+}
+
+void chief_note_saved(struct chief *chief)
+{
+    int64_t took = chief->out->now - chief->begun_at, quick = chief->quick_save_ns;
+    chief->save_ns = chief_save_time(chief, true);
+    if (chief->begun_at && took > 0) {
+        chief->saves_seen++;
+        chief->quick_save_ns = !quick || took < quick ? took : quick + (took - quick) / 4;
+    }
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_WAITS))
+            begin_pace(chief, &chief->peers[i]);
+}
+
+/* --- the plan --- */
+
+static int64_t grace_of(const struct chief *chief)
+{
+    return chief->notice.deadline - chief->notice.at;
+}
+
+/* A save is worth more than a clean stop: node 0 gives it up only when even a quick save would end
+ * too late. */
+int64_t chief_abort_at(const struct chief *chief)
+{
+    if (!chief->notice.is_live || chief->is_trained)
+        return CLOCK_NEVER;
+    bool has_begun = chief->order.phase == PHASE_DECIDED && chief->begun_at;
+    int64_t kept = grace_margin(grace_of(chief));
+    int64_t needed = grace_least_margin(grace_of(chief)) + (has_begun ? 0 : chief->quick_save_ns);
+    if (all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE))
+        kept = clock_min(kept, needed);
+    return chief->notice.deadline - kept;
+}
+
+/* How long the last step and the last save may take, if they usually take `step` and `save`. A step
+ * may take half as long again. Both are rarely late together, so one spare time serves both. A
+ * single save does not show how saves vary: the next may take twice as long. */
+static int64_t time_for_last(const struct chief *chief, int64_t step, int64_t save)
+{
+    int64_t quick = chief->quick_save_ns ? chief->quick_save_ns : save;
+    int64_t more = grace_save_need(save, quick) - save;
+    int64_t unknown = chief->saves_seen < 2 ? clock_min(save, grace_of(chief) / 16) : 0;
+    more = unknown > more ? unknown : more;
+    return step + save + (more > step / 2 ? more : step / 2);
+}
+
+/* The step where a rank is by now, estimated from the step that its node told last. Nodes tell
+ * their steps at different times, so the told steps cannot be compared. A rank that had stood for
+ * two steps' time is assumed to stand still. */
+static double by_now(const struct chief *chief, const struct peer *peer, uint64_t step)
+{
+    bool stands = peer->rate * (double)(peer->read_at - peer->moved_at) > 2;
+    double steps = peer->rate * (double)clock_min(chief->out->now - peer->moved_at, NS_PER_S);
+    return (double)step + (steps > 0 && !stands ? steps : 0);
+}
+
+static double furthest_by_now(const struct chief *chief)
+{
+    double furthest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        double step = by_now(chief, peer, peer->status.highest);
+        furthest = step > furthest ? step : furthest;
+    }
+    return furthest;
+}
+
+static int64_t time_for(const struct peer *peer, double steps)
+{
+    double ns = peer->rate > 0 ? steps / peer->rate : 0;
+    return ns < (double)GRACE_MAX_NS ? (int64_t)ns : GRACE_MAX_NS;
+}
+
+/* The time until the save begins: the slowest node reaches the furthest rank and finishes a step. A
+ * step that is already late is expected to take as long again. */
+static int64_t time_to_save_step(const struct chief *chief)
+{
+    double furthest = furthest_by_now(chief);
+    int64_t longest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer *peer = &chief->peers[i];
+        if (peer->status.expected == 0)
+            continue;
+        double behind = furthest - by_now(chief, peer, peer->status.lowest);
+        int64_t takes = time_for(peer, (double)chief->stride.period + (behind > 0 ? behind : 0));
+        int64_t since = peer->is_paced ? peer->read_at - peer->moved_at : 0;
+        takes = since > takes ? since : takes;
+        longest = takes > longest ? takes : longest;
+    }
+    return longest;
+}
+
+static int64_t expected_agreement(const struct chief *chief)
+{
+    int64_t longest = chief->agreement_ns;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        int64_t takes = 4 * (int64_t)chief->peers[i].status.rtt_ns + AGREEMENT_NS;
+        longest = takes > longest ? takes : longest;
+    }
+    return longest;
+}
+
+void chief_plan(struct chief *chief)
+{
+    bool is_old = chief->is_plan_old || chief->out->now >= chief->replan_at;
+    if (!chief->notice.is_live || chief->is_trained || !is_old)
+        return;
+    chief->is_plan_old = false;
+    chief->replan_at = chief->out->now + REPLAN_NS;
+    int64_t steps = time_to_save_step(chief);
+    int64_t save = chief->save_ns ? chief->save_ns : grace_of(chief) / FIT;
+    int64_t last = time_for_last(chief, steps, save) + expected_agreement(chief);
+    if (chief->saves_itself) /* the program may just have begun a save of its own */
+        last += chief->save_ns;
+    chief->notice.final_at = chief->notice.deadline - grace_reserve(grace_of(chief)) - last;
+    chief->notice.least_ns = steps > chief->save_ns / WORTH ? steps : chief->save_ns / WORTH;
+}
+
+static int64_t first_due_at(const struct chief *chief)
+{
+    return chief->quick_save_ns ? chief->kept_at + SPARED * chief->save_ns : chief->notice.at;
+}
+
+bool chief_first_is_due(const struct chief *chief)
+{
+    return !chief->notice.has_saved && chief->out->now >= first_due_at(chief);
+}
+
+bool chief_uses_time(const struct chief *chief)
+{
+    int64_t leaves = chief->notice.deadline - chief->notice.at;
+    bool is_plan = chief->notice.stands && leaves > chief->params->grace_ns;
+    return (chief->params->trains_on || is_plan) && chief->notice.hurry < (uint32_t)HURRY_SAVE;
+}
+
+bool chief_trains_on(const struct chief *chief)
+{
+    return chief_uses_time(chief) &&
+           chief->notice.final_at - chief->out->now > chief->notice.least_ns;
+}
+
+bool chief_is_final(const struct chief *chief)
+{
+    int64_t first = chief_first_is_due(chief) ? chief->save_ns : 0;
+    return !chief_uses_time(chief) || chief->out->now + first >= chief->notice.final_at;
+}
+
+void chief_go_on(struct chief *chief)
+{
+    char left[32];
+    if (!chief->notice.is_live || chief->is_trained)
+        return;
+    chief->notice.goes_on = true;
+    out_log(chief->out, LOG_NOTICE, "notice",
+            "the training goes on for %s, and saves once more before the deadline",
+            str_about(chief->notice.final_at - chief->out->now, left, sizeof left));
+}
+
+int64_t chief_ask_at(const struct chief *chief)
+{
+    return chief_uses_time(chief) ? chief->notice.deadline - chief->notice.lead : chief->notice.at;
+}
+
+int64_t chief_plan_wake_at(const struct chief *chief)
+{
+    int64_t wake = CLOCK_NEVER;
+    if (!chief->notice.is_live || chief->is_trained)
+        return CLOCK_NEVER;
+    if (chief_ask_at(chief) > chief->out->now)
+        wake = chief_ask_at(chief);
+    if (chief->params->save_mode == SAVE_ATTACH && chief->notice.final_at > chief->out->now)
+        wake = clock_min(wake, chief->notice.final_at);
+    if (!chief->notice.has_saved && first_due_at(chief) > chief->out->now)
+        wake = clock_min(wake, first_due_at(chief));
+    return wake;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A restart in place: whether it is allowed, the barrier between two generations, and the start of
+ * the next one. See chief_parts.h.
+ *
+ * A generation ends like a job, but its order says that another follows (order.restart). The nodes
+ * stop their processes, say that they are gone, and wait. When all nodes are gone and the pause is
+ * over, one order starts the next generation from the last commit. Until then the job can still
+ * end: a node is lost or cannot end its processes, a notice comes, or a signal stops the job.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/grace.h"
+#include "core/common/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- whether --- */
+
+static bool is_start_failure(const struct chief *chief)
+{
+    int64_t lasted = chief->out->now - chief->generation_at;
+    return !any_is(chief, FACT_STEPPED) && lasted < chief->params->restart.startup_ns;
+}
+
+/* " from step 120, in 4 s" */
+static void add_plan(const struct chief *chief, int64_t pause, char *text, size_t size)
+{
+    const int64_t unit = 10 * NS_PER_MS;
+    char in[32];
+    if (chief->order.commit_step)
+        str_addf(text, size, " from step %llu", (unsigned long long)chief->order.commit_step);
+    if (pause >= unit)
+        str_addf(text, size, ", in %s at the soonest",
+                 str_about(pause / unit * unit, in, sizeof in));
+}
+
+void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
+{
+    struct restart_failure failure = {.now = chief->out->now,
+                                      .code = end->code,
+                                      .is_start = is_start_failure(chief),
+                                      .has_ranks = any_is(chief, FACT_ATTACHED),
+                                      .has_commit =
+                                          chief->order.commit_step > chief->generation_step};
+    char text[96], why[PEERMSG_WHY_SIZE];
+    int64_t pause;
+    str_copy(why, sizeof why, end->why);
+    if (!restart_allows(&chief->restart, &failure, &pause, text, sizeof text)) {
+        if (text[0])
+            str_addf(why, sizeof why, "; not restarted: %s", text);
+        struct chief_end last = *end;
+        last.why = why;
+        chief_end(chief, &last);
+        return;
+    }
+    chief->restart_at = chief->out->now + pause;
+    chief_end_generation(chief, end);
+    str_addf(why, sizeof why, "; restarting in place");
+    add_plan(chief, pause, why, sizeof why);
+    out_log(chief->out, LOG_WARN, "restart", "%s (%s)", why, text);
+}
+
+/* With restart.after_notice the platform only pauses the job, so the job goes on in place. */
+void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
+{
+    if (!chief->params->restart.after_notice) {
+        chief_end(chief, end);
+        return;
+    }
+    chief->restart_at = chief->out->now;
+    chief_end_generation(chief, end);
+    chief->waits_for_notice = true;
+    out_log(chief->out, LOG_NOTICE, "restart",
+            "%s; the job goes on in place when the notice is over (restart.after_notice)",
+            end->why);
+}
+
+/* If no process attached, the program may handle the signal itself, and save: pchrun cannot know.
+ */
+void chief_leave_unsaved(struct chief *chief)
+{
+    bool is_attached = any_is(chief, FACT_ATTACHED);
+    chief_end_for_notice(
+        chief, &(struct chief_end){
+                   .outcome = is_attached ? OUTCOME_PREEMPTED : OUTCOME_PREEMPTED_UNKNOWN,
+                   .manner = MANNER_FORWARD,
+                   .why = is_attached ? "nothing to save: no step was finished in this attempt"
+                                      : "no program called pch_open(), so none could be asked to "
+                                        "save; see --instrument and --save-mode signal"});
+}
+
+bool chief_is_restarting(const struct chief *chief)
+{
+    return chief->order.end == END_STOP && chief->order.restart;
+}
+
+/* --- the barrier --- */
+
+static void end_after_all(struct chief *chief, enum outcome outcome, int code, const char *why)
+{
+    chief_end(chief, &(struct chief_end){
+                         .outcome = outcome, .code = code, .manner = MANNER_STOP, .why = why});
+}
+
+/* The job ends with the failure that the restart should have followed. */
+static void end_as_failed(struct chief *chief, const char *because)
+{
+    char why[sizeof chief->order.why];
+    str_copy(why, sizeof why, chief->order.why);
+    str_addf(why, sizeof why, "; not restarted: %s", because);
+    end_after_all(chief, (enum outcome)chief->order.outcome, chief->order.exit_code, why);
+}
+
+/* The processes have ended already, so none of them can save. */
+static void end_preempted(struct chief *chief)
+{
+    bool has_ranks = any_is(chief, FACT_ATTACHED);
+    if (chief->waits_for_notice) {
+        end_as_failed(chief, "told to stop");
+        return;
+    }
+    chief->cause = (struct peer_cause){0}; /* the job would have survived that failure */
+    end_after_all(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
+                  "the notice came while the job was restarted in place after a failure");
+}
+
+/* The start waits for every connection: a node without one either reconnects or is lost. */
+static bool all_are_there(const struct chief *chief)
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (chief->peers[i].at.conn == CONN_NONE)
+            return false;
+    return true;
+}
+
+static bool is_over(const struct chief *chief)
+{
+    return all_are(chief, FACT_GONE) && chief->writing == COMMIT_NOTHING;
+}
+
+static bool is_ended_by_notice(const struct chief *chief)
+{
+    bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP;
+    if (chief->waits_for_notice)
+        return is_hurried;
+    return chief_notice_is_near(chief);
+}
+
+/* A job that was ended for a notice waits until the notice is withdrawn or its time has passed. */
+static bool is_due(const struct chief *chief)
+{
+    bool waits = chief->waits_for_notice && chief->notice.is_live;
+    return chief->out->now >= chief->restart_at && !waits;
+}
+
+/* --- the next generation --- */
+
+/* A node's notice holds in the next generation, too. */
+static void keep_notice(struct peer *peer, const struct peer_status *told)
+{
+    str_copy(peer->status.notice_source, sizeof told->notice_source, told->notice_source);
+    str_copy(peer->status.notice_id, sizeof told->notice_id, told->notice_id);
+    str_copy(peer->status.notice_text, sizeof told->notice_text, told->notice_text);
+}
+
+/* Forgets the node's last generation, but keeps its open requests for a checkpoint. */
+static void forget(struct chief *chief, struct peer *peer)
+{
+    struct peer_status told = peer->status;
+    uint32_t asked = told.checkpoint_asked;
+    chief_reset(chief, peer);
+    keep_notice(peer, &told);
+    peer->status.checkpoint_asked = asked;
+    chief->checkpoints += asked;
+    peer->stamp = (struct peer_stamp){0};
+    peer->rate = 0;
+    peer->is_paced = false;
+    peer->moved_at = peer->status_at = peer->read_at = chief->out->now;
+    chief_note(chief, peer);
+}
+
+static void forget_round(struct chief *chief)
+{
+    chief->round = chief->ballot = 0;
+    chief->wants_to_end = chief->was_decided = false;
+    chief->proposed_at = chief->begun_at = 0;
+    chief->own_failed = chief->uncommitted = 0;
+    chief->causes.n = chief->finals.n = 0;
+    chief->cause = (struct peer_cause){0};
+    chief->is_trained = false;
+    chief->finished_at = 0;
+    chief->stride = stride_make(0, 1);
+}
+
+/* A notice that is not near yet comes before the first step of the next generation. */
+static void renew_notice(struct chief *chief)
+{
+    chief->notice.at = chief->out->now;
+    chief->notice.stands = chief->notice.is_live;
+    chief->notice.is_judged = true;
+    chief->notice.has_saved = chief->notice.goes_on = chief->notice.is_hopeless = false;
+    chief->is_plan_old = true;
+    chief->waits_for_notice = false;
+}
+
+static void renew(struct chief *chief)
+{
+    chief->generation++;
+    chief->hang.is_examined = chief->hang.is_told = false;
+    chief->hang.whom = NULL;
+    chief->hang.look_at = CLOCK_NEVER;
+    chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
+    chief->order.port = out_port(chief->out); /* the old port may still be in use */
+    chief->period.is_counting = false;        /* until all ranks have attached again */
+    chief->is_changed = true;
+    chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
+    chief->generation_at = chief->out->now;
+    chief->generation_step = chief->order.commit_step;
+    forget_round(chief);
+    renew_notice(chief);
+    for (int i = 0; i < chief->params->nnodes; i++)
+        forget(chief, &chief->peers[i]);
+    out_log(chief->out, LOG_NOTICE, "restart", "generation %u begins%s", chief->generation,
+            chief->params->nnodes > 1 ? " on all nodes" : "");
+}
+
+void chief_decide_restart(struct chief *chief)
+{
+    char who[96], because[160];
+    if (!chief_is_restarting(chief))
+        return;
+    if (any_is(chief, FACT_LOST)) {
+        chief_end_by_loss(chief);
+    } else if (is_ended_by_notice(chief)) {
+        end_preempted(chief);
+    } else if (any_is(chief, FACT_INTERRUPTED)) {
+        end_as_failed(chief, "a signal has told the job to end");
+    } else if (any_is(chief, FACT_LEFT)) {
+        snprintf(because, sizeof because, "processes that cannot be killed are left on node %d",
+                 chief_rank_of(chief, chief_first(chief, FACT_LEFT)));
+        end_as_failed(chief, because);
+    } else if (!is_over(chief) && chief->out->now >= chief->leave_deadline) {
+        chief_tell_without(chief, FACT_GONE, who, sizeof who);
+        snprintf(because, sizeof because, "not everything was ended in time: %s",
+                 who[0] ? who : "the commit record");
+        end_as_failed(chief, because);
+    } else if (is_over(chief) && is_due(chief) && all_are_there(chief)) {
+        renew(chief);
+    }
+}
+
+int64_t chief_restart_wake_at(const struct chief *chief)
+{
+    if (!chief_is_restarting(chief))
+        return CLOCK_NEVER;
+    int64_t now = chief->out->now;
+    int64_t wake = is_over(chief) ? chief->restart_at : chief->leave_deadline;
+    int64_t near = chief->waits_for_notice ? CLOCK_NEVER : chief_near_wake_at(chief);
+    return clock_min(near, wake > now ? wake : CLOCK_NEVER);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The chief's part in the agreement: propose, count votes, decide, commit or fail. See
+ * chief_parts.h.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+
+static bool is_open(const struct chief *chief)
+{
+    return chief->order.phase == PHASE_PROPOSED || chief->order.phase == PHASE_DECIDED;
+}
+
+static unsigned long long ull(uint64_t v)
+{
+    return v;
+}
+
+/* --- the save step --- */
+
+static uint64_t last_step(const struct chief *chief)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        uint64_t l = chief->peers[i].status.last_step;
+        if (l && (!last || l < last))
+            last = l;
+    }
+    return last;
+}
+
+/* Proposes one step above the furthest known rank, without a guess where that rank is by now. A
+ * step that is too high cannot be lowered, and is out of reach when the pace drops. A step that is
+ * too low costs another ballot. The tentative gate holds each rank that comes to it, so the third
+ * ballot is above every rank at the latest. */
+static void propose(struct chief *chief)
+{
+    uint64_t highest = chief_highest_step(chief);
+    uint64_t least = highest < chief->least_step ? chief->least_step : highest + 1;
+    uint64_t step = stride_up(chief->stride, least);
+    uint64_t last = last_step(chief);
+    if (last && step > last)
+        step = last;
+    chief->ballot++;
+    chief->order.phase = PHASE_PROPOSED;
+    chief->order.save_step = step;
+    chief->order.ends_run = false;
+    chief->order.leave = false;
+    chief->is_changed = true;
+    chief_note_all(chief);
+    out_log(chief->out, LOG_INFO, "round", "%u: proposing to save at step %llu (ballot %u)",
+            chief->round, ull(step), chief->ballot);
+}
+
+bool chief_can_open(const struct chief *chief)
+{
+    bool is_over = chief->round == 0 || (all_are(chief, FACT_CLOSED) &&
+                                         (!chief->was_decided || all_are(chief, FACT_SERVED)));
+    bool can = chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
+               any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
+               is_over && !any_is(chief, FACT_LOST);
+    if (!can) /* the common case: avoids the loop over all nodes */
+        return false;
+    uint64_t last = last_step(chief);
+    return !last || chief_highest_step(chief) < last;
+}
+
+void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
+{
+    chief->round++;
+    chief->ballot = 0;
+    chief->least_step = least_step;
+    chief->wants_to_end = ends_run;
+    chief->was_decided = false;
+    chief->first_saved_at = CLOCK_NEVER;
+    chief->order.why[0] = '\0';
+    chief_note_proposed(chief);
+    propose(chief);
+}
+
+/* --- votes --- */
+
+static const char *first_error(const struct chief *chief, char *text, size_t size)
+{
+    const struct peer *peer = chief_first(chief, FACT_BAD);
+    snprintf(text, size, "node %d: %s", chief_rank_of(chief, peer),
+             peer->status.save_error[0] ? peer->status.save_error
+                                        : "its ranks saved at different steps");
+    return text;
+}
+
+static void decide(struct chief *chief)
+{
+    chief->order.phase = PHASE_DECIDED;
+    chief->order.ends_run = chief->wants_to_end;
+    chief->was_decided = true;
+    chief->is_changed = true;
+    chief_note_decided(chief);
+    for (int i = 0; i < chief->params->nnodes; i++)
+        chief->peers[i].is_paced = false;
+    out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->round,
+            ull(chief->order.save_step), chief->wants_to_end ? ", then leaves" : "");
+}
+
+static void decide_proposed(struct chief *chief)
+{
+    char text[160];
+    if (any_is(chief, FACT_BAD)) {
+        chief_give_up(chief, PHASE_ABORTED, first_error(chief, text, sizeof text));
+        return;
+    }
+    if (chief->wants_to_end && !chief->notice.is_live) {
+        chief_close_round(chief, PHASE_ABORTED, "the notice was withdrawn");
+        return;
+    }
+    /* The next ballot waits for the votes of all nodes: each vote brings that node's newest step.
+     */
+    if (!all_are(chief, FACT_VOTED))
+        return;
+    if (chief->notice.is_live && !any_is(chief, FACT_STEPPED) && !chief_awaits_first_step(chief)) {
+        chief_leave_unsaved(chief); /* each vote came with freshly read steps */
+        return;
+    }
+    if (!any_is(chief, FACT_NACK)) {
+        decide(chief);
+        return;
+    }
+    uint64_t last = last_step(chief);
+    if (last && chief_highest_step(chief) >= last)
+        chief_close_round(chief, PHASE_ABORTED, "the training has reached its last step");
+    else
+        propose(chief);
+}
+
+/* --- saves --- */
+
+static bool has_one_step(const struct chief *chief, uint64_t *ret)
+{
+    *ret = 0;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer_status *s = &chief->peers[i].status;
+        if (s->expected == 0)
+            continue;
+        if (*ret && s->saved_step != *ret)
+            return false;
+        *ret = s->saved_step;
+    }
+    return true;
+}
+
+static void write_commit(struct chief *chief, enum chief_writing what, uint64_t step)
+{
+    chief->writing = what;
+    chief->writing_step = step;
+    out_act(chief->out, &(struct action){.type = ACT_COMMIT,
+                                         .step = step,
+                                         .save_ns = chief_save_time(chief, what == COMMIT_ROUND)});
+}
+
+/* A rank ended before the save step, and all other ranks have saved or ended. */
+static void settle_ended(struct chief *chief)
+{
+    const struct peer *peer = chief_first(chief, FACT_SOME_ENDED);
+    char text[96];
+    if (!any_is(chief, FACT_SOME_SAVED)) {
+        chief->wants_to_end = false; /* the training is over: its processes tell the outcome */
+        chief_close_round(chief, PHASE_FAILED, "the training ended before the save step");
+        return;
+    }
+    snprintf(text, sizeof text, "node %d: a rank ended without saving the step",
+             chief_rank_of(chief, peer));
+    chief_give_up(chief, PHASE_FAILED, text);
+}
+
+static void decide_decided(struct chief *chief)
+{
+    char text[192], who[128];
+    uint64_t step;
+    if (chief->writing != COMMIT_NOTHING)
+        return;
+    if (any_is(chief, FACT_SOME_SAVED) && chief->first_saved_at == CLOCK_NEVER)
+        chief->first_saved_at = chief->out->now;
+    chief_note_begun(chief);
+    if (any_is(chief, FACT_BAD)) {
+        chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
+    } else if (all_are(chief, FACT_SAVED)) {
+        if (has_one_step(chief, &step))
+            write_commit(chief, COMMIT_ROUND, step);
+        else
+            chief_give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
+    } else if (any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED)) {
+        settle_ended(chief);
+    } else if (chief_round_wake_at(chief) <= chief->out->now) {
+        chief_tell_without(chief, FACT_SAVED, who, sizeof who);
+        snprintf(text, sizeof text, "not every rank saved in time: %s", who);
+        chief_give_up(chief, PHASE_FAILED, text);
+    }
+}
+
+/* The last save of a live notice may take until chief_abort_at(). In any other save, the ranks that
+ * have saved wait `commit_wait` for the rest. */
+int64_t chief_round_wake_at(const struct chief *chief)
+{
+    if (chief->order.phase != PHASE_DECIDED || chief->first_saved_at == CLOCK_NEVER ||
+        (chief->wants_to_end && chief->notice.is_live) || chief->writing != COMMIT_NOTHING)
+        return CLOCK_NEVER;
+    return chief->first_saved_at + chief->params->commit_wait_ns;
+}
+
+/* --- the program's own saves --- */
+
+/* Processes that wait for own saves up to this step get their answer. */
+static void close_own(struct chief *chief, uint64_t step)
+{
+    chief->order.own_closed = step;
+    chief->is_changed = true;
+    chief_note_all(chief);
+}
+
+static void close_lonely_own(struct chief *chief)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (peer_is(&chief->peers[i], FACT_OWN) && chief->peers[i].status.own_step > highest)
+            highest = chief->peers[i].status.own_step;
+    if (highest <= chief->order.own_closed)
+        return;
+    out_log(chief->out, LOG_WARN, "commit",
+            "step %llu is not committed: a rank has ended without having saved it", ull(highest));
+    chief_note_uncommitted(chief, highest);
+    close_own(chief, highest);
+}
+
+/* Each node tells its oldest own save that is not over. If the steps differ, the nodes at a higher
+ * step have not made the lowest save, and never will. */
+static void decide_own(struct chief *chief)
+{
+    uint64_t lowest = 0, highest = 0;
+    if (chief->writing != COMMIT_NOTHING || !all_are(chief, FACT_COMPLETE) ||
+        !any_is(chief, FACT_ATTACHED))
+        return;
+    /* A node without one of its ranks offers no own save. So the own saves of the other nodes will
+     * never be complete. */
+    if (any_is(chief, FACT_NO_OWN) && any_is(chief, FACT_OWN))
+        close_lonely_own(chief);
+    if (!all_are(chief, FACT_OWN))
+        return;
+    for (int i = 0; i < chief->params->nnodes; i++) {
+        const struct peer_status *s = &chief->peers[i].status;
+        if (s->expected == 0)
+            continue;
+        lowest = !lowest || s->own_step < lowest ? s->own_step : lowest;
+        highest = s->own_step > highest ? s->own_step : highest;
+    }
+    if (lowest == highest && lowest != chief->own_failed) {
+        write_commit(chief, COMMIT_OWN, lowest);
+        return;
+    }
+    out_log(chief->out, LOG_WARN, "commit",
+            "step %llu is not committed: not every rank has saved it, or it was too long ago",
+            ull(lowest));
+    close_own(chief, lowest);
+}
+
+void chief_decide_round(struct chief *chief)
+{
+    if (chief->order.phase == PHASE_PROPOSED)
+        decide_proposed(chief);
+    else if (chief->order.phase == PHASE_DECIDED)
+        decide_decided(chief);
+    if (!is_open(chief) && chief->order.end == END_NONE)
+        decide_own(chief);
+    /* A save that failed on one node cannot commit. But an open commit record comes first: until it
+     * is written, the nodes keep their parts of that step. */
+    if (chief->own_failed > chief->order.own_closed && chief->writing == COMMIT_NOTHING)
+        close_own(chief, chief->own_failed);
+}
+
+/* --- the record --- */
+
+static void committed_round(struct chief *chief)
+{
+    chief_note_saved(chief);
+    chief->is_plan_old = true;
+    chief_plan(chief);
+    bool is_due = chief->notice.is_live && !chief->is_trained && !chief_trains_on(chief);
+    /* If every rank is done, the job ends with success instead. */
+    bool leaves = (chief->wants_to_end || is_due) && !all_are(chief, FACT_DONE);
+    chief->wants_to_end = leaves;
+    chief_close_round(chief, PHASE_COMMITTED, "");
+    if (!leaves && !all_are(chief, FACT_DONE))
+        chief_go_on(chief);
+    if (!leaves)
+        return;
+    char why[64];
+    snprintf(why, sizeof why, "saved %s at step %llu",
+             chief->params->has_record ? "and committed" : "without a record (no checkpoint.dir)",
+             ull(chief->order.commit_step));
+    chief_end_for_notice(
+        chief,
+        &(struct chief_end){.outcome = OUTCOME_PREEMPTED, .manner = MANNER_LEAVE, .why = why});
+}
+
+void chief_committed(struct chief *chief, const struct err *bad)
+{
+    enum chief_writing what = chief->writing;
+    chief->writing = COMMIT_NOTHING;
+    if (bad) {
+        out_log(chief->out, LOG_ERROR, "commit", "step %llu was not committed: %s",
+                ull(chief->writing_step), bad->text);
+        chief_note_uncommitted(chief, chief->writing_step);
+    } else {
+        chief->order.commit_step = chief->writing_step;
+        chief->has_committed = true;
+        chief->kept_at = chief->out->now;
+        chief_count_anew(chief, chief->writing_step);
+        chief->is_changed = true;
+        chief_note_all(chief);
+    }
+    if (what == COMMIT_OWN) {
+        chief->saves_itself = true;
+        close_own(chief, chief->writing_step);
+        if (!bad)
+            out_log(chief->out, LOG_INFO, "commit", "step %llu is durable on every rank",
+                    ull(chief->writing_step));
+        return;
+    }
+    if (what != COMMIT_ROUND || chief->order.phase != PHASE_DECIDED)
+        return; /* the job ended meanwhile */
+    if (bad)
+        chief_give_up(chief, PHASE_FAILED, bad->text);
+    else
+        committed_round(chief);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A notice that came before the first step: is there time to start, and to train? See
+ * chief_parts.h.
+ *
+ * A deadline that leaves more than `grace` is a plan, not an end. The job starts and trains up to
+ * it. A notice that leaves less ends a job that has nothing to save yet.
+ */
+#include "core/chief/chief_parts.h"
+
+#include "core/common/grace.h"
+
+int64_t chief_near_at(const struct chief *chief)
+{
+    if (!chief_uses_time(chief))
+        return chief->notice.at;
+    return grace_near_at(chief->notice.deadline, chief->notice.lead, chief->params->grace_ns);
+}
+
+bool chief_notice_is_near(const struct chief *chief)
+{
+    bool is_ending = chief_is_deciding(chief) && chief->wants_to_end;
+    return chief->notice.is_live && (is_ending || chief->out->now >= chief_near_at(chief));
+}
+
+/* Before a save was measured, a quarter of the time is kept for it, at most `grace`. */
+static int64_t last_first_step(const struct chief *chief)
+{
+    int64_t quarter = (chief->notice.deadline - chief->notice.at) / 4;
+    if (chief->save_ns)
+        return chief->notice.final_at;
+    return chief_abort_at(chief) - clock_min(quarter, chief->params->grace_ns);
+}
+
+int64_t chief_first_step_until(const struct chief *chief)
+{
+    bool leaves_time = chief->notice.deadline - chief->notice.at > chief->params->grace_ns;
+    if (!leaves_time || !chief_uses_time(chief))
+        return chief->notice.at;
+    return last_first_step(chief);
+}
+
+bool chief_awaits_first_step(const struct chief *chief)
+{
+    return chief->notice.is_live && !any_is(chief, FACT_STEPPED) &&
+           chief->out->now < chief_first_step_until(chief);
+}
+
+int64_t chief_near_wake_at(const struct chief *chief)
+{
+    bool is_to_come = chief->notice.is_live && chief_near_at(chief) > chief->out->now;
+    return is_to_come ? chief_near_at(chief) : CLOCK_NEVER;
+}
+
+int64_t chief_standing_wake_at(const struct chief *chief)
+{
+    bool is_asked = chief->order.start && chief->params->save_mode != SAVE_ATTACH;
+    if (!chief->notice.is_live || any_is(chief, FACT_STEPPED) || is_asked)
+        return CLOCK_NEVER;
+    int64_t at = chief->order.start ? chief_first_step_until(chief) : chief_near_at(chief);
+    return at > chief->out->now ? at : CLOCK_NEVER;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chief_state: the state of the chief: the nodes with their facts, the order, the round, the
+ * notice, the end. Only chief*.c read it; core.c allocates it.
+ */
+#ifndef PCHRUN_CORE_CHIEF_CHIEF_STATE_H
+#define PCHRUN_CORE_CHIEF_CHIEF_STATE_H
+
+#include "core/chief/restart.h"
+#include "core/common/cause.h"
+#include "core/common/out.h"
+#include "core/common/stride.h"
+
+#include "base/clock.h"
+
+/* A join that takes longer logs the missing nodes. */
+#define CHIEF_FIRST_WORD_NS (10 * NS_PER_S)
+
+/* Facts about a node. A fact about the round holds only if the node's STATUS names the open round
+ * (or ballot). */
+enum fact {
+    FACT_JOINED,
+    FACT_LOST,
+    FACT_COMPLETE, /* all its ranks have attached */
+    FACT_LIVE,     /* all of them can still save */
+    FACT_ATTACHED, /* some of its ranks have attached */
+    FACT_STEPPED,
+    FACT_VOTED, /* on this ballot */
+    FACT_NACK,
+    FACT_SAVED, /* every rank has saved, and the node's record is written */
+    FACT_SOME_SAVED,
+    FACT_BAD,        /* a save failed, or its ranks saved at different steps */
+    FACT_SOME_ENDED, /* a rank ended without having saved */
+    FACT_SOME_BEGUN, /* a rank has begun the save */
+    FACT_SERVED,     /* every rank has begun the save, or ended */
+    FACT_SETTLED,    /* every rank has saved, failed to save, or ended */
+    FACT_CLOSED,     /* it has seen the end of the round */
+    FACT_WAITS,      /* every rank that saves waits for the commit */
+    FACT_DONE,       /* every rank said that it is done, or returned by itself */
+    FACT_RETURNED,   /* without attaching, all its commands have ended by themselves with success */
+    FACT_ENDED,      /* all its commands have ended, with success */
+    FACT_FINISHED,   /* as FACT_ENDED, and no process of them is left */
+    FACT_KNOWS,      /* it knows the notice, and has read its steps since */
+    FACT_GONE,       /* no process is left on it, and it knows how the job ends */
+    FACT_THERE,      /* it has joined, and is neither gone nor lost */
+    FACT_LISTED,     /* it has told its ranks */
+    FACT_HEARD,      /* it has sent a STATUS */
+    FACT_OWN_MORE,   /* it has, or will have, own saves that are not over */
+    FACT_NO_OWN,     /* a rank has left it, and it has no own save to offer */
+    FACT_OWN,        /* its ranks made an own save that is newer than the commit */
+    FACT_INTERRUPTED, /* a signal there told the job to end */
+    FACT_LEFT,        /* processes that could not be ended are left on it */
+    FACT_MOVES,       /* one of its ranks makes progress, or may yet */
+    FACT_STANDS,      /* no rank makes progress, and one has stood for too long */
+    FACT__COUNT
+};
+
+/* A supervisor, as its HELLO describes it. */
+struct caller {
+    int conn;             /* CONN_NONE: not connected */
+    uint64_t incarnation; /* 0: no supervisor has called */
+    uint64_t commit_step;
+    uint32_t pid;
+    char host[64], from[64];
+};
+
+struct peer {
+    /* These fields come first, close together: every message and every order reads them. Chains
+     * find the peer of a connection. Each peer anchors one chain: the peers whose connection number
+     * modulo nnodes is its index. */
+    struct peer *anchored, *next;
+    uint64_t facts;
+    uint64_t seq;
+    struct caller at;            /* the supervisor that is this node */
+    struct caller claim;         /* a second supervisor with this rank; see chief_claim.c */
+    bool has_told_claim;         /* the claim knows of the end */
+    int64_t last_heard, down_at; /* chief_forgive() sets both later */
+    int64_t went_at;             /* when its connection was closed */
+    struct peer_stamp stamp;     /* of the newest STATUS */
+    struct peer_status status;
+    int64_t status_at, moved_at; /* moved: when its highest step changed last */
+    int64_t read_at;             /* when its steps were last read for a heartbeat */
+    int64_t notice_deadline;     /* CLOCK_NEVER: none */
+    int64_t notice_lead;
+    uint32_t notice_version;
+    uint32_t notice_hurry;
+    double rate; /* steps per nanosecond */
+    /* its pace is measured from this step and time on */
+    bool is_paced;
+    uint64_t paced_step;
+    int64_t paced_at;
+    char lost_why[128];
+};
+
+enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
+
+struct chief {
+    const struct core_params *params;
+    struct out *out;
+    struct peer *peers; /* nnodes of them */
+    int count[FACT__COUNT];
+    uint64_t highest; /* the highest step that any node has told */
+    int nhighest;     /* the number of nodes that have told it */
+    struct peer_order order;
+    uint32_t generation, round, ballot;
+    uint64_t order_seq;
+    bool is_changed;     /* the order must go to all nodes */
+    bool notice_changed; /* of some node */
+    /* All commands have ended with success, before any notice or with every rank done: no notice
+     * matters any more. */
+    bool is_trained;
+    int64_t started_at, next_loss_at;
+    int64_t next_word_at, word_gap; /* during the join: when the log names missing nodes again */
+    char refusal[256];              /* the last refusal, "": none */
+    struct {
+        bool is_live;
+        bool is_hopeless; /* the log has said that no save can follow */
+        bool stands;      /* it came before the first step */
+        bool is_judged;   /* `stands` was derived from the steps of every node */
+        int node;
+        int64_t at, deadline, lead; /* at: when it came, or when its deadline became earlier */
+        uint32_t hurry;
+        bool has_saved;   /* the first save for it was made, or could not be made */
+        bool goes_on;     /* the log has said that the training goes on */
+        int64_t final_at; /* the last safe moment to open the round of the last save */
+        int64_t least_ns; /* less time than this before final_at is not worth another save */
+    } notice;
+    int64_t replan_at;             /* when the notice's times are computed again */
+    bool is_plan_old;              /* they are computed at once */
+    bool saves_itself;             /* the program makes saves of its own, too */
+    int64_t save_ns;               /* how long a slow save takes; 0: unknown */
+    int64_t quick_save_ns;         /* a quick save; 0: none was seen in this attempt */
+    uint32_t saves_seen;           /* saves whose time was measured in this attempt */
+    int64_t agreement_ns;          /* how long the last agreement took; 0: none yet */
+    int64_t proposed_at, begun_at; /* of this round; 0: not yet */
+    int64_t kept_at;               /* the steps before this time are committed */
+    uint32_t checkpoints;          /* requests, summed over all nodes */
+    uint32_t checkpoints_told;     /* requests that the log has called delayed */
+    uint32_t checkpoints_done;     /* requests that were served */
+    struct {
+        bool is_counting; /* every rank has attached */
+        uint64_t from_step;
+        int64_t from_at;   /* when the last commit was made, or the last save failed */
+        uint64_t rings_at; /* the step at which the period is over, 0: unknown */
+    } period;              /* until the next save without a notice */
+    /* the round */
+    bool wants_to_end, was_decided;
+    uint64_t least_step;    /* the save step is not below this, unless the training ends */
+    int64_t first_saved_at; /* CLOCK_NEVER: no rank has saved yet */
+    enum chief_writing writing;
+    uint64_t writing_step;
+    uint64_t own_failed;  /* the newest own save that failed on a node */
+    uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
+    bool has_committed;   /* in this attempt */
+    bool has_stepped;     /* a rank has finished a step in this attempt */
+    int64_t finished_at;  /* when all commands had ended with success; 0: not yet */
+    struct stride stride;
+    struct causes causes;   /* the failures */
+    struct causes finals;   /* why the job must not begin again: replaced, or stopped */
+    struct restart restart; /* the restarts that are left */
+    int64_t generation_at;  /* when this generation began */
+    uint64_t generation_step;
+    int64_t restart_at;    /* with order.restart: when the next one begins, if all are gone */
+    bool waits_for_notice; /* it also waits until the notices are over */
+    struct {
+        int64_t look_at;  /* the nodes stand still; before this time that is no hang */
+        bool is_examined; /* the nodes examine their processes */
+        bool is_told;     /* this hang was reported */
+        int64_t until;    /* the end of the wait for the examination */
+        /* the rank that was behind in the last examination, and whether that was news */
+        const struct peer *whom;
+        int32_t rank;
+        uint64_t step;
+        uint8_t phase;
+        bool is_news;
+    } hang;
+    /* the end */
+    struct peer_cause cause; /* the first failure, if the job ends because of it */
+    bool was_preempted;      /* a notice was near when the job failed */
+    int64_t stopped_at, end_deadline, leave_deadline;
+    uint64_t end_seq;   /* the order that says how the job ends, 0: none yet */
+    int64_t tell_until; /* the job ended before the start, and late nodes are told; 0: not so */
+};
+
+#endif

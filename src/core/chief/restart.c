@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See restart.h.
+ */
+#include "core/chief/restart.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <string.h>
+
+void restart_init(struct restart *r, const struct restart_policy *policy, uint64_t random)
+{
+    *r = (struct restart){.policy = policy, .random = random};
+}
+
+/* A simple generator is enough: it spreads the restarts of jobs that failed for one reason. */
+static uint64_t next_random(struct restart *r)
+{
+    r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return r->random >> 33;
+}
+
+static void forget_old(struct restart *r, int64_t now)
+{
+    int old = 0;
+    while (old < r->n && r->policy->window_ns > 0 && r->times[old] <= now - r->policy->window_ns)
+        old++;
+    r->n -= old;
+    memmove(r->times, r->times + old, (size_t)r->n * sizeof r->times[0]);
+}
+
+/* The first restart has no pause: most failures come from the machine, and are over. */
+static int64_t pause_before(struct restart *r, int before)
+{
+    const struct restart_policy *p = r->policy;
+    int64_t pause = before > 0 ? p->backoff_ns : 0;
+    for (int i = 1; i < before && pause < p->backoff_max_ns; i++)
+        pause = 2 * pause;
+    pause = clock_min(pause, p->backoff_max_ns);
+    return pause - (pause > 0 ? (int64_t)(next_random(r) % (uint64_t)(pause / 4 + 1)) : 0);
+}
+
+/* NULL: the restart is allowed. */
+static const char *what_forbids(const struct restart *r, const struct restart_failure *f,
+                                char *text, size_t size)
+{
+    const struct restart_policy *p = r->policy;
+    text[0] = '\0';
+    if (f->code >= 0 && f->code < 256 && p->is_fatal[f->code])
+        str_addf(text, size, "%d is one of restart.fatal_codes", f->code);
+    else if (p->no_progress > 0 && f->has_ranks && r->stale >= p->no_progress)
+        str_addf(text, size,
+                 "%d generations in a row brought no commit (restart.no_progress_after)", r->stale);
+    else if (f->is_start && r->starts > p->start_max)
+        str_addf(text, size, "it has failed at its start %d times in a row (restart.start_max)",
+                 r->starts);
+    else if (!f->is_start && r->n >= p->max)
+        str_addf(text, size, "the %d restart%s of restart.max %s spent", p->max,
+                 p->max == 1 ? "" : "s", p->max == 1 ? "is" : "are");
+    else
+        return NULL;
+    return text;
+}
+
+bool restart_allows(struct restart *r, const struct restart_failure *f, int64_t *ret_pause,
+                    char *text, size_t size)
+{
+    text[0] = '\0';
+    if (r->policy->max == 0)
+        return false;
+    forget_old(r, f->now);
+    r->starts = f->is_start ? r->starts + 1 : 0;
+    r->stale = f->has_commit ? 0 : r->stale + 1;
+    if (what_forbids(r, f, text, size))
+        return false;
+    *ret_pause = pause_before(r, f->is_start ? r->starts - 1 : r->n);
+    if (f->is_start)
+        str_addf(text, size, "%d of %d after a failure at the start", r->starts,
+                 r->policy->start_max);
+    else
+        str_addf(text, size, "%d of %d", r->n + 1, r->policy->max);
+    if (!f->is_start)
+        r->times[r->n++] = f->now;
+    r->total++;
+    return true;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * action: the output of the core. The shell performs each action in the call that passes it, or
+ * queues it in order. It must not call the core from there.
+ */
+#ifndef PCHRUN_CORE_COMMON_ACTION_H
+#define PCHRUN_CORE_COMMON_ACTION_H
+
+#include "core/common/params.h"
+#include "wire/peermsg.h"
+#include "wire/procmsg.h"
+
+#include <stdint.h>
+
+enum action_type {
+    ACT_PORT,       /* at once: store a free port of this machine in *port, 0: none */
+    ACT_START,      /* start every child; EV_CHILD_STARTED or EV_CHILD_FAILED for each */
+    ACT_SIGNAL,     /* send a signal */
+    ACT_GATE,       /* store this word in the page of every process, also of later ones */
+    ACT_READ_STEPS, /* load the step of every process, after any ACT_GATE: EV_STEPS */
+    ACT_EXAMINE,    /* collect evidence of what the processes do, for people: EV_EXAMINED */
+    ACT_PROC_SEND,  /* a message to a process */
+    ACT_PROC_CLOSE, /* let a process go (after REFUSED) */
+    ACT_PREPARE,    /* write this node's record of the save at `step`: EV_PREPARED */
+    ACT_COMMIT,     /* write the job's record: EV_COMMITTED */
+    ACT_UNCOUNT,    /* record that this attempt does not count as one without a commit */
+    ACT_CONNECT,    /* connect to the chief: EV_CHIEF_UP or EV_PEER_DOWN */
+    ACT_SEND,       /* a message to a peer */
+    ACT_CLOSE,      /* send the queued messages, then close; no EV_PEER_DOWN follows */
+    ACT_NOTICE,     /* publish the live notice to the processes */
+    ACT_COMMITTED,  /* all nodes committed `step`: forget scratch directories, keep the record */
+    ACT_LOG,
+    ACT_STATE, /* core_report() may have changed */
+    ACT_EXIT,  /* the end: no action follows */
+    ACT__COUNT
+};
+
+enum signal_target {
+    TARGET_CHILDREN, /* the commands that pchrun started, by pid */
+    TARGET_RANKS,    /* the rank processes, by pid: attached ones, else those with RANK in their
+                        environment, else the children */
+    TARGET_TREE,     /* every process of the job on this node; SIGCONT follows */
+};
+
+struct action {
+    enum action_type type;
+    union {
+        struct {
+            uint32_t attempt, generation;
+            uint64_t resume_step;
+            uint16_t port; /* on node 0: where the commands of all nodes meet; 0: none */
+        } start;
+        uint16_t *port;
+        struct {
+            int number;
+            enum signal_target target;
+        } signal;
+        uint64_t gate;
+        uint32_t examine; /* its number */
+        struct {
+            int slot;
+            const struct procmsg *msg;
+        } proc;
+        struct {
+            uint64_t step;
+            /* with ACT_PREPARE: the number of ranks that saved it here; and an earlier prepared
+             * step that may still commit, 0: none */
+            int ranks;
+            uint64_t own;
+            int64_t save_ns; /* with ACT_COMMIT: how long a save takes, 0: unknown */
+        };
+        bool has_no_step; /* with ACT_UNCOUNT: a preemption before the first step ended it */
+        struct {
+            int conn;
+            const struct peermsg *msg;
+        } peer;
+        struct {
+            const char *text;    /* "": no notice is live */
+            int64_t deadline_ns; /* CLOCK_MONOTONIC, CLOCK_NEVER: none */
+        } notice;
+        struct {
+            int level; /* enum log_level */
+            const char *topic, *text;
+        } log;
+        struct {
+            enum outcome outcome;
+            int code;
+            const char *text;
+        } exit;
+    };
+};
+
+/* Performs one action. It is called while core_handle() runs and must not call core_handle(). */
+typedef void core_act_fn(void *shell, const struct action *action);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See cause.h.
+ */
+#include "core/common/cause.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+/* When a process crashes, its connections end at once, and other processes exit for that reason.
+ * pchrun may see those exits earlier than the crash, by up to this time. */
+#define CRASH_LAG_NS (50 * NS_PER_MS)
+
+/* SIGABRT and SIGTERM are no crash: many programs die of them because another process failed. */
+static bool is_crash(unsigned fault, int code)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS, SIGKILL};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        if (fault == FAULT_SIGNAL && code == EXIT_BY_SIGNAL + signals[i])
+            return true;
+    return false;
+}
+
+int64_t cause_counts_from(unsigned fault, int code, int64_t at)
+{
+    return is_crash(fault, code) ? at - CRASH_LAG_NS : at;
+}
+
+static int64_t counts_from(const struct peer_cause *cause)
+{
+    return cause_counts_from(cause->fault, cause->code, cause->at_ns);
+}
+
+static bool is_one(const struct peer_cause *a, const struct peer_cause *b)
+{
+    return a->fault == b->fault && a->node == b->node && a->rank == b->rank && a->pid == b->pid &&
+           a->code == b->code && a->wall_ns == b->wall_ns;
+}
+
+bool cause_is_same(const struct peer_cause *a, const struct peer_cause *b)
+{
+    return is_one(a, b) && str_is(a->host, b->host) && str_is(a->text, b->text) &&
+           str_is(a->tail, b->tail);
+}
+
+/* A failure is at least as old as the node says, whatever the clocks show. Without comparable
+ * clocks that age is all that is known. */
+static int64_t time_of(const struct peer_cause *told, int64_t now)
+{
+    int64_t latest = told->ago_ns < now ? now - told->ago_ns : 0;
+    return told->error_ns >= 0 && told->at_ns < latest ? told->at_ns : latest;
+}
+
+/* error_ns -1 means unknown, and is the worst. */
+static bool is_more_exact(const struct peer_cause *a, const struct peer_cause *b)
+{
+    if (a->error_ns < 0 || b->error_ns < 0)
+        return a->error_ns < 0 ? b->error_ns < 0 && a->at_ns < b->at_ns : b->error_ns < 0;
+    return a->error_ns < b->error_ns;
+}
+
+static struct peer_cause *of_node(struct causes *causes, int32_t node)
+{
+    for (int i = 0; i < causes->n; i++)
+        if (causes->list[i].node == node)
+            return &causes->list[i];
+    return NULL;
+}
+
+/* A new place, or the place of the latest cause if `cause` is earlier; else NULL. */
+static struct peer_cause *place_for(struct causes *causes, const struct peer_cause *cause)
+{
+    struct peer_cause *latest = &causes->list[0];
+    if (causes->n < CAUSES_MAX)
+        return &causes->list[causes->n++];
+    for (int i = 1; i < causes->n; i++)
+        if (counts_from(&causes->list[i]) > counts_from(latest))
+            latest = &causes->list[i];
+    return counts_from(cause) < counts_from(latest) ? latest : NULL;
+}
+
+void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told)
+{
+    struct peer_cause cause = *told;
+    cause.at_ns = time_of(told, now);
+    struct peer_cause *known = of_node(causes, told->node);
+    if (known && is_one(known, &cause) && !is_more_exact(&cause, known)) {
+        cause.at_ns = known->at_ns;
+        cause.error_ns = known->error_ns;
+    }
+    if (!known)
+        known = place_for(causes, &cause);
+    if (known)
+        *known = cause;
+}
+
+const struct peer_cause *causes_first(const struct causes *causes)
+{
+    const struct peer_cause *first = NULL;
+    for (int i = 0; i < causes->n; i++)
+        if (!first || counts_from(&causes->list[i]) < counts_from(first))
+            first = &causes->list[i];
+    return first;
+}

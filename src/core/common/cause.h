@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cause: finds the first of the failures that the nodes tell.
+ *
+ * Nodes tell their failures repeatedly, in any order, and at any time. Only the CAUSES_MAX earliest
+ * failures are kept, because a later one cannot become the first. So a thousand nodes that fail at
+ * once cost no more than a few. Owned by chief; pure.
+ */
+#ifndef PCHRUN_CORE_COMMON_CAUSE_H
+#define PCHRUN_CORE_COMMON_CAUSE_H
+
+#include "wire/peermsg.h"
+
+enum { CAUSES_MAX = 8 };
+
+struct causes {
+    struct peer_cause list[CAUSES_MAX]; /* one per node; at_ns: the best known time */
+    int n;
+};
+
+/* The fault is the end of a process, so another failure may have caused it. */
+static inline bool cause_is_process(unsigned fault)
+{
+    return fault == FAULT_EXIT || fault == FAULT_SIGNAL || fault == FAULT_SILENT;
+}
+
+/* The time of a failure for the order of failures. A crash counts as a little earlier than it was
+ * seen, because its consequences may be seen first. Fault and code as in a peer_cause. */
+int64_t cause_counts_from(unsigned fault, int code, int64_t at);
+/* A node has told its first failure; `now` is node 0's clock. */
+void causes_take(struct causes *causes, int64_t now, const struct peer_cause *told);
+/* NULL: nothing has failed. */
+const struct peer_cause *causes_first(const struct causes *causes);
+/* The same failure with the same text. Its time is not compared, because each message makes it more
+ * exact. */
+bool cause_is_same(const struct peer_cause *a, const struct peer_cause *b);
+
+#endif

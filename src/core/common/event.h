@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * event: the input of the core. All pointers are borrowed for the length of the call.
+ */
+#ifndef PCHRUN_CORE_COMMON_EVENT_H
+#define PCHRUN_CORE_COMMON_EVENT_H
+
+#include "base/err.h"
+#include "wire/notice.h"
+#include "wire/peermsg.h"
+#include "wire/procmsg.h"
+
+#include <stdint.h>
+
+/* Connections. The link numbers the connections that it accepts from CONN_FIRST on, each once. */
+enum { CONN_NONE, CONN_CHIEF, CONN_SELF, CONN_FIRST };
+
+enum event_type {
+    EV_START, /* the first event, once */
+    EV_TIMER, /* core_wake_at() has come */
+    EV_SIGNAL,
+    EV_NOTICE,        /* a notice source gives or withdraws a notice */
+    EV_SAVE_ASKED,    /* a user asks for a save, after which the training goes on */
+    EV_STOP_ASKED,    /* a user asks for the end of the job, without a new start */
+    EV_CHILD_STARTED, /* answers ACT_START, once per child */
+    EV_CHILD_FAILED,  /* answers ACT_START: the child could not be started */
+    EV_CHILD_DYING,   /* it has died with a known status; the kernel may free its memory for
+                         seconds; then comes EV_CHILD_EXITED */
+    EV_CHILD_EXITED,
+    EV_TREE_EMPTY,      /* no process of the job is left on this node */
+    EV_PROC_ATTACHED,   /* a process says PROCMSG_ATTACH; answered by WELCOME or REFUSED */
+    EV_PROC_MESSAGE,    /* any other message of an attached process */
+    EV_PROC_GONE,       /* its connection is closed */
+    EV_PROC_UNATTACHED, /* a process cannot attach; the text says why */
+    EV_PROC_LOST,       /* answers ACT_PROC_SEND of a WELCOME: its checkpoint is unknown */
+    EV_STEPS,           /* answers ACT_READ_STEPS */
+    EV_EXAMINED,        /* answers ACT_EXAMINE */
+    EV_PREPARED,        /* answers ACT_PREPARE */
+    EV_COMMITTED,       /* answers ACT_COMMIT */
+    EV_CHIEF_UP,        /* answers ACT_CONNECT: connected */
+    EV_PEER_DOWN,       /* a connection is closed, or (CONN_CHIEF) could not be made */
+    EV_PEER_MESSAGE,
+    EV_PEER_STRANGE, /* to node 0: a supervisor with other settings could not even say HELLO */
+    EV__COUNT
+};
+
+/* The origin of a signal. The terminal signals the whole foreground group, so the commands have the
+ * signal already. A signal from a process of the job is not forwarded back. */
+enum signal_from { SIGNAL_FROM_OUTSIDE, SIGNAL_FROM_TERMINAL, SIGNAL_FROM_JOB };
+
+/* More about the end of a command than its status. */
+struct death {
+    char note[200];    /* how it ended: "out of memory: …"; "": unknown */
+    char reason[512];  /* from the program's error file; "": there is none */
+    int64_t reason_at; /* the time of the reason, CLOCK_MONOTONIC; 0: unknown */
+    char tail[1024];   /* the last lines of its standard error; "": unknown */
+};
+
+struct event {
+    enum event_type type;
+    int64_t now;  /* CLOCK_MONOTONIC, never smaller than before */
+    int64_t wall; /* CLOCK_REALTIME, for people */
+    union {
+        struct {
+            int number;
+            enum signal_from from;
+            int sender_pid; /* for the log, 0: unknown */
+        } signal;
+        const struct notice *notice;
+        const char *why; /* with EV_STOP_ASKED: "stopped by …", for people */
+        struct {
+            int index; /* 0 … children - 1 */
+            int pid;
+            int status;                /* as of wait(2), with EV_CHILD_EXITED; _DYING: not 0 */
+            const struct err *err;     /* with EV_CHILD_FAILED */
+            const struct death *death; /* with EV_CHILD_EXITED; NULL: unknown */
+        } child;
+        struct {
+            int slot; /* 0 … CORE_SLOTS_MAX - 1 */
+            int pid;
+            const struct procmsg
+                *msg;      /* NULL with EV_PROC_GONE; the text says why with _LOST, _UNATTACHED */
+            uint64_t step; /* with EV_PROC_GONE: the last step on its page */
+        } proc;
+        struct {
+            const uint64_t *by_slot; /* CORE_SLOTS_MAX steps; the steps of free slots are ignored */
+            const uint8_t *phase_by_slot; /* as many of enum page_phase; NULL: all train */
+            int64_t output_at;            /* when the commands last printed; 0: unknown, or never */
+        } steps;
+        struct {
+            uint32_t number;
+            int stopped_pid; /* the pid of a stopped rank (a debugger, SIGSTOP), 0: none */
+            bool is_traced;  /* a debugger holds it, so its user can let it go on */
+        } examined;
+        struct {
+            uint64_t step;
+            const struct err *err; /* NULL: it is on disk */
+        } written;
+        struct {
+            int conn;
+            const struct peermsg *msg; /* NULL but with EV_PEER_MESSAGE */
+            const char *why;           /* with EV_PEER_DOWN and EV_PEER_STRANGE */
+            bool has_ended;   /* with the same two: the other supervisor closed it, or died */
+            const char *from; /* with a HELLO: the address, for people; may be NULL */
+        } peer;
+    };
+};
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See out.h.
+ */
+#include "core/common/out.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+void out_act(struct out *out, const struct action *action)
+{
+    out->act(out->shell, action);
+}
+
+void out_simple(struct out *out, enum action_type type)
+{
+    out_act(out, &(struct action){.type = type});
+}
+
+void out_log(struct out *out, enum log_level level, const char *topic, const char *fmt, ...)
+{
+    char text[1024]; /* room for a `why` of PEERMSG_WHY_SIZE */
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    out_act(out, &(struct action){.type = ACT_LOG,
+                                  .log = {.level = (int)level, .topic = topic, .text = text}});
+}
+
+void out_send(struct out *out, int conn, const struct peermsg *msg)
+{
+    if (conn == CONN_NONE)
+        return;
+    if (conn == CONN_SELF) {
+        assert(out->nqueue < OUT_QUEUE);
+        out->queue[out->nqueue++] = *msg;
+        return;
+    }
+    out_act(out, &(struct action){.type = ACT_SEND, .peer = {.conn = conn, .msg = msg}});
+}
+
+bool out_next(struct out *out, struct peermsg *ret)
+{
+    if (out->nqueue == 0)
+        return false;
+    *ret = out->queue[0];
+    out->nqueue--;
+    memmove(out->queue, out->queue + 1, (size_t)out->nqueue * sizeof out->queue[0]);
+    return true;
+}
+
+void out_proc(struct out *out, int slot, const struct procmsg *msg)
+{
+    out_act(out, &(struct action){.type = ACT_PROC_SEND, .proc = {.slot = slot, .msg = msg}});
+}
+
+void out_signal(struct out *out, int number, enum signal_target target)
+{
+    out_act(out,
+            &(struct action){.type = ACT_SIGNAL, .signal = {.number = number, .target = target}});
+}
+
+void out_step(struct out *out, enum action_type type, uint64_t step)
+{
+    out_act(out, &(struct action){.type = type, .step = step});
+}
+
+uint16_t out_port(struct out *out)
+{
+    uint16_t port = 0;
+    out_act(out, &(struct action){.type = ACT_PORT, .port = &port});
+    return port;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * params: the settings of the core. Copied at start, then constant. Times are nanoseconds.
+ */
+#ifndef PCHRUN_CORE_COMMON_PARAMS_H
+#define PCHRUN_CORE_COMMON_PARAMS_H
+
+#include "wire/page.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CORE_CHILDREN_MAX 256 /* training commands started by one node (-n) */
+#define CORE_SLOTS_MAX    256 /* attached processes of one node */
+#define CORE_NODES_MAX    16384
+#define CORE_WORLD_MAX    65536 /* ranks in the job */
+
+/* How pchrun treats a signal that it gets. */
+enum signal_rule {
+    SIGNAL_FORWARD,    /* send it on to the training commands */
+    SIGNAL_PREEMPT,    /* a notice: save and leave */
+    SIGNAL_CHECKPOINT, /* save and go on */
+    SIGNAL_IGNORE,
+};
+
+enum save_mode {
+    SAVE_ATTACH,  /* processes attach through libpch; other programs get the notice's signal */
+    SAVE_SIGNAL,  /* a signal asks the ranks to save and end */
+    SAVE_FORWARD, /* the training commands get the notice's signal */
+};
+
+enum leftovers { LEFTOVERS_KILL, LEFTOVERS_LEAVE };
+
+/* How a job can end. struct exit_codes has the exit codes that the user may set. */
+enum outcome {
+    OUTCOME_UNKNOWN, /* not decided: never reported as success */
+    OUTCOME_COMPLETED,
+    OUTCOME_PREEMPTED,         /* committed, or nothing to save */
+    OUTCOME_PREEMPTED_UNSAVED, /* not committed in time */
+    OUTCOME_PREEMPTED_UNKNOWN, /* the program does not attach: cannot know whether it saved */
+    OUTCOME_FAILED,            /* a process failed, here or elsewhere */
+    OUTCOME_NODE_LOST,
+    OUTCOME_HANG,
+    OUTCOME_NO_PROGRESS,
+    OUTCOME_NOT_STARTED, /* nodes missing at the join, cannot execute, not found, our own error */
+    OUTCOME_STOPPED,     /* a user asked for the end: the job must not start again */
+    OUTCOME__COUNT
+};
+
+struct exit_codes {
+    int preempted, preempted_unsaved, node_lost, hang, no_progress, stopped;
+};
+
+#define RESTARTS_MAX 1000 /* the largest restart.max */
+
+/* When a failed job restarts in place. */
+struct restart_policy {
+    int max;           /* within the window; 0: never */
+    int64_t window_ns; /* 0: of the whole attempt */
+    int start_max;     /* in a row, of generations that fail before they train */
+    int64_t
+        startup_ns; /* a generation that ends sooner, without a finished step, fails at its start */
+    int64_t backoff_ns, backoff_max_ns;
+    int no_progress;    /* generations in a row without a commit, 0: no limit */
+    bool is_fatal[256]; /* by exit code */
+    bool after_notice;  /* after a notice the job waits until it is over, and goes on */
+};
+
+/* What pchrun does about a job that hangs. */
+enum watchdog_mode { WATCHDOG_OFF, WATCHDOG_LOG, WATCHDOG_ON };
+
+struct watchdog_plan {
+    enum watchdog_mode mode;
+    /* How long a rank may stand in a phase, 0: for ever. Except in PAGE_START, `factor` times the
+     * longest pause that a rank came out of counts if it is longer. */
+    int64_t limit_ns[PAGE_PHASES];
+    int factor;
+    int64_t silence_ns;  /* how long commands that do not attach may be silent, 0: for ever */
+    int64_t evidence_ns; /* how long an examination may take */
+};
+
+struct signal_plan {
+    enum signal_rule rule;
+    int64_t grace_ns; /* with SIGNAL_PREEMPT */
+};
+
+struct core_params {
+    int node_rank, nnodes;
+    int children;         /* commands to start on this node, 0 is legal */
+    int expected_procs;   /* processes that will attach to this node; -1: the first one tells it,
+                             else 1 */
+    uint32_t attempt;     /* known to the chief; members learn it at the join */
+    uint64_t resume_step; /* last commit in the state directory, 0: none */
+    bool has_record;      /* there is a state directory */
+    uint64_t incarnation; /* random */
+    char host[64];        /* for people */
+    int pid;              /* of pchrun; for people */
+    char job[64];
+    char settings[1024]; /* the settings that must be equal on all nodes, "name=value\n"… */
+
+    struct signal_plan signals[65]; /* by signal number */
+    int64_t grace_ns;               /* of a notice that does not say how much time is left */
+    bool trains_on;  /* train after the first save of a notice, until the last safe moment */
+    int64_t save_ns; /* how long a save took in earlier attempts, 0: unknown */
+    enum save_mode save_mode;
+    int save_signal; /* with SAVE_SIGNAL */
+    /* a save without a notice after so many steps, or so much time, since the last commit; 0: off
+     */
+    uint64_t every_steps;
+    int64_t every_ns;
+
+    int64_t join_timeout_ns;
+    int64_t heartbeat_interval_ns, heartbeat_timeout_ns;
+    int64_t reconnect_ns; /* how long a closed connection may stay closed */
+    int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
+    int64_t commit_wait_ns; /* how long a saved rank waits for the saves of other ranks */
+    enum leftovers leftovers;
+
+    struct watchdog_plan watchdog;
+
+    struct exit_codes exit;
+    int no_progress_limit;         /* attempts in a row without a new commit, 0: no limit */
+    int attempts_without_commit;   /* earlier attempts in a row without a commit */
+    int attempts_without_step;     /* earlier attempts that were preempted before a step */
+    struct restart_policy restart; /* equal on every node; the chief acts upon it */
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * peerreport: node 0's report about one node. Plain data.
+ */
+#ifndef PCHRUN_CORE_COMMON_PEERREPORT_H
+#define PCHRUN_CORE_COMMON_PEERREPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A node, from its newest STATUS. */
+struct core_peer_report {
+    int node_rank;
+    char host[64]; /* "": it has not joined yet */
+    /* "missing", "waiting", "running", "ended", "finished", "failed", "gone", "lost" */
+    const char *state;
+    int conn; /* the number of its connection, CONN_NONE: it has none */
+    bool is_connected, has_notice;
+    int ranks_expected; /* -1: not known yet */
+    int ranks_attached;
+    uint64_t highest, lowest; /* finished steps of its ranks */
+    int64_t heard_at;         /* CLOCK_MONOTONIC, 0: never */
+    int64_t moved_at;         /* since when it shows `highest`, 0: unknown */
+    double steps_per_s;       /* 0: unknown */
+    char why[128];            /* why it is lost; "": it is not */
+};
+
+#endif

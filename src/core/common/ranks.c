@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See ranks.h.
+ */
+#include "core/common/ranks.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+void ranks_init(struct ranks *ranks, int expected)
+{
+    ranks->expected = expected;
+    ranks->stride = stride_make(0, 1);
+    for (int i = 0; i < CORE_SLOTS_MAX; i++)
+        ranks->of_slot[i] = -1;
+}
+
+struct member *ranks_of_slot(struct ranks *ranks, int slot)
+{
+    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] < 0)
+        return NULL;
+    return &ranks->members[ranks->of_slot[slot]];
+}
+
+static struct member *find_rank(struct ranks *ranks, int rank)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].rank == rank)
+            return &ranks->members[i];
+    return NULL;
+}
+
+static bool has_local_rank(const struct ranks *ranks, int local_rank)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].local_rank == local_rank && ranks->members[i].slot >= 0)
+            return true;
+    return false;
+}
+
+/* The ranks on this node, if all nodes have the same number. */
+static int part_of(int world_size, const struct core_params *params)
+{
+    bool is_even = world_size > 0 && world_size % params->nnodes == 0;
+    return is_even ? world_size / params->nnodes : 1;
+}
+
+/* Derives the numbers that a process did not state: nodes are of equal size, ranks in order. */
+static void resolve(const struct ranks *ranks, const struct core_params *params,
+                    const struct procmsg *msg, struct procmsg *ret)
+{
+    *ret = (struct procmsg){.step = msg->step > msg->first_step ? msg->step : msg->first_step,
+                            .rank = msg->rank,
+                            .local_rank = msg->local_rank,
+                            .world_size = msg->world_size,
+                            .local_world_size = msg->local_world_size};
+    if (ret->local_world_size == PROCMSG_UNKNOWN)
+        ret->local_world_size =
+            ranks->expected != RANKS_UNKNOWN ? ranks->expected : part_of(msg->world_size, params);
+    int first = params->node_rank * ret->local_world_size;
+    if (ret->local_rank == PROCMSG_UNKNOWN && ret->rank != PROCMSG_UNKNOWN)
+        ret->local_rank = ret->rank >= first ? ret->rank - first : ret->rank;
+    for (int i = 0; ret->local_rank == PROCMSG_UNKNOWN; i++)
+        if (!has_local_rank(ranks, i))
+            ret->local_rank = i;
+    if (ret->rank == PROCMSG_UNKNOWN)
+        ret->rank = first + ret->local_rank;
+    if (ret->world_size == PROCMSG_UNKNOWN)
+        ret->world_size =
+            ranks->world_size ? ranks->world_size : ret->local_world_size * params->nnodes;
+}
+
+static bool check_counts(const struct ranks *ranks, const struct procmsg *who, struct err *err)
+{
+    if (who->world_size < 1 || who->world_size > CORE_WORLD_MAX)
+        return err_set(err, ERR_PROTOCOL, 0, "world size %d: must be within 1 and %d",
+                       who->world_size, CORE_WORLD_MAX);
+    if (who->rank < 0 || who->rank >= who->world_size)
+        return err_set(err, ERR_PROTOCOL, 0, "rank %d does not lie in a world of %d ranks",
+                       who->rank, who->world_size);
+    if (ranks->world_size && who->world_size != ranks->world_size)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d says that the world has %d ranks; earlier ranks said %d", who->rank,
+                       who->world_size, ranks->world_size);
+    if (ranks->expected != RANKS_UNKNOWN && who->local_world_size != ranks->expected)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d says that this node has %d ranks; %d are expected (procs.per_node, "
+                       "-n, or the first to attach)",
+                       who->rank, who->local_world_size, ranks->expected);
+    if (who->step > RANKS_STEP_MAX)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "rank %d says that it starts from step %llu, which no training reaches",
+                       who->rank, (unsigned long long)who->step);
+    if (who->local_world_size < 1 || who->local_world_size > CORE_SLOTS_MAX)
+        return err_set(err, ERR_PROTOCOL, 0, "%d ranks on one node: must be within 1 and %d",
+                       who->local_world_size, CORE_SLOTS_MAX);
+    return true;
+}
+
+static bool check_place(struct ranks *ranks, const struct procmsg *who, int pid, struct err *err)
+{
+    const struct member *same = find_rank(ranks, who->rank);
+    if (same && same->slot >= 0)
+        return err_set(err, ERR_TAKEN, 0,
+                       "rank %d is attached already, by process %d; process %d has the same rank",
+                       who->rank, same->pid, pid);
+    if (!same && ranks->n >= who->local_world_size)
+        return err_set(err, ERR_TAKEN, 0,
+                       "rank %d is one too many: this node has %d ranks, and all have attached",
+                       who->rank, who->local_world_size);
+    return true;
+}
+
+/* All processes so far were visitors: they attached, trained no step, and left. A program may open
+ * the job only to learn its resume step, and then start its ranks. */
+static bool were_visitors(const struct ranks *ranks)
+{
+    for (int i = 0; i < ranks->n; i++) {
+        const struct member *m = &ranks->members[i];
+        if (m->slot >= 0 || !m->is_closed || m->is_done || m->step > m->first_step ||
+            m->served_round)
+            return false;
+    }
+    return ranks->n > 0 && !ranks->have_stepped;
+}
+
+/* The world that visitors stated does not bind the ranks that train. */
+static void forget_visitors(struct ranks *ranks, const struct core_params *params,
+                            const struct procmsg *msg, struct procmsg *who)
+{
+    bool fits = who->world_size == ranks->world_size && who->local_world_size == ranks->expected;
+    if (fits || !were_visitors(ranks))
+        return;
+    ranks->n = ranks->nended = ranks->world_size = 0;
+    ranks->expected = params->expected_procs;
+    ranks->stride = stride_make(0, 1);
+    resolve(ranks, params, msg, who);
+}
+
+struct member *ranks_attach(struct ranks *ranks, const struct core_params *params,
+                            const struct event *event, struct err *err)
+{
+    int slot = event->proc.slot, pid = event->proc.pid;
+    const struct procmsg *msg = event->proc.msg;
+    struct procmsg who;
+    resolve(ranks, params, msg, &who);
+    forget_visitors(ranks, params, msg, &who);
+    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0) {
+        err_set(err, ERR_PROTOCOL, 0, "slot %d cannot be attached to", slot);
+        return NULL;
+    }
+    if (!check_counts(ranks, &who, err) || !check_place(ranks, &who, pid, err))
+        return NULL;
+    struct stride common = ranks->stride;
+    if (!stride_join(&common, stride_make(msg->first_step, msg->stride))) {
+        err_set(err, ERR_PROTOCOL, 0,
+                "rank %d stops every %llu steps from step %llu: no step is common to it and the "
+                "other ranks of this node",
+                who.rank, (unsigned long long)msg->stride, (unsigned long long)msg->first_step);
+        return NULL;
+    }
+    struct member *member = find_rank(ranks, who.rank);
+    if (member)
+        ranks->nended -= member->is_ended;
+    else
+        member = &ranks->members[ranks->n++];
+    struct member before = *member; /* the rank's part in the open round stays */
+    *member = (struct member){.slot = slot,
+                              .pid = pid,
+                              .rank = who.rank,
+                              .local_rank = who.local_rank,
+                              .step = msg->step,
+                              .first_step = msg->first_step,
+                              .last_step = msg->last_step <= RANKS_STEP_MAX ? msg->last_step : 0,
+                              .is_shielded = msg->flags & PROCMSG_FLAG_SHIELD,
+                              .served_round = before.served_round,
+                              .saved_round = before.saved_round,
+                              .failed_round = before.failed_round,
+                              .saved_step = before.saved_step};
+    ranks->of_slot[slot] = (int)(member - ranks->members);
+    ranks->nconnected++;
+    ranks->stride = common;
+    ranks->world_size = who.world_size;
+    ranks->expected = who.local_world_size;
+    return member;
+}
+
+void ranks_end(struct ranks *ranks, struct member *member)
+{
+    ranks->nended += !member->is_ended;
+    member->is_ended = true;
+}
+
+void ranks_gone(struct ranks *ranks, int slot, uint64_t step)
+{
+    struct member *member = ranks_of_slot(ranks, slot);
+    if (!member)
+        return;
+    ranks_end(ranks, member);
+    if (step > member->step && step <= RANKS_STEP_MAX)
+        member->step = step;
+    ranks->have_stepped = ranks->have_stepped || member->step > member->first_step;
+    member->slot = -1;
+    member->wait = WAIT_NONE;
+    ranks->of_slot[slot] = -1;
+    ranks->nconnected--;
+}
+
+/* --- counters --- */
+
+struct member *ranks_counter_of_slot(struct ranks *ranks, int slot)
+{
+    for (int i = 0; i < ranks->ncounters && slot >= 0; i++)
+        if (ranks->counters[i].slot == slot)
+            return &ranks->counters[i];
+    return NULL;
+}
+
+/* The gone counter of this rank, any gone counter, or a new one. There is always room: a counter
+ * that is not gone holds a slot, and there are as many counters as slots. */
+static struct member *place_for(struct ranks *ranks, int rank)
+{
+    struct member *ret = NULL;
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].slot < 0 && (!ret || ranks->counters[i].rank == rank))
+            ret = &ranks->counters[i];
+    return ret ? ret : &ranks->counters[ranks->ncounters++];
+}
+
+static int lowest_not_counting(const struct ranks *ranks, int first)
+{
+    int rank = first;
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].slot >= 0 && ranks->counters[i].rank == rank) {
+            rank++;
+            i = -1;
+        }
+    return rank;
+}
+
+struct member *ranks_count(struct ranks *ranks, const struct core_params *params,
+                           const struct event *event, struct err *err)
+{
+    const struct procmsg *msg = event->proc.msg;
+    int slot = event->proc.slot, here = msg->local_world_size, rank = msg->rank;
+    if (slot < 0 || slot >= CORE_SLOTS_MAX || ranks->of_slot[slot] >= 0 ||
+        ranks_counter_of_slot(ranks, slot)) {
+        err_set(err, ERR_PROTOCOL, 0, "slot %d cannot be attached to", slot);
+        return NULL;
+    }
+    if (rank >= CORE_WORLD_MAX || here > CORE_SLOTS_MAX || msg->step > RANKS_STEP_MAX) {
+        err_set(err, ERR_PROTOCOL, 0, "rank %d of %d here, at step %llu: a number is too high",
+                rank, here, (unsigned long long)msg->step);
+        return NULL;
+    }
+    if (here == PROCMSG_UNKNOWN)
+        here = ranks->expected != RANKS_UNKNOWN ? ranks->expected : 1;
+    if (rank == PROCMSG_UNKNOWN)
+        rank = lowest_not_counting(ranks, params->node_rank * here);
+    struct member *counter = place_for(ranks, rank);
+    int local =
+        msg->local_rank != PROCMSG_UNKNOWN ? msg->local_rank : rank - params->node_rank * here;
+    *counter = (struct member){.slot = slot,
+                               .pid = event->proc.pid,
+                               .rank = rank,
+                               .local_rank = local >= 0 ? local : rank,
+                               .step = msg->step,
+                               .first_step = msg->step};
+    counter->stand.step = msg->step;
+    ranks->ncounting++;
+    /* The process trains again, so its earlier pch_done does not count. */
+    for (int i = 0; i < ranks->n; i++)
+        if (event->proc.pid > 0 && ranks->members[i].pid == event->proc.pid)
+            ranks->members[i].is_done = ranks->members[i].has_returned = false;
+    return counter;
+}
+
+void ranks_counter_gone(struct ranks *ranks, struct member *counter, uint64_t step)
+{
+    if (step > counter->step && step <= RANKS_STEP_MAX)
+        counter->step = step;
+    counter->slot = -1;
+    counter->is_ended = true;
+    ranks->ncounting--;
+}
+
+/* --- the state of all ranks --- */
+
+bool ranks_is_silent(const struct member *m)
+{
+    return m->slot < 0 && !m->is_done && !m->is_closed;
+}
+
+bool ranks_are_complete(const struct ranks *ranks)
+{
+    return ranks->expected != RANKS_UNKNOWN && ranks->n == ranks->expected;
+}
+
+bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *err)
+{
+    bool ok = true;
+    for (int i = 0; i < ranks->n; i++) {
+        struct member *m = &ranks->members[i];
+        if (m->slot < 0)
+            continue;
+        uint64_t step = by_slot[m->slot];
+        if (step > RANKS_STEP_MAX)
+            ok = err_set(err, ERR_PROTOCOL, 0,
+                         "rank %d (process %d) shows step %llu: its page was overwritten", m->rank,
+                         m->pid, (unsigned long long)step);
+        else
+            m->step = step;
+    }
+    for (int i = 0; i < ranks->ncounters; i++) {
+        struct member *m = &ranks->counters[i];
+        if (m->slot >= 0 && by_slot[m->slot] <= RANKS_STEP_MAX)
+            m->step = by_slot[m->slot];
+    }
+    return ok;
+}
+
+uint64_t ranks_highest(const struct ranks *ranks)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].step > highest)
+            highest = ranks->members[i].step;
+    return highest;
+}
+
+uint64_t ranks_lowest(const struct ranks *ranks)
+{
+    uint64_t lowest = ranks->n ? UINT64_MAX : 0;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].step < lowest)
+            lowest = ranks->members[i].step;
+    return lowest;
+}
+
+bool ranks_have_stepped(const struct ranks *ranks)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].step > ranks->members[i].first_step)
+            return true;
+    return ranks->have_stepped;
+}
+
+bool ranks_has_own(const struct member *m, uint64_t step)
+{
+    for (int i = 0; i < m->nown; i++)
+        if (m->own[i] == step)
+            return true;
+    return false;
+}
+
+static void forget_own(struct member *m, int at)
+{
+    m->nown--;
+    memmove(&m->own[at], &m->own[at + 1], (size_t)(m->nown - at) * sizeof m->own[0]);
+}
+
+void ranks_add_own(struct member *m, uint64_t step, uint64_t over)
+{
+    for (int i = m->nown - 1; i >= 0; i--)
+        if (m->own[i] <= over)
+            forget_own(m, i);
+    if (step <= over || ranks_has_own(m, step))
+        return;
+    if (m->nown == OWN_KEPT)
+        forget_own(m, 0);
+    m->own[m->nown++] = step;
+}
+
+static bool all_have_own(const struct ranks *ranks, uint64_t step)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (!ranks_has_own(&ranks->members[i], step))
+            return false;
+    return true;
+}
+
+uint64_t ranks_own_step(const struct ranks *ranks, uint64_t above)
+{
+    if (!ranks_are_complete(ranks) || ranks->n == 0)
+        return 0;
+    uint64_t oldest = 0;
+    for (int k = 0; k < ranks->members[0].nown; k++) {
+        uint64_t step = ranks->members[0].own[k];
+        if (step > above && (!oldest || step < oldest) && all_have_own(ranks, step))
+            oldest = step;
+    }
+    return oldest;
+}
+
+uint64_t ranks_last_step(const struct ranks *ranks)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].last_step && (!last || ranks->members[i].last_step < last))
+            last = ranks->members[i].last_step;
+    return last;
+}
+
+bool ranks_roster(const struct ranks *ranks, char *text, size_t size)
+{
+    /* Finds the next larger rank each time: slow, but a node has few ranks, and does this rarely.
+     */
+    text[0] = '\0';
+    int from = -1, to = -1;
+    for (int done = 0; done <= ranks->n; done++) {
+        int next = -1;
+        for (int i = 0; i < ranks->n; i++)
+            if (ranks->members[i].rank > to && (next < 0 || ranks->members[i].rank < next))
+                next = ranks->members[i].rank;
+        if (from >= 0 && next == to + 1) {
+            to = next;
+            continue;
+        }
+        bool fits = true;
+        if (from >= 0)
+            fits =
+                str_addf(text, size, to > from ? "%s%d-%d" : "%s%d", text[0] ? "," : "", from, to);
+        if (!fits)
+            return false;
+        if (next < 0)
+            return true;
+        from = to = next;
+    }
+    return true;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See verdict.h. One table of outcomes.
+ */
+#include "core/common/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const struct {
+    const char *name;
+    bool is_restart, gives_way;
+} outcomes[OUTCOME__COUNT] = {
+    [OUTCOME_UNKNOWN] = {"unknown", false, false},
+    [OUTCOME_COMPLETED] = {"completed", false, false},
+    [OUTCOME_PREEMPTED] = {"preempted", true, false},
+    [OUTCOME_PREEMPTED_UNSAVED] = {"preempted_unsaved", true, true},
+    [OUTCOME_PREEMPTED_UNKNOWN] = {"preempted_unknown", false, true},
+    [OUTCOME_FAILED] = {"failed", false, false},
+    [OUTCOME_NODE_LOST] = {"node_lost", true, true},
+    [OUTCOME_HANG] = {"hang", true, true},
+    [OUTCOME_NO_PROGRESS] = {"no_progress", false, true},
+    [OUTCOME_NOT_STARTED] = {"not_started", false, false},
+    [OUTCOME_STOPPED] = {"stopped", false, false},
+};
+
+const char *verdict_name(enum outcome outcome)
+{
+    return outcome < OUTCOME__COUNT ? outcomes[outcome].name : "unknown";
+}
+
+bool verdict_is_preempted(enum outcome outcome)
+{
+    return outcome == OUTCOME_PREEMPTED || outcome == OUTCOME_PREEMPTED_UNSAVED ||
+           outcome == OUTCOME_PREEMPTED_UNKNOWN;
+}
+
+bool verdict_is_restart(enum outcome outcome)
+{
+    return outcome < OUTCOME__COUNT && outcomes[outcome].is_restart;
+}
+
+bool verdict_gives_way(enum outcome outcome)
+{
+    return outcome < OUTCOME__COUNT && outcomes[outcome].gives_way;
+}
+
+int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code)
+{
+    switch (outcome) {
+    case OUTCOME_COMPLETED:
+        return 0;
+    case OUTCOME_PREEMPTED:
+    case OUTCOME_PREEMPTED_UNKNOWN:
+        return codes->preempted;
+    case OUTCOME_PREEMPTED_UNSAVED:
+        return codes->preempted_unsaved;
+    case OUTCOME_NODE_LOST:
+        return codes->node_lost;
+    case OUTCOME_HANG:
+        return codes->hang;
+    case OUTCOME_NO_PROGRESS:
+        return codes->no_progress;
+    case OUTCOME_STOPPED:
+        return codes->stopped;
+    case OUTCOME_FAILED:
+    case OUTCOME_NOT_STARTED:
+        /* A failure must never return 0, whatever code the fault has. */
+        return code > 0 && code <= 255 ? code : EXIT_OWN_ERROR;
+    case OUTCOME_UNKNOWN:
+    case OUTCOME__COUNT:
+        break;
+    }
+    return EXIT_OWN_ERROR;
+}
+
+int verdict_of_order(enum outcome outcome, int code)
+{
+    bool fits = outcome == OUTCOME_COMPLETED ? code == 0 : code > 0 && code <= 255;
+    return fits ? code : EXIT_OWN_ERROR;
+}
+
+int verdict_of_status(int status)
+{
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    if (WIFSIGNALED(status))
+        return EXIT_BY_SIGNAL + WTERMSIG(status);
+    return EXIT_OWN_ERROR;
+}
+
+char *verdict_text_of_status(int status, char *text, size_t size)
+{
+    if (WIFEXITED(status))
+        snprintf(text, size, "exit code %d", WEXITSTATUS(status));
+    else if (WIFSIGNALED(status))
+        snprintf(text, size, "signal %d (%s%s)", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                 WCOREDUMP(status) ? ", core dumped" : "");
+    else
+        snprintf(text, size, "unknown status %#x", (unsigned)status);
+    return text;
+}

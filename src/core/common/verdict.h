@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * verdict: the names and the exit codes of the outcomes. Pure functions.
+ */
+#ifndef PCHRUN_CORE_COMMON_VERDICT_H
+#define PCHRUN_CORE_COMMON_VERDICT_H
+
+#include "core/common/params.h"
+
+#include <stddef.h>
+
+/* pchrun's own exit codes. The user may choose others in 0..124. */
+enum {
+    EXIT_OWN_ERROR = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+    EXIT_BY_SIGNAL = 128
+};
+
+/* "completed", "preempted", "preempted_unsaved"…: as in the report. */
+const char *verdict_name(enum outcome outcome);
+/* The exit code of an outcome. `code`: the code of the failed process, or of pchrun's own error. */
+int verdict_code(const struct exit_codes *codes, enum outcome outcome, int code);
+/* The code that the chief ordered; EXIT_OWN_ERROR if it cannot belong to the outcome. */
+int verdict_of_order(enum outcome outcome, int code);
+/* From a status of wait(2): the exit code, 128 + n for a signal, else 125. */
+int verdict_of_status(int status);
+/* "exit code 7" or "signal 11 (Segmentation fault, core dumped)". */
+char *verdict_text_of_status(int status, char *text, size_t size);
+/* The job ended because of a notice, saved or not. */
+bool verdict_is_preempted(enum outcome outcome);
+/* The scheduler starts the job again after this outcome, so a job without progress would run for
+ * ever. False if its progress is unknown. */
+bool verdict_is_restart(enum outcome outcome);
+/* The job ended without a commit for this end, and without a failed process. If a later attempt has
+ * taken it over, or a user has stopped it, that still becomes the outcome. */
+bool verdict_gives_way(enum outcome outcome);
+
+#endif

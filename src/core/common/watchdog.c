@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See watchdog.h.
+ */
+#include "core/common/watchdog.h"
+
+#include "base/clock.h"
+
+/* A pause is remembered for one or two terms: long enough for a pause that comes once an epoch. */
+#define TERM_NS (6 * 3600 * NS_PER_S)
+/* How often the steps are read within the shortest limit. */
+#define LOOKS       8
+#define LOOK_MIN_NS (100 * NS_PER_MS)
+
+static const struct watchdog_plan *plan_of(const struct watchdog *dog)
+{
+    return &dog->out->params->watchdog;
+}
+
+const char *watchdog_phase_name(unsigned phase)
+{
+    static const char *const names[PAGE_PHASES] = {[PAGE_START] = "start",
+                                                   [PAGE_TRAIN] = "train",
+                                                   [PAGE_EVAL] = "eval",
+                                                   [PAGE_COMPILE] = "compile",
+                                                   [PAGE_SAVE] = "save"};
+    return phase < PAGE_PHASES ? names[phase] : "?";
+}
+
+void watchdog_init(struct watchdog *dog, struct out *out)
+{
+    dog->out = out;
+    dog->look_at = CLOCK_NEVER;
+}
+
+/* --- how long it may take --- */
+
+static int64_t longest(const struct watchdog *dog, enum page_phase phase)
+{
+    const int64_t *of = dog->longest[phase];
+    return of[0] > of[1] ? of[0] : of[1];
+}
+
+/* CLOCK_NEVER: no limit. */
+static int64_t limit_of(const struct watchdog *dog, enum page_phase phase)
+{
+    const struct watchdog_plan *plan = plan_of(dog);
+    if (plan->limit_ns[phase] == 0)
+        return CLOCK_NEVER;
+    int64_t by_experience = longest(dog, phase) * plan->factor;
+    return by_experience > plan->limit_ns[phase] ? by_experience : plan->limit_ns[phase];
+}
+
+int64_t watchdog_start_until(const struct watchdog *dog)
+{
+    int64_t limit = limit_of(dog, PAGE_START);
+    return limit == CLOCK_NEVER ? CLOCK_NEVER : dog->began_at + limit;
+}
+
+static bool is_over(int64_t since, int64_t limit, int64_t now)
+{
+    return limit != CLOCK_NEVER && now - since >= limit;
+}
+
+static void note_pause(struct watchdog *dog, enum page_phase phase, int64_t pause)
+{
+    int64_t now = dog->out->now;
+    if (now - dog->term_at >= TERM_NS) {
+        for (int i = 0; i < PAGE_PHASES; i++) {
+            dog->longest[i][1] = dog->longest[i][0];
+            dog->longest[i][0] = 0;
+        }
+        dog->term_at = now;
+    }
+    if (pause > dog->longest[phase][0])
+        dog->longest[phase][0] = pause;
+}
+
+/* --- what the ranks do --- */
+
+/* A rank that trains is in its start phase until its first step is finished. Other phases count as
+ * announced. In an open round that the rank serves its phase is always PAGE_SAVE. */
+static enum page_phase phase_of(const struct member *m, const struct watchdog_node *node)
+{
+    bool is_serving = node->round && m->served_round == node->round &&
+                      m->saved_round != node->round && m->failed_round != node->round;
+    if (is_serving)
+        return PAGE_SAVE;
+    bool has_stepped = m->stand.step > m->first_step;
+    return m->stand.phase == PAGE_TRAIN && !has_stepped ? PAGE_START : m->stand.phase;
+}
+
+/* A rank that waits for pchrun, and so for other ranks, is not stuck. */
+static bool is_watched(const struct member *m)
+{
+    return m->slot >= 0 && !m->is_ended && !m->stand.is_dead && m->wait == WAIT_NONE;
+}
+
+/* When the steps are read next. */
+static void plan_look(struct watchdog *dog)
+{
+    const struct watchdog_plan *plan = plan_of(dog);
+    int64_t least = plan->silence_ns ? plan->silence_ns : CLOCK_NEVER;
+    for (int i = 0; i < PAGE_PHASES; i++)
+        if (plan->limit_ns[i])
+            least = clock_min(least, plan->limit_ns[i]);
+    int64_t pause = least / LOOKS > LOOK_MIN_NS ? least / LOOKS : LOOK_MIN_NS;
+    dog->look_at = least == CLOCK_NEVER ? CLOCK_NEVER : dog->out->now + pause;
+}
+
+void watchdog_begin(struct watchdog *dog)
+{
+    dog->began_at = dog->moved_at = dog->term_at = dog->out->now;
+    dog->output_at = 0;
+    dog->examine = dog->examined = dog->examined_steps = 0;
+    dog->stopped_pid = 0;
+    plan_look(dog);
+}
+
+void watchdog_heard(struct watchdog *dog, struct member *m)
+{
+    m->stand.since = dog->moved_at = dog->out->now;
+}
+
+void watchdog_ended(struct watchdog *dog, struct ranks *ranks, int pid)
+{
+    dog->moved_at = dog->out->now;
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].pid == pid)
+            ranks->members[i].stand.is_dead = true;
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].pid == pid)
+            ranks->counters[i].stand.is_dead = true;
+}
+
+static bool has_moved(const struct member *m, const struct event *event, enum page_phase *ret_phase)
+{
+    const uint8_t *phases = event->steps.phase_by_slot;
+    uint8_t phase = phases ? phases[m->slot] : PAGE_TRAIN;
+    *ret_phase = phase < PAGE_PHASES ? (enum page_phase)phase : PAGE_TRAIN;
+    return event->steps.by_slot[m->slot] != m->stand.step || *ret_phase != m->stand.phase;
+}
+
+/* Learn from this pause? Not from start-up, nor from an overrun that other ranks excuse. But if an
+ * examination suspected a hang, the pause counts: it was no hang. */
+static bool is_telling(const struct watchdog *dog, const struct member *m, enum page_phase phase)
+{
+    int64_t since = m->stand.since;
+    bool was_excused = is_over(since, limit_of(dog, phase), dog->out->now);
+    return phase != PAGE_START && is_watched(m) && (!was_excused || dog->examined_at > since);
+}
+
+static void read_member(struct watchdog *dog, struct member *m, const struct event *event,
+                        const struct watchdog_node *node)
+{
+    enum page_phase phase;
+    int64_t now = dog->out->now;
+    if (!has_moved(m, event, &phase)) {
+        if (!is_watched(m) || node->is_quiet)
+            m->stand.since = now;
+        return;
+    }
+    enum page_phase was = phase_of(m, node);
+    if (is_telling(dog, m, was) && !node->is_quiet)
+        note_pause(dog, was, now - m->stand.since);
+    m->stand.step = event->steps.by_slot[m->slot];
+    m->stand.phase = phase;
+    m->stand.since = dog->moved_at = now;
+    dog->has_told_stopped = false;
+    dog->stopped_pid = 0;
+}
+
+void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event *event,
+                   const struct watchdog_node *node)
+{
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->members[i].slot >= 0)
+            read_member(dog, &ranks->members[i], event, node);
+    for (int i = 0; i < ranks->ncounters; i++)
+        if (ranks->counters[i].slot >= 0)
+            read_member(dog, &ranks->counters[i], event, node);
+    dog->output_at = event->steps.output_at;
+    dog->examined = dog->examined_steps;
+    plan_look(dog);
+}
+
+/* --- the view of the node --- */
+
+/* The pid of a rank in another PID namespace is unknown, and is 0 here. */
+static bool is_stopped(const struct watchdog *dog, const struct member *m)
+{
+    return dog->stopped_pid && m->pid == dog->stopped_pid;
+}
+
+/* Of ranks at one step, the others wait for a stopped rank. A rank that trains most often waits for
+ * a rank in another phase. */
+static bool is_behind(const struct watchdog *dog, const struct watchdog_view *view,
+                      const struct member *m, enum page_phase phase)
+{
+    if (m->stand.step != view->behind->stand.step)
+        return m->stand.step < view->behind->stand.step;
+    if (view->is_stopped || is_stopped(dog, m))
+        return !view->is_stopped;
+    return view->phase == PAGE_TRAIN && phase != PAGE_TRAIN;
+}
+
+static void compare(const struct watchdog *dog, struct watchdog_view *view, const struct member *m,
+                    enum page_phase phase)
+{
+    bool is_first = !view->behind || is_behind(dog, view, m, phase);
+    bool is_beside = !is_first && m->stand.step == view->behind->stand.step && phase == view->phase;
+    if (is_first) {
+        view->motion = MOTION_STANDS;
+        view->behind = m;
+        view->phase = phase;
+        view->since = m->stand.since;
+        view->is_stopped = is_stopped(dog, m);
+        view->count = 0;
+    }
+    view->count += is_first || is_beside;
+}
+
+/* No process tells its steps, so the output of the commands must do. */
+static bool tells_by_output(const struct watchdog *dog, const struct ranks *ranks)
+{
+    return ranks->n == 0 && ranks->ncounting == 0 && plan_of(dog)->silence_ns > 0;
+}
+
+static struct watchdog_view view_of_output(const struct watchdog *dog)
+{
+    int64_t limit = plan_of(dog)->silence_ns;
+    int64_t since = dog->output_at > dog->began_at ? dog->output_at : dog->began_at;
+    bool is_silent = dog->output_at > 0 && is_over(since, limit, dog->out->now);
+    return (struct watchdog_view){.motion = is_silent ? MOTION_SILENT : MOTION_MOVES,
+                                  .since = since,
+                                  .still_since = since,
+                                  .limit = limit};
+}
+
+static void look_at(const struct watchdog *dog, const struct member *m,
+                    const struct watchdog_node *node, struct watchdog_view *view)
+{
+    enum page_phase phase = phase_of(m, node);
+    int64_t limit = limit_of(dog, phase);
+    if (!is_watched(m))
+        return;
+    compare(dog, view, m, phase);
+    view->limit = limit > view->limit ? limit : view->limit;
+    view->still_since = m->stand.since > view->still_since ? m->stand.since : view->still_since;
+}
+
+/* A rank that has stood for long may have waited for a rank that just moved. So the limit of all
+ * ranks runs from the last move of any rank. */
+static struct watchdog_view view_of_ranks(const struct watchdog *dog, const struct ranks *ranks,
+                                          const struct watchdog_node *node)
+{
+    struct watchdog_view view = {.motion = MOTION_RESTS, .still_since = dog->moved_at};
+    for (int i = 0; i < ranks->n; i++)
+        look_at(dog, &ranks->members[i], node, &view);
+    for (int i = 0; i < ranks->ncounters; i++)
+        look_at(dog, &ranks->counters[i], node, &view);
+    if (view.behind && !is_over(view.still_since, view.limit, dog->out->now))
+        view.motion = MOTION_MOVES;
+    return view;
+}
+
+/* Ranks that have not attached yet have the start limit. */
+static void add_absent(const struct watchdog *dog, const struct ranks *ranks,
+                       struct watchdog_view *view)
+{
+    int expected = ranks->expected == RANKS_UNKNOWN ? 1 : ranks->expected;
+    int absent = expected - ranks->n - ranks->ncounters;
+    int64_t limit = limit_of(dog, PAGE_START);
+    if (absent <= 0 || view->motion == MOTION_MOVES)
+        return;
+    if (!is_over(dog->began_at, limit, dog->out->now)) {
+        view->motion = MOTION_MOVES;
+        return;
+    }
+    view->absent = absent;
+    view->motion = view->motion == MOTION_RESTS ? MOTION_ABSENT : view->motion;
+}
+
+struct watchdog_view watchdog_view(const struct watchdog *dog, const struct ranks *ranks,
+                                   const struct watchdog_node *node)
+{
+    if (plan_of(dog)->mode == WATCHDOG_OFF || node->is_quiet)
+        return (struct watchdog_view){.motion = MOTION_MOVES, .still_since = dog->out->now};
+    if (!node->is_running || ranks->expected == 0)
+        return (struct watchdog_view){.motion = MOTION_RESTS, .still_since = dog->moved_at};
+    if (tells_by_output(dog, ranks))
+        return view_of_output(dog);
+    struct watchdog_view view = view_of_ranks(dog, ranks, node);
+    add_absent(dog, ranks, &view);
+    return view;
+}
+
+/* --- examinations --- */
+
+void watchdog_order(struct watchdog *dog, uint32_t examine)
+{
+    if (examine == 0 || examine == dog->examine)
+        return;
+    dog->examine = examine;
+    dog->examined_at = dog->out->now;
+    out_act(dog->out, &(struct action){.type = ACT_EXAMINE, .examine = examine});
+}
+
+/* A debugger holds the process. Other ranks may wait for it, so all limits begin anew. */
+static void excuse(struct watchdog *dog, struct ranks *ranks, int pid)
+{
+    dog->began_at = dog->moved_at = dog->out->now;
+    for (int i = 0; i < ranks->n; i++)
+        ranks->members[i].stand.since = dog->out->now;
+    for (int i = 0; i < ranks->ncounters; i++)
+        ranks->counters[i].stand.since = dog->out->now;
+    if (!dog->has_told_stopped)
+        out_log(dog->out, LOG_WARN, "watchdog", "process %d is stopped by a debugger: no hang",
+                pid);
+    dog->has_told_stopped = true;
+}
+
+/* A signal without a debugger has stopped the process for longer than any step may take. */
+static void blame(struct watchdog *dog, int pid)
+{
+    if (!dog->has_told_stopped)
+        out_log(dog->out, LOG_WARN, "watchdog",
+                "process %d is stopped by a signal, and no debugger is attached: that is a hang; "
+                "kill -CONT %d lets it go on",
+                pid, pid);
+    dog->has_told_stopped = true;
+}
+
+void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct event *event)
+{
+    int pid = event->examined.stopped_pid;
+    if (event->examined.number != dog->examine)
+        return;
+    dog->stopped_pid = event->examined.is_traced ? 0 : pid;
+    if (event->examined.is_traced)
+        excuse(dog, ranks, pid);
+    else if (pid)
+        blame(dog, pid);
+    dog->examined_steps = dog->examine;
+    out_simple(dog->out, ACT_READ_STEPS);
+}
+
+void watchdog_forgive(struct watchdog *dog, struct ranks *ranks, int64_t away)
+{
+    dog->began_at += away;
+    dog->moved_at += away;
+    for (int i = 0; i < ranks->n; i++)
+        ranks->members[i].stand.since += away;
+    for (int i = 0; i < ranks->ncounters; i++)
+        ranks->counters[i].stand.since += away;
+}
+
+/* --- time --- */
+
+int64_t watchdog_wake_at(const struct watchdog *dog, const struct ranks *ranks,
+                         const struct watchdog_node *node)
+{
+    const struct core_params *params = dog->out->params;
+    bool has_some = ranks->nconnected > 0 || ranks->ncounting > 0 || tells_by_output(dog, ranks);
+    bool is_alone = params->nnodes == 1 && plan_of(dog)->mode != WATCHDOG_OFF;
+    return is_alone && has_some && node->is_running ? dog->look_at : CLOCK_NEVER;
+}
+
+void watchdog_timers(struct watchdog *dog, const struct ranks *ranks,
+                     const struct watchdog_node *node)
+{
+    if (watchdog_wake_at(dog, ranks, node) > dog->out->now)
+        return;
+    plan_look(dog); /* EV_STEPS comes a moment later */
+    out_simple(dog->out, ACT_READ_STEPS);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watchdog: do the ranks of this node make progress? It sees the step and phase of each rank
+ * whenever they are read, most often for a heartbeat. A rank may stand at one step and phase only
+ * up to a limit. The limit grows with the pauses that ranks came out of before. One node that
+ * stands proves nothing, because ranks wait for each other. The chief finds the hang of the whole
+ * job (chief_hang.c). Pure.
+ */
+#ifndef PCHRUN_CORE_COMMON_WATCHDOG_H
+#define PCHRUN_CORE_COMMON_WATCHDOG_H
+
+#include "core/common/out.h"
+#include "core/common/ranks.h"
+
+enum { WATCHDOG_TERMS = 2 };
+
+struct watchdog {
+    struct out *out;
+    int64_t began_at;  /* when the commands were started */
+    int64_t moved_at;  /* when a rank last attached, moved, sent a message or ended */
+    int64_t output_at; /* when the commands last printed something; 0: unknown */
+    int64_t look_at;   /* when the steps are read next */
+    /* the longest pauses that ranks came out of, in this term and in the last */
+    int64_t longest[PAGE_PHASES][WATCHDOG_TERMS];
+    int64_t term_at;
+    uint32_t examine;        /* the newest examination that was asked for */
+    int64_t examined_at;     /* when it was asked for */
+    uint32_t examined;       /* the newest examination that is over */
+    uint32_t examined_steps; /* the newest examination that is over but for its steps */
+    int stopped_pid;         /* a process that a signal, not a debugger, has stopped, 0: none */
+    bool has_told_stopped;
+    enum peer_motion told; /* in the last STATUS */
+};
+
+/* The node's state, as far as the watchdog needs it. */
+struct watchdog_node {
+    bool is_running; /* it has commands that have not ended */
+    bool is_quiet;   /* a notice is near, and has its own deadline */
+    uint32_t round;  /* the open round, 0: none */
+};
+
+struct watchdog_view {
+    enum peer_motion motion;
+    const struct member *behind; /* with MOTION_STANDS: the rank that is furthest behind */
+    enum page_phase phase;       /* of that rank, from phase_of() */
+    bool is_stopped;             /* a signal has stopped it, as the last examination found */
+    int count;                   /* the number of ranks that stand there */
+    int absent;                  /* the number of ranks that did not attach in time */
+    int64_t since;               /* since when that rank stands, or nothing was printed */
+    int64_t still_since;         /* since when no rank of this node has moved */
+    int64_t limit;               /* the longest limit of the ranks that stand */
+};
+
+/* "train", …: for messages and the report. */
+const char *watchdog_phase_name(unsigned phase);
+
+void watchdog_init(struct watchdog *dog, struct out *out);
+/* The commands of a generation are being started. */
+void watchdog_begin(struct watchdog *dog);
+/* A process has attached or sent a message, so it moves. */
+void watchdog_heard(struct watchdog *dog, struct member *m);
+/* A command has ended. */
+void watchdog_ended(struct watchdog *dog, struct ranks *ranks, int pid);
+/* Takes the steps that were read. Must run before ranks_read_steps(). */
+void watchdog_read(struct watchdog *dog, struct ranks *ranks, const struct event *event,
+                   const struct watchdog_node *node);
+/* Until when a rank may attach; CLOCK_NEVER: no limit. */
+int64_t watchdog_start_until(const struct watchdog *dog);
+struct watchdog_view watchdog_view(const struct watchdog *dog, const struct ranks *ranks,
+                                   const struct watchdog_node *node);
+/* The chief wants the processes examined. */
+void watchdog_order(struct watchdog *dog, uint32_t examine);
+/* The examination is over. A process that a debugger holds is not stuck: all limits begin anew. */
+void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct event *event);
+/* This machine stood still for `away`: that time counts against no rank. */
+void watchdog_forgive(struct watchdog *dog, struct ranks *ranks, int64_t away);
+
+/* Reads the steps on a single node, because it has no heartbeats that read them. */
+int64_t watchdog_wake_at(const struct watchdog *dog, const struct ranks *ranks,
+                         const struct watchdog_node *node);
+void watchdog_timers(struct watchdog *dog, const struct ranks *ranks,
+                     const struct watchdog_node *node);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See node.h. The table at the end of this file lists the states that accept each event. An event
+ * in any other state is logged and ignored.
+ */
+#include "core/node/node.h"
+
+#include "base/clock.h"
+#include "core/common/verdict.h"
+#include "core/node/node_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void node_init(struct node *node, const struct core_params *params, struct out *out)
+{
+    node->params = params;
+    node->out = out;
+    node->is_tree_empty = true;
+    node->leave_at = node->end_deadline = CLOCK_NEVER;
+    node->notice.deadline = CLOCK_NEVER;
+    node->commit_step = node->resumed_step = params->resume_step;
+    node->save_ns = params->save_ns;
+    ranks_init(&node->ranks, params->expected_procs);
+    round_init(&node->round, &node->ranks, out);
+    uplink_init(&node->uplink, out);
+    watchdog_init(&node->watchdog, out);
+}
+
+const char *node_state_name(const struct node *node)
+{
+    if (node->restarts)
+        return "restarting";
+    bool is_saving = node->state == NODE_RUNNING && !node->round.is_closed;
+    return is_saving ? "saving" : node_state_text(node->state);
+}
+
+/* --- the chief --- */
+
+static void chief_lost(struct node *node)
+{
+    char why[320];
+    bool has_notice = node_notice_is_near(node);
+    if (node->state >= NODE_STOPPING && !node->restarts) {
+        node_stop_alone(node, OUTCOME_UNKNOWN, 0, "");
+    } else if (!node->uplink.was_welcome && node->grace.is_live) {
+        node_stop_alone(node, OUTCOME_PREEMPTED, 0, "the notice came before the job was joined");
+    } else if (!node->uplink.was_welcome) {
+        snprintf(why, sizeof why, "could not join the job: %.280s", node->uplink.why);
+        node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, why);
+    } else if (node->stopped_by[0]) {
+        node_stop_alone(node, OUTCOME_STOPPED, 0, node->stopped_by);
+    } else {
+        snprintf(why, sizeof why, "node 0 is lost: %.280s", node->uplink.why);
+        node_blame_chief(node);
+        node_stop_alone(node, has_notice ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_NODE_LOST, 0, why);
+    }
+}
+
+static void take_commit(struct node *node, const struct peermsg *msg)
+{
+    if (msg->order.commit_step <= node->commit_step || msg->order.start == 0)
+        return;
+    node->commit_step = msg->order.commit_step;
+    node->commit_at = node->out->now;
+    out_step(node->out, ACT_COMMITTED, node->commit_step);
+}
+
+static void start(struct node *node, uint16_t port)
+{
+    node->nstarting = node->params->children;
+    node->resumed_step = node->commit_step;
+    watchdog_begin(&node->watchdog);
+    node_enter(node, NODE_RUNNING);
+    out_act(node->out, &(struct action){.type = ACT_START,
+                                        .start = {.attempt = node->uplink.attempt,
+                                                  .generation = node->uplink.generation,
+                                                  .resume_step = node->commit_step,
+                                                  .port = port}});
+}
+
+static void take_order(struct node *node, const struct peermsg *msg)
+{
+    const struct peer_order *order = &msg->order;
+    if (node->generation != node->uplink.generation && node->state == NODE_LEAVING)
+        node_renew(node);
+    else if (node->generation != node->uplink.generation)
+        out_log(node->out, LOG_ERROR, "bug", "generation %u begins in state \"%s\"",
+                node->uplink.generation, node_state_text(node->state));
+    node->is_dirty = true;
+    node->has_roster = order->roster;
+    take_commit(node, msg);
+    if (order->save_ns)
+        node->save_ns = grace_clamp(order->save_ns);
+    node_take_notice_of_job(node, order);
+    if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
+        start(node, order->port);
+    round_order(&node->round, &msg->stamp, order);
+    watchdog_order(&node->watchdog, order->examine);
+    if (order->end >= END_STOP) {
+        struct node_ending ending = {
+            .outcome =
+                order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN,
+            .exit_code = verdict_of_order(order->outcome, order->exit_code),
+            .why = order->why,
+            .manner = (enum peer_manner)order->manner,
+            .deadline = order->end_left_ms < 0 ? CLOCK_NEVER
+                                               : node->out->now + order->end_left_ms * NS_PER_MS,
+            .restarts = order->restart};
+        if (!order->restart)
+            node_stop_for_good(node, &ending);
+        node_stop(node, &ending);
+        node->uplink.may_renew = node->restarts;
+    }
+    if (order->end >= END_STOP) {
+        node_take_cause(node, msg);
+        node_tell_final(node);
+    }
+    node->may_leave = node->may_leave || order->end == END_LEAVE;
+    if (node->may_leave && node->state == NODE_LEAVING)
+        node_leave(node);
+}
+
+void node_message(struct node *node, const struct peermsg *msg)
+{
+    if (node->state == NODE_DONE)
+        return;
+    switch (uplink_message(&node->uplink, msg)) {
+    case UPLINK_ORDER:
+        take_order(node, msg);
+        break;
+    case UPLINK_WELCOME:
+        if (node->uplink.is_member)
+            out_log(node->out, LOG_INFO, "join", "%s as node %d of %d",
+                    node->state == NODE_WAITING ? "joined" : "back", node->params->node_rank,
+                    node->params->nnodes);
+        if (node->state == NODE_WAITING)
+            node->generation = node->uplink.generation;
+        if (node->state == NODE_WAITING) /* all nodes resume from node 0's step, not their own */
+            node->commit_step = node->resumed_step = msg->welcome.resume_step;
+        node->has_roster = false;
+        node->is_dirty = true;
+        break;
+    case UPLINK_REFUSED:
+        if (node->uplink.was_welcome)
+            chief_lost(node); /* node 0 has given this node up as lost */
+        else
+            node_stop_alone(node, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, node->uplink.why);
+        break;
+    case UPLINK_LOST:
+        chief_lost(node);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_start(struct node *node, const struct event *event)
+{
+    uplink_start(&node->uplink);
+}
+
+static void on_chief_up(struct node *node, const struct event *event)
+{
+    uplink_up(&node->uplink);
+}
+
+static void on_chief_down(struct node *node, const struct event *event)
+{
+    if (event->peer.conn == CONN_CHIEF)
+        uplink_down(&node->uplink, event->peer.why ? event->peer.why : "closed",
+                    event->peer.has_ended && node->state != NODE_WAITING);
+}
+
+/* --- time --- */
+
+/* A node that still has processes ends them first, even after leave_at. */
+static int64_t leave_at(const struct node *node)
+{
+    return ladder_is_active(&node->ladder) ? CLOCK_NEVER : node->leave_at;
+}
+
+void node_timers(struct node *node)
+{
+    if (node->state == NODE_DONE)
+        return;
+    node_climb(node);
+    if (node->state == NODE_DONE)
+        return;
+    round_timers(&node->round, node->params->commit_wait_ns);
+    node_end_those_who_left(node);
+    node_settle(node);
+    node_serve_notices(node);
+    node_save_for_repeated(node);
+    node_watch(node);
+    enum uplink_event event = uplink_timers(&node->uplink);
+    if (event != UPLINK_LOST && node_give_up_chief_at(node) <= node->out->now) {
+        uplink_give_up_mute(&node->uplink);
+        event = UPLINK_LOST;
+    }
+    if (event == UPLINK_LOST || node_leave_unjoined_at(node) <= node->out->now)
+        chief_lost(node);
+    else if (event == UPLINK_STEPS)
+        out_simple(node->out, ACT_READ_STEPS);
+    if (node->state < NODE_DONE && leave_at(node) <= node->out->now)
+        node_leave(node);
+}
+
+int64_t node_wake_at(const struct node *node)
+{
+    if (node->state == NODE_DONE)
+        return CLOCK_NEVER;
+    int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
+    wake = clock_min(wake, node_leave_unjoined_at(node));
+    wake = clock_min(wake, node_give_up_chief_at(node));
+    wake = clock_min(wake, node_misses_notice_at(node));
+    wake = clock_min(wake, node_settles_at(node));
+    wake = clock_min(wake, node_serves_at(node));
+    wake = clock_min(wake, node_saves_for_repeated_at(node));
+    wake = clock_min(wake, node_watches_at(node));
+    wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));
+    return clock_min(wake, leave_at(node));
+}
+
+void node_forgive(struct node *node, int64_t away)
+{
+    ladder_forgive(&node->ladder, node->out->now, away);
+    watchdog_forgive(&node->watchdog, &node->ranks, away);
+    uplink_forgive(&node->uplink);
+}
+
+/* --- the table --- */
+
+typedef void handler(struct node *node, const struct event *event);
+
+#define FROM(state) (1U << (state))
+#define ALIVE       (FROM(NODE_RUNNING) | FROM(NODE_STOPPING) | FROM(NODE_LEAVING))
+#define ANY         (FROM(NODE_WAITING) | ALIVE)
+
+static const struct {
+    handler *handle;
+    unsigned states; /* the states that accept the event */
+    const char *name;
+} table[EV__COUNT] = {
+    [EV_START] = {on_start, FROM(NODE_WAITING), "start"},
+    [EV_SIGNAL] = {node_on_signal, ANY, "signal"},
+    [EV_NOTICE] = {node_on_notice, ANY, "notice"},
+    [EV_SAVE_ASKED] = {node_on_save_asked, ANY, "save asked for"},
+    [EV_STOP_ASKED] = {node_on_stop_asked, ANY, "stop asked for"},
+    [EV_CHILD_STARTED] = {node_on_child_started, ALIVE, "child started"},
+    [EV_CHILD_FAILED] = {node_on_child_failed, ALIVE, "child failed to start"},
+    [EV_CHILD_DYING] = {node_on_child_dying, ALIVE, "child dying"},
+    [EV_CHILD_EXITED] = {node_on_child_exited, ALIVE, "child exited"},
+    [EV_TREE_EMPTY] = {node_on_tree_empty, ANY, "tree empty"},
+    [EV_PROC_ATTACHED] = {node_on_proc_attached, ALIVE, "process attached"},
+    [EV_PROC_MESSAGE] = {node_on_proc_message, ALIVE, "process message"},
+    [EV_PROC_GONE] = {node_on_proc_gone, ALIVE, "process gone"},
+    [EV_PROC_UNATTACHED] = {node_on_proc_unattached, ALIVE, "process not attached"},
+    [EV_PROC_LOST] = {node_on_proc_lost, ALIVE, "process lost"},
+    [EV_STEPS] = {node_on_steps, ANY, "steps"},
+    [EV_EXAMINED] = {node_on_examined, ANY, "examined"},
+    [EV_PREPARED] = {node_on_prepared, ALIVE, "record written"},
+    [EV_COMMITTED] = {node_on_committed, ALIVE, "commit written"},
+    [EV_CHIEF_UP] = {on_chief_up, ANY, "chief connected"},
+    [EV_PEER_DOWN] = {on_chief_down, ANY, "connection closed"},
+};
+
+void node_event(struct node *node, const struct event *event)
+{
+    if (node->state == NODE_DONE || !table[event->type].handle)
+        return;
+    if (!(table[event->type].states & FROM(node->state))) {
+        out_log(node->out, LOG_ERROR, "bug", "event \"%s\" in state \"%s\"",
+                table[event->type].name, node_state_text(node->state));
+        return;
+    }
+    table[event->type].handle(node, event);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The first failure of this node, and of the job. See node_parts.h.
+ */
+#include "core/node/node.h"
+#include "core/node/node_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/cause.h"
+#include "core/common/verdict.h"
+
+#include <stdio.h>
+
+/* A process that we end may die in many ways, and that is no failure. Two processes failed before
+ * our signal, although their exit came after it: one gave its reason earlier, the other was already
+ * dead. */
+static bool counts(const struct node *node, const struct node_fault *fault)
+{
+    bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
+    bool may_begin_again =
+        node->restarts || (node->state > NODE_RUNNING && verdict_gives_way(node->outcome));
+    if (is_final && may_begin_again) /* a replaced or stopped job must not begin again */
+        return true;
+    int64_t at = cause_counts_from(fault->kind, fault->code, fault->at);
+    bool is_earlier = node->fault.kind == FAULT_NONE ||
+                      at < cause_counts_from(node->fault.kind, node->fault.code, node->fault.at);
+    bool is_before_end = node->state <= NODE_RUNNING ||
+                         ((fault->is_told || fault->was_dead) && at < node->stopped_at);
+    return is_earlier && is_before_end;
+}
+
+/* The fault of this process is known since its death; its exit now tells more of the same fault. */
+static bool completes(const struct node *node, const struct node_fault *fault)
+{
+    return node->fault.is_early && fault->pid == node->fault.pid && fault->was_dead;
+}
+
+static void complete(struct node *node, const struct node_fault *fault)
+{
+    int64_t wall = node->fault.wall - (node->fault.at - fault->at);
+    node->fault = *fault;
+    node->fault.wall = wall;
+    node->is_dirty = true;
+}
+
+void node_record_fault(struct node *node, const struct node_fault *fault)
+{
+    struct node_fault timed = *fault;
+    if (completes(node, fault)) {
+        complete(node, fault);
+        return;
+    }
+    if (!timed.at)
+        timed.at = node->out->now;
+    timed.wall = node->out->wall - (node->out->now - timed.at);
+    if (!counts(node, &timed))
+        return;
+    /* Our own signal ended it, so its failure is the one that it told before. */
+    if (node->state > NODE_RUNNING && timed.kind == FAULT_SIGNAL && !timed.was_dead) {
+        timed.kind = FAULT_EXIT;
+        timed.code = timed.told_code;
+    }
+    node->fault = timed;
+    node->is_dirty = true;
+    if (node->params->restart.max == 0 || !cause_is_process(timed.kind) ||
+        node->state > NODE_RUNNING)
+        return;
+    /* A restart depends on whether any rank had finished a step: read the steps first. */
+    node->fault_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
+}
+
+void node_tell_final(struct node *node)
+{
+    bool is_replaced = node->replaced_by[0] != '\0';
+    struct node_fault fault = {.kind = is_replaced ? FAULT_REPLACED : FAULT_STOPPED,
+                               .rank = -1,
+                               .code = is_replaced ? EXIT_OWN_ERROR : node->params->exit.stopped};
+    str_copy(fault.text, sizeof fault.text, is_replaced ? node->replaced_by : node->stopped_by);
+    if (fault.text[0] && node->fault.kind != fault.kind)
+        node_record_fault(node, &fault);
+}
+
+void node_judge_record(struct node *node, const struct err *bad)
+{
+    if (!bad || bad->code != ERR_REPLACED)
+        return;
+    str_copy(node->replaced_by, sizeof node->replaced_by, bad->text);
+    node_tell_final(node);
+}
+
+void node_describe_fault(const struct node *node, struct peer_cause *ret)
+{
+    const struct node_fault *f = &node->fault;
+    *ret = (struct peer_cause){.fault = (uint8_t)f->kind,
+                               .node = node->params->node_rank,
+                               .rank = f->rank,
+                               .pid = f->pid,
+                               .code = f->code,
+                               .wall_ns = f->wall};
+    str_copy(ret->host, sizeof ret->host, node->params->host);
+    str_copy(ret->text, sizeof ret->text, f->text);
+    str_copy(ret->tail, sizeof ret->tail, f->tail);
+}
+
+/* Two causes with one process are one failure, and the second tells more. */
+static bool is_of_one_process(const struct peer_cause *a, const struct peer_cause *b)
+{
+    return a->node == b->node && a->pid == b->pid && a->pid > 0;
+}
+
+void node_take_cause(struct node *node, const struct peermsg *msg)
+{
+    const struct peer_order *order = &msg->order;
+    int code = verdict_of_order(order->outcome, order->exit_code);
+    if (node->is_alone)
+        return;
+    node->is_ordered = true;
+    if (cause_is_same(&node->cause, &msg->cause) &&
+        (msg->cause.fault == FAULT_NONE || node->exit_code == code))
+        return;
+    if (msg->cause.fault == FAULT_NONE) { /* a restart was cancelled; the failure is no cause */
+        node->cause = msg->cause;
+        out_simple(node->out, ACT_STATE);
+        return;
+    }
+    /* After a cancelled restart node_stop_for_good() has just logged the end with its cause. */
+    if (node->cause.fault != FAULT_NONE && !str_is(node->why, order->why) &&
+        !is_of_one_process(&node->cause, &msg->cause))
+        out_log(node->out, LOG_INFO, "ending", "the cause has changed: %s", order->why);
+    node->cause = msg->cause;
+    node->outcome =
+        order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN;
+    node->exit_code = code;
+    str_copy(node->why, sizeof node->why, order->why);
+    out_simple(node->out, ACT_STATE);
+}
+
+void node_blame_chief(struct node *node)
+{
+    const struct uplink *u = &node->uplink;
+    int64_t since = clock_min(u->last_heard, u->down_at);
+    if (node->fault.kind != FAULT_NONE && node->fault.at < since)
+        return;
+    node->cause = (struct peer_cause){.fault = FAULT_LOST,
+                                      .rank = -1,
+                                      .code = node->params->exit.node_lost,
+                                      .wall_ns = node->out->wall - (node->out->now - since)};
+    snprintf(node->cause.text, sizeof node->cause.text, "the node is lost: %s", u->why);
+}
+
+void node_cause(const struct node *node, struct peer_cause *ret)
+{
+    if (node->is_ordered || node->cause.fault != FAULT_NONE)
+        *ret = node->cause;
+    else
+        node_describe_fault(node, ret);
+}
+
+/* --- victims --- */
+
+static bool is_the_cause(const struct node *node, const struct member *m,
+                         const struct peer_cause *cause)
+{
+    if (cause->node != node->params->node_rank)
+        return false;
+    return cause->rank >= 0 ? m->rank == cause->rank : m->pid == cause->pid;
+}
+
+const struct child *node_child_of(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->params->children && pid > 0; i++)
+        if (node->children[i].pid == pid)
+            return &node->children[i];
+    return NULL;
+}
+
+bool node_is_victim(const struct node *node, const struct member *m, const struct peer_cause *cause)
+{
+    if (cause->fault == FAULT_NONE || is_the_cause(node, m, cause))
+        return false;
+    const struct child *child = node_child_of(node, m->pid);
+    return child ? child->state == CHILD_ENDED && child->status != 0 : ranks_is_silent(m);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The commands of a node, their leftover processes, and the end of both. See node_parts.h.
+ *
+ * With stop.leftovers=leave only the commands count: pchrun signals no leftover process, and does
+ * not wait for one.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sigtext.h"
+#include "base/str.h"
+#include "core/common/cause.h"
+#include "core/common/verdict.h"
+#include "core/node/node_parts.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+/* A connection ends at most this long after its command. If it lasts longer, its process is not a
+ * child of the command. */
+#define SETTLE_NS NS_PER_S
+/* A process ends at most this long after its connection: the kernel frees a large memory for
+ * seconds. A process that lives longer has only lost its connection. */
+#define DYING_NS (30 * NS_PER_S)
+/* A signal that killed a command may reach us as a notice at most this long after. */
+#define NOTICE_NS NS_PER_S
+
+/* --- their lives --- */
+
+void node_on_child_started(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    child->state = CHILD_RUNNING;
+    child->pid = event->child.pid;
+    node->nstarting--;
+    node->nrunning++;
+    node->is_tree_empty = false;
+    node->is_dirty = true;
+    node_forward(node);
+}
+
+static const struct member *member_of(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->ranks.n && pid > 0; i++)
+        if (node->ranks.members[i].pid == pid)
+            return &node->ranks.members[i];
+    return NULL;
+}
+
+/* The rank of a command: its process told it, or each command is one rank, in order. */
+static int rank_of(const struct node *node, int index)
+{
+    const struct core_params *p = node->params;
+    const struct member *m = member_of(node, node->children[index].pid);
+    if (m)
+        return m->rank;
+    return p->expected_procs == p->children ? p->node_rank * p->children + index : -1;
+}
+
+void node_on_child_failed(struct node *node, const struct event *event)
+{
+    static const int codes[ERR__COUNT] = {
+        [ERR_NOT_FOUND] = EXIT_NOT_FOUND, [ERR_NOT_EXEC] = EXIT_NOT_EXECUTABLE};
+    struct child *child = &node->children[event->child.index];
+    int code = codes[event->child.err->code];
+    struct node_fault fault = {.kind = FAULT_START,
+                               .rank = rank_of(node, event->child.index),
+                               .code = code ? code : EXIT_OWN_ERROR};
+    str_fit(fault.text, sizeof fault.text, event->child.err->text);
+    node_record_fault(node, &fault);
+    /* Normal: a command may have started before exec failed. */
+    node->nrunning -= child->state == CHILD_RUNNING;
+    node->nstarting -= child->state == CHILD_NONE;
+    child->state = CHILD_ENDED;
+    node->nended++;
+    node_forward(node);
+    node_sweep_if_last(node);
+    node_check_gone(node);
+}
+
+/* A reason that the process told us overrides the reason in its error file. */
+static void add_death(const struct node *node, const struct death *death, struct node_fault *fault)
+{
+    char text[sizeof fault->text + sizeof death->reason + 2];
+    if (death->note[0])
+        str_addf(fault->text, sizeof fault->text, ": %s", death->note);
+    str_copy(fault->tail, sizeof fault->tail, death->tail);
+    if (node_add_reason(node, fault) || !death->reason[0])
+        return;
+    snprintf(text, sizeof text, "%s: %s", fault->text, death->reason);
+    str_fit(fault->text, sizeof fault->text, text);
+    fault->at = death->reason_at;
+    fault->is_told = death->reason_at > 0;
+    fault->told_code = 1;
+}
+
+/* A process may be dead before the job ends, although the kernel reports its exit later. Its
+ * connection ends first, so that time counts. But a process that only lost its connection dies of
+ * our SIGTERM. */
+static void add_time_of_death(const struct node *node, const struct child *child,
+                              struct node_fault *fault)
+{
+    const struct member *m = member_of(node, child->pid);
+    bool is_stopped = node->state > NODE_RUNNING;
+    if (is_stopped && child->status == SIGKILL && !node->has_killed &&
+        cause_counts_from(fault->kind, fault->code, node->out->now) < node->stopped_at) {
+        fault->at = node->out->now;
+        fault->was_dead = true;
+    }
+    if (child->died_at) {
+        fault->at = child->died_at;
+        fault->was_dead = true;
+        return;
+    }
+    if (!m || !m->gone_at || node->out->now - m->gone_at > DYING_NS ||
+        (is_stopped && (m->gone_at >= node->stopped_at || child->status == SIGTERM)))
+        return;
+    fault->at = m->gone_at;
+    fault->was_dead = true;
+}
+
+/* The first rank below a launcher that left without pch_done or pch_close, or with an error. */
+static const struct member *first_to_fail(const struct node *node)
+{
+    const struct member *first = NULL;
+    for (int i = 0; i < node->ranks.n; i++) {
+        const struct member *m = &node->ranks.members[i];
+        if (ranks_is_silent(m) && !node_child_of(node, m->pid) &&
+            (!first || m->gone_at < first->gone_at))
+            first = m;
+    }
+    return first;
+}
+
+/* A launcher hides the exit code of its failed worker: torchrun always exits with 1. The worker's
+ * code tells us and the scheduler more. If it is unknown, because a signal killed the worker, the
+ * fault still names the rank. */
+static void look_behind(const struct node *node, struct node_fault *fault)
+{
+    const struct member *m = fault->rank < 0 ? first_to_fail(node) : NULL;
+    char how[80];
+    if (!m || node->state > NODE_RUNNING)
+        return;
+    unsigned long long step = m->step;
+    if (m->status)
+        snprintf(how, sizeof how, "exited with %d at step %llu", m->status, step);
+    else
+        snprintf(how, sizeof how, "ended at step %llu without pch_done or pch_close", step);
+    snprintf(fault->text, sizeof fault->text, "process %d %s, and its command, process %d, with %d",
+             m->pid, how, fault->pid, fault->code);
+    fault->rank = m->rank;
+    fault->pid = m->pid;
+    fault->code = m->status ? m->status : fault->code;
+    fault->at = m->gone_at;
+}
+
+/* A program that does not attach reports a failed save only by its exit code. The outcome does not
+ * show it, so the log does. */
+static void tell_if_asked(const struct node *node, const struct node_fault *fault)
+{
+    bool was_asked = node->params->save_mode != SAVE_ATTACH && node->state > NODE_RUNNING &&
+                     node->outcome == OUTCOME_PREEMPTED_UNKNOWN;
+    if (was_asked && fault->kind == FAULT_EXIT)
+        out_log(node->out, LOG_WARN, "save",
+                "%s when it was asked to save: the save may have failed", fault->text);
+}
+
+static void record_death(struct node *node, int index, const struct death *death)
+{
+    static const struct death unknown;
+    const struct child *child = &node->children[index];
+    int code = verdict_of_status(child->status);
+    if (code == 0)
+        return;
+    bool is_signal = code >= EXIT_BY_SIGNAL && (child->status & 0x7f) != 0;
+    char how[80];
+    struct node_fault fault = {.kind = is_signal ? FAULT_SIGNAL : FAULT_EXIT,
+                               .rank = rank_of(node, index),
+                               .pid = child->pid,
+                               .code = code,
+                               .is_early = child->state == CHILD_RUNNING};
+    add_time_of_death(node, child, &fault);
+    if (is_signal && node->state > NODE_RUNNING &&
+        !fault.was_dead) /* our signal; the fault counts only if it gave a reason before */
+        snprintf(fault.text, sizeof fault.text, "process %d had failed", child->pid);
+    else
+        snprintf(fault.text, sizeof fault.text, "process %d ended with %s", child->pid,
+                 verdict_text_of_status(child->status, how, sizeof how));
+    tell_if_asked(node, &fault);
+    if (!is_signal)
+        look_behind(node, &fault);
+    add_death(node, death ? death : &unknown, &fault);
+    node_record_fault(node, &fault);
+}
+
+/* The failure is certain, so the node tells it before the process is gone. */
+void node_on_child_dying(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    if (child->state != CHILD_RUNNING || child->died_at || node->state > NODE_RUNNING)
+        return;
+    child->died_at = node->out->now;
+    child->status = event->child.status;
+    record_death(node, event->child.index, NULL);
+}
+
+static void end_child(struct node *node, struct child *child)
+{
+    child->state = CHILD_ENDED;
+    node->nrunning--;
+    node->nended++;
+    node->is_dirty = true;
+    node->settle_at = node->out->now + SETTLE_NS;
+    watchdog_ended(&node->watchdog, &node->ranks, child->pid);
+}
+
+static void look_what_is_left(struct node *node)
+{
+    node_judge_silence(node);
+    node_sweep_if_last(node);
+    node_check_gone(node);
+}
+
+/* --- a shell around the ranks --- */
+
+static bool has_ranks_below(const struct node *node)
+{
+    for (int i = 0; i < node->ranks.n; i++)
+        if (node->ranks.members[i].slot >= 0 && !node_child_of(node, node->ranks.members[i].pid))
+            return true;
+    return false;
+}
+
+/* The signal that killed it, or 128 + signal as a shell exits; 0: none. */
+static int signal_of(int status)
+{
+    int number = verdict_of_status(status) - EXIT_BY_SIGNAL;
+    return number > 0 && number < _NSIG ? number : 0;
+}
+
+/* The ranks below a shell may end by themselves until the ladder signals the whole tree. */
+static bool may_end_by_themselves(const struct node *node)
+{
+    bool is_ending = node->state == NODE_STOPPING && ladder_is_active(&node->ladder) &&
+                     !node->has_signalled_tree;
+    return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node);
+}
+
+/* Schedulers signal every process of a job. For the ranks the signal is a notice: they live on and
+ * save. A shell around them dies of it, and that is no failure. */
+static bool leaves_ranks(const struct node *node, int status)
+{
+    int number = signal_of(status);
+    return number && node->params->signals[number].rule == SIGNAL_PREEMPT &&
+           may_end_by_themselves(node);
+}
+
+int64_t node_misses_notice_at(const struct node *node)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < node->params->children && !node_notice_is_near(node); i++)
+        if (node->children[i].left_at && node->children[i].state == CHILD_RUNNING)
+            at = clock_min(at, node->children[i].left_at + NOTICE_NS);
+    return at;
+}
+
+void node_end_those_who_left(struct node *node)
+{
+    bool lasts = may_end_by_themselves(node) && node_misses_notice_at(node) > node->out->now;
+    bool has_ended = false;
+    for (int i = 0; i < node->params->children && !lasts; i++) {
+        struct child *child = &node->children[i];
+        if (!child->left_at || child->state != CHILD_RUNNING)
+            continue;
+        end_child(node, child);
+        if (!node_notice_is_near(node))
+            record_death(node, i, NULL);
+        has_ended = true;
+    }
+    if (has_ended)
+        look_what_is_left(node);
+}
+
+void node_on_child_exited(struct node *node, const struct event *event)
+{
+    struct child *child = &node->children[event->child.index];
+    if (child->state != CHILD_RUNNING)
+        return;
+    child->status = event->child.status;
+    if (leaves_ranks(node, child->status)) {
+        child->left_at = node->out->now;
+        out_log(node->out, LOG_INFO, "notice",
+                "process %d has died of %s, perhaps a notice to all processes; its ranks live",
+                child->pid, SIGTEXT(signal_of(child->status)));
+        return;
+    }
+    end_child(node, child);
+    record_death(node, event->child.index, event->child.death);
+    look_what_is_left(node);
+}
+
+void node_settle(struct node *node)
+{
+    if (node_settles_at(node) > node->out->now)
+        return;
+    node->settle_at = 0;
+    node->end_wants_steps = true;
+    out_simple(node->out, ACT_READ_STEPS);
+}
+
+void node_on_tree_empty(struct node *node, const struct event *event)
+{
+    node->is_tree_empty = true;
+    node->is_dirty = true;
+    if (node->state == NODE_RUNNING)
+        ladder_stop(&node->ladder);
+    node_judge_silence(node);
+    node_check_gone(node);
+}
+
+/* --- their end --- */
+
+/* With LEFTOVERS_LEAVE a signal for the whole tree goes only to the commands. */
+static enum signal_target target_of(const struct node *node, const struct ladder_rung *rung)
+{
+    bool leaves = node->params->leftovers == LEFTOVERS_LEAVE;
+    return leaves && rung->target == TARGET_TREE ? TARGET_CHILDREN : rung->target;
+}
+
+/* A process that the signal would reach. Attached processes may live outside our tree. */
+static bool has_target(const struct node *node, enum signal_target target)
+{
+    if (target == TARGET_RANKS && node->ranks.nconnected > 0)
+        return true;
+    return !node->is_tree_empty && (target != TARGET_CHILDREN || node->nrunning > 0);
+}
+
+/* All nodes send the same signals at the same time, so only node 0 logs them. But every node logs
+ * its SIGKILL. */
+static void log_rung(struct node *node, int number, enum signal_target target)
+{
+    static const char *const targets[] = {[TARGET_CHILDREN] = "the commands",
+                                          [TARGET_RANKS] = "the ranks",
+                                          [TARGET_TREE] = "all that is left"};
+    enum log_level level = node->uplink.is_member ? LOG_DEBUG : LOG_INFO;
+    out_log(node->out, number == SIGKILL ? LOG_WARN : level, "stop", "sending %s to %s",
+            SIGTEXT(number), targets[target]);
+}
+
+static void send_signal(struct node *node, const struct ladder_rung *rung)
+{
+    enum signal_target target = target_of(node, rung);
+    if (!has_target(node, target))
+        return;
+    log_rung(node, rung->signal, target);
+    out_signal(node->out, rung->signal, target);
+    node->has_signalled_tree = node->has_signalled_tree || rung->target == TARGET_TREE;
+    node->has_killed = node->has_killed || rung->signal == SIGKILL;
+}
+
+/* A signal that is sent during a start would miss the commands that are just starting. */
+int64_t node_climb_at(const struct node *node)
+{
+    return node->nstarting > 0 ? CLOCK_NEVER : ladder_wake_at(&node->ladder);
+}
+
+void node_climb(struct node *node)
+{
+    struct ladder_rung rung;
+    while (node_climb_at(node) <= node->out->now &&
+           ladder_climb(&node->ladder, node->out->now, &rung)) {
+        if (rung.signal) {
+            send_signal(node, &rung);
+            continue;
+        }
+        out_log(node->out, LOG_ERROR, "stop", "processes that cannot be killed are left behind");
+        node->has_given_up = true;
+        node->is_dirty = true;
+        node_judge_silence(node);
+    }
+    node_check_gone(node);
+}

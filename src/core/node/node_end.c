@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The processes that are left on a node, and the way to its end. See node_parts.h.
+ */
+#include "core/node/node_parts.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+
+#include <signal.h>
+
+const char *node_state_text(enum node_state state)
+{
+    static const char *const names[NODE__COUNT] = {
+        [NODE_WAITING] = "waiting", [NODE_RUNNING] = "running", [NODE_STOPPING] = "stopping",
+        [NODE_LEAVING] = "leaving", [NODE_DONE] = "done",
+    };
+    return names[state];
+}
+
+void node_enter(struct node *node, enum node_state state)
+{
+    out_log(node->out, LOG_DEBUG, "node", "%s -> %s", node_state_text(node->state),
+            node_state_text(state));
+    node->state = state;
+    node->is_dirty = true;
+    out_simple(node->out, ACT_STATE);
+}
+
+/* --- the processes that are left --- */
+
+bool node_has_work(const struct node *node)
+{
+    bool has_leftovers = !node->is_tree_empty && node->params->leftovers == LEFTOVERS_KILL;
+    return node->nstarting > 0 || node->nrunning > 0 || has_leftovers;
+}
+
+bool node_commands_have_ended(const struct node *node)
+{
+    return node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
+}
+
+int64_t node_settles_at(const struct node *node)
+{
+    bool settles = node_commands_have_ended(node) && node->ranks.nconnected > 0;
+    return settles && node->settle_at ? node->settle_at : CLOCK_NEVER;
+}
+
+bool node_is_settling(const struct node *node)
+{
+    return node_settles_at(node) != CLOCK_NEVER || node->end_wants_steps;
+}
+
+bool node_is_finished(const struct node *node)
+{
+    return node_commands_have_ended(node) && !node_is_settling(node) &&
+           (!node_has_work(node) || node->has_given_up);
+}
+
+static struct ladder_times times_of(const struct node *node)
+{
+    const struct core_params *p = node->params;
+    return (struct ladder_times){
+        .now = node->out->now,
+        .deadline = clock_min(node->end_deadline,
+                              clock_min(grace_deadline(&node->grace), node->notice.deadline)),
+        .exit_wait = p->exit_wait_ns,
+        .term_wait = p->term_wait_ns,
+        .kill_wait = p->kill_wait_ns};
+}
+
+void node_sweep_if_last(struct node *node)
+{
+    bool is_under_way = ladder_is_active(&node->ladder) && node->has_signalled_tree;
+    if (!node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
+        node->state < NODE_RUNNING || node->state > NODE_STOPPING)
+        return;
+    struct ladder_times times = times_of(node);
+    ladder_sweep(&node->ladder, &times);
+}
+
+/* --- the end --- */
+
+/* With a chief the chief tells the end, and all nodes leave with one code. */
+static void tell_replaced(struct node *node)
+{
+    bool has_chief = node->may_leave && !node->is_alone;
+    if (!has_chief)
+        node_tell_final(node);
+    if (has_chief || node->fault.kind != FAULT_REPLACED || !verdict_gives_way(node->outcome))
+        return;
+    node_describe_fault(node, &node->cause);
+    node->outcome = OUTCOME_FAILED;
+    node->exit_code = node->fault.code;
+    str_copy(node->why, sizeof node->why, node->fault.text);
+}
+
+void node_leave(struct node *node)
+{
+    tell_replaced(node);
+    if (node->is_alone)
+        uplink_bye(&node->uplink);
+    node_enter(node, NODE_DONE);
+    out_act(node->out,
+            &(struct action){
+                .type = ACT_EXIT,
+                .exit = {.outcome = node->outcome, .code = node->exit_code, .text = node->why}});
+}
+
+/* Before a restart the node also waits for attached processes outside its tree, and for an open
+ * record. Both would reach into the next generation. */
+static bool has_more_to_end(const struct node *node)
+{
+    bool has_attached = node->ranks.nconnected > 0 || node->ranks.ncounting > 0;
+    return node->restarts && (has_attached || node->round.writing != WRITING_NOTHING);
+}
+
+void node_check_gone(struct node *node)
+{
+    bool has_more = node_has_work(node) || has_more_to_end(node);
+    if (node->state != NODE_STOPPING || (has_more && !node->has_given_up))
+        return;
+    ladder_stop(&node->ladder);
+    node_enter(node, NODE_LEAVING);
+    if (node->is_alone || node->may_leave)
+        node_leave(node);
+}
+
+/* The reason is logged at the end, and also here, because stopping may take long. */
+static void log_ending(struct node *node, const struct node_ending *ending)
+{
+    bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
+    bool was_started = node->nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
+    /* Node 0 has already logged the restart. */
+    bool is_told =
+        ending->outcome == OUTCOME_COMPLETED || (ending->restarts && !node->uplink.is_member);
+    out_log(node->out, is_told || !(has_others || was_started) ? LOG_DEBUG : LOG_NOTICE,
+            ending->restarts ? "restart" : "ending", "%s: %s%s", verdict_name(ending->outcome),
+            ending->why, ending->restarts ? "; restarting in place" : "");
+}
+
+static void keep_ending(struct node *node, const struct node_ending *ending)
+{
+    const struct core_params *p = node->params;
+    node->restarts = ending->restarts;
+    node->outcome = ending->outcome;
+    node->exit_code = ending->exit_code;
+    str_copy(node->why, sizeof node->why, ending->why);
+    node->end_deadline = ending->deadline;
+    /* Normally all nodes leave long before this; it guards only against a chief that hangs. */
+    int64_t stop_ns = p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns;
+    node->leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
+    if (ending->deadline != CLOCK_NEVER)
+        node->leave_at += ending->deadline - node->out->now;
+    if (ending->restarts) /* the chief orders the next start; its loss ends the wait */
+        node->leave_at = CLOCK_NEVER;
+}
+
+void node_stop(struct node *node, const struct node_ending *ending)
+{
+    if (node->state >= NODE_STOPPING)
+        return;
+    log_ending(node, ending);
+    keep_ending(node, ending);
+    node->stopped_at = node->out->now;
+    struct ladder_times times = times_of(node);
+    int given = node->grace.is_live ? grace_first(&node->grace)->signal : 0;
+    int sig = given ? given : SIGTERM;
+    if (ending->manner == MANNER_ASK)
+        sig = node->params->save_signal;
+    round_end(&node->round);
+    uplink_beat_alone(&node->uplink, false);
+    if (node->nstarting > 0 || node->nrunning > 0)
+        ladder_start(&node->ladder, ending->manner, sig, &times);
+    node_enter(node, NODE_STOPPING);
+    node_sweep_if_last(node);
+    ladder_limit(&node->ladder, times.now, times.deadline);
+    node_check_gone(node);
+}
+
+void node_stop_for_good(struct node *node, const struct node_ending *ending)
+{
+    if (!node->restarts)
+        return;
+    log_ending(node, ending);
+    keep_ending(node, ending);
+    node->is_dirty = true;
+    node_check_gone(node);
+}
+
+void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why)
+{
+    node->is_alone = true;
+    struct node_ending ending = {.outcome = outcome,
+                                 .exit_code = verdict_code(&node->params->exit, outcome, code),
+                                 .why = why,
+                                 .manner = MANNER_STOP,
+                                 .deadline = node->notice.deadline};
+    node_stop_for_good(node, &ending);
+    if (node->state == NODE_LEAVING)
+        node_leave(node);
+    else
+        node_stop(node, &ending);
+}

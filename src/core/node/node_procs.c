@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The messages and the steps of a node's training processes. See node_parts.h.
+ */
+#include "base/sigtext.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+#include "core/node/node_parts.h"
+#include "wire/gate.h"
+
+#include <stdio.h>
+
+/* The signals that may reach every process of a job, but must end none of them. */
+static uint64_t meant_for_us(const struct core_params *params)
+{
+    uint64_t set = 0;
+    for (int number = 1; number <= 64; number++) {
+        enum signal_rule rule = params->signals[number].rule;
+        if (rule == SIGNAL_PREEMPT || rule == SIGNAL_CHECKPOINT)
+            set |= UINT64_C(1) << (number - 1);
+    }
+    return set;
+}
+
+static void welcome(struct node *node, const struct member *m)
+{
+    struct procmsg msg = {.type = PROCMSG_WELCOME,
+                          .rank = m->rank,
+                          .local_rank = m->local_rank,
+                          .world_size = node->ranks.world_size,
+                          .local_world_size = node->ranks.expected,
+                          .step = node->commit_step,
+                          .word = meant_for_us(node->params),
+                          .tag = gate_tag_of(m->served_round),
+                          .number = node->uplink.attempt,
+                          .generation = node->uplink.generation};
+    out_proc(node->out, m->slot, &msg);
+}
+
+static void turn_away(struct node *node, int slot, const struct err *err)
+{
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_copy(msg.text, sizeof msg.text, err->text);
+    out_proc(node->out, slot, &msg);
+    out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+}
+
+/* A rank that does not fit the world never will, so the whole job fails. But a process may claim a
+ * taken rank while the ranks train. It is then a worker that runs the training script again. The
+ * steps, read first, show whether the ranks train. */
+static void refuse(struct node *node, const struct event *event, const struct err *err)
+{
+    turn_away(node, event->proc.slot, err);
+    struct node_fault fault = {
+        .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
+    str_copy(fault.text, sizeof fault.text, err->text);
+    bool is_taken = err->code == ERR_TAKEN;
+    out_log(node->out, is_taken ? LOG_WARN : LOG_ERROR, "attach", "refused process %d: %s",
+            fault.pid, fault.text);
+    if (!is_taken) {
+        node_record_fault(node, &fault);
+        return;
+    }
+    node->doubt = fault;
+    out_simple(node->out, ACT_READ_STEPS);
+}
+
+/* A process that only counts its steps takes no part in the agreement. If it does not fit, it is
+ * refused and trains on. */
+static void on_counter_attached(struct node *node, const struct event *event)
+{
+    struct err err;
+    const struct member *m = ranks_count(&node->ranks, node->params, event, &err);
+    if (!m) {
+        out_log(node->out, LOG_WARN, "attach", "refused process %d: %s", event->proc.pid, err.text);
+        turn_away(node, event->proc.slot, &err);
+        return;
+    }
+    watchdog_heard(&node->watchdog, ranks_counter_of_slot(&node->ranks, m->slot));
+    welcome(node, m);
+    out_log(node->out, LOG_INFO, "attach",
+            "process %d counts its steps, as rank %d; it saves nothing", m->pid, m->rank);
+    node->is_dirty = true;
+}
+
+static void settle_doubt(struct node *node)
+{
+    if (node->doubt.kind != FAULT_NONE && !ranks_have_stepped(&node->ranks))
+        node_record_fault(node, &node->doubt);
+    node->doubt.kind = FAULT_NONE;
+}
+
+void node_on_proc_attached(struct node *node, const struct event *event)
+{
+    struct err err;
+    if (event->proc.msg->flags & PROCMSG_FLAG_COUNTS) {
+        on_counter_attached(node, event);
+        return;
+    }
+    struct member *m = ranks_attach(&node->ranks, node->params, event, &err);
+    if (!m) {
+        refuse(node, event, &err);
+        return;
+    }
+    round_attached(&node->round, m);
+    m->stand.step = m->step;
+    watchdog_heard(&node->watchdog, m);
+    welcome(node, m);
+    out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
+            node->ranks.world_size, m->pid);
+    node->has_roster = false;
+    node->is_dirty = true;
+}
+
+/* The reason is kept until the process fails. It may still save or tell other ranks, and its exit
+ * code counts. */
+static void on_proc_error(struct node *node, struct member *m, const struct procmsg *msg)
+{
+    str_copy(m->reason, sizeof m->reason, msg->text[0] ? msg->text : "no reason given");
+    str_one_line(m->reason);
+    m->reason_code = msg->number > 0 && msg->number < 256 ? (int)msg->number : 1;
+    m->reason_at = node->out->now;
+    out_log(node->out, LOG_ERROR, "process", "rank %d says why it fails: %s", m->rank, m->reason);
+}
+
+/* The process would train on without pchrun, so no save could ever hold all ranks. */
+void node_on_proc_unattached(struct node *node, const struct event *event)
+{
+    struct node_fault fault = {
+        .kind = FAULT_RANKS, .rank = -1, .pid = event->proc.pid, .code = EXIT_OWN_ERROR};
+    char text[sizeof event->proc.msg->text + 64];
+    snprintf(text, sizeof text, "process %d could not be attached: %s", event->proc.pid,
+             event->proc.msg->text);
+    str_fit(fault.text, sizeof fault.text, text);
+    out_log(node->out, LOG_ERROR, "attach", "%s", fault.text);
+    node_record_fault(node, &fault);
+}
+
+/* Its checkpoint is unknown, so neither it nor the job can continue. */
+void node_on_proc_lost(struct node *node, const struct event *event)
+{
+    const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    if (!m)
+        return;
+    struct node_fault fault = {
+        .kind = FAULT_EXIT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
+    str_copy(fault.text, sizeof fault.text, event->proc.msg->text);
+    out_log(node->out, LOG_ERROR, "attach", "rank %d cannot resume: %s", m->rank, fault.text);
+    node_record_fault(node, &fault);
+}
+
+static void add_reason(struct node_fault *fault, const struct member *m)
+{
+    char text[sizeof fault->text + sizeof m->reason + 2];
+    if (!m->reason[0])
+        return;
+    snprintf(text, sizeof text, "%s: %s", fault->text, m->reason);
+    str_fit(fault->text, sizeof fault->text, text);
+    fault->at = m->reason_at;
+    fault->is_told = true;
+    fault->told_code = m->reason_code;
+}
+
+static void on_done(struct node *node, struct member *m, const struct procmsg *msg)
+{
+    m->is_done = true;
+    m->reason[0] = '\0';
+    m->step = msg->step > m->step && msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
+    ranks_end(&node->ranks, m);
+    round_ended(&node->round);
+}
+
+/* A launcher may hide a failure, so it is logged here. An early end without one may be intended. */
+static void log_close(struct node *node, const struct member *m)
+{
+    bool is_told_to = node_notice_is_near(node);
+    unsigned long long step = m->step;
+    if (node->state != NODE_RUNNING || m->is_done)
+        return;
+    if (m->status)
+        out_log(node->out, LOG_WARN, "attach",
+                "rank %d (process %d) has exited with %d at step %llu", m->rank, m->pid, m->status,
+                step);
+    else if (m->step > m->first_step && !is_told_to)
+        out_log(node->out, LOG_INFO, "attach",
+                "rank %d (process %d) has left at step %llu without pch_done", m->rank, m->pid,
+                step);
+}
+
+/* The node closes the connection now, so that the next worker can take the rank at once. */
+static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
+{
+    int slot = m->slot;
+    bool is_asked = round_asks(&node->round, m);
+    m->status = msg->number >= 0 && msg->number < 256 ? (int)msg->number : 255;
+    m->is_closed = m->status == 0;
+    m->gone_at = m->status ? node->out->now : 0;
+    out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+    ranks_gone(&node->ranks, slot, msg->step);
+    m->has_returned = m->is_closed && !is_asked && m->step >= m->last_step;
+    log_close(node, m);
+    round_ended(&node->round);
+    node_judge_silence(node);
+    node_check_gone(node);
+}
+
+static void end_counter(struct node *node, struct member *counter, uint64_t step)
+{
+    node->is_dirty = true;
+    ranks_counter_gone(&node->ranks, counter, step);
+    node_check_gone(node);
+}
+
+/* A process that only counts its steps decides nothing: its command tells how it ends. */
+static void on_counter_message(struct node *node, const struct event *event)
+{
+    int slot = event->proc.slot;
+    struct member *m = ranks_counter_of_slot(&node->ranks, slot);
+    const struct procmsg *msg = event->proc.msg;
+    if (!m)
+        return;
+    watchdog_heard(&node->watchdog, m);
+    node->is_dirty = true;
+    if (msg->type == PROCMSG_CLOSE) {
+        m->is_closed = msg->number == 0;
+        out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
+        end_counter(node, m, msg->step);
+    } else if (msg->type == PROCMSG_DONE) {
+        m->is_done = m->is_ended = true; /* no step is to come */
+    } else if (msg->type == PROCMSG_ERROR) {
+        on_proc_error(node, m, msg);
+    }
+}
+
+static bool has_lost_a_rank(const struct node *node)
+{
+    for (int i = 0; i < node->ranks.n; i++)
+        if (ranks_is_silent(&node->ranks.members[i]))
+            return true;
+    return false;
+}
+
+/* A rank got a signal and lives, because libpch caught it. Either a scheduler sent a notice, or a
+ * launcher ends its workers because one of them died. Near a notice it is never the launcher's end:
+ * a rank that has saved may fail, and the others must finish their saves. */
+static void on_shield(struct node *node, int number)
+{
+    const struct signal_plan *plan = &node->params->signals[number];
+    if (!node_notice_is_near(node) && has_lost_a_rank(node)) {
+        out_log(node->out, LOG_INFO, "stop",
+                "a rank got %s after another rank had gone: sending it to all ranks",
+                SIGTEXT(number));
+        out_signal(node->out, number, TARGET_RANKS);
+    } else if (plan->rule == SIGNAL_PREEMPT) {
+        node_take_notice(node, grace_shield(&node->grace, number, node->out->now, plan->grace_ns));
+    }
+}
+
+void node_on_proc_message(struct node *node, const struct event *event)
+{
+    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    const struct procmsg *msg = event->proc.msg;
+    if (!m) {
+        on_counter_message(node, event);
+        return;
+    }
+    node->is_dirty = true;
+    watchdog_heard(&node->watchdog, m);
+    if (msg->type == PROCMSG_DONE) {
+        on_done(node, m, msg);
+    } else if (msg->type == PROCMSG_CLOSE) {
+        on_close(node, m, msg);
+    } else if (msg->type == PROCMSG_NOTICE && msg->number > 0 && msg->number < 65) {
+        on_shield(node, (int)msg->number);
+    } else if (msg->type == PROCMSG_ERROR) {
+        on_proc_error(node, m, msg);
+    } else {
+        round_message(&node->round, m, msg);
+    }
+}
+
+/* --- ends without a word --- */
+
+/* The first rank below a launcher that gave a reason, and did not leave with success after it. */
+static const struct member *first_to_say(const struct node *node)
+{
+    const struct member *first = NULL;
+    for (int i = 0; i < node->ranks.n; i++) {
+        const struct member *m = &node->ranks.members[i];
+        if (m->reason[0] && !m->is_closed && !node_child_of(node, m->pid) &&
+            (!first || m->reason_at < first->reason_at))
+            first = m;
+    }
+    return first;
+}
+
+static const struct member *counter_of_pid(const struct node *node, int pid)
+{
+    for (int i = 0; i < node->ranks.ncounters && pid > 0; i++)
+        if (node->ranks.counters[i].pid == pid)
+            return &node->ranks.counters[i];
+    return NULL;
+}
+
+bool node_add_reason(const struct node *node, struct node_fault *fault)
+{
+    const struct member *m = fault->rank < 0 ? first_to_say(node) : NULL;
+    for (int i = 0; i < node->ranks.n; i++)
+        if (fault->rank >= 0 && node->ranks.members[i].rank == fault->rank)
+            m = &node->ranks.members[i];
+    if (!m)
+        m = counter_of_pid(node, fault->pid);
+    if (!m || !m->reason[0])
+        return false;
+    fault->rank = m->rank;
+    add_reason(fault, m);
+    return true;
+}
+
+/* A rank below a shell or a launcher is over when all commands have ended. */
+static bool is_over(const struct node *node, const struct member *m)
+{
+    const struct child *child = node_child_of(node, m->pid);
+    return child ? child->state == CHILD_ENDED : node_commands_have_ended(node);
+}
+
+static void record_silence(struct node *node, const struct member *m)
+{
+    struct node_fault fault = {.kind = FAULT_SILENT,
+                               .rank = m->rank,
+                               .pid = m->pid,
+                               .code = m->status ? m->status : EXIT_OWN_ERROR};
+    unsigned long long step = m->step;
+    if (m->reason[0] && !m->status)
+        fault.code = m->reason_code;
+    if (m->status)
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d exited with %d at step %llu, and its command with 0", m->pid,
+                 m->status, step);
+    else if (m->reason[0])
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d ended at step %llu, and its command with 0", m->pid, step);
+    else
+        snprintf(fault.text, sizeof fault.text,
+                 "process %d ended at step %llu without pch_done or pch_close, and its command "
+                 "with 0: it may not have trained to its end",
+                 m->pid, step);
+    add_reason(&fault, m);
+    node_record_fault(node, &fault);
+}
+
+static void record_attached(struct node *node, const struct member *m)
+{
+    struct node_fault fault = {
+        .kind = FAULT_SILENT, .rank = m->rank, .pid = m->pid, .code = EXIT_OWN_ERROR};
+    snprintf(fault.text, sizeof fault.text,
+             "process %d is still attached at step %llu and has not said that it is done, and its "
+             "command has ended with 0",
+             m->pid, (unsigned long long)m->step);
+    add_reason(&fault, m);
+    node_record_fault(node, &fault);
+}
+
+void node_judge_silence(struct node *node)
+{
+    bool is_finished = node_is_finished(node);
+    for (int i = 0; i < node->ranks.n; i++) {
+        const struct member *m = &node->ranks.members[i];
+        if (ranks_is_silent(m) && is_over(node, m))
+            record_silence(node, m);
+        else if (m->slot >= 0 && !m->is_done && is_finished)
+            record_attached(node, m);
+    }
+}
+
+void node_on_proc_gone(struct node *node, const struct event *event)
+{
+    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    struct member *counter = ranks_counter_of_slot(&node->ranks, event->proc.slot);
+    if (counter)
+        end_counter(node, counter, event->proc.step);
+    if (!m)
+        return;
+    ranks_gone(&node->ranks, event->proc.slot, event->proc.step);
+    m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
+    if (ranks_is_silent(m) && node->state == NODE_RUNNING)
+        out_log(node->out, LOG_WARN, "attach",
+                "rank %d (process %d) has gone at step %llu, without pch_done or pch_close",
+                m->rank, m->pid, (unsigned long long)m->step);
+    round_ended(&node->round);
+    node_judge_silence(node);
+    node->is_dirty = true;
+    node_check_gone(node);
+}
+
+void node_on_steps(struct node *node, const struct event *event)
+{
+    struct err err;
+    node_note_steps(node, event);
+    bool ok = ranks_read_steps(&node->ranks, event->steps.by_slot, &err);
+    bool had_to_vote = round_wants_steps(&node->round);
+    round_steps_read(&node->round, ok ? NULL : &err);
+    if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps ||
+        node->fault_wants_steps)
+        node->is_dirty = true;
+    node->fault_wants_steps = false;
+    if (node->end_wants_steps) {
+        node->end_wants_steps = false;
+        node->is_dirty = true;
+        node_judge_silence(node);
+    }
+    node->notice_wants_steps = false;
+    settle_doubt(node);
+}
+
+void node_on_prepared(struct node *node, const struct event *event)
+{
+    node_judge_record(node, event->written.err);
+    round_prepared(&node->round, event->written.err);
+    node->is_dirty = true;
+    node_check_gone(node);
+}
+
+/* Only node 0 writes commit records. */
+void node_on_committed(struct node *node, const struct event *event)
+{
+    node_judge_record(node, event->written.err);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_state: the state of a node: its commands, ranks, round, notice and end. Only node*.c change
+ * it; core.c allocates it, and reads it for reports.
+ */
+#ifndef PCHRUN_CORE_NODE_NODE_STATE_H
+#define PCHRUN_CORE_NODE_NODE_STATE_H
+
+#include "core/common/grace.h"
+#include "core/common/out.h"
+#include "core/common/ranks.h"
+#include "core/common/watchdog.h"
+#include "core/node/ladder.h"
+#include "core/node/round.h"
+#include "core/node/uplink.h"
+
+/* Within this time a second notice that advises a save asks for none. */
+#define NODE_ADVICE_NS (60 * NS_PER_S)
+
+enum node_state {
+    NODE_WAITING,  /* for the join */
+    NODE_RUNNING,  /* its processes were started; it stays here when they have ended */
+    NODE_STOPPING, /* the job ends: the ladder runs */
+    NODE_LEAVING,  /* no process is left here; waits for the other nodes */
+    NODE_DONE,
+    NODE__COUNT
+};
+
+enum child_state { CHILD_NONE, CHILD_RUNNING, CHILD_ENDED };
+
+struct child {
+    enum child_state state;
+    int pid, status;
+    int64_t died_at; /* EV_CHILD_DYING told its death before we ended any process; 0: not so */
+    /* It died of a signal that may be a notice to all processes. It counts as running while its
+     * ranks live; 0: not so. */
+    int64_t left_at;
+};
+
+struct node_fault {
+    enum peer_fault_kind kind;
+    int rank, pid, code;
+    int64_t at;   /* 0: the moment of recording */
+    int64_t wall; /* the same moment, for people */
+    bool is_told; /* the process itself gave the reason and the time */
+    int told_code;
+    bool was_dead; /* it was dead at `at`, before we ended any process; how it died came later */
+    bool is_early; /* its process has died, and its exit will tell more */
+    char text[512], tail[1024];
+};
+
+struct node {
+    const struct core_params *params;
+    struct out *out;
+    enum node_state state;
+    struct child children[CORE_CHILDREN_MAX];
+    int nstarting; /* ACT_START was sent; these have neither started nor failed yet */
+    int nrunning, nended;
+    bool is_tree_empty;
+    bool has_signalled_tree;
+    bool has_killed;   /* we sent SIGKILL; an earlier SIGKILL came from outside */
+    bool has_given_up; /* the ladder ended, and processes are left */
+    int64_t settle_at; /* the end of the wait for processes that are still attached; 0: no wait */
+    bool fault_wants_steps; /* the fault is told after freshly read steps */
+    bool end_wants_steps;   /* the end is told after freshly read steps */
+    struct ranks ranks;
+    struct round round;
+    struct grace grace;
+    struct ladder ladder;
+    struct uplink uplink;
+    struct watchdog watchdog;
+    bool is_dirty;           /* a STATUS must be sent */
+    bool has_roster;         /* the chief knows our ranks */
+    bool notice_wants_steps; /* the notice is told after freshly read steps */
+    uint32_t checkpoint_asked;
+    int64_t advised_at;       /* when a notice last asked for a save, 0: never */
+    unsigned advised_again;   /* notices that asked again too soon */
+    int64_t forwarded_at[65]; /* by signal number, 0: never */
+    uint64_t to_forward;      /* for commands that are being started; bit n - 1: signal n */
+    struct node_fault fault;
+    struct peer_cause cause; /* the job's cause, as the chief told it */
+    char stopped_by[256];    /* a request to end the job; "": none came */
+    char replaced_by[256];   /* why a record was refused: a later attempt has the job; "": not so */
+    struct node_fault doubt; /* a second process for a rank: a fault only before the training */
+    struct {                 /* the job's notice, as the chief told it */
+        bool is_live, is_near;
+        int node_rank;
+        int64_t deadline;
+        char source[32], id[64], text[96];
+    } notice;
+    uint64_t commit_step, resumed_step;
+    int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
+    uint32_t generation;
+    int64_t interrupted_at; /* when a signal that ends programs came, 0: never */
+    /* the end */
+    bool restarts; /* another generation follows, unless the chief cancels it */
+    int64_t stopped_at;
+    enum outcome outcome;
+    int exit_code;
+    int64_t end_deadline;
+    char why[PEERMSG_WHY_SIZE];
+    bool is_ordered;  /* the chief ordered the end */
+    bool is_alone;    /* the chief is lost, so no LEAVE will come */
+    bool may_leave;   /* the chief has ordered LEAVE */
+    int64_t leave_at; /* when the node leaves by itself, CLOCK_NEVER: never */
+};
+
+#endif

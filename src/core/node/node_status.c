@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The STATUS that a node sends to the chief whenever its state has changed. See node_parts.h.
+ */
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/node/node.h"
+#include "core/node/node_parts.h"
+
+#define INTERRUPTED_NS (60 * NS_PER_S)
+
+static enum peer_life life_of(const struct node *node)
+{
+    if (node->state >= NODE_LEAVING)
+        return LIFE_GONE;
+    if (node->fault.kind != FAULT_NONE)
+        return node->fault_wants_steps ? LIFE_RUNNING : LIFE_FAILED;
+    if (node->state == NODE_WAITING)
+        return LIFE_WAITING;
+    /* The end is told after a pending notice, and after the last messages of attached processes. */
+    if (!node_commands_have_ended(node) || node->notice_wants_steps || node_is_settling(node))
+        return LIFE_RUNNING;
+    return node_is_finished(node) ? LIFE_FINISHED : LIFE_ENDED;
+}
+
+static void fill_notice(const struct node *node, struct peer_status *status)
+{
+    const struct grace *g = &node->grace;
+    status->checkpoint_asked = node->checkpoint_asked;
+    /* While the job stops, the steps no longer matter to the notice. */
+    bool waits = node->notice_wants_steps && node->state <= NODE_RUNNING;
+    status->has_notice = g->is_live && !waits;
+    status->knows_notice = node->notice.is_live && !node->notice_wants_steps;
+    if (!status->has_notice)
+        return;
+    const struct grace_notice *n = grace_first(g);
+    status->notice_left_ns = n->deadline - node->out->now;
+    status->notice_lead_ns = n->lead;
+    status->notice_version = g->version;
+    status->notice_hurry = g->hurry;
+    str_copy(status->notice_source, sizeof status->notice_source, n->source);
+    str_copy(status->notice_id, sizeof status->notice_id, n->id);
+    str_copy(status->notice_text, sizeof status->notice_text, n->text);
+}
+
+static void fill_fault(const struct node *node, struct peer_cause *cause)
+{
+    const struct node_fault *f = &node->fault;
+    if (f->kind == FAULT_NONE || node->fault_wants_steps)
+        return;
+    node_describe_fault(node, cause);
+    uplink_clock(&node->uplink, f->at, &cause->at_ns, &cause->error_ns);
+    cause->ago_ns = node->out->now - f->at;
+}
+
+/* A rank that returned by itself is done, even after a notice. But a rank that handles SIGTERM
+ * itself may have left for the notice. */
+static bool is_done(const struct node *node, const struct member *m)
+{
+    bool may_have_left = !m->is_shielded && grace_has_signal(&node->grace);
+    return m->is_done || (m->has_returned && !may_have_left);
+}
+
+/* No process has attached, and all commands have returned by themselves. After a signal from
+ * outside that is not known, because the signal may have reached them, too. */
+static bool have_returned(const struct node *node, uint8_t life)
+{
+    bool has_ended = life == LIFE_ENDED || life == LIFE_FINISHED;
+    return has_ended && node->ranks.n == 0 && !grace_has_signal(&node->grace);
+}
+
+static void fill_ranks(const struct node *node, struct peer_status *status)
+{
+    const struct ranks *r = &node->ranks;
+    status->expected = r->expected == RANKS_UNKNOWN ? PEERMSG_UNKNOWN : (uint16_t)r->expected;
+    status->attached = (uint16_t)r->n;
+    status->highest = ranks_highest(r);
+    status->lowest = ranks_lowest(r);
+    status->stepped = ranks_have_stepped(r);
+    status->done = have_returned(node, status->life);
+    for (int i = 0; i < r->n; i++) {
+        status->done += is_done(node, &r->members[i]);
+        status->live += !r->members[i].is_ended;
+    }
+    status->first_step = r->stride.offset;
+    status->stride = r->stride.period;
+    status->last_step = ranks_last_step(r);
+    status->world_size = (uint32_t)r->world_size;
+    if (!node->has_roster && ranks_are_complete(r) &&
+        !ranks_roster(r, status->roster, sizeof status->roster))
+        str_copy(status->roster, sizeof status->roster, "?");
+}
+
+/* A failure soon after an interrupt most likely comes from it; a later one has another cause. */
+static bool is_interrupted(const struct node *node)
+{
+    int64_t at = node->state >= NODE_STOPPING ? node->stopped_at : node->out->now;
+    return node->interrupted_at && at - node->interrupted_at < INTERRUPTED_NS;
+}
+
+void node_flush(struct node *node)
+{
+    if (!node->is_dirty)
+        return;
+    node->is_dirty = false;
+    struct peermsg msg = {.type = PEERMSG_STATUS,
+                          .stamp = {.round = node->round.id, .ballot = node->round.ballot}};
+    msg.status.life = (uint8_t)life_of(node);
+    fill_ranks(node, &msg.status);
+    round_status(&node->round, &msg.status);
+    fill_notice(node, &msg.status);
+    fill_fault(node, &msg.cause);
+    msg.status.interrupted = is_interrupted(node) || node->stopped_by[0];
+    msg.status.left = node->state >= NODE_LEAVING && node->has_given_up;
+    node_fill_motion(node, &msg.status);
+    uplink_send_status(&node->uplink, &msg);
+}

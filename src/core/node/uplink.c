@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See uplink.h.
+ */
+#include "core/node/uplink.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BACKOFF_FIRST_NS (50 * NS_PER_MS)
+#define BACKOFF_LAST_NS  NS_PER_S
+
+void uplink_init(struct uplink *u, struct out *out)
+{
+    const struct core_params *p = out->params;
+    *u = (struct uplink){.out = out,
+                         .conn = CONN_NONE,
+                         .is_member = p->node_rank > 0,
+                         .attempt = p->node_rank > 0 ? 0 : p->attempt,
+                         .down_at = CLOCK_NEVER,
+                         .retry_at = CLOCK_NEVER,
+                         .heartbeat_at = CLOCK_NEVER,
+                         .backoff = BACKOFF_FIRST_NS};
+    str_copy(u->why, sizeof u->why, "there is no connection to node 0 yet; is node 0 running?");
+}
+
+static void say_hello(struct uplink *u)
+{
+    const struct core_params *p = u->out->params;
+    struct peermsg msg = {.type = PEERMSG_HELLO,
+                          .stamp = {.attempt = u->attempt, .generation = u->generation},
+                          .hello = {.incarnation = p->incarnation,
+                                    .node_rank = (uint32_t)p->node_rank,
+                                    .nnodes = (uint32_t)p->nnodes,
+                                    .commit_step = p->resume_step,
+                                    .pid = (uint32_t)p->pid}};
+    str_copy(msg.hello.host, sizeof msg.hello.host, p->host);
+    str_copy(msg.hello.job, sizeof msg.hello.job, p->job);
+    str_copy(msg.hello.settings, sizeof msg.hello.settings, p->settings);
+    out_send(u->out, u->conn, &msg);
+}
+
+void uplink_start(struct uplink *u)
+{
+    u->started_at = u->last_heard = u->out->now;
+    if (u->is_member) {
+        out_simple(u->out, ACT_CONNECT);
+        return;
+    }
+    u->conn = CONN_SELF;
+    say_hello(u);
+}
+
+void uplink_up(struct uplink *u)
+{
+    u->conn = CONN_CHIEF;
+    u->retry_at = CLOCK_NEVER;
+    u->down_at = CLOCK_NEVER;
+    u->is_welcome = u->has_ended = false;
+    say_hello(u);
+}
+
+void uplink_down(struct uplink *u, const char *why, bool has_ended)
+{
+    u->has_ended = has_ended && u->was_welcome;
+    if (u->conn != CONN_NONE || u->down_at == CLOCK_NEVER)
+        u->down_at = u->out->now;
+    u->conn = CONN_NONE;
+    if (!u->is_given_up) /* at once after a WELCOME: most often only the connection broke */
+        u->retry_at = u->out->now + (u->is_welcome ? 0 : u->backoff);
+    if (!u->is_welcome)
+        u->backoff = clock_min(2 * u->backoff, BACKOFF_LAST_NS);
+    u->is_welcome = false;
+    u->heartbeat_at = CLOCK_NEVER;
+    str_copy(u->why, sizeof u->why, why);
+}
+
+static enum uplink_event give_up(struct uplink *u, enum uplink_event event)
+{
+    u->is_given_up = true;
+    u->retry_at = u->heartbeat_at = CLOCK_NEVER;
+    return event;
+}
+
+/* A chief that came back with another incarnation has forgotten the job. */
+static enum uplink_event on_welcome(struct uplink *u, const struct peermsg *msg)
+{
+    if (u->chief && u->chief != msg->welcome.incarnation) {
+        str_copy(u->why, sizeof u->why, "its supervisor was started again while the job ran");
+        return give_up(u, UPLINK_LOST);
+    }
+    u->chief = msg->welcome.incarnation;
+    u->attempt = msg->stamp.attempt;
+    /* After a reconnect this node may still be in the last generation, and so are its messages. It
+     * enters the next generation only by its order. */
+    if (!u->was_welcome)
+        u->generation = msg->stamp.generation;
+    u->is_welcome = u->was_welcome = true;
+    u->down_at = CLOCK_NEVER;
+    u->backoff = BACKOFF_FIRST_NS;
+    u->last_heard = u->out->now;
+    /* Node 0 beats, too: its steps must be as fresh as those of other nodes. */
+    if (u->out->params->nnodes > 1)
+        u->heartbeat_at = u->out->now;
+    return UPLINK_WELCOME;
+}
+
+static enum uplink_event on_order(struct uplink *u, const struct peermsg *msg)
+{
+    bool is_next = u->may_renew && msg->stamp.generation == u->generation + 1;
+    if (!u->was_welcome) /* an empty order: node 0 still decides whether to admit us */
+        u->started_at = u->out->now;
+    if (!u->is_welcome || msg->stamp.attempt != u->attempt ||
+        (msg->stamp.generation != u->generation && !is_next))
+        return UPLINK_NOTHING;
+    if (is_next)
+        u->may_renew = false, u->generation++;
+    u->last_heard = u->out->now;
+    if (msg->order.echo && msg->order.echo == u->beat_seq) {
+        u->rtt = u->out->now - u->beat_sent_at;
+        clockoff_take(&u->clock, u->beat_sent_at, u->out->now, msg->order.clock_ns);
+        u->beat_seq = 0;
+    }
+    if (msg->stamp.seq <= u->seen)
+        return UPLINK_NOTHING;
+    u->seen = msg->stamp.seq;
+    return UPLINK_ORDER;
+}
+
+enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
+{
+    if (u->is_given_up)
+        return UPLINK_NOTHING;
+    switch (msg->type) {
+    case PEERMSG_WELCOME:
+        return on_welcome(u, msg);
+    case PEERMSG_ORDER:
+        return on_order(u, msg);
+    case PEERMSG_REFUSED:
+        str_copy(u->why, sizeof u->why, msg->refused.why);
+        return give_up(u, UPLINK_REFUSED);
+    case PEERMSG_BYE:
+        str_copy(u->why, sizeof u->why, "its supervisor has left");
+        return give_up(u, UPLINK_LOST);
+    default:
+        return UPLINK_NOTHING;
+    }
+}
+
+/* When the chief's silence has lasted too long. */
+static int64_t lost_at(const struct uplink *u)
+{
+    const struct core_params *p = u->out->params;
+    if (!u->is_member || u->is_given_up)
+        return CLOCK_NEVER;
+    if (!u->was_welcome)
+        return u->started_at + p->join_timeout_ns;
+    if (u->has_ended)
+        return u->down_at;
+    int64_t silent = u->last_heard + p->heartbeat_timeout_ns;
+    return u->down_at == CLOCK_NEVER ? silent : clock_min(silent, u->down_at + p->reconnect_ns);
+}
+
+/* The connection is open, but no message comes. */
+static void say_silence(struct uplink *u)
+{
+    char text[64];
+    const struct core_params *p = u->out->params;
+    if (u->was_welcome)
+        snprintf(u->why, sizeof u->why, "nothing was heard of it for %s",
+                 str_duration(p->heartbeat_timeout_ns, text, sizeof text));
+    else
+        snprintf(
+            u->why, sizeof u->why,
+            "node 0's address was reached, but nothing there let this node in within %s; is it "
+            "the pchrun of this job that listens there?",
+            str_duration(p->join_timeout_ns, text, sizeof text));
+}
+
+enum uplink_event uplink_timers(struct uplink *u)
+{
+    int64_t now = u->out->now;
+    if (lost_at(u) <= now) {
+        if (u->conn != CONN_NONE)
+            say_silence(u);
+        return give_up(u, UPLINK_LOST);
+    }
+    if (u->retry_at <= now) {
+        u->retry_at = CLOCK_NEVER;
+        out_simple(u->out, ACT_CONNECT);
+    }
+    if (u->heartbeat_at <= now) {
+        u->heartbeat_at = now + u->out->params->heartbeat_interval_ns;
+        u->wants_heartbeat = true;
+        return UPLINK_STEPS;
+    }
+    return UPLINK_NOTHING;
+}
+
+int64_t uplink_wake_at(const struct uplink *u)
+{
+    return clock_min(lost_at(u), clock_min(u->retry_at, u->heartbeat_at));
+}
+
+void uplink_beat_alone(struct uplink *u, bool is_noticed)
+{
+    if (u->out->params->nnodes > 1)
+        return;
+    if (!is_noticed)
+        u->heartbeat_at = CLOCK_NEVER;
+    else if (u->heartbeat_at == CLOCK_NEVER)
+        u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
+}
+
+/* The chief is mute when it has not answered two heartbeats. */
+int64_t uplink_mute_at(const struct uplink *u)
+{
+    bool is_there = u->is_member && u->was_welcome && !u->is_given_up;
+    return is_there ? u->last_heard + 2 * u->out->params->heartbeat_interval_ns : CLOCK_NEVER;
+}
+
+void uplink_give_up_mute(struct uplink *u)
+{
+    char text[32];
+    if (u->conn != CONN_NONE)
+        snprintf(u->why, sizeof u->why,
+                 "nothing was heard of it for %s, and the notice leaves no more time",
+                 str_about(u->out->now - u->last_heard, text, sizeof text));
+    (void)give_up(u, UPLINK_LOST);
+}
+
+void uplink_forgive(struct uplink *u)
+{
+    u->last_heard = u->out->now;
+    if (u->down_at != CLOCK_NEVER)
+        u->down_at = u->out->now;
+}
+
+void uplink_clock(const struct uplink *u, int64_t ours, int64_t *ret_theirs, int64_t *ret_error)
+{
+    if (!u->is_member) {
+        *ret_theirs = ours;
+        *ret_error = 0;
+    } else if (!clockoff_theirs(&u->clock, u->out->now, ours, ret_theirs, ret_error) ||
+               *ret_theirs < 0) {
+        *ret_theirs = 0;
+        *ret_error = -1;
+    }
+}
+
+void uplink_send_status(struct uplink *u, struct peermsg *msg)
+{
+    if (!u->is_welcome)
+        return;
+    msg->stamp.attempt = u->attempt;
+    msg->stamp.generation = u->generation;
+    msg->stamp.seq = ++u->seq;
+    msg->status.seen = u->seen;
+    msg->status.rtt_ns = (uint64_t)u->rtt;
+    if (u->wants_heartbeat) {
+        msg->status.wants_reply = true;
+        u->wants_heartbeat = false;
+        u->beat_seq = u->seq;
+        u->beat_sent_at = u->out->now;
+    }
+    out_send(u->out, u->conn, msg);
+}
+
+void uplink_bye(struct uplink *u)
+{
+    if (u->conn != CONN_CHIEF)
+        return;
+    struct peermsg msg = {.type = PEERMSG_BYE,
+                          .stamp = {.attempt = u->attempt, .generation = u->generation}};
+    out_send(u->out, u->conn, &msg);
+}

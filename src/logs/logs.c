@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See logs.h.
+ */
+#include "logs/logs.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The log process has its own deadlines, which come before this. */
+#define END_WAIT_NS (8 * NS_PER_S)
+/* The wait is at least this long. */
+#define END_WAIT_MIN_NS (200 * NS_PER_MS)
+
+/* A file system that takes longer than this for a name is as good as dead. */
+#define ANSWER_WAIT_NS (10 * NS_PER_S)
+#define LOOK_NS        (NS_PER_MS / 5)
+
+enum {
+    REPORT_BYTES = 256 * 1024, /* of lines, in all */
+    REPORT_TEXT_MIN = 128
+};
+
+/* --- generations --- */
+
+/* Frees the older generations that have ended. */
+static void free_older(struct logs *logs)
+{
+    struct logs_run **at = logs->run ? &logs->run->next : NULL;
+    while (at && *at) {
+        struct logs_run *older = *at;
+        if (older->is_over && !older->watch.pid) {
+            *at = older->next;
+            logs_run_free(older);
+        } else {
+            at = &older->next;
+        }
+    }
+}
+
+bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generation, struct err *err)
+{
+    if (!logs->is_on)
+        return true;
+    if (logs->run)
+        logs_run_end(logs->run, clock_now_ns() + END_WAIT_NS);
+    struct logs_run *run = logs_run_begin(&logs->world, attempt, generation, err);
+    if (!run)
+        return false;
+    run->next = logs->run;
+    logs->run = run;
+    free_older(logs);
+    return true;
+}
+
+bool logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT])
+{
+    for (int i = 0; logs->run && i < LOGS_STREAM__COUNT; i++)
+        ret[i] = logs->run->outputs[index * LOGS_STREAM__COUNT + i];
+    return logs->run != NULL;
+}
+
+void logs_begun(struct logs *logs)
+{
+    if (logs->run)
+        logs_run_begun(logs->run);
+}
+
+/* --- the whole --- */
+
+/* A child with a deadline does it: the directory may lie on a dead file system. */
+static bool check_dir(struct logs *logs, struct err *err)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    struct dirlock_request request = {
+        .dir = logs->world.config->logs.dir, .answer_ns = ANSWER_WAIT_NS, .end = &none};
+    return dirlock_take(&logs->dir, &request, logs->world.reap, err) == DIRLOCK_OK ||
+           err_wrap(err, "what the commands print cannot be kept (logs.dir)");
+}
+
+static void on_end(void *ctx)
+{
+    struct logs *logs = ctx;
+    if (logs->on_idle && !logs_is_busy(logs))
+        logs->on_idle(logs->ctx);
+}
+
+bool logs_init(struct logs *logs, const struct config *config, const struct core_params *params,
+               struct reap *reap, struct err *err)
+{
+    *logs = (struct logs){.world = {.config = config,
+                                    .params = params,
+                                    .reap = reap,
+                                    .out = -1,
+                                    .on_end = on_end,
+                                    .ctx = logs}};
+    if (!config->logs.dir || params->children == 0)
+        return true;
+    if (!check_dir(logs, err))
+        return false;
+    /* A copy, because pchrun may close its standard output while the job runs. */
+    logs->world.out = config->logs.tee ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+    if (config->logs.tee && logs->world.out < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot keep standard output for logs");
+    logs->is_on = true;
+    return true;
+}
+
+void logs_open(struct logs *logs, struct event_base *base)
+{
+    logs->world.base = base;
+}
+
+void logs_free(struct logs *logs)
+{
+    struct logs_run *next;
+    for (struct logs_run *run = logs->run; run; run = next) {
+        next = run->next;
+        logs_run_free(run);
+    }
+    if (logs->is_on)
+        fd_close(&logs->world.out);
+    dirlock_free(&logs->dir);
+    *logs = (struct logs){.world = {.out = -1}};
+}
+
+void logs_end(struct logs *logs, int64_t deadline)
+{
+    int64_t now = clock_now_ns(), until = clock_min(deadline, now + END_WAIT_NS);
+    if (until < now + END_WAIT_MIN_NS)
+        until = now + END_WAIT_MIN_NS;
+    for (struct logs_run *run = logs->run; run; run = run->next)
+        logs_run_end(run, until);
+    log_limit_end(&logs->world.limit, LOGS_TOPIC);
+}
+
+bool logs_is_busy(const struct logs *logs)
+{
+    bool is_busy = false;
+    for (const struct logs_run *run = logs->run; run; run = run->next)
+        is_busy = is_busy || !run->is_over;
+    return is_busy;
+}
+
+/* --- to others --- */
+
+int64_t logs_last_at(const struct logs *logs)
+{
+    int64_t last = 0;
+    for (size_t i = 0; logs->run && i < logs->run->tee.count; i++) {
+        int64_t at = logs->run->tee.states[i].last_at;
+        last = at > last ? at : last;
+    }
+    return last;
+}
+
+char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text, size_t size)
+{
+    const struct logs_run *run = logs->run;
+    size_t at = (size_t)index * LOGS_STREAM__COUNT + LOGS_STDERR;
+    int64_t until = clock_now_ns() + wait_ns;
+    struct tail tail;
+    text[0] = '\0';
+    if (!run)
+        return text;
+    while (!run->is_over && !tee_is_read(&run->tee.streams[at], &run->tee.states[at]) &&
+           clock_now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    tee_read_tail(&run->tee.states[at], &tail);
+    return tail_last(&tail, (uint32_t)logs->world.config->logs.lines, text, size);
+}
+
+static void write_lines(struct writer *w, const char *key, char *text)
+{
+    char *rest = *text ? text : NULL, *line;
+    writer_list(w, key);
+    while ((line = strsep(&rest, "\n")))
+        writer_text(w, NULL, line);
+    writer_end(w);
+}
+
+/* How many bytes of text each list of lines may have. */
+static size_t text_size(const struct logs_run *run)
+{
+    size_t size = REPORT_BYTES / (2 * run->tee.count);
+    if (size < REPORT_TEXT_MIN)
+        return REPORT_TEXT_MIN;
+    return size < TAIL_TEXT_MAX ? size : TAIL_TEXT_MAX;
+}
+
+static void write_stream(const struct logs *logs, size_t i, bool with_lines, struct writer *w)
+{
+    const struct logs_run *run = logs->run;
+    struct tee_stream_state *state = &run->tee.states[i];
+    size_t size = text_size(run);
+    char text[TAIL_TEXT_MAX];
+    struct tail tail;
+    writer_object(w, i % LOGS_STREAM__COUNT == LOGS_STDOUT ? "stdout" : "stderr");
+    writer_text(w, "file", run->tee.streams[i].path);
+    writer_int(w, "bytes", (int64_t)state->bytes);
+    writer_int(w, "lost", (int64_t)state->branches[TEE_FILE].lost);
+    if (with_lines) {
+        tee_read_tail(state, &tail);
+        write_lines(w, "first", tail_first(&tail, text, size));
+        write_lines(w, "last",
+                    tail_last(&tail, (uint32_t)logs->world.config->logs.lines, text, size));
+    }
+    writer_end(w);
+}
+
+void logs_write(const struct logs *logs, bool with_lines, struct writer *w, const char *key)
+{
+    const struct logs_run *run = logs->run;
+    char name[LOGS_NAME_SIZE];
+    if (!run) {
+        writer_null(w, key);
+        return;
+    }
+    writer_object(w, key);
+    writer_text(w, "dir", logs->world.config->logs.dir);
+    writer_int(w, "lost", (int64_t)logs_run_lost(run, TEE_FILE));
+    writer_int(w, "not_passed_on", (int64_t)logs_run_lost(run, TEE_PASS));
+    writer_list(w, "commands");
+    for (size_t i = 0; i < run->tee.count; i += LOGS_STREAM__COUNT) {
+        logs_run_name(&logs->world, (int)(i / LOGS_STREAM__COUNT), name);
+        writer_object(w, NULL);
+        writer_text(w, "name", name);
+        for (size_t j = i; j < i + LOGS_STREAM__COUNT; j++)
+            write_stream(logs, j, with_lines && logs->world.config->logs.lines > 0, w);
+        writer_end(w);
+    }
+    writer_end(w);
+    writer_end(w);
+}

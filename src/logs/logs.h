@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * logs: keeps what the commands print in files and passes it on (logs.dir): the pipes, and the
+ * process that reads them (tee/tee.h).
+ *
+ * Each generation has its own pipes, files and log process, which ends with it. A log process that
+ * ends early is replaced; a stopped one is continued. Its failures delay a command for a moment at
+ * most. Without logs.dir all calls do nothing. Main thread.
+ */
+#ifndef PCHRUN_LOGS_LOGS_H
+#define PCHRUN_LOGS_LOGS_H
+
+#include "logs/logs_run.h"
+#include "os/dirlock.h"
+#include "json/writer.h"
+
+struct logs {
+    bool is_on;
+    struct logs_world world;
+    struct dirlock dir;   /* its process has checked the directory */
+    struct logs_run *run; /* the newest generation's, then older ones that still run; NULL: none */
+    void (*on_idle)(void *ctx); /* called when no log process runs any more */
+    void *ctx;
+};
+
+/* False: the directory cannot hold files. Set world.closed after it. */
+MUST_CHECK bool logs_init(struct logs *logs, const struct config *config,
+                          const struct core_params *params, struct reap *reap, struct err *err);
+void logs_open(struct logs *logs, struct event_base *base);
+void logs_free(struct logs *logs);
+
+/* A generation begins; the previous one's log process is ended. */
+MUST_CHECK bool logs_begin(struct logs *logs, uint32_t attempt, uint32_t generation,
+                           struct err *err);
+/* The standard output and error for a command that is started now; false: pchrun's own. */
+bool logs_output(const struct logs *logs, int index, int ret[LOGS_STREAM__COUNT]);
+/* All commands are started: closes pchrun's ends of the pipes. */
+void logs_begun(struct logs *logs);
+/* The job has ended. The log process keeps what is left in the pipes, until `deadline` at the
+ * latest. */
+void logs_end(struct logs *logs, int64_t deadline);
+bool logs_is_busy(const struct logs *logs);
+
+/* When a command last printed something (CLOCK_MONOTONIC); 0: never, or unknown. */
+int64_t logs_last_at(const struct logs *logs);
+/* The last lines of this command's standard error, with '\n' between them: any bytes but NUL; "":
+ * none. Waits up to `wait_ns` for what is still in the pipe. Returns text. */
+char *logs_error_lines(const struct logs *logs, int index, int64_t wait_ns, char *text,
+                       size_t size);
+
+/* For the report: the directory, how much was lost, and the lines if asked for. */
+void logs_write(const struct logs *logs, bool with_lines, struct writer *w, const char *key);
+
+#endif

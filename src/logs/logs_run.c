@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See logs_run.h.
+ */
+#include "logs/logs_run.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A log process that ends sooner than this is not replaced at once. */
+#define RESTART_WAIT_NS NS_PER_S
+
+enum {
+    PIPE_BYTES = 64 * 1024, /* the size of a pipe */
+    FAILURES_FEW = 3
+};
+
+void logs_run_name(const struct logs_world *world, int index, char name[LOGS_NAME_SIZE])
+{
+    const struct core_params *params = world->params;
+    bool has_ranks = world->config->procs.count_is_set;
+    snprintf(name, LOGS_NAME_SIZE, "%s.%d", has_ranks ? "rank" : "node",
+             has_ranks ? params->node_rank * params->children + index : params->node_rank);
+}
+
+/* --- to the log --- */
+
+uint64_t logs_run_lost(const struct logs_run *run, enum tee_branch which)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < run->tee.count; i++)
+        sum += run->tee.states[i].branches[which].lost;
+    return sum;
+}
+
+/* Why this way fails; NULL: it works. */
+static const char *trouble_of(const struct logs_run *run, enum tee_branch which)
+{
+    for (size_t i = 0; i < run->tee.count; i++) {
+        const struct branch_state *state = &run->tee.states[i].branches[which];
+        if (state->trouble)
+            return strerror(state->trouble);
+        if (state->is_full)
+            return "nothing is taken";
+    }
+    return NULL;
+}
+
+static void place_of(const struct logs_run *run, enum tee_branch which, char *text, size_t size)
+{
+    if (which == TEE_FILE)
+        snprintf(text, size, "kept in '%s'", run->world->config->logs.dir);
+    else
+        str_copy(text, size, "passed on to standard output or error");
+}
+
+/* Logs once when a trouble begins, and once when it is over. */
+static void look_at(struct logs_run *run, enum tee_branch which)
+{
+    const char *trouble = trouble_of(run, which);
+    uint64_t missing = logs_run_lost(run, which) - run->said_lost[which];
+    char place[512];
+    if (run->has_trouble[which] == (trouble != NULL))
+        return;
+    place_of(run, which, place, sizeof place);
+    run->has_trouble[which] = trouble != NULL;
+    if (!log_limit_ok(&run->world->limit, LOGS_TOPIC, LOGS_LINES_MAX))
+        return;
+    if (trouble) {
+        log_warn(LOGS_TOPIC,
+                 "what the commands print cannot be %s: %s; it is dropped until it can, the "
+                 "training goes on",
+                 place, trouble);
+        return;
+    }
+    run->said_lost[which] += missing;
+    log_notice(LOGS_TOPIC, "what the commands print is %s again; %" PRIu64 " bytes are missing",
+               place, missing);
+}
+
+static void say_troubles(struct logs_run *run)
+{
+    for (int which = 0; which < TEE_BRANCH__COUNT; which++)
+        look_at(run, (enum tee_branch)which);
+}
+
+static void say_lost(const struct logs_run *run)
+{
+    for (int which = 0; which < TEE_BRANCH__COUNT; which++) {
+        char place[512];
+        uint64_t missing = logs_run_lost(run, (enum tee_branch)which) - run->said_lost[which];
+        place_of(run, (enum tee_branch)which, place, sizeof place);
+        if (missing > 0)
+            log_warn(LOGS_TOPIC, "%" PRIu64 " bytes of what the commands printed were not %s",
+                     missing, place);
+    }
+}
+
+static void on_told(void *ctx)
+{
+    struct logs_run *run = ctx;
+    char bytes[256];
+    ssize_t n = recv(run->control, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        watch_end(&run->told); /* the log process has ended; on_change() handles that */
+    say_troubles(run);
+}
+
+/* --- one generation's --- */
+
+void logs_run_begun(struct logs_run *run)
+{
+    for (size_t i = 0; run->outputs && i < run->tee.count; i++)
+        fd_close(&run->outputs[i]);
+}
+
+/* Keeps the lines and figures for the report. */
+static void close_run(struct logs_run *run)
+{
+    watch_end(&run->told);
+    watch_end(&run->clock);
+    fd_close(&run->control);
+    fd_close(&run->tee.control);
+    logs_run_begun(run);
+    for (size_t i = 0; run->tee.streams && i < run->tee.count; i++)
+        fd_close(&run->tee.streams[i].fd);
+}
+
+void logs_run_free(struct logs_run *run)
+{
+    if (!run)
+        return;
+    if (run->watch.pid) {
+        proc_kill(run->watch.pid, SIGKILL);
+        reap_forget(run->world->reap, &run->watch);
+    }
+    close_run(run);
+    tee_states_free(run->tee.states, run->tee.count);
+    for (size_t i = 0; i < run->ntexts; i++)
+        free(run->texts[i]);
+    free(run->texts);
+    free(run->outputs);
+    free(run->tee.streams);
+    free(run);
+}
+
+static void end_run(struct logs_run *run)
+{
+    run->is_over = true;
+    say_lost(run);
+    close_run(run);
+    run->world->on_end(run->world->ctx);
+}
+
+static bool start_tee(struct logs_run *run, struct err *err)
+{
+    run->started_at = clock_now_ns();
+    if (!tee_start(&run->tee, &run->watch.pid, err)) {
+        run->watch.pid = 0;
+        return false;
+    }
+    reap_watch(run->world->reap, &run->watch);
+    return true;
+}
+
+/* No log process has run for some time. Drops what is in the pipes, so that the commands do not
+ * block for long. */
+static void drop_waiting(struct logs_run *run)
+{
+    char bytes[PIPE_BYTES];
+    for (size_t i = 0; run->failures >= FAILURES_FEW && i < run->tee.count; i++) {
+        ssize_t n = read(run->tee.streams[i].fd, bytes, sizeof bytes);
+        if (n > 0)
+            run->tee.states[i].branches[TEE_FILE].lost += (uint64_t)n;
+    }
+}
+
+static void try_again(struct logs_run *run)
+{
+    struct err err;
+    if (start_tee(run, &err))
+        return;
+    run->failures++;
+    drop_waiting(run);
+    if (log_limit_ok(&run->world->limit, LOGS_TOPIC, LOGS_LINES_MAX))
+        log_warn(LOGS_TOPIC, "%s; pchrun tries again", err.text);
+    watch_at(&run->clock, clock_now_ns() + RESTART_WAIT_NS);
+}
+
+static void say_ended(int status)
+{
+    char how[128];
+    struct err err;
+    if (!WIFEXITED(status)) {
+        verdict_text_of_status(status, how, sizeof how);
+        log_warn(LOGS_TOPIC,
+                 "the process that keeps what the commands print has ended (%s); what it had not "
+                 "written is lost, and another takes its place",
+                 how);
+        return;
+    }
+    err_set(&err, ERR_SYSTEM, WEXITSTATUS(status),
+            "the process that keeps what the commands print cannot begin%s",
+            WEXITSTATUS(status) == EAGAIN
+                ? " for lack of threads (check the limits on processes and memory)"
+                : "");
+    log_warn(LOGS_TOPIC, "%s; pchrun tries again", err.text);
+}
+
+/* The log process ended early. The commands block at their full pipes, so replace it soon. */
+static void replace(struct logs_run *run, int status)
+{
+    int64_t now = clock_now_ns(), at = run->started_at + RESTART_WAIT_NS;
+    run->failures = at <= now ? 0 : run->failures + 1;
+    drop_waiting(run);
+    if (log_limit_ok(&run->world->limit, LOGS_TOPIC, LOGS_LINES_MAX))
+        say_ended(status);
+    if (at <= now)
+        try_again(run);
+    else
+        watch_at(&run->clock, at);
+}
+
+static void on_change(void *ctx, enum reap_what what, int status)
+{
+    struct logs_run *run = ctx;
+    if (what == REAP_STOPPED)
+        proc_kill(run->watch.pid, SIGCONT);
+    if (what != REAP_EXITED || run->is_over)
+        return;
+    tee_count_left(run->tee.states, run->tee.count);
+    if (status == 0 || run->is_ending)
+        end_run(run);
+    else
+        replace(run, status);
+}
+
+/* The restart is due, or the log process has not ended in time. */
+static void on_clock(void *ctx)
+{
+    struct logs_run *run = ctx;
+    if (!run->is_ending) {
+        try_again(run);
+        return;
+    }
+    if (run->watch.pid) {
+        proc_kill(run->watch.pid, SIGKILL);
+        tee_count_left(run->tee.states, run->tee.count);
+    }
+    end_run(run);
+}
+
+/* Something must still read the pipes: start a log process if none runs. */
+void logs_run_end(struct logs_run *run, int64_t until)
+{
+    struct err err;
+    if (run->is_over)
+        return;
+    if (run->is_ending) {
+        watch_at(&run->clock, clock_min(until, run->clock.at));
+        return;
+    }
+    run->is_ending = true;
+    shutdown(run->control, SHUT_WR);
+    if (run->watch.pid || start_tee(run, &err)) {
+        watch_at(&run->clock, until);
+        return;
+    }
+    log_warn(LOGS_TOPIC, "%s", err.text);
+    end_run(run);
+}
+
+/* --- how it begins --- */
+
+static char *keep_text(struct logs_run *run, char *text)
+{
+    run->texts[run->ntexts] = text;
+    run->ntexts += text != NULL;
+    return text;
+}
+
+static void word_prefix(const struct logs_world *world, int index, char *prefix, size_t size)
+{
+    const struct core_params *params = world->params;
+    if (world->config->procs.count_is_set)
+        snprintf(prefix, size, "[%d] ", params->node_rank * params->children + index);
+    else
+        snprintf(prefix, size, "[node %d] ", params->node_rank);
+}
+
+static bool word_stream(struct logs_run *run, size_t i, const char *folder, struct err *err)
+{
+    static const char *const endings[] = {[LOGS_STDOUT] = "stdout", [LOGS_STDERR] = "stderr"};
+    const struct logs_world *world = run->world;
+    struct tee_stream *stream = &run->tee.streams[i];
+    int index = (int)(i / LOGS_STREAM__COUNT), which = (int)(i % LOGS_STREAM__COUNT);
+    char name[LOGS_NAME_SIZE], prefix[MIXER_PREFIX_MAX] = "", *path = NULL;
+    logs_run_name(world, index, name);
+    if (world->config->logs.prefix)
+        word_prefix(world, index, prefix, sizeof prefix);
+    if (asprintf(&path, "%s/%s.%s", folder, name, endings[which]) < 0)
+        path = NULL;
+    stream->path = keep_text(run, path);
+    stream->prefix = keep_text(run, strdup(prefix));
+    int fd = which == LOGS_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
+    stream->to = world->config->logs.tee && !(world->closed & 1U << fd) ? fd : -1;
+    return (stream->path && stream->prefix) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+}
+
+static bool open_stream(struct logs_run *run, size_t i, struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "no pipe for what the commands print (logs.dir)");
+    run->tee.streams[i].fd = ends[0];
+    run->outputs[i] = ends[1];
+    return fd_set_nonblock(ends[0], err);
+}
+
+static bool open_streams(struct logs_run *run, uint32_t attempt, uint32_t generation,
+                         struct err *err)
+{
+    char *folder;
+    bool ok = true;
+    if (asprintf(&folder, "%s/attempt.%" PRIu32 "/gen.%" PRIu32, run->world->config->logs.dir,
+                 attempt, generation) < 0)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    for (size_t i = 0; ok && i < run->tee.count; i++)
+        ok = word_stream(run, i, folder, err) && open_stream(run, i, err);
+    free(folder);
+    return ok;
+}
+
+static bool open_control(struct logs_run *run, struct err *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "no socket to the process that keeps logs");
+    run->control = ends[0];
+    run->tee.control = ends[1];
+    return watch_fd(&run->told, run->world->base, run->control, err) &&
+           watch_clock(&run->clock, run->world->base, err);
+}
+
+static struct logs_run *new_run(struct logs_world *world)
+{
+    size_t n = (size_t)world->params->children * LOGS_STREAM__COUNT;
+    struct logs_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    *run = (struct logs_run){.world = world,
+                             .control = -1,
+                             .tee = {.count = n,
+                                     .control = -1,
+                                     .out = world->out,
+                                     .max_size = (uint64_t)world->config->logs.max_size,
+                                     .keep = world->config->logs.keep}};
+    run->tee.by_line = world->params->children > 1 || world->config->logs.prefix;
+    run->told = (struct watch){.fn = on_told, .ctx = run};
+    run->clock = (struct watch){.fn = on_clock, .ctx = run};
+    run->watch = (struct reap_watch){.kind = REAP_HELPER, .fn = on_change, .ctx = run};
+    run->tee.streams = calloc(n, sizeof *run->tee.streams);
+    run->tee.states = tee_states_new(n, (uint32_t)world->config->logs.lines);
+    run->outputs = calloc(n, sizeof *run->outputs);
+    run->texts = calloc(2 * n, sizeof *run->texts);
+    if (!run->tee.streams || !run->tee.states || !run->outputs || !run->texts) {
+        tee_states_free(run->tee.states, n);
+        run->tee.states = NULL;
+        run->tee.count = 0;
+        logs_run_free(run);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        run->outputs[i] = run->tee.streams[i].fd = -1;
+    return run;
+}
+
+struct logs_run *logs_run_begin(struct logs_world *world, uint32_t attempt, uint32_t generation,
+                                struct err *err)
+{
+    struct logs_run *run = new_run(world);
+    if (!run) {
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep what the commands print");
+        return NULL;
+    }
+    if (open_streams(run, attempt, generation, err) && open_control(run, err) &&
+        start_tee(run, err))
+        return run;
+    logs_run_free(run);
+    return NULL;
+}

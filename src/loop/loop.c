@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See loop.h.
+ */
+#include "loop/loop.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+struct loop_item {
+    struct event event;
+    struct err err;
+};
+
+static void on_timer(void *ctx)
+{
+    loop_post(ctx, &(struct event){.type = EV_TIMER});
+}
+
+bool loop_init(struct loop *loop, const struct core_params *params, core_act_fn *act, void *ctx,
+               struct err *err)
+{
+    *loop = (struct loop){.ctx = ctx, .timer = {.fn = on_timer, .ctx = loop}};
+    loop->queue = calloc(LOOP_QUEUE_MAX, sizeof *loop->queue);
+    loop->core = core_new(params, act, ctx);
+    if (loop->queue && loop->core)
+        return true;
+    loop_free(loop);
+    return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+}
+
+void loop_on_settled(struct loop *loop, void (*settled)(void *ctx))
+{
+    loop->settled = settled;
+}
+
+bool loop_open(struct loop *loop, struct err *err)
+{
+    loop->base = watch_open(err);
+    if (!loop->base || !watch_clock(&loop->timer, loop->base, err))
+        return false;
+    watch_at(&loop->timer, core_wake_at(loop->core));
+    return true;
+}
+
+void loop_free(struct loop *loop)
+{
+    watch_end(&loop->timer);
+    watch_close(loop->base);
+    core_free(loop->core);
+    free(loop->queue);
+    *loop = (struct loop){0};
+}
+
+static bool tells_why(const struct event *event)
+{
+    bool is_of_peer = event->type == EV_PEER_DOWN || event->type == EV_PEER_STRANGE;
+    return is_of_peer && event->peer.why;
+}
+
+/* Points the item's event to the item's own copy. */
+static void point_to_own(struct loop_item *item)
+{
+    struct event *event = &item->event;
+    if (event->type == EV_CHILD_FAILED)
+        event->child.err = &item->err;
+    else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
+        event->written.err = &item->err;
+    else if (tells_why(event))
+        event->peer.why = item->err.text;
+}
+
+static void enqueue(struct loop *loop, const struct event *event)
+{
+    assert(loop->count < LOOP_QUEUE_MAX);
+    assert(event->type != EV_PROC_MESSAGE && event->type != EV_PEER_MESSAGE &&
+           event->type != EV_NOTICE);
+    struct loop_item *item = &loop->queue[(loop->first + loop->count++) % LOOP_QUEUE_MAX];
+    item->event = *event;
+    if (event->type == EV_CHILD_FAILED)
+        item->err = *event->child.err;
+    else if ((event->type == EV_PREPARED || event->type == EV_COMMITTED) && event->written.err)
+        item->err = *event->written.err;
+    else if (tells_why(event))
+        str_copy(item->err.text, sizeof item->err.text, event->peer.why);
+}
+
+static void hand_over(struct loop *loop, const struct event *event)
+{
+    struct event timed = *event;
+    if (loop->is_over)
+        return;
+    timed.now = clock_now_ns();
+    timed.wall = clock_real_ns();
+    loop->is_busy = true;
+    core_handle(loop->core, &timed);
+    loop->is_busy = false;
+}
+
+void loop_post(struct loop *loop, const struct event *event)
+{
+    if (loop->is_busy) {
+        enqueue(loop, event);
+        return;
+    }
+    hand_over(loop, event);
+    while (loop->count > 0) {
+        struct loop_item item = loop->queue[loop->first];
+        point_to_own(&item);
+        loop->first = (loop->first + 1) % LOOP_QUEUE_MAX;
+        loop->count--;
+        hand_over(loop, &item.event);
+    }
+    watch_at(&loop->timer, loop->is_over ? CLOCK_NEVER : core_wake_at(loop->core));
+    if (loop->settled)
+        loop->settled(loop->ctx);
+}
+
+void loop_close_core(struct loop *loop)
+{
+    loop->is_over = true;
+}
+
+bool loop_run(struct loop *loop)
+{
+    return watch_run(loop->base);
+}
+
+void loop_stop(struct loop *loop)
+{
+    watch_stop(loop->base);
+}

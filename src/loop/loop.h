@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loop: the one event loop, and the one way to the core.
+ *
+ * Every part of pchrun posts its news as events, and the core gets them at once. Events that the
+ * core's actions cause are queued and handed over in order when the core returns, so the core is
+ * never entered twice. When the queue is empty, the timer is set to the core's next deadline and
+ * `settled` is called. Owns the core and the event base. Main thread.
+ */
+#ifndef PCHRUN_LOOP_LOOP_H
+#define PCHRUN_LOOP_LOOP_H
+
+#include "core/core.h"
+#include "loop/watch.h"
+
+struct loop_item;
+
+struct loop {
+    struct event_base *base; /* NULL until loop_open() */
+    struct core *core;
+    struct watch timer;
+    struct loop_item *queue; /* a ring of LOOP_QUEUE_MAX */
+    unsigned first, count;
+    bool is_busy, is_over;
+    void (*settled)(void *ctx);
+    void *ctx;
+};
+
+/* One action causes a bounded number of events: one or two for each child. */
+#define LOOP_QUEUE_MAX (2 * CORE_CHILDREN_MAX + 64)
+
+MUST_CHECK bool loop_init(struct loop *loop, const struct core_params *params, core_act_fn *act,
+                          void *ctx, struct err *err);
+void loop_on_settled(struct loop *loop, void (*settled)(void *ctx));
+MUST_CHECK bool loop_open(struct loop *loop, struct err *err);
+void loop_free(struct loop *loop);
+
+/* Fills in `event->now` and `wall`. What the event points to is borrowed for the call. An event
+ * from inside an action is kept with a copy of its err or why; it must carry no message. */
+void loop_post(struct loop *loop, const struct event *event);
+/* After ACT_EXIT: the core gets no more events. */
+void loop_close_core(struct loop *loop);
+/* Runs until loop_stop(); false: the loop has failed. */
+MUST_CHECK bool loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See outfile.h.
+ */
+#include "loop/outfile.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A file system that needs longer than this for a page counts as dead. */
+#define WRITE_WAIT_NS (5 * NS_PER_S)
+
+static void complain(struct outfile *out, const struct err *err)
+{
+    if (!out->has_complained)
+        log_warn(out->topic, "%s; %s", err->text, out->loss);
+    out->has_complained = true;
+}
+
+static void on_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct outfile *out = ctx;
+    watch_at(&out->deadline, CLOCK_NEVER);
+    if (err)
+        complain(out, err);
+    if (out->on_written)
+        out->on_written(out->ctx, !err);
+    if (!outfile_is_busy(out) && out->on_idle)
+        out->on_idle(out->idle_ctx);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct outfile *out = ctx;
+    statefile_give_up(&out->file);
+}
+
+static bool resolve(const struct outfile *out, const char *path, char **ret, struct err *err)
+{
+    if (out->what)
+        return statefile_resolve(path, ret, err) ||
+               err_wrap(err, "no %s can be kept at '%s' (%s)", out->what, path, out->option);
+    *ret = NULL;
+    return true;
+}
+
+bool outfile_init(struct outfile *out, const char *path, struct reap *reap, struct err *err)
+{
+    char *target;
+    out->deadline = (struct watch){.fn = on_deadline, .ctx = out};
+    if (!path)
+        return true;
+    if (!resolve(out, path, &target, err))
+        return false;
+    out->is_wanted = statefile_init(&out->file, target ? target : path, reap, err);
+    free(target);
+    if (out->is_wanted)
+        statefile_on_written(&out->file, on_written, out);
+    return out->is_wanted;
+}
+
+void outfile_on_idle(struct outfile *out, void (*on_idle)(void *ctx), void *ctx)
+{
+    out->on_idle = on_idle;
+    out->idle_ctx = ctx;
+}
+
+bool outfile_open(struct outfile *out, struct event_base *base, struct err *err)
+{
+    return !out->is_wanted || watch_clock(&out->deadline, base, err);
+}
+
+void outfile_free(struct outfile *out)
+{
+    watch_end(&out->deadline);
+    if (out->is_wanted)
+        statefile_free(&out->file);
+    out->is_wanted = false;
+}
+
+bool outfile_is_free(const struct outfile *out)
+{
+    return out->is_wanted && out->deadline.handle && !statefile_is_busy(&out->file);
+}
+
+bool outfile_write(struct outfile *out, const void *text, size_t len)
+{
+    struct err err;
+    bool ok = text || err_set(&err, ERR_SYSTEM, ENOMEM, "cannot compose %s", out->file.path);
+    ok = ok && statefile_write(&out->file, 0, text, len, &err);
+    if (ok)
+        watch_at(&out->deadline, clock_now_ns() + WRITE_WAIT_NS);
+    else
+        complain(out, &err);
+    return ok;
+}
+
+bool outfile_is_busy(const struct outfile *out)
+{
+    return out->is_wanted && statefile_is_busy(&out->file) && !statefile_is_stuck(&out->file);
+}

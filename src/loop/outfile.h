@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * outfile: a file about the job that the job does not depend on: the report, the metrics, the
+ * journal, the remembered notices. A child writes it (os/statefile), one write at a time, each with
+ * a deadline. A file that cannot be written is logged once. The user of an outfile keeps its next
+ * contents. Owns its memory: outfile_free(). Main thread.
+ */
+#ifndef PCHRUN_LOOP_OUTFILE_H
+#define PCHRUN_LOOP_OUTFILE_H
+
+#include "loop/watch.h"
+#include "os/statefile.h"
+
+/* The `loss` of most files. */
+#define OUTFILE_NO_LOSS "the job does not depend on it"
+
+struct outfile {
+    const char *topic; /* the topic of its log lines */
+    const char *what;  /* "report"; NULL: the path is pchrun's own, and its folder may be missing */
+    const char *option;
+    const char *loss; /* what a failed write means for the job */
+    bool is_wanted, has_complained;
+    struct statefile file;
+    struct watch deadline;
+    /* A write has ended; the next may begin. NULL: not needed. */
+    void (*on_written)(void *ctx, bool is_ok);
+    void *ctx;
+    void (*on_idle)(void *idle_ctx);
+    void *idle_ctx;
+};
+
+/* Set the texts, on_written and ctx before it. `path` NULL: no file, and all other calls do
+ * nothing. May block. */
+MUST_CHECK bool outfile_init(struct outfile *out, const char *path, struct reap *reap,
+                             struct err *err);
+/* Sets the function to call when outfile_is_busy() has become false. */
+void outfile_on_idle(struct outfile *out, void (*on_idle)(void *ctx), void *ctx);
+MUST_CHECK bool outfile_open(struct outfile *out, struct event_base *base, struct err *err);
+void outfile_free(struct outfile *out);
+
+/* Is the file wanted and open, and no write under way? */
+bool outfile_is_free(const struct outfile *out);
+/* Call when outfile_is_free(). `text` NULL: it could not be composed. False: that, or the write
+ * failed at once; it is logged, and on_written is not called. */
+bool outfile_write(struct outfile *out, const void *text, size_t len);
+/* Is a write under way that will end or time out? */
+bool outfile_is_busy(const struct outfile *out);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See holder.h. The port leads to a socket's inode (/proc/net/tcp, tcp6), the inode to a process
+ * (/proc/PID/fd).
+ */
+#include "net/holder.h"
+
+#include "base/str.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The local address of one line: 8 or 32 hexadecimal digits, words in the host's byte order. */
+static bool parse_host(const char *hex, union netaddr *ret)
+{
+    size_t words = strlen(hex) / 8;
+    uint32_t raw[4] = {0};
+    if (words != 1 && words != 4)
+        return false;
+    for (size_t i = 0; i < words; i++)
+        if (sscanf(hex + 8 * i, "%8" SCNx32, &raw[i]) != 1)
+            return false;
+    memset(ret, 0, sizeof *ret);
+    ret->any.sa_family = words == 1 ? AF_INET : AF_INET6;
+    if (words == 1)
+        memcpy(&ret->v4.sin_addr, raw, 4);
+    else
+        memcpy(&ret->v6.sin6_addr, raw, 16);
+    return true;
+}
+
+static bool is_any(const union netaddr *a)
+{
+    return a->any.sa_family == AF_INET ? a->v4.sin_addr.s_addr == INADDR_ANY
+                                       : IN6_IS_ADDR_UNSPECIFIED(&a->v6.sin6_addr);
+}
+
+/* Would a socket there keep us from binding `where`? */
+static bool is_in_the_way(const union netaddr *there, const union netaddr *where)
+{
+    return is_any(there) || is_any(where) || netaddr_same_host(there, where);
+}
+
+/* The inode of the socket, 0: none was found. A listening one wins over a connection. */
+static uint64_t find_inode(const char *path, const union netaddr *where)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    uint64_t best = 0;
+    bool is_listening = false;
+    char line[512];
+    while (!is_listening && fgets(line, sizeof line, file)) {
+        char host[40];
+        unsigned port, state;
+        uint64_t inode;
+        union netaddr there;
+        if (sscanf(line, " %*d: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %" SCNu64, host, &port,
+                   &state, &inode) != 4)
+            continue;
+        if ((int)port != netaddr_port(where) || inode == 0 || !parse_host(host, &there) ||
+            !is_in_the_way(&there, where))
+            continue;
+        best = inode;
+        is_listening = state == 0x0a; /* TCP_LISTEN */
+    }
+    fclose(file);
+    return best;
+}
+
+static bool process_has(const char *pid, const char *socket)
+{
+    char path[300], target[64];
+    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return false;
+    bool has = false;
+    struct dirent *entry;
+    while (!has && (entry = readdir(dir))) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+        if (n <= 0)
+            continue;
+        target[n] = '\0';
+        has = str_is(target, socket);
+    }
+    closedir(dir);
+    return has;
+}
+
+static void read_name(const char *pid, char *name, size_t size)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/comm", pid);
+    str_copy(name, size, "?");
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fgets(name, (int)size, file))
+        name[strcspn(name, "\n")] = '\0';
+    fclose(file);
+    str_printable(name);
+}
+
+static bool find_process(uint64_t inode, char *text, size_t size)
+{
+    char socket[64];
+    snprintf(socket, sizeof socket, "socket:[%" PRIu64 "]", inode);
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return false;
+    bool found = false;
+    struct dirent *entry;
+    while (!found && (entry = readdir(proc))) {
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !process_has(entry->d_name, socket))
+            continue;
+        char name[64];
+        read_name(entry->d_name, name, sizeof name);
+        snprintf(text, size, "pid %.20s (%s) holds it", entry->d_name, name);
+        found = true;
+    }
+    closedir(proc);
+    return found;
+}
+
+char *holder_of(const union netaddr *where, char *text, size_t size)
+{
+    uint64_t inode = find_inode("/proc/net/tcp", where);
+    if (!inode)
+        inode = find_inode("/proc/net/tcp6", where);
+    if (!inode || !find_process(inode, text, size))
+        str_copy(text, size, "no permission to see which process holds it");
+    return text;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See listener.h.
+ */
+#include "net/listener.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "net/holder.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { ACCEPTS_PER_WAKE = 16, BACKLOG = 4096 };
+
+struct listener {
+    struct listener_options options;
+    size_t n;
+    int fds[NETADDR_LIST_MAX];
+    struct event *readable[NETADDR_LIST_MAX];
+    struct event *retry;
+    bool is_reported; /* reset when an accept succeeds */
+};
+
+/* False: memory is short. */
+static bool listen_on(struct listener *listener)
+{
+    bool ok = true;
+    for (size_t i = 0; i < listener->n; i++)
+        ok &= event_add(listener->readable[i], NULL) == 0;
+    return ok;
+}
+
+static void back_off(struct listener *listener, int error)
+{
+    char text[32];
+    struct err why;
+    err_set(&why, ERR_SYSTEM, error, "cannot accept connections");
+    int64_t ns = listener->options.retry_ns;
+    if (!listener->is_reported)
+        log_warn(listener->options.topic, "%s; trying again every %s", why.text,
+                 str_duration(ns, text, sizeof text));
+    listener->is_reported = true;
+    struct timeval tv = {.tv_sec = ns / NS_PER_S, .tv_usec = ns % NS_PER_S / 1000};
+    /* No memory for the timer: retry at once, or accepting would never resume. */
+    if (evtimer_add(listener->retry, &tv) != 0)
+        event_active(listener->retry, EV_TIMEOUT, 0);
+    for (size_t i = 0; i < listener->n; i++)
+        event_del(listener->readable[i]);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    struct listener *listener = arg;
+    if (!listen_on(listener))
+        back_off(listener, ENOMEM);
+}
+
+static bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static int accept_from(int on, union netaddr *ret_peer)
+{
+    socklen_t size = sizeof *ret_peer;
+    memset(ret_peer, 0, sizeof *ret_peer);
+    return accept4(on, &ret_peer->any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+/* False: no more for now. */
+static bool accept_one(struct listener *listener, int on)
+{
+    const struct listener_options *options = &listener->options;
+    union netaddr peer;
+    int fd = accept_from(on, &peer);
+    /* Accept only this one. Without a free descriptor accept() fails even if no connection waits,
+     * so the next failure would evict another guest. */
+    bool is_tight = fd < 0 && is_shortage(errno) && options->on_short(options->arg);
+    if (is_tight)
+        fd = accept_from(on, &peer);
+    if (fd >= 0) {
+        listener->is_reported = false;
+        options->on_accept(options->arg, fd, &peer);
+        return !is_tight;
+    }
+    if (is_shortage(errno)) {
+        back_off(listener, errno);
+        return false;
+    }
+    /* Any other error concerns one connection that broke in the queue: accept() returns its network
+     * error. */
+    return errno != EAGAIN && errno != EWOULDBLOCK;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    for (int i = 0; i < ACCEPTS_PER_WAKE && accept_one(arg, fd); i++)
+        ;
+}
+
+static bool set_up(int fd, const union netaddr *where)
+{
+    int yes = 1, no = 0;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
+        return false;
+    /* "::" also accepts IPv4, whatever the system's default. */
+    if (where->any.sa_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    return bind(fd, &where->any, netaddr_size(where)) == 0 && listen(fd, BACKLOG) == 0;
+}
+
+static bool say_why(const union netaddr *where, int error, struct err *err)
+{
+    char at[NETADDR_TEXT_MAX], who[128];
+    netaddr_text(where, at, sizeof at);
+    if (error == EADDRINUSE)
+        return err_set(err, ERR_SYSTEM, 0,
+                       "cannot listen on %s: the port is in use; %s; set cluster.port to another",
+                       at, holder_of(where, who, sizeof who));
+    if (error == EADDRNOTAVAIL)
+        return err_set(err, ERR_SYSTEM, 0,
+                       "cannot listen on %s: this machine does not have that address; "
+                       "check cluster.bind, or the node rank",
+                       at);
+    return err_set(err, ERR_SYSTEM, error, "cannot listen on %s%s", at, netaddr_lacks(where));
+}
+
+/* Takes the socket. False: memory is short, and the caller keeps it. */
+static bool watch(struct listener *listener, int *fd)
+{
+    struct event *event =
+        event_new(listener->options.base, *fd, EV_READ | EV_PERSIST, on_readable, listener);
+    if (!event)
+        return false;
+    listener->readable[listener->n] = event;
+    listener->fds[listener->n++] = fd_take(fd);
+    return true;
+}
+
+/* Adds one socket. Returns 0 or an errno. */
+static int add(struct listener *listener, const union netaddr *where)
+{
+    FD_CLEANUP int fd = socket(where->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || !set_up(fd, where))
+        return errno;
+    return watch(listener, &fd) ? 0 : ENOMEM;
+}
+
+/* Skips absent addresses: "localhost" has an IPv6 address even where IPv6 is off. */
+static bool add_all(struct listener *listener, const struct netaddr_list *where, struct err *err)
+{
+    for (size_t i = 0; i < where->n; i++) {
+        int error = add(listener, &where->all[i]);
+        bool is_absent = error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+        if (error && !(is_absent && (listener->n > 0 || i + 1 < where->n)))
+            return say_why(&where->all[i], error, err);
+    }
+    return true;
+}
+
+static struct listener *make(const struct listener_options *options)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
+        return NULL;
+    listener->options = *options;
+    listener->retry = evtimer_new(options->base, on_retry, listener);
+    if (listener->retry)
+        return listener;
+    free(listener);
+    return NULL;
+}
+
+struct listener *listener_new(const struct listener_options *options,
+                              const struct netaddr_list *where, struct err *err)
+{
+    struct listener *listener = make(options);
+    if (!listener) {
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot listen");
+        return NULL;
+    }
+    bool ok = add_all(listener, where, err) &&
+              (listen_on(listener) || err_set(err, ERR_SYSTEM, ENOMEM, "cannot listen"));
+    if (ok)
+        return listener;
+    listener_free(listener);
+    return NULL;
+}
+
+struct listener *listener_adopt(const struct listener_options *options, int fd)
+{
+    FD_CLEANUP int taken = fd;
+    struct listener *listener = make(options);
+    if (!listener)
+        return NULL;
+    if (watch(listener, &taken) && listen_on(listener))
+        return listener;
+    listener_free(listener);
+    return NULL;
+}
+
+void listener_free(struct listener *listener)
+{
+    if (!listener)
+        return;
+    for (size_t i = 0; i < listener->n; i++) {
+        event_free(listener->readable[i]);
+        fd_close(&listener->fds[i]);
+    }
+    event_free(listener->retry);
+    free(listener);
+}
+
+int listener_port(const struct listener *listener)
+{
+    union netaddr own;
+    socklen_t size = sizeof own;
+    if (getsockname(listener->fds[0], &own.any, &size) != 0)
+        return 0;
+    return netaddr_port(&own);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See tls.h. OpenSSL reads and writes through stream_plain (a BIO of our own), since its own socket
+ * BIO raises SIGPIPE. Read first: SSL_CTX_set_psk_use_session_callback(3), SSL_get_error(3),
+ * RFC 8446 section 2.2, RFC 9257.
+ */
+#include "net/tls.h"
+
+#include "base/str.h"
+#include "net/tlslib.h"
+#include "wire/frame.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#define SUITE          "TLS_AES_128_GCM_SHA256" /* its hash must match the secret's */
+#define GROUPS         "X25519:P-256"
+#define IDENTITY       "pchrun/1 " /* then the name of the job */
+#define IDENTITY_MAX   128
+#define SECRET_CONTEXT "pchrun/1 tls13 sha256 member to chief "
+
+struct tls {
+    const struct tlslib *lib;
+    SSL_CTX *context;
+    BIO_METHOD *transport;
+    uint8_t *secret; /* a page of its own */
+    char identity[IDENTITY_MAX];
+};
+
+/* Of one connection. */
+struct tls_session {
+    struct tls *tls;
+    SSL *ssl;
+    struct stream below; /* borrows the descriptor */
+    struct err failure;  /* of `below`; ERR_NONE: none */
+    bool is_ours, is_ready;
+    bool has_begun;           /* something was received */
+    bool is_plain;            /* the first bytes are not TLS */
+    bool is_ended;            /* the other side has closed, with or without a close alert */
+    bool is_broken;           /* OpenSSL cannot use it any more */
+    char asked[IDENTITY_MAX]; /* the other side's identity, if it is not ours */
+};
+
+/* ---- the secret ---- */
+
+/* HKDF-Expand (RFC 5869) for one block: the key is random and needs no Extract. */
+bool tls_secret(const struct key *key, const char *job, uint8_t ret[TLS_SECRET_BYTES],
+                struct err *err)
+{
+    const struct tlslib *lib = tlslib_load(err);
+    uint8_t info[IDENTITY_MAX];
+    unsigned size = 0;
+    if (!lib)
+        return false;
+    int n = snprintf((char *)info, sizeof info - 1, "%s%s", SECRET_CONTEXT, job);
+    if (n < 0 || (size_t)n >= sizeof info - 1)
+        return err_set(err, ERR_USAGE, 0, "the job's name is too long for a key");
+    info[n++] = 1;
+    if (lib->HMAC(lib->EVP_sha256(), key->bytes, (int)sizeof key->bytes, info, (size_t)n, ret,
+                  &size) &&
+        size == TLS_SECRET_BYTES)
+        return true;
+    return err_set(err, ERR_SYSTEM, 0, "OpenSSL cannot derive a secret from the key");
+}
+
+static void free_secret(uint8_t *secret)
+{
+    if (!secret)
+        return;
+    explicit_bzero(secret, TLS_SECRET_BYTES);
+    munmap(secret, TLS_SECRET_BYTES);
+}
+
+/* Keeps the secret out of core dumps and, since Linux 4.14, out of children. */
+static uint8_t *new_secret(void)
+{
+    void *page =
+        mmap(NULL, TLS_SECRET_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    (void)madvise(page, TLS_SECRET_BYTES, MADV_DONTDUMP);
+    (void)madvise(page, TLS_SECRET_BYTES, MADV_WIPEONFORK);
+    return page;
+}
+
+/* OpenSSL takes a shared secret as a session. Made for one handshake; OpenSSL owns it. */
+static SSL_SESSION *new_psk(struct tls_session *session)
+{
+    static const unsigned char suite[] = {0x13, 0x01}; /* SUITE, as RFC 8446 numbers it */
+    const struct tlslib *lib = session->tls->lib;
+    const SSL_CIPHER *cipher = lib->SSL_CIPHER_find(session->ssl, suite);
+    SSL_SESSION *psk = cipher ? lib->SSL_SESSION_new() : NULL;
+    if (psk && lib->SSL_SESSION_set1_master_key(psk, session->tls->secret, TLS_SECRET_BYTES) == 1 &&
+        lib->SSL_SESSION_set_cipher(psk, cipher) == 1 &&
+        lib->SSL_SESSION_set_protocol_version(psk, TLS1_3_VERSION) == 1)
+        return psk;
+    if (psk)
+        lib->SSL_SESSION_free(psk);
+    return NULL;
+}
+
+static struct tls_session *session_of(const SSL *ssl)
+{
+    return tlslib_loaded()->SSL_get_ex_data(ssl, 0);
+}
+
+/* On a member: the identity and secret for node 0. Without a session the handshake fails. */
+static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, size_t *ret_len,
+                      SSL_SESSION **ret)
+{
+    const struct tlslib *lib = tlslib_loaded();
+    struct tls_session *session = session_of(ssl);
+    *ret = !md || lib->EVP_MD_is_a(md, "SHA256") ? new_psk(session) : NULL;
+    *ret_id = (const unsigned char *)session->tls->identity;
+    *ret_len = *ret ? strlen(session->tls->identity) : 0;
+    return 1;
+}
+
+/* For the log: keeps an unknown identity if it is printable. */
+static void keep_asked(struct tls_session *session, const unsigned char *id, size_t len)
+{
+    if (len >= sizeof session->asked)
+        return;
+    for (size_t i = 0; i < len; i++)
+        if (id[i] < ' ' || id[i] > '~')
+            return;
+    memcpy(session->asked, id, len);
+    session->asked[len] = '\0';
+}
+
+/* On node 0. */
+static int on_find_psk(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION **ret)
+{
+    struct tls_session *session = session_of(ssl);
+    const char *wanted = session->tls->identity;
+    *ret = NULL;
+    if (len == strlen(wanted) && memcmp(id, wanted, len) == 0)
+        *ret = new_psk(session);
+    else
+        keep_asked(session, id, len);
+    return 1;
+}
+
+/* ---- what OpenSSL reads and writes through ---- */
+
+/* Bytes of a peer without TLS must not reach OpenSSL. */
+static bool look_at_first(struct tls_session *session, const void *data, size_t len)
+{
+    struct frame frame;
+    size_t size;
+    session->has_begun = true;
+    session->is_plain = frame_parse(FRAME_PEER, data, len, &frame, &size) != FRAME_BAD_MAGIC;
+    return !session->is_plain;
+}
+
+static int on_read(BIO *bio, char *data, int size)
+{
+    const struct tlslib *lib = tlslib_loaded();
+    struct tls_session *session = lib->BIO_get_data(bio);
+    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    ssize_t n = session->below.kind->read(&session->below, data, (size_t)size, &session->failure);
+    if (n > 0)
+        return session->has_begun || look_at_first(session, data, (size_t)n) ? (int)n : -1;
+    session->is_ended = session->is_ended || n == STREAM_END;
+    if (n == STREAM_WANT_READ)
+        lib->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+    return n == STREAM_END ? 0 : -1;
+}
+
+static int on_write(BIO *bio, const char *data, int size)
+{
+    const struct tlslib *lib = tlslib_loaded();
+    struct tls_session *session = lib->BIO_get_data(bio);
+    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    ssize_t n = session->below.kind->write(&session->below, data, (size_t)size, &session->failure);
+    if (n == STREAM_WANT_WRITE)
+        lib->BIO_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY);
+    return n > 0 ? (int)n : -1;
+}
+
+static long on_control(BIO *bio, int command, long number, void *data)
+{
+    struct tls_session *session = tlslib_loaded()->BIO_get_data(bio);
+    if (command == BIO_CTRL_EOF)
+        return session->is_ended;
+    return command == BIO_CTRL_FLUSH; /* nothing is kept back */
+}
+
+/* ---- what went wrong ---- */
+
+static bool fail(struct err *err, const char *text)
+{
+    return err_set(err, ERR_PEER, 0, "%s", text);
+}
+
+/* ERR_USAGE: the other side is a pchrun, and a user can mend the setting. */
+static bool fail_by_usage(struct err *err, const char *text)
+{
+    return err_set(err, ERR_USAGE, 0, "%s", text);
+}
+
+/* Node 0 refuses by an alert, which says little, but few causes are possible. */
+static bool explain_alert(const struct tls_session *session, int alert, const char *reason,
+                          struct err *err)
+{
+    if (alert == SSL_AD_ILLEGAL_PARAMETER || alert == SSL_AD_DECRYPT_ERROR)
+        return fail(err, "node 0 has another key; all nodes need the same cluster.key_file");
+    if (alert == SSL_AD_HANDSHAKE_FAILURE)
+        return err_set(err, ERR_PEER, 0, "node 0 does not know job \"%.63s\" (--job)",
+                       session->tls->identity + strlen(IDENTITY));
+    return err_set(err, ERR_PEER, 0, "node 0 refuses the handshake: %.60s", reason);
+}
+
+static bool explain_handshake(const struct tls_session *session, int code, const char *reason,
+                              struct err *err)
+{
+    if (session->is_ours && code > SSL_AD_REASON_OFFSET)
+        return explain_alert(session, code - SSL_AD_REASON_OFFSET, reason, err);
+    if (code == SSL_R_BINDER_DOES_NOT_VERIFY)
+        return fail_by_usage(err, "it has another key; all nodes need the same cluster.key_file");
+    if (str_starts(session->asked, IDENTITY))
+        return err_set(err, ERR_USAGE, 0, "it belongs to job \"%.63s\", this is job \"%.63s\"",
+                       session->asked + strlen(IDENTITY),
+                       session->tls->identity + strlen(IDENTITY));
+    if (session->is_ended)
+        return fail(err, "closed by the other side during the handshake");
+    return err_set(err, ERR_PEER, 0, "the TLS handshake failed: %.60s", reason);
+}
+
+/* Turns an OpenSSL result without bytes into a stream_result. */
+static ssize_t result_of(struct tls_session *session, int n, struct err *err)
+{
+    const struct tlslib *lib = session->tls->lib;
+    switch (lib->SSL_get_error(session->ssl, n)) {
+    case SSL_ERROR_WANT_READ:
+        return STREAM_WANT_READ;
+    case SSL_ERROR_WANT_WRITE:
+        return STREAM_WANT_WRITE;
+    case SSL_ERROR_ZERO_RETURN:
+        return STREAM_END;
+    default:
+        break;
+    }
+    unsigned long error = lib->ERR_peek_error();
+    const char *reason = error ? lib->ERR_reason_error_string(error) : NULL;
+    session->is_broken = true;
+    if (!reason)
+        reason = "OpenSSL gives no reason";
+    if (session->is_ready &&
+        session->is_ended) /* closed without an alert: just a lost connection */
+        return STREAM_END;
+    if (session->failure.code != ERR_NONE && !session->is_ended)
+        *err = session->failure;
+    else if (!session->is_ready)
+        explain_handshake(session, ERR_GET_REASON(error), reason, err);
+    else
+        err_set(err, ERR_PEER, 0, "%s was damaged on the way: %.60s",
+                ERR_GET_REASON(error) > SSL_AD_REASON_OFFSET ? "what was sent" : "what came",
+                reason);
+    return STREAM_FAILED;
+}
+
+/* ---- the kind of stream ---- */
+
+static void free_session(struct tls_session *session)
+{
+    if (session->ssl)
+        session->tls->lib->SSL_free(session->ssl);
+    free(session);
+}
+
+static ssize_t become_plain(struct stream *stream)
+{
+    free_session(stream->session);
+    *stream = stream_open(&stream_plain, stream->fd);
+    return STREAM_FOREIGN;
+}
+
+/* An old error in the queue would look like the cause of the next failure. Peeking is cheaper than
+ * clearing.
+ */
+static void forget_errors(const struct tlslib *lib)
+{
+    if (lib->ERR_peek_error() != 0)
+        lib->ERR_clear_error();
+}
+
+static ssize_t tls_handshake(struct stream *stream, struct err *err)
+{
+    struct tls_session *session = stream->session;
+    const struct tlslib *lib = session->tls->lib;
+    forget_errors(lib);
+    int n = lib->SSL_do_handshake(session->ssl);
+    if (session->is_plain)
+        return become_plain(stream);
+    if (n != 1) {
+        ssize_t result = result_of(session, n, err);
+        if (result != STREAM_END)
+            return result;
+        fail(err, "closed by the other side during the handshake");
+        return STREAM_FAILED;
+    }
+    session->is_ready = true;
+    /* Always true by the settings below; checked because all security rests on it. */
+    if (lib->SSL_session_reused(session->ssl) == 1 &&
+        lib->SSL_version(session->ssl) == TLS1_3_VERSION)
+        return 1;
+    session->is_broken = true;
+    fail(err, "the handshake did not use the key");
+    return STREAM_FAILED;
+}
+
+static ssize_t tls_read(struct stream *stream, void *data, size_t size, struct err *err)
+{
+    struct tls_session *session = stream->session;
+    forget_errors(session->tls->lib);
+    int n = session->tls->lib->SSL_read(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
+    return n > 0 ? n : result_of(session, n, err);
+}
+
+static ssize_t tls_write(struct stream *stream, const void *data, size_t size, struct err *err)
+{
+    struct tls_session *session = stream->session;
+    forget_errors(session->tls->lib);
+    int n = session->tls->lib->SSL_write(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
+    if (n > 0)
+        return n;
+    ssize_t result = result_of(session, n, err);
+    if (result != STREAM_END)
+        return result;
+    fail(err, "closed by the other side");
+    return STREAM_FAILED;
+}
+
+static bool tls_has_more(const struct stream *stream)
+{
+    const struct tls_session *session = stream->session;
+    return session->tls->lib->SSL_has_pending(session->ssl) == 1;
+}
+
+/* Sends the close alert; its loss does no harm. */
+static void tls_end(struct stream *stream)
+{
+    struct tls_session *session = stream->session;
+    if (!session->is_ready || session->is_broken)
+        return;
+    forget_errors(session->tls->lib);
+    (void)session->tls->lib->SSL_shutdown(session->ssl);
+}
+
+static void tls_close(struct stream *stream)
+{
+    free_session(stream->session);
+}
+
+static const struct stream_kind stream_tls = {.handshake = tls_handshake,
+                                              .read = tls_read,
+                                              .write = tls_write,
+                                              .has_more = tls_has_more,
+                                              .end = tls_end,
+                                              .close = tls_close};
+
+static bool open_session(struct tls_session *session)
+{
+    const struct tlslib *lib = session->tls->lib;
+    session->ssl = lib->SSL_new(session->tls->context);
+    BIO *bio = session->ssl ? lib->BIO_new(session->tls->transport) : NULL;
+    if (!bio)
+        return false;
+    lib->BIO_set_data(bio, session);
+    lib->BIO_set_init(bio, 1);
+    lib->SSL_set_bio(session->ssl, bio, bio); /* ssl owns bio from here on */
+    if (lib->SSL_set_ex_data(session->ssl, 0, session) != 1)
+        return false;
+    if (session->is_ours)
+        lib->SSL_set_connect_state(session->ssl);
+    else
+        lib->SSL_set_accept_state(session->ssl);
+    if (session->is_ours) /* no node has a certificate, so any certificate must fail */
+        lib->SSL_set_verify(session->ssl, SSL_VERIFY_PEER, NULL);
+    return true;
+}
+
+bool tls_stream(struct tls *tls, int fd, bool is_ours, struct stream *ret)
+{
+    struct stream stream = stream_open(&stream_plain, fd);
+    struct tls_session *session = calloc(1, sizeof *session);
+    if (session) {
+        session->tls = tls;
+        session->is_ours = is_ours;
+        session->below = stream;
+        if (open_session(session)) {
+            *ret = (struct stream){.fd = fd, .kind = &stream_tls, .session = session};
+            return true;
+        }
+        free_session(session);
+    }
+    stream_close(&stream);
+    return false;
+}
+
+void tls_rest(const struct tls *tls)
+{
+    tlslib_let_go(tls->lib);
+}
+
+bool tls_is_record(const uint8_t *data, size_t len)
+{
+    return len >= 1 && data[0] >= SSL3_RT_CHANGE_CIPHER_SPEC &&
+           data[0] <= SSL3_RT_APPLICATION_DATA && (len < 2 || data[1] == SSL3_VERSION_MAJOR);
+}
+
+/* ---- what all streams have in common ---- */
+
+static bool set_up_context(struct tls *tls)
+{
+    const struct tlslib *lib = tls->lib;
+    SSL_CTX *context = tls->context;
+    char groups[] = GROUPS;
+    lib->SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+    lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+    /* The output queue may move in memory. Idle buffers would be most of node 0's memory. */
+    lib->SSL_CTX_ctrl(context, SSL_CTRL_MODE,
+                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                          SSL_MODE_RELEASE_BUFFERS,
+                      NULL);
+    /* One system call reads a record's header and body. */
+    lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
+    lib->SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
+    lib->SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
+    return lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL) == 1 &&
+           lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION, NULL) == 1 &&
+           lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, groups) == 1 &&
+           lib->SSL_CTX_set_ciphersuites(context, SUITE) == 1 &&
+           lib->SSL_CTX_set_num_tickets(context, 0) == 1;
+}
+
+static bool set_up_transport(struct tls *tls)
+{
+    const struct tlslib *lib = tls->lib;
+    tls->transport = lib->BIO_meth_new(BIO_TYPE_SOURCE_SINK, "pchrun");
+    return tls->transport && lib->BIO_meth_set_read(tls->transport, on_read) == 1 &&
+           lib->BIO_meth_set_write(tls->transport, on_write) == 1 &&
+           lib->BIO_meth_set_ctrl(tls->transport, on_control) == 1;
+}
+
+static bool set_up(struct tls *tls, const struct key *key, const char *job, struct err *err)
+{
+    snprintf(tls->identity, sizeof tls->identity, IDENTITY "%s", job);
+    tls->secret = new_secret();
+    if (!tls->secret)
+        return err_set(err, ERR_SYSTEM, errno, "cannot keep the key");
+    if (!tls_secret(key, job, tls->secret, err))
+        return false;
+    tls->context = tls->lib->SSL_CTX_new(tls->lib->TLS_method());
+    if (tls->context && set_up_context(tls) && set_up_transport(tls))
+        return true;
+    unsigned long error = tls->lib->ERR_peek_error();
+    const char *reason = error ? tls->lib->ERR_reason_error_string(error) : NULL;
+    return err_set(err, ERR_SYSTEM, 0, "cannot set up TLS 1.3 (%s): %s", SUITE,
+                   reason ? reason : "OpenSSL gives no reason");
+}
+
+struct tls *tls_new(const struct key *key, const char *job, struct err *err)
+{
+    const struct tlslib *lib = tlslib_load(err);
+    struct tls *tls = lib ? calloc(1, sizeof *tls) : NULL;
+    if (lib && !tls)
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the key");
+    if (!tls)
+        return NULL;
+    tls->lib = lib;
+    if (set_up(tls, key, job, err))
+        return tls;
+    tls_free(tls);
+    return NULL;
+}
+
+void tls_free(struct tls *tls)
+{
+    if (!tls)
+        return;
+    if (tls->context)
+        tls->lib->SSL_CTX_free(tls->context);
+    if (tls->transport)
+        tls->lib->BIO_meth_free(tls->transport);
+    free_secret(tls->secret);
+    free(tls);
+}

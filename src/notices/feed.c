@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See feed.h.
+ */
+#include "notices/feed.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <unistd.h>
+
+enum { CHUNK = 16 * 1024 };
+
+static bool is_spent(const struct feed *feed)
+{
+    return feed->nlines >= feed->options.lines_per_s || feed->nbytes >= feed->options.bytes_per_s;
+}
+
+static void begin_second(struct feed *feed)
+{
+    feed->since = clock_now_ns();
+    feed->nlines = 0;
+    feed->nbytes = 0;
+}
+
+static void pause_reading(struct feed *feed)
+{
+    int64_t left = feed->since + NS_PER_S - clock_now_ns();
+    struct timeval wait = {.tv_usec = left > 0 ? left / 1000 : 0};
+    if (left >= NS_PER_S)
+        wait = (struct timeval){.tv_sec = 1};
+    event_del(feed->readable);
+    /* No memory for the timer: continue at once, or reading would never resume. */
+    if (evtimer_add(feed->resume, &wait) != 0)
+        event_active(feed->resume, EV_TIMEOUT, 0);
+    feed->is_paused = true;
+    feed->calls.flood(feed->calls.ctx);
+}
+
+/* Hands out lines within this second's limits. False: a limit is reached. */
+static bool give_lines(struct feed *feed)
+{
+    for (;;) {
+        char *line;
+        size_t len;
+        if (is_spent(feed))
+            return false;
+        switch (lines_next(&feed->lines, &line, &len)) {
+        case LINES_NONE:
+            return true;
+        case LINES_TOO_LONG:
+            feed->calls.too_long(feed->calls.ctx);
+            break;
+        case LINES_ONE:
+            feed->nlines++;
+            feed->calls.line(feed->calls.ctx, line, len);
+            break;
+        }
+    }
+}
+
+/* Reads one piece. False: no data now, or the end. */
+static bool take_piece(struct feed *feed, bool *ret_is_end)
+{
+    static char chunk[CHUNK]; /* shared: its content is copied before the next read */
+    ssize_t n;
+    do
+        n = read(feed->fd, chunk, sizeof chunk);
+    while (n < 0 && errno == EINTR);
+    *ret_is_end = n == 0 || (n < 0 && errno != EAGAIN);
+    if (n <= 0)
+        return false;
+    feed->nbytes += (size_t)n;
+    if (!lines_add(&feed->lines, chunk, (size_t)n))
+        feed->calls.too_long(feed->calls.ctx);
+    return true;
+}
+
+static void go_on(struct feed *feed)
+{
+    if (clock_now_ns() - feed->since >= NS_PER_S)
+        begin_second(feed);
+    if (!give_lines(feed))
+        pause_reading(feed);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *ctx)
+{
+    struct feed *feed = ctx;
+    bool is_end;
+    if (take_piece(feed, &is_end))
+        go_on(feed);
+    else if (is_end)
+        event_del(feed->readable); /* the writer's death is learned elsewhere */
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *ctx)
+{
+    struct feed *feed = ctx;
+    feed->is_paused = false;
+    begin_second(feed);
+    go_on(feed);
+    if (!feed->is_paused && event_add(feed->readable, NULL) != 0)
+        pause_reading(feed); /* and try again */
+}
+
+bool feed_open(struct feed *feed, struct event_base *base, int fd, struct err *err)
+{
+    feed->fd = fd;
+    lines_init(&feed->lines, feed->options.line_max, CHUNK);
+    begin_second(feed);
+    feed->is_paused = false;
+    if (!fd_set_nonblock(fd, err)) {
+        feed_close(feed);
+        return false;
+    }
+    feed->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, feed);
+    feed->resume = evtimer_new(base, on_resume, feed);
+    if (feed->readable && feed->resume && event_add(feed->readable, NULL) == 0)
+        return true;
+    feed_close(feed);
+    return err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch a pipe");
+}
+
+void feed_drain(struct feed *feed)
+{
+    char *line;
+    size_t len;
+    bool is_end;
+    if (feed->fd < 0)
+        return;
+    begin_second(feed);
+    while (give_lines(feed) && take_piece(feed, &is_end))
+        ;
+    if (!is_spent(feed) && lines_last(&feed->lines, &line, &len) == LINES_ONE)
+        feed->calls.line(feed->calls.ctx, line, len);
+    feed_close(feed);
+}
+
+void feed_close(struct feed *feed)
+{
+    if (feed->readable)
+        event_free(feed->readable);
+    if (feed->resume)
+        event_free(feed->resume);
+    feed->readable = feed->resume = NULL;
+    fd_close(&feed->fd);
+    lines_free(&feed->lines);
+}

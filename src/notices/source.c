@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See source.h.
+ */
+#include "notices/source.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/sigtext.h"
+#include "base/str.h"
+#include "notices/noticeline.h"
+#include "os/proc.h"
+#include "os/stray.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TOPIC "source"
+
+/* Far more than a source needs. */
+static const struct feed_options out_limits = {NOTICELINE_MAX, 20, 1024 * 1024};
+/* stderr, for people: longer lines are not for people. */
+static const struct feed_options err_limits = {480, 200, 256 * 1024};
+
+#define END_WAIT_NS  (500 * NS_PER_MS)
+#define KILL_WAIT_NS (2 * NS_PER_S)
+/* A flood is over when no other follows for so long. */
+#define FLOOD_NS (10 * NS_PER_S)
+
+#define TOO_LATE "it took too long, and was ended"
+
+enum { LINES_FEW = 10, WORDS_MAX = 20 }; /* lines of each kind in the log, within some seconds */
+
+static bool is_poll(const struct source *source)
+{
+    return source->options->interval_ns > 0;
+}
+
+static void set_clock(struct source *source, int64_t after_ns)
+{
+    int64_t us = after_ns > 0 ? (after_ns + 999) / 1000 : 0;
+    struct timeval wait = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+    if (evtimer_add(source->clock, &wait) != 0)
+        event_active(source->clock, EV_TIMEOUT,
+                     0); /* no memory for the timer: too early is better than never */
+}
+
+static void change(struct source *source)
+{
+    source->world->changed(source->world->ctx);
+}
+
+/* The last error, for the report. */
+static void note_error(struct source *source, const char *text)
+{
+    bool is_new = !str_is(source->last_error, text);
+    str_fit(source->last_error, sizeof source->last_error, text);
+    str_printable(source->last_error);
+    if (is_new)
+        change(source);
+}
+
+/* --- its output --- */
+
+static void post(struct source *source, const struct notice *notice)
+{
+    source->world->notice(source->world->ctx, notice);
+}
+
+static void complain(struct source *source, const char *what, const struct err *err,
+                     const char *line)
+{
+    if (log_limit_ok(&source->bad_lines, TOPIC, LINES_FEW))
+        log_warn(TOPIC, "%s: %s: %s: %.80s", source->options->name, what, err->text, line);
+    note_error(source, err->text);
+}
+
+static bool is_blank(const char *line, size_t len)
+{
+    return strspn(line, " \t\r") == len;
+}
+
+static bool read_line(struct source *source, const char *line, size_t len, struct notice *ret)
+{
+    struct err err;
+    struct noticeline_reader reader = {.source = source->options->name,
+                                       .real_now_ns = clock_real_ns(),
+                                       .is_termination = is_poll(source)};
+    switch (noticeline_read(&reader, line, len, ret, &err)) {
+    case NOTICELINE_BAD:
+        complain(source, "not a notice", &err, line);
+        return false;
+    case NOTICELINE_PART:
+        complain(source, "not understood as a whole", &err, line);
+        return true;
+    default:
+        return true;
+    }
+}
+
+static void on_line(void *ctx, char *line, size_t len)
+{
+    struct source *source = ctx;
+    struct notice notice;
+    if (is_blank(line, len))
+        return;
+    source->last_line_at = clock_now_ns();
+    if (is_poll(source)) {
+        /* Only the first line counts; the exit status decides its meaning. */
+        if (source->has_said || !read_line(source, line, len, &source->said))
+            return;
+        source->has_said = true;
+        source->said_at = source->last_line_at;
+        return;
+    }
+    if (!read_line(source, line, len, &notice))
+        return;
+    if (notice.type != NOTICE_LOG || log_limit_ok(&source->logs, TOPIC, LINES_FEW))
+        post(source, &notice);
+}
+
+static void on_too_long(void *ctx)
+{
+    struct source *source = ctx;
+    struct err err;
+    err_set(&err, ERR_PROTOCOL, 0, "it is longer than %d bytes", NOTICELINE_MAX);
+    complain(source, "a line is left out", &err, "");
+}
+
+static void on_flood(void *ctx)
+{
+    struct source *source = ctx;
+    int64_t now = clock_now_ns();
+    bool is_new = source->flooded_at == 0 || now - source->flooded_at > FLOOD_NS;
+    source->flooded_at = now;
+    if (!is_new)
+        return;
+    log_warn(TOPIC, "%s prints more than %u lines or %zu bytes in a second; it is made to wait",
+             source->options->name, out_limits.lines_per_s, out_limits.bytes_per_s);
+    change(source);
+}
+
+static void on_word(void *ctx, char *line, size_t len)
+{
+    struct source *source = ctx;
+    if (!is_blank(line, len) && log_limit_ok(&source->own_words, TOPIC, WORDS_MAX))
+        log_info(TOPIC, "%s says: %s", source->options->name, line);
+}
+
+static void on_long_word(void *ctx)
+{
+    struct source *source = ctx;
+    if (log_limit_ok(&source->own_words, TOPIC, WORDS_MAX))
+        log_info(TOPIC, "%s says: (a long line)", source->options->name);
+}
+
+/* log_limit_ok() already limits these lines. */
+static void on_many_words(void *ctx)
+{
+}
+
+/* --- its process --- */
+
+/* Both ends close at exec; the writer's end becomes a standard stream. */
+static bool open_pipe(int *ret_read, int *ret_write, struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "no pipe to it");
+    *ret_read = ends[0];
+    *ret_write = ends[1];
+    return true;
+}
+
+static bool spawn(struct source *source, const int streams[3], struct err *err)
+{
+    struct spawn_apart apart = {.streams = {streams[0], streams[1], streams[2]},
+                                .dir = source->world->dir};
+    struct spawn_request request = {
+        .command = &source->command, .env = source->world->env, .tty = -1, .apart = &apart};
+    struct spawn_child child;
+    if (!spawn_start(&request, &child, err))
+        return false;
+    source->watch.pid = child.pid;
+    source->report = child.report;
+    reap_watch(source->world->reap, &source->watch);
+    return true;
+}
+
+static bool start(struct source *source, struct err *err)
+{
+    FD_CLEANUP int out = -1;
+    FD_CLEANUP int out_writer = -1;
+    FD_CLEANUP int words = -1;
+    FD_CLEANUP int words_writer = -1;
+    if (!open_pipe(&out, &out_writer, err) || !open_pipe(&words, &words_writer, err) ||
+        !feed_open(&source->out, source->world->base, fd_take(&out), err) ||
+        !feed_open(&source->err, source->world->base, fd_take(&words), err))
+        return false;
+    const int streams[3] = {source->world->null, out_writer, words_writer};
+    return spawn(source, streams, err);
+}
+
+static void plan_next(struct source *source, const char *why);
+
+void source_start(struct source *source)
+{
+    struct err err;
+    source->started_at = clock_now_ns();
+    source->is_late = source->has_said = false;
+    if (!start(source, &err)) {
+        feed_close(&source->out);
+        feed_close(&source->err);
+        plan_next(source, err.text);
+        return;
+    }
+    bool has_changed = source->phase == SOURCE_OFF || !is_poll(source);
+    source->phase = SOURCE_RUNNING;
+    if (is_poll(source))
+        set_clock(source, source->options->timeout_ns);
+    if (has_changed)
+        change(source);
+}
+
+/* --- when it is started again --- */
+
+/* Warns until the wait has reached its maximum; later failures are debug lines. */
+static void plan_restart(struct source *source, const char *why)
+{
+    int64_t before = source->backoff.wait_ns;
+    int64_t wait = backoff_ended(&source->backoff, clock_now_ns() - source->started_at);
+    char text[32];
+    log_line(wait == before ? LOG_DEBUG : LOG_WARN, TOPIC, "%s: %s; it is started again in %s%s",
+             source->options->name, why, str_duration(wait, text, sizeof text),
+             wait == BACKOFF_MAX_NS ? ", and so each time from now on" : "");
+    source->phase = SOURCE_DOWN;
+    source->restarts++;
+    set_clock(source, wait);
+    change(source);
+}
+
+static void plan_poll(struct source *source, const char *why)
+{
+    bool was_failing = source->is_failing;
+    source->is_failing = why != NULL;
+    if (why && log_limit_ok(&source->failures, TOPIC, LINES_FEW))
+        log_warn(TOPIC, "%s gave no answer: %s", source->options->name, why);
+    source->phase = SOURCE_DOWN;
+    set_clock(source, source->started_at + source->options->interval_ns - clock_now_ns());
+    if (was_failing != source->is_failing)
+        change(source);
+}
+
+/* `why` NULL: a poll has answered. */
+static void plan_next(struct source *source, const char *why)
+{
+    if (why)
+        note_error(source, why);
+    if (is_poll(source))
+        plan_poll(source, why);
+    else
+        plan_restart(source, why);
+}
+
+/* --- its end --- */
+
+/* Repeating the same notice must not postpone the end. The first one stands, unless the notice
+ * changes or leaves less time. */
+static bool is_news(const struct source *source, const struct notice *notice, int64_t deadline)
+{
+    const struct notice *given = &source->given;
+    return !source->gave_notice || notice->type != given->type || !str_is(notice->id, given->id) ||
+           !str_is(notice->text, given->text) || deadline < source->given_deadline - NS_PER_S;
+}
+
+static void tell_notice(struct source *source)
+{
+    struct notice notice = {.type = NOTICE_TERMINATE, .left_ns = NOTICE_LEFT_UNKNOWN};
+    int64_t now = clock_now_ns(), deadline = CLOCK_NEVER;
+    str_copy(notice.source, sizeof notice.source, source->options->name);
+    if (source->has_said)
+        notice = source->said;
+    if (notice.left_ns != NOTICE_LEFT_UNKNOWN) {
+        deadline = source->said_at + notice.left_ns;
+        notice.left_ns = deadline - now;
+    }
+    if (!is_news(source, &notice, deadline))
+        return;
+    source->gave_notice = true;
+    source->given = notice;
+    source->given_deadline = deadline;
+    post(source, &notice);
+}
+
+static void take_back(struct source *source)
+{
+    struct notice cancel = {.type = NOTICE_CANCEL, .left_ns = NOTICE_LEFT_UNKNOWN};
+    str_copy(cancel.source, sizeof cancel.source, source->options->name);
+    if (source->gave_notice)
+        post(source, &cancel);
+    source->gave_notice = false;
+}
+
+static void describe(const struct source *source, int status, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (source->is_late)
+        str_addf(text, size, TOO_LATE);
+    else if (status == REAP_LOST)
+        str_addf(text, size, "its end was not seen");
+    else if (WIFSIGNALED(status))
+        str_addf(text, size, "it was killed by %s", SIGTEXT(WTERMSIG(status)));
+    else
+        str_addf(text, size, "it ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* Exit code 0: the end is coming; 1: it is not. Any other result changes nothing. */
+static void judge_poll(struct source *source, int status, const char *why)
+{
+    bool is_exit = !source->is_late && status != REAP_LOST && WIFEXITED(status);
+    bool is_contrary = source->has_said && source->said.type == NOTICE_CANCEL;
+    if (is_exit && WEXITSTATUS(status) == 0 && !is_contrary) {
+        tell_notice(source);
+        why = NULL;
+    } else if (is_exit && WEXITSTATUS(status) == 1) {
+        take_back(source);
+        why = NULL;
+    } else if (is_exit && WEXITSTATUS(status) == 0) {
+        why = "it says cancel, and exits with 0, which is a notice";
+    }
+    if (source->phase == SOURCE_RUNNING)
+        plan_next(source, why);
+}
+
+static void finish(struct source *source)
+{
+    evtimer_del(source->clock);
+    source->phase = SOURCE_OFF;
+    source->world->ended(source->world->ctx);
+}
+
+/* The source is still a zombie, so its group id is not reused and the group can be killed. */
+static void on_change(void *ctx, enum reap_what what, int status)
+{
+    struct source *source = ctx;
+    struct err err;
+    char why[120];
+    if (what != REAP_EXITED)
+        return;
+    proc_kill_group(source->watch.pid, SIGKILL);
+    stray_kill(source->world->strays, source->world->mark);
+    feed_drain(&source->out);
+    feed_drain(&source->err);
+    describe(source, status, why, sizeof why);
+    bool has_failed = spawn_result(source->report, &source->command, &err) == SPAWN_FAILED;
+    fd_close(&source->report);
+    if (source->phase == SOURCE_RUNNING && is_poll(source) && !has_failed)
+        judge_poll(source, status, why);
+    else if (source->phase == SOURCE_RUNNING)
+        plan_next(source, has_failed ? err.text : why);
+    if (source->phase == SOURCE_ENDING)
+        finish(source);
+}
+
+static void kill_now(struct source *source)
+{
+    source->is_killed = true;
+    proc_kill_group(source->watch.pid, SIGKILL);
+}
+
+static void on_end_clock(struct source *source)
+{
+    if (!source->is_killed) {
+        kill_now(source);
+        set_clock(source, KILL_WAIT_NS);
+        return;
+    }
+    log_warn(TOPIC, "%s, process %d, does not die after SIGKILL; pchrun leaves it behind",
+             source->options->name, (int)source->watch.pid);
+    source->phase = SOURCE_GIVEN_UP;
+    source->world->ended(source->world->ctx);
+}
+
+static void on_clock(evutil_socket_t fd, short what, void *ctx)
+{
+    struct source *source = ctx;
+    if (source->phase == SOURCE_ENDING) {
+        on_end_clock(source);
+    } else if (source->phase == SOURCE_DOWN) {
+        source_start(source);
+    } else if (source->phase == SOURCE_RUNNING) {
+        /* A poll that hangs in a dead file system never ends by itself. */
+        source->is_late = source->is_failing = true;
+        note_error(source, TOO_LATE);
+        proc_kill_group(source->watch.pid, SIGKILL);
+    }
+}
+
+void source_end(struct source *source)
+{
+    evtimer_del(source->clock);
+    if (!source->watch.pid) {
+        source->phase = SOURCE_OFF;
+        return;
+    }
+    source->phase = SOURCE_ENDING;
+    /* A stopped process handles SIGTERM only after SIGCONT. */
+    proc_kill_group(source->watch.pid, SIGTERM);
+    proc_kill_group(source->watch.pid, SIGCONT);
+    set_clock(source, END_WAIT_NS);
+}
+
+bool source_is_ending(const struct source *source)
+{
+    return source->phase == SOURCE_ENDING;
+}
+
+/* --- all of it --- */
+
+bool source_init(struct source *source, const struct source_options *options,
+                 const struct source_world *world, struct err *err)
+{
+    *source = (struct source){.options = options, .world = world, .report = -1};
+    source->watch = (struct reap_watch){.kind = REAP_SOURCE, .fn = on_change, .ctx = source};
+    source->out.fd = source->err.fd = -1;
+    source->out.options = out_limits;
+    source->out.calls = (struct feed_calls){on_line, on_too_long, on_flood, source};
+    source->err.options = err_limits;
+    source->err.calls = (struct feed_calls){on_word, on_long_word, on_many_words, source};
+    source->clock = evtimer_new(world->base, on_clock, source);
+    if (!source->clock)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch a notice source");
+    if (spawn_command_init(&source->command, options->argv, NULL, err))
+        return true;
+    event_free(source->clock);
+    return false;
+}
+
+void source_free(struct source *source)
+{
+    if (source->watch.pid) {
+        kill_now(source);
+        reap_forget(source->world->reap, &source->watch);
+    }
+    feed_close(&source->out);
+    feed_close(&source->err);
+    fd_close(&source->report);
+    event_free(source->clock);
+    spawn_command_free(&source->command);
+}
+
+void source_state(const struct source *source, struct source_state *ret)
+{
+    bool floods = source->flooded_at && clock_now_ns() - source->flooded_at <= FLOOD_NS;
+    bool is_on = source->phase == SOURCE_RUNNING || source->phase == SOURCE_DOWN;
+    *ret = (struct source_state){.name = source->options->name,
+                                 .restarts = source->restarts,
+                                 .last_line_at = source->last_line_at,
+                                 .last_error = source->last_error};
+    if (!is_on)
+        ret->state = "off";
+    else if (is_poll(source))
+        ret->state = source->is_failing ? "failing" : "running";
+    else if (source->phase == SOURCE_DOWN)
+        ret->state = "restarting";
+    else
+        ret->state = floods ? "paused" : "running";
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See cluster.h.
+ */
+#include "peers/cluster.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/keyfile.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "net/dial.h"
+#include "net/tls.h"
+#include "os/limits.h"
+#include "peers/noderank.h"
+#include "peers/peers.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <unistd.h>
+
+/* The longest time to look up names before the job begins. */
+#define LOOK_UP_WAIT_NS (10 * NS_PER_S)
+/* The other side reads the last messages within a round trip or not at all. They say only that this
+ * node leaves. */
+#define LAST_WORDS_WAIT_NS NS_PER_S
+/* Room for connections that belong to no node (port scans, health checks), and its lower bound. */
+enum { GUESTS_MORE = 256, GUESTS_MIN = 16 };
+/* Nodes that are started together are all there within this time. */
+#define PATIENCE_NS NS_PER_S
+
+_Static_assert(PEERS_CHIEF == CONN_CHIEF, "link and core number the connections alike");
+_Static_assert(PEERS_FIRST == CONN_FIRST, "link and core number the connections alike");
+
+bool cluster_settle_rank(struct config *config, struct err *err)
+{
+    if (config->cluster.node_rank >= 0)
+        return true;
+    size_t n = (size_t)config->cluster.nnodes;
+    config->cluster.node_rank = noderank_find(config->cluster.nodes, n, LOOK_UP_WAIT_NS, err);
+    return config->cluster.node_rank >= 0 ||
+           err_wrap(err, "cannot tell which of the %zu nodes this is", n);
+}
+
+/* --- from peers --- */
+
+static void on_up(void *ctx, int conn)
+{
+    struct cluster *cluster = ctx;
+    cluster->was_up = true;
+    cluster->has_said_why = false;
+    cluster->down_since = CLOCK_NEVER;
+    loop_post(cluster->loop, &(struct event){.type = EV_CHIEF_UP, .peer = {.conn = conn}});
+}
+
+static void on_message(void *ctx, int conn, const struct peermsg *msg)
+{
+    struct cluster *cluster = ctx;
+    if (msg->type == PEERMSG_LOOK || msg->type == PEERMSG_RANKS) {
+        cluster->on_ranks(cluster->ranks_ctx, conn, msg);
+        return;
+    }
+    /* Only HELLO needs the name: finding it takes a search. */
+    const char *from = msg->type == PEERMSG_HELLO ? peers_name(cluster->peers, conn) : NULL;
+    loop_post(cluster->loop, &(struct event){.type = EV_PEER_MESSAGE,
+                                             .peer = {.conn = conn, .msg = msg, .from = from}});
+}
+
+/* A node may try for minutes, many times a second at first, so log the reason once. Log nothing
+ * while nodes that start together wait for each other. */
+static void log_down(struct cluster *cluster, const char *why)
+{
+    bool is_news = !cluster->has_said_why;
+    if (is_news && cluster->was_up)
+        log_info("peers", "no connection to node 0: %s", why);
+    else if (is_news && clock_now_ns() - cluster->down_since >= PATIENCE_NS)
+        log_info("join", "waiting for node 0: %s", why);
+    else
+        is_news = false;
+    cluster->has_said_why = cluster->has_said_why || is_news;
+}
+
+static void on_down(void *ctx, int conn, const char *why, bool has_ended)
+{
+    struct cluster *cluster = ctx;
+    if (conn == CONN_CHIEF) /* the core logs the others: it knows which nodes they are */
+        log_down(cluster, why);
+    loop_post(cluster->loop,
+              &(struct event){.type = EV_PEER_DOWN,
+                              .peer = {.conn = conn, .why = why, .has_ended = has_ended}});
+}
+
+static void on_strange(void *ctx, const char *why)
+{
+    struct cluster *cluster = ctx;
+    loop_post(cluster->loop, &(struct event){.type = EV_PEER_STRANGE, .peer = {.why = why}});
+}
+
+static void on_finished(void *ctx)
+{
+    struct cluster *cluster = ctx;
+    cluster->is_busy = false;
+    if (cluster->on_idle)
+        cluster->on_idle(cluster->ctx);
+}
+
+/* --- beginning and end --- */
+
+/* Where the other nodes look for node 0, and where node 0 listens. */
+static bool take_addresses(struct cluster *cluster, const struct config *config,
+                           struct address *ret_bind, struct err *err)
+{
+    const char *chief = config->cluster.chief ? config->cluster.chief : config->cluster.nodes[0];
+    if (!address_parse(chief, config->cluster.port, &cluster->chief, err))
+        return false;
+    const char *bind = config->cluster.bind ? config->cluster.bind : chief;
+    return address_parse(bind, cluster->chief.port, ret_bind, err);
+}
+
+static bool take_key(struct cluster *cluster, const struct config *config, struct err *err)
+{
+    struct key key;
+    if (!config->cluster.key_file)
+        return true;
+    if (!keyfile_read(config->cluster.key_file, &key, err))
+        return false;
+    cluster->tls = tls_new(&key, config->job, err);
+    key_wipe(&key);
+    return cluster->tls;
+}
+
+/* However many clients connect, the record, the report and the processes must still get
+ * descriptors. */
+static int guests_max(int nnodes)
+{
+    int64_t wanted = nnodes + GUESTS_MORE;
+    int64_t room = limits_files() - nnodes - CLUSTER_DESCRIPTORS_KEPT;
+    return (int)(wanted < room ? wanted : room > GUESTS_MIN ? room : GUESTS_MIN);
+}
+
+/* Leaves time for several attempts before a node counts as lost, even after a short outage. */
+static int64_t reconnect_wait(const struct config *config)
+{
+    return clock_min(config->cluster.heartbeat_timeout_ns, CLUSTER_RECONNECT_NS) / 4;
+}
+
+/* With too few descriptors, node 0 would lose nodes in the middle of the training. */
+static void want_files(const struct config *config)
+{
+    int64_t need = cluster_descriptors(config);
+    if (config->cluster.node_rank > 0)
+        return;
+    limits_want(need + config->cluster.nnodes + GUESTS_MORE);
+    if (limits_files() < need)
+        log_warn("join",
+                 "only %lld descriptors may be open here, and for %d nodes node 0 needs "
+                 "%lld: raise the hard limit (ulimit -Hn, LimitNOFILE)",
+                 (long long)limits_files(), config->cluster.nnodes, (long long)need);
+}
+
+static bool begin(struct cluster *cluster, const struct config *config, struct loop *loop,
+                  struct err *err)
+{
+    struct address bind;
+    if (config->cluster.nnodes == 1)
+        return true;
+    cluster->loop = loop;
+    cluster->down_since = clock_now_ns();
+    if (!take_addresses(cluster, config, &bind, err) || !take_key(cluster, config, err))
+        return false;
+    want_files(config);
+    struct peers_options options = {.base = loop->base,
+                                    .arg = cluster,
+                                    .on_up = on_up,
+                                    .on_message = on_message,
+                                    .on_down = on_down,
+                                    .on_strange = on_strange,
+                                    .on_finished = on_finished,
+                                    .tls = cluster->tls,
+                                    .silence_ns = config->cluster.heartbeat_timeout_ns,
+                                    .reconnect_wait_ns = reconnect_wait(config),
+                                    .close_wait_ns = LAST_WORDS_WAIT_NS,
+                                    .guests_max = guests_max(config->cluster.nnodes)};
+    cluster->peers = peers_new(&options);
+    if (!cluster->peers)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    if (config->cluster.node_rank != 0)
+        return true;
+    if (!peers_listen(cluster->peers, &bind, err))
+        return false;
+    int others = config->cluster.nnodes - 1;
+    log_info("join", "waiting for %d other node%s at %s, port %d", others, others == 1 ? "" : "s",
+             bind.host, bind.port);
+    return true;
+}
+
+/* --- two nodes with rank 0 --- */
+
+/* A running pchrun answers at once. */
+#define CLAIM_WAIT_NS NS_PER_S
+
+struct claim {
+    struct event_base *base;
+    struct peers *peers;
+    const struct config *config;
+    char answer[256]; /* "": none */
+};
+
+static void say_claim(void *ctx, int conn)
+{
+    struct claim *claim = ctx;
+    const struct config *config = claim->config;
+    struct peermsg msg = {.type = PEERMSG_HELLO,
+                          .hello = {.incarnation = (uint64_t)clock_real_ns() ^ (uint64_t)getpid(),
+                                    .nnodes = (uint32_t)config->cluster.nnodes,
+                                    .pid = (uint32_t)getpid()}};
+    if (gethostname(msg.hello.host, sizeof msg.hello.host - 1) == 0 &&
+        str_copy(msg.hello.job, sizeof msg.hello.job, config->job) &&
+        config_binding(config, msg.hello.settings, sizeof msg.hello.settings))
+        peers_send(claim->peers, conn, &msg);
+    else
+        event_base_loopbreak(claim->base);
+}
+
+static void hear_claim(void *ctx, int conn, const struct peermsg *msg)
+{
+    struct claim *claim = ctx;
+    if (msg->type == PEERMSG_REFUSED)
+        str_copy(claim->answer, sizeof claim->answer, msg->refused.why);
+    event_base_loopbreak(claim->base);
+}
+
+static void lose_claim(void *ctx, int conn, const char *why, bool has_ended)
+{
+    event_base_loopbreak(((struct claim *)ctx)->base);
+}
+
+static void ask(struct claim *claim, struct cluster *cluster)
+{
+    struct timeval wait = {.tv_sec = CLAIM_WAIT_NS / NS_PER_S};
+    struct peers_options options = {.base = claim->base,
+                                    .arg = claim,
+                                    .on_up = say_claim,
+                                    .on_message = hear_claim,
+                                    .on_down = lose_claim,
+                                    .tls = cluster->tls,
+                                    .connect_wait_ns = CLAIM_WAIT_NS};
+    claim->peers = peers_new(&options);
+    if (!claim->peers || event_base_loopexit(claim->base, &wait) != 0)
+        return;
+    peers_connect(claim->peers, &cluster->chief);
+    event_base_dispatch(claim->base);
+}
+
+void cluster_claim(const struct config *config)
+{
+    struct cluster cluster = {0};
+    struct claim claim = {.config = config};
+    struct address bind;
+    struct err err;
+    if (config->cluster.nnodes == 1 || config->cluster.node_rank != 0)
+        return;
+    claim.base = event_base_new();
+    if (claim.base && take_addresses(&cluster, config, &bind, &err) &&
+        take_key(&cluster, config, &err))
+        ask(&claim, &cluster);
+    if (claim.answer[0])
+        log_warn("join",
+                 "this is node 0, but another node 0 runs at %s, port %d, and answers: %s. Unless "
+                 "it is about to end, give each node its own --node-rank",
+                 cluster.chief.host, cluster.chief.port, claim.answer);
+    peers_free(claim.peers);
+    if (claim.base)
+        event_base_free(claim.base);
+    cluster_free(&cluster);
+}
+
+bool cluster_open(struct cluster *cluster, const struct config *config, struct loop *loop,
+                  struct err *err)
+{
+    bool ok = begin(cluster, config, loop, err);
+    if (!ok)
+        cluster_claim(config);
+    return ok;
+}
+
+/* --- can it be reached? --- */
+
+struct reach {
+    struct event_base *base;
+    bool is_reached;
+    struct err *err;
+};
+
+static void on_reached(void *arg, int fd, const union netaddr *peer, const struct err *err)
+{
+    struct reach *reach = arg;
+    reach->is_reached = fd >= 0;
+    if (fd < 0)
+        *reach->err = *err;
+    fd_close(&fd);
+    event_base_loopbreak(reach->base);
+}
+
+static bool reach_chief(const struct config *config, struct event_base *base, int64_t wait_ns,
+                        struct err *err)
+{
+    struct cluster cluster = {0};
+    struct address bind;
+    struct reach reach = {.base = base, .err = err};
+    struct dial_options options = {.base = base,
+                                   .wait_ns = wait_ns,
+                                   .silence_ns = config->cluster.heartbeat_timeout_ns,
+                                   .on_done = on_reached,
+                                   .arg = &reach};
+    if (!take_addresses(&cluster, config, &bind, err))
+        return false;
+    err_set(err, ERR_SYSTEM, ENOMEM, "cannot look for node 0");
+    struct dial *dial = dial_start(&options, &cluster.chief);
+    if (!dial)
+        return false;
+    event_base_dispatch(base);
+    return reach.is_reached;
+}
+
+bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err)
+{
+    struct cluster cluster = {0};
+    struct loop loop = {.base = event_base_new()};
+    bool ok = false;
+    if (!loop.base)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot look for the other nodes");
+    if (config->cluster.node_rank > 0)
+        ok = reach_chief(config, loop.base, wait_ns, err);
+    else
+        ok = begin(&cluster, config, &loop, err);
+    cluster_free(&cluster);
+    event_base_free(loop.base);
+    return ok;
+}
+
+void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx)
+{
+    cluster->on_idle = on_idle;
+    cluster->ctx = ctx;
+}
+
+void cluster_on_ranks(struct cluster *cluster,
+                      void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx)
+{
+    cluster->on_ranks = on_ranks;
+    cluster->ranks_ctx = ctx;
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    peers_free(cluster->peers);
+    tls_free(cluster->tls);
+    *cluster = (struct cluster){0};
+}
+
+/* --- actions --- */
+
+void cluster_connect(struct cluster *cluster)
+{
+    peers_connect(cluster->peers, &cluster->chief);
+}
+
+void cluster_send(struct cluster *cluster, const struct action *action)
+{
+    peers_send(cluster->peers, action->peer.conn, action->peer.msg);
+}
+
+void cluster_close(struct cluster *cluster, const struct action *action)
+{
+    peers_close(cluster->peers, action->peer.conn);
+}
+
+void cluster_tell(struct cluster *cluster, int conn, const struct peermsg *msg)
+{
+    peers_send(cluster->peers, conn, msg);
+}
+
+void cluster_finish(struct cluster *cluster)
+{
+    if (!cluster->peers)
+        return;
+    cluster->is_busy = true;
+    peers_finish(cluster->peers);
+}
+
+bool cluster_is_busy(const struct cluster *cluster)
+{
+    return cluster->is_busy;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cluster: the other nodes of the job: the core's connections and messages, over link/peers.
+ *
+ * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. With one node it does
+ * nothing. The static pchrun has src/alone.c instead, which must define every function of this
+ * file. Owns its memory and its sockets: cluster_free(). Main thread.
+ */
+#ifndef PCHRUN_PEERS_CLUSTER_H
+#define PCHRUN_PEERS_CLUSTER_H
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "config/config.h"
+#include "loop/loop.h"
+
+struct peers;
+struct tls;
+
+/* The longest time that a node's connection may stay closed. */
+#define CLUSTER_RECONNECT_NS (2 * NS_PER_S)
+
+struct cluster {
+    struct loop *loop;
+    struct peers *peers;  /* NULL: one node */
+    struct tls *tls;      /* NULL: no key */
+    struct address chief; /* where the other nodes find node 0 */
+    bool was_up;
+    int64_t
+        down_since; /* since when this node has no connection to node 0; CLOCK_NEVER: it has one */
+    bool has_said_why; /* logged since down_since */
+    bool is_busy;      /* the last messages are still being sent */
+    void (*on_idle)(void *ctx);
+    void *ctx;
+    void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
+    void *ranks_ctx;
+};
+
+/* Sets `config->cluster.node_rank` if the user did not: the one entry of cluster.nodes that is
+ * local. Looks up names for some seconds at most. False: no entry is local, or several are. */
+MUST_CHECK bool cluster_settle_rank(struct config *config, struct err *err);
+
+/* The descriptors that pchrun needs: on node 0 one for each node, and some for all else. */
+enum { CLUSTER_DESCRIPTORS_KEPT = 128 };
+static inline int64_t cluster_descriptors(const struct config *config)
+{
+    return CLUSTER_DESCRIPTORS_KEPT + (config->cluster.node_rank == 0 ? config->cluster.nnodes : 0);
+}
+
+/* A check before the job starts. Node 0: can it listen at its address, and use the key? Any other
+ * node: does node 0 accept a connection? Leaves nothing open. False: *err; a sys_errno of
+ * ECONNREFUSED means that the machine answers. */
+MUST_CHECK bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err);
+
+/* Call when the port or the state directory is taken. If another node 0 runs at this job's address,
+ * sends it a HELLO, so that both log the conflict. Takes a second at most. */
+void cluster_claim(const struct config *config);
+
+/* Call before EV_START, with the loop open. Node 0 listens from here on. */
+MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,
+                             struct loop *loop, struct err *err);
+/* Called when cluster_is_busy() has become false. */
+void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx);
+/* Called with LOOK and RANKS, which nodes exchange for people; the core does not know them. */
+void cluster_on_ranks(struct cluster *cluster,
+                      void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx);
+void cluster_free(struct cluster *cluster);
+
+/* ACT_CONNECT, ACT_SEND, ACT_CLOSE. */
+void cluster_connect(struct cluster *cluster);
+void cluster_send(struct cluster *cluster, const struct action *action);
+void cluster_close(struct cluster *cluster, const struct action *action);
+/* Sends LOOK or RANKS. */
+void cluster_tell(struct cluster *cluster, int conn, const struct peermsg *msg);
+/* ACT_EXIT: sends the queued messages and closes; posts nothing more. */
+void cluster_finish(struct cluster *cluster);
+/* Is cluster_finish() still at work? It ends within a second. */
+bool cluster_is_busy(const struct cluster *cluster);
+
+#endif

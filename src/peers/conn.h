@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * conn: one connection between supervisors: a stream, its two queues, and the frames on it.
+ *
+ * Only peers.c uses this: it owns the connections and frees them. A broken connection calls
+ * on_broken. The owner frees it later, from the loop, because callers further up may still use it.
+ * Main thread.
+ */
+#ifndef PCHRUN_PEERS_CONN_H
+#define PCHRUN_PEERS_CONN_H
+
+#include "base/buf.h"
+#include "net/netaddr.h"
+#include "net/stream.h"
+#include "wire/peermsg.h"
+
+#include <sys/queue.h>
+
+struct event;
+struct event_base;
+struct tls;
+struct conn;
+
+enum conn_state {
+    CONN_HANDSHAKE,
+    CONN_OPEN,
+    CONN_FLUSHING,  /* closed by us; sends the queue and ignores what it reads */
+    CONN_LINGERING, /* all is sent; waits for the other side to close. Closing with unread bytes
+                       resets the connection, and the other side could lose our last message */
+    CONN_BROKEN,    /* to be freed */
+};
+
+/* Shared by all connections of one owner. */
+struct conn_rules {
+    struct event_base *base;
+    struct tls *tls; /* NULL: connections are not encrypted */
+    size_t queue_max;
+    int64_t handshake_wait_ns, hello_wait_ns, close_wait_ns;
+    void (*on_up)(struct conn *conn);    /* a connection that we made is ready */
+    void (*on_hello)(struct conn *conn); /* the first HELLO; on_message follows */
+    void (*on_message)(struct conn *conn, const struct peermsg *msg);
+    void (*on_broken)(struct conn *conn); /* once; also after conn_close() */
+};
+
+struct conn {
+    const struct conn_rules *rules;
+    enum conn_state state;
+    bool is_ours;     /* we made it: the other side is the chief */
+    bool is_stranger; /* accepted, and no HELLO yet */
+    bool is_strange;  /* a pchrun with another key, job or version */
+    bool reads_when_writable, writes_when_readable;
+    struct stream stream;
+    struct event *readable, *writable, *deadline;
+    struct buf in, out;
+    char name[NETADDR_TEXT_MAX];
+    char why[256]; /* why it ends; "": it does not */
+    /* is_direct: no proxy and no NAT lies between, so only the other side's kernel can close it.
+     * has_ended: that kernel has closed it, so no process there holds it open. */
+    bool is_direct, has_ended;
+    /* the owner's */
+    LIST_ENTRY(conn) link;
+    int id;
+    void *owner;
+    TAILQ_ENTRY(conn) guest_link, broken_link;
+    bool is_told;  /* the owner hears of its end */
+    bool is_guest; /* may be evicted for a new connection */
+    int64_t guest_since;
+};
+
+LIST_HEAD(conn_chain, conn);
+TAILQ_HEAD(conn_list, conn);
+
+/* Takes the descriptor of a connected socket; `peer` is its address. Call conn_start() next. NULL:
+ * memory is short, and the descriptor is closed. */
+MUST_CHECK struct conn *conn_new(const struct conn_rules *rules, int fd, const union netaddr *peer,
+                                 bool is_ours);
+/* Callbacks begin; on_up and on_broken may come from within this call. */
+void conn_start(struct conn *conn);
+void conn_free(struct conn *conn);
+/* Sends, or queues; does nothing unless the connection is open. */
+void conn_send(struct conn *conn, const struct peermsg *msg);
+/* Sends what is queued, waits for the other side to close, then breaks. Breaks at once if the other
+ * side can receive nothing. */
+void conn_close(struct conn *conn);
+/* Breaks at once, for that reason. */
+void conn_drop(struct conn *conn, const char *why);
+
+#endif

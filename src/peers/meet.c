@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See meet.h.
+ */
+#include "peers/meet.h"
+
+#include "base/address.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static const char *users(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
+/* A free port of this family; IPv6 covers both families. 0: none. */
+static uint16_t free_port(int family)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } at = {.any.sa_family = (sa_family_t)family};
+    socklen_t size = family == AF_INET6 ? sizeof at.v6 : sizeof at.v4;
+    int no = 0;
+    FD_CLEANUP int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    if (family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    if (bind(fd, &at.any, size) != 0 || getsockname(fd, &at.any, &size) != 0)
+        return 0;
+    return ntohs(family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
+}
+
+uint16_t meet_pick(const struct config *config)
+{
+    const char *text = users("MASTER_PORT");
+    int64_t number;
+    if (!config->procs.count_is_set)
+        return 0;
+    if (text && str_to_i64(text, 1, UINT16_MAX, &number))
+        return (uint16_t)number;
+    if (text) {
+        log_warn("start", "MASTER_PORT is '%.60s', which is no port; pchrun does not change it",
+                 text);
+        return 0;
+    }
+    uint16_t port = free_port(AF_INET6);
+    if (port == 0)
+        port = free_port(AF_INET);
+    if (port == 0)
+        log_warn("start", "there is no free port for the commands to meet: MASTER_PORT is not set");
+    return port;
+}
+
+const char *meet_address(const struct config *config, uint16_t port, char *address, size_t size)
+{
+    struct address node_0;
+    struct err err;
+    const char *chief = config->cluster.chief ? config->cluster.chief : config->cluster.nodes[0];
+    if (port == 0 || users("MASTER_ADDR"))
+        return NULL;
+    bool is_known = config->cluster.nnodes > 1 && chief &&
+                    address_parse(chief, config->cluster.port, &node_0, &err);
+    /* The commands need an address, even if node 0 listens on all. */
+    if (!is_known || str_is(node_0.host, "0.0.0.0") || str_is(node_0.host, "::"))
+        str_copy(node_0.host, sizeof node_0.host, "127.0.0.1");
+    str_copy(address, size, node_0.host);
+    return address;
+}
+
+uint16_t meet_port(uint16_t port)
+{
+    return users("MASTER_PORT") ? 0 : port;
+}

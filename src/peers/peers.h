@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * peers: the boundary between supervisors: connections, and whole messages on them.
+ *
+ * A member has one connection, to node 0 (PEERS_CHIEF). Node 0 numbers the connections that it
+ * accepts from PEERS_FIRST on and reuses no number. Input from a peer is untrusted. A malformed
+ * message, a message from the wrong side or a missing HELLO ends the connection. No peer can delay
+ * the others, fill the memory or the descriptor table. A lost connection is not restored here: call
+ * peers_connect() again. While nothing is due, no timer runs.
+ *
+ * Callbacks come from the loop only, never from inside a function of this module, and may call any
+ * of them but peers_free(). on_down reports a failure once; after peers_close() it reports nothing.
+ * Main thread. See pchrun-protocol(7).
+ */
+#ifndef PCHRUN_PEERS_PEERS_H
+#define PCHRUN_PEERS_PEERS_H
+
+#include "base/err.h"
+#include "net/netaddr.h"
+#include "wire/peermsg.h"
+
+#include <stdint.h>
+
+#define PEERS_CHIEF 1 /* the same numbers as in core/common/event.h, which is not for this room */
+#define PEERS_FIRST 3
+
+struct event_base;
+struct peers;
+struct tls;
+
+struct peers_options {
+    struct event_base *base;
+    void *arg; /* for the callbacks */
+    /* peers_connect() has succeeded. */
+    void (*on_up)(void *arg, int conn);
+    /* `msg` lives as long as the call. */
+    void (*on_message)(void *arg, int conn, const struct peermsg *msg);
+    /* The connection is closed, or could not be made. Not called for a connection without a HELLO.
+     * `has_ended`: the other side's kernel closed it, or refused to connect, and no proxy lies
+     * between. Without a BYE the supervisor there has died. */
+    void (*on_down)(void *arg, int conn, const char *why, bool has_ended);
+    /* A pchrun with another key, job or version was refused before its HELLO. May be NULL. */
+    void (*on_strange)(void *arg, const char *why);
+    /* peers_finish() is done. May be NULL. */
+    void (*on_finished)(void *arg);
+    /* How connections are encrypted; borrowed. NULL: they are not. */
+    struct tls *tls;
+    /* The kernel ends a connection when the peer acknowledges nothing for so long. 0: never. */
+    int64_t silence_ns;
+    /* 0 means the default. */
+    int64_t connect_wait_ns; /* name look-up and connection (10 s) */
+    /* The same after an earlier connection (connect_wait_ns). Short, because after a network
+     * failure a new attempt succeeds at once, while the kernel repeats an old one only after a
+     * second. */
+    int64_t reconnect_wait_ns;
+    int64_t hello_wait_ns;   /* for the HELLO of an accepted connection (10 s) */
+    int64_t close_wait_ns;   /* for the other side to read the last message (5 s) */
+    int64_t accept_retry_ns; /* after running out of descriptors (1 s) */
+    size_t queue_max;        /* unsent bytes per peer (64 KiB) */
+    /* Accepted connections without a HELLO, and closing ones. At the bound the oldest is evicted.
+     * Must exceed the number of nodes, which may all connect at once (256). */
+    int guests_max;
+};
+
+/* NULL: memory is short. */
+struct peers *peers_new(const struct peers_options *options);
+/* Ends all at once; queued messages are lost. */
+void peers_free(struct peers *peers);
+
+/* Accepts connections at `where` from now on, at every address that its name has. A name is looked
+ * up here, for at most connect_wait_ns. Once. */
+MUST_CHECK bool peers_listen(struct peers *peers, const struct address *where, struct err *err);
+/* The port in use, if peers_listen() was given 0. */
+int peers_port(const struct peers *peers);
+/* Starts a connection to node 0: on_up(PEERS_CHIEF) or on_down(PEERS_CHIEF) follows. An earlier one
+ * is closed as by peers_close(). */
+void peers_connect(struct peers *peers, const struct address *where);
+/* Sends, or queues. A broken connection is no error: its on_down follows. A full queue ends the
+ * connection. */
+void peers_send(struct peers *peers, int id, const struct peermsg *msg);
+/* The address at the other end, for people; valid as long as the connection. NULL: no such
+ * connection. */
+const char *peers_name(const struct peers *peers, int id);
+/* Sends the queue, gives the other side time to read it, then closes. The number is forgotten at
+ * once. */
+void peers_close(struct peers *peers, int id);
+/* Stops listening, closes all connections as by peers_close(), and calls on_finished after the last
+ * one, within close_wait_ns. */
+void peers_finish(struct peers *peers);
+
+#endif

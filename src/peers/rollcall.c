@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See rollcall.h.
+ */
+#include "peers/rollcall.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A running node answers at once, from its loop. */
+#define WAIT_NS (2 * NS_PER_S)
+/* Node 0 asks this many nodes before it handles other events. */
+enum { ASKED_AT_ONCE = 128 };
+
+/* --- asking --- */
+
+static void ask_some(struct rollcall *call)
+{
+    struct peermsg msg = {.type = PEERMSG_LOOK, .look = {.number = call->number}};
+    for (int i = 0; i < ASKED_AT_ONCE && call->asked < call->nnodes; i++, call->asked++)
+        if (call->nodes[call->asked].conn != CONN_NONE)
+            cluster_tell(call->cluster, call->nodes[call->asked].conn, &msg);
+}
+
+static void on_clock(void *ctx)
+{
+    struct rollcall *call = ctx;
+    ask_some(call);
+    if (call->asked < call->nnodes) {
+        watch_at(&call->clock, clock_now_ns());
+    } else if (call->waits > 0 && clock_now_ns() < call->until) {
+        watch_at(&call->clock, call->until);
+    } else {
+        call->is_open = false;
+        call->on_over(call->ctx);
+    }
+}
+
+/* Node 0 need not ask itself. */
+static bool find_nodes(struct rollcall *call)
+{
+    struct core_peer_report *peers = calloc((size_t)call->nnodes, sizeof *peers);
+    call->nodes = calloc((size_t)call->nnodes, sizeof call->nodes[0]);
+    bool ok = peers && call->nodes;
+    int n = ok ? core_peers(call->core, peers, call->nnodes) : 0;
+    for (int i = 1; i < n; i++) {
+        call->nodes[i].conn = peers[i].conn;
+        call->waits += peers[i].conn != CONN_NONE;
+    }
+    free(peers);
+    return ok;
+}
+
+bool rollcall_begin(struct rollcall *call)
+{
+    assert(!call->is_open);
+    rollcall_forget(call);
+    if (!find_nodes(call)) {
+        rollcall_forget(call);
+        return false;
+    }
+    call->is_open = true;
+    call->number++;
+    call->until = clock_now_ns() + WAIT_NS;
+    watch_at(&call->clock, clock_now_ns());
+    return true;
+}
+
+void rollcall_end(struct rollcall *call)
+{
+    call->is_open = false;
+    watch_at(&call->clock, CLOCK_NEVER);
+}
+
+/* --- the answers --- */
+
+static bool is_possible(const struct rollcall *call, const struct rollcall_node *node,
+                        const struct peer_ranks *told)
+{
+    bool is_first = !node->list;
+    return told->first == node->n && (is_first || told->total == node->total) &&
+           (told->count > 0 || told->total == 0) && told->total <= CORE_SLOTS_MAX &&
+           (!is_first || call->ranks + told->total <= CORE_WORLD_MAX);
+}
+
+/* One more: a node without ranks gets a list, too. */
+static bool make_room(struct rollcall *call, struct rollcall_node *node, int total)
+{
+    if (node->list)
+        return true;
+    node->list = calloc((size_t)total + 1, sizeof node->list[0]);
+    node->total = total;
+    call->ranks += node->list ? total : 0;
+    return node->list;
+}
+
+void rollcall_take(struct rollcall *call, int conn, const struct peermsg *msg)
+{
+    const struct peer_ranks *told = &msg->ranks;
+    if (!call->is_open || told->number != call->number || told->node_rank >= (uint32_t)call->nnodes)
+        return;
+    struct rollcall_node *node = &call->nodes[told->node_rank];
+    if (conn == CONN_NONE || node->conn != conn || node->is_over)
+        return;
+    node->is_bad = !is_possible(call, node, told) || !make_room(call, node, told->total);
+    if (!node->is_bad) {
+        memcpy(node->list + node->n, told->list, told->count * sizeof told->list[0]);
+        node->n += told->count;
+        node->told_at = clock_now_ns();
+    }
+    node->is_over = node->is_bad || node->n == node->total;
+    call->waits -= node->is_over;
+    if (call->waits == 0)
+        watch_at(&call->clock, clock_now_ns());
+}
+
+const struct rollcall_node *rollcall_told(const struct rollcall *call, int node_rank, char *ret_why,
+                                          size_t size)
+{
+    const struct rollcall_node *node = &call->nodes[node_rank];
+    char about[24];
+    if (node->is_over && !node->is_bad)
+        return node;
+    if (node->is_bad)
+        str_copy(ret_why, size, "its answer is invalid");
+    else if (node->conn == CONN_NONE)
+        str_copy(ret_why, size, "it has no connection to node 0");
+    else if (clock_now_ns() >= call->until)
+        snprintf(ret_why, size, "no answer for %s", str_about(WAIT_NS, about, sizeof about));
+    else
+        str_copy(ret_why, size, "the job has ended before it answered");
+    return NULL;
+}
+
+/* --- the other side --- */
+
+void rollcall_answer(struct cluster *cluster, int conn, const struct peer_ranks *head,
+                     const struct peer_rank *list)
+{
+    struct peermsg msg = {.type = PEERMSG_RANKS, .ranks = *head};
+    struct peer_ranks *part = &msg.ranks;
+    do {
+        int left = part->total - part->first;
+        part->count = (uint8_t)(left < PEERMSG_RANKS_MAX ? left : PEERMSG_RANKS_MAX);
+        memcpy(part->list, list + part->first, part->count * sizeof list[0]);
+        cluster_tell(cluster, conn, &msg);
+        part->first += part->count;
+    } while (part->first < part->total);
+}
+
+/* --- begin and end --- */
+
+bool rollcall_open(struct rollcall *call, struct event_base *base, struct err *err)
+{
+    call->clock = (struct watch){.fn = on_clock, .ctx = call};
+    return watch_clock(&call->clock, base, err);
+}
+
+void rollcall_forget(struct rollcall *call)
+{
+    for (int i = 0; call->nodes && i < call->nnodes; i++)
+        free(call->nodes[i].list);
+    free(call->nodes);
+    call->nodes = NULL;
+    call->asked = call->waits = call->ranks = 0;
+}
+
+void rollcall_free(struct rollcall *call)
+{
+    watch_end(&call->clock);
+    rollcall_forget(call);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See attach.h.
+ */
+#include "procs/attach.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+#include "logs/logs.h"
+#include "procs/procs.h"
+
+_Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
+
+/* --- from the processes --- */
+
+/* Only a program that attaches expects a record. */
+static void warn_if_unrecorded(struct attach *attach)
+{
+    if (attach->record->dir || attach->record->node_rank != 0 || attach->has_warned)
+        return;
+    attach->has_warned = true;
+    log_warn("record", "no checkpoint.dir is set, so no save is recorded; the next start begins at "
+                       "step 0");
+}
+
+static void on_attached(void *ctx, int slot, int pid, const struct procmsg *msg)
+{
+    struct attach *attach = ctx;
+    attach->has_attached = true;
+    if (!(msg->flags & PROCMSG_FLAG_COUNTS))
+        warn_if_unrecorded(attach);
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_ATTACHED,
+                                            .proc = {.slot = slot, .pid = pid, .msg = msg}});
+}
+
+static void on_unattached(void *ctx, int pid, const char *why)
+{
+    struct attach *attach = ctx;
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_fit(msg.text, sizeof msg.text, why);
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_UNATTACHED,
+                                            .proc = {.slot = -1, .pid = pid, .msg = &msg}});
+}
+
+static int rank_of(const struct attach *attach, int slot)
+{
+    static struct core_rank_report ranks[CORE_SLOTS_MAX];
+    int n = core_ranks(attach->loop->core, ranks, CORE_SLOTS_MAX);
+    for (int i = 0; i < n; i++)
+        if (ranks[i].slot == slot && !ranks[i].is_counting)
+            return ranks[i].rank;
+    return -1;
+}
+
+/* The record must know the save before the core does: the core may ask for the record at once. */
+static void note_save(struct attach *attach, int slot, const struct procmsg *msg)
+{
+    int rank = rank_of(attach, slot);
+    if (rank >= 0)
+        record_saved(attach->record, rank, msg->step, msg->path);
+}
+
+static void on_message(void *ctx, int slot, int pid, const struct procmsg *msg)
+{
+    struct attach *attach = ctx;
+    if (msg->type == PROCMSG_SAVED)
+        note_save(attach, slot, msg);
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_MESSAGE,
+                                            .proc = {.slot = slot, .pid = pid, .msg = msg}});
+}
+
+static void on_gone(void *ctx, int slot, int pid, uint64_t step)
+{
+    struct attach *attach = ctx;
+    loop_post(attach->loop, &(struct event){.type = EV_PROC_GONE,
+                                            .proc = {.slot = slot, .pid = pid, .step = step}});
+}
+
+static void on_died(void *ctx, int pid, int status)
+{
+    struct attach *attach = ctx;
+    attach->on_death(attach->ctx, pid, status);
+}
+
+static void sweep(const void *what)
+{
+    scratch_sweep(what);
+}
+
+/* A child does it: the file system may not answer. */
+static void on_sweep(void *ctx, const struct scratch_sweep *what)
+{
+    struct attach *attach = ctx;
+    struct err err;
+    if (!helper_start(&attach->sweepers, sweep, what, &err))
+        log_warn("scratch", "scratch directories in '%s' stay: %s", what->dir, err.text);
+}
+
+/* --- start and end --- */
+
+static void on_lost(void *ctx)
+{
+    struct attach *attach = ctx;
+    loop_post(attach->loop,
+              &(struct event){.type = EV_PROC_LOST,
+                              .proc = {.slot = attach->lost.slot, .msg = &attach->lost.msg}});
+}
+
+bool attach_open(struct attach *attach, const struct config *config, struct loop *loop,
+                 struct reap *reap, struct err *err)
+{
+    struct procs_options options = {.run_dir = config->run_dir,
+                                    .scratch_dir = config->checkpoint.dir,
+                                    .scratch_owner = config->state_dir,
+                                    .node_rank = config->cluster.node_rank};
+    struct procs_calls calls = {.attached = on_attached,
+                                .unattached = on_unattached,
+                                .message = on_message,
+                                .gone = on_gone,
+                                .died = on_died,
+                                .sweep = on_sweep,
+                                .ctx = attach};
+    attach->loop = loop;
+    attach->sweepers.reap = reap;
+    attach->lost.clock = (struct watch){.fn = on_lost, .ctx = attach};
+    if (!watch_clock(&attach->lost.clock, loop->base, err))
+        return false;
+    attach->procs = procs_new(loop->base, &options, &calls, err);
+    return attach->procs != NULL;
+}
+
+void attach_free(struct attach *attach)
+{
+    watch_end(&attach->lost.clock);
+    procs_free(attach->procs); /* may start a last sweeper */
+    attach->procs = NULL;
+    helpers_free(&attach->sweepers);
+}
+
+const char *attach_socket(const struct attach *attach)
+{
+    return procs_socket_path(attach->procs);
+}
+
+const char *attach_run_dir(const struct attach *attach)
+{
+    return procs_run_dir(attach->procs)->path;
+}
+
+bool attach_mend(struct attach *attach, struct err *err)
+{
+    int fd;
+    struct rundir *dir = procs_run_dir(attach->procs);
+    bool ok = rundir_mend(dir, &fd, err);
+    if (!ok || fd < 0)
+        return ok;
+    log_warn("start",
+             "%s, where processes attach, was removed; it is made again, but pchctl may no longer "
+             "find this pchrun",
+             dir->path);
+    return procs_listen(attach->procs, fd, err);
+}
+
+void attach_look(const struct attach *attach, uint64_t steps[CORE_SLOTS_MAX],
+                 uint8_t phases[CORE_SLOTS_MAX])
+{
+    procs_look(attach->procs, steps, phases);
+}
+
+void attach_clean(struct attach *attach)
+{
+    procs_clean(attach->procs);
+}
+
+void attach_hear(struct attach *attach)
+{
+    procs_hear(attach->procs);
+}
+
+/* --- to the processes --- */
+
+void attach_gate(struct attach *attach, const struct action *action)
+{
+    procs_gate(attach->procs, action->gate);
+}
+
+void attach_read_steps(struct attach *attach)
+{
+    static uint64_t steps[CORE_SLOTS_MAX]; /* must outlive the queue: the core reads the newest */
+    static uint8_t phases[CORE_SLOTS_MAX];
+    procs_look(attach->procs, steps, phases);
+    loop_post(attach->loop, &(struct event){.type = EV_STEPS,
+                                            .steps = {.by_slot = steps,
+                                                      .phase_by_slot = phases,
+                                                      .output_at = logs_last_at(attach->logs)}});
+}
+
+/* A launcher's ranks are known only when they attach. A rank without a welcome does not train; it
+ * ends with the job. */
+static void refuse_lost(struct attach *attach, int slot, const struct err *err)
+{
+    attach->lost.slot = slot;
+    attach->lost.msg = (struct procmsg){.type = PROCMSG_REFUSED};
+    str_fit(attach->lost.msg.text, sizeof attach->lost.msg.text, err->text);
+    if (!str_is(attach->lost.msg.text,
+                err->text)) /* the core's copy is cut short, so log all of it */
+        log_error("record", "%s", err->text);
+    watch_at(&attach->lost.clock, clock_now_ns());
+}
+
+/* The core knows steps, the record knows paths. */
+static void send_welcome(struct attach *attach, int slot, const struct procmsg *msg)
+{
+    static struct procmsg copy;
+    struct err err;
+    copy = *msg;
+    record_set_world(attach->record, msg->world_size);
+    if (msg->step == attach->record->resume_step &&
+        !record_check_rank(attach->record, msg->rank, &err)) {
+        refuse_lost(attach, slot, &err);
+        return;
+    }
+    const char *path = record_path(attach->record, msg->rank, msg->step);
+    if (!str_copy(copy.path, sizeof copy.path, path))
+        copy.path[0] = '\0';
+    procs_send(attach->procs, slot, &copy);
+}
+
+void attach_send(struct attach *attach, const struct action *action)
+{
+    if (action->proc.msg->type == PROCMSG_WELCOME)
+        send_welcome(attach, action->proc.slot, action->proc.msg);
+    else
+        procs_send(attach->procs, action->proc.slot, action->proc.msg);
+}
+
+void attach_close(struct attach *attach, const struct action *action)
+{
+    procs_close(attach->procs, action->proc.slot);
+}
+
+void attach_notice(struct attach *attach, const struct action *action)
+{
+    procs_notice(attach->procs, action->notice.text, action->notice.deadline_ns);
+}
+
+void attach_committed(struct attach *attach)
+{
+    procs_scratch_clear(attach->procs);
+}

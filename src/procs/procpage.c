@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See procpage.h. Read first: memfd_create(2), fcntl(2) on file seals, get_robust_list(2).
+ */
+#include "procs/procpage.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof(((struct page_supervisor *)0)->alive_room),
+               "the mutex fits into its room");
+
+/* Some newer kernels refuse an executable memfd; older kernels do not know the flag. */
+static int make_memfd(const char *name)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd;
+}
+
+/* One page of shared memory, mapped with `prot`. The seal against writing comes after the mapping
+ * and does not affect it. */
+static void *make_page(const char *name, int prot, int seals, int *ret_fd, struct err *err)
+{
+    FD_CLEANUP int fd = make_memfd(name);
+    if (fd < 0 || ftruncate(fd, PAGE_SIZE_BYTES) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot make a page of shared memory for a process");
+        return NULL;
+    }
+    void *page = mmap(NULL, PAGE_SIZE_BYTES, prot, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        err_set(err, ERR_SYSTEM, errno, "cannot map a page of shared memory for a process");
+        return NULL;
+    }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals) != 0) {
+        err_set(err, ERR_SYSTEM, errno, "cannot seal the shared memory (Linux 5.1 is needed)");
+        munmap(page, PAGE_SIZE_BYTES);
+        return NULL;
+    }
+    *ret_fd = fd_take(&fd);
+    return page;
+}
+
+static pthread_mutex_t *alive_mutex(struct page_supervisor *page)
+{
+    return (pthread_mutex_t *)(void *)page->alive_room;
+}
+
+/* Holds the robust mutex while the process is attached. libpch reads its first word as the futex,
+ * so this checks that the C library puts the futex there. */
+static bool hold_alive(struct page_supervisor *page, struct err *err)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    int rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    if (rc == 0)
+        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    if (rc == 0)
+        rc = pthread_mutex_init(alive_mutex(page), &attr);
+    pthread_mutexattr_destroy(&attr);
+    if (rc == 0)
+        rc = pthread_mutex_lock(alive_mutex(page));
+    if (rc != 0)
+        return err_set(err, ERR_SYSTEM, rc, "cannot hold the liveness word of a process");
+    if ((atomic_load(&page->alive) & PAGE_ALIVE_MASK) != (uint32_t)syscall(SYS_gettid))
+        return err_set(
+            err, ERR_SYSTEM, 0,
+            "this C library lays out its mutexes in an unknown way; pchrun cannot supervise");
+    return true;
+}
+
+bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err)
+{
+    struct procpage page = PROCPAGE_NONE;
+    page.supervisor = make_page("pch-supervisor", PROT_READ | PROT_WRITE, F_SEAL_FUTURE_WRITE,
+                                &page.fd[PROCPAGE_SUPERVISOR], err);
+    if (page.supervisor)
+        page.process = make_page("pch-process", PROT_READ, 0, &page.fd[PROCPAGE_PROCESS], err);
+    if (!page.supervisor || !page.process) {
+        procpage_release(&page);
+        return false;
+    }
+    if (pwrite(page.fd[PROCPAGE_PROCESS], &step, sizeof step,
+               offsetof(struct page_process, step)) != sizeof step) {
+        err_set(err, ERR_SYSTEM, errno, "cannot write the step into a process's page");
+        procpage_release(&page);
+        return false;
+    }
+    page.supervisor->magic = PAGE_MAGIC;
+    page.supervisor->version = PAGE_VERSION;
+    page.supervisor->notice_deadline_ns = INT64_MAX;
+    procpage_set_gate(&page, gate);
+    if (!hold_alive(page.supervisor, err)) {
+        procpage_release(&page);
+        return false;
+    }
+    *ret = page;
+    return true;
+}
+
+static void close_memfds(struct procpage *page)
+{
+    for (int i = 0; i < PROCPAGE__COUNT; i++)
+        fd_close(&page->fd[i]);
+}
+
+int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, size_t size)
+{
+    union {
+        char room[CMSG_SPACE(sizeof page->fd)];
+        struct cmsghdr align;
+    } control = {.room = {0}};
+    struct iovec io = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &io,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control.room};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof page->fd);
+    memcpy(CMSG_DATA(head), page->fd, sizeof page->fd);
+    int rc = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
+    close_memfds(page);
+    return rc;
+}
+
+void procpage_release(struct procpage *page)
+{
+    close_memfds(page);
+    if (page->supervisor) {
+        /* Unlock first: the thread's list of robust mutexes must not point to freed memory. */
+        if (page_is_alive(page->supervisor))
+            pthread_mutex_unlock(alive_mutex(page->supervisor));
+        munmap(page->supervisor, PAGE_SIZE_BYTES);
+    }
+    if (page->process)
+        munmap((void *)(uintptr_t)page->process, PAGE_SIZE_BYTES);
+    *page = (struct procpage)PROCPAGE_NONE;
+}
+
+void procpage_set_notice(struct procpage *page, const struct procpage_notice *notice)
+{
+    struct page_supervisor *s = page->supervisor;
+    uint32_t seq = atomic_load_explicit(&s->notice_seq, memory_order_relaxed);
+    atomic_store_explicit(&s->notice_seq, seq + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    str_copy(s->notice_text, sizeof s->notice_text, notice->text);
+    s->notice_len = (uint32_t)strlen(s->notice_text);
+    s->notice_deadline_ns = notice->deadline_ns;
+    atomic_store_explicit(&s->notice_seq, seq + 2, memory_order_release);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * procpage: the supervisor's view of the two pages shared with one training process (wire/page.h).
+ *
+ * A struct procpage owns its mappings, and its memfds until procpage_hand_over().
+ * procpage_release() ends it. Making one fails when descriptors or memory are short, or before
+ * Linux 5.1. The liveness word is the futex of a robust pthread mutex that the making thread holds.
+ * The C library keeps one list of such mutexes per thread for the kernel, so a private entry would
+ * have to enter its internal structures. The process can read the addresses in that list; they are
+ * useless to a process of the same user. All calls belong to the thread that made the page.
+ */
+#ifndef PCHRUN_PROCS_PROCPAGE_H
+#define PCHRUN_PROCS_PROCPAGE_H
+
+#include "base/err.h"
+#include "wire/page.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PROCPAGE_SUPERVISOR, PROCPAGE_PROCESS, PROCPAGE__COUNT };
+
+struct procpage {
+    struct page_supervisor *supervisor; /* NULL: none */
+    const struct page_process *process; /* untrusted */
+    int fd[PROCPAGE__COUNT];            /* -1 once handed over */
+};
+
+struct procpage_notice {
+    const char *text; /* cut to the room in the page */
+    int64_t deadline_ns;
+};
+
+#define PROCPAGE_NONE \
+    {                 \
+        NULL, NULL,   \
+        {             \
+            -1, -1    \
+        }             \
+    }
+
+/* Makes both pages, with the gate word in the supervisor's and `step` in the process's. */
+MUST_CHECK bool procpage_make(struct procpage *ret, uint64_t gate, uint64_t step, struct err *err);
+/* Sends a frame with the memfds, then closes them. Returns 0 or an errno. */
+int procpage_hand_over(struct procpage *page, int socket, const uint8_t *data, size_t size);
+/* Marks the supervisor as gone for this process, and ends the page. Idempotent. */
+void procpage_release(struct procpage *page);
+
+void procpage_set_notice(struct procpage *page, const struct procpage_notice *notice);
+
+static inline void procpage_set_gate(struct procpage *page, uint64_t word)
+{
+    atomic_store(&page->supervisor->gate, word);
+}
+
+/* A phase of wire/page.h; an invalid value counts as PAGE_TRAIN. */
+static inline uint8_t procpage_phase(const struct procpage *page)
+{
+    uint32_t phase = atomic_load_explicit(&page->process->phase, memory_order_relaxed);
+    return phase < PAGE_PHASES ? (uint8_t)phase : PAGE_TRAIN;
+}
+
+static inline uint64_t procpage_step(const struct procpage *page)
+{
+    return atomic_load(&page->process->step);
+}
+
+#endif

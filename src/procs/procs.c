@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See procs.h. Read first: unix(7) (SOCK_SEQPACKET, SCM_RIGHTS, SO_PEERCRED). A connection starts
+ * in the lobby and gets a slot with its ATTACH. A callback may close the connection that it
+ * handles; procs->busy keeps its memory until the callback returns.
+ */
+#include "procs/procs.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "net/listener.h"
+#include "procs/procpage.h"
+#include "procs/procscratch.h"
+#include "procs/rundir.h"
+#include "procs/vigil.h"
+#include "wire/gate.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    LOBBY_MAX = 320,     /* connected, not attached yet: more than the slots */
+    AT_ONCE = 16,        /* packets per connection and wake-up */
+    OUT_MAX = 64 * 1024, /* unsent bytes per process */
+    ATTACH_WAIT_S = 10,  /* from connecting to ATTACH */
+};
+
+/* The least time to attach when descriptors have run out. */
+#define LOBBY_CHANCE_NS (100 * NS_PER_MS)
+
+struct conn {
+    struct procs *procs;
+    int fd;
+    int slot;  /* -1: in the lobby */
+    int place; /* in the lobby */
+    int pid;
+    unsigned serial; /* never used twice */
+    int64_t since;   /* connected */
+    bool is_closed;
+    bool is_cut;      /* shut down; its end is about to be read */
+    bool has_scratch; /* it knows a scratch directory */
+    struct event *on_read, *on_write, *on_late;
+    struct buf out; /* unsent frames */
+    struct procpage page;
+};
+
+struct procs {
+    struct event_base *base;
+    struct procs_calls calls;
+    struct rundir dir;
+    struct sockaddr_un addr;
+    struct listener *listener;
+    struct conn *slots[PROCS_MAX];
+    struct conn *lobby[LOBBY_MAX];
+    struct conn *busy;      /* its packets are being handled */
+    struct log_limit limit; /* of lines about processes */
+    unsigned serial;
+    uint64_t gate;
+    struct procpage_notice notice;
+    char notice_text[sizeof(((struct page_supervisor *)0)->notice_text)];
+    struct procscratch scratch;
+    struct vigil *vigil; /* made with the first process; NULL: none yet, or no kernel support */
+};
+
+/* Scratch directories */
+
+static void sweep(struct procs *procs, struct scratch_sweep what)
+{
+    procs->calls.sweep(procs->calls.ctx, &what);
+}
+
+static void scratch_release(struct conn *conn)
+{
+    if (conn->has_scratch)
+        sweep(conn->procs, procscratch_of_process(&conn->procs->scratch, conn->serial));
+    conn->has_scratch = false;
+}
+
+void procs_scratch_clear(struct procs *procs)
+{
+    bool any = false;
+    for (int i = 0; i < PROCS_MAX; i++) {
+        if (!procs->slots[i])
+            continue;
+        any |= procs->slots[i]->has_scratch;
+        procs->slots[i]->has_scratch = false;
+    }
+    if (!any)
+        return;
+    sweep(procs, procscratch_of_epoch(&procs->scratch));
+    procscratch_next_epoch(&procs->scratch);
+}
+
+static void scratch_answer(struct conn *conn)
+{
+    struct procmsg msg = {.type = PROCMSG_SCRATCH_DIR};
+    if (procscratch_path(&conn->procs->scratch, conn->serial, msg.path, sizeof msg.path)) {
+        conn->has_scratch = true;
+    } else {
+        msg.path[0] = '\0';
+        str_copy(msg.text, sizeof msg.text, "the path of the scratch directory is too long");
+    }
+    procs_send(conn->procs, conn->slot, &msg);
+}
+
+/* Connections */
+
+/* Limited, because any process of this user can connect again and again. */
+#define log_about(procs, ...)                                      \
+    do {                                                           \
+        if (log_limit_ok(&(procs)->limit, "procs", LOG_LIMIT_FEW)) \
+            log_warn("procs", __VA_ARGS__);                        \
+    } while (0)
+
+static void free_event(struct event **event)
+{
+    if (*event)
+        event_free(*event);
+    *event = NULL;
+}
+
+static void leave_lobby(struct conn *conn)
+{
+    if (conn->place >= 0)
+        conn->procs->lobby[conn->place] = NULL;
+    conn->place = -1;
+}
+
+/* Its memory stays until no callback uses it. */
+static void conn_close(struct conn *conn)
+{
+    struct procs *procs = conn->procs;
+    scratch_release(conn);
+    if (conn->slot >= 0) {
+        procs->slots[conn->slot] = NULL;
+        vigil_closed(procs->vigil, conn->pid);
+    }
+    leave_lobby(conn);
+    free_event(&conn->on_read);
+    free_event(&conn->on_write);
+    free_event(&conn->on_late);
+    buf_free(&conn->out);
+    procpage_release(&conn->page);
+    fd_close(&conn->fd);
+    conn->is_closed = true;
+    if (procs->busy != conn)
+        free(conn);
+}
+
+static void conn_gone(struct conn *conn)
+{
+    struct procs *procs = conn->procs;
+    int slot = conn->slot, pid = conn->pid;
+    uint64_t step = conn->page.process ? procpage_step(&conn->page) : 0;
+    conn_close(conn);
+    if (slot >= 0)
+        procs->calls.gone(procs->calls.ctx, slot, pid, step);
+}
+
+static bool is_full(int e)
+{
+    return e == EAGAIN || e == EWOULDBLOCK || e == ENOBUFS || e == ENOMEM;
+}
+
+static bool send_frame(int fd, const uint8_t *data, size_t size)
+{
+    return send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+/* The next read finds the end of the connection and reports it as gone, from the loop. */
+static void cut_off(struct conn *conn, const char *why)
+{
+    log_about(conn->procs, "process %d is cut off: %s", conn->pid, why);
+    conn->is_cut = true;
+    shutdown(conn->fd, SHUT_RDWR);
+}
+
+static void on_write(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    struct frame frame;
+    size_t size;
+    while (buf_len(&conn->out) > 0 && frame_parse(FRAME_PROC, buf_bytes(&conn->out),
+                                                  buf_len(&conn->out), &frame, &size) == FRAME_OK) {
+        if (!send_frame(fd, buf_bytes(&conn->out), size)) {
+            /* Any error but a full buffer means that the process is gone: on_read will see it. */
+            if (!is_full(errno))
+                event_del(conn->on_write);
+            return;
+        }
+        buf_drop(&conn->out, size);
+    }
+    event_del(conn->on_write);
+}
+
+static void conn_send(struct conn *conn, const uint8_t *data, size_t size)
+{
+    if (buf_len(&conn->out) == 0) {
+        if (send_frame(conn->fd, data, size) || !is_full(errno))
+            return;
+    }
+    if (!buf_add(&conn->out, data, size))
+        cut_off(conn, "it does not read what it is sent");
+    else
+        event_add(conn->on_write, NULL);
+}
+
+/* WELCOME carries the pages. It is the first message on the socket, so there is room for it.
+ */
+static void send_welcome(struct conn *conn, const uint8_t *data, size_t size)
+{
+    int rc = procpage_hand_over(&conn->page, conn->fd, data, size);
+    if (rc != 0 && rc != EPIPE && rc != ECONNRESET)
+        cut_off(conn, strerror(rc));
+}
+
+static struct conn *conn_of(const struct procs *procs, int slot)
+{
+    return slot >= 0 && slot < PROCS_MAX ? procs->slots[slot] : NULL;
+}
+
+void procs_send(struct procs *procs, int slot, const struct procmsg *msg)
+{
+    uint8_t frame[FRAME_MAX];
+    struct conn *conn = conn_of(procs, slot);
+    size_t size = procmsg_encode(msg, frame, sizeof frame);
+    if (!conn || conn->is_cut || size == 0)
+        return;
+    log_debug("procs", "slot %d: %s", slot, procmsg_name(msg->type));
+    if (msg->type == PROCMSG_WELCOME && conn->page.fd[0] >= 0)
+        send_welcome(conn, frame, size);
+    else
+        conn_send(conn, frame, size);
+}
+
+void procs_close(struct procs *procs, int slot)
+{
+    struct conn *conn = conn_of(procs, slot);
+    if (conn)
+        conn_close(conn);
+}
+
+/* For a connection without a slot: a fresh socket has room for the message. */
+static void refuse(struct procs *procs, int fd, const char *why)
+{
+    uint8_t frame[FRAME_MAX];
+    struct procmsg msg = {.type = PROCMSG_REFUSED};
+    str_copy(msg.text, sizeof msg.text, why);
+    size_t size = procmsg_encode(&msg, frame, sizeof frame);
+    if (!send_frame(fd, frame, size))
+        log_debug("procs", "cannot tell a process that it is refused: %s", strerror(errno));
+    log_about(procs, "a process is refused: %s", why);
+}
+
+static int free_place(struct conn *const *places, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!places[i])
+            return i;
+    return -1;
+}
+
+static void on_death(void *ctx, int pid, int status)
+{
+    struct procs *procs = ctx;
+    procs->calls.died(procs->calls.ctx, pid, status);
+}
+
+static void take_attach(struct conn *conn, const struct procmsg *msg)
+{
+    struct procs *procs = conn->procs;
+    struct err err;
+    int slot = free_place(procs->slots, PROCS_MAX);
+    if (slot < 0)
+        err_set(&err, ERR_SYSTEM, 0, "all %d places of this node are taken", PROCS_MAX);
+    if (slot < 0 || !procpage_make(&conn->page, procs->gate, msg->step, &err)) {
+        int pid = conn->pid;
+        refuse(procs, conn->fd, err.text);
+        conn_close(conn);
+        if (!(msg->flags &
+              PROCMSG_FLAG_COUNTS)) /* only counts steps; a missing slot changes nothing */
+            procs->calls.unattached(procs->calls.ctx, pid, err.text);
+        return;
+    }
+    procpage_set_notice(&conn->page, &procs->notice);
+    if (!procs->vigil)
+        procs->vigil = vigil_new(procs->base, on_death, procs);
+    vigil_begin(procs->vigil, conn->pid, conn->page.fd[PROCPAGE_PROCESS]);
+    free_event(&conn->on_late);
+    leave_lobby(conn);
+    conn->slot = slot;
+    procs->slots[slot] = conn;
+    procs->calls.attached(procs->calls.ctx, slot, conn->pid, msg);
+}
+
+static bool take_message(struct conn *conn, const struct procmsg *msg, struct err *err)
+{
+    struct procs *procs = conn->procs;
+    bool is_attach = msg->type == PROCMSG_ATTACH;
+    if (msg->type >= PROCMSG_WELCOME)
+        return err_set(err, ERR_PROTOCOL, 0, "it said %s, which is the supervisor's to say",
+                       procmsg_name(msg->type));
+    if (is_attach != (conn->slot < 0))
+        return err_set(err, ERR_PROTOCOL, 0,
+                       is_attach ? "it said ATTACH a second time" : "it said %s before ATTACH",
+                       procmsg_name(msg->type));
+    if (is_attach)
+        take_attach(conn, msg);
+    else if (msg->type == PROCMSG_SCRATCH)
+        scratch_answer(conn);
+    else
+        procs->calls.message(procs->calls.ctx, conn->slot, conn->pid, msg);
+    return true;
+}
+
+static bool decode(const uint8_t *data, size_t n, struct procmsg *ret, struct err *err)
+{
+    struct frame frame;
+    size_t size;
+    enum frame_result result = frame_parse(FRAME_PROC, data, n, &frame, &size);
+    if (result == FRAME_BAD_MAGIC)
+        return err_set(err, ERR_PROTOCOL, 0, "%zu bytes that are not libpch's", n);
+    if (result != FRAME_OK || size != n)
+        return err_set(err, ERR_PROTOCOL, 0, "a packet of %zu bytes that is not one message", n);
+    if (frame.version != PROCMSG_VERSION)
+        return err_set(err, ERR_PROTOCOL, 0, "its libpch speaks version %u of the protocol, not %d",
+                       frame.version, PROCMSG_VERSION);
+    if (!procmsg_decode(&frame, ret))
+        return err_set(err, ERR_PROTOCOL, 0, "a malformed message of type %u (%s)", frame.type,
+                       procmsg_name(frame.type));
+    return true;
+}
+
+/* False: nothing more to read for now. */
+static bool read_packet(struct conn *conn)
+{
+    uint8_t data[FRAME_MAX + 1]; /* one byte more, to detect a packet that is too long */
+    struct procmsg msg;
+    struct err err;
+    ssize_t n = recv(conn->fd, data, sizeof data, MSG_DONTWAIT);
+    /* A process that ends with unread answers resets the connection. Its last messages are still
+     * readable after the error. */
+    if (n < 0)
+        return errno == EINTR || errno == ECONNRESET;
+    if (n == 0) {
+        conn_gone(conn);
+        return false;
+    }
+    if (decode(data, (size_t)n, &msg, &err)) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): err_set never returns true */
+        log_debug("procs", "process %d: %s", conn->pid, procmsg_name(msg.type));
+        if (take_message(conn, &msg, &err))
+            return true;
+    }
+    log_about(conn->procs, "process %d is cut off, since it breaks the protocol: %s", conn->pid,
+              err.text);
+    if (conn->slot < 0)
+        refuse(conn->procs, conn->fd,
+               "this is not the protocol of this pchrun; use the libpch that came with it");
+    conn_gone(conn);
+    return false;
+}
+
+static void on_read(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    struct procs *procs = conn->procs;
+    procs->busy = conn;
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a busy connection is not freed */
+    for (int i = 0; i < AT_ONCE && !conn->is_closed && read_packet(conn); i++)
+        ;
+    procs->busy = NULL;
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the same */
+    if (conn->is_closed)
+        free(conn);
+}
+
+static void hear(struct conn *const *places, int n)
+{
+    for (int i = 0; i < n; i++) /* a message may end other connections */
+        if (places[i])
+            on_read(places[i]->fd, EV_READ, places[i]);
+}
+
+void procs_hear(struct procs *procs)
+{
+    if (procs->busy)
+        return;
+    hear(procs->lobby, LOBBY_MAX);
+    hear(procs->slots, PROCS_MAX);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct conn *conn = arg;
+    log_about(conn->procs, "process %d connected, but did not attach within %d s", conn->pid,
+              ATTACH_WAIT_S);
+    conn_close(conn);
+}
+
+/* Accepting */
+
+/* The directory's mode already keeps other users out; root passes it. */
+static bool is_welcome(int fd, int *ret_pid)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+        return false;
+    *ret_pid = who.pid;
+    return who.uid == geteuid() || who.uid == 0;
+}
+
+/* Takes the descriptor in any case. */
+static bool conn_new(struct procs *procs, int fd, int place, int pid)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    if (!conn) {
+        close(fd);
+        return false;
+    }
+    *conn = (struct conn){.procs = procs,
+                          .fd = fd,
+                          .slot = -1,
+                          .place = place,
+                          .pid = pid,
+                          .serial = ++procs->serial,
+                          .since = clock_now_ns(),
+                          .page = PROCPAGE_NONE};
+    buf_init(&conn->out, OUT_MAX);
+    procs->lobby[place] = conn;
+    conn->on_read = event_new(procs->base, fd, EV_READ | EV_PERSIST, on_read, conn);
+    conn->on_write = event_new(procs->base, fd, EV_WRITE | EV_PERSIST, on_write, conn);
+    conn->on_late = evtimer_new(procs->base, on_late, conn);
+    struct timeval late = {.tv_sec = ATTACH_WAIT_S};
+    if (!conn->on_read || !conn->on_write || !conn->on_late ||
+        event_add(conn->on_read, NULL) != 0 || event_add(conn->on_late, &late) != 0) {
+        conn_close(conn);
+        return false;
+    }
+    return true;
+}
+
+/* libpch says ATTACH at once, so a flood evicts its own connections first. False: no waiting
+ * connection is that old. */
+static bool put_out_oldest(struct procs *procs, int64_t age_ns)
+{
+    struct conn *oldest = NULL;
+    for (int i = 0; i < LOBBY_MAX; i++)
+        if (procs->lobby[i] && (!oldest || procs->lobby[i]->serial < oldest->serial))
+            oldest = procs->lobby[i];
+    if (!oldest || clock_now_ns() - oldest->since < age_ns)
+        return false;
+    log_about(procs,
+              "process %d connected, but did not attach at once; closed to make room for others",
+              oldest->pid);
+    conn_close(oldest);
+    return true;
+}
+
+static void on_accept(void *arg, int fd, const union netaddr *peer)
+{
+    struct procs *procs = arg;
+    int pid = 0, place = free_place(procs->lobby, LOBBY_MAX);
+    if (!is_welcome(fd, &pid)) {
+        refuse(procs, fd, "it belongs to another user");
+        close(fd);
+        return;
+    }
+    if (place < 0 && put_out_oldest(procs, 0))
+        place = free_place(procs->lobby, LOBBY_MAX);
+    if (!conn_new(procs, fd, place, pid))
+        log_about(procs, "no memory for process %d", pid);
+}
+
+static bool on_short(void *arg)
+{
+    return put_out_oldest(arg, LOBBY_CHANCE_NS);
+}
+
+/* Begin and end */
+
+static void found_stale(void *ctx, const char *name)
+{
+    struct procs *procs = ctx;
+    log_info("procs", "removing %s/%s, left behind by a dead pchrun", procs->dir.base, name);
+    sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
+}
+
+bool procs_listen(struct procs *procs, int fd, struct err *err)
+{
+    struct listener_options options = {.base = procs->base,
+                                       .topic = "procs",
+                                       .retry_ns = NS_PER_S,
+                                       .on_accept = on_accept,
+                                       .on_short = on_short,
+                                       .arg = procs};
+    listener_free(procs->listener);
+    procs->listener = listener_adopt(&options, fd);
+    return procs->listener || err_set(err, ERR_SYSTEM, 0, "no memory to listen for processes");
+}
+
+struct procs *procs_new(struct event_base *base, const struct procs_options *options,
+                        const struct procs_calls *calls, struct err *err)
+{
+    struct procs *procs = calloc(1, sizeof *procs);
+    if (!procs) {
+        err_set(err, ERR_SYSTEM, errno, "no memory for the processes");
+        return NULL;
+    }
+    procs->base = base;
+    procs->calls = *calls;
+    procs->gate = GATE_OPEN;
+    procs->notice = (struct procpage_notice){procs->notice_text, CLOCK_NEVER};
+    FD_CLEANUP int fd = -1;
+    if (!rundir_make(options->run_dir, &procs->dir, &fd, err)) {
+        free(procs);
+        return NULL;
+    }
+    rundir_socket(&procs->dir, &procs->addr);
+    const char *scratch = options->scratch_dir ? options->scratch_dir : procs->dir.path;
+    if (!procscratch_init(&procs->scratch, scratch, options->scratch_owner, options->node_rank,
+                          err) ||
+        !procs_listen(procs, fd_take(&fd), err)) {
+        procs_free(procs);
+        return NULL;
+    }
+    return procs;
+}
+
+void procs_clean(struct procs *procs)
+{
+    rundir_find_stale(&procs->dir, found_stale, procs);
+    if (!str_is(procs->scratch.dir, procs->dir.path))
+        sweep(procs, procscratch_of_earlier(&procs->scratch));
+}
+
+void procs_free(struct procs *procs)
+{
+    if (!procs)
+        return;
+    log_limit_end(&procs->limit, "procs");
+    listener_free(procs->listener);
+    for (int i = 0; i < PROCS_MAX; i++)
+        if (procs->slots[i])
+            conn_close(procs->slots[i]);
+    for (int i = 0; i < LOBBY_MAX; i++)
+        if (procs->lobby[i])
+            conn_close(procs->lobby[i]);
+    vigil_free(procs->vigil);
+    /* Only a scratch directory whose removal is under way can be in it. */
+    if (!rundir_remove(&procs->dir)) {
+        const char *name = strrchr(procs->dir.path, '/') + 1;
+        sweep(procs, (struct scratch_sweep){.dir = procs->dir.base, .name = name});
+    }
+    free(procs);
+}
+
+const char *procs_socket_path(const struct procs *procs)
+{
+    return procs->addr.sun_path;
+}
+
+void procs_gate(struct procs *procs, uint64_t word)
+{
+    procs->gate = word;
+    for (int i = 0; i < PROCS_MAX; i++)
+        if (procs->slots[i])
+            procpage_set_gate(&procs->slots[i]->page, word);
+}
+
+void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t phases[PROCS_MAX])
+{
+    for (int i = 0; i < PROCS_MAX; i++) {
+        const struct conn *conn = procs->slots[i];
+        steps[i] = conn ? procpage_step(&conn->page) : 0;
+        phases[i] = conn ? procpage_phase(&conn->page) : PAGE_START;
+    }
+}
+
+struct rundir *procs_run_dir(struct procs *procs)
+{
+    return &procs->dir;
+}
+
+void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns)
+{
+    str_copy(procs->notice_text, sizeof procs->notice_text, text);
+    procs->notice.deadline_ns = deadline_ns;
+    for (int i = 0; i < PROCS_MAX; i++)
+        if (procs->slots[i])
+            procpage_set_notice(&procs->slots[i]->page, &procs->notice);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * procs: the supervisor's side of the training processes: the Unix socket to attach to, and the
+ * shared pages.
+ *
+ * Each attached process has a slot. Its messages are untrusted: frames are decoded with bounds, and
+ * the core judges their content. A process that breaks the protocol, does not read, or sends no
+ * ATTACH is cut off. Nothing here blocks: of file systems only that of the socket is touched.
+ * Scratch directories are only named here: the process makes them, and a helper of the caller
+ * removes them.
+ *
+ * Owns the private directory, the listening socket, all connections and pages: procs_free() ends
+ * it. A failed connection is closed and reported as gone; only procs_new() fails. Call from the
+ * main thread, which runs the loop and lives as long as the supervisor: the kernel tells the
+ * processes when that thread ends.
+ */
+#ifndef PCHRUN_PROCS_PROCS_H
+#define PCHRUN_PROCS_PROCS_H
+
+#include "base/err.h"
+#include "procs/rundir.h"
+#include "procs/scratch.h"
+#include "wire/procmsg.h"
+
+#include <stdint.h>
+
+#define PROCS_MAX 256 /* slots; the core's CORE_SLOTS_MAX */
+
+struct event_base;
+struct procs;
+
+/* Called from the loop. They may call every function of this module but procs_free(). */
+struct procs_calls {
+    /* A process says ATTACH. Its page is ready, with gate and step. Answer with WELCOME, or with
+     * REFUSED and procs_close(). pid is 0 if the process is in another pid namespace.
+     */
+    void (*attached)(void *ctx, int slot, int pid, const struct procmsg *msg);
+    /* No slot or memory for an ATTACH: the process trains unsupervised. */
+    void (*unattached)(void *ctx, int pid, const char *why);
+    void (*message)(void *ctx, int slot, int pid, const struct procmsg *msg);
+    /* The connection has closed, not by procs_close(). `step` is the last one in its page. */
+    void (*gone)(void *ctx, int slot, int pid, uint64_t step);
+    /* The process has died with this status. Its end and gone() follow after the kernel has freed
+     * its memory. Not every death is reported here. */
+    void (*died)(void *ctx, int pid, int status);
+    /* Run scratch_sweep(what) in a forked child: it may block for ever. */
+    void (*sweep)(void *ctx, const struct scratch_sweep *what);
+    void *ctx;
+};
+
+struct procs_options {
+    const char *run_dir; /* where to make the private directory, NULL: see rundir.h */
+    /* For scratch directories: the checkpoints' directory, because processes rename them into it.
+     * NULL: the private directory. */
+    const char *scratch_dir;
+    const char *scratch_owner; /* the directory of the job's records, NULL: the usual one */
+    int node_rank;             /* both are part of scratch names */
+};
+
+/* Listens. NULL: no usable directory, or memory is short. The strings are copied. */
+MUST_CHECK struct procs *procs_new(struct event_base *base, const struct procs_options *options,
+                                   const struct procs_calls *calls, struct err *err);
+/* Removes directories of dead supervisors beside the private one, and scratch directories of this
+ * node's earlier starts. Call once, after the commands have started. */
+void procs_clean(struct procs *procs);
+/* Closes every connection (without a call to gone), so that the processes find the supervisor gone,
+ * and removes the directory. `procs` may be NULL. */
+void procs_free(struct procs *procs);
+
+/* For PCH_SOCKET. Lives as long as procs. */
+const char *procs_socket_path(const struct procs *procs);
+
+/* Stores the word in every process's page, now and at later attaches. */
+void procs_gate(struct procs *procs, uint64_t word);
+/* Loads every process's step and phase; for a free slot 0 and PAGE_START. Untrusted numbers. */
+void procs_look(const struct procs *procs, uint64_t steps[PROCS_MAX], uint8_t phases[PROCS_MAX]);
+/* Reads pending messages, at most one wake-up's share per process. So a process's last message
+ * comes before the news of its death. */
+void procs_hear(struct procs *procs);
+/* The private directory. Lives as long as procs. */
+struct rundir *procs_run_dir(struct procs *procs);
+/* Listens at this socket, bound anew in that directory, instead of the old one. Always takes fd. */
+MUST_CHECK bool procs_listen(struct procs *procs, int fd, struct err *err);
+/* Sends, or queues until the process reads. A full queue cuts the process off, and gone() follows.
+ * A free slot is ignored. */
+void procs_send(struct procs *procs, int slot, const struct procmsg *msg);
+/* Closes the connection. Earlier messages arrive only if they fit into the socket's buffer. The
+ * process finds the supervisor gone; gone() is not called. */
+void procs_close(struct procs *procs, int slot);
+/* Publishes the notice; "": none. The deadline is CLOCK_MONOTONIC; CLOCK_NEVER: none. */
+void procs_notice(struct procs *procs, const char *text, int64_t deadline_ns);
+/* A save is committed: removes the scratch directories handed out so far. */
+void procs_scratch_clear(struct procs *procs);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See rundir.h. Read first: unix(7), flock(2).
+ */
+#include "procs/rundir.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STALE_MAX = 64, FILES_MAX = 65536 };
+
+static void path_in(const char *dir, const char *name, char ret[PATH_MAX])
+{
+    snprintf(ret, PATH_MAX, "%s/%s", dir, name);
+}
+
+/* Runs before the socket exists: is_stale() ignores directories without one. On file systems
+ * without flock (NFS) no lock succeeds, so the directory never looks stale. */
+static bool make_lock(struct rundir *dir, struct err *err)
+{
+    dir->lock = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir->lock < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot open %s", dir->path);
+    if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
+        errno = 0;
+    return true;
+}
+
+void rundir_socket(const struct rundir *dir, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    str_copy(ret->sun_path, sizeof ret->sun_path, dir->path);
+    str_addf(ret->sun_path, sizeof ret->sun_path, "/socket");
+}
+
+static bool make_socket(const struct rundir *dir, int *ret, struct err *err)
+{
+    struct sockaddr_un addr;
+    rundir_socket(dir, &addr);
+    FD_CLEANUP int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a Unix socket");
+    mode_t mask = umask(0177);
+    bool is_bound = bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
+    umask(mask);
+    if (!is_bound)
+        return err_set(err, ERR_SYSTEM, errno, "cannot bind %s", addr.sun_path);
+    if (listen(fd, SOMAXCONN) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot listen at %s", addr.sun_path);
+    *ret = fd_take(&fd);
+    return true;
+}
+
+static bool make_in(const char *base, struct rundir *ret, int *ret_listen, struct err *err)
+{
+    struct rundir dir = {.lock = -1};
+    if (base[0] != '/')
+        return err_set(err, ERR_USAGE, 0, "%s is not an absolute path", base);
+    if (!str_copy(dir.base, RUNDIR_BASE_MAX + 1, base))
+        return err_set(err, ERR_USAGE, 0, "%s is too long for a Unix socket's path (%zu at most)",
+                       base, RUNDIR_BASE_MAX);
+    str_copy(dir.path, sizeof dir.path, base);
+    str_addf(dir.path, sizeof dir.path, "/" RUNDIR_PREFIX "XXXXXX");
+    mode_t mask = umask(077); /* applies to mkdtemp, too */
+    bool is_made = mkdtemp(dir.path);
+    umask(mask);
+    if (!is_made)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make a directory in %s", base);
+    if (!make_lock(&dir, err) || !make_socket(&dir, ret_listen, err)) {
+        rundir_remove(&dir);
+        return false;
+    }
+    *ret = dir;
+    return true;
+}
+
+/* A directory that the user named is used or refused; only default directories may be skipped. */
+static bool make_wanted(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
+{
+    if (make_in(wanted, ret, ret_listen, err))
+        return true;
+    err_wrap(err, "run_dir cannot be used (name another, or leave it out)");
+    return false;
+}
+
+/* /dev/shm comes last, though it is fastest. logind removes a user's files there when the user's
+ * last session ends (RemoveIPC), and a scheduler's job belongs to no session. */
+bool rundir_make(const char *wanted, struct rundir *ret, int *ret_listen, struct err *err)
+{
+    const char *bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm"};
+    char tried[sizeof err->text] = "";
+    if (wanted)
+        return make_wanted(wanted, ret, ret_listen, err);
+    for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
+        struct err why;
+        if (!bases[i] || !bases[i][0])
+            continue;
+        if (make_in(bases[i], ret, ret_listen, &why))
+            return true;
+        if (why.sys_errno == EMFILE) { /* not the directory's fault */
+            *err = why;
+            return err_wrap(err, "cannot make the socket for processes");
+        }
+        str_addf(tried, sizeof tried, "%s%s", tried[0] ? "; " : "", why.text);
+    }
+    return err_set(err, ERR_SYSTEM, 0,
+                   "no directory for the socket; set --run-dir to one that is writable (%s)",
+                   tried);
+}
+
+/* False if another directory has taken its place. */
+static bool is_ours(const struct rundir *dir)
+{
+    struct stat ours, there;
+    return fstat(dir->lock, &ours) == 0 && lstat(dir->path, &there) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+static bool make_again(struct rundir *dir, struct err *err)
+{
+    if (is_ours(dir))
+        return true;
+    mode_t mask = umask(077);
+    bool is_made = mkdir(dir->path, 0700) == 0;
+    umask(mask);
+    if (!is_made)
+        return err_set(err, ERR_SYSTEM, errno, "cannot make the directory %s again", dir->path);
+    fd_close(&dir->lock);
+    return make_lock(dir, err);
+}
+
+bool rundir_mend(struct rundir *dir, int *ret_listen, struct err *err)
+{
+    struct sockaddr_un addr;
+    struct stat there;
+    *ret_listen = -1;
+    rundir_socket(dir, &addr);
+    if (lstat(addr.sun_path, &there) == 0)
+        return true;
+    return (make_again(dir, err) && make_socket(dir, ret_listen, err)) ||
+           err_wrap(err, "the socket that processes attach to was removed (name another run_dir)");
+}
+
+/* Removes the files that the commands were asked to write. Other files may belong to other
+ * programs. */
+static void remove_files(const struct rundir *dir)
+{
+    DIR *stream = opendir(dir->path);
+    if (!stream)
+        return;
+    int left = FILES_MAX;
+    struct dirent *entry;
+    while (left-- > 0 && (entry = readdir(stream)))
+        if (str_starts(entry->d_name, RUNDIR_FILE_PREFIX))
+            unlinkat(dirfd(stream), entry->d_name, 0);
+    closedir(stream);
+}
+
+bool rundir_remove(struct rundir *dir)
+{
+    char path[PATH_MAX];
+    path_in(dir->path, "socket", path);
+    unlink(path);
+    if (rmdir(dir->path) != 0 && errno == ENOTEMPTY)
+        remove_files(dir);
+    fd_close(&dir->lock);
+    return rmdir(dir->path) == 0 || errno == ENOENT;
+}
+
+/* A directory of this user, with a socket, and not locked. */
+static bool is_stale(int base, const char *name)
+{
+    struct stat st, socket;
+    FD_CLEANUP int dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return dir >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() &&
+           fstatat(dir, "socket", &socket, AT_SYMLINK_NOFOLLOW) == 0 &&
+           flock(dir, LOCK_EX | LOCK_NB) == 0;
+}
+
+void rundir_find_stale(const struct rundir *dir, void (*found)(void *ctx, const char *name),
+                       void *ctx)
+{
+    DIR *stream = opendir(dir->base);
+    if (!stream)
+        return;
+    int left = STALE_MAX;
+    struct dirent *entry;
+    while (left > 0 && (entry = readdir(stream))) {
+        if (!str_starts(entry->d_name, RUNDIR_PREFIX) || !is_stale(dirfd(stream), entry->d_name))
+            continue;
+        left--;
+        found(ctx, entry->d_name);
+    }
+    closedir(stream);
+}

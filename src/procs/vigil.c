@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See vigil.h. Read first: futex_waitv in the kernel's documentation (userspace-api/futex2).
+ *
+ * One futex_waitv takes 128 words, so one thread serves 63 processes; the first of them starts it.
+ * The thread reports that a word may have changed, then waits for a new list from the main thread.
+ * No process can keep pchrun busy: each of its words may change a few times in its life. Reports
+ * without a change are handled seldom, then not at all.
+ */
+#include "procs/vigil.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "os/proc.h"
+#include "wire/page.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    WAITERS_MAX = 128, /* of futex_waitv */
+    GROUPS = 5,        /* more than the slots of procs */
+    GROUP_WARDS = (WAITERS_MAX - 1) / PAGE_HOLDS,
+    WARDS = GROUPS * GROUP_WARDS,
+    CHANGES_MAX = 2,       /* of a word: held, then with a waiter; the next change is the last */
+    LOOKS_MAX = 5,         /* at a process after a change */
+    UNFOUNDED_MAX = 100,   /* reports without a change in a row */
+    STACK_BYTES = 1 << 17, /* enough for sanitizers; untouched pages cost no memory */
+};
+/* The kernel stops threads one by one, so look several times, four times later each time. */
+#define LOOK_AGAIN_NS NS_PER_MS
+/* After a report without a change. */
+#define REST_NS (10 * NS_PER_MS)
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449 /* on every architecture */
+#endif
+#define FUTEX_U32     2
+#define FUTEX_PRIVATE 128
+#define FUTEX_WAIT_ME 0
+#define FUTEX_WAKE_IT 1
+
+struct waiter { /* struct futex_waitv */
+    uint64_t value, address;
+    uint32_t flags, reserved;
+};
+
+struct ward {
+    int pid; /* 0: this place is free */
+    const struct page_process *page;
+    uint32_t expected[PAGE_HOLDS];
+    uint8_t changes[PAGE_HOLDS];
+    bool is_over[PAGE_HOLDS]; /* this word will tell nothing more */
+    bool is_closed;           /* its connection has ended: it takes no further mutex */
+    int looks;
+    int64_t look_at; /* CLOCK_NEVER: no need */
+};
+
+struct group {
+    struct vigil *vigil;
+    struct ward *wards; /* GROUP_WARDS of them */
+    bool is_started;
+    pthread_t thread;
+    pthread_mutex_t lock;            /* guards the words and is_ending */
+    struct waiter list[WAITERS_MAX]; /* the first word is `turn` */
+    unsigned n;
+    bool is_ending;
+    _Atomic uint32_t turn; /* rises with each new list */
+    _Atomic bool has_reported;
+    int unfounded;
+    int64_t rest_until; /* CLOCK_NEVER: no rest */
+};
+
+struct vigil {
+    struct event_base *base;
+    vigil_fn *fn;
+    void *ctx;
+    int reports; /* an eventfd */
+    struct event *on_report, *on_clock;
+    struct group groups[GROUPS];
+    struct ward wards[WARDS];
+};
+
+/* --- the threads --- */
+
+static long futex(const _Atomic uint32_t *word, int op, uint32_t value)
+{
+    return syscall(SYS_futex, word, op | FUTEX_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void *keep_watch(void *arg)
+{
+    struct group *group = arg;
+    struct waiter list[WAITERS_MAX];
+    for (;;) {
+        pthread_mutex_lock(&group->lock);
+        uint32_t turn = atomic_load(&group->turn);
+        unsigned n = group->n;
+        bool is_ending = group->is_ending;
+        memcpy(list, group->list, n * sizeof *list);
+        pthread_mutex_unlock(&group->lock);
+        if (is_ending)
+            return NULL;
+        list[0].value = turn;
+        syscall(SYS_futex_waitv, list, n, 0, NULL, CLOCK_MONOTONIC);
+        if (atomic_load(&group->turn) != turn)
+            continue;
+        atomic_store(&group->has_reported, true);
+        /* Cannot fail: the eventfd's counter cannot overflow here. */
+        if (eventfd_write(group->vigil->reports, 1) != 0)
+            abort();
+        while (atomic_load(&group->turn) == turn)
+            futex(&group->turn, FUTEX_WAIT_ME, turn);
+    }
+}
+
+static void give_words(struct group *group)
+{
+    pthread_mutex_lock(&group->lock);
+    group->list[0] =
+        (struct waiter){.address = (uintptr_t)&group->turn, .flags = FUTEX_U32 | FUTEX_PRIVATE};
+    group->n = 1;
+    for (int i = 0; i < GROUP_WARDS; i++) {
+        const struct ward *ward = &group->wards[i];
+        for (int k = 0; ward->pid && k < PAGE_HOLDS; k++)
+            if (!ward->is_over[k])
+                group->list[group->n++] =
+                    (struct waiter){.value = ward->expected[k],
+                                    .address = (uintptr_t)&ward->page->holds[k].word,
+                                    .flags = FUTEX_U32};
+    }
+    atomic_fetch_add(&group->turn, 1);
+    pthread_mutex_unlock(&group->lock);
+    group->rest_until = CLOCK_NEVER;
+    futex(&group->turn, FUTEX_WAKE_IT, 1);
+}
+
+static bool start_thread(struct group *group)
+{
+    pthread_attr_t attr;
+    sigset_t all;
+    sigfillset(&all);
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    int rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
+    if (rc == 0)
+        rc = pthread_attr_setsigmask_np(&attr, &all);
+    if (rc == 0)
+        rc = pthread_create(&group->thread, &attr, keep_watch, group);
+    pthread_attr_destroy(&attr);
+    group->is_started = rc == 0;
+    return group->is_started;
+}
+
+/* --- the processes --- */
+
+static void end_ward(struct ward *ward)
+{
+    munmap((void *)(uintptr_t)ward->page, PAGE_SIZE_BYTES);
+    *ward = (struct ward){.look_at = CLOCK_NEVER};
+}
+
+/* Reads the words. False: none has changed. */
+static bool read_words(struct ward *ward)
+{
+    bool has_changed = false;
+    for (int k = 0; ward->pid && k < PAGE_HOLDS; k++) {
+        uint32_t value = atomic_load(&ward->page->holds[k].word);
+        if (ward->is_over[k] || value == ward->expected[k])
+            continue;
+        has_changed = true;
+        ward->expected[k] = value;
+        bool is_held = (value & PAGE_ALIVE_MASK) && !(value & PAGE_DIED);
+        ward->is_over[k] = !is_held || ++ward->changes[k] > CHANGES_MAX;
+        if (value & PAGE_DIED) {
+            ward->looks = LOOKS_MAX;
+            ward->look_at = 0;
+        }
+    }
+    return has_changed;
+}
+
+static bool is_all_over(const struct ward *ward)
+{
+    for (int k = 0; k < PAGE_HOLDS; k++)
+        if (!ward->is_over[k] && (ward->expected[k] || !ward->is_closed))
+            return false;
+    return true;
+}
+
+/* A changed word may also mean that only a thread ended, or that exec began another program. */
+static void look(struct vigil *vigil, struct ward *ward)
+{
+    int pid = ward->pid, status = proc_died_with(pid);
+    int64_t wait = LOOK_AGAIN_NS << (2 * (LOOKS_MAX - ward->looks--));
+    ward->look_at = ward->looks > 0 ? clock_now_ns() + wait : CLOCK_NEVER;
+    if (status || (ward->look_at == CLOCK_NEVER && is_all_over(ward)))
+        end_ward(ward);
+    if (status)
+        vigil->fn(vigil->ctx, pid, status);
+}
+
+/* --- the loop --- */
+
+static void set_clock(struct vigil *vigil)
+{
+    int64_t at = CLOCK_NEVER, now = clock_now_ns();
+    for (int i = 0; i < GROUPS; i++)
+        at = clock_min(at, vigil->groups[i].rest_until);
+    for (int i = 0; i < WARDS; i++)
+        at = clock_min(at, vigil->wards[i].look_at);
+    if (at == CLOCK_NEVER)
+        return;
+    int64_t wait = at > now ? at - now : 0;
+    struct timeval tv = {.tv_sec = (time_t)(wait / NS_PER_S),
+                         .tv_usec = (suseconds_t)(wait % NS_PER_S / 1000)};
+    event_add(vigil->on_clock, &tv);
+}
+
+static void look_at_all(struct vigil *vigil)
+{
+    for (int i = 0; i < WARDS; i++)
+        if (vigil->wards[i].look_at <= clock_now_ns())
+            look(vigil, &vigil->wards[i]);
+    set_clock(vigil);
+}
+
+static void take_report(struct group *group)
+{
+    bool has_changed = false;
+    for (int i = 0; i < GROUP_WARDS; i++)
+        has_changed |= read_words(&group->wards[i]);
+    group->unfounded = has_changed ? 0 : group->unfounded + 1;
+    if (has_changed)
+        give_words(group);
+    else if (group->unfounded < UNFOUNDED_MAX)
+        group->rest_until = clock_now_ns() + REST_NS;
+    else
+        log_debug("procs", "a process is corrupting its death futex; ignoring it");
+}
+
+static void on_report(evutil_socket_t fd, short what, void *arg)
+{
+    struct vigil *vigil = arg;
+    eventfd_t count;
+    if (eventfd_read(fd, &count) != 0)
+        return;
+    for (int i = 0; i < GROUPS; i++)
+        if (atomic_exchange(&vigil->groups[i].has_reported, false))
+            take_report(&vigil->groups[i]);
+    look_at_all(vigil);
+}
+
+static void on_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct vigil *vigil = arg;
+    for (int i = 0; i < GROUPS; i++)
+        if (vigil->groups[i].rest_until <= clock_now_ns())
+            give_words(&vigil->groups[i]);
+    look_at_all(vigil);
+}
+
+/* --- begin and end --- */
+
+static bool open_reports(struct vigil *vigil)
+{
+    vigil->reports = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (vigil->reports < 0)
+        return false;
+    vigil->on_report =
+        event_new(vigil->base, vigil->reports, EV_READ | EV_PERSIST, on_report, vigil);
+    vigil->on_clock = evtimer_new(vigil->base, on_clock, vigil);
+    return vigil->on_report && vigil->on_clock && event_add(vigil->on_report, NULL) == 0;
+}
+
+struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx)
+{
+    if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
+        return NULL;
+    struct vigil *vigil = calloc(1, sizeof *vigil);
+    if (!vigil)
+        return NULL;
+    vigil->base = base;
+    vigil->fn = fn;
+    vigil->ctx = ctx;
+    for (int i = 0; i < GROUPS; i++) {
+        struct group *group = &vigil->groups[i];
+        group->vigil = vigil;
+        group->wards = &vigil->wards[(size_t)i * GROUP_WARDS];
+        group->rest_until = CLOCK_NEVER;
+        pthread_mutex_init(&group->lock, NULL);
+    }
+    for (int i = 0; i < WARDS; i++)
+        vigil->wards[i].look_at = CLOCK_NEVER;
+    if (!open_reports(vigil)) {
+        vigil_free(vigil);
+        return NULL;
+    }
+    return vigil;
+}
+
+/* A process has one place: its old one, or a free one. */
+static struct ward *place_for(struct vigil *vigil, int pid)
+{
+    struct ward *place = NULL;
+    for (int i = 0; i < WARDS; i++) {
+        struct ward *ward = &vigil->wards[i];
+        if (ward->pid == pid) {
+            end_ward(ward);
+            return ward;
+        }
+        if (!place && ward->pid == 0)
+            place = ward;
+    }
+    return place;
+}
+
+static bool watch_ward(struct vigil *vigil, struct ward *ward, int pid, int page_fd)
+{
+    struct group *group = &vigil->groups[(ward - vigil->wards) / GROUP_WARDS];
+    void *page = mmap(NULL, PAGE_SIZE_BYTES, PROT_READ, MAP_SHARED, page_fd, 0);
+    if (page != MAP_FAILED)
+        *ward = (struct ward){.pid = pid, .page = page, .look_at = CLOCK_NEVER};
+    give_words(group);
+    return page != MAP_FAILED && (group->is_started || start_thread(group));
+}
+
+void vigil_begin(struct vigil *vigil, int pid, int page_fd)
+{
+    if (!vigil || pid <= 0)
+        return;
+    struct ward *ward = place_for(vigil, pid);
+    if (!ward || !watch_ward(vigil, ward, pid, page_fd))
+        log_debug("procs", "process %d cannot be watched; its death will be noticed late", pid);
+}
+
+void vigil_closed(struct vigil *vigil, int pid)
+{
+    for (int i = 0; vigil && pid > 0 && i < WARDS; i++) {
+        struct ward *ward = &vigil->wards[i];
+        if (ward->pid != pid)
+            continue;
+        ward->is_closed = true;
+        read_words(ward);
+        if (ward->look_at == CLOCK_NEVER && is_all_over(ward))
+            end_ward(ward);
+        give_words(&vigil->groups[i / GROUP_WARDS]);
+        set_clock(vigil);
+        return;
+    }
+}
+
+static void end_group(struct group *group)
+{
+    if (group->is_started) {
+        pthread_mutex_lock(&group->lock);
+        group->is_ending = true;
+        atomic_fetch_add(&group->turn, 1);
+        pthread_mutex_unlock(&group->lock);
+        futex(&group->turn, FUTEX_WAKE_IT, 1);
+        pthread_join(group->thread, NULL);
+    }
+    pthread_mutex_destroy(&group->lock);
+}
+
+void vigil_free(struct vigil *vigil)
+{
+    if (!vigil)
+        return;
+    for (int i = 0; i < GROUPS; i++)
+        end_group(&vigil->groups[i]);
+    for (int i = 0; i < WARDS; i++)
+        if (vigil->wards[i].pid)
+            end_ward(&vigil->wards[i]);
+    if (vigil->on_report)
+        event_free(vigil->on_report);
+    if (vigil->on_clock)
+        event_free(vigil->on_clock);
+    fd_close(&vigil->reports);
+    free(vigil);
+}

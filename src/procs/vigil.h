@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vigil: reports the death of an attached process as soon as the kernel has stopped its threads.
+ * The kernel's own reports come only after it has freed the memory, which may take long.
+ *
+ * libpch holds robust mutexes in the process's page (wire/page.h). A change of one only hints at a
+ * death: a thread may have ended, another program begun, or the process may have written to its
+ * page. So after each change, the kernel's state of the process decides. A thread sleeps on all
+ * words and wakes the loop by an eventfd. It allocates nothing and holds no lock of the C library,
+ * so the main thread may fork at any time.
+ *
+ * Some processes cannot be watched (Linux before 5.16, no /proc, no memory). Then other modules
+ * notice the death later. Owns its mappings, threads and events: vigil_free() ends it. Main thread.
+ */
+#ifndef PCHRUN_PROCS_VIGIL_H
+#define PCHRUN_PROCS_VIGIL_H
+
+struct event_base;
+struct vigil;
+
+/* The process has died. `status` is as of wait(2), never 0: a success is not reported. */
+typedef void vigil_fn(void *ctx, int pid, int status);
+
+/* NULL: this machine does not support it, which is no error. */
+struct vigil *vigil_new(struct event_base *base, vigil_fn *fn, void *ctx);
+/* `vigil` may be NULL in all of these. */
+void vigil_free(struct vigil *vigil);
+/* Watches a process with its page. The caller keeps page_fd. */
+void vigil_begin(struct vigil *vigil, int pid, int page_fd);
+/* The process's connection has ended: it takes no further mutex. */
+void vigil_closed(struct vigil *vigil, int pid);
+
+#endif

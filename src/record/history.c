@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See history.h.
+ */
+#include "record/history.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Each file needs the others, so all must go. */
+#define FROM_SCRATCH "to start from scratch, move the state directory away"
+
+uint64_t history_last_step(const struct history *history)
+{
+    return history->ncommits ? history->commits[history->ncommits - 1].step : 0;
+}
+
+void history_make_room(struct history *history, int keep)
+{
+    while (history->ncommits >= keep)
+        memmove(history->commits, history->commits + 1,
+                (size_t)--history->ncommits * sizeof history->commits[0]);
+}
+
+/* The other job may be running, so its files must not be moved away. */
+static bool is_of_another(const struct history *history, const char *path, const char *job,
+                          struct err *err)
+{
+    return !str_is(job, history->job) &&
+           !err_set(err, ERR_USAGE, 0,
+                    "the record of earlier attempts, %s, belongs to job \"%s\"; this is \"%s\" "
+                    "(give each job a checkpoint.dir or state_dir of its own)",
+                    path, job, history->job);
+}
+
+/* NULL with err->code ERR_NONE: the file is missing. */
+static struct json *read_file(const struct history *history, const char *path, struct err *err)
+{
+    *err = (struct err){0};
+    struct json *root = json_read_file(path, HISTORY_MAX, err);
+    if (!root && err->sys_errno == ENOENT) {
+        *err = (struct err){0};
+        return NULL;
+    }
+    const char *job = root ? json_text(json_find(root, "job")) : NULL;
+    if (root && !job) {
+        err_set(err, ERR_USAGE, 0, "%s names no job; it is damaged", path);
+        json_free(root);
+        root = NULL;
+    } else if (root && is_of_another(history, path, job, err)) {
+        json_free(root);
+        return NULL;
+    }
+    int64_t schema = 0;
+    if (root && (!json_int(json_find(root, "schema"), &schema) || schema != HISTORY_SCHEMA)) {
+        err_set(err, ERR_USAGE, 0, "%s is of schema %" PRId64 "; this pchrun writes and reads %d",
+                path, schema, HISTORY_SCHEMA);
+        json_free(root);
+        root = NULL;
+    }
+    if (!root)
+        err_wrap(err, "cannot read the record of earlier attempts (" FROM_SCRATCH ")");
+    return root;
+}
+
+static bool not_a_record(const char *path, const struct json *at, const char *what, struct err *err)
+{
+    return err_set(err, ERR_USAGE, 0, "%s:%u:%u: %s; it is damaged (" FROM_SCRATCH ")", path,
+                   json_line(at), json_column(at), what);
+}
+
+/* Steps ascend: the newest commit is the last. */
+static bool read_commit(struct history *history, const struct json *item)
+{
+    struct history_commit commit;
+    int64_t step;
+    if (!json_int(json_find(item, "step"), &step) || step <= 0 ||
+        (uint64_t)step <= history_last_step(history) ||
+        !json_int(json_find(item, "attempt"), &commit.attempt) ||
+        !json_int(json_find(item, "at_ns"), &commit.at))
+        return false;
+    commit.step = (uint64_t)step;
+    history_make_room(history, HISTORY_COMMITS_MAX);
+    history->commits[history->ncommits++] = commit;
+    return true;
+}
+
+static bool read_count(const struct json *root, const char *key, int64_t *ret)
+{
+    return json_int(json_find(root, key), ret) && *ret >= 0 && *ret < INT_MAX;
+}
+
+static bool read_commits(struct history *history, const char *path, const struct json *root,
+                         struct err *err)
+{
+    const struct json *list = json_find(root, "commits");
+    int64_t attempt;
+    if (!read_count(root, "attempt", &attempt) ||
+        !read_count(root, "attempts_without_commit", &history->attempts_without_commit))
+        return not_a_record(path, root, "it does not count its attempts", err);
+    const struct json *steps = json_find(root, "attempts_without_step");
+    if (steps && !read_count(root, "attempts_without_step", &history->attempts_without_step))
+        return not_a_record(path, steps, "not a number of attempts", err);
+    const struct json *save = json_find(root, "save_ns");
+    if (save && (!json_int(save, &history->save_ns) || history->save_ns < 0))
+        return not_a_record(path, save, "not the time of a save", err);
+    if (!list || json_kind(list) != JSON_IS_LIST)
+        return not_a_record(path, root, "it has no list \"commits\"", err);
+    for (const struct json *item = json_first(list); item; item = json_next(item))
+        if (!read_commit(history, item))
+            return not_a_record(path, item, "not a commit, or not a later one", err);
+    history->attempt = attempt + 1;
+    history->is_there = true;
+    return true;
+}
+
+bool history_read_commits(struct history *history, const char *path, struct err *err)
+{
+    struct json *root = read_file(history, path, err);
+    bool ok = root ? read_commits(history, path, root, err) : err->code == ERR_NONE;
+    json_free(root);
+    return ok;
+}
+
+/* The last commit that this attempt can know. A node without its own or a shared commit.json knows
+ * none, so no limit applies. */
+static uint64_t committed_by(const struct history *history, int64_t attempt)
+{
+    uint64_t step = 0;
+    for (int i = 0; i < history->ncommits; i++)
+        if (history->commits[i].attempt <= attempt)
+            step = history->commits[i].step;
+    return history->ncommits ? step : UINT64_MAX;
+}
+
+bool history_read_ranks(const struct history *history, const char *path, struct saves *saves,
+                        struct err *err)
+{
+    int64_t attempt;
+    struct json *root = read_file(history, path, err);
+    if (!root)
+        return err->code == ERR_NONE;
+    bool ok = read_count(root, "attempt", &attempt)
+                  ? saves_read(saves, path, root, err)
+                  : err_set(err, ERR_USAGE, 0, "%s does not say which attempt wrote it", path);
+    json_free(root);
+    if (!ok)
+        return err_wrap(err, "damaged record of earlier attempts (" FROM_SCRATCH ")");
+    saves->attempt = attempt;
+    saves_forget_newer(saves, committed_by(history, attempt));
+    return true;
+}
+
+/* -1: not a ranks file. */
+static int node_of_file(const char *name)
+{
+    int node, end = 0;
+    bool is_one = sscanf(name, "ranks.%d.json%n", &node, &end) == 1 && end > 0 && !name[end];
+    return is_one && node >= 0 ? node : -1;
+}
+
+void history_each_ranks(const char *dir, history_ranks_fn *fn, void *ctx)
+{
+    char path[PATH_MAX];
+    bool goes_on = true;
+    DIR *stream = opendir(dir);
+    for (struct dirent *entry; stream && goes_on && (entry = readdir(stream));) {
+        int node = node_of_file(entry->d_name);
+        path[0] = '\0';
+        if (node >= 0 && str_addf(path, sizeof path, "%s/%s", dir, entry->d_name))
+            goes_on = fn(ctx, node, path);
+    }
+    if (stream)
+        closedir(stream);
+}
+
+/* --- writing --- */
+
+static void begin(const struct history *history, struct writer *w)
+{
+    writer_init(w, HISTORY_MAX, WRITER_PRETTY);
+    writer_object(w, NULL);
+    writer_int(w, "schema", HISTORY_SCHEMA);
+    writer_text(w, "job", history->job);
+}
+
+static void write_owner(const struct history *history, struct writer *w)
+{
+    writer_object(w, "owner");
+    writer_text(w, "host", history->owner.host);
+    writer_int(w, "pid", history->owner.pid);
+    writer_text(w, "id", history->owner.id);
+    writer_end(w);
+}
+
+void history_write_ranks(const struct history *history, const struct saves *saves, int node_rank,
+                         uint64_t newest, struct writer *w)
+{
+    begin(history, w);
+    writer_int(w, "node_rank", node_rank);
+    writer_int(w, "attempt", history->attempt);
+    write_owner(history, w);
+    saves_write(saves, w, newest);
+    writer_end(w);
+}
+
+void history_write_commits(const struct history *history, enum history_end end, struct writer *w)
+{
+    char at[40];
+    int64_t without_commit =
+        end == HISTORY_COMMITTED ? 0 : history->attempts_without_commit + (end == HISTORY_BEGUN);
+    int64_t without_step = end == HISTORY_WITHOUT_STEP ? history->attempts_without_step + 1 : 0;
+    begin(history, w);
+    writer_int(w, "attempt", history->attempt);
+    writer_int(w, "attempts_without_commit", without_commit);
+    writer_int(w, "attempts_without_step", without_step);
+    writer_int(w, "save_ns", history->save_ns);
+    write_owner(history, w);
+    writer_list(w, "commits");
+    for (int i = 0; i < history->ncommits; i++) {
+        const struct history_commit *commit = &history->commits[i];
+        writer_object(w, NULL);
+        writer_int(w, "step", (int64_t)commit->step);
+        writer_int(w, "attempt", commit->attempt);
+        writer_int(w, "at_ns", commit->at);
+        writer_text(w, "at", clock_iso8601(commit->at, at, sizeof at));
+        writer_end(w);
+    }
+    writer_end(w);
+    writer_end(w);
+}
+
+/* --- the owner --- */
+
+static void read_owner(const struct json *root, struct history_owner *ret)
+{
+    const struct json *owner = root ? json_find(root, "owner") : NULL;
+    *ret = (struct history_owner){0};
+    if (!owner)
+        return;
+    str_copy(ret->host, sizeof ret->host, json_text(json_find(owner, "host")));
+    str_copy(ret->id, sizeof ret->id, json_text(json_find(owner, "id")));
+    if (!json_int(json_find(owner, "pid"), &ret->pid))
+        ret->pid = 0;
+}
+
+/* NULL: the file belongs to this job, or names none. */
+static const char *other_job(const struct json *root, const char *job)
+{
+    const char *name = root ? json_text(json_find(root, "job")) : NULL;
+    return name && !str_is(name, job) ? name : NULL;
+}
+
+bool history_is_others(const char *path, const char *job)
+{
+    struct err err;
+    struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    bool is_others = other_job(root, job);
+    json_free(root);
+    return is_others;
+}
+
+char *history_owner_text(const char *path, const char *job, char *text, size_t size)
+{
+    struct history_owner owner;
+    struct err err;
+    int64_t attempt;
+    struct json *root = json_read_file(path, HISTORY_MAX, &err);
+    text[0] = '\0';
+    read_owner(root, &owner);
+    const char *other = other_job(root, job);
+    if (owner.pid && read_count(root, "attempt", &attempt))
+        str_addf(text, size, "attempt %" PRId64 "%s%s%s (process %" PRId64 " on %s)", attempt,
+                 other ? " of job \"" : "", other ? other : "", other ? "\"" : "", owner.pid,
+                 owner.host);
+    json_free(root);
+    return *text ? text : NULL;
+}
+
+int64_t history_attempt_in(const struct history *history, const char *path)
+{
+    struct err err;
+    int64_t attempt;
+    struct json *root = read_file(history, path, &err);
+    bool is_told = root && read_count(root, "attempt", &attempt);
+    json_free(root);
+    return is_told ? attempt : 0;
+}
+
+/* Without locks, two attempts that begin at the same instant have the same number: compare their
+ * ids. */
+static bool is_ours(const struct history *history, int64_t attempt,
+                    const struct history_owner *owner)
+{
+    return attempt < history->attempt ||
+           (attempt == history->attempt && (!owner->id[0] || str_is(owner->id, history->owner.id)));
+}
+
+bool history_check(const struct history *history, const char *path, struct err *err)
+{
+    struct history_owner owner;
+    int64_t attempt = 0;
+    struct json *root = read_file(history, path, err);
+    /* A file that was moved away has no other owner. The write that follows reports a bad
+     * directory. */
+    if (!root && (err->code == ERR_NONE || err->sys_errno == ENOTDIR)) {
+        *err = (struct err){0};
+        return true;
+    }
+    if (!root || !read_count(root, "attempt", &attempt)) {
+        json_free(root);
+        return err_set(err, ERR_SYSTEM, err->sys_errno,
+                       "cannot tell whether another attempt has taken over, from '%s'", path);
+    }
+    read_owner(root, &owner);
+    json_free(root);
+    if (is_ours(history, attempt, &owner))
+        return true;
+    char who[128] = "";
+    if (owner.pid)
+        str_addf(who, sizeof who, " (process %" PRId64 " on %s)", owner.pid, owner.host);
+    return err_set(err, ERR_REPLACED, 0,
+                   "attempt %" PRId64 "%s has taken over the job; this one, attempt %" PRId64
+                   ", records nothing more and ends",
+                   attempt, who, history->attempt);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * history: reads and writes the record's files (see record.h), and checks which attempt owns them.
+ *
+ * An attempt that has begun owns the record. A scheduler may start it while the previous one still
+ * runs, and not every file system has locks. So the child that replaces a file first checks whether
+ * a later attempt has written it. Reading may block; at the start dirlock has checked the directory
+ * before. A struct history owns nothing. Main thread.
+ */
+#ifndef PCHRUN_RECORD_HISTORY_H
+#define PCHRUN_RECORD_HISTORY_H
+
+#include "os/statefile.h"
+#include "record/saves.h"
+
+#define HISTORY_FILE        "commit.json" /* in the state directory */
+#define HISTORY_SCHEMA      1
+#define HISTORY_MAX         STATEFILE_MAX
+#define HISTORY_COMMITS_MAX 64 /* the most that checkpoint.keep_records can ask for */
+
+struct history_commit {
+    uint64_t step;
+    int64_t at; /* real time, ns */
+    int64_t attempt;
+};
+
+/* The pchrun that writes a file. */
+struct history_owner {
+    char host[64];
+    int64_t pid;
+    char id[20]; /* random */
+};
+
+/* The state of this attempt. It counts as an attempt without a commit until it commits. */
+enum history_end { HISTORY_BEGUN, HISTORY_COMMITTED, HISTORY_UNCOUNTED, HISTORY_WITHOUT_STEP };
+
+struct history {
+    const char *job;
+    struct history_commit commits[HISTORY_COMMITS_MAX + 1]; /* newest last */
+    int ncommits;
+    bool is_there;                   /* commit.json exists */
+    int64_t attempt;                 /* the number of this attempt, from 1 */
+    int64_t attempts_without_commit; /* of the attempts before this one */
+    int64_t attempts_without_step;   /* of those, preempted before their first step */
+    int64_t save_ns;                 /* how long saves take, 0: unknown */
+    struct history_owner owner;      /* this pchrun */
+};
+
+/* Reads commit.json and counts this attempt. A missing file counts as empty. False: the file is
+ * damaged or belongs to another job. */
+MUST_CHECK bool history_read_commits(struct history *history, const char *path, struct err *err);
+/* The same for a ranks file of any node, into *saves. */
+MUST_CHECK bool history_read_ranks(const struct history *history, const char *path,
+                                   struct saves *saves, struct err *err);
+/* Calls fn for the ranks file of each node in the state directory, in any order, until fn returns
+ * false. */
+typedef bool history_ranks_fn(void *ctx, int node, const char *path);
+void history_each_ranks(const char *dir, history_ranks_fn *fn, void *ctx);
+/* Composes a ranks file with the saves that saves_write() takes. The caller calls writer_free(). */
+void history_write_ranks(const struct history *history, const struct saves *saves, int node_rank,
+                         uint64_t newest, struct writer *w);
+/* Composes commit.json. */
+void history_write_commits(const struct history *history, enum history_end end, struct writer *w);
+/* The last committed step, 0: none. */
+uint64_t history_last_step(const struct history *history);
+/* Makes room for one more commit: at most `keep` are listed with it. */
+void history_make_room(struct history *history, int keep);
+
+/* "attempt 3 (process 123 on n0)", with the job's name if it is not `job`; NULL: the file names no
+ * owner. Returns text. */
+char *history_owner_text(const char *path, const char *job, char *text, size_t size);
+/* Does the file belong to another job? */
+bool history_is_others(const char *path, const char *job);
+/* The attempt of this job that wrote the file last; 0: none, or unknown. */
+int64_t history_attempt_in(const struct history *history, const char *path);
+/* May this attempt replace the file? False: a later attempt has written it, or that is unknown. */
+MUST_CHECK bool history_check(const struct history *history, const char *path, struct err *err);
+
+#endif

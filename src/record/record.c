@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See record.h.
+ */
+#include "record/record.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "record/history.h"
+#include "record/stepback.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WRITE_WAIT_NS (10 * NS_PER_S)
+
+#define DIRECTORY_AWAY(record) \
+    ((record)->is_shared ? "the directory away" : "every node's directory away")
+
+uint64_t record_resume_step(const struct record *record)
+{
+    return history_last_step(&record->history);
+}
+
+/* --- reading --- */
+
+static bool ranks_path(const struct record *record, int node, char *path, size_t size)
+{
+    path[0] = '\0';
+    return str_addf(path, size, "%s/ranks.%d.json", record->dir, node);
+}
+
+static void on_commit_written(void *ctx, uint64_t tag, const struct err *err);
+static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err);
+static void on_commit_deadline(void *ctx);
+static void on_ranks_deadline(void *ctx);
+
+static bool check_commits(void *ctx, struct err *err);
+static bool check_ranks(void *ctx, struct err *err);
+
+static bool take_path(void *ctx, int node, const char *path)
+{
+    str_copy(ctx, PATH_MAX, path);
+    return false;
+}
+
+/* commit.json is written before anything starts. So if only ranks files exist, it was lost. */
+static bool check_first(const struct record *record, struct err *err)
+{
+    char path[PATH_MAX] = "";
+    if (record->node_rank == 0 && !record->history.is_there)
+        history_each_ranks(record->dir, take_path, path);
+    return !path[0] ||
+           err_set(err, ERR_USAGE, 0,
+                   "there is %s, but commit.json is missing, so no commit is known; put it back, "
+                   "or, to start from scratch, move %s",
+                   path, DIRECTORY_AWAY(record));
+}
+
+bool record_init(struct record *record, const struct config *config, const char *dir,
+                 struct reap *reap, struct err *err)
+{
+    char path[PATH_MAX] = "", ranks[PATH_MAX];
+    *record = (struct record){.dir = dir,
+                              .node_rank = config->cluster.node_rank,
+                              .nnodes = config->cluster.nnodes,
+                              .keep = config->checkpoint.keep_records,
+                              .is_shared = config->checkpoint.shared,
+                              .history = {.job = config->job, .attempt = 1},
+                              .commit_deadline = {.fn = on_commit_deadline, .ctx = record},
+                              .ranks_deadline = {.fn = on_ranks_deadline, .ctx = record}};
+    if (record->keep > HISTORY_COMMITS_MAX)
+        record->keep = HISTORY_COMMITS_MAX;
+    if (!dir)
+        return true;
+    if (!str_addf(path, sizeof path, "%s/" HISTORY_FILE, dir) ||
+        !ranks_path(record, record->node_rank, ranks, sizeof ranks))
+        return err_set(err, ERR_USAGE, ENAMETOOLONG, "state_dir '%s'", dir);
+    if (!history_read_commits(&record->history, path, err) ||
+        !history_read_ranks(&record->history, ranks, &record->saves, err) ||
+        !check_first(record, err) || !statefile_init(&record->commit_file, path, reap, err) ||
+        !statefile_init(&record->ranks_file, ranks, reap, err) ||
+        !statefile_init(&record->looker, path, reap, err))
+        return false;
+    stepback(&record->history, config, dir, &record->looker);
+    statefile_check(&record->commit_file, check_commits);
+    statefile_check(&record->ranks_file, check_ranks);
+    statefile_on_written(&record->commit_file, on_commit_written, record);
+    statefile_on_written(&record->ranks_file, on_ranks_written, record);
+    return true;
+}
+
+void record_free(struct record *record)
+{
+    watch_end(&record->commit_deadline);
+    watch_end(&record->ranks_deadline);
+    if (record->dir && record->commit_file.path)
+        statefile_free(&record->commit_file);
+    if (record->dir && record->ranks_file.path)
+        statefile_free(&record->ranks_file);
+    if (record->dir && record->looker.path)
+        statefile_free(&record->looker);
+    saves_free(&record->saves);
+    saves_free(&record->others);
+}
+
+/* --- what was saved where --- */
+
+static void keep_committed(struct record *record, uint64_t step)
+{
+    record->saves.committed = step;
+    saves_trim(&record->saves, record->keep);
+}
+
+void record_begin(struct record *record, int64_t attempt, uint64_t resume_step)
+{
+    record->history.attempt = attempt;
+    if (record->resume_step != resume_step) {
+        saves_free(&record->others);
+        record->others = (struct saves){0};
+        record->has_read_first = record->has_read_all = false;
+    }
+    record->resume_step = resume_step;
+    saves_forget_newer(&record->saves, resume_step);
+    keep_committed(record, resume_step);
+}
+
+void record_set_world(struct record *record, int world)
+{
+    record->world = world;
+}
+
+void record_saved(struct record *record, int rank, uint64_t step, const char *path)
+{
+    if (!saves_add(&record->saves, step, rank, path))
+        log_error("record",
+                  "out of memory: pchrun forgets where rank %d saved step %" PRIu64
+                  " and cannot commit it",
+                  rank, step);
+    saves_set_world(&record->saves, step, record->world);
+}
+
+/* Takes the saves of the step to resume from out of this file. */
+static bool look_into(void *ctx, int node, const char *path)
+{
+    struct record *record = ctx;
+    struct saves found = {0};
+    struct err err;
+    if (!history_read_ranks(&record->history, path, &found, &err))
+        log_warn("record", "%s", err.text);
+    const struct saves_step *step = saves_find(&found, record->resume_step);
+    for (int i = 0; step && i < step->nranks; i++)
+        if (!saves_add(&record->others, step->step, step->ranks[i].rank, step->ranks[i].path))
+            log_error("record", "out of memory: where rank %d saved step %" PRIu64 " is not known",
+                      step->ranks[i].rank, step->step);
+    if (step && step->world > 0)
+        saves_set_world(&record->others, step->step, step->world);
+    saves_free(&found);
+    return true;
+}
+
+/* Most often one of node 0's ranks has saved for all. */
+static void look_into_first(struct record *record)
+{
+    char path[PATH_MAX];
+    if (!record->has_read_first && ranks_path(record, 0, path, sizeof path))
+        look_into(record, 0, path);
+    record->has_read_first = true;
+}
+
+/* The attempt that saved may have had more nodes, or its ranks on other nodes. */
+static void look_into_all(struct record *record)
+{
+    if (!record->has_read_all)
+        history_each_ranks(record->dir, look_into, record);
+    record->has_read_all = true;
+}
+
+/* NULL: neither this rank nor any other named a path. */
+static const char *path_elsewhere(struct record *record, int rank, bool is_known)
+{
+    bool is_there;
+    look_into_first(record);
+    const struct saves_step *step = saves_find(&record->others, record->resume_step);
+    const char *path = saves_path(step, rank, &is_there);
+    if (!path && (!(is_known || is_there) || !saves_any_path(step))) {
+        look_into_all(record);
+        step = saves_find(&record->others, record->resume_step);
+        path = saves_path(step, rank, &is_there);
+    }
+    /* The rank had a part in the save, and its file is lost. Another rank's path would be another
+     * rank's save. */
+    if (!path && !is_known && !is_there && step && rank < step->world)
+        return NULL;
+    if (path || is_known || is_there)
+        return path ? path : saves_any_path(step);
+    path = saves_common_path(step);
+    if (!path && saves_any_path(step))
+        log_warn("record",
+                 "rank %d had no part in the save of step %" PRIu64
+                 ", and each rank saved to its own path; this rank gets no path",
+                 rank, record->resume_step);
+    return path;
+}
+
+const char *record_path(struct record *record, int rank, uint64_t step)
+{
+    bool is_known;
+    const struct saves_step *own = saves_find(&record->saves, step);
+    const char *path = saves_path(own, rank, &is_known);
+    if (path || step == 0 || !record->dir)
+        return path;
+    if (record->is_shared && step == record->resume_step)
+        path = path_elsewhere(record, rank, is_known);
+    return path || !is_known ? path : saves_any_path(own);
+}
+
+/* --- lost files --- */
+
+static bool lost(const struct record *record, const char *who, struct err *err)
+{
+    return err_set(err, ERR_SYSTEM, 0,
+                   "step %" PRIu64
+                   " is committed, but %s/ranks.%d.json does not tell where %s saved "
+                   "it%s; put that file back, or, to start from scratch, move %s",
+                   record->resume_step, record->dir, record->node_rank, who,
+                   record->is_shared ? ", nor does another node's file there"
+                                     : " (checkpoint.shared is off, so this node has a disk of its "
+                                       "own)",
+                   DIRECTORY_AWAY(record));
+}
+
+static bool check_node(struct record *record, struct err *err)
+{
+    char who[64] = "its ranks";
+    if (saves_find(&record->saves, record->resume_step))
+        return true;
+    if (!record->is_shared)
+        return lost(record, who, err);
+    look_into_all(record);
+    const struct saves_step *step = saves_find(&record->others, record->resume_step);
+    int missing = step ? saves_missing(step) : -1;
+    if (step && missing >= 0)
+        snprintf(who, sizeof who, "rank %d of %d", missing, step->world);
+    return (step && missing < 0) || lost(record, who, err);
+}
+
+/* Node 0 does not know the attempt that wrote this node's file. Then saves of two different
+ * attempts would have the same number. */
+static bool check_count(const struct record *record, struct err *err)
+{
+    return record->saves.attempt < record->history.attempt ||
+           err_set(err, ERR_USAGE, 0,
+                   "%s was written by attempt %" PRId64
+                   ", and node 0 counts this one as attempt %" PRId64
+                   ": its commit.json is lost; put it back, or, to start from scratch, move %s",
+                   record->ranks_file.path, record->saves.attempt, record->history.attempt,
+                   DIRECTORY_AWAY(record));
+}
+
+bool record_check_rank(struct record *record, int rank, struct err *err)
+{
+    char who[64];
+    bool is_known;
+    const struct saves_step *own = saves_find(&record->saves, record->resume_step);
+    if (!record->dir)
+        return true;
+    if (!check_count(record, err))
+        return false;
+    if (record->resume_step == 0)
+        return true;
+    if (!own || rank == RECORD_ANY_RANK)
+        return check_node(record, err);
+    snprintf(who, sizeof who, "rank %d of %d", rank, own->world);
+    saves_path(own, rank, &is_known);
+    if (is_known || rank >= own->world)
+        return true;
+    if (!record->is_shared) /* if no rank named a path, none is needed */
+        return !saves_any_path(own) || lost(record, who, err);
+    look_into_all(record);
+    saves_path(saves_find(&record->others, record->resume_step), rank, &is_known);
+    return is_known || lost(record, who, err);
+}
+
+const char *record_known_path(const struct record *record, uint64_t step)
+{
+    return saves_any_path(saves_find(&record->saves, step));
+}
+
+/* --- writing --- */
+
+bool record_is_busy(const struct record *record)
+{
+    return record->dir && record->loop &&
+           ((statefile_is_busy(&record->commit_file) &&
+             !statefile_is_stuck(&record->commit_file)) ||
+            (statefile_is_busy(&record->ranks_file) && !statefile_is_stuck(&record->ranks_file)));
+}
+
+void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx)
+{
+    record->on_idle = on_idle;
+    record->ctx = ctx;
+}
+
+static void say_if_idle(struct record *record)
+{
+    if (!record_is_busy(record) && record->on_idle)
+        record->on_idle(record->ctx);
+}
+
+static void answer(struct record *record, enum event_type type, uint64_t step,
+                   const struct err *err)
+{
+    loop_post(record->loop, &(struct event){.type = type, .written = {.step = step, .err = err}});
+}
+
+/* NULL: the text is too long or not UTF-8. */
+static const char *composed(const struct statefile *file, struct writer *w, size_t *ret_len,
+                            struct err *err)
+{
+    const char *text = writer_done(w, ret_len);
+    if (text && !w->has_replaced)
+        return text;
+    err_set(err, ERR_SYSTEM, text ? EILSEQ : ENOBUFS,
+            "cannot compose %s: its texts must be UTF-8, its size within %d MiB "
+            "(checkpoint.keep_records)",
+            file->path, HISTORY_MAX >> 20);
+    return NULL;
+}
+
+/* Starts to write the composed text. False: it failed at once. */
+static bool write_out(struct statefile *file, struct watch *deadline, struct writer *w,
+                      uint64_t tag, struct err *err)
+{
+    size_t len;
+    const char *text = composed(file, w, &len, err);
+    bool ok = text && statefile_write(file, tag, text, len, err);
+    if (ok)
+        watch_at(deadline, clock_now_ns() + WRITE_WAIT_NS);
+    writer_free(w);
+    return ok;
+}
+
+void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own)
+{
+    struct writer w;
+    struct err err;
+    const struct saves_step *saved = saves_find(&record->saves, step);
+    if (!record->dir) {
+        answer(record, EV_PREPARED, step, NULL);
+        return;
+    }
+    if (!saved || saved->nranks < ranks) {
+        err_set(&err, ERR_SYSTEM, 0,
+                "where its ranks saved step %" PRIu64 " is forgotten; pchrun keeps only %d saves "
+                "that are not committed yet",
+                step, SAVES_STEPS);
+        answer(record, EV_PREPARED, step, &err);
+        return;
+    }
+    saves_hold(&record->saves, step, own);
+    record->preparing = step;
+    history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
+    if (!write_out(&record->ranks_file, &record->ranks_deadline, &w, step, &err))
+        on_ranks_written(record, step, &err);
+}
+
+static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct record *record = ctx;
+    bool is_timed = record->ranks_deadline.at != CLOCK_NEVER;
+    bool is_awaited = record->preparing == tag; /* else it timed out before */
+    if (is_awaited) {
+        watch_at(&record->ranks_deadline, CLOCK_NEVER);
+        record->preparing = 0;
+        if (tag)
+            answer(record, EV_PREPARED, tag, err);
+        else if (err && is_timed) /* of look_for_ranks() */
+            log_warn("record", "%s", err->text);
+    }
+    say_if_idle(record);
+}
+
+static void write_commits(struct record *record, uint64_t tag, enum history_end end)
+{
+    struct writer w;
+    struct err err;
+    history_write_commits(&record->history, end, &w);
+    if (!write_out(&record->commit_file, &record->commit_deadline, &w, tag, &err))
+        on_commit_written(record, tag, &err);
+}
+
+void record_commit(struct record *record, uint64_t step, int64_t save_ns)
+{
+    uint64_t last = record_resume_step(record);
+    struct err err;
+    if (!record->dir) {
+        answer(record, EV_COMMITTED, step, NULL);
+        return;
+    }
+    if (step <= last) {
+        err_set(&err, ERR_USAGE, 0,
+                "step %" PRIu64 " does not lie above the last commit, step %" PRIu64
+                "; has the training gone back?",
+                step, last);
+        answer(record, EV_COMMITTED, step, &err);
+        return;
+    }
+    history_make_room(&record->history, record->keep);
+    record->history.commits[record->history.ncommits++] = (struct history_commit){
+        .step = step, .at = clock_real_ns(), .attempt = record->history.attempt};
+    record->history.save_ns = save_ns;
+    record->committing = step;
+    write_commits(record, step, HISTORY_COMMITTED);
+}
+
+void record_uncount(struct record *record, bool has_no_step)
+{
+    if (record->dir && record->node_rank == 0 && !record->committed)
+        write_commits(record, 0, has_no_step ? HISTORY_WITHOUT_STEP : HISTORY_UNCOUNTED);
+}
+
+/* Tag 0: a count of attempts; record_open() waits for the first. */
+static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct record *record = ctx;
+    if (tag == 0 && err)
+        record->failure = *err;
+    if (record->committing == tag)
+        watch_at(&record->commit_deadline, CLOCK_NEVER);
+    if (tag != 0 && record->committing == tag) {
+        record->committing = 0;
+        if (err) /* the file on disk still ends with the commit before */
+            record->history.ncommits--;
+        else
+            record->committed = tag, record->committed_at = clock_now_ns();
+        answer(record, EV_COMMITTED, tag, err);
+    }
+    say_if_idle(record);
+}
+
+/* --- files that were removed during the run --- */
+
+/* A person may remove the state directory under a running job. A start needs both files, so the
+ * file that is written brings the other one back. A child does all this. */
+
+static bool put_back(const struct statefile *file, struct writer *w, struct err *err)
+{
+    size_t len;
+    const char *text = composed(file, w, &len, err);
+    bool ok = text && statefile_put_back(file, text, len, err);
+    writer_free(w);
+    return ok;
+}
+
+static bool put_back_ranks(const struct record *record, uint64_t step, struct err *err)
+{
+    struct writer w;
+    if (!saves_find(&record->saves, step) || !statefile_is_missing(&record->ranks_file))
+        return true;
+    history_write_ranks(&record->history, &record->saves, record->node_rank, step, &w);
+    return put_back(&record->ranks_file, &w, err);
+}
+
+static bool check_commits(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    return history_check(&record->history, record->commit_file.path, err) &&
+           (!record->committing || put_back_ranks(record, record->committing, err));
+}
+
+/* A commit that is under way writes commit.json itself. If both files are gone, no commit is listed
+ * until the next one: commit.json may stand alone for a moment. */
+static bool check_ranks(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    struct history history = record->history;
+    struct writer w;
+    if (!history_check(&record->history, record->ranks_file.path, err))
+        return false;
+    if (record->node_rank > 0 || record->committing || !statefile_is_missing(&record->commit_file))
+        return true;
+    bool is_emptied = statefile_is_missing(&record->ranks_file);
+    if (is_emptied)
+        history.ncommits = 0;
+    history_write_commits(&history, record->committed ? HISTORY_COMMITTED : HISTORY_BEGUN, &w);
+    bool ok = put_back(&record->commit_file, &w, err);
+    if (ok && is_emptied)
+        err_set(err, ERR_NONE, 0,
+                "%s was emptied under the running job, and is written anew; a start before the "
+                "next commit begins from scratch",
+                record->dir);
+    return ok;
+}
+
+/* On all nodes but node 0, after a commit: should the ranks file be written again? Not if
+ * commit.json is gone too, or if a start from scratch has written a new one. A node with its own
+ * disk cannot see commit.json: it writes the file. */
+static bool look_for_ranks(void *ctx, struct err *err)
+{
+    const struct record *record = ctx;
+    const struct history *history = &record->history;
+    bool is_missed = !record->is_shared ||
+                     history_attempt_in(history, record->commit_file.path) == history->attempt;
+    return !is_missed || put_back_ranks(record, record->saves.committed, err);
+}
+
+void record_committed(struct record *record, uint64_t step)
+{
+    struct err err;
+    keep_committed(record, step);
+    if (!record->dir || record->node_rank == 0 || statefile_is_busy(&record->ranks_file))
+        return;
+    if (statefile_look(&record->ranks_file, 0, look_for_ranks, &err))
+        watch_at(&record->ranks_deadline, clock_now_ns() + WRITE_WAIT_NS);
+    else
+        log_warn("record", "%s", err.text);
+}
+
+/* --- deadlines --- */
+
+/* Report the failure first: the write may be stuck behind an older one. */
+static void give_up(struct statefile *file, uint64_t step, statefile_fn *fn, struct record *record)
+{
+    struct err err;
+    err_set(&err, ERR_SYSTEM, 0, "%s could not be written in time; is its file system reachable?",
+            file->path);
+    fn(record, step, &err);
+    statefile_give_up(file);
+}
+
+static void on_commit_deadline(void *ctx)
+{
+    struct record *record = ctx;
+    give_up(&record->commit_file, record->committing, on_commit_written, record);
+}
+
+static void on_ranks_deadline(void *ctx)
+{
+    struct record *record = ctx;
+    give_up(&record->ranks_file, record->preparing, on_ranks_written, record);
+}
+
+static void hasten(struct watch *deadline, int64_t until)
+{
+    if (deadline->at != CLOCK_NEVER && deadline->at > until)
+        watch_at(deadline, until);
+}
+
+void record_end(struct record *record, int64_t until)
+{
+    hasten(&record->commit_deadline, until);
+    hasten(&record->ranks_deadline, until);
+}
+
+/* It may block: nothing has been started. */
+static bool note_attempt(struct record *record, struct err *err)
+{
+    write_commits(record, 0, HISTORY_BEGUN);
+    statefile_wait(&record->commit_file, WRITE_WAIT_NS);
+    if (record->failure.code == ERR_NONE)
+        return true;
+    *err = record->failure;
+    return err_wrap(err, "nothing could be recorded, so nothing is started");
+}
+
+bool record_open(struct record *record, struct loop *loop, const struct core_params *params,
+                 struct err *err)
+{
+    record->loop = loop;
+    if (!record->dir)
+        return true;
+    str_copy(record->history.owner.host, sizeof record->history.owner.host, params->host);
+    record->history.owner.pid = getpid();
+    snprintf(record->history.owner.id, sizeof record->history.owner.id, "%016" PRIx64,
+             params->incarnation);
+    return watch_clock(&record->commit_deadline, loop->base, err) &&
+           watch_clock(&record->ranks_deadline, loop->base, err) &&
+           (record->node_rank != 0 || note_attempt(record, err));
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * record: the state that outlives a run, in the state directory.
+ *
+ *   commit.json          node 0's: the commits, the attempt, how many attempts had no commit
+ *   ranks.<node>.json    each node's: what its ranks saved at which step, and where
+ *
+ * A node writes its file before it reports "prepared". Node 0 writes commit.json before it
+ * announces the commit. Each file is replaced as a whole. So after a crash at any instant the last
+ * commit is on disk, with every rank's path. A ranks file names the attempt that wrote it last.
+ * Saves in it that are newer than the last commit up to that attempt were never committed, even if
+ * a later attempt committed the same step.
+ *
+ * A start counts as an attempt and takes over the record. An older attempt that still runs cannot
+ * write from then on (see history.h). A write never blocks pchrun: after its deadline it counts as
+ * failed. Without a state directory there is no record. Owns its memory: record_free(). Main
+ * thread.
+ */
+#ifndef PCHRUN_RECORD_RECORD_H
+#define PCHRUN_RECORD_RECORD_H
+
+#include "config/config.h"
+#include "loop/loop.h"
+#include "record/history.h"
+
+struct record {
+    const char *dir; /* NULL: no record */
+    struct loop *loop;
+    int node_rank, nnodes, keep;
+    int world; /* ranks of the job, 0: no process has attached */
+    bool is_shared;
+    struct history history;
+    uint64_t resume_step; /* the step that this attempt resumes from, 0: from the start */
+    struct saves saves;   /* of this node's ranks */
+    struct saves others;  /* of other nodes' ranks, at resume_step */
+    bool has_read_first, has_read_all; /* `others` has node 0's file; it has all files */
+    struct statefile commit_file, ranks_file;
+    struct statefile looker; /* for stepback.h */
+    struct watch commit_deadline, ranks_deadline;
+    uint64_t committing, preparing; /* steps whose write the core waits for; 0: none */
+    uint64_t
+        committed; /* the last commit that this pchrun put on disk, even after the end; 0: none */
+    int64_t committed_at; /* CLOCK_MONOTONIC */
+    struct err failure;   /* of writing the start of the attempt; ERR_NONE: none */
+    void (*on_idle)(void *ctx);
+    void *ctx;
+};
+
+/* Reads the record; may block, as everything at start. `dir` may be NULL; it and the configuration
+ * must outlive the record. False: a file is damaged or belongs to another job. A start from scratch
+ * would then lose a training. */
+MUST_CHECK bool record_init(struct record *record, const struct config *config, const char *dir,
+                            struct reap *reap, struct err *err);
+/* Writing works from here on. On node 0 it writes the start of the attempt and waits for the disk:
+ * a job that cannot record must not train for hours. */
+MUST_CHECK bool record_open(struct record *record, struct loop *loop,
+                            const struct core_params *params, struct err *err);
+void record_free(struct record *record);
+
+/* Is a write under way that will end or time out? on_idle() is called when there is none any more.
+ */
+bool record_is_busy(const struct record *record);
+/* The run is over: writes that are under way time out at `until` at the latest. */
+void record_end(struct record *record, int64_t until);
+void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx);
+
+/* The last committed step, 0: none. */
+uint64_t record_resume_step(const struct record *record);
+/* The commands are about to start. Forgets saves beyond `resume_step`: they were never committed.
+ */
+void record_begin(struct record *record, int64_t attempt, uint64_t resume_step);
+/* Does the record know this rank's save of the step to resume from, if the rank had a part in it? A
+ * node that lost its file (with its disk) must not start from step 0 while the others resume.
+ * RECORD_ANY_RANK: the ranks of this node are not known yet. False: *err says what is missing and
+ * what to do. May read other nodes' files. */
+#define RECORD_ANY_RANK (-1)
+MUST_CHECK bool record_check_rank(struct record *record, int rank, struct err *err);
+/* The number of ranks of the job, from its processes. */
+void record_set_world(struct record *record, int world);
+/* The job has committed this step: keeps what a restart needs. */
+void record_committed(struct record *record, uint64_t step);
+/* A rank reports that its save at `step` is durable; `path` "": it named no path. */
+void record_saved(struct record *record, int rank, uint64_t step, const char *path);
+/* The path of the rank's save at this step: its own, else that of the rank that saved for all. A
+ * rank without a part in the save gets a path only if all named the same. NULL: unknown. Valid
+ * until the next call. Reads other nodes' files when first needed, and only for the step to resume
+ * from. */
+const char *record_path(struct record *record, int rank, uint64_t step);
+/* The path that this node's ranks named, for the report; NULL: none. Reads no file. */
+const char *record_known_path(const struct record *record, uint64_t step);
+
+/* ACT_PREPARE (action.h explains its fields) and ACT_COMMIT: EV_PREPARED and EV_COMMITTED follow.
+ */
+void record_prepare(struct record *record, uint64_t step, int ranks, uint64_t own);
+void record_commit(struct record *record, uint64_t step, int64_t save_ns);
+/* On node 0: this attempt no longer counts as one without a commit. With has_no_step it counts as
+ * preempted before a step. If the write fails, the attempt counts. */
+void record_uncount(struct record *record, bool has_no_step);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * saves: which rank saved which step at which path: the newest few steps, in memory and as JSON. A
+ * path may be any bytes; if it is not UTF-8, it is written in hexadecimal. Owns its memory:
+ * saves_free(). Main thread.
+ */
+#ifndef PCHRUN_RECORD_SAVES_H
+#define PCHRUN_RECORD_SAVES_H
+
+#include "json/json.h"
+#include "json/writer.h"
+
+#include <stdint.h>
+
+#define SAVES_STEPS 72 /* steps kept at once: those of the record, and those being saved */
+
+struct saves_rank {
+    int rank;
+    char *path; /* NULL: the rank named no path */
+};
+
+struct saves_step {
+    uint64_t step;
+    int world; /* how many ranks the job had, 0: unknown */
+    struct saves_rank *ranks;
+    int nranks;
+    bool is_held; /* the step may still be committed */
+};
+
+struct saves {
+    struct saves_step steps[SAVES_STEPS]; /* oldest first */
+    int n;
+    int64_t attempt;    /* the attempt that wrote the file they were read from, 0: none */
+    uint64_t committed; /* the last committed step; a restart needs it and newer ones */
+};
+
+void saves_free(struct saves *saves);
+/* False: out of memory. Replaces an older path. If the list is full, drops the oldest step that is
+ * neither held nor committed. */
+MUST_CHECK bool saves_add(struct saves *saves, uint64_t step, int rank, const char *path);
+/* Sets how many ranks the job has at this step. */
+void saves_set_world(struct saves *saves, uint64_t step, int world);
+/* The step is about to be offered for a commit, and `own` was before (0: none). Holds these two
+ * steps and no others. */
+void saves_hold(struct saves *saves, uint64_t step, uint64_t own);
+/* Of the steps up to the committed one, drops the oldest until `keep` are left. */
+void saves_trim(struct saves *saves, int keep);
+/* Drops newer steps: an attempt that resumes at `step` saves them anew. */
+void saves_forget_newer(struct saves *saves, uint64_t step);
+/* NULL: no rank saved it. */
+const struct saves_step *saves_find(const struct saves *saves, uint64_t step);
+/* The path of this rank; NULL: none. *ret_known: the rank has saved the step. */
+const char *saves_path(const struct saves_step *step, int rank, bool *ret_known);
+/* The lowest rank of the job that is not known to have saved the step; -1: none is missing. */
+int saves_missing(const struct saves_step *step);
+/* The path, if all ranks that named one named the same. NULL: no rank named one, or they differ, so
+ * that no path is the whole save. */
+const char *saves_common_path(const struct saves_step *step);
+/* The path of the lowest rank that named one. */
+const char *saves_any_path(const struct saves_step *step);
+
+/* Writes the list "saves" into the current object, without the steps newer than `newest` (and than
+ * the committed one) that are still being saved. */
+void saves_write(const struct saves *saves, struct writer *w, uint64_t newest);
+/* Adds what saves_write() wrote. False: the form is wrong, or out of memory. */
+MUST_CHECK bool saves_read(struct saves *saves, const char *name, const struct json *object,
+                           struct err *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See stepback.h.
+ */
+#include "record/stepback.h"
+
+#include "base/ckptfile.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define LOOK_WAIT_NS (10 * NS_PER_S)
+
+/* In memory that is shared with the child. */
+struct seen {
+    int left; /* how many commits stay */
+    char missing[PATH_MAX];
+};
+
+struct search {
+    const struct history *history;
+    const struct config *config;
+    const char *dir;      /* the state directory */
+    struct stat within;   /* checkpoint.dir */
+    bool sees_all;        /* else only the paths of this node's ranks */
+    uint64_t step;        /* the commit under examination */
+    enum ckptfile commit; /* what is known of it so far */
+    struct seen *seen;
+    bool is_told;
+};
+
+/* --- in the child --- */
+
+/* Is the path that folder or below it, under any name? Its last parts may be missing. */
+static bool is_within(const char *path, const struct stat *within)
+{
+    struct stat st;
+    char folder[PATH_MAX];
+    if (path[0] != '/' || !str_copy(folder, sizeof folder, path))
+        return false;
+    for (char *end = folder + strlen(folder); end; end = strrchr(folder, '/')) {
+        *end = '\0';
+        if (stat(folder[0] ? folder : "/", &st) == 0 && st.st_ino == within->st_ino &&
+            st.st_dev == within->st_dev)
+            return true;
+    }
+    return false;
+}
+
+static enum ckptfile look_at(const struct search *search, const char *path)
+{
+    return path && is_within(path, &search->within) ? ckptfile_look(path) : CKPTFILE_UNKNOWN;
+}
+
+/* One missing path makes a commit incomplete. An unknown path counts neither way: none was named,
+ * it lies elsewhere, or it may not be read. */
+static bool look_at_node(void *ctx, int node, const char *file)
+{
+    struct search *search = ctx;
+    struct saves saves = {0};
+    struct err err;
+    bool is_read =
+        (node == 0 || search->sees_all) && history_read_ranks(search->history, file, &saves, &err);
+    const struct saves_step *step = is_read ? saves_find(&saves, search->step) : NULL;
+    for (int i = 0; step && i < step->nranks && search->commit != CKPTFILE_ABSENT; i++) {
+        enum ckptfile one = look_at(search, step->ranks[i].path);
+        search->commit = one == CKPTFILE_UNKNOWN ? search->commit : one;
+        if (one == CKPTFILE_ABSENT && !search->seen->missing[0])
+            str_copy(search->seen->missing, PATH_MAX, step->ranks[i].path);
+    }
+    saves_free(&saves);
+    return search->commit != CKPTFILE_ABSENT;
+}
+
+/* Reads the files of all nodes in the record: the job may have had more nodes when it saved. */
+static enum ckptfile look_at_commit(struct search *search, int commit)
+{
+    search->step = search->history->commits[commit].step;
+    search->commit = CKPTFILE_UNKNOWN;
+    history_each_ranks(search->dir, look_at_node, search);
+    return search->commit;
+}
+
+/* The newest commit counts unless a path is missing. An older commit counts only if one of its
+ * paths exists. If no commit has a file, the paths may be no files at all. */
+static bool find_whole(void *ctx, struct err *err)
+{
+    struct search *search = ctx;
+    int left = search->history->ncommits;
+    if (stat(search->config->checkpoint.dir, &search->within) != 0)
+        return true;
+    search->sees_all = search->config->checkpoint.shared && is_within(search->dir, &search->within);
+    if (look_at_commit(search, left - 1) != CKPTFILE_ABSENT)
+        return true;
+    do
+        left--;
+    while (left > 0 && look_at_commit(search, left - 1) != CKPTFILE_THERE);
+    if (left > 0)
+        search->seen->left = left;
+    return true;
+}
+
+/* --- in the parent --- */
+
+static void on_looked(void *ctx, uint64_t tag, const struct err *err)
+{
+    struct search *search = ctx;
+    search->is_told = !err;
+}
+
+/* Drops the newer commits for good, before anything starts. A rank that trains again from the older
+ * commit may overwrite its part of a newer one. If the missing part came back, a later start would
+ * mix two trainings. */
+static void drop_newer(struct history *history, const struct seen *seen)
+{
+    uint64_t newest = history_last_step(history);
+    history->ncommits = seen->left;
+    log_warn("record",
+             "step %" PRIu64 " is committed, but %s is missing: the job resumes at step "
+             "%" PRIu64 ", the newest commit that every rank has, and forgets those after it",
+             newest, seen->missing, history_last_step(history));
+}
+
+static void run_child(struct search *search, struct history *history, struct statefile *child)
+{
+    struct err err;
+    search->seen->left = history->ncommits;
+    statefile_on_written(child, on_looked, search);
+    if (statefile_look(child, 0, find_whole, &err))
+        statefile_wait(child, LOOK_WAIT_NS);
+    statefile_on_written(child, NULL, NULL);
+    if (!search->is_told)
+        log_warn("record",
+                 "cannot tell whether the checkpoint of step %" PRIu64 " is still in %s (is its "
+                 "file system reachable?); the job resumes at that step",
+                 history_last_step(history), search->config->checkpoint.dir);
+    else if (search->seen->left < history->ncommits)
+        drop_newer(history, search->seen);
+}
+
+void stepback(struct history *history, const struct config *config, const char *dir,
+              struct statefile *child)
+{
+    struct search search = {.history = history, .config = config, .dir = dir};
+    if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits < 2)
+        return;
+    search.seen =
+        mmap(NULL, sizeof *search.seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (search.seen == MAP_FAILED)
+        return;
+    run_child(&search, history, child);
+    munmap(search.seen, sizeof *search.seen);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stepback: the commit that a start can resume from, if checkpoints were removed since.
+ *
+ * A program or a person may remove the checkpoint of the last commit. The ranks would then fail at
+ * each start. So before the start node 0 looks for the saved paths and takes the newest commit that
+ * is complete. It looks only at paths within checkpoint.dir: other paths may be names in another
+ * store, or on another node's disk. If the state directory lies within checkpoint.dir and is
+ * shared, node 0 checks the paths of all nodes, else only those of its own ranks. A child with a
+ * deadline looks: a dead file system cannot block pchrun. Owns nothing. Main thread.
+ */
+#ifndef PCHRUN_RECORD_STEPBACK_H
+#define PCHRUN_RECORD_STEPBACK_H
+
+#include "config/config.h"
+#include "record/history.h"
+
+/* Drops the newest commits from the history if a part of them is missing and an older commit is
+ * complete; logs that. `dir`: the state directory. `child` must be initialised and live until the
+ * end: a child that hangs stays in it. */
+void stepback(struct history *history, const struct config *config, const char *dir,
+              struct statefile *child);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See takeover.h.
+ */
+#include "record/takeover.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sigends.h"
+#include "base/sigtext.h"
+#include "base/str.h"
+#include "peers/cluster.h"
+#include "record/history.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A file system that needs longer than this for a few names counts as dead. */
+#define ANSWER_WAIT_NS (10 * NS_PER_S)
+
+static const char *owner(const struct takeover *takeover, char *text, size_t size)
+{
+    const char *known = history_owner_text(takeover->record, takeover->config->job, text, size);
+    return known ? known : "another pchrun";
+}
+
+static void on_held(void *ctx)
+{
+    const struct takeover *takeover = ctx;
+    char who[256], wait[32];
+    log_warn("start",
+             "%s still holds the state directory '%s'; waiting for its end, for %s at most",
+             owner(takeover, who, sizeof who), takeover->dir,
+             str_duration(takeover->wait_ns, wait, sizeof wait));
+    cluster_claim(takeover->config);
+}
+
+/* The signals that end a run before anything is started. Ignored signals stay ignored. */
+static void ending_signals(const struct config *config, sigset_t *ret)
+{
+    struct sigaction now;
+    sigemptyset(ret);
+    for (int number = 1; number < 65; number++)
+        if (sigends(number))
+            sigaddset(ret, number);
+    for (size_t i = 0; i < config->nsignals; i++) {
+        const struct config_signal *rule = &config->signals[i];
+        if (rule->rule == CONFIG_PREEMPT)
+            sigaddset(ret, rule->number);
+        else if (rule->rule != CONFIG_FORWARD)
+            sigdelset(ret, rule->number);
+    }
+    for (int number = 1; number < 65; number++)
+        if (sigismember(ret, number) > 0 && sigaction(number, NULL, &now) == 0 &&
+            now.sa_handler == SIG_IGN)
+            sigdelset(ret, number);
+}
+
+static int pending_of(const sigset_t *set)
+{
+    sigset_t pending;
+    if (sigpending(&pending) != 0)
+        return 0;
+    for (int number = 1; number < 65; number++)
+        if (sigismember(set, number) > 0 && sigismember(&pending, number) > 0)
+            return number;
+    return 0;
+}
+
+static bool still_held(const struct takeover *takeover, struct err *err)
+{
+    char who[256], wait[32];
+    bool is_others = history_is_others(takeover->record, takeover->config->job);
+    return err_set(err, ERR_TAKEN, 0, "%s still holds the state directory '%s' after %s; %s",
+                   owner(takeover, who, sizeof who), takeover->dir,
+                   str_duration(takeover->wait_ns, wait, sizeof wait),
+                   is_others ? "give each job a checkpoint.dir or state_dir of its own"
+                             : "end it first, or, if its host is gone for good, remove "
+                               "commit.lock there");
+}
+
+static bool judge(struct takeover *takeover, enum dirlock_result result, const sigset_t *end,
+                  struct err *err)
+{
+    switch (result) {
+    case DIRLOCK_OK:
+        return true;
+    case DIRLOCK_NONE:
+        log_info("start", "%s; if another attempt still runs, the record will refuse its writes",
+                 err->text);
+        return true;
+    case DIRLOCK_HELD:
+        return still_held(takeover, err);
+    case DIRLOCK_SIGNAL:
+        takeover->signal = pending_of(end);
+        return err_set(err, ERR_TAKEN, 0, "%s came while pchrun waited for the state directory",
+                       SIGTEXT(takeover->signal));
+    case DIRLOCK_FAILED:
+        break;
+    }
+    return err_wrap(err, "nothing could be recorded, so nothing is started");
+}
+
+/* The other nodes wait for node 0 and do not know of the notice. */
+static bool goes_on_to_tell(struct takeover *takeover, char **dir, const struct err *err)
+{
+    const struct core_params *params = takeover->params;
+    bool is_notice = takeover->signal && params->signals[takeover->signal].rule == SIGNAL_PREEMPT;
+    if (!is_notice || params->nnodes == 1 || params->node_rank != 0)
+        return false;
+    log_notice("start", "%s; nothing is started, and the other nodes are told", err->text);
+    free(*dir);
+    *dir = NULL;
+    takeover->dir = NULL;
+    return true;
+}
+
+bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap, struct err *err)
+{
+    const struct config *config = takeover->config;
+    sigset_t end;
+    bool locks = config->cluster.node_rank == 0;
+    takeover->dir = *dir;
+    takeover->wait_ns = config->checkpoint.lock_wait_ns;
+    if (!*dir)
+        return true;
+    if (asprintf(&takeover->record, "%s/" HISTORY_FILE, *dir) < 0 ||
+        asprintf(&takeover->file, "%s/commit.lock", *dir) < 0)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
+    ending_signals(config, &end);
+    struct dirlock_request request = {.parent = config->checkpoint.dir,
+                                      .dir = *dir,
+                                      .file = locks ? takeover->file : NULL,
+                                      .answer_ns = ANSWER_WAIT_NS,
+                                      .wait_ns = takeover->wait_ns,
+                                      .end = &end,
+                                      .on_held = on_held,
+                                      .ctx = takeover};
+    return judge(takeover, dirlock_take(&takeover->lock, &request, reap, err), &end, err) ||
+           goes_on_to_tell(takeover, dir, err);
+}
+
+void takeover_end(struct takeover *takeover)
+{
+    dirlock_free(&takeover->lock);
+    free(takeover->record);
+    free(takeover->file);
+    *takeover = (struct takeover){0};
+}

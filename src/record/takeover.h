@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * takeover: before anything of the state directory is read and anything is started, makes sure that
+ * it exists and is writable. On node 0 it also locks it.
+ *
+ * A scheduler may start a job again a little before the old one has ended. So pchrun waits for the
+ * holder of the directory and logs that. Without locks, the record itself stops the older attempt
+ * (history.h). Owns the lock: takeover_end(). Main thread.
+ */
+#ifndef PCHRUN_RECORD_TAKEOVER_H
+#define PCHRUN_RECORD_TAKEOVER_H
+
+#include "config/config.h"
+#include "core/common/params.h"
+#include "os/dirlock.h"
+
+struct takeover {
+    const struct config *config; /* set first, and params */
+    const struct core_params *params;
+    struct dirlock lock;
+    const char *dir;
+    char *record, *file; /* paths in dir: commit.json, and the lock file */
+    int64_t wait_ns;
+    int signal; /* the signal that ended the wait, 0: none */
+};
+
+/* *dir NULL: there is no state directory. A notice may come during the wait. If other nodes must
+ * hear of it, *dir is freed and becomes NULL: this run writes nothing there. The signal is still
+ * pending, so nothing is started. False: nothing can start; *err says why. */
+MUST_CHECK bool takeover_begin(struct takeover *takeover, char **dir, struct reap *reap,
+                               struct err *err);
+void takeover_end(struct takeover *takeover);
+
+#endif

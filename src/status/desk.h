@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * desk: all that people and their programs can see and ask while the job runs: the journal of
+ * events, the metrics, and the socket of pchctl. A request of pchctl becomes an event of the core.
+ * The job depends on none of it: if it fails while the job runs, pchrun logs that and goes on. Owns
+ * its memory: desk_free(). Main thread.
+ */
+#ifndef PCHRUN_STATUS_DESK_H
+#define PCHRUN_STATUS_DESK_H
+
+#include "config/config.h"
+#include "procs/attach.h"
+#include "status/answer.h"
+#include "status/journal.h"
+#include "status/metrics.h"
+#include "status/report.h"
+
+struct control;
+
+struct desk {
+    const struct config *config;
+    const struct core_params *params;
+    struct loop *loop;
+    struct attach *attach;
+    struct report *report;
+    struct cluster *cluster;
+    struct journal journal;
+    struct metrics metrics;
+    struct pace pace;
+    struct answer answer;
+    struct control *control; /* NULL: it could not be opened */
+    bool is_over;
+    int exit_code;
+    void (*on_idle)(void *ctx); /* called when desk_is_busy() may have become false */
+    void *ctx;
+};
+
+/* Call before the core's first event; set all fields above `journal`, on_idle and ctx first. False:
+ * a file that the user asks for cannot be used. May block. */
+MUST_CHECK bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap,
+                          struct err *err);
+/* Call after the commands were started, or were refused. */
+MUST_CHECK bool desk_open(struct desk *desk, struct err *err);
+void desk_free(struct desk *desk);
+
+/* Call for each action of the core. */
+void desk_take(struct desk *desk, const struct action *action);
+/* Call after each event of the core. */
+void desk_settle(struct desk *desk);
+/* The job has ended. */
+void desk_exit(struct desk *desk, const struct action *action, int code);
+/* Is a write under way that will end or time out? */
+bool desk_is_busy(const struct desk *desk);
+
+#endif

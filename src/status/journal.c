@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See journal.h.
+ */
+#include "status/journal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sigtext.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE_MAX_BYTES    8192
+#define FILE_MAX_BYTES    (4 * 1024 * 1024)
+#define PENDING_MAX_BYTES (256 * 1024)
+
+/* Lines within this time go into one write. */
+#define GATHER_NS (100 * NS_PER_MS)
+/* The nodes' deadlines for one notice differ by the time that its message takes. */
+#define SAME_DEADLINE_NS NS_PER_S
+
+/* --- the file --- */
+
+/* The write failed: its lines are dropped, and so is its note of dropped lines. */
+static void count_lost(struct journal *journal)
+{
+    journal->dropped += journal->writing;
+    journal->writing = 0;
+}
+
+static void flush(struct journal *journal)
+{
+    char note[96] = "";
+    if (buf_len(&journal->pending) == 0 || !outfile_is_free(&journal->out))
+        return;
+    journal->writing = journal->gathered;
+    journal->gathered = 0;
+    if (journal->dropped > 0) {
+        snprintf(note, sizeof note, "{\"event\":\"dropped\",\"count\":%u}\n", journal->dropped);
+        if (buf_add(&journal->pending, note, strlen(note))) {
+            journal->writing += journal->dropped;
+            journal->dropped = 0;
+        }
+    }
+    if (!outfile_write(&journal->out, buf_bytes(&journal->pending), buf_len(&journal->pending)))
+        count_lost(journal);
+    buf_drop(&journal->pending, buf_len(&journal->pending));
+}
+
+static void on_gathered(void *ctx)
+{
+    flush(ctx);
+}
+
+static void on_written(void *ctx, bool is_ok)
+{
+    struct journal *journal = ctx;
+    if (!is_ok)
+        count_lost(journal);
+    flush(journal);
+}
+
+static void gather(struct journal *journal)
+{
+    if (buf_len(&journal->pending) > 0 && journal->gather.at == CLOCK_NEVER)
+        watch_at(&journal->gather, clock_now_ns() + GATHER_NS);
+}
+
+static void add_to_file(struct journal *journal, const char *text, size_t len)
+{
+    if (!journal->out.is_wanted)
+        return;
+    /* Leave room for the note of dropped lines. */
+    bool fits = buf_len(&journal->pending) + len + 128 <= PENDING_MAX_BYTES;
+    if (fits && buf_add(&journal->pending, text, len))
+        journal->gathered++;
+    else
+        journal->dropped++;
+    if (journal->is_ending)
+        flush(journal);
+    else
+        gather(journal);
+}
+
+/* --- lines --- */
+
+static void keep(struct journal *journal, const char *text, size_t len)
+{
+    char *copy = malloc(len);
+    if (!copy)
+        return;
+    memcpy(copy, text, len);
+    struct journal_line *line = &journal->lines[(journal->first + journal->count) % JOURNAL_KEPT];
+    if (journal->count == JOURNAL_KEPT) {
+        free(line->text);
+        journal->first = (journal->first + 1) % JOURNAL_KEPT;
+    } else {
+        journal->count++;
+    }
+    line->text = copy;
+    line->len = len;
+}
+
+const struct journal_line *journal_line(const struct journal *journal, unsigned i)
+{
+    return i < journal->count ? &journal->lines[(journal->first + i) % JOURNAL_KEPT] : NULL;
+}
+
+static void begin(const struct journal *journal, struct writer *w, const char *event)
+{
+    char ts[32];
+    struct core_report report;
+    core_report(journal->core, &report);
+    writer_init(w, LINE_MAX_BYTES, WRITER_LINE);
+    writer_object(w, NULL);
+    writer_text(w, "ts", clock_iso8601(clock_real_ns(), ts, sizeof ts));
+    writer_int(w, "node", journal->params->node_rank);
+    writer_int(w, "attempt", report.attempt);
+    writer_int(w, "generation", report.generation);
+    writer_text(w, "event", event);
+}
+
+static void end(struct journal *journal, struct writer *w)
+{
+    size_t len;
+    writer_end(w);
+    const char *text = writer_done(w, &len);
+    if (text) {
+        keep(journal, text, len);
+        add_to_file(journal, text, len);
+        if (journal->on_line)
+            journal->on_line(journal->ctx, text, len);
+    }
+    writer_free(w);
+}
+
+/* --- what the core does --- */
+
+static void take_start(struct journal *journal, const struct action *action)
+{
+    struct writer w;
+    begin(journal, &w, "started");
+    writer_int(&w, "commands", journal->params->children);
+    writer_int(&w, "resume_step", (int64_t)action->start.resume_step);
+    end(journal, &w);
+}
+
+static void take_signal(struct journal *journal, const struct action *action)
+{
+    static const char *const targets[] = {
+        [TARGET_CHILDREN] = "commands", [TARGET_RANKS] = "ranks", [TARGET_TREE] = "all"};
+    struct writer w;
+    begin(journal, &w, "signal");
+    writer_text(&w, "signal", SIGTEXT(action->signal.number));
+    writer_text(&w, "to", targets[action->signal.target]);
+    end(journal, &w);
+}
+
+static void take_proc(struct journal *journal, const struct action *action)
+{
+    struct writer w;
+    if (action->proc.msg->type != PROCMSG_WELCOME)
+        return;
+    begin(journal, &w, "attached");
+    writer_int(&w, "rank", action->proc.msg->rank);
+    writer_int(&w, "resume_step", (int64_t)action->proc.msg->step);
+    end(journal, &w);
+}
+
+static void take_saved(struct journal *journal, const struct action *action)
+{
+    struct writer w;
+    begin(journal, &w, "saved");
+    writer_int(&w, "step", (int64_t)action->step);
+    writer_int(&w, "ranks", action->ranks);
+    end(journal, &w);
+}
+
+static void take_committed(struct journal *journal, const struct action *action)
+{
+    struct writer w;
+    begin(journal, &w, "committed");
+    writer_int(&w, "step", (int64_t)action->step);
+    end(journal, &w);
+}
+
+/* These topics become events of their own; no other line reports them. All others are "log". */
+static const char *event_of_topic(const char *topic)
+{
+    static const char *const events[] = {"join", "lost", "restart"};
+    for (size_t i = 0; topic && i < ARRAY_LEN(events); i++)
+        if (str_is(topic, events[i]))
+            return events[i];
+    return "log";
+}
+
+static void take_log(struct journal *journal, const struct action *action)
+{
+    static const char *const levels[LOG__COUNT] = {[LOG_ERROR] = "error",
+                                                   [LOG_WARN] = "warning",
+                                                   [LOG_NOTICE] = "notice",
+                                                   [LOG_INFO] = "info"};
+    struct writer w;
+    if (action->log.level >= LOG_DEBUG)
+        return;
+    begin(journal, &w, event_of_topic(action->log.topic));
+    writer_text(&w, "level", levels[action->log.level]);
+    writer_text(&w, "topic", action->log.topic);
+    writer_text(&w, "text", action->log.text);
+    end(journal, &w);
+}
+
+typedef void take_fn(struct journal *journal, const struct action *action);
+
+static take_fn *const takers[ACT__COUNT] = {
+    [ACT_START] = take_start,   [ACT_SIGNAL] = take_signal,       [ACT_PROC_SEND] = take_proc,
+    [ACT_PREPARE] = take_saved, [ACT_COMMITTED] = take_committed, [ACT_LOG] = take_log,
+};
+
+void journal_take(struct journal *journal, const struct action *action)
+{
+    /* These actions come with a change of the core's report. */
+    bool is_telling = action->type == ACT_STATE || action->type == ACT_GATE ||
+                      action->type == ACT_NOTICE || action->type == ACT_COMMITTED ||
+                      action->type == ACT_PROC_SEND;
+    journal->is_dirty = journal->is_dirty || is_telling;
+    if (takers[action->type])
+        takers[action->type](journal, action);
+}
+
+/* --- what it reports --- */
+
+static void tell_state(struct journal *journal, const struct core_report *r)
+{
+    struct writer w;
+    if (str_is(journal->seen.state, r->state))
+        return;
+    str_copy(journal->seen.state, sizeof journal->seen.state, r->state);
+    begin(journal, &w, "state");
+    writer_text(&w, "state", r->state);
+    end(journal, &w);
+}
+
+static void tell_round(struct journal *journal, const struct core_report *r)
+{
+    struct writer w;
+    bool is_new = r->round.id != journal->seen.round || r->round.phase != journal->seen.phase;
+    journal->seen.round = r->round.id;
+    journal->seen.phase = r->round.phase;
+    if (!is_new || r->round.id == 0)
+        return;
+    begin(journal, &w, "round");
+    writer_int(&w, "round", r->round.id);
+    writer_text(&w, "phase", r->round.phase);
+    writer_int(&w, "step", (int64_t)r->round.save_step);
+    end(journal, &w);
+}
+
+static bool is_same_notice(const struct journal *journal, const struct core_report *r,
+                           const char *name)
+{
+    if (!r->notice.is_live || !journal->seen.has_notice)
+        return r->notice.is_live == journal->seen.has_notice;
+    int64_t moved = r->notice.deadline - journal->seen.deadline;
+    return str_is(journal->seen.notice, name) && moved < SAME_DEADLINE_NS &&
+           moved > -SAME_DEADLINE_NS;
+}
+
+static void tell_notice(struct journal *journal, const struct core_report *r)
+{
+    struct writer w;
+    char name[sizeof journal->seen.notice];
+    snprintf(name, sizeof name, "%d %s %.64s", r->notice.node_rank, r->notice.source, r->notice.id);
+    if (is_same_notice(journal, r, name))
+        return;
+    journal->seen.has_notice = r->notice.is_live;
+    journal->seen.deadline = r->notice.deadline;
+    str_copy(journal->seen.notice, sizeof journal->seen.notice, name);
+    begin(journal, &w, r->notice.is_live ? "notice" : "notice_over");
+    if (r->notice.is_live) {
+        int64_t left = r->notice.deadline - clock_now_ns();
+        writer_text(&w, "source", r->notice.source);
+        writer_text(&w, "id", r->notice.id);
+        writer_int(&w, "of_node", r->notice.node_rank);
+        writer_int(&w, "left_ms", left > 0 ? left / NS_PER_MS : 0);
+        writer_text(&w, "text", r->notice.text);
+    }
+    end(journal, &w);
+}
+
+/* A death may be reported before its process has ended; its text may change later. */
+static void tell_cause(struct journal *journal, const struct core_report *r)
+{
+    struct writer w;
+    const char *text = r->first_cause.is_known ? r->first_cause.text : "";
+    if (str_is(journal->seen.cause, text))
+        return;
+    str_copy(journal->seen.cause, sizeof journal->seen.cause, text);
+    if (!*text)
+        return;
+    begin(journal, &w, "failed");
+    writer_int(&w, "of_node", r->first_cause.node_rank);
+    writer_int(&w, "rank", r->first_cause.rank);
+    writer_int(&w, "pid", r->first_cause.pid);
+    writer_int(&w, "code", r->first_cause.code);
+    writer_text(&w, "text", r->first_cause.text);
+    end(journal, &w);
+}
+
+void journal_settle(struct journal *journal)
+{
+    struct core_report report;
+    if (!journal->is_dirty)
+        return;
+    journal->is_dirty = false;
+    core_report(journal->core, &report);
+    tell_cause(journal, &report);
+    tell_notice(journal, &report);
+    tell_round(journal, &report);
+    tell_state(journal, &report);
+}
+
+void journal_exit(struct journal *journal, enum outcome outcome, int code, const char *why)
+{
+    struct writer w;
+    journal->is_dirty = true;
+    journal_settle(journal);
+    journal->is_ending = true;
+    begin(journal, &w, "exit");
+    writer_text(&w, "outcome", verdict_name(outcome));
+    writer_int(&w, "exit_code", code);
+    writer_text(&w, "text", why);
+    end(journal, &w);
+}
+
+/* --- begin and end --- */
+
+bool journal_init(struct journal *journal, const char *path, struct reap *reap, struct err *err)
+{
+    *journal = (struct journal){.is_dirty = true,
+                                .gather = {.fn = on_gathered, .ctx = journal, .at = CLOCK_NEVER},
+                                .out = {.topic = "events",
+                                        .what = "journal",
+                                        .option = "events.file",
+                                        .loss = OUTFILE_NO_LOSS,
+                                        .on_written = on_written,
+                                        .ctx = journal}};
+    buf_init(&journal->pending, PENDING_MAX_BYTES);
+    if (!outfile_init(&journal->out, path, reap, err))
+        return false;
+    statefile_add(&journal->out.file, FILE_MAX_BYTES);
+    return true;
+}
+
+bool journal_open(struct journal *journal, struct event_base *base, struct err *err)
+{
+    if (!journal->out.is_wanted)
+        return true;
+    if (!watch_clock(&journal->gather, base, err) || !outfile_open(&journal->out, base, err))
+        return false;
+    gather(journal);
+    return true;
+}
+
+void journal_free(struct journal *journal)
+{
+    watch_end(&journal->gather);
+    outfile_free(&journal->out);
+    buf_free(&journal->pending);
+    for (unsigned i = 0; i < JOURNAL_KEPT; i++)
+        free(journal->lines[i].text);
+    memset(journal->lines, 0, sizeof journal->lines);
+    journal->count = 0;
+}

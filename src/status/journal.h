@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * journal: what happens to the job on this node, as lines of JSON: {ts, node, attempt, generation,
+ * event, ...}, see pchctl(1).
+ *
+ * All lines come from the core's actions and reports. The newest lines are kept for pchctl. All
+ * lines go to a file, written by a child (os/statefile) some at a time, so that a dead disk never
+ * blocks pchrun. Lines that the disk does not take are dropped and counted. A file that cannot be
+ * written is logged once. Owns its memory: journal_free(). Main thread.
+ */
+#ifndef PCHRUN_STATUS_JOURNAL_H
+#define PCHRUN_STATUS_JOURNAL_H
+
+#include "base/buf.h"
+#include "core/core.h"
+#include "loop/outfile.h"
+#include "loop/watch.h"
+
+enum { JOURNAL_KEPT = 256 };
+
+struct journal_line {
+    char *text; /* with its newline */
+    size_t len;
+};
+
+struct journal {
+    const struct core_params *params;
+    const struct core *core;
+    struct journal_line lines[JOURNAL_KEPT]; /* a ring */
+    unsigned first, count;
+    bool is_dirty; /* the core's report may have changed */
+    struct {       /* from the core's last report */
+        char state[16];
+        uint32_t round;
+        const char *phase;
+        bool has_notice;
+        char cause[512]; /* the text of the cause; "": none */
+        int64_t deadline;
+        char notice[128];
+    } seen;
+    bool is_ending;
+    struct outfile out;
+    struct buf pending;
+    unsigned gathered,
+        writing;      /* lines that wait; lines being written, or named there as dropped */
+    unsigned dropped; /* lines that the file does not yet name as dropped */
+    struct watch gather;
+    void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: not needed */
+    void *ctx;
+};
+
+/* `path` NULL: no file. Set params, core, on_line and ctx after it, before the core's first event.
+ * May block. */
+MUST_CHECK bool journal_init(struct journal *journal, const char *path, struct reap *reap,
+                             struct err *err);
+/* From here on lines are written, earlier ones included. */
+MUST_CHECK bool journal_open(struct journal *journal, struct event_base *base, struct err *err);
+void journal_free(struct journal *journal);
+
+/* Call for each action of the core. */
+void journal_take(struct journal *journal, const struct action *action);
+/* Call after each event of the core: adds what has changed in its report. */
+void journal_settle(struct journal *journal);
+/* The job has ended: adds the last line. */
+void journal_exit(struct journal *journal, enum outcome outcome, int code, const char *why);
+
+/* The kept lines, oldest first; NULL: no more. */
+const struct journal_line *journal_line(const struct journal *journal, unsigned i);
+
+#endif

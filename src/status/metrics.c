@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See metrics.h.
+ */
+#include "status/metrics.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/common/verdict.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_MAX_BYTES (1024 * 1024)
+
+/* --- the text --- */
+
+struct text {
+    struct buf *buf;
+    const struct metrics_view *view;
+    char who[256]; /* the labels that every sample has */
+    bool has_failed;
+};
+
+static void PRINTF_LIKE(2, 3) put(struct text *text, const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    bool ok = n >= 0 && n < (int)sizeof line && buf_add(text->buf, line, (size_t)n);
+    text->has_failed = text->has_failed || !ok;
+}
+
+/* The format escapes backslash, quote and newline. Bytes that are not UTF-8 would make the whole
+ * file invalid. */
+static void add_label(char *dst, size_t size, const char *name, const char *value)
+{
+    str_addf(dst, size, "%s%s=\"", dst[0] ? "," : "", name);
+    for (unsigned len; *value; value += len > 0 ? len : 1) {
+        len = str_utf8_len(value);
+        if (*value == '\n')
+            str_addf(dst, size, "\\n");
+        else if (*value == '"' || *value == '\\')
+            str_addf(dst, size, "\\%c", *value);
+        else
+            str_addf(dst, size, "%.*s", len > 0 ? (int)len : 1, len > 0 ? value : "?");
+    }
+    str_addf(dst, size, "\"");
+}
+
+static void head(struct text *text, const char *name, const char *help)
+{
+    put(text, "# HELP pchrun_%s %s\n# TYPE pchrun_%s gauge\n", name, help, name);
+}
+
+static void sample(struct text *text, const char *name, const char *more, double value)
+{
+    put(text, "pchrun_%s{%s%s%s} %.15g\n", name, text->who, *more ? "," : "", more, value);
+}
+
+static void gauge(struct text *text, const char *name, const char *help, double value)
+{
+    head(text, name, help);
+    sample(text, name, "", value);
+}
+
+static double real_seconds(const struct text *text, int64_t mono_ns)
+{
+    int64_t ns = text->view->real_now - (text->view->now - mono_ns);
+    int64_t ms = ns / NS_PER_MS;
+    return (double)ms / 1000;
+}
+
+static void put_info(struct text *text)
+{
+    char labels[256] = "", number[16];
+    snprintf(number, sizeof number, "%d", text->view->params->nnodes);
+    add_label(labels, sizeof labels, "version", PCHRUN_VERSION);
+    add_label(labels, sizeof labels, "host", text->view->params->host);
+    add_label(labels, sizeof labels, "nnodes", number);
+    head(text, "info", "Which pchrun this is.");
+    sample(text, "info", labels, 1);
+}
+
+static void put_state(struct text *text)
+{
+    static const char *const states[] = {"waiting",  "running", "saving", "restarting",
+                                         "stopping", "leaving", "done"};
+    head(text, "state", "1 for the state that this node is in.");
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        char label[32] = "";
+        add_label(label, sizeof label, "state", states[i]);
+        sample(text, "state", label, str_is(states[i], text->view->report->state));
+    }
+}
+
+static void put_notice(struct text *text)
+{
+    const struct core_report *r = text->view->report;
+    gauge(text, "notice", "1 while the job has a notice of its end.", r->notice.is_live);
+    if (r->notice.is_live && r->notice.deadline != CLOCK_NEVER)
+        gauge(text, "notice_deadline_timestamp_seconds", "When the time of the notice is up.",
+              real_seconds(text, r->notice.deadline));
+}
+
+static void put_commit(struct text *text)
+{
+    const struct core_report *r = text->view->report;
+    gauge(text, "commit_step", "The last committed step, 0: none.", (double)r->commit_step);
+    if (r->commit_at)
+        gauge(text, "commit_timestamp_seconds", "When that step was committed, if in this attempt.",
+              real_seconds(text, r->commit_at));
+}
+
+static char *rank_label(const struct core_rank_report *rank, char *text, size_t size)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", rank->rank);
+    text[0] = '\0';
+    add_label(text, size, "rank", number);
+    return text;
+}
+
+/* The format wants the samples of one name together. */
+static void put_ranks(struct text *text)
+{
+    const struct metrics_view *v = text->view;
+    char label[32];
+    if (v->nranks == 0)
+        return;
+    head(text, "rank_step", "Finished steps.");
+    for (int i = 0; i < v->nranks; i++)
+        sample(text, "rank_step", rank_label(&v->ranks[i], label, sizeof label),
+               (double)v->ranks[i].step);
+    head(text, "rank_attached", "1 while its process is attached.");
+    for (int i = 0; i < v->nranks; i++)
+        sample(text, "rank_attached", rank_label(&v->ranks[i], label, sizeof label),
+               v->ranks[i].is_attached);
+}
+
+/* The slowest rank sets the pace: the others wait for it. */
+static void put_steps(struct text *text)
+{
+    const struct metrics_view *v = text->view;
+    uint64_t highest = v->report->last_step;
+    double slowest = 0;
+    int64_t youngest = -1;
+    int attached = 0;
+    for (int i = 0; i < v->nranks; i++) {
+        struct pace_view pace = pace_of(v->pace, &v->ranks[i], v->now);
+        if (v->ranks[i].step > highest)
+            highest = v->ranks[i].step;
+        if (v->ranks[i].slot < 0)
+            continue;
+        attached++;
+        if (pace.steps_per_s > 0 && (slowest == 0 || pace.steps_per_s < slowest))
+            slowest = pace.steps_per_s;
+        if (pace.age_ns >= 0 && (youngest < 0 || pace.age_ns < youngest))
+            youngest = pace.age_ns;
+    }
+    gauge(text, "step", "Finished steps of the rank that is furthest.", (double)highest);
+    gauge(text, "resumed_step", "Where this attempt began.", (double)v->report->resumed_step);
+    if (slowest > 0)
+        gauge(text, "steps_per_second", "Steps per second of the slowest rank.", slowest);
+    if (youngest >= 0)
+        gauge(text, "last_step_timestamp_seconds",
+              "When a rank was last seen to finish a step, or was first looked at.",
+              real_seconds(text, v->now - youngest));
+    gauge(text, "ranks_attached", "Attached processes of this node.", attached);
+    if (v->report->ranks_expected >= 0)
+        gauge(text, "ranks_expected", "Processes that are expected to attach.",
+              v->report->ranks_expected);
+}
+
+static void put_end(struct text *text)
+{
+    const struct metrics_view *v = text->view;
+    char label[64] = "";
+    if (v->is_up)
+        return;
+    add_label(label, sizeof label, "outcome", verdict_name(v->report->outcome));
+    head(text, "exit_code", "The exit code of pchrun.");
+    sample(text, "exit_code", label, v->exit_code);
+}
+
+bool metrics_compose(const struct metrics_view *view, struct buf *ret)
+{
+    struct text text = {.buf = ret, .view = view};
+    char number[16];
+    snprintf(number, sizeof number, "%d", view->params->node_rank);
+    add_label(text.who, sizeof text.who, "name", view->params->job);
+    add_label(text.who, sizeof text.who, "node", number);
+    gauge(&text, "up", "1 until pchrun has ended.", view->is_up);
+    put_info(&text);
+    gauge(&text, "attempt", "How often the scheduler has started the job.", view->report->attempt);
+    gauge(&text, "generation", "How often pchrun has started it again in this attempt.",
+          view->report->generation);
+    put_state(&text);
+    put_steps(&text);
+    put_commit(&text);
+    put_notice(&text);
+    put_ranks(&text);
+    put_end(&text);
+    return !text.has_failed;
+}
+
+/* --- writing it --- */
+
+static void on_written(void *ctx, bool is_ok)
+{
+    metrics_flush(ctx);
+}
+
+static void on_clock(void *ctx)
+{
+    struct metrics *metrics = ctx;
+    metrics_touch(metrics);
+    metrics_flush(metrics);
+    metrics_run(metrics, metrics->is_running);
+}
+
+bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns, struct reap *reap,
+                  struct err *err)
+{
+    *metrics = (struct metrics){.interval_ns = interval_ns,
+                                .clock = {.fn = on_clock, .ctx = metrics},
+                                .out = {.topic = "metrics",
+                                        .what = "metrics",
+                                        .option = "metrics.file",
+                                        .loss = OUTFILE_NO_LOSS,
+                                        .on_written = on_written,
+                                        .ctx = metrics}};
+    return outfile_init(&metrics->out, path, reap, err);
+}
+
+bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err)
+{
+    if (!metrics->out.is_wanted)
+        return true;
+    if (!watch_clock(&metrics->clock, base, err) || !outfile_open(&metrics->out, base, err))
+        return false;
+    metrics_run(metrics, metrics->is_running);
+    return true;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    watch_end(&metrics->clock);
+    outfile_free(&metrics->out);
+}
+
+void metrics_run(struct metrics *metrics, bool is_running)
+{
+    metrics->is_running = is_running;
+    watch_at(&metrics->clock, is_running ? clock_now_ns() + metrics->interval_ns : CLOCK_NEVER);
+}
+
+void metrics_touch(struct metrics *metrics)
+{
+    metrics->is_dirty = true;
+}
+
+void metrics_flush(struct metrics *metrics)
+{
+    struct buf text;
+    if (!metrics->is_dirty || !outfile_is_free(&metrics->out))
+        return;
+    metrics->is_dirty = false;
+    buf_init(&text, FILE_MAX_BYTES);
+    bool ok = metrics->compose(metrics->ctx, &text);
+    outfile_write(&metrics->out, ok ? buf_bytes(&text) : NULL, buf_len(&text));
+    buf_free(&text);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics: how the job stands, in the text format of Prometheus (metrics.file), for the textfile
+ * collector of its node exporter. The file is replaced at changes of state and every
+ * metrics.interval; without a file nothing happens, and no timer runs. A file that cannot be
+ * written is logged once. Owns its memory: metrics_free(). Main thread.
+ */
+#ifndef PCHRUN_STATUS_METRICS_H
+#define PCHRUN_STATUS_METRICS_H
+
+#include "base/buf.h"
+#include "core/core.h"
+#include "loop/outfile.h"
+#include "loop/watch.h"
+#include "procs/pace.h"
+
+/* The data of the metrics. */
+struct metrics_view {
+    const struct core_params *params;
+    const struct core_report *report;
+    const struct core_rank_report *ranks;
+    int nranks;
+    const struct pace *pace;
+    int64_t now, real_now;
+    bool is_up; /* pchrun has not ended */
+    int exit_code;
+};
+/* Composes the text. False: out of memory. Pure. */
+MUST_CHECK bool metrics_compose(const struct metrics_view *view, struct buf *ret);
+
+struct metrics {
+    bool is_dirty, is_running;
+    int64_t interval_ns;
+    struct outfile out;
+    struct watch clock;
+    /* Composes the text. */
+    bool (*compose)(void *ctx, struct buf *ret);
+    void *ctx;
+};
+
+/* Set compose, ctx and outfile_on_idle() after it. `path` NULL: no file. May block. */
+MUST_CHECK bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns,
+                             struct reap *reap, struct err *err);
+MUST_CHECK bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err);
+void metrics_free(struct metrics *metrics);
+
+/* The commands run from now on, or no longer run. */
+void metrics_run(struct metrics *metrics, bool is_running);
+/* A metric has changed; metrics_flush() writes the file. */
+void metrics_touch(struct metrics *metrics);
+void metrics_flush(struct metrics *metrics);
+
+#endif

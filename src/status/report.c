@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See report.h.
+ */
+#include "status/report.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "commands/evidence.h"
+#include "core/common/verdict.h"
+#include "json/writer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define REPORT_VERSION 1
+#define REPORT_MAX     (8 * 1024 * 1024)
+
+/* --- the contents --- */
+
+static void add_time(struct writer *w, const char *key, int64_t mono_ns)
+{
+    char text[32];
+    if (mono_ns == 0 || mono_ns == CLOCK_NEVER) {
+        writer_null(w, key);
+        return;
+    }
+    clock_iso8601(clock_real_ns() - (clock_now_ns() - mono_ns), text, sizeof text);
+    writer_text(w, key, text);
+}
+
+/* Milliseconds between two times; null if one of them is unset. */
+static void add_ms(struct writer *w, const char *key, int64_t from, int64_t to)
+{
+    if (from == 0 || to == 0)
+        writer_null(w, key);
+    else
+        writer_int(w, key, (to - from) / NS_PER_MS);
+}
+
+static void add_notice(struct writer *w, const struct core_report *r)
+{
+    if (!r->notice.is_live) {
+        writer_null(w, "notice");
+        return;
+    }
+    writer_object(w, "notice");
+    writer_text(w, "source", r->notice.source);
+    writer_text(w, "id", r->notice.id);
+    writer_int(w, "node_rank", r->notice.node_rank);
+    add_time(w, "at", r->notice.at);
+    add_time(w, "deadline", r->notice.deadline);
+    writer_text(w, "text", r->notice.text);
+    writer_end(w);
+}
+
+static void add_round(struct writer *w, const struct core_report *r)
+{
+    if (r->round.id == 0) {
+        writer_null(w, "round");
+        return;
+    }
+    writer_object(w, "round");
+    writer_int(w, "id", r->round.id);
+    writer_text(w, "phase", r->round.phase);
+    writer_int(w, "save_step", (int64_t)r->round.save_step);
+    add_ms(w, "decided_ms", r->round.opened_at, r->round.decided_at);
+    add_ms(w, "saved_ms", r->round.opened_at, r->round.saved_at);
+    add_ms(w, "committed_ms", r->round.opened_at, r->round.committed_at);
+    writer_end(w);
+}
+
+static void add_steps(struct writer *w, const struct core_report *r, const struct record *record)
+{
+    if (r->commit_step == 0) {
+        writer_null(w, "commit");
+    } else {
+        writer_object(w, "commit");
+        writer_int(w, "step", (int64_t)r->commit_step);
+        writer_text(w, "path", record_known_path(record, r->commit_step));
+        add_time(w, "at", r->commit_at);
+        writer_end(w);
+    }
+    uint64_t kept = r->commit_step > r->resumed_step ? r->commit_step : r->resumed_step;
+    writer_object(w, "steps");
+    writer_int(w, "resumed", (int64_t)r->resumed_step);
+    writer_int(w, "last", (int64_t)r->last_step);
+    /* A completed job loses no step. */
+    bool is_lost = r->last_step > kept && r->outcome != OUTCOME_COMPLETED;
+    writer_int(w, "lost", is_lost ? (int64_t)(r->last_step - kept) : 0);
+    writer_end(w);
+}
+
+static void add_cause(struct writer *w, const struct core_report *r)
+{
+    char at[32];
+    if (!r->first_cause.is_known) {
+        writer_null(w, "first_cause");
+        return;
+    }
+    int code = r->first_cause.code;
+    writer_object(w, "first_cause");
+    writer_int(w, "node_rank", r->first_cause.node_rank);
+    writer_int(w, "rank", r->first_cause.rank);
+    writer_text(w, "host", r->first_cause.host);
+    writer_int(w, "pid", r->first_cause.pid);
+    writer_text(w, "at", clock_iso8601(r->first_cause.wall, at, sizeof at));
+    writer_int(w, "code", code);
+    if (r->first_cause.is_signal)
+        writer_int(w, "signal", code - EXIT_BY_SIGNAL);
+    else
+        writer_null(w, "signal");
+    writer_text(w, "text", r->first_cause.text);
+    writer_text(w, "stderr", *r->first_cause.tail ? r->first_cause.tail : NULL);
+    writer_end(w);
+}
+
+static void add_sources(struct writer *w, const struct noticein *noticein)
+{
+    writer_list(w, "sources");
+    for (size_t i = 0; i < noticein->count; i++) {
+        struct source_state source;
+        noticein_state(noticein, i, &source);
+        writer_object(w, NULL);
+        writer_text(w, "name", source.name);
+        writer_text(w, "state", source.state);
+        writer_int(w, "restarts", source.restarts);
+        add_time(w, "last_line", source.last_line_at);
+        writer_text(w, "last_error", *source.last_error ? source.last_error : NULL);
+        writer_end(w);
+    }
+    writer_end(w);
+}
+
+static void add_ranks(struct writer *w, const struct core *core)
+{
+    struct core_rank_report *ranks = calloc(CORE_SLOTS_MAX, sizeof *ranks);
+    int n = ranks ? core_ranks(core, ranks, CORE_SLOTS_MAX) : 0;
+    writer_list(w, "ranks");
+    for (int i = 0; i < n; i++) {
+        writer_object(w, NULL);
+        writer_int(w, "rank", ranks[i].rank);
+        writer_int(w, "pid", ranks[i].pid);
+        writer_bool(w, "attached", ranks[i].is_attached);
+        writer_bool(w, "done", ranks[i].is_done);
+        writer_bool(w, "victim", ranks[i].is_victim);
+        writer_int(w, "saved_step", (int64_t)ranks[i].saved_step);
+        writer_bool(w, "counts_only", ranks[i].is_counting);
+        writer_end(w);
+    }
+    writer_end(w);
+    free(ranks);
+}
+
+void report_write(const struct report *report, struct writer *w, const char *key)
+{
+    struct core_report r;
+    core_report(report->core, &r);
+    /* A commit may reach the disk after the core has decided the end. The next attempt resumes from
+     * it. */
+    if (report->record->committed > r.commit_step) {
+        r.commit_step = report->record->committed;
+        r.commit_at = report->record->committed_at;
+    }
+    bool is_known = r.outcome != OUTCOME_UNKNOWN;
+    writer_object(w, key);
+    writer_text(w, "schema", "pchrun.report");
+    writer_int(w, "version", REPORT_VERSION);
+    writer_text(w, "job", report->params->job);
+    writer_int(w, "attempt", r.attempt);
+    writer_int(w, "generation", r.generation);
+    writer_int(w, "node_rank", report->params->node_rank);
+    writer_int(w, "nnodes", report->params->nnodes);
+    writer_text(w, "state", r.state);
+    writer_text(w, "outcome", verdict_name(r.outcome));
+    if (is_known)
+        writer_int(w, "exit_code", report->exit_code >= 0 ? report->exit_code : r.exit_code);
+    else
+        writer_null(w, "exit_code");
+    writer_text(w, "why", r.why);
+    add_notice(w, &r);
+    add_round(w, &r);
+    add_steps(w, &r, report->record);
+    add_cause(w, &r);
+    add_sources(w, report->noticein);
+    add_ranks(w, report->core);
+    hook_write(report->hook, w, "exit_hook");
+    logs_write(report->logs, is_known, w, "logs");
+    writer_text(w, "evidence", report->evidence->path);
+    writer_end(w);
+}
+
+/* --- writing it --- */
+
+static void on_written(void *ctx, bool is_ok)
+{
+    report_flush(ctx);
+}
+
+bool report_init(struct report *report, const char *path, const struct core_params *params,
+                 struct reap *reap, struct err *err)
+{
+    *report = (struct report){.exit_code = -1,
+                              .params = params,
+                              .out = {.topic = "report",
+                                      .what = "report",
+                                      .option = "report",
+                                      .loss = OUTFILE_NO_LOSS,
+                                      .on_written = on_written,
+                                      .ctx = report}};
+    return outfile_init(&report->out, path, reap, err);
+}
+
+bool report_open(struct report *report, const struct core *core, struct event_base *base,
+                 struct err *err)
+{
+    report->core = core;
+    return outfile_open(&report->out, base, err);
+}
+
+void report_free(struct report *report)
+{
+    outfile_free(&report->out);
+}
+
+void report_exit(struct report *report, int code)
+{
+    report->exit_code = code;
+    report_touch(report);
+}
+
+void report_touch(struct report *report)
+{
+    report->is_dirty = true;
+}
+
+void report_flush(struct report *report)
+{
+    struct writer w;
+    size_t len = 0;
+    if (!report->is_dirty || !outfile_is_free(&report->out))
+        return;
+    report->is_dirty = false;
+    writer_init(&w, REPORT_MAX, WRITER_PRETTY);
+    report_write(report, &w, NULL);
+    const char *text = writer_done(&w, &len);
+    outfile_write(&report->out, text, len);
+    writer_free(&w);
+}

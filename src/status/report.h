@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * report: the file that says how the job stands, replaced at each change of state, so that the
+ * verdict outlives pchrun. Changes during a write go into one later write. A report that cannot be
+ * written is logged once, and never stops the job. Main thread.
+ */
+#ifndef PCHRUN_STATUS_REPORT_H
+#define PCHRUN_STATUS_REPORT_H
+
+#include "commands/hook.h"
+#include "core/core.h"
+#include "logs/logs.h"
+#include "loop/outfile.h"
+#include "notices/noticein.h"
+#include "record/record.h"
+
+struct evidence;
+
+struct report {
+    bool is_dirty;
+    int exit_code; /* the final exit code; -1: the core's */
+    const struct core *core;
+    const struct core_params *params;
+    const struct record *record;     /* knows the path of the commit; set after report_init() */
+    const struct noticein *noticein; /* knows the sources; set after report_init() */
+    const struct hook *hook;         /* knows how the hook ended; set after report_init() */
+    const struct logs *logs;         /* knows what the commands print; set after report_init() */
+    const struct evidence *evidence; /* knows the file of a hang; set after report_init() */
+    struct outfile out;
+};
+
+/* `path` NULL: no report. `params` must outlive it. False: the path cannot hold a report; whether
+ * it can be written shows later. May block. */
+MUST_CHECK bool report_init(struct report *report, const char *path,
+                            const struct core_params *params, struct reap *reap, struct err *err);
+MUST_CHECK bool report_open(struct report *report, const struct core *core, struct event_base *base,
+                            struct err *err);
+void report_free(struct report *report);
+
+/* Writes the contents of the file, as an object. */
+void report_write(const struct report *report, struct writer *w, const char *key);
+
+/* pchrun exits with this code. */
+void report_exit(struct report *report, int code);
+/* Something has changed; report_flush() writes the file. */
+void report_touch(struct report *report);
+void report_flush(struct report *report);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See status.h.
+ */
+#include "status/status.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/common/ranks.h"
+#include "core/common/watchdog.h"
+#include "os/proc.h"
+
+#include <stdlib.h>
+
+/* Steps in a million seconds; a page may show any number. */
+#define PACE_MAX 1e18
+
+/* The core keeps the ranks in the order in which they came. */
+static int compare(const void *a, const void *b)
+{
+    const struct core_rank_report *x = a, *y = b;
+    return x->rank - y->rank;
+}
+
+/* The highest of the page's step, the last known step, and the saved step. The page may be gone
+ * already; a saved step was finished. */
+static void take_step(struct core_rank_report *rank, const uint64_t steps[CORE_SLOTS_MAX])
+{
+    uint64_t now = rank->slot >= 0 ? steps[rank->slot] : 0;
+    rank->step = now > rank->step ? now : rank->step;
+    rank->step = rank->saved_step > rank->step ? rank->saved_step : rank->step;
+}
+
+void status_look(struct status_ranks *ret, const struct attach *attach, struct pace *pace)
+{
+    ret->n = core_ranks(attach->loop->core, ret->list, CORE_SLOTS_MAX);
+    ret->now = clock_now_ns();
+    qsort(ret->list, (size_t)ret->n, sizeof ret->list[0], compare);
+    attach_look(attach, ret->steps, ret->phases);
+    for (int i = 0; i < CORE_SLOTS_MAX; i++)
+        if (ret->steps[i] > RANKS_STEP_MAX) /* an invalid page */
+            ret->steps[i] = 0;
+    for (int i = 0; i < ret->n; i++)
+        take_step(&ret->list[i], ret->steps);
+    pace_look(pace, ret->list, ret->n, ret->steps, ret->now);
+}
+
+static void add_age(struct writer *w, const char *key, int64_t age_ns)
+{
+    int64_t ms = age_ns / NS_PER_MS;
+    if (age_ns < 0)
+        writer_null(w, key);
+    else
+        writer_real(w, key, (double)ms / 1000);
+}
+
+static void add_pace(struct writer *w, double steps_per_s)
+{
+    if (steps_per_s > 0)
+        writer_real(w, "steps_per_second", steps_per_s);
+    else
+        writer_null(w, "steps_per_second");
+}
+
+/* A process with this pid that is no descendant is a different one. */
+static bool lives(pid_t pid)
+{
+    struct proc proc;
+    return pid > 0 && proc_read(pid, &proc) && !proc_is_dead(&proc) && proc_is_descendant(pid);
+}
+
+static enum peer_rank_life life_of(const struct core_rank_report *rank, int64_t now)
+{
+    if (rank->is_attached || rank->is_done || !lives(rank->pid))
+        return RANK_GONE;
+    return now < rank->start_until ? RANK_STARTING : RANK_UNATTACHED;
+}
+
+static uint64_t pace_on_wire(double steps_per_s)
+{
+    double pace = steps_per_s * 1e6;
+    return pace < PACE_MAX ? (uint64_t)pace : (uint64_t)PACE_MAX;
+}
+
+struct peer_rank status_rank(const struct status_ranks *ranks, int i, const struct pace *pace)
+{
+    const struct core_rank_report *rank = &ranks->list[i];
+    struct pace_view view = pace_of(pace, rank, ranks->now);
+    return (struct peer_rank){.rank = rank->rank,
+                              .local_rank = rank->local_rank,
+                              .pid = rank->pid,
+                              .attached = rank->is_attached,
+                              .done = rank->is_done,
+                              .phase = rank->slot >= 0 ? ranks->phases[rank->slot] : 0,
+                              .step = rank->step,
+                              .saved_step = rank->saved_step,
+                              .pace = pace_on_wire(view.steps_per_s),
+                              .age_ns = view.age_ns,
+                              .is_least = view.is_least,
+                              .counts = rank->is_counting,
+                              .life = life_of(rank, ranks->now)};
+}
+
+static const char *state_of(const struct peer_rank *rank)
+{
+    static const char *const names[] = {
+        [RANK_GONE] = "gone", [RANK_STARTING] = "starting", [RANK_UNATTACHED] = "not attached"};
+    if (rank->attached)
+        return "attached";
+    return rank->done ? "done" : names[rank->life];
+}
+
+void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
+                       int64_t ago_ns)
+{
+    writer_object(w, NULL);
+    writer_int(w, "rank", rank->rank);
+    writer_int(w, "node_rank", node_rank);
+    writer_int(w, "local_rank", rank->local_rank);
+    writer_int(w, "pid", rank->pid);
+    writer_text(w, "state", state_of(rank));
+    writer_bool(w, "attached", rank->attached);
+    writer_bool(w, "done", rank->done);
+    writer_int(w, "step", (int64_t)rank->step);
+    add_pace(w, (double)rank->pace / 1e6);
+    add_age(w, "step_age", rank->age_ns < 0 ? -1 : rank->age_ns + ago_ns);
+    writer_bool(w, "step_age_is_least", rank->is_least);
+    writer_text(w, "phase", rank->attached ? watchdog_phase_name(rank->phase) : NULL);
+    writer_int(w, "saved_step", (int64_t)rank->saved_step);
+    writer_bool(w, "counts_only", rank->counts);
+    writer_end(w);
+}
+
+void status_write_node(struct writer *w, const struct core_peer_report *node, int64_t now,
+                       const char *unknown)
+{
+    writer_object(w, NULL);
+    writer_int(w, "node_rank", node->node_rank);
+    writer_text(w, "host", node->host[0] ? node->host : NULL);
+    writer_text(w, "state", node->state);
+    writer_bool(w, "connected", node->is_connected);
+    writer_bool(w, "notice", node->has_notice);
+    writer_int(w, "ranks_attached", node->ranks_attached);
+    if (node->ranks_expected >= 0)
+        writer_int(w, "ranks_expected", node->ranks_expected);
+    else
+        writer_null(w, "ranks_expected");
+    writer_int(w, "lowest_step", (int64_t)node->lowest);
+    writer_int(w, "highest_step", (int64_t)node->highest);
+    add_pace(w, node->steps_per_s);
+    add_age(w, "step_age", node->moved_at ? now - node->moved_at : -1);
+    add_age(w, "heard_age", node->heard_at ? now - node->heard_at : -1);
+    writer_text(w, "why", node->why[0] ? node->why : NULL);
+    writer_bool(w, "ranks_known", !unknown);
+    writer_text(w, "ranks_unknown_why", unknown);
+    writer_end(w);
+}
+
+/* Node 0's last word about itself may be old: take the snapshot instead. */
+static void look_at_own(struct core_peer_report *own, const struct status_ranks *ranks,
+                        const struct pace *pace)
+{
+    bool is_first = true;
+    int64_t youngest = -1;
+    for (int i = 0; i < ranks->n; i++) {
+        const struct core_rank_report *rank = &ranks->list[i];
+        uint64_t step = rank->slot >= 0 ? ranks->steps[rank->slot] : rank->step;
+        struct pace_view view = pace_of(pace, rank, ranks->now);
+        if (is_first || step < own->lowest)
+            own->lowest = step;
+        if (is_first || step > own->highest)
+            own->highest = step;
+        is_first = false;
+        if (view.steps_per_s > 0)
+            own->steps_per_s = view.steps_per_s;
+        if (view.age_ns >= 0 && (youngest < 0 || view.age_ns < youngest))
+            youngest = view.age_ns;
+    }
+    own->heard_at = ranks->now;
+    own->moved_at = youngest >= 0 ? ranks->now - youngest : 0;
+}
+
+int status_nodes(const struct report *report, const struct status_ranks *ranks,
+                 const struct pace *pace, struct core_peer_report **ret)
+{
+    int nnodes = report->params->nnodes;
+    *ret = calloc((size_t)nnodes, sizeof **ret);
+    int n = *ret ? core_peers(report->core, *ret, nnodes) : 0;
+    if (n > 0)
+        look_at_own(&(*ret)[0], ranks, pace);
+    return n;
+}
+
+void status_write_job(struct writer *w, const struct report *report)
+{
+    char text[32];
+    writer_text(w, "now", clock_iso8601(clock_real_ns(), text, sizeof text));
+    report_write(report, w, "report");
+}

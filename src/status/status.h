@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * status: how the job stands now, for pchctl: the report, each rank, and on node 0 each node. Main
+ * thread.
+ */
+#ifndef PCHRUN_STATUS_STATUS_H
+#define PCHRUN_STATUS_STATUS_H
+
+#include "procs/attach.h"
+#include "procs/pace.h"
+#include "status/report.h"
+#include "wire/peermsg.h"
+
+/* A snapshot of this node's ranks. */
+struct status_ranks {
+    struct core_rank_report list[CORE_SLOTS_MAX];
+    int n;
+    uint64_t steps[CORE_SLOTS_MAX]; /* by slot */
+    uint8_t phases[CORE_SLOTS_MAX];
+    int64_t now;
+};
+void status_look(struct status_ranks *ret, const struct attach *attach, struct pace *pace);
+
+/* One rank of the snapshot, also in the form for other nodes. */
+struct peer_rank status_rank(const struct status_ranks *ranks, int i, const struct pace *pace);
+
+/* Adds the members "now" and "report" to the current object. */
+void status_write_job(struct writer *w, const struct report *report);
+/* Adds an object to the list "ranks"; its data is `ago_ns` old. */
+void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
+                       int64_t ago_ns);
+/* What node 0 knows of all nodes; other nodes know none. Returns how many; the caller frees *ret.
+ */
+int status_nodes(const struct report *report, const struct status_ranks *ranks,
+                 const struct pace *pace, struct core_peer_report **ret);
+/* Adds an object to the list "nodes". `unknown`: why the node's ranks are unknown; NULL: they are
+ * known. */
+void status_write_node(struct writer *w, const struct core_peer_report *node, int64_t now,
+                       const char *unknown);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * body: parses the answers of metadata services; pure functions, fuzzed. The bytes are untrusted
+ * and need not end with a NUL.
+ *
+ * True: the answer is valid, and *ret holds its events, perhaps none. False: the answer is
+ * unusable, *err says why, and earlier events stay valid. Keys and ids do not name the machine
+ * (events_bind()). Any thread.
+ */
+#ifndef PCHRUN_WATCH_ANSWERS_BODY_H
+#define PCHRUN_WATCH_ANSWERS_BODY_H
+
+#include "watch/answers/event.h"
+
+#include "base/buf.h"
+
+#include <stddef.h>
+
+typedef bool body_fn(const char *data, size_t len, struct events *ret, struct err *err);
+
+/* Google Compute Engine: instance/maintenance-event, /preempted, /upcoming-maintenance. */
+MUST_CHECK bool body_gce_maintenance(const char *data, size_t len, struct events *ret,
+                                     struct err *err);
+MUST_CHECK bool body_gce_preempted(const char *data, size_t len, struct events *ret,
+                                   struct err *err);
+MUST_CHECK bool body_gce_upcoming(const char *data, size_t len, struct events *ret,
+                                  struct err *err);
+/* instance/shutdown-details/stop-state; the event has no time. */
+MUST_CHECK bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err);
+/* When the stop ends: `since` is request-timestamp, `duration` is max-duration, both as words. */
+MUST_CHECK bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret,
+                                  struct err *err);
+/* Is this the server's error (status 503) that means no maintenance is known? */
+bool body_gce_says_none(const char *data, size_t len);
+
+/* Amazon EC2, below latest/meta-data: spot/instance-action, spot/termination-time (which both tell
+ * of one event, with one key), events/recommendations/rebalance, events/maintenance/scheduled,
+ * autoscaling/target-lifecycle-state. */
+MUST_CHECK bool body_aws_action(const char *data, size_t len, struct events *ret, struct err *err);
+MUST_CHECK bool body_aws_termination(const char *data, size_t len, struct events *ret,
+                                     struct err *err);
+MUST_CHECK bool body_aws_rebalance(const char *data, size_t len, struct events *ret,
+                                   struct err *err);
+MUST_CHECK bool body_aws_scheduled(const char *data, size_t len, struct events *ret,
+                                   struct err *err);
+MUST_CHECK bool body_aws_lifecycle(const char *data, size_t len, struct events *ret,
+                                   struct err *err);
+
+/* Below latest/meta-data, too: instance/spot/termination-time of Alibaba Cloud, in UTC, and
+ * spot/termination-time of Tencent Cloud, in UTC+8 without saying so. */
+MUST_CHECK bool body_alibaba_termination(const char *data, size_t len, struct events *ret,
+                                         struct err *err);
+MUST_CHECK bool body_tencent_termination(const char *data, size_t len, struct events *ret,
+                                         struct err *err);
+
+/* Azure's document of scheduled events. Skips events of other machines: `name` is ours in the
+ * document; "": unknown, all count. */
+MUST_CHECK bool body_azure(const char *data, size_t len, const char *name, struct events *ret,
+                           struct err *err);
+
+/* The content of a file or an annotation: a notice as in pchrun-protocol(7), in which "deadline"
+ * may be a date. Other text is a notice to terminate, with the first line as its text. `since_ns`:
+ * when it was written; its seconds count from then. */
+MUST_CHECK bool body_notice(const char *data, size_t len, int64_t since_ns, struct events *ret,
+                            struct err *err);
+/* The value of an annotation in a file of the downward API (KEY="VALUE" on each line, quoted as Go
+ * does), into `value`, with a NUL; nothing if the key is missing. */
+MUST_CHECK bool body_annotation(const char *data, size_t len, const char *key, struct buf *value,
+                                struct err *err);
+
+#endif

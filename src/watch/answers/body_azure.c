@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See body.h: what Azure's scheduled events say.
+ */
+#include "base/str.h"
+#include "watch/answers/body.h"
+#include "watch/answers/bodytext.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <strings.h>
+
+/* A longer freeze may disturb the job; a live migration takes some 5 s. */
+#define FREEZE_SHORT_S 10
+
+static const char *const ending[] = {"Reboot", "Redeploy", "Preempt", "Terminate"};
+
+static bool azure_event_is_ending(const char *type)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
+        if (str_is(type, ending[i]))
+            return true;
+    return false;
+}
+
+/* The document lists the events of all machines of a set. */
+static bool azure_event_is_ours(const struct json *item, const char *name)
+{
+    const struct json *resources = json_find(item, "Resources");
+    if (!*name || !resources || json_kind(resources) != JSON_IS_LIST || !json_first(resources))
+        return true;
+    for (const struct json *one = json_first(resources); one; one = json_next(one))
+        if (json_text(one) && strcasecmp(json_text(one), name) == 0)
+            return true;
+    return false;
+}
+
+/* Freeze or an unknown type: mild, unless it takes long. */
+static void set_mild(struct event *event, const struct json *item)
+{
+    int64_t seconds = 0;
+    if (json_int(json_find(item, "DurationInSeconds"), &seconds) && seconds > FREEZE_SHORT_S) {
+        event->type = NOTICE_CHECKPOINT;
+        str_addf(event->text, sizeof event->text, ", %" PRId64 " s", seconds);
+    } else {
+        event->is_mild = true;
+    }
+}
+
+static void add_event(struct events *ret, const struct json *item, const char *name)
+{
+    const char *type = bodytext_of(item, "EventType"), *id = bodytext_of(item, "EventId");
+    const char *status = bodytext_of(item, "EventStatus");
+    if (!*type || !*id) {
+        ret->is_partial = true;
+        return;
+    }
+    bool is_over = str_is(status, "Completed") || str_is(status, "Canceled");
+    if (is_over || !azure_event_is_ours(item, name))
+        return;
+    char key[EVENT_ID_MAX];
+    struct event *event = events_add(
+        ret, azure_event_is_ending(type) ? NOTICE_TERMINATE : NOTICE_LOG, event_id(key, "", id));
+    if (!event)
+        return;
+    snprintf(event->text, sizeof event->text, "%.16s, %.12s: %.50s", type,
+             *status ? status : "no status", bodytext_of(item, "Description"));
+    if (event->type == NOTICE_LOG)
+        set_mild(event, item);
+    /* Empty once it has started. */
+    events_set_time(ret, event, "NotBefore", bodytext_of(item, "NotBefore"));
+}
+
+bool body_azure(const char *data, size_t len, const char *name, struct events *ret, struct err *err)
+{
+    *ret = (struct events){0};
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    if (!root)
+        return false;
+    const struct json *list = json_find(root, "Events");
+    bool ok = list && json_kind(list) == JSON_IS_LIST;
+    if (!ok)
+        err_set(err, ERR_PROTOCOL, 0, "the answer has no list \"Events\"");
+    for (const struct json *item = ok ? json_first(list) : NULL; item; item = json_next(item)) {
+        if (json_kind(item) == JSON_IS_OBJECT)
+            add_event(ret, item, name);
+        else
+            ret->is_partial = true;
+    }
+    json_free(root);
+    return ok;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See body.h: what the metadata server of Google Compute Engine says.
+ */
+#include "base/clock.h"
+#include "base/date.h"
+#include "base/duration.h"
+#include "base/str.h"
+#include "watch/answers/body.h"
+#include "watch/answers/bodytext.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define NONE_YET   "no notifications have been received yet"
+#define STOP_MAX_S (INT64_C(366) * 24 * 3600)
+
+static bool unknown_word(const char *what, const char *word, struct err *err)
+{
+    return err_set(err, ERR_PROTOCOL, 0, "\"%.80s\" is no value of %s that is known", word, what);
+}
+
+/* Adds an event whose text is its id. */
+static void add_plain(struct events *ret, enum notice_type type, const char *id, bool is_mild)
+{
+    struct event *event = events_add(ret, type, id);
+    str_copy(event->text, sizeof event->text, id);
+    event->is_mild = is_mild;
+}
+
+bool body_gce_maintenance(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[128];
+    *ret = (struct events){0};
+    if (!bodytext_word(data, len, word, sizeof word))
+        return unknown_word("maintenance-event", "(not printable)", err);
+    if (str_is(word, "TERMINATE_ON_HOST_MAINTENANCE"))
+        add_plain(ret, NOTICE_TERMINATE, word, false);
+    else if (str_is(word, "MIGRATE_ON_HOST_MAINTENANCE"))
+        add_plain(ret, NOTICE_LOG, word, true);
+    else if (!str_is(word, "NONE"))
+        return unknown_word("maintenance-event", word, err);
+    return true;
+}
+
+bool body_gce_preempted(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[128];
+    *ret = (struct events){0};
+    if (!bodytext_word(data, len, word, sizeof word))
+        return unknown_word("preempted", "(not printable)", err);
+    if (str_is(word, "TRUE"))
+        add_plain(ret, NOTICE_TERMINATE, "preempted", false);
+    else if (!str_is(word, "FALSE"))
+        return unknown_word("preempted", word, err);
+    return true;
+}
+
+/* Reads an object with a maintenance window that is not over yet. */
+static bool read_window(const struct json *root, struct events *ret, struct err *err)
+{
+    const char *start = bodytext_of(root, "window_start_time");
+    const char *status = bodytext_of(root, "maintenance_status");
+    const char *type = bodytext_of(root, "type");
+    if (!*start)
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "the answer tells of a maintenance without its window_start_time");
+    if (str_is(status, "COMPLETE"))
+        return true;
+    struct event *event = events_add(ret, NOTICE_TERMINATE, "upcoming-maintenance");
+    event_id(event->id, "upcoming-maintenance", start);
+    str_addf(event->text, sizeof event->text, "%.20s maintenance from %.40s, %.16s",
+             *type ? type : "host", start, *status ? status : "PENDING");
+    /* Maintenance under way has no predictable time. */
+    events_set_time(ret, event, "window_start_time", str_is(status, "ONGOING") ? "" : start);
+    return true;
+}
+
+/* {} or the word NONE means no maintenance. Some answers wrap the object in a named member. */
+bool body_gce_upcoming(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[16];
+    *ret = (struct events){0};
+    if (bodytext_word(data, len, word, sizeof word) && str_is(word, "NONE"))
+        return true;
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    if (!root)
+        return false;
+    const struct json *error = json_find(root, "error");
+    const struct json *named = bodytext_find(root, "upcoming-maintenance");
+    const struct json *window = named ? named : root;
+    bool ok = true;
+    if (error)
+        ok = err_set(err, ERR_PROTOCOL, 0, "the answer is an error: %.120s",
+                     bodytext_of(root, "error"));
+    else if (json_kind(window) != JSON_IS_OBJECT)
+        ok = err_set(err, ERR_PROTOCOL, 0, "its upcoming maintenance is %s, not an object",
+                     json_kind_name(window));
+    else if (json_first(window))
+        ok = read_window(window, ret, err);
+    json_free(root);
+    return ok;
+}
+
+bool body_gce_says_none(const char *data, size_t len)
+{
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, NULL);
+    const char *error = root ? bodytext_of(root, "error") : "";
+    bool is_none = strncasecmp(error, NONE_YET, strlen(NONE_YET)) == 0;
+    json_free(root);
+    return is_none;
+}
+
+/* ---- a requested stop ---- */
+
+static bool is_state(const char *word)
+{
+    const char *c = word;
+    while (isupper((unsigned char)*c) || *c == '_')
+        c++;
+    return c > word && !*c;
+}
+
+/* The server has several words for "no stop". */
+bool body_gce_stop(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[64];
+    *ret = (struct events){0};
+    if (!bodytext_word(data, len, word, sizeof word))
+        return unknown_word("stop-state", "(not printable)", err);
+    if (!is_state(word))
+        return unknown_word("stop-state", word, err);
+    if (str_is(word, "PENDING_STOP") || str_is(word, "STOPPING")) {
+        struct event *event = events_add(ret, NOTICE_TERMINATE, "stop");
+        str_addf(event->text, sizeof event->text, "the VM is being stopped: %.40s", word);
+    }
+    return true;
+}
+
+bool body_gce_stop_end(const char *since, const char *duration, int64_t *ret, struct err *err)
+{
+    int64_t since_ns, seconds, lasts_ns = 0;
+    if (!date_parse(since, &since_ns))
+        return err_set(err, ERR_PROTOCOL, 0, "request-timestamp is \"%.40s\", which is no time",
+                       since);
+    if (str_to_i64(duration, 0, STOP_MAX_S, &seconds))
+        lasts_ns = seconds * NS_PER_S;
+    else if (!duration_parse(duration, 0, STOP_MAX_S * NS_PER_S, &lasts_ns, err))
+        return err_wrap(err, "max-duration");
+    *ret = since_ns > INT64_MAX - lasts_ns ? INT64_MAX : since_ns + lasts_ns;
+    return true;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See body.h: notices that people and their programs write, as JSON or as text, and Kubernetes's
+ * file of annotations.
+ */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/date.h"
+#include "base/str.h"
+#include "watch/answers/body.h"
+#include "watch/answers/bodytext.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* A hundred years, so that the time fits into 64 bits. */
+#define SECONDS_MAX 3.2e9
+
+/* "deadline" is a date; "deadline_seconds" counts from since_ns. */
+static bool read_moment(const struct json *root, int64_t since_ns, int64_t *ret, struct err *err)
+{
+    const struct json *seconds = json_find(root, "deadline_seconds");
+    const struct json *date = json_find(root, "deadline");
+    double left;
+    if (date) {
+        const char *text = json_text(date);
+        return (text && date_parse(text, ret)) ||
+               err_set(err, ERR_PROTOCOL, 0,
+                       "\"deadline\" is not a date; write it as in \"2026-11-21T18:00:00Z\"");
+    }
+    if (!seconds)
+        return true;
+    if (!json_number(seconds, &left) || !(left > -SECONDS_MAX && left < SECONDS_MAX))
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "\"deadline_seconds\" is not a number of seconds within a hundred years");
+    int64_t ns = (int64_t)(left * 1e9);
+    *ret = ns > 0 && since_ns > INT64_MAX - ns ? INT64_MAX : since_ns + ns;
+    return true;
+}
+
+static bool read_object(const struct json *root, int64_t since_ns, struct events *ret,
+                        struct err *err)
+{
+    enum notice_type type;
+    const char *name = json_text(json_find(root, "type")), *id = json_text(json_find(root, "id"));
+    const char *text = json_text(json_find(root, "text"));
+    char key[EVENT_ID_MAX];
+    if (!name || !notice_type_of(name, &type))
+        return err_set(err, ERR_PROTOCOL, 0,
+                       "\"type\" is none of \"terminate\", \"checkpoint\", \"log\" and "
+                       "\"cancel\"");
+    if (type == NOTICE_CANCEL)
+        return true;
+    struct event *event = events_add(ret, type, event_id(key, "", id ? id : ""));
+    str_fit(event->text, sizeof event->text, text ? text : "");
+    return read_moment(root, since_ns, &event->at_ns, err);
+}
+
+static void notice_read_words(const char *data, size_t len, struct events *ret)
+{
+    struct event *event = events_add(ret, NOTICE_TERMINATE, "");
+    size_t n = 0;
+    while (n < len && n + 1 < sizeof event->text && data[n] && data[n] != '\n')
+        n++;
+    memcpy(event->text, data, n);
+    event->text[n] = '\0';
+    str_printable(event->text);
+}
+
+bool body_notice(const char *data, size_t len, int64_t since_ns, struct events *ret,
+                 struct err *err)
+{
+    *ret = (struct events){0};
+    while (len > 0 && isspace((unsigned char)*data))
+        data++, len--;
+    if (len == 0 || *data != '{') {
+        notice_read_words(len ? data : "", len, ret);
+        return true;
+    }
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    bool ok = root && read_object(root, since_ns, ret, err);
+    json_free(root);
+    if (!ok)
+        *ret = (struct events){0};
+    return ok;
+}
+
+/* ---- annotations ---- */
+
+/* "\x41" and "A": a character by its hexadecimal digits. A character beyond one byte becomes
+ * UTF-8. */
+static bool put_code(struct buf *value, const char **at, const char *end, int digits)
+{
+    uint32_t code = 0;
+    for (int i = 0; i < digits; i++, ++*at) {
+        int digit = *at < end ? str_hex_digit(**at) : -1;
+        if (digit < 0)
+            return false;
+        code = code << 4 | (uint32_t)digit;
+    }
+    if (digits == 2 || code < 0x80)
+        return buf_add(value, &(uint8_t){(uint8_t)code}, 1);
+    if (code > 0x10ffff)
+        return false;
+    uint8_t utf8[4];
+    unsigned n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (unsigned i = n; i-- > 1; code >>= 6)
+        utf8[i] = (uint8_t)(0x80 | (code & 0x3f));
+    utf8[0] = (uint8_t)(0xf00 >> n | code);
+    return buf_add(value, utf8, n);
+}
+
+static bool put_escape(struct buf *value, const char **at, const char *end)
+{
+    static const char names[] = "abfnrtv\\\"'", meanings[] = "\a\b\f\n\r\t\v\\\"'";
+    if (*at == end)
+        return false;
+    char c = *(*at)++;
+    const char *found = c ? strchr(names, c) : NULL;
+    if (found)
+        return buf_add(value, &meanings[found - names], 1);
+    return (c == 'x' && put_code(value, at, end, 2)) || (c == 'u' && put_code(value, at, end, 4)) ||
+           (c == 'U' && put_code(value, at, end, 8));
+}
+
+/* Reads from after the opening quote to the closing quote, which must end the line. */
+static bool unquote(const char *at, const char *end, struct buf *value)
+{
+    while (at < end && *at != '"') {
+        bool ok = *at == '\\' ? (at++, put_escape(value, &at, end)) : buf_add(value, at++, 1);
+        if (!ok)
+            return false;
+    }
+    return at + 1 == end;
+}
+
+bool body_annotation(const char *data, size_t len, const char *key, struct buf *value,
+                     struct err *err)
+{
+    size_t key_len = strlen(key);
+    const char *at = data, *all_end = data + len;
+    while (at < all_end) {
+        const char *newline = memchr(at, '\n', (size_t)(all_end - at));
+        const char *end = newline ? newline : all_end;
+        if ((size_t)(end - at) > key_len + 1 && memcmp(at, key, key_len) == 0 &&
+            at[key_len] == '=' && at[key_len + 1] == '"')
+            return (unquote(at + key_len + 2, end, value) && buf_add(value, "", 1)) ||
+                   err_set(err, ERR_PROTOCOL, 0,
+                           "the value of the annotation %.80s is not quoted as it should be, or "
+                           "too long",
+                           key);
+        at = newline ? newline + 1 : all_end;
+    }
+    return true;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See body_pod.h.
+ */
+#include "watch/answers/body_pod.h"
+
+#include "base/clock.h"
+#include "base/date.h"
+#include "base/str.h"
+#include "watch/answers/bodytext.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#define TOLERATED_MAX_S (INT64_C(366) * 24 * 3600)
+
+/* A member that is an object; NULL: missing or another kind. */
+static const struct json *object_of(const struct json *parent, const char *name)
+{
+    const struct json *found = parent ? json_find(parent, name) : NULL;
+    return found && json_kind(found) == JSON_IS_OBJECT ? found : NULL;
+}
+
+/* The first item of a list in an object; NULL: any of them is missing. */
+static const struct json *first_of(const struct json *object, const char *name)
+{
+    const struct json *list = object ? json_find(object, name) : NULL;
+    return list && json_kind(list) == JSON_IS_LIST ? json_first(list) : NULL;
+}
+
+static const char *text_of(const struct json *object, const char *name)
+{
+    const char *text = object ? json_text(json_find(object, name)) : NULL;
+    return text ? text : "";
+}
+
+/* An object of that kind; free with json_free(). NULL: see *err. */
+static struct json *read_kind(const char *data, size_t len, const char *kind, struct err *err)
+{
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    if (!root || str_is(text_of(root, "kind"), kind))
+        return root;
+    err_set(err, ERR_PROTOCOL, 0, "the answer is no %s", kind);
+    json_free(root);
+    return NULL;
+}
+
+/* The resourceVersion, if it is safe in a URL; else "". */
+static void read_version(const struct json *root, char version[POD_VERSION_MAX])
+{
+    const char *text = text_of(object_of(root, "metadata"), "resourceVersion"), *c = text;
+    while (isalnum((unsigned char)*c))
+        c++;
+    if (*c || !str_copy(version, POD_VERSION_MAX, text))
+        version[0] = '\0';
+}
+
+/* ---- the pod ---- */
+
+/* The condition that announces the end; NULL: none. */
+static const struct json *find_disruption(const struct json *root)
+{
+    const struct json *item = first_of(object_of(root, "status"), "conditions");
+    for (; item; item = json_next(item))
+        if (str_is(text_of(item, "type"), "DisruptionTarget") &&
+            str_is(text_of(item, "status"), "True"))
+            return item;
+    return NULL;
+}
+
+/* Announcement and deletion are one event: the deletion adds the time. */
+static void add_end(const struct json *root, struct events *ret)
+{
+    const struct json *meta = object_of(root, "metadata"), *why = find_disruption(root);
+    const char *at = text_of(meta, "deletionTimestamp");
+    if (!why && !*at)
+        return;
+    struct event *event = events_add(ret, NOTICE_TERMINATE, "pod");
+    event_id(event->id, "pod", text_of(meta, "uid"));
+    if (why)
+        snprintf(event->text, sizeof event->text, "%.40s: %.50s", text_of(why, "reason"),
+                 text_of(why, "message"));
+    else
+        str_copy(event->text, sizeof event->text, "the pod is being deleted");
+    events_set_time(ret, event, "deletionTimestamp", at);
+}
+
+bool body_pod(const char *data, size_t len, struct pod *pod, struct events *ret, struct err *err)
+{
+    *ret = (struct events){0};
+    struct json *root = read_kind(data, len, "Pod", err);
+    if (!root)
+        return false;
+    json_free(pod->root);
+    pod->root = root;
+    if (!str_copy(pod->node, sizeof pod->node, text_of(object_of(root, "spec"), "nodeName")))
+        pod->node[0] = '\0';
+    read_version(root, pod->version);
+    add_end(root, ret);
+    return true;
+}
+
+void pod_free(struct pod *pod)
+{
+    json_free(pod->root);
+    *pod = (struct pod){.root = NULL};
+}
+
+/* ---- the node ---- */
+
+/* Taints by which a node manager announces that the node ends, or may end, whatever their
+ * effect. */
+static const struct {
+    const char *key;
+    enum notice_type type;
+} known[] = {
+    {"ToBeDeletedByClusterAutoscaler", NOTICE_TERMINATE},
+    {"karpenter.sh/disrupted", NOTICE_TERMINATE},
+    {"karpenter.sh/disruption", NOTICE_TERMINATE},
+    {"cloud.google.com/impending-node-termination", NOTICE_TERMINATE},
+    {"node.cloudprovider.kubernetes.io/shutdown", NOTICE_TERMINATE},
+    {"node.kubernetes.io/out-of-service", NOTICE_TERMINATE},
+    {"aws-node-termination-handler/spot-itn", NOTICE_TERMINATE},
+    {"aws-node-termination-handler/asg-lifecycle-termination", NOTICE_TERMINATE},
+    {"aws-node-termination-handler/scheduled-maintenance", NOTICE_TERMINATE},
+    {"aws-node-termination-handler/rebalance-recommendation", NOTICE_CHECKPOINT},
+    {"DeletionCandidateOfClusterAutoscaler", NOTICE_LOG},
+    {"node.kubernetes.io/unschedulable", NOTICE_LOG},
+};
+
+/* NOTICE_CANCEL: no meaning. */
+static enum notice_type meaning_of(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (str_is(known[i].key, key))
+            return known[i].type;
+    return NOTICE_CANCEL;
+}
+
+struct taint {
+    const char *key, *value, *effect, *since;
+};
+
+/* A toleration without effect or key matches any. */
+static bool tolerates(const struct json *toleration, const struct taint *taint)
+{
+    const char *key = text_of(toleration, "key"), *effect = text_of(toleration, "effect");
+    return (!*effect || str_is(effect, taint->effect)) && (!*key || str_is(key, taint->key)) &&
+           (str_is(text_of(toleration, "operator"), "Exists") ||
+            str_is(text_of(toleration, "value"), taint->value));
+}
+
+/* How long the pod stays on a node with this taint: the minimum of the matching tolerations; 0 if
+ * none matches. False: it stays for ever. */
+static bool taint_is_ending(const struct pod *pod, const struct taint *taint, int64_t *ret_s)
+{
+    bool is_tolerated = false, has_end = false;
+    const struct json *item = first_of(object_of(pod->root, "spec"), "tolerations");
+    *ret_s = 0;
+    for (; item; item = json_next(item)) {
+        int64_t seconds;
+        if (!tolerates(item, taint))
+            continue;
+        is_tolerated = true;
+        if (!json_int(json_find(item, "tolerationSeconds"), &seconds))
+            continue;
+        seconds = seconds > 0 ? seconds : 0;
+        *ret_s = has_end ? clock_min(*ret_s, seconds) : seconds;
+        has_end = true;
+    }
+    return has_end || !is_tolerated;
+}
+
+/* By default pods tolerate these for minutes, and a restarting kubelet evicts no pod. An evicted
+ * pod gets a deletionTimestamp. */
+static bool is_of_health(const char *key)
+{
+    return str_is(key, "node.kubernetes.io/not-ready") ||
+           str_is(key, "node.kubernetes.io/unreachable");
+}
+
+static void add_taint(const struct json *root, const struct pod *pod, const struct taint *taint,
+                      struct events *ret)
+{
+    char key[EVENT_ID_MAX], name[320], what[400];
+    enum notice_type type = meaning_of(taint->key);
+    int64_t seconds = 0, since_ns;
+    bool is_own = str_is(taint->effect, "NoExecute") && taint_is_ending(pod, taint, &seconds);
+    bool is_passing = is_own && seconds > 0 && is_of_health(taint->key);
+    if (is_passing || (!is_own && type == NOTICE_CANCEL))
+        return;
+    /* A node may have one key with several effects; each is a separate taint. */
+    snprintf(what, sizeof what, "%.320s:%.60s", taint->key, taint->effect);
+    struct event *event =
+        events_add(ret, is_own ? NOTICE_TERMINATE : type, event_id(key, "taint", what));
+    if (!event)
+        return;
+    str_copy(name, sizeof name, taint->key);
+    for (char *c = name; *c; c++) /* an id must not contain '/' */
+        if (*c == '/')
+            *c = '.';
+    const char *uid = text_of(object_of(root, "metadata"), "uid");
+    snprintf(what, sizeof what, "%.320s:%.60s", *taint->since ? taint->since : uid, taint->effect);
+    event_id(event->id, name, what);
+    event->is_mild = event->type != NOTICE_TERMINATE;
+    snprintf(event->text, sizeof event->text, "the node has the taint %.50s", taint->key);
+    bool has_end = is_own && seconds > 0 && seconds <= TOLERATED_MAX_S;
+    if (has_end && date_parse(taint->since, &since_ns))
+        event->at_ns =
+            since_ns > INT64_MAX - seconds * NS_PER_S ? INT64_MAX : since_ns + seconds * NS_PER_S;
+}
+
+bool body_node(const char *data, size_t len, struct pod *pod, struct events *ret, struct err *err)
+{
+    *ret = (struct events){0};
+    struct json *root = read_kind(data, len, "Node", err);
+    if (!root)
+        return false;
+    read_version(root, pod->node_version);
+    const struct json *item = first_of(object_of(root, "spec"), "taints");
+    for (; item; item = json_next(item)) {
+        struct taint taint = {text_of(item, "key"), text_of(item, "value"), text_of(item, "effect"),
+                              text_of(item, "timeAdded")};
+        if (*taint.key)
+            add_taint(root, pod, &taint, ret);
+        else
+            ret->is_partial = true;
+    }
+    json_free(root);
+    return true;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See body.h: how clouds announce the end of a spot instance.
+ */
+#include "base/clock.h"
+#include "base/date.h"
+#include "base/str.h"
+#include "watch/answers/body.h"
+#include "watch/answers/bodytext.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "2018-08-18 12:05:33" */
+#define TIME_LEN_MIN 10
+
+/* A mock service may change the time with each answer, so the first time names the event. `name` is
+ * the service's name of the time. */
+static void add_spot(struct events *ret, const char *action, const char *name, const char *time)
+{
+    char prefix[24], key[EVENT_ID_MAX];
+    snprintf(prefix, sizeof prefix, "spot-%.16s", action);
+    struct event *event = events_add(ret, NOTICE_TERMINATE, event_id(key, "spot", action));
+    event_id(event->id, prefix, time);
+    snprintf(event->text, sizeof event->text, "spot instance: %.24s at %.40s", action,
+             *time ? time : "a time that is not told");
+    events_set_time(ret, event, name, time);
+}
+
+bool body_aws_action(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    *ret = (struct events){0};
+    struct json *root = bodytext_json(data, len, JSON_IS_OBJECT, err);
+    if (!root)
+        return false;
+    const char *action = bodytext_of(root, "action");
+    bool ok = *action;
+    if (ok)
+        add_spot(ret, action, "time", bodytext_of(root, "time"));
+    else
+        err_set(err, ERR_PROTOCOL, 0, "the answer has no \"action\"");
+    json_free(root);
+    return ok;
+}
+
+/* ---- termination-time: a time, or no such path ---- */
+
+/* A time in an unknown format is still a notice. */
+static bool looks_like_time(const char *word)
+{
+    size_t len = strlen(word);
+    return isdigit((unsigned char)*word) && len >= TIME_LEN_MIN &&
+           strspn(word, "0123456789-/:.+ TZ") == len;
+}
+
+/* `zone` is the zone that the cloud omits; "": none. */
+static bool read_time(const char *word, const char *zone, struct events *ret, struct err *err)
+{
+    static const char name[] = "termination-time";
+    char whole[96], iso[32];
+    int64_t at_ns;
+    snprintf(whole, sizeof whole, "%.80s%s", word, zone);
+    if (*zone && date_parse(whole, &at_ns)) {
+        clock_iso8601(at_ns, iso, sizeof iso);
+        add_spot(ret, "terminate", name, iso);
+        return true;
+    }
+    if (!date_parse(word, &at_ns) && !looks_like_time(word))
+        return err_set(err, ERR_PROTOCOL, 0, "the answer is \"%.60s\", which is no time", word);
+    add_spot(ret, "terminate", name, word);
+    return true;
+}
+
+static bool read_word(const char *data, size_t len, char word[80], struct err *err)
+{
+    return (bodytext_word(data, len, word, 80) && *word) ||
+           err_set(err, ERR_PROTOCOL, 0, "the answer is not a time");
+}
+
+/* The older path. By its documentation, a value that is not a time means no notice. Still, the
+ * answer is reported: it might be a time in a new format. */
+bool body_aws_termination(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[80];
+    *ret = (struct events){0};
+    if (!read_word(data, len, word, err))
+        return false;
+    if (!read_time(word, "", ret, NULL))
+        snprintf(ret->remark, sizeof ret->remark,
+                 "spot/termination-time is \"%.60s\", which is no time: it is taken for no notice",
+                 word);
+    return true;
+}
+
+bool body_alibaba_termination(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[80];
+    *ret = (struct events){0};
+    return read_word(data, len, word, err) && read_time(word, "", ret, err);
+}
+
+bool body_tencent_termination(const char *data, size_t len, struct events *ret, struct err *err)
+{
+    char word[80];
+    *ret = (struct events){0};
+    return read_word(data, len, word, err) && read_time(word, "+08:00", ret, err);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * event: a coming event of this machine as a source reports it, and the list of all events of one
+ * answer. Plain data of a fixed size; pure; any thread.
+ */
+#ifndef PCHRUN_WATCH_ANSWERS_EVENT_H
+#define PCHRUN_WATCH_ANSWERS_EVENT_H
+
+#include "wire/notice.h"
+
+#include "base/err.h"
+
+/* The source gives no time. */
+#define EVENT_AT_UNKNOWN INT64_MIN
+
+#define EVENT_ID_MAX 64 /* as in struct notice */
+
+struct event {
+    enum notice_type type;  /* terminate, checkpoint or log */
+    bool is_mild;           /* the machine survives it: the user chooses the reaction */
+    char key[EVENT_ID_MAX]; /* identifies it within the source while it is live */
+    char id[EVENT_ID_MAX];  /* identifies it for ever */
+    char text[96];
+    int64_t at_ns; /* the deadline, by the wall clock (date.h) */
+};
+
+#define EVENTS_MAX        32
+#define EVENTS_REMARK_MAX 240
+struct events {
+    struct event list[EVENTS_MAX];
+    unsigned count;
+    bool is_partial;                /* other events were unreadable or did not fit */
+    char remark[EVENTS_REMARK_MAX]; /* for people: an unreadable part; "": none */
+};
+
+/* Adds an event with type and key. The key is also its id until it gets another; its time is
+ * unknown. NULL: the key exists already, or the list is full, which the list records. */
+struct event *events_add(struct events *events, enum notice_type type, const char *key);
+/* Sets an event's deadline from the source's date under `name`. "": unknown. A malformed date:
+ * unknown, and the list gets a remark. */
+void events_set_time(struct events *events, struct event *event, const char *name,
+                     const char *date);
+/* "name-what" if it fits and has only the characters of an id; else a 64-bit hash replaces `what`.
+ * Returns id. */
+char *event_id(char id[EVENT_ID_MAX], const char *name, const char *what);
+/* Adds the machine to the ids of all events, if the source's own do not identify it. So another
+ * machine, or this one after a boot, has other ids. */
+void events_bind(struct events *events, const char *machine);
+
+#endif
