@@ -9,7 +9,6 @@
 #include "config/config.h"
 #include "doctor/doctor.h"
 #include "peers/cluster.h"
-#include "run/handover.h"
 #include "run/shell.h"
 #include "status/lastword.h"
 
@@ -20,11 +19,6 @@
 extern char **environ;
 
 enum { EXIT_CANNOT_RUN = 125 };
-
-/* Where this program is linked statically (src/meson.build) it is that of one node alone. */
-#ifndef PCHRUN_FOR_ONE_NODE
-#define PCHRUN_FOR_ONE_NODE 0
-#endif
 
 /* The heap grows by no more than this beyond what is asked for. Out of a larger rest calloc would
  * clear tables for hundreds of ranks, of which a small job never touches but the first lines; what
@@ -62,16 +56,11 @@ static void tell_found(const struct config *config)
 }
 
 /* The log is begun twice: which node this is may have to be found out. */
-static struct shell_end run(struct config *config, char **argv, unsigned closed)
+static struct shell_end run(struct config *config, unsigned closed)
 {
     struct shell_end end;
     struct err err;
     begin_log(config);
-    if (PCHRUN_FOR_ONE_NODE && config->cluster.nnodes > 1) {
-        handover(argv, environ, closed, &err);
-        shell_end_unstarted(&end, &err);
-        return end;
-    }
     if (!cluster_settle_rank(config, &err)) {
         shell_end_unstarted(&end, &err);
         return end;
@@ -95,7 +84,7 @@ static struct shell_end load_and_run(char **argv)
     }
     switch (config_load(argv, environ, stdout, &config, &err)) {
     case CONFIG_RUN:
-        end = run(&config, argv, closed);
+        end = run(&config, closed);
         lastword_write(config.termination_log, end.text);
         config_free(&config);
         break;
@@ -113,7 +102,6 @@ static struct shell_end load_and_run(char **argv)
 int main(int argc, char **argv)
 {
     shell_begin();
-    handover_take();
     mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
     struct shell_end end = load_and_run(argv);
     return shell_finish(&end);

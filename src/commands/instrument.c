@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Relative to each pchrun where it is installed, where it was built, and in a wheel's folder of
+/* Relative to pchrun: where it is installed, where it was built, and in a wheel's folder of
  * programs. An installer may keep the wheel's files in its cache and link to them. */
-static const char *const places[] = {PCHRUN_TO_PYTHON,        PCHRUN_CLUSTER_TO_PYTHON,
-                                     PCHRUN_TO_BUILT_PYTHON,  PCHRUN_CLUSTER_TO_BUILT_PYTHON,
+static const char *const places[] = {PCHRUN_TO_PYTHON, PCHRUN_TO_BUILT_PYTHON,
                                      PCHRUN_TO_CACHED_PYTHON, NULL};
 
 /* Programs show the path, so it must be without detours. */

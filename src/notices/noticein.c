@@ -46,17 +46,11 @@ bool noticein_is_watched(enum config_notice_kind kind)
     return watched[kind] != NULL;
 }
 
-/* pchrun-watch is installed beside pchrun. The pchrun of several nodes, a built one and a wheel's
- * have it in other places (src/meson.build). */
-static const char *const watcher_places[] = {WATCHER, PCHRUN_TO_BIN WATCHER,
-                                             PCHRUN_TO_BUILT_BIN WATCHER,
-                                             PCHRUN_TO_CACHED_BIN WATCHER, NULL};
-
 static bool find_program(const struct config_notice *notice, char path[PATH_MAX], struct err *err)
 {
     if (!watched[notice->kind])
         return program_find(notice->args[0], getenv("PATH"), path, PATH_MAX, err);
-    return program_near(watcher_places, path, PATH_MAX) ||
+    return program_beside(WATCHER, path, PATH_MAX) ||
            program_find(WATCHER, getenv("PATH"), path, PATH_MAX, err);
 }
 

@@ -128,13 +128,15 @@ static void own_folder(char ret[PATH_MAX])
         slash[1] = '\0';
 }
 
-/* "" if unknown or too long. */
-static void path_from(const char *folder, const char *place, char *ret, size_t size)
+/* `place` is absolute, or relative to our executable's folder. "" if unknown or too long. */
+static void path_of(const char *place, char *ret, size_t size)
 {
-    bool is_absolute = place[0] == '/';
+    char folder[PATH_MAX] = "";
+    if (place[0] != '/')
+        own_folder(folder);
+    bool is_known = place[0] == '/' || folder[0];
     ret[0] = '\0';
-    if ((!is_absolute && !folder[0]) ||
-        !str_addf(ret, size, "%s%s", is_absolute ? "" : folder, place))
+    if (!is_known || !str_addf(ret, size, "%s%s", folder, place))
         ret[0] = '\0';
 }
 
@@ -147,26 +149,19 @@ static bool is_of_our_owner(const char *path)
            (its.st_uid == ours.st_uid || its.st_uid == 0);
 }
 
-static bool find_near(const char *const *places, bool is_program, char *ret, size_t size)
+bool program_beside(const char *name, char *ret, size_t size)
 {
-    char folder[PATH_MAX];
-    const char *const *place = places;
-    own_folder(folder);
-    do {
-        path_from(folder, *place, ret, size);
-        if ((is_program ? try(ret) == 0 : is_readable(ret)) && is_of_our_owner(ret))
-            return true;
-    } while (*++place);
-    path_from(folder, places[0], ret, size);
-    return false;
-}
-
-bool program_near(const char *const *places, char *ret, size_t size)
-{
-    return find_near(places, true, ret, size);
+    path_of(name, ret, size);
+    return try(ret) == 0 && is_of_our_owner(ret);
 }
 
 bool program_file_near(const char *const *places, char *ret, size_t size)
 {
-    return find_near(places, false, ret, size);
+    for (const char *const *place = places; *place; place++) {
+        path_of(*place, ret, size);
+        if (is_readable(ret) && is_of_our_owner(ret))
+            return true;
+    }
+    path_of(places[0], ret, size);
+    return false;
 }

@@ -19,11 +19,12 @@ MUST_CHECK bool program_find(const char *name, const char *path, char *ret, size
 MUST_CHECK char **program_args(char *const *args, const char *path, struct err *err);
 /* `args` may be NULL. */
 void program_args_free(char **args);
-/* Finds the first of `places` with a program that belongs to our executable's owner or to root.
- * `places` ends with NULL, has at least one entry, and is absolute or relative to our executable's
- * folder. False: none; *ret is the first place, or "". */
-bool program_near(const char *const *places, char *ret, size_t size);
-/* The same for a file to read. */
+/* Finds a program in our executable's folder. It must belong to our executable's owner or to root.
+ * False: it is not there. */
+bool program_beside(const char *name, char *ret, size_t size);
+/* Finds the first of `places` with a file to read that belongs to our executable's owner or to
+ * root. `places` ends with NULL, has at least one entry, and is absolute or relative to our
+ * executable's folder. False: none; *ret is the first place, or "". */
 bool program_file_near(const char *const *places, char *ret, size_t size);
 
 #endif

@@ -7,11 +7,7 @@
 #include "os/proc.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -141,7 +137,7 @@ bool signals_read(int fd, struct signals_info *ret)
     return true;
 }
 
-static void restore_dispositions(void)
+void signals_restore(void)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, dfl = {.sa_handler = SIG_DFL};
     for (int number = 1; number < (int)ARRAY_LEN(plans); number++)
@@ -149,34 +145,6 @@ static void restore_dispositions(void)
             sigaction(number, &dfl, NULL);
     if (the_signals.child_was_ignored)
         sigaction(SIGCHLD, &ignore, NULL);
-}
-
-void signals_hand_over(char text[SIGNALS_MASK_TEXT])
-{
-    uint64_t mask = 0;
-    for (int number = 1; number <= 64; number++)
-        if (sigismember(&the_signals.inherited_mask, number) > 0)
-            mask |= UINT64_C(1) << (number - 1);
-    snprintf(text, SIGNALS_MASK_TEXT, "%016" PRIx64, mask);
-    restore_dispositions();
-}
-
-bool signals_inherit(const char *text)
-{
-    size_t len = strspn(text, "0123456789abcdef");
-    if (len != SIGNALS_MASK_TEXT - 1 || text[len])
-        return false;
-    uint64_t mask = strtoull(text, NULL, 16);
-    sigemptyset(&the_signals.inherited_mask);
-    for (int number = 1; number <= 64; number++)
-        if (mask >> (number - 1) & 1) /* it refuses the signals that the C library uses */
-            sigaddset(&the_signals.inherited_mask, number);
-    return true;
-}
-
-void signals_restore(void)
-{
-    restore_dispositions();
     sigprocmask(SIG_SETMASK, &the_signals.inherited_mask, NULL);
 }
 

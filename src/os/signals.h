@@ -19,13 +19,6 @@
  * SIGPIPE, and sets SIGCHLD to default, because wait(2) needs it. SIGHUP, SIGINT and SIGQUIT stay
  * ignored if they were. Cannot fail. */
 void signals_begin(void);
-/* Before an exec of another pchrun program: restores the dispositions. Taken signals stay blocked,
- * so that none is lost. The text carries the inherited mask to signals_inherit(), which that
- * program calls after signals_begin(). */
-#define SIGNALS_MASK_TEXT 17
-void signals_hand_over(char text[SIGNALS_MASK_TEXT]);
-/* False: not such a text; nothing changes. */
-MUST_CHECK bool signals_inherit(const char *text);
 /* A new descriptor of the signals taken: non-blocking, close-on-exec, the caller's. -1: *err. */
 MUST_CHECK int signals_open(struct err *err);
 

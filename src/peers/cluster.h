@@ -3,8 +3,7 @@
  * cluster: the other nodes of the job: the core's connections and messages, over link/peers.
  *
  * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. With one node it does
- * nothing. The static pchrun has src/alone.c instead, which must define every function of this
- * file. Owns its memory and its sockets: cluster_free(). Main thread.
+ * nothing. Owns its memory and its sockets: cluster_free(). Main thread.
  */
 #ifndef PCHRUN_PEERS_CLUSTER_H
 #define PCHRUN_PEERS_CLUSTER_H

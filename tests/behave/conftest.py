@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the process tests; see harness.py.
 
-Environment: PCHRUN_BIN, the pchrun to test; PCHRUN_DYNAMIC, the one into which something is preloaded,
-if that cannot be done to the first (default: the one that was built with it, if there is one);
-PCHRUN_HELPERS, the folder with mirror, actor, pchclient and the shims; CHARLM, the example;
-BEHAVE_MEMCHECK, if it is set: pchrun and pchclient run in valgrind. After every test the fixture
-`world` asserts that no process of the test is left, that nothing is left in TMPDIR, that no sanitizer
-has reported anything, and that no pchrun, nor the test, has left a descriptor open.
+Environment: PCHRUN_BIN, the pchrun to test; PCHRUN_HELPERS, the folder with mirror, actor, pchclient
+and the shims; CHARLM, the example; BEHAVE_MEMCHECK, if it is set: pchrun and pchclient run in valgrind.
+After every test the fixture `world` asserts that no process of the test is left, that nothing is left
+in TMPDIR, that no sanitizer has reported anything, and that no pchrun, nor the test, has left a
+descriptor open.
 """
 
 import os
@@ -36,8 +35,6 @@ def pytest_configure(config):
     for name in ("PCHRUN_BIN", "PCHRUN_HELPERS", "CHARLM"):
         if name not in os.environ:
             raise pytest.UsageError(f"{name} is not set: run the tests with `meson test`")
-    built = Path(os.environ["PCHRUN_BIN"]).with_name("run") / "cluster/pchrun"
-    os.environ.setdefault("PCHRUN_DYNAMIC", str(built) if built.exists() else os.environ["PCHRUN_BIN"])
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -57,7 +54,6 @@ class World:
         self.root = root
         self.mark = uuid.uuid4().hex
         self.pchrun = os.environ["PCHRUN_BIN"]
-        self.dynamic = os.environ["PCHRUN_DYNAMIC"]
         self.helpers = Path(os.environ["PCHRUN_HELPERS"])
         self.actor = str(self.helpers / "actor")
         self.mirror = str(self.helpers / "mirror")
@@ -67,7 +63,7 @@ class World:
         self.sanitizer = self._folder("sanitizer")
         self.fds = self._folder("fds")
         if os.environ.get("BEHAVE_MEMCHECK"):
-            self.pchrun = self.dynamic = self._memcheck(self.dynamic)
+            self.pchrun = self._memcheck(self.pchrun)
             self.pchclient = self._memcheck(self.pchclient)
         self.events = Events(root / "events")
         self.jobs = []
@@ -117,7 +113,7 @@ class World:
         options.setdefault("cwd", self.cwd)
         options.setdefault("process_group", 0)
         env = {**self.env, **(env or {})}
-        argv = self.loadable([str(a) for a in argv], env)
+        argv = [str(a) for a in argv]
         process = subprocess.Popen(argv, env=env | self.count_fds(argv, env), **options)
         if out:
             options["stdout"].close()
@@ -137,20 +133,15 @@ class World:
     def terminal(self, *argv, env=None):
         """Starts a program as the leader of a session on a pseudo-terminal."""
         env = {**self.env, **(env or {})}
-        argv = self.loadable([str(a) for a in argv], env)
+        argv = [str(a) for a in argv]
         terminal = Terminal(argv, env | self.count_fds(argv, env), self.cwd, self.mark)
         self.jobs.append(terminal.job)
         self.terminals.append(terminal)
         return terminal
 
-    def loadable(self, argv, env):
-        """The command with a pchrun into which can be loaded what the environment says."""
-        return [self.dynamic if word == self.pchrun and "LD_PRELOAD" in env else word for word in argv]
-
     def count_fds(self, argv, env):
-        """The environment in which pchrun writes down what it leaves open at its end (shim_fds). A
-        static one does not."""
-        if self.dynamic not in argv:
+        """The environment in which pchrun writes down what it leaves open at its end (shim_fds)."""
+        if self.pchrun not in argv:
             return {}
         others = env.get("LD_PRELOAD")
         return {"LD_PRELOAD": ":".join(filter(None, [others, f"{self.helpers}/shim_fds.so"])),

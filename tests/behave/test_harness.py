@@ -71,7 +71,7 @@ def test_a_descriptor_left_open_is_seen(world):
     text = world.fds_left()[f"fds.{job.pid}"]
     assert re.fullmatch(r"\d+ /dev/zero\n", text), text
     (world.fds / f"fds.{job.pid}").unlink()
-    job = world.start(world.dynamic, "--", world.actor, "exit", "0")
+    job = world.start(world.pchrun, "--", world.actor, "exit", "0")
     job.finish()
     assert world.fds_left() == {f"fds.{job.pid}": ""}
 

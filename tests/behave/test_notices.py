@@ -477,12 +477,17 @@ def test_one_that_cannot_be_run_is_an_error_at_the_start(world, mode, why):
             f"'{world.root}/watch': {why}\n") in job.err
 
 
-@pytest.mark.parametrize("place", ["beside", "path"])
+@pytest.mark.parametrize("place", ["beside", "behind a link", "path"])
 def test_ours_are_run_by_pchrun_watch(training, world, place):
-    """It is looked for beside pchrun, then in PATH; the source's word and its path follow."""
-    for name in ("beside", "path"):
+    """It is looked for beside pchrun, then in PATH; the source's word and its path follow. An installer (uv, with
+    --link-mode=symlink) may leave a wheel's programs in its cache and link to them."""
+    for name in ("beside", "link", "path"):
         (world.root / name).mkdir()
     world.pchrun = shutil.copy(world.pchrun, world.root / "beside" / "pchrun")
+    if place == "behind a link":
+        place = "beside"
+        (world.root / "link/pchrun").symlink_to(world.pchrun)
+        world.pchrun = world.root / "link/pchrun"
     args = world.root / "args"
     world.file(f"{place}/pchrun-watch", f"#!/bin/sh\necho \"$@\" >>'{args}'\n{STAY}\n", 0o755)
     job = training("--notices", "gce,slurm,file:leave",

@@ -11,7 +11,6 @@ import pytest
 OWN_ERROR = 125
 SHOW = ("sh", "-c", 'printf "%s\\n" "${PYTHONPATH-unset}" "${PCH_INSTRUMENT-unset}" "${PCH_CHECKPOINT_DIR-unset}"')
 CUSTOM = Path(__file__).resolve().parents[2] / "contrib/python/instrument/sitecustomize.py"
-STATIC, DYNAMIC = Path(os.environ["PCHRUN_BIN"]), Path(os.environ.get("PCHRUN_DYNAMIC", os.environ["PCHRUN_BIN"]))
 
 
 def shown(world, *options, command=SHOW, **more):
@@ -36,7 +35,7 @@ def test_off_and_on_again(world):
     """A pchrun within one with it is its own: nothing is hooked there, unless it is asked for."""
     assert shown(world, env={"PYTHONPATH": "/theirs", "PCH_INSTRUMENT": "1", "PCH_CHECKPOINT_DIR": "/x"})[1] == [
         "/theirs", "unset", "unset"]
-    code, lines = shown(world, "--instrument", command=(str(STATIC), "--", *SHOW))
+    code, lines = shown(world, "--instrument", command=(world.pchrun, "--", *SHOW))
     assert code == 0 and lines[1:] == ["unset", "unset"]
 
 
@@ -45,7 +44,7 @@ def test_where_it_is_looked_for(world, what):
     """From pchrun itself, wherever that has been put; not found, nothing is started."""
     pchrun = world.root / "usr/scripts/pchrun" if what == "in a wheel" else world.root / "usr/bin/pchrun"
     pchrun.parent.mkdir(parents=True)
-    shutil.copy(STATIC, pchrun)
+    shutil.copy(world.pchrun, pchrun)
     custom = world.root / ("usr/data/share" if what == "in a wheel" else "usr/share") / "pchrun/python/sitecustomize.py"
     if what != "alone":
         custom.parent.mkdir(parents=True)

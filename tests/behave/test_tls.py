@@ -152,7 +152,7 @@ def test_nothing_is_loaded_without_need(world, nodes):
     assert not any(libraries_of(job.pid) for job in (alone, *two.jobs.values()))
     world.go_on("end")
     assert two.finish() == 0 and alone.finish() == 0
-    linked = subprocess.run(["ldd", world.dynamic], capture_output=True, text=True).stdout
+    linked = subprocess.run(["ldd", world.pchrun], capture_output=True, text=True).stdout
     assert "libc.so" in linked and "libssl" not in linked and "libcrypto" not in linked
 
 
@@ -461,7 +461,7 @@ def test_openssl_is_not_there(world, key):
     line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})
     for word in ("needs OpenSSL 3", "file too short", "libssl3", "unset LD_LIBRARY_PATH"):
         assert word in line
-    linked = subprocess.run(["ldd", world.dynamic], capture_output=True, text=True).stdout
+    linked = subprocess.run(["ldd", world.pchrun], capture_output=True, text=True).stdout
     libc = Path(re.search(r"libc\.so\S* => (\S+)", linked)[1])
     shutil.copy(libc.with_name("libm.so.6"), folder / LIBRARIES[0])
     line = start_with(world, key, env={"LD_LIBRARY_PATH": str(folder)})

@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 from harness import DOCUMENTED, DOCUMENTED_RANKS, OLD_KERNEL
+from nodes import Nodes
 
 # Its own identity, its place under pchrun, and the death signal that ends it with pchrun.
 MAY_DIFFER = {"pid", "ppid", "pgid", "pdeathsig"}
@@ -59,10 +60,28 @@ def look(world):
     return look
 
 
+def mask_all():
+    signal.pthread_sigmask(signal.SIG_SETMASK, range(1, 65))
+
+
+def close_all_streams():
+    os.closerange(0, 3)
+
+
 def test_promise_7_nothing_differs_but_what_is_documented(look):
     """The promise behind all others of this file. Containers were once left at oom_score_adj
     -1000, children with a launcher's blocked TSTP, ranks with a socket on descriptor 5."""
     look().check()
+
+
+@pytest.mark.parametrize("before", [None, mask_all, close_all_streams],
+                         ids=lambda before: before.__name__ if before else "nothing")
+def test_promise_7_in_a_job_of_several_nodes(world, look, before):
+    two = Nodes(world, 2)
+    two.jobs[1] = two.launch(1, "true")
+    # The plain picture is taken first; node 0 begins when its turn has come.
+    look(options=["--cluster-nodes", two.entries, "--node-rank", "0", *two.options], preexec_fn=before).check()
+    assert two.jobs[1].finish() == 0
 
 
 def test_line_01_ignored_sigchld_is_reset(world):

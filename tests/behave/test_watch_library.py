@@ -45,7 +45,7 @@ def test_a_service_is_not_asked_without_it(watch, folder, source):  # noqa: F811
 def test_another_library_under_its_name(watch, folder, world):  # noqa: F811
     for name in NAMES:
         (folder / name).unlink()
-        (folder / name).symlink_to(libm(world.dynamic))
+        (folder / name).symlink_to(libm(world.pchrun))
     one = watch("gce", "--endpoint", "http://127.0.0.1:1", env={"LD_LIBRARY_PATH": str(folder)})
     assert one.job.finish() == 1
     assert "needs libcurl" in one.job.err and "undefined symbol: curl_" in one.job.err

@@ -47,10 +47,7 @@ class Bench:
     def install(self, folder):
         """Copies the programs, as an installation does. A linker writes a file in pieces, so its pages are scattered in
         memory, and the program's start takes a tenth longer."""
-        for name in ("pchrun", "run/cluster/pchrun"):
-            if (self.build / "src" / name).exists():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(self.build / "src" / name, folder / name)
+        shutil.copy(self.build / "src/pchrun", folder / "pchrun")
 
     def helper(self, name):
         return str(self.build / "tests/bench" / f"bench-{name}")

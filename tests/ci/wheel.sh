@@ -41,7 +41,7 @@ wheel_user_files() {
 add_programs() {
     "$wheel_folder/venv/bin/python" contrib/python/with_programs.py build-opt "$wheel_folder"/dist/pch-*-linux_*.whl \
         -o "$wheel_folder/programs" &&
-        ls "$wheel_folder"/programs/pch-*-cp310-abi3-manylinux_2_34_*.whl &&
+        ls "$wheel_folder"/programs/pch-*-cp310-abi3-manylinux_2_36_*.whl &&
         /usr/bin/python3 -m venv --without-pip "$wheel_user" && wheel_user_files >"$wheel_folder/before" &&
         in_wheel_user install -q --no-index "$wheel_folder"/programs/pch-*.whl
 }
@@ -55,7 +55,7 @@ part_wheel() {
     check wheel make_wheel || return
     check wheel-sound wheel_is_sound
     check wheel-programs add_programs || return
-    run_pytest tests-wheel env PCHRUN_BIN="$wheel_user/bin/pchrun" PCHRUN_DYNAMIC="$wheel_user/libexec/pchrun/pchrun" \
+    run_pytest tests-wheel env PCHRUN_BIN="$wheel_user/bin/pchrun" \
         PCHRUN_HELPERS="$PWD/build-opt/tests/helpers" CHARLM="$PWD/build-opt/contrib/examples/charlm" \
         PCH_PYTHON="$wheel_user/bin/python" PYTHONDONTWRITEBYTECODE=1 \
         /usr/bin/python3 -m pytest -q -p no:cacheprovider --rootdir tests/python tests/python/test_*.py

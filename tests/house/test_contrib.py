@@ -161,10 +161,8 @@ INSTEAD = {"libcurl-gnutls.so.4"}
 
 
 def libraries(program):
-    """The libraries that a program is linked with, and those that it loads later; none for a static program."""
+    """The libraries that a program is linked with, and those that it loads later."""
     linked = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
-    if "(NEEDED)" not in linked:
-        return set()
     named = re.findall(rb"(?<![\w./-])(lib[\w+-]+\.so\.\d+)\0", Path(program).read_bytes())
     return {name.decode() for name in named} - INSTEAD | set(re.findall(r"\(NEEDED\).*\[(.*)\]", linked))
 

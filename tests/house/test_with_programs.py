@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).resolve().parents[2] / "contrib/python/with_programs.py"
-OPTIONS = {"bindir": "bin", "libexecdir": "libexec", "b_sanitize": "none"}
+OPTIONS = {"bindir": "bin", "b_sanitize": "none"}
 MESON = """#!/bin/sh
 case "$*" in
 "introspect --buildoptions "*) echo '{options}' ;;

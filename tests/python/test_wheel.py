@@ -71,7 +71,7 @@ def test_what_python_runs_first(world):
 
 
 def test_two_nodes_with_a_key_and_a_watcher(program, world):
-    """The pchrun of several nodes lies elsewhere, and has to find pchrun-watch from there."""
+    """pchrun finds pchrun-watch beside itself, and OpenSSL in the system."""
     one, key, notice = program(TRAINING), world.root / "key", world.root / "notice"
     world.env |= one.variables({})
     assert world.launch("--make-key", key).finish() == 0
@@ -82,7 +82,7 @@ def test_two_nodes_with_a_key_and_a_watcher(program, world):
         two.jobs = {rank: two.launch(rank, "python", one.path) for rank in range(2)}
     start()
     world.events.wait("training", count=2)
-    here = ENVIRONMENT / "libexec/pchrun/pchrun"
+    here = ENVIRONMENT / "bin/pchrun"
     assert [os.readlink(f"/proc/{job.pid}/exe") for job in two.jobs.values()] == [str(here)] * 2
     notice.write_text("")
     two.say(0, "every rank saves step")

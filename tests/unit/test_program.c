@@ -107,31 +107,43 @@ Test(program, what_does_not_fit)
     cr_expect_eq(err.sys_errno, ENAMETOOLONG);
 }
 
-/* From where we are, which is where the tests lie; and by a whole path. */
-Test(program, near_us)
+/* In our folder, which is where the tests lie. */
+Test(program, beside_us)
+{
+    const char *end = "/test_env";
+    cr_assert(program_beside("test_env", found, sizeof found));
+    cr_expect(strlen(found) > strlen(end) && str_is(found + strlen(found) - strlen(end), end));
+    cr_expect(!program_beside("no-such-test", found, sizeof found));
+    cr_expect(!program_beside("../unit", found, sizeof found), "a folder");
+}
+
+/* From our folder, and by a whole path. */
+Test(program, file_near_us)
 {
     const char *const places[] = {"no-such-test", "../unit/test_program", "test_env", NULL};
-    const char *const whole[] = {"../no-such-test", "/bin/sh", NULL};
-    const char *const none[] = {"no-such-test", "/nowhere/sh", "/tmp", NULL};
+    const char *const whole[] = {"../no-such-test", "/etc/passwd", NULL};
+    const char *const none[] = {"no-such-test", "/nowhere/passwd", "/tmp", NULL};
     const char *end = "/../unit/test_program";
-    cr_assert(program_near(places, found, sizeof found));
+    cr_assert(program_file_near(places, found, sizeof found));
     cr_expect(strlen(found) > strlen(end) && str_is(found + strlen(found) - strlen(end), end));
-    cr_assert(program_near(whole, found, sizeof found));
-    cr_expect_str_eq(found, "/bin/sh");
-    cr_expect(!program_near(none, found, sizeof found));
+    cr_assert(program_file_near(whole, found, sizeof found));
+    cr_expect_str_eq(found, "/etc/passwd");
+    cr_expect(!program_file_near(none, found, sizeof found));
     cr_expect_eq(found[0], '/');
     cr_expect_str_eq(strrchr(found, '/'), "/no-such-test");
 }
 
 /* Only root can give a file away. */
-Test(program, near_us_but_of_somebody_else)
+Test(program, near_us_but_another_users)
 {
     char whole[PATH_MAX];
     const char *const places[] = {whole, NULL};
     snprintf(whole, sizeof whole, "%s/b/run", folder);
-    cr_assert(program_near(places, found, sizeof found));
+    cr_assert(program_beside(whole, found, sizeof found));
+    cr_assert(program_file_near(places, found, sizeof found));
     if (geteuid() != 0)
         cr_skip_test("not root");
     cr_assert(chown(whole, 12345, 12345) == 0);
-    cr_expect(!program_near(places, found, sizeof found));
+    cr_expect(!program_beside(whole, found, sizeof found));
+    cr_expect(!program_file_near(places, found, sizeof found));
 }

@@ -156,28 +156,6 @@ Test(signals, gives_back_what_it_inherited)
     cr_assert_eq(unit_wait(pid), 0);
 }
 
-/* As if the process became another program between the two. */
-Test(signals, hands_over_what_it_inherited)
-{
-    char text[SIGNALS_MASK_TEXT];
-    sigset_t mask;
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGUSR2);
-    sigaddset(&mask, SIGRTMAX);
-    sigprocmask(SIG_SETMASK, &mask, NULL);
-    signals_begin();
-    signals_hand_over(text);
-    cr_assert_str_eq(text, "8000000000000800");
-    cr_assert_eq(handler_of(SIGPIPE), SIG_DFL);
-    cr_assert(is_blocked(SIGTERM), "until the other takes it");
-    signals_begin();
-    cr_assert(!signals_inherit("") && !signals_inherit("800000000000080") &&
-              !signals_inherit("-000000000000800") && !signals_inherit("80000000000008000"));
-    cr_assert(signals_inherit(text));
-    signals_restore();
-    cr_assert(is_blocked(SIGUSR2) && is_blocked(SIGRTMAX) && !is_blocked(SIGTERM));
-}
-
 Test(signals, dies_of_a_signal_that_was_taken)
 {
     signals_begin();
