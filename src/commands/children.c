@@ -46,8 +46,6 @@ struct child {
     int64_t started; /* CLOCK_REALTIME */
     struct deaths_inquest *inquest;
     struct death death; /* kept for as long as the event may wait */
-    struct env env;     /* the child reads it until its exec */
-    struct spawn_start *start;
     int report;
     struct watch report_watch, exec_wait;
     struct err failure;
@@ -94,8 +92,6 @@ void children_free(struct children *children)
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
         deaths_close(children->list[i].inquest);
-        if (!children->list[i].watch.pid) /* else the child hangs in its exec and still reads it */
-            env_release(&children->list[i].env, &children->list[i].start);
     }
     deaths_free(&children->deaths);
     spawn_command_free(&children->command);
@@ -128,7 +124,6 @@ static void read_report(struct child *child)
         return;
     case SPAWN_RUNNING:
         child->phase = CHILD_PHASE_RUNNING;
-        env_release(&child->env, &child->start);
         break;
     case SPAWN_FAILED:
         child->phase = CHILD_PHASE_FAILED;
@@ -198,11 +193,12 @@ static bool start_one(struct child *child, const struct action *action, struct e
                                    sizeof error_file);
     child->generation = facts.generation;
     child->started = clock_real_ns();
-    if (!env_build(&child->env, environ, &facts, err))
+    struct env env;
+    if (!env_build(&env, environ, &facts, err))
         return false;
     struct spawn_request request = {.command = &children->command,
-                                    .env = child->env.list,
-                                    .own_pid = child->env.own_pid,
+                                    .env = env.list,
+                                    .own_pid = env.own_pid,
                                     .new_session = children->config->procs.new_session,
                                     .cgroup = children->cgroup.dir,
                                     .closed = children->closed,
@@ -212,9 +208,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
     request.has_output = logs_output(children->logs, child->index, request.output);
     struct spawn_child spawned;
     bool ok = spawn_start(&request, &spawned, err);
-    child->start = ok ? spawned.start : NULL;
-    if (!child->start)
-        env_release(&child->env, &child->start);
+    env_free(&env);
     if (!ok)
         return false;
     child->phase = CHILD_PHASE_STARTING;
@@ -240,7 +234,7 @@ void children_begin_group(struct children *children)
         log_debug("start", "%s", err.text);
 }
 
-/* Only once: a child that hangs in its exec still reads its share. */
+/* Only once: every start uses the same shares. */
 static void share_cpus(struct children *children)
 {
     struct err err;
@@ -540,7 +534,6 @@ static void on_end(struct child *child, int status)
         hold_inquest(child);
     child->phase = CHILD_PHASE_ENDED;
     end_report(child);
-    env_release(&child->env, &child->start);
 }
 
 static void on_change(void *ctx, enum reap_what what, int status)

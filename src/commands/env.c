@@ -251,13 +251,6 @@ void env_free(struct env *env)
     *env = (struct env){0};
 }
 
-void env_release(struct env *env, struct spawn_start **start)
-{
-    env_free(env);
-    spawn_release(*start);
-    *start = NULL;
-}
-
 int env_shutdown_s(const struct config *config)
 {
     const char *users = getenv(ENV_SHUTDOWN);

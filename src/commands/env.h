@@ -16,8 +16,6 @@
 #define ENV_SHUTDOWN   "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 #define ENV_SHUTDOWN_S 30
 
-struct spawn_start;
-
 struct env_facts {
     int rank, local_rank, world_size, local_world_size; /* of this command */
     bool with_ranks; /* set RANK and the like, too: the user gave -n */
@@ -56,9 +54,6 @@ MUST_CHECK bool env_build(struct env *env, char **inherited, const struct env_fa
 MUST_CHECK bool env_build_end(struct env *env, char **inherited, const struct env_end *facts,
                               struct err *err);
 void env_free(struct env *env);
-/* Call when the program no longer uses its start data: env_free(), and spawn_release() of *start,
- * which becomes NULL. */
-void env_release(struct env *env, struct spawn_start **start);
 
 /* The seconds for ENV_SHUTDOWN: as long as pchrun itself may take; 0: the variable is the user's.
  */

@@ -93,7 +93,6 @@ static void on_exit_of(struct hook *hook, int status)
     struct err err;
     bool was_killed = hook->phase == HOOK_KILLED;
     proc_kill_group(hook->group, SIGKILL);
-    env_release(&hook->env, &hook->start);
     if (hook->phase == HOOK_OVER) /* on_clock() has given up on it */
         return;
     hook->status = status;
@@ -133,18 +132,18 @@ static void on_clock(void *ctx)
 static bool start(struct hook *hook, const struct env_end *facts, struct err *err)
 {
     struct spawn_child child;
-    if (!env_build_end(&hook->env, environ, facts, err))
+    struct env env;
+    if (!env_build_end(&env, environ, facts, err))
         return false;
     struct spawn_request request = {.command = &hook->command,
-                                    .env = hook->env.list,
-                                    .own_pid = hook->env.own_pid,
+                                    .env = env.list,
+                                    .own_pid = env.own_pid,
                                     .closed = hook->closed,
                                     .tty = -1};
-    if (!spawn_start(&request, &child, err)) {
-        env_release(&hook->env, &hook->start);
+    bool ok = spawn_start(&request, &child, err);
+    env_free(&env);
+    if (!ok)
         return false;
-    }
-    hook->start = child.start;
     hook->watch.pid = child.pid;
     hook->group = child.group;
     hook->report = child.report;

@@ -28,8 +28,6 @@ struct hook {
     struct reap_watch watch;
     pid_t group;
     int report;
-    struct env env; /* the hook reads it until its exec */
-    struct spawn_start *start;
     struct watch clock;
     int64_t started_at, kill_wait_ns;
     bool is_cut; /* killed by the deadline, not by exit.hook_wait */

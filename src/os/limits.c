@@ -3,11 +3,7 @@
  */
 #include "os/limits.h"
 
-#include "os/rawcall.h"
-
-#include <stddef.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 static struct rlimit original;
 static bool is_raised;
@@ -41,5 +37,5 @@ void limits_want(int64_t files)
 void limits_restore(void)
 {
     if (is_raised)
-        rawcall(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)(uintptr_t)&original, 0);
+        setrlimit(RLIMIT_NOFILE, &original);
 }

@@ -5,13 +5,12 @@
  * all these.
  *
  * All work that needs memory or files comes before the fork: the search of PATH, the arguments, the
- * environment. The child calls only async-signal-safe functions. If possible it shares our memory
- * until its exec, on its own stack: copying page tables and pages would cost a tenth of a short
- * run. vfork would make the parent wait, and exec may hang on a dead file system. A failure in the
- * child comes back as a struct err through a pipe that exec closes: watch it, then call
- * spawn_result(). The child dies with us (PR_SET_PDEATHSIG), and does not start if we are dead.
- * Main thread only: the kernel sends that signal when the thread that started the child ends. See
- * clone(2), execve(2), setpgid(2), prctl(2).
+ * environment. The child calls only async-signal-safe functions. A failure in the child comes back
+ * as a struct err through a pipe that exec closes: watch it, then call spawn_result(). Not
+ * posix_spawn or vfork: they make the parent wait, and exec may hang on a dead file system. The
+ * child dies with us (PR_SET_PDEATHSIG), and does not start if we are dead. Main thread only: the
+ * kernel sends that signal when the thread that started the child ends. See fork(2), execve(2),
+ * setpgid(2), prctl(2).
  */
 #ifndef PCHRUN_OS_SPAWN_H
 #define PCHRUN_OS_SPAWN_H
@@ -23,16 +22,16 @@
 
 /* What to run. spawn_command_free() ends it; argv stays the caller's. */
 struct spawn_command {
-    char **argv;  /* borrowed */
-    char **paths; /* candidates, in order, ended by NULL */
+    char **argv;        /* borrowed */
+    char **paths;       /* candidates, in order, ended by NULL */
+    char **script_argv; /* for a script without a "#!" line; the child adds its path */
 };
 /* `path` is the PATH to search, NULL: the system's default. */
 MUST_CHECK bool spawn_command_init(struct spawn_command *command, char **argv, const char *path,
                                    struct err *err);
 void spawn_command_free(struct spawn_command *command);
 
-/* For a program that is not of the job: it gets only three descriptors, and an empty mask. It never
- * shares our memory, so the request may be freed at once. */
+/* For a program that is not of the job: it gets only three descriptors, and an empty mask. */
 struct spawn_apart {
     int streams[3];  /* become its 0, 1 and 2; each is 3 or more */
     const char *dir; /* working directory; NULL or unusable: ours */
@@ -59,15 +58,10 @@ struct spawn_child {
     pid_t group;
     int report; /* readable once the outcome is known; close-on-exec, non-blocking, owned by the
                    caller */
-    struct spawn_start *start; /* memory that it uses until its exec; NULL: it has a copy */
 };
-/* False: nothing was started. Unless `start` is NULL, keep the request's data until
- * spawn_release(). */
+/* False: nothing was started. The request may be freed at once: the child has a copy. */
 MUST_CHECK bool spawn_start(const struct spawn_request *request, struct spawn_child *ret,
                             struct err *err);
-
-/* Call after SPAWN_RUNNING or the end of the child, not before. NULL is allowed. */
-void spawn_release(struct spawn_start *start);
 
 enum spawn_result {
     SPAWN_PENDING, /* not known yet */

@@ -156,7 +156,7 @@ class World:
         """The environment that preloads shims for pchrun."""
         program = os.path.basename(self.pchrun)
         paths = ":".join(str(self.helpers / f"shim_{name}.so") for name in names)
-        # They stand before clone() of the C library; into a control group the kernel is asked itself.
+        # They stand before fork() of the C library; into a control group the kernel is asked itself.
         return {"LD_PRELOAD": paths, "SHIM_FOR": program, "PCHRUN_STOP_CGROUP": "off",
                 **{key: str(value) for key, value in variables.items()}}
 

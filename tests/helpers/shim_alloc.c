@@ -5,7 +5,6 @@
  */
 #include "shim.h"
 
-#include <sched.h>
 #include <sys/types.h>
 
 void *__libc_malloc(size_t size);
@@ -34,14 +33,6 @@ SHIM_API pid_t fork(void)
 {
     begin();
     return SHIM_NEXT(fork)();
-}
-
-typedef int clone_fn(int (*fn)(void *), void *stack, int flags, void *arg, ...);
-
-SHIM_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
-{
-    begin();
-    return ((clone_fn *)shim_next("clone"))(fn, stack, flags, arg);
 }
 
 SHIM_API void *malloc(size_t size)

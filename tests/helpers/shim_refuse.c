@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,15 +18,6 @@
 SHIM_API pid_t fork(void)
 {
     return shim_refuses("fork", EAGAIN) ? -1 : SHIM_NEXT(fork)();
-}
-
-typedef int clone_fn(int (*fn)(void *), void *stack, int flags, void *arg, ...);
-
-/* Of a process, not of a thread. */
-SHIM_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
-{
-    return shim_refuses("fork", EAGAIN) ? -1
-                                        : ((clone_fn *)shim_next("clone"))(fn, stack, flags, arg);
 }
 
 /* "descriptors" are all functions that make one, counted together. */

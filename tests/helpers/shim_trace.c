@@ -7,7 +7,6 @@
 #include "shim.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/wait.h>
@@ -41,18 +40,6 @@ SHIM_API pid_t fork(void)
 {
     pid_t tid = gettid();
     pid_t pid = SHIM_NEXT(fork)();
-    if (pid > 0)
-        trace("fork %d %d\n", tid, pid);
-    return pid;
-}
-
-typedef int clone_fn(int (*fn)(void *), void *stack, int flags, void *arg, ...);
-
-/* Of a process, not of a thread. */
-SHIM_API int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
-{
-    pid_t tid = gettid();
-    int pid = ((clone_fn *)shim_next("clone"))(fn, stack, flags, arg);
     if (pid > 0)
         trace("fork %d %d\n", tid, pid);
     return pid;

@@ -8,7 +8,6 @@
 #include "os/signals.h"
 #include "unit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +32,6 @@ static enum spawn_result start(const struct spawn_request *request, int *ret_sta
     enum spawn_result result = spawn_result(child.report, request->command, err);
     close(child.report);
     *ret_status = unit_wait(child.pid);
-    spawn_release(child.start);
     return result;
 }
 
@@ -160,8 +158,6 @@ Test(spawn, puts_children_into_one_group)
     cr_assert_eq(WTERMSIG(unit_wait(second.pid)), SIGKILL);
     close(first.report);
     close(second.report);
-    spawn_release(first.start);
-    spawn_release(second.start);
     spawn_command_free(&command);
     cr_assert(unit_no_children());
 }
@@ -182,40 +178,6 @@ Test(spawn, gives_a_session_of_its_own_on_request)
     cr_assert_eq(kill(child.pid, SIGKILL), 0);
     cr_assert_eq(WTERMSIG(unit_wait(child.pid)), SIGKILL);
     close(child.report);
-    spawn_release(child.start);
-    spawn_command_free(&command);
-}
-
-/* Until its exec the child may run in our memory: its failures must not become ours. */
-Test(spawn, leaves_our_errno_alone)
-{
-    enum { DIRS = 4000 };
-    static const char nowhere[] = "/nowhere:";
-    static char path[DIRS * sizeof nowhere + sizeof "/bin"];
-    struct err err;
-    struct spawn_command command;
-    struct spawn_child child;
-    char *argv[] = {"sh", "-c", "exit 9", NULL};
-    for (int i = 0; i < DIRS; i++)
-        strcat(path + i * (sizeof nowhere - 1), nowhere);
-    strcat(path, "/bin");
-    signals_begin();
-    cr_assert(spawn_command_init(&command, argv, path, &err));
-    struct spawn_request request = request_for(&command);
-    cr_assert(spawn_start(&request, &child, &err));
-    enum spawn_result result;
-    volatile int *ours = &errno;
-    do {
-        *ours = 0;
-        for (int i = 0; i < 1000 && *ours == 0; i++)
-            ;
-        cr_assert_eq(*ours, 0);
-        result = spawn_result(child.report, &command, &err);
-    } while (result == SPAWN_PENDING);
-    cr_assert_eq(result, SPAWN_RUNNING);
-    cr_assert_eq(WEXITSTATUS(unit_wait(child.pid)), 9);
-    close(child.report);
-    spawn_release(child.start);
     spawn_command_free(&command);
 }
 
