@@ -256,7 +256,7 @@ def _guarded(kind: type, names: Sequence[str], what: str, folder: str) -> Any:
                     _say_fit(what, _part.job, folder)
                 return result
             except Exception as error:
-                _lose(what, error)
+                _lose(what, error, has_told=error is getattr(self, "failed_save", None))
                 return None
 
         return guarded
@@ -264,13 +264,14 @@ def _guarded(kind: type, names: Sequence[str], what: str, folder: str) -> Any:
     return type(kind.__name__, (kind,), {name: guard(name) for name in names})
 
 
-def _lose(what: str, error: Exception) -> None:
+def _lose(what: str, error: Exception, has_told: bool = False) -> None:
     """After a failed save the fit still takes part, and saves at the next agreed step. After any other failure its steps
-    are only counted."""
+    are only counted. `has_told`: the callback has already told the job that its save failed."""
     job = _part.job
     try:
-        if job and job.should_save:
-            job.save_failed(error)
+        if job and (has_told or job.should_save):
+            if not has_told:
+                job.save_failed(error)
             _complain("a save has failed", error)
             return
     except Exception:

@@ -190,3 +190,24 @@ def test_keras_with_a_list_of_callbacks_of_its_own(train, world):
     assert finish(one)[:2] == (0, "completed"), one.job.err
     assert one.job.err.count("pch: Model.fit takes part") == 1, one.job.err
     assert [rank["counts_only"] for rank in one.report["ranks"]] == [False]
+
+
+FIRST_SAVE_FAILS = """
+import tensorflow as tf
+save, failed = tf.train.CheckpointManager.save, []
+def fail_once(self, *args, **kwargs):
+    if not failed:
+        failed.append(True)
+        raise OSError("No space left on device")
+    return save(self, *args, **kwargs)
+tf.train.CheckpointManager.save = fail_once
+"""
+
+
+def test_keras_saves_again_after_a_save_that_failed(train, world):
+    """The callback has told the job of the failed save by then, and the fit was only counted from there on."""
+    one = train(FIRST_SAVE_FAILS + KERAS, "--instrument", "--checkpoint-every", "4", n=1, folder="failed", EPOCHS="2")
+    assert finish(one)[:2] == (0, "completed"), one.job.err
+    assert "pch: --instrument: a save has failed: OSError: No space left on device" in one.job.err
+    assert "only counted" not in one.job.err
+    assert re.search(r"step \d+ is durable on every rank", one.job.err), one.job.err

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pch.integrations.tensorflow where nothing goes on as usual: without a pchrun, with errors, and at the end of the loop."""
 
+import re
 import signal
 
 from conftest_frameworks import PATIENCE, PREEMPTED, finish
@@ -128,3 +129,25 @@ def test_the_last_step_of_a_scope(program, world):
     one.start(**QUIET)
     assert finish(one)[0] == 0 and one.job.out == "after the scope\n"
     assert [(event["step"], event["weight"]) for event in world.events.all("begins")] == [(0, 0), (3, 3)]
+
+
+KEPT = BEGIN + """
+import time
+handler = PreemptionCheckpointHandler(None, checkpoint, folder, TerminationConfig(grace_period=1))
+while True:
+    handler.run(train)
+    time.sleep(0.02)
+    if handler.total_run_calls == 8:
+        say("kept", names=[name for name in os.listdir(folder) if name.endswith(".index")])
+"""
+
+
+def test_a_folder_keeps_three_and_a_cloud_has_its_own_deadline(program, world):
+    one = program(KEPT)
+    notice = world.root / "notice"
+    one.start("--grace", "77s", "--checkpoint-every", "1", "--notices", f"file:{notice}", **QUIET)
+    kept = world.events.wait("kept", deadline=PATIENCE)
+    assert len(kept["names"]) == 3, kept
+    notice.write_text('{"type": "terminate", "deadline_seconds": 50}')
+    assert finish(one)[:2] == (PREEMPTED, "preempted")
+    assert re.search(r"(49\.\d+|50) s left", one.job.err) and "grace_period" not in one.job.err, one.job.err

@@ -56,6 +56,7 @@ class PreemptionCheckpointHandler:
         self._save_fn, self._exit_fn = config.save_fn, config.exit_fn
         self._has_left = False
         self._told: Optional[Exception] = None
+        self.failed_save: Optional[BaseException] = None  # why the last save that failed did so
         self._is_cluster, is_chief = _place(cluster_resolver)
         given = checkpoint_or_checkpoint_manager
         if isinstance(given, tf.train.CheckpointManager):
@@ -172,6 +173,7 @@ class PreemptionCheckpointHandler:
                 self._counter.assign(self._calls)
                 path = self._write(args, kwargs)
         except BaseException as error:
+            self.failed_save = error
             job.save_failed(error)
             raise
         if job.should_save:
@@ -245,6 +247,11 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
         super().__init__()
         self._arguments = cluster_resolver, os.fspath(checkpoint_dir), termination_config
         self._endless, self._epoch = endless, 0
+
+    @property
+    def failed_save(self) -> Optional[BaseException]:
+        """The exception of the last save that failed. The job has heard of it."""
+        return self._handler.failed_save
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
         model, steps = self.model, self.params["steps"]
