@@ -93,7 +93,6 @@ void children_free(struct children *children)
         end_report(&children->list[i]);
         deaths_close(children->list[i].inquest);
     }
-    deaths_free(&children->deaths);
     spawn_command_free(&children->command);
     cgroup_end(&children->cgroup);
     free(children->list);
@@ -181,7 +180,7 @@ static bool start_one(struct child *child, const struct action *action, struct e
         .attempt = action->start.attempt,
         .generation = action->start.generation,
         .resume_step = action->start.resume_step,
-        .socket = children->socket,
+        .socket = attach_socket(children->attach),
         .master_addr = meet_address(children->config, action->start.port, master, sizeof master),
         .master_port = meet_port(action->start.port),
         .shutdown_s = env_shutdown_s(children->config),

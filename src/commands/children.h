@@ -35,7 +35,6 @@ struct children {
     int count;
     struct cpus *shares; /* the processors of each command; NULL: all share them */
     pid_t *groups;       /* room for tree_job */
-    const char *socket;  /* for PCH_SOCKET */
     char *python_path;   /* for PYTHONPATH; NULL: the variable is the user's */
     struct deaths deaths;
     struct attach *attach;

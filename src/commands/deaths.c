@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "commands/errorfile.h"
+#include "os/helper.h"
 #include "os/proc.h"
 #include "procs/rundir.h"
 
@@ -51,16 +52,10 @@ void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
     const char *user = getenv(VARIABLE), *slash = socket ? strrchr(socket, '/') : NULL;
     deaths->base = base;
     deaths->user_file = user && *user ? user : NULL;
-    deaths->readers.reap = reap;
+    deaths->reap = reap;
     size_t len = slash ? (size_t)(slash - socket) : 0;
     if (len < sizeof deaths->dir && len > 0)
         memcpy(deaths->dir, socket, len);
-}
-
-void deaths_free(struct deaths *deaths)
-{
-    if (deaths->readers.reap)
-        helpers_free(&deaths->readers);
 }
 
 char *deaths_file(const struct deaths *deaths, int index, uint32_t generation, char *path,
@@ -209,7 +204,7 @@ static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct e
     close(ends[1]);
     if (q->reader < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot start a helper");
-    helper_take(&deaths->readers, q->reader);
+    reap_keep(deaths->reap, q->reader);
     if (!watch_fd(&q->answered, deaths->base, q->answer, err) ||
         !watch_clock(&q->clock, deaths->base, err))
         return false;

@@ -5,23 +5,23 @@
  *
  * Each command of each generation gets its own error file in our private directory, named by
  * TORCHELASTIC_ERROR_FILE. If the user has set that variable, the user's file is read and kept. A
- * child reads it, because its file system may not answer. A struct deaths owns its memory:
- * deaths_free(). What cannot be found out is left out. Main thread.
+ * child reads it, because its file system may not answer. What cannot be found out is left out.
+ * Owns nothing. Main thread.
  */
 #ifndef PCHRUN_COMMANDS_DEATHS_H
 #define PCHRUN_COMMANDS_DEATHS_H
 
 #include "core/common/event.h"
 #include "loop/watch.h"
-#include "os/helper.h"
 #include "os/oom.h"
+#include "os/reap.h"
 
 struct deaths {
     struct oom oom;
     bool has_killed;       /* pchrun has sent SIGKILL in this generation */
     char dir[256];         /* our private directory */
     const char *user_file; /* NULL: each command has its own file */
-    struct helpers readers;
+    struct reap *reap;
     struct event_base *base;
 };
 
@@ -29,7 +29,6 @@ struct deaths {
  * first start. */
 void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
                  struct event_base *base);
-void deaths_free(struct deaths *deaths);
 
 /* The error file for the environment of a command. NULL: the variable is the user's, or there is no
  * directory. Returns path. */

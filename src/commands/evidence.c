@@ -68,31 +68,24 @@ static bool find_dir(struct evidence *evidence, const char *state_dir, const cha
     return true;
 }
 
-bool evidence_init(struct evidence *evidence, const struct config *config, const char *state_dir,
-                   const char *report, struct err *err)
-{
-    evidence->config = config;
-    evidence->reader_out = -1;
-    if (!find_dir(evidence, state_dir, report, err))
-        return false;
-    buf_init(&evidence->text, TEXT_MAX);
-    return !config->watchdog.diagnose || find_program(evidence, config->watchdog.diagnose, err) ||
-           err_wrap(err, "watchdog.diagnose");
-}
-
 static void on_soon(void *ctx);
 static void on_deadline(void *ctx);
 static void on_reader_output(void *ctx);
 
-bool evidence_open(struct evidence *evidence, struct loop *loop, const struct core_params *params,
+bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
                    struct err *err)
 {
-    evidence->loop = loop;
-    evidence->params = params;
+    char **diagnose = evidence->config->watchdog.diagnose;
+    evidence->reader_out = -1;
     evidence->deadline = (struct watch){.fn = on_deadline, .ctx = evidence};
     evidence->soon = (struct watch){.fn = on_soon, .ctx = evidence};
-    return watch_clock(&evidence->deadline, loop->base, err) &&
-           watch_clock(&evidence->soon, loop->base, err);
+    buf_init(&evidence->text, TEXT_MAX);
+    if (!find_dir(evidence, state_dir, report, err))
+        return false;
+    if (diagnose && !find_program(evidence, diagnose, err))
+        return err_wrap(err, "watchdog.diagnose");
+    return watch_clock(&evidence->deadline, evidence->loop->base, err) &&
+           watch_clock(&evidence->soon, evidence->loop->base, err);
 }
 
 /* The reader stays in reap's list until it has ended, which may be never. */
@@ -415,8 +408,7 @@ static void be_done(struct evidence *evidence)
            (size_t)evidence->ntargets * sizeof *evidence->taken);
     evidence->ntaken = evidence->ntargets;
     answer(evidence);
-    if (evidence->on_idle)
-        evidence->on_idle(evidence->ctx);
+    loop_changed(evidence->loop);
 }
 
 static void forget_path(struct evidence *evidence)

@@ -35,6 +35,7 @@ struct evidence {
     struct loop *loop;
     struct reap *reap;
     struct children *children;
+    /* private from here on */
     char *dir;       /* NULL: none */
     char **args;     /* of watchdog.diagnose, the path first; NULL: none */
     uint32_t number; /* of the examination */
@@ -53,19 +54,15 @@ struct evidence {
     struct statefile file;
     bool has_file;
     char *path; /* of the last evidence file; NULL: none */
-    void (*on_idle)(void *ctx);
-    void *ctx;
 };
 
 /* The most time that an examination takes: for the core. */
 int64_t evidence_time(const struct config *config);
 
-/* state_dir: a directory; report: the path of a file; NULL: none. Set the other public fields
- * first. False: watchdog.diagnose cannot be executed. May block. */
-MUST_CHECK bool evidence_init(struct evidence *evidence, const struct config *config,
-                              const char *state_dir, const char *report, struct err *err);
-MUST_CHECK bool evidence_open(struct evidence *evidence, struct loop *loop,
-                              const struct core_params *params, struct err *err);
+/* Set the public fields first. state_dir: a directory; report: the path of a file; NULL: none.
+ * False: watchdog.diagnose cannot be executed. May block. */
+MUST_CHECK bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
+                              struct err *err);
 void evidence_free(struct evidence *evidence);
 
 /* ACT_EXAMINE: EV_EXAMINED follows. It follows at once if a debugger has stopped a process, or if
@@ -73,7 +70,7 @@ void evidence_free(struct evidence *evidence);
 void evidence_take(struct evidence *evidence, uint32_t number);
 /* The evidence is no longer needed. A file that is being written is still finished. */
 void evidence_stop(struct evidence *evidence);
-/* Is a file being written? on_idle() is called when it is done. */
+/* Is a file being written? */
 bool evidence_is_busy(const struct evidence *evidence);
 
 #endif

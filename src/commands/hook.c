@@ -29,20 +29,16 @@ static bool find(struct hook *hook, char **args, struct err *err)
     return hook->argv && spawn_command_init(&hook->command, hook->argv, NULL, err);
 }
 
-bool hook_init(struct hook *hook, const struct config *config, struct reap *reap, struct err *err)
+bool hook_open(struct hook *hook, struct err *err)
 {
-    *hook = (struct hook){.config = config,
-                          .reap = reap,
-                          .report = -1,
-                          .status = -1,
-                          .clock = {.fn = on_clock, .ctx = hook},
-                          .watch = {.kind = REAP_CHILD, .fn = on_change, .ctx = hook}};
-    return !config->exit.hook || find(hook, config->exit.hook, err) || err_wrap(err, "exit.hook");
-}
-
-bool hook_open(struct hook *hook, struct event_base *base, struct err *err)
-{
-    return !hook_is_set(hook) || watch_clock(&hook->clock, base, err);
+    hook->report = hook->status = -1;
+    hook->clock = (struct watch){.fn = on_clock, .ctx = hook};
+    hook->watch = (struct reap_watch){.kind = REAP_CHILD, .fn = on_change, .ctx = hook};
+    if (!hook_is_set(hook))
+        return true;
+    if (!find(hook, hook->config->exit.hook, err))
+        return err_wrap(err, "exit.hook");
+    return watch_clock(&hook->clock, hook->loop->base, err);
 }
 
 void hook_free(struct hook *hook)
@@ -59,7 +55,7 @@ void hook_free(struct hook *hook)
 
 bool hook_is_set(const struct hook *hook)
 {
-    return hook->config && hook->config->exit.hook;
+    return hook->config->exit.hook != NULL;
 }
 
 bool hook_has_run(const struct hook *hook)
@@ -84,7 +80,7 @@ static void end(struct hook *hook, enum log_level level)
     log_line(level, "hook", "'%s'%s%s: %s", hook->argv[0], has_run ? ", after " : "",
              has_run ? str_duration(hook->took_ns / NS_PER_MS * NS_PER_MS, took, sizeof took) : "",
              hook->text);
-    hook->on_end(hook->ctx);
+    loop_changed(hook->loop);
 }
 
 /* The hook was started, and is a zombie now. */

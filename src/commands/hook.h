@@ -11,7 +11,7 @@
 
 #include "commands/env.h"
 #include "config/config.h"
-#include "loop/watch.h"
+#include "loop/loop.h"
 #include "os/reap.h"
 #include "os/spawn.h"
 #include "json/writer.h"
@@ -22,6 +22,8 @@ struct hook {
     const struct config *config;
     unsigned closed; /* standard descriptors that the hook must not get */
     struct reap *reap;
+    struct loop *loop;
+    /* private from here on */
     char **argv; /* the path first; the arguments belong to the configuration */
     struct spawn_command command;
     enum hook_phase phase;
@@ -34,25 +36,21 @@ struct hook {
     int status;  /* as of wait(2); -1: unknown */
     int64_t took_ns;
     char text[600]; /* how the hook ended */
-    void (*on_end)(void *ctx);
-    void *ctx;
 };
 
-/* Without exit.hook it does nothing. False: the program of exit.hook cannot be executed. May block.
- */
-MUST_CHECK bool hook_init(struct hook *hook, const struct config *config, struct reap *reap,
-                          struct err *err);
-MUST_CHECK bool hook_open(struct hook *hook, struct event_base *base, struct err *err);
+/* Set the public fields first. Without exit.hook it does nothing. False: the program of exit.hook
+ * cannot be executed. May block. */
+MUST_CHECK bool hook_open(struct hook *hook, struct err *err);
 void hook_free(struct hook *hook);
 
 bool hook_is_set(const struct hook *hook);
 /* Starts the hook. It may run for exit.hook_wait, but not longer than until `margin` before
  * `deadline` (CLOCK_MONOTONIC; CLOCK_NEVER: none). If that time is past, the hook is not started.
- * on_end() is called from here then, and otherwise later. */
+ */
 void hook_run(struct hook *hook, const struct env_end *facts, int64_t deadline, int64_t margin);
 /* Was a process started for it? */
 bool hook_has_run(const struct hook *hook);
-/* Will on_end() be called? */
+/* Does it run? */
 bool hook_is_busy(const struct hook *hook);
 
 /* For the report: an object, or null if the hook was not run. */

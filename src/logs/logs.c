@@ -84,23 +84,11 @@ static bool check_dir(struct logs *logs, struct err *err)
            err_wrap(err, "what the commands print cannot be kept (logs.dir)");
 }
 
-static void on_end(void *ctx)
+bool logs_open(struct logs *logs, struct err *err)
 {
-    struct logs *logs = ctx;
-    if (logs->on_idle && !logs_is_busy(logs))
-        logs->on_idle(logs->ctx);
-}
-
-bool logs_init(struct logs *logs, const struct config *config, const struct core_params *params,
-               struct reap *reap, struct err *err)
-{
-    *logs = (struct logs){.world = {.config = config,
-                                    .params = params,
-                                    .reap = reap,
-                                    .out = -1,
-                                    .on_end = on_end,
-                                    .ctx = logs}};
-    if (!config->logs.dir || params->children == 0)
+    const struct config *config = logs->world.config;
+    logs->world.out = -1;
+    if (!config->logs.dir || logs->world.params->children == 0)
         return true;
     if (!check_dir(logs, err))
         return false;
@@ -110,11 +98,6 @@ bool logs_init(struct logs *logs, const struct config *config, const struct core
         return err_set(err, ERR_SYSTEM, errno, "cannot keep standard output for logs");
     logs->is_on = true;
     return true;
-}
-
-void logs_open(struct logs *logs, struct event_base *base)
-{
-    logs->world.base = base;
 }
 
 void logs_free(struct logs *logs)

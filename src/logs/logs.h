@@ -19,14 +19,10 @@ struct logs {
     struct logs_world world;
     struct dirlock dir;   /* its process has checked the directory */
     struct logs_run *run; /* the newest generation's, then older ones that still run; NULL: none */
-    void (*on_idle)(void *ctx); /* called when no log process runs any more */
-    void *ctx;
 };
 
-/* False: the directory cannot hold files. Set world.closed after it. */
-MUST_CHECK bool logs_init(struct logs *logs, const struct config *config,
-                          const struct core_params *params, struct reap *reap, struct err *err);
-void logs_open(struct logs *logs, struct event_base *base);
+/* Set the public fields of `world` first. False: the directory cannot hold files. */
+MUST_CHECK bool logs_open(struct logs *logs, struct err *err);
 void logs_free(struct logs *logs);
 
 /* A generation begins; the previous one's log process is ended. */

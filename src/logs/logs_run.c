@@ -162,7 +162,7 @@ static void end_run(struct logs_run *run)
     run->is_over = true;
     say_lost(run);
     close_run(run);
-    run->world->on_end(run->world->ctx);
+    loop_changed(run->world->loop);
 }
 
 static bool start_tee(struct logs_run *run, struct err *err)
@@ -351,8 +351,8 @@ static bool open_control(struct logs_run *run, struct err *err)
         return err_set(err, ERR_SYSTEM, errno, "no socket to the process that keeps logs");
     run->control = ends[0];
     run->tee.control = ends[1];
-    return watch_fd(&run->told, run->world->base, run->control, err) &&
-           watch_clock(&run->clock, run->world->base, err);
+    return watch_fd(&run->told, run->world->loop->base, run->control, err) &&
+           watch_clock(&run->clock, run->world->loop->base, err);
 }
 
 static struct logs_run *new_run(struct logs_world *world)

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "core/common/params.h"
-#include "loop/watch.h"
+#include "loop/loop.h"
 #include "os/reap.h"
 #include "tee/tee.h"
 
@@ -27,12 +27,11 @@ struct logs_world {
     const struct config *config;
     const struct core_params *params;
     struct reap *reap;
-    struct event_base *base;
+    struct loop *loop;
     unsigned closed; /* standard descriptors that pchrun was started without */
-    int out;         /* a copy of pchrun's standard output; -1: none */
+    /* private from here on */
+    int out; /* a copy of pchrun's standard output; -1: none */
     struct log_limit limit;
-    void (*on_end)(void *ctx); /* called when a generation's log process is done */
-    void *ctx;
 };
 
 struct logs_run {

@@ -20,28 +20,20 @@ static void on_timer(void *ctx)
     loop_post(ctx, &(struct event){.type = EV_TIMER});
 }
 
-bool loop_init(struct loop *loop, const struct core_params *params, core_act_fn *act, void *ctx,
-               struct err *err)
-{
-    *loop = (struct loop){.ctx = ctx, .timer = {.fn = on_timer, .ctx = loop}};
-    loop->queue = calloc(LOOP_QUEUE_MAX, sizeof *loop->queue);
-    loop->core = core_new(params, act, ctx);
-    if (loop->queue && loop->core)
-        return true;
-    loop_free(loop);
-    return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
-}
-
-void loop_on_settled(struct loop *loop, void (*settled)(void *ctx))
-{
-    loop->settled = settled;
-}
-
 bool loop_open(struct loop *loop, struct err *err)
 {
-    loop->base = watch_open(err);
-    if (!loop->base || !watch_clock(&loop->timer, loop->base, err))
-        return false;
+    *loop = (struct loop){.base = watch_open(err), .timer = {.fn = on_timer, .ctx = loop}};
+    return loop->base && watch_clock(&loop->timer, loop->base, err);
+}
+
+bool loop_open_core(struct loop *loop, const struct core_params *params,
+                    const struct loop_calls *calls, struct err *err)
+{
+    loop->calls = *calls;
+    loop->queue = calloc(LOOP_QUEUE_MAX, sizeof *loop->queue);
+    loop->core = core_new(params, calls->act, calls->ctx);
+    if (!loop->queue || !loop->core)
+        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot start");
     watch_at(&loop->timer, core_wake_at(loop->core));
     return true;
 }
@@ -115,8 +107,7 @@ void loop_post(struct loop *loop, const struct event *event)
         hand_over(loop, &item.event);
     }
     watch_at(&loop->timer, loop->is_over ? CLOCK_NEVER : core_wake_at(loop->core));
-    if (loop->settled)
-        loop->settled(loop->ctx);
+    loop->calls.settled(loop->calls.ctx);
 }
 
 void loop_close_core(struct loop *loop)
@@ -124,12 +115,7 @@ void loop_close_core(struct loop *loop)
     loop->is_over = true;
 }
 
-bool loop_run(struct loop *loop)
+void loop_changed(struct loop *loop)
 {
-    return watch_run(loop->base);
-}
-
-void loop_stop(struct loop *loop)
-{
-    watch_stop(loop->base);
+    loop->has_changed = true;
 }

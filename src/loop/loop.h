@@ -5,7 +5,10 @@
  * Every part of pchrun posts its news as events, and the core gets them at once. Events that the
  * core's actions cause are queued and handed over in order when the core returns, so the core is
  * never entered twice. When the queue is empty, the timer is set to the core's next deadline and
- * `settled` is called. Owns the core and the event base. Main thread.
+ * `settled` is called.
+ *
+ * No part tells when it has become idle: the shell asks all of them after each turn of the loop.
+ * Owns the core and the event base. Main thread.
  */
 #ifndef PCHRUN_LOOP_LOOP_H
 #define PCHRUN_LOOP_LOOP_H
@@ -15,24 +18,30 @@
 
 struct loop_item;
 
+struct loop_calls {
+    core_act_fn *act;           /* performs an action of the core */
+    void (*settled)(void *ctx); /* the core has handled an event and all that followed from it */
+    void *ctx;
+};
+
 struct loop {
-    struct event_base *base; /* NULL until loop_open() */
-    struct core *core;
+    struct event_base *base;
+    struct core *core; /* NULL until loop_open_core() */
     struct watch timer;
     struct loop_item *queue; /* a ring of LOOP_QUEUE_MAX */
     unsigned first, count;
     bool is_busy, is_over;
-    void (*settled)(void *ctx);
-    void *ctx;
+    bool has_changed; /* see loop_changed() */
+    struct loop_calls calls;
 };
 
 /* One action causes a bounded number of events: one or two for each child. */
 #define LOOP_QUEUE_MAX (2 * CORE_CHILDREN_MAX + 64)
 
-MUST_CHECK bool loop_init(struct loop *loop, const struct core_params *params, core_act_fn *act,
-                          void *ctx, struct err *err);
-void loop_on_settled(struct loop *loop, void (*settled)(void *ctx));
 MUST_CHECK bool loop_open(struct loop *loop, struct err *err);
+/* Makes the core. Call before the first loop_post(). */
+MUST_CHECK bool loop_open_core(struct loop *loop, const struct core_params *params,
+                               const struct loop_calls *calls, struct err *err);
 void loop_free(struct loop *loop);
 
 /* Fills in `event->now` and `wall`. What the event points to is borrowed for the call. An event
@@ -40,8 +49,7 @@ void loop_free(struct loop *loop);
 void loop_post(struct loop *loop, const struct event *event);
 /* After ACT_EXIT: the core gets no more events. */
 void loop_close_core(struct loop *loop);
-/* Runs until loop_stop(); false: the loop has failed. */
-MUST_CHECK bool loop_run(struct loop *loop);
-void loop_stop(struct loop *loop);
+/* Something that the report shows has changed: it is written after this turn. */
+void loop_changed(struct loop *loop);
 
 #endif

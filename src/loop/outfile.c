@@ -27,8 +27,6 @@ static void on_written(void *ctx, uint64_t tag, const struct err *err)
         complain(out, err);
     if (out->on_written)
         out->on_written(out->ctx, !err);
-    if (!outfile_is_busy(out) && out->on_idle)
-        out->on_idle(out->idle_ctx);
 }
 
 static void on_deadline(void *ctx)
@@ -59,12 +57,6 @@ bool outfile_init(struct outfile *out, const char *path, struct reap *reap, stru
     if (out->is_wanted)
         statefile_on_written(&out->file, on_written, out);
     return out->is_wanted;
-}
-
-void outfile_on_idle(struct outfile *out, void (*on_idle)(void *ctx), void *ctx)
-{
-    out->on_idle = on_idle;
-    out->idle_ctx = ctx;
 }
 
 bool outfile_open(struct outfile *out, struct event_base *base, struct err *err)

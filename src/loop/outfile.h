@@ -25,16 +25,12 @@ struct outfile {
     /* A write has ended; the next may begin. NULL: not needed. */
     void (*on_written)(void *ctx, bool is_ok);
     void *ctx;
-    void (*on_idle)(void *idle_ctx);
-    void *idle_ctx;
 };
 
 /* Set the texts, on_written and ctx before it. `path` NULL: no file, and all other calls do
  * nothing. May block. */
 MUST_CHECK bool outfile_init(struct outfile *out, const char *path, struct reap *reap,
                              struct err *err);
-/* Sets the function to call when outfile_is_busy() has become false. */
-void outfile_on_idle(struct outfile *out, void (*on_idle)(void *ctx), void *ctx);
 MUST_CHECK bool outfile_open(struct outfile *out, struct event_base *base, struct err *err);
 void outfile_free(struct outfile *out);
 

@@ -46,14 +46,9 @@ void watch_close(struct event_base *base)
     libevent_global_shutdown();
 }
 
-bool watch_run(struct event_base *base)
+bool watch_turn(struct event_base *base)
 {
-    return event_base_loop(base, EVLOOP_NO_EXIT_ON_EMPTY) == 0;
-}
-
-void watch_stop(struct event_base *base)
-{
-    event_base_loopbreak(base);
+    return event_base_loop(base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) == 0;
 }
 
 static void on_event(evutil_socket_t fd, short what, void *arg)

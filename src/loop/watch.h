@@ -25,9 +25,9 @@ struct watch {
 
 MUST_CHECK struct event_base *watch_open(struct err *err);
 void watch_close(struct event_base *base);
-/* Runs until watch_stop(). False: libevent has failed. */
-MUST_CHECK bool watch_run(struct event_base *base);
-void watch_stop(struct event_base *base);
+/* One turn of the loop: waits for the next event, and calls all watches that are due. False:
+ * libevent has failed. */
+MUST_CHECK bool watch_turn(struct event_base *base);
 
 /* Calls fn whenever the descriptor is readable or at its end. */
 MUST_CHECK bool watch_fd(struct watch *watch, struct event_base *base, int fd, struct err *err);

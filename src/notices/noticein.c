@@ -108,13 +108,6 @@ static bool add_sources(struct noticein *noticein, const struct config *config, 
 
 /* --- the memory --- */
 
-static void on_part_idle(void *ctx)
-{
-    struct noticein *noticein = ctx;
-    if (!noticein_is_busy(noticein))
-        noticein->on_idle(noticein->ctx);
-}
-
 static bool recall(struct noticein *noticein, const struct config *config, const char *state_dir,
                    struct err *err)
 {
@@ -126,7 +119,6 @@ static bool recall(struct noticein *noticein, const struct config *config, const
                  err->text);
     noticein->memory = (struct outfile){
         .topic = TOPIC, .loss = "pchrun forgets that this notice has ended an attempt"};
-    outfile_on_idle(&noticein->memory, on_part_idle, noticein);
     return outfile_init(&noticein->memory, path, noticein->reap, err);
 }
 
@@ -170,7 +162,7 @@ static void on_notice(void *ctx, const struct notice *notice)
 static void on_changed(void *ctx)
 {
     struct noticein *noticein = ctx;
-    noticein->on_change(noticein->ctx);
+    loop_changed(noticein->loop);
 }
 
 static void on_start(void *ctx)
@@ -230,7 +222,7 @@ bool noticein_init(struct noticein *noticein, const struct config *config, const
 bool noticein_open(struct noticein *noticein, struct config *config, const char *state_dir,
                    struct loop *loop, struct err *err)
 {
-    struct notices_calls calls = {on_notice, on_changed, on_part_idle, noticein};
+    struct notices_calls calls = {on_notice, on_changed, noticein};
     noticein->loop = loop;
     bool has_recalled = noticein->count > 0;
     add_auto(noticein, config);
@@ -268,11 +260,6 @@ bool noticein_is_busy(const struct noticein *noticein)
 {
     return noticein->notices &&
            (outfile_is_busy(&noticein->memory) || notices_is_busy(noticein->notices));
-}
-
-bool noticein_has_strays(const struct noticein *noticein)
-{
-    return noticein->notices && notices_has_strays(noticein->notices);
 }
 
 void noticein_free(struct noticein *noticein)

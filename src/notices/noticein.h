@@ -22,10 +22,7 @@ struct noticein {
     struct reap *reap;
     struct watch start;
     struct handled handled;
-    struct outfile memory;        /* the file of `handled`; not wanted: nothing is remembered */
-    void (*on_change)(void *ctx); /* noticein_state() has changed */
-    void (*on_idle)(void *ctx);   /* noticein_is_busy() or _has_strays() has become false */
-    void *ctx;
+    struct outfile memory; /* the file of `handled`; not wanted: nothing is remembered */
 };
 
 /* Call before anything is started: finds the programs and reads the remembered notices. `state_dir`
@@ -43,9 +40,6 @@ void noticein_free(struct noticein *noticein);
 void noticein_end(struct noticein *noticein, const struct notice *by);
 /* Is noticein_end() still at work? Bounded. */
 bool noticein_is_busy(const struct noticein *noticein);
-
-/* Does a killed process of a source still live? Not bounded. */
-bool noticein_has_strays(const struct noticein *noticein);
 
 /* Does pchrun-watch serve this source, so that the doctor can test it? Any thread. */
 bool noticein_is_watched(enum config_notice_kind kind);

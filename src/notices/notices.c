@@ -17,7 +17,6 @@
 struct notices {
     struct source_world world;
     struct notices_calls calls;
-    struct helpers strays;
     char mark[64], mark_text[80];
     char **env;
     size_t count;
@@ -44,13 +43,6 @@ static void on_changed(void *ctx)
     notices->calls.changed(notices->calls.ctx);
 }
 
-static void on_ended(void *ctx)
-{
-    const struct notices *notices = ctx;
-    if (!notices_is_busy(notices))
-        notices->calls.idle(notices->calls.ctx);
-}
-
 /* The mark is unique, even if one pchrun runs below another. */
 static bool make_env(struct notices *notices, char **env)
 {
@@ -69,12 +61,6 @@ static bool make_env(struct notices *notices, char **env)
     return true;
 }
 
-static void on_strays_ended(void *ctx)
-{
-    const struct notices *notices = ctx;
-    notices->calls.idle(notices->calls.ctx);
-}
-
 struct notices *notices_new(struct event_base *base, struct reap *reap,
                             const struct notices_options *options,
                             const struct notices_calls *calls, struct err *err)
@@ -86,17 +72,14 @@ struct notices *notices_new(struct event_base *base, struct reap *reap,
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot watch the notice sources");
         return NULL;
     }
-    notices->strays = (struct helpers){.reap = reap, .on_idle = on_strays_ended, .ctx = notices};
     notices->world = (struct source_world){.base = base,
                                            .reap = reap,
                                            .dir = options->dir,
                                            .env = notices->env,
                                            .mark = notices->mark,
-                                           .strays = &notices->strays,
                                            .null = open("/dev/null", O_RDONLY | O_CLOEXEC),
                                            .notice = on_notice,
                                            .changed = on_changed,
-                                           .ended = on_ended,
                                            .ctx = notices};
     notices->calls = *calls;
     bool ok = notices->world.null >= 0 || err_set(err, ERR_SYSTEM, errno, "cannot open /dev/null");
@@ -129,15 +112,9 @@ void notices_free(struct notices *notices)
         return;
     for (size_t i = 0; i < notices->count; i++)
         source_free(&notices->sources[i]);
-    helpers_free(&notices->strays);
     free(notices->env);
     fd_close(&notices->world.null);
     free(notices);
-}
-
-bool notices_has_strays(const struct notices *notices)
-{
-    return notices->strays.running > 0;
 }
 
 void notices_state(const struct notices *notices, size_t i, struct source_state *ret)

@@ -28,7 +28,6 @@ struct notices_options {
 struct notices_calls {
     void (*notice)(void *ctx, const struct notice *notice);
     void (*changed)(void *ctx); /* notices_state() has changed */
-    void (*idle)(void *ctx);    /* notices_is_busy() or notices_has_strays() has become false */
     void *ctx;
 };
 
@@ -42,8 +41,6 @@ void notices_start(struct notices *notices);
 void notices_end(struct notices *notices);
 /* Is a source still ending? */
 bool notices_is_busy(const struct notices *notices);
-/* Is a killed orphan of a source not reaped yet? This wait has no bound. */
-bool notices_has_strays(const struct notices *notices);
 /* Kills the sources that still run. `notices` may be NULL. */
 void notices_free(struct notices *notices);
 

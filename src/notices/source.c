@@ -341,7 +341,6 @@ static void finish(struct source *source)
 {
     evtimer_del(source->clock);
     source->phase = SOURCE_OFF;
-    source->world->ended(source->world->ctx);
 }
 
 /* The source is still a zombie, so its group id is not reused and the group can be killed. */
@@ -353,7 +352,7 @@ static void on_change(void *ctx, enum reap_what what, int status)
     if (what != REAP_EXITED)
         return;
     proc_kill_group(source->watch.pid, SIGKILL);
-    stray_kill(source->world->strays, source->world->mark);
+    stray_kill(source->world->reap, source->world->mark);
     feed_drain(&source->out);
     feed_drain(&source->err);
     describe(source, status, why, sizeof why);
@@ -383,7 +382,6 @@ static void on_end_clock(struct source *source)
     log_warn(TOPIC, "%s, process %d, does not die after SIGKILL; pchrun leaves it behind",
              source->options->name, (int)source->watch.pid);
     source->phase = SOURCE_GIVEN_UP;
-    source->world->ended(source->world->ctx);
 }
 
 static void on_clock(evutil_socket_t fd, short what, void *ctx)

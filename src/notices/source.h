@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "notices/backoff.h"
 #include "notices/feed.h"
-#include "os/helper.h"
+#include "os/reap.h"
 #include "os/spawn.h"
 #include "wire/notice.h"
 
@@ -25,14 +25,12 @@ struct source_options {
 struct source_world {
     struct event_base *base;
     struct reap *reap;
-    const char *dir;        /* working directory; NULL: ours */
-    char **env;             /* with the mark */
-    const char *mark;       /* marks their orphans (stray.h) */
-    struct helpers *strays; /* orphans that are being ended */
-    int null;               /* /dev/null */
+    const char *dir;  /* working directory; NULL: ours */
+    char **env;       /* with the mark */
+    const char *mark; /* marks their orphans (stray.h) */
+    int null;         /* /dev/null */
     void (*notice)(void *ctx, const struct notice *notice);
     void (*changed)(void *ctx); /* source_state() has changed */
-    void (*ended)(void *ctx);   /* answers source_end() */
     void *ctx;
 };
 
@@ -67,8 +65,9 @@ MUST_CHECK bool source_init(struct source *source, const struct source_options *
                             const struct source_world *world, struct err *err);
 void source_free(struct source *source);
 void source_start(struct source *source);
-/* Ends the source for good. world->ended() follows when its process is gone or given up. */
+/* Ends the source for good. */
 void source_end(struct source *source);
+/* Is the process of an ended source still there, and not given up? */
 bool source_is_ending(const struct source *source);
 
 struct source_state {

@@ -39,8 +39,40 @@ void reap_prepare(struct reap *reap)
         reap->children = list;
 }
 
+/* A child of reap_keep(). */
+struct kept {
+    struct reap *reap;
+    struct reap_watch watch;
+};
+
+static void on_kept(void *ctx, enum reap_what what, int status)
+{
+    struct kept *kept = ctx;
+    if (what != REAP_EXITED)
+        return;
+    kept->reap->kept--;
+    free(kept);
+}
+
+void reap_keep(struct reap *reap, pid_t pid)
+{
+    struct kept *kept = calloc(1, sizeof *kept);
+    if (!kept)
+        return;
+    kept->reap = reap;
+    kept->watch = (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_kept, .ctx = kept};
+    reap_watch(reap, &kept->watch);
+    reap->kept++;
+}
+
 void reap_end(struct reap *reap)
 {
+    struct reap_watch *next;
+    for (struct reap_watch *watch = reap->first; watch; watch = next) {
+        next = watch->next;
+        if (watch->fn == on_kept)
+            free(watch->ctx);
+    }
     if (reap->children)
         close(reap->children);
     free(reap->strangers);

@@ -40,6 +40,7 @@ struct reap_watch {
 struct reap {
     struct reap_watch *first;
     struct reap_watch *strangers; /* memory of their watches */
+    int kept;                     /* how many of reap_keep() have not ended */
     int children;                 /* the kernel's list of our children; 0: not open yet */
 };
 
@@ -50,6 +51,10 @@ void reap_begin(struct reap *reap);
 void reap_prepare(struct reap *reap);
 void reap_end(struct reap *reap);
 void reap_watch(struct reap *reap, struct reap_watch *watch);
+/* Takes this child of ours as a helper that no owner waits for. If memory is short, nothing
+ * happens.
+ */
+void reap_keep(struct reap *reap, pid_t pid);
 /* Removes a watch before its process has ended. */
 void reap_forget(struct reap *reap, struct reap_watch *watch);
 void reap_all(struct reap *reap);

@@ -13,10 +13,10 @@ enum {
 };
 
 /* One pass over our descendants. False: no stray found. */
-static bool kill_round(struct helpers *strays, const char *mark)
+static bool kill_round(struct reap *reap, const char *mark)
 {
     pid_t known[KNOWN_MAX];
-    size_t n = reap_known(strays->reap, known, KNOWN_MAX);
+    size_t n = reap_known(reap, known, KNOWN_MAX);
     struct tree tree = {0};
     bool has_found = false;
     tree_scan(&tree, &(struct tree_job){.helpers = known, .nhelpers = n});
@@ -30,16 +30,16 @@ static bool kill_round(struct helpers *strays, const char *mark)
         has_found = true;
         proc_signal(&entry->proc, SIGKILL);
         if (is_ours)
-            helper_take(strays, entry->proc.pid);
+            reap_keep(reap, entry->proc.pid);
         entry->proc.pid = 0;
     }
     tree_free(&tree);
     return has_found;
 }
 
-void stray_kill(struct helpers *strays, const char *mark)
+void stray_kill(struct reap *reap, const char *mark)
 {
     bool has_found = true;
-    for (int round = 0; has_found && round < ROUNDS_MAX && !reap_knows_all(strays->reap); round++)
-        has_found = kill_round(strays, mark);
+    for (int round = 0; has_found && round < ROUNDS_MAX && !reap_knows_all(reap); round++)
+        has_found = kill_round(reap, mark);
 }

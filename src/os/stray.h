@@ -9,10 +9,10 @@
 #ifndef PCHRUN_OS_STRAY_H
 #define PCHRUN_OS_STRAY_H
 
-#include "os/helper.h"
+#include "os/reap.h"
 
 /* Kills the orphans with this mark and their descendants. Our children among them count as helpers
  * until they end. Costs nothing while reap's list has all our children. */
-void stray_kill(struct helpers *strays, const char *mark);
+void stray_kill(struct reap *reap, const char *mark);
 
 #endif

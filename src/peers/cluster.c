@@ -99,8 +99,6 @@ static void on_finished(void *ctx)
 {
     struct cluster *cluster = ctx;
     cluster->is_busy = false;
-    if (cluster->on_idle)
-        cluster->on_idle(cluster->ctx);
 }
 
 /* --- beginning and end --- */
@@ -336,12 +334,6 @@ bool cluster_reach(const struct config *config, int64_t wait_ns, struct err *err
     cluster_free(&cluster);
     event_base_free(loop.base);
     return ok;
-}
-
-void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx)
-{
-    cluster->on_idle = on_idle;
-    cluster->ctx = ctx;
 }
 
 void cluster_on_ranks(struct cluster *cluster,

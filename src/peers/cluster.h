@@ -29,8 +29,6 @@ struct cluster {
         down_since; /* since when this node has no connection to node 0; CLOCK_NEVER: it has one */
     bool has_said_why; /* logged since down_since */
     bool is_busy;      /* the last messages are still being sent */
-    void (*on_idle)(void *ctx);
-    void *ctx;
     void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg);
     void *ranks_ctx;
 };

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "core/common/verdict.h"
 #include "logs/logs.h"
+#include "os/helper.h"
 #include "procs/procs.h"
 
 _Static_assert(PROCS_MAX == CORE_SLOTS_MAX, "a slot is a slot");
@@ -93,7 +94,7 @@ static void on_sweep(void *ctx, const struct scratch_sweep *what)
 {
     struct attach *attach = ctx;
     struct err err;
-    if (!helper_start(&attach->sweepers, sweep, what, &err))
+    if (!helper_start(attach->reap, sweep, what, &err))
         log_warn("scratch", "scratch directories in '%s' stay: %s", what->dir, err.text);
 }
 
@@ -122,7 +123,7 @@ bool attach_open(struct attach *attach, const struct config *config, struct loop
                                 .sweep = on_sweep,
                                 .ctx = attach};
     attach->loop = loop;
-    attach->sweepers.reap = reap;
+    attach->reap = reap;
     attach->lost.clock = (struct watch){.fn = on_lost, .ctx = attach};
     if (!watch_clock(&attach->lost.clock, loop->base, err))
         return false;
@@ -135,7 +136,6 @@ void attach_free(struct attach *attach)
     watch_end(&attach->lost.clock);
     procs_free(attach->procs); /* may start a last sweeper */
     attach->procs = NULL;
-    helpers_free(&attach->sweepers);
 }
 
 const char *attach_socket(const struct attach *attach)

@@ -9,7 +9,6 @@
 
 #include "config/config.h"
 #include "loop/loop.h"
-#include "os/helper.h"
 #include "record/record.h"
 
 struct procs;
@@ -20,7 +19,7 @@ struct attach {
     struct loop *loop;
     struct record *record;
     const struct logs *logs; /* know when the commands printed last */
-    struct helpers sweepers;
+    struct reap *reap;
     void (*on_death)(void *ctx, int pid, int status); /* status as of wait(2), but earlier */
     void *ctx;
     bool has_warned;   /* of the missing record */

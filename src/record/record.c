@@ -301,18 +301,6 @@ bool record_is_busy(const struct record *record)
             (statefile_is_busy(&record->ranks_file) && !statefile_is_stuck(&record->ranks_file)));
 }
 
-void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx)
-{
-    record->on_idle = on_idle;
-    record->ctx = ctx;
-}
-
-static void say_if_idle(struct record *record)
-{
-    if (!record_is_busy(record) && record->on_idle)
-        record->on_idle(record->ctx);
-}
-
 static void answer(struct record *record, enum event_type type, uint64_t step,
                    const struct err *err)
 {
@@ -383,7 +371,6 @@ static void on_ranks_written(void *ctx, uint64_t tag, const struct err *err)
         else if (err && is_timed) /* of look_for_ranks() */
             log_warn("record", "%s", err->text);
     }
-    say_if_idle(record);
 }
 
 static void write_commits(struct record *record, uint64_t tag, enum history_end end)
@@ -441,7 +428,6 @@ static void on_commit_written(void *ctx, uint64_t tag, const struct err *err)
             record->committed = tag, record->committed_at = clock_now_ns();
         answer(record, EV_COMMITTED, tag, err);
     }
-    say_if_idle(record);
 }
 
 /* --- files that were removed during the run --- */

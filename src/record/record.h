@@ -42,8 +42,6 @@ struct record {
         committed; /* the last commit that this pchrun put on disk, even after the end; 0: none */
     int64_t committed_at; /* CLOCK_MONOTONIC */
     struct err failure;   /* of writing the start of the attempt; ERR_NONE: none */
-    void (*on_idle)(void *ctx);
-    void *ctx;
 };
 
 /* Reads the record; may block, as everything at start. `dir` may be NULL; it and the configuration
@@ -57,12 +55,10 @@ MUST_CHECK bool record_open(struct record *record, struct loop *loop,
                             const struct core_params *params, struct err *err);
 void record_free(struct record *record);
 
-/* Is a write under way that will end or time out? on_idle() is called when there is none any more.
- */
+/* Is a write under way that will end or time out? */
 bool record_is_busy(const struct record *record);
 /* The run is over: writes that are under way time out at `until` at the latest. */
 void record_end(struct record *record, int64_t until);
-void record_on_idle(struct record *record, void (*on_idle)(void *ctx), void *ctx);
 
 /* The last committed step, 0: none. */
 uint64_t record_resume_step(const struct record *record);

@@ -36,7 +36,7 @@ bool drill_open(struct drill *drill, const struct config *config, struct attach 
            watch_clock(&drill->tick, attach->loop->base, err);
 }
 
-void drill_close(struct drill *drill)
+void drill_free(struct drill *drill)
 {
     watch_end(&drill->tick);
 }

@@ -50,6 +50,6 @@ void drill_start(struct drill *drill);
 void drill_watch(struct drill *drill);
 /* The job has ended: logs the result. Returns the exit code to use instead of `code`. */
 int drill_end(struct drill *drill, enum outcome outcome, int code);
-void drill_close(struct drill *drill);
+void drill_free(struct drill *drill);
 
 #endif

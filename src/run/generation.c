@@ -142,7 +142,7 @@ bool generation_open(struct generation *generation, struct event_base *base, str
            watch_clock(&generation->starting, base, err);
 }
 
-void generation_close(struct generation *generation)
+void generation_free(struct generation *generation)
 {
     watch_end(&generation->tidying);
     watch_end(&generation->starting);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See shell.h. The table at the end of the middle part has one function for each action.
+ * See shell.h. The table in the middle has one function for each action of the core; shell_parts.c
+ * opens the parts that they call.
  */
 #include "run/shell.h"
 
@@ -7,69 +8,18 @@
 #include "base/log.h"
 #include "base/sigtext.h"
 #include "base/str.h"
-#include "commands/children.h"
-#include "commands/evidence.h"
-#include "commands/hook.h"
-#include "commands/jobs.h"
-#include "config/paths.h"
 #include "core/common/grace.h"
 #include "core/common/verdict.h"
-#include "logs/logs.h"
-#include "loop/loop.h"
-#include "notices/noticein.h"
-#include "os/reap.h"
 #include "os/signals.h"
 #include "os/spawn.h"
-#include "os/tree.h"
-#include "peers/cluster.h"
-#include "procs/attach.h"
-#include "record/record.h"
-#include "record/takeover.h"
-#include "run/drill.h"
-#include "run/generation.h"
-#include "run/params.h"
-#include "run/quota.h"
-#include "run/sigin.h"
-#include "status/desk.h"
-#include "status/report.h"
+#include "run/shell_parts.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-/* How long the end waits for children that remove scratch directories. */
-#define SWEEP_WAIT_NS (2 * NS_PER_S)
-
-struct shell {
-    struct config *config;
-    struct core_params params;
-    char *state_dir; /* NULL: none */
-    struct loop loop;
-    struct reap reap;
-    struct children children;
-    struct jobs jobs;
-    struct sigin sigin;
-    struct cluster cluster;
-    struct report report;
-    struct takeover takeover;
-    struct record record;
-    struct attach attach;
-    struct drill drill;
-    struct desk desk;
-    struct noticein noticein;
-    struct evidence evidence;
-    struct hook hook;
-    struct logs logs;
-    enum outcome outcome;
-    bool wants_hook; /* run it as soon as the record is written */
-    struct generation generation;
-    struct watch end_wait; /* the wait for the sweepers */
-    bool has_waited;
-    struct quota quota;
-    uint64_t reported_commit;
-    struct shell_end end;
-};
+/* How long the end waits for helpers: those that remove scratch directories, for example. */
+#define HELPERS_WAIT_NS (2 * NS_PER_S)
 
 /* --- actions --- */
 
@@ -206,10 +156,10 @@ static void keep_end(struct shell *shell, const struct action *action)
     core_report(shell->loop.core, &report);
     bool is_alone = shell->params.nnodes == 1, is_chief = shell->params.node_rank == 0;
     if (action->exit.outcome == OUTCOME_COMPLETED && !report.uncommitted_step)
-        shell->end.level = is_alone ? LOG_DEBUG : LOG_INFO;
+        shell->end->level = is_alone ? LOG_DEBUG : LOG_INFO;
     else
-        shell->end.level = is_chief || report.first_cause.is_here ? LOG_NOTICE : LOG_INFO;
-    word_end(&shell->end, action->exit.outcome, action->exit.text);
+        shell->end->level = is_chief || report.first_cause.is_here ? LOG_NOTICE : LOG_INFO;
+    word_end(shell->end, action->exit.outcome, action->exit.text);
 }
 
 /* This node does not know when another node's notice arrived: count from now. */
@@ -237,11 +187,11 @@ static void act_exit(struct shell *shell, const struct action *action)
     if (shell->config->checkpoint.dir && shell->generation.is_untidy)
         attach_clean(&shell->attach); /* pchrun promises it for every start, however short */
     bool is_wanted = shell->params.leftovers == LEFTOVERS_LEAVE;
-    shell->end.code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
-    report_exit(&shell->report, shell->end.code);
-    desk_exit(&shell->desk, action, shell->end.code);
+    shell->end->code = drill_end(&shell->drill, action->exit.outcome, action->exit.code);
+    report_exit(&shell->report, shell->end->code);
+    desk_exit(&shell->desk, action, shell->end->code);
     if (action->exit.outcome == OUTCOME_FAILED)
-        shell->end.signal = signal_to_repeat(shell, action->exit.code);
+        shell->end->signal = signal_to_repeat(shell, action->exit.code);
     if (!shell->children.is_empty && *children_describe(&shell->children, left, sizeof left))
         log_line(is_wanted ? LOG_INFO : LOG_ERROR, "left", "still there: %s", left);
     quota_end(&shell->quota);
@@ -252,7 +202,7 @@ static void act_exit(struct shell *shell, const struct action *action)
     follow_notice(shell, action->exit.outcome);
     cluster_finish(&shell->cluster);
     end_writers(shell);
-    watch_at(&shell->end_wait, clock_now_ns() + SWEEP_WAIT_NS);
+    watch_at(&shell->end_wait, clock_now_ns() + HELPERS_WAIT_NS);
 }
 
 static act_fn *const actions[ACT__COUNT] = {
@@ -302,32 +252,11 @@ int shell_finish(const struct shell_end *end)
     return end->code;
 }
 
-/* The end waits for writes and for last messages to other nodes, which have their own deadlines. It
- * also waits for sweepers and for processes that sources have left. */
-static bool is_done(const struct shell *shell)
-{
-    return shell->loop.is_over && !outfile_is_busy(&shell->report.out) &&
-           !record_is_busy(&shell->record) && !cluster_is_busy(&shell->cluster) &&
-           !evidence_is_busy(&shell->evidence) && !noticein_is_busy(&shell->noticein) &&
-           !shell->wants_hook && !hook_is_busy(&shell->hook) && !logs_is_busy(&shell->logs) &&
-           !desk_is_busy(&shell->desk) &&
-           ((shell->attach.sweepers.running == 0 && shell->children.deaths.readers.running == 0 &&
-             !noticein_has_strays(&shell->noticein)) ||
-            shell->has_waited);
-}
-
 /* The last commit may reach the disk after the end was decided. */
 static uint64_t last_commit(const struct shell *shell, const struct core_report *report)
 {
     uint64_t own = shell->record.committed;
     return own > report->commit_step ? own : report->commit_step;
-}
-
-static void tell_report(void *ctx)
-{
-    struct shell *shell = ctx;
-    report_touch(&shell->report);
-    report_flush(&shell->report);
 }
 
 static void run_hook(struct shell *shell)
@@ -337,7 +266,7 @@ static void run_hook(struct shell *shell)
     uint64_t step = last_commit(shell, &report);
     struct env_end facts = {.job = shell->params.job,
                             .outcome = verdict_name(shell->outcome),
-                            .exit_code = shell->end.code,
+                            .exit_code = shell->end->code,
                             .node_rank = shell->params.node_rank,
                             .nnodes = shell->params.nnodes,
                             .attempt = report.attempt,
@@ -349,169 +278,36 @@ static void run_hook(struct shell *shell)
     shell->wants_hook = false;
     spawn_let_go(); /* already done unless the end comes early: the hook must see no difference */
     hook_run(&shell->hook, &facts, deadline, kept_back(&report));
-    tell_report(shell);
+    report_touch(&shell->report);
 }
 
-static void stop_if_done(void *ctx)
-{
-    struct shell *shell = ctx;
-    if (shell->wants_hook && !record_is_busy(&shell->record))
-        run_hook(shell);
-    if (shell->loop.base && is_done(shell))
-        loop_stop(&shell->loop);
-}
-
-/* A part that the report describes has ended: the hook, the logs, or the evidence of a hang. */
-static void on_part_end(void *ctx)
-{
-    tell_report(ctx);
-    stop_if_done(ctx);
-}
-
-static void on_waited(void *ctx)
-{
-    struct shell *shell = ctx;
-    shell->has_waited = true;
-    stop_if_done(shell);
-}
-
+/* After each event of the core. */
 static void on_settled(void *ctx)
 {
     struct shell *shell = ctx;
-    /* A commit may also reach the disk after the end, when the core gets no events. */
-    if (shell->record.committed > shell->reported_commit)
-        report_touch(&shell->report);
-    shell->reported_commit = shell->record.committed;
     drill_watch(&shell->drill);
     desk_settle(&shell->desk);
+}
+
+/* After each turn of the loop. A commit may also reach the disk after the end, when the core gets
+ * no events. */
+static void settle_turn(struct shell *shell)
+{
+    if (shell->wants_hook && !record_is_busy(&shell->record))
+        run_hook(shell);
+    if (shell->loop.has_changed || shell->record.committed > shell->reported_commit)
+        report_touch(&shell->report);
+    shell->loop.has_changed = false;
+    shell->reported_commit = shell->record.committed;
     report_flush(&shell->report);
-    stop_if_done(shell);
-}
-
-static bool read_record(struct shell *shell, struct err *err)
-{
-    struct core_params *params = &shell->params;
-    shell->takeover = (struct takeover){.config = shell->config, .params = params};
-    if (!takeover_begin(&shell->takeover, &shell->state_dir, &shell->reap, err) ||
-        !record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
-        return false;
-    params_of_history(params, &shell->record.history);
-    params->has_record = shell->state_dir != NULL;
-    return true;
-}
-
-static bool init_desk(struct shell *shell, struct err *err)
-{
-    shell->desk = (struct desk){.config = shell->config,
-                                .params = &shell->params,
-                                .loop = &shell->loop,
-                                .attach = &shell->attach,
-                                .report = &shell->report,
-                                .cluster = &shell->cluster,
-                                .on_idle = stop_if_done,
-                                .ctx = shell};
-    return desk_init(&shell->desk, shell->state_dir, &shell->reap, err);
-}
-
-static bool init(struct shell *shell, unsigned closed, struct err *err)
-{
-    char *path = NULL;
-    struct err orphans;
-    reap_begin(&shell->reap);
-    if (!params_fill(&shell->params, shell->config, err) ||
-        !paths_state_dir(shell->config, &shell->state_dir, err) || !read_record(shell, err) ||
-        !noticein_init(&shell->noticein, shell->config, shell->state_dir, &shell->reap, err) ||
-        !paths_expand(shell->config, shell->config->report, shell->state_dir, &path, err))
-        return false;
-    bool ok = report_init(&shell->report, path, &shell->params, &shell->reap, err) &&
-              children_init(&shell->children, shell->config, &shell->params, closed, err) &&
-              hook_init(&shell->hook, shell->config, &shell->reap, err) &&
-              logs_init(&shell->logs, shell->config, &shell->params, &shell->reap, err) &&
-              evidence_init(&shell->evidence, shell->config, shell->state_dir, path, err) &&
-              loop_init(&shell->loop, &shell->params, act, shell, err) && init_desk(shell, err);
-    free(path);
-    if (!ok)
-        return false;
-    shell->children.loop = &shell->loop;
-    shell->children.reap = &shell->reap;
-    if (!tree_adopt(&orphans))
-        log_warn("start", "%s", orphans.text);
-    jobs_init(&shell->jobs, &shell->children, &shell->params);
-    loop_on_settled(&shell->loop, on_settled);
-    outfile_on_idle(&shell->report.out, stop_if_done, shell);
-    shell->report.record = &shell->record;
-    shell->report.noticein = &shell->noticein;
-    shell->noticein.on_change = tell_report;
-    shell->noticein.on_idle = stop_if_done;
-    shell->report.evidence = &shell->evidence;
-    shell->evidence.reap = &shell->reap;
-    shell->evidence.children = &shell->children;
-    shell->evidence.on_idle = on_part_end;
-    shell->report.hook = &shell->hook;
-    shell->children.logs = &shell->logs;
-    shell->report.logs = &shell->logs;
-    shell->logs.on_idle = on_part_end;
-    shell->hook.closed = shell->logs.world.closed = closed;
-    shell->generation = (struct generation){.config = shell->config,
-                                            .params = &shell->params,
-                                            .children = &shell->children,
-                                            .jobs = &shell->jobs,
-                                            .record = &shell->record,
-                                            .attach = &shell->attach,
-                                            .drill = &shell->drill};
-    shell->hook.on_end = on_part_end;
-    shell->hook.ctx = shell->logs.ctx = shell->evidence.ctx = shell->noticein.ctx = shell;
-    record_on_idle(&shell->record, stop_if_done, shell);
-    cluster_on_idle(&shell->cluster, stop_if_done, shell);
-    return true;
-}
-
-/* The commands need none of this, so it comes after their start. */
-static bool open_loop(struct shell *shell, struct err *err)
-{
-    if (!sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err) ||
-        !report_open(&shell->report, shell->loop.core, shell->loop.base, err) ||
-        !noticein_open(&shell->noticein, shell->config, shell->state_dir, &shell->loop, err) ||
-        !desk_open(&shell->desk, err))
-        return false;
-    reap_prepare(&shell->reap);
-    report_flush(&shell->report);
-    return true;
-}
-
-/* The commands need this at their start: the socket to attach to, and the step to resume from. */
-static bool open_attach(struct shell *shell, struct err *err)
-{
-    shell->attach.record = &shell->record;
-    shell->attach.logs = &shell->logs;
-    shell->children.record = &shell->record;
-    if (!loop_open(&shell->loop, err) ||
-        !attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))
-        return false;
-    shell->children.socket = attach_socket(&shell->attach);
-    logs_open(&shell->logs, shell->loop.base);
-    shell->children.attach = &shell->attach;
-    shell->attach.on_death = children_on_death;
-    shell->attach.ctx = &shell->children;
-    deaths_init(&shell->children.deaths, shell->children.socket, &shell->reap, shell->loop.base);
-    shell->children.deaths.readers.on_idle = stop_if_done;
-    shell->children.deaths.readers.ctx = shell;
-    shell->attach.sweepers.on_idle = stop_if_done;
-    shell->attach.sweepers.ctx = shell;
-    shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
-    /* The record is last: it writes the start of the attempt. */
-    return watch_clock(&shell->end_wait, shell->loop.base, err) &&
-           hook_open(&shell->hook, shell->loop.base, err) &&
-           generation_open(&shell->generation, shell->loop.base, err) &&
-           evidence_open(&shell->evidence, &shell->loop, &shell->params, err) &&
-           drill_open(&shell->drill, shell->config, &shell->attach, &shell->params, err) &&
-           record_open(&shell->record, &shell->loop, &shell->params, err);
 }
 
 static bool run_loop(struct shell *shell, struct err *err)
 {
-    return is_done(shell) || loop_run(&shell->loop) ||
-           err_set(err, ERR_SYSTEM, errno, "the event loop has failed");
+    for (settle_turn(shell); !shell_is_done(shell); settle_turn(shell))
+        if (!watch_turn(shell->loop.base))
+            return err_set(err, ERR_SYSTEM, errno, "the event loop has failed");
+    return true;
 }
 
 /* The job's own processes have ended. A source or the hook may have left processes in their own
@@ -524,35 +320,12 @@ static void sweep(struct shell *shell)
         children_signal(&shell->children, &kill);
 }
 
-static void finish(struct shell *shell)
-{
-    watch_end(&shell->end_wait);
-    generation_close(&shell->generation);
-    drill_close(&shell->drill);
-    noticein_free(&shell->noticein);
-    evidence_free(&shell->evidence);
-    desk_free(&shell->desk); /* its socket lies in attach's directory */
-    attach_free(&shell->attach);
-    sigin_close(&shell->sigin);
-    cluster_free(&shell->cluster);
-    report_free(&shell->report);
-    record_free(&shell->record);
-    takeover_end(&shell->takeover);
-    logs_free(&shell->logs);
-    jobs_free(&shell->jobs);
-    hook_free(&shell->hook);
-    children_free(&shell->children);
-    loop_free(&shell->loop);
-    reap_end(&shell->reap);
-    free(shell->state_dir);
-}
-
 /* Without an event loop pchrun cannot keep its promises. */
 static void give_up(struct shell *shell, const struct err *err)
 {
     struct action kill = {.type = ACT_SIGNAL, .signal = {SIGKILL, TARGET_TREE}};
-    shell->end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
-    word_end(&shell->end, OUTCOME_FAILED, err->text);
+    *shell->end = (struct shell_end){.code = EXIT_OWN_ERROR, .level = LOG_ERROR};
+    word_end(shell->end, OUTCOME_FAILED, err->text);
     children_signal(&shell->children, &kill);
 }
 
@@ -561,36 +334,34 @@ static void fail(struct shell *shell, const struct err *err)
 {
     int number = shell->takeover.signal;
     if (!number) {
-        shell_end_unstarted(&shell->end, err);
+        shell_end_unstarted(shell->end, err);
         return;
     }
     bool is_preempted = shell->params.signals[number].rule == SIGNAL_PREEMPT;
-    shell->end.level = LOG_NOTICE;
-    shell->end.code = is_preempted ? shell->params.exit.preempted : EXIT_BY_SIGNAL + number;
-    shell->end.signal = is_preempted ? 0 : number;
-    word_end(&shell->end, is_preempted ? OUTCOME_PREEMPTED : OUTCOME_FAILED, err->text);
-    str_addf(shell->end.text, sizeof shell->end.text, "; nothing was started");
+    shell->end->level = LOG_NOTICE;
+    shell->end->code = is_preempted ? shell->params.exit.preempted : EXIT_BY_SIGNAL + number;
+    shell->end->signal = is_preempted ? 0 : number;
+    word_end(shell->end, is_preempted ? OUTCOME_PREEMPTED : OUTCOME_FAILED, err->text);
+    str_addf(shell->end->text, sizeof shell->end->text, "; nothing was started");
 }
 
 struct shell_end shell_run(struct config *config, unsigned closed)
 {
     static struct shell
         shell; /* static: it is large, and the kernel zeroes only the pages in use */
+    struct shell_end end = {.code = EXIT_OWN_ERROR};
     struct err err;
     shell.config = config;
-    shell.end.code = EXIT_OWN_ERROR;
-    shell.sigin.fd = shell.jobs.tty.fd = shell.hook.report = shell.evidence.reader_out = -1;
-    if (!init(&shell, closed, &err) || !open_attach(&shell, &err) ||
-        !cluster_open(&shell.cluster, config, &shell.loop, &err)) {
-        fail(&shell, &err);
-        finish(&shell);
-        return shell.end;
-    }
-    loop_post(&shell.loop, &(struct event){.type = EV_START});
-    if (open_loop(&shell, &err) && run_loop(&shell, &err))
+    shell.closed = closed;
+    shell.calls = (struct loop_calls){act, on_settled, &shell};
+    shell.end = &end;
+    bool is_open = shell_open_parts(&shell, &err);
+    if (is_open && run_loop(&shell, &err))
         sweep(&shell);
-    else
+    else if (shell.has_started)
         give_up(&shell, &err);
-    finish(&shell);
-    return shell.end;
+    else
+        fail(&shell, &err);
+    shell_free_parts(&shell);
+    return end;
 }

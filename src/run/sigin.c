@@ -54,7 +54,7 @@ bool sigin_open(struct sigin *sigin, struct loop *loop, struct children *childre
     return sigin->fd >= 0 && watch_fd(&sigin->watch, loop->base, sigin->fd, err);
 }
 
-void sigin_close(struct sigin *sigin)
+void sigin_free(struct sigin *sigin)
 {
     watch_end(&sigin->watch);
     fd_close(&sigin->fd);

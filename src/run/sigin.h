@@ -20,6 +20,6 @@ struct sigin {
 
 MUST_CHECK bool sigin_open(struct sigin *sigin, struct loop *loop, struct children *children,
                            struct jobs *jobs, struct err *err);
-void sigin_close(struct sigin *sigin);
+void sigin_free(struct sigin *sigin);
 
 #endif

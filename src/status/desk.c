@@ -123,12 +123,6 @@ static void on_line(void *ctx, const char *text, size_t len)
     control_tell(desk->control, text, len);
 }
 
-static void on_idle(void *ctx)
-{
-    struct desk *desk = ctx;
-    desk->on_idle(desk->ctx);
-}
-
 static bool compose(void *ctx, struct buf *ret)
 {
     static struct status_ranks ranks;
@@ -228,8 +222,6 @@ bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap, stru
     desk->journal.on_line = on_line;
     desk->metrics.compose = compose;
     desk->journal.ctx = desk->metrics.ctx = desk;
-    outfile_on_idle(&desk->journal.out, on_idle, desk);
-    outfile_on_idle(&desk->metrics.out, on_idle, desk);
     return ok;
 }
 

@@ -31,12 +31,10 @@ struct desk {
     struct control *control; /* NULL: it could not be opened */
     bool is_over;
     int exit_code;
-    void (*on_idle)(void *ctx); /* called when desk_is_busy() may have become false */
-    void *ctx;
 };
 
-/* Call before the core's first event; set all fields above `journal`, on_idle and ctx first. False:
- * a file that the user asks for cannot be used. May block. */
+/* Call before the core's first event; set all fields above `journal` first. False: a file that the
+ * user asks for cannot be used. May block. */
 MUST_CHECK bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap,
                           struct err *err);
 /* Call after the commands were started, or were refused. */

@@ -38,7 +38,7 @@ struct metrics {
     void *ctx;
 };
 
-/* Set compose, ctx and outfile_on_idle() after it. `path` NULL: no file. May block. */
+/* Set compose and ctx after it. `path` NULL: no file. May block. */
 MUST_CHECK bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns,
                              struct reap *reap, struct err *err);
 MUST_CHECK bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err);

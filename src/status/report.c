@@ -196,25 +196,17 @@ static void on_written(void *ctx, bool is_ok)
     report_flush(ctx);
 }
 
-bool report_init(struct report *report, const char *path, const struct core_params *params,
-                 struct reap *reap, struct err *err)
+bool report_open(struct report *report, const char *path, struct reap *reap,
+                 struct event_base *base, struct err *err)
 {
-    *report = (struct report){.exit_code = -1,
-                              .params = params,
-                              .out = {.topic = "report",
-                                      .what = "report",
-                                      .option = "report",
-                                      .loss = OUTFILE_NO_LOSS,
-                                      .on_written = on_written,
-                                      .ctx = report}};
-    return outfile_init(&report->out, path, reap, err);
-}
-
-bool report_open(struct report *report, const struct core *core, struct event_base *base,
-                 struct err *err)
-{
-    report->core = core;
-    return outfile_open(&report->out, base, err);
+    report->exit_code = -1;
+    report->out = (struct outfile){.topic = "report",
+                                   .what = "report",
+                                   .option = "report",
+                                   .loss = OUTFILE_NO_LOSS,
+                                   .on_written = on_written,
+                                   .ctx = report};
+    return outfile_init(&report->out, path, reap, err) && outfile_open(&report->out, base, err);
 }
 
 void report_free(struct report *report)

@@ -17,24 +17,23 @@
 struct evidence;
 
 struct report {
-    bool is_dirty;
-    int exit_code; /* the final exit code; -1: the core's */
     const struct core *core;
     const struct core_params *params;
-    const struct record *record;     /* knows the path of the commit; set after report_init() */
-    const struct noticein *noticein; /* knows the sources; set after report_init() */
-    const struct hook *hook;         /* knows how the hook ended; set after report_init() */
-    const struct logs *logs;         /* knows what the commands print; set after report_init() */
-    const struct evidence *evidence; /* knows the file of a hang; set after report_init() */
+    const struct record *record;     /* knows the path of the commit */
+    const struct noticein *noticein; /* knows the sources */
+    const struct hook *hook;         /* knows how the hook ended */
+    const struct logs *logs;         /* knows what the commands print */
+    const struct evidence *evidence; /* knows the file of a hang */
+    /* private from here on */
+    bool is_dirty;
+    int exit_code; /* the final exit code; -1: the core's */
     struct outfile out;
 };
 
-/* `path` NULL: no report. `params` must outlive it. False: the path cannot hold a report; whether
- * it can be written shows later. May block. */
-MUST_CHECK bool report_init(struct report *report, const char *path,
-                            const struct core_params *params, struct reap *reap, struct err *err);
-MUST_CHECK bool report_open(struct report *report, const struct core *core, struct event_base *base,
-                            struct err *err);
+/* Set the public fields first. `path` NULL: no report. False: the path cannot hold a report;
+ * whether it can be written shows later. May block. */
+MUST_CHECK bool report_open(struct report *report, const char *path, struct reap *reap,
+                            struct event_base *base, struct err *err);
 void report_free(struct report *report);
 
 /* Writes the contents of the file, as an object. */

@@ -10,26 +10,11 @@
 #include <stdlib.h>
 
 static struct reap reap;
-static struct helpers helpers;
-static int idle;
-
-static void on_idle(void *ctx)
-{
-    cr_assert_eq(ctx, &helpers);
-    idle++;
-}
-
-static void begin(void)
-{
-    helpers = (struct helpers){.reap = &reap, .on_idle = on_idle, .ctx = &helpers};
-}
-
-TestSuite(helper, .init = begin);
 
 static void start(void (*fn)(const void *arg), const void *arg)
 {
     struct err err;
-    cr_assert(helper_start(&helpers, fn, arg, &err), "%s", err.text);
+    cr_assert(helper_start(&reap, fn, arg, &err), "%s", err.text);
 }
 
 /* Takes in one end. */
@@ -60,29 +45,27 @@ Test(helper, does_its_work_and_is_reaped)
     close(fd);
     cr_assert_eq(unlink(name), 0);
     start(make, name);
-    cr_assert_eq(helpers.running, 1);
+    cr_assert_eq(reap.kept, 1);
     settle_one();
-    cr_assert_eq(helpers.running, 0);
-    cr_assert_eq(idle, 1);
+    cr_assert_eq(reap.kept, 0);
     cr_assert_eq(unlink(name), 0, "it was not made");
     cr_assert(unit_no_children());
 }
 
-Test(helper, only_the_last_of_several_makes_idle)
+Test(helper, each_of_several_counts_until_it_ends)
 {
     pid_t pids[8];
     start(hang, NULL);
     start(hang, NULL);
     size_t n = reap_helpers(&reap, pids, 8);
     cr_assert_eq(n, 2);
-    cr_assert_eq(helpers.running, 2);
+    cr_assert_eq(reap.kept, 2);
     kill(pids[0], SIGKILL);
     settle_one();
-    cr_assert_eq(helpers.running, 1);
-    cr_assert_eq(idle, 0);
+    cr_assert_eq(reap.kept, 1);
     kill(pids[1], SIGKILL);
     settle_one();
-    cr_assert_eq(idle, 1);
+    cr_assert_eq(reap.kept, 0);
     cr_assert(unit_no_children());
 }
 
@@ -111,10 +94,9 @@ Test(helper, what_still_runs_is_forgotten)
     start(hang, NULL);
     start(hang, NULL);
     cr_assert_eq(reap_helpers(&reap, pids, 8), 2);
-    helpers_free(&helpers);
-    cr_assert_eq(helpers.running, 0);
+    reap_end(&reap);
+    cr_assert_eq(reap.kept, 0);
     cr_assert_null(reap.first);
-    cr_assert_eq(idle, 0);
     for (int i = 0; i < 2; i++) {
         kill(pids[i], SIGKILL);
         cr_assert_eq(waitpid(pids[i], NULL, 0), pids[i]);

@@ -13,12 +13,11 @@
 #define MARK "TEST_STRAY_MARK"
 
 static struct reap reap;
-static struct helpers strays;
 
 static void begin(void)
 {
     struct err err;
-    strays = (struct helpers){.reap = &reap};
+
     cr_assert(tree_adopt(&err), "%s", err.text);
 }
 
@@ -52,9 +51,9 @@ Test(stray, is_killed_and_taken_in)
 {
     siginfo_t info;
     pid_t marked = leave(MARK "=1"), other = leave(MARK "S=1");
-    stray_kill(&strays, MARK);
-    cr_expect_geq(strays.running, 1);
-    while (strays.running > 0) {
+    stray_kill(&reap, MARK);
+    cr_expect_geq(reap.kept, 1);
+    while (reap.kept > 0) {
         cr_assert_eq(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
         reap_all(&reap);
     }
@@ -71,8 +70,8 @@ Test(stray, who_is_known_is_none)
 {
     struct reap_watch watch = {.pid = leave(MARK "=1"), .kind = REAP_CHILD};
     reap_watch(&reap, &watch);
-    stray_kill(&strays, MARK);
-    cr_expect_eq(strays.running, 0);
+    stray_kill(&reap, MARK);
+    cr_expect_eq(reap.kept, 0);
     struct proc proc;
     cr_assert(proc_read(watch.pid, &proc) && !proc_is_dead(&proc));
     cr_assert(proc_kill_group(watch.pid, SIGKILL));

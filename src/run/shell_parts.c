@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See shell_parts.h. Each part has a row in the table at the end.
+ */
+#include "run/shell_parts.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "config/paths.h"
+#include "os/tree.h"
+#include "run/params.h"
+
+#include <stdlib.h>
+
+static void on_waited(void *ctx)
+{
+    ((struct shell *)ctx)->has_waited = true;
+}
+
+static bool open_loop(struct shell *shell, struct err *err)
+{
+    shell->end_wait = (struct watch){.fn = on_waited, .ctx = shell};
+    return loop_open(&shell->loop, err) && watch_clock(&shell->end_wait, shell->loop.base, err);
+}
+
+static bool loop_runs(const struct shell *shell)
+{
+    return !shell->loop.is_over;
+}
+
+static void free_loop(struct shell *shell)
+{
+    watch_end(&shell->end_wait);
+    loop_free(&shell->loop);
+}
+
+static bool open_params(struct shell *shell, struct err *err)
+{
+    const struct config *config = shell->config;
+    reap_begin(&shell->reap);
+    return params_fill(&shell->params, config, err) &&
+           paths_state_dir(config, &shell->state_dir, err);
+}
+
+static void free_params(struct shell *shell)
+{
+    reap_end(&shell->reap);
+    free(shell->state_dir);
+    free(shell->report_path);
+}
+
+/* Reads the record; open_attempt() writes it. */
+static bool open_record(struct shell *shell, struct err *err)
+{
+    struct core_params *params = &shell->params;
+    shell->takeover = (struct takeover){.config = shell->config, .params = params};
+    if (!takeover_begin(&shell->takeover, &shell->state_dir, &shell->reap, err) ||
+        !record_init(&shell->record, shell->config, shell->state_dir, &shell->reap, err))
+        return false;
+    params_of_history(params, &shell->record.history);
+    params->has_record = shell->state_dir != NULL;
+    return true;
+}
+
+static void free_record(struct shell *shell)
+{
+    record_free(&shell->record);
+    takeover_end(&shell->takeover);
+}
+
+/* The core knows the record from its first event. */
+static bool open_core(struct shell *shell, struct err *err)
+{
+    return paths_expand(shell->config, shell->config->report, shell->state_dir, &shell->report_path,
+                        err) &&
+           loop_open_core(&shell->loop, &shell->params, &shell->calls, err);
+}
+
+static bool open_sources(struct shell *shell, struct err *err)
+{
+    return noticein_init(&shell->noticein, shell->config, shell->state_dir, &shell->reap, err);
+}
+
+static bool open_report(struct shell *shell, struct err *err)
+{
+    shell->report = (struct report){.core = shell->loop.core,
+                                    .params = &shell->params,
+                                    .record = &shell->record,
+                                    .noticein = &shell->noticein,
+                                    .hook = &shell->hook,
+                                    .logs = &shell->logs,
+                                    .evidence = &shell->evidence};
+    return report_open(&shell->report, shell->report_path, &shell->reap, shell->loop.base, err);
+}
+
+static bool open_children(struct shell *shell, struct err *err)
+{
+    struct err orphans;
+    shell->children = (struct children){.loop = &shell->loop,
+                                        .reap = &shell->reap,
+                                        .attach = &shell->attach,
+                                        .record = &shell->record,
+                                        .logs = &shell->logs};
+    if (!tree_adopt(&orphans))
+        log_warn("start", "%s", orphans.text);
+    return children_init(&shell->children, shell->config, &shell->params, shell->closed, err);
+}
+
+static bool open_hook(struct shell *shell, struct err *err)
+{
+    shell->hook = (struct hook){.config = shell->config,
+                                .closed = shell->closed,
+                                .reap = &shell->reap,
+                                .loop = &shell->loop};
+    return hook_open(&shell->hook, err);
+}
+
+static bool hook_holds(const struct shell *shell)
+{
+    return shell->wants_hook || hook_is_busy(&shell->hook);
+}
+
+static bool open_logs(struct shell *shell, struct err *err)
+{
+    shell->logs.world = (struct logs_world){.config = shell->config,
+                                            .params = &shell->params,
+                                            .reap = &shell->reap,
+                                            .loop = &shell->loop,
+                                            .closed = shell->closed};
+    return logs_open(&shell->logs, err);
+}
+
+static bool open_evidence(struct shell *shell, struct err *err)
+{
+    shell->evidence = (struct evidence){.config = shell->config,
+                                        .params = &shell->params,
+                                        .loop = &shell->loop,
+                                        .reap = &shell->reap,
+                                        .children = &shell->children};
+    return evidence_open(&shell->evidence, shell->state_dir, shell->report_path, err);
+}
+
+static bool open_jobs(struct shell *shell, struct err *err)
+{
+    jobs_init(&shell->jobs, &shell->children, &shell->params);
+    return true;
+}
+
+/* The commands need the socket to attach to. */
+static bool open_attach(struct shell *shell, struct err *err)
+{
+    shell->attach = (struct attach){.record = &shell->record,
+                                    .logs = &shell->logs,
+                                    .on_death = children_on_death,
+                                    .ctx = &shell->children};
+    if (!attach_open(&shell->attach, shell->config, &shell->loop, &shell->reap, err))
+        return false;
+    deaths_init(&shell->children.deaths, attach_socket(&shell->attach), &shell->reap,
+                shell->loop.base);
+    return true;
+}
+
+static bool open_desk(struct shell *shell, struct err *err)
+{
+    shell->desk = (struct desk){.config = shell->config,
+                                .params = &shell->params,
+                                .loop = &shell->loop,
+                                .attach = &shell->attach,
+                                .report = &shell->report,
+                                .cluster = &shell->cluster};
+    return desk_init(&shell->desk, shell->state_dir, &shell->reap, err);
+}
+
+static bool open_generation(struct shell *shell, struct err *err)
+{
+    shell->generation = (struct generation){.config = shell->config,
+                                            .params = &shell->params,
+                                            .children = &shell->children,
+                                            .jobs = &shell->jobs,
+                                            .record = &shell->record,
+                                            .attach = &shell->attach,
+                                            .drill = &shell->drill};
+    return generation_open(&shell->generation, shell->loop.base, err);
+}
+
+static bool open_drill(struct shell *shell, struct err *err)
+{
+    return drill_open(&shell->drill, shell->config, &shell->attach, &shell->params, err);
+}
+
+/* Writes the start of the attempt. */
+static bool open_attempt(struct shell *shell, struct err *err)
+{
+    return record_open(&shell->record, &shell->loop, &shell->params, err);
+}
+
+static bool open_cluster(struct shell *shell, struct err *err)
+{
+    return cluster_open(&shell->cluster, shell->config, &shell->loop, err);
+}
+
+static bool start_job(struct shell *shell, struct err *err)
+{
+    shell->has_started = true;
+    loop_post(&shell->loop, &(struct event){.type = EV_START});
+    return true;
+}
+
+static bool open_signals(struct shell *shell, struct err *err)
+{
+    return sigin_open(&shell->sigin, &shell->loop, &shell->children, &shell->jobs, err);
+}
+
+static bool start_sources(struct shell *shell, struct err *err)
+{
+    return noticein_open(&shell->noticein, shell->config, shell->state_dir, &shell->loop, err);
+}
+
+static bool start_desk(struct shell *shell, struct err *err)
+{
+    reap_prepare(&shell->reap);
+    return desk_open(&shell->desk, err);
+}
+
+static bool report_holds(const struct shell *shell)
+{
+    return outfile_is_busy(&shell->report.out);
+}
+
+#define HOLDS(part)                                     \
+    static bool part##_holds(const struct shell *shell) \
+    {                                                   \
+        return part##_is_busy(&shell->part);            \
+    }
+HOLDS(record)
+HOLDS(noticein)
+HOLDS(logs)
+HOLDS(evidence)
+HOLDS(desk)
+HOLDS(cluster)
+
+#define FREE(part)                               \
+    static void free_##part(struct shell *shell) \
+    {                                            \
+        part##_free(&shell->part);               \
+    }
+FREE(noticein)
+FREE(report)
+FREE(children)
+FREE(hook)
+FREE(logs)
+FREE(evidence)
+FREE(jobs)
+FREE(attach)
+FREE(desk)
+FREE(generation)
+FREE(drill)
+FREE(cluster)
+FREE(sigin)
+
+/* In the order of opening; freed in reverse. The commands need what comes before start_job(); the
+ * rest would only delay them. The attempt is written when nothing but the network can still fail.
+ */
+static const struct part {
+    bool (*open)(struct shell *shell, struct err *err);
+    /* The end waits for it. It has its own deadline. NULL: never. */
+    bool (*holds)(const struct shell *shell);
+    void (*free)(struct shell *shell); /* also called if it could not be opened */
+} parts[] = {
+    {open_loop, loop_runs, free_loop},
+    {open_params, NULL, free_params},
+    {open_record, record_holds, free_record},
+    {open_core, NULL, NULL},
+    {open_sources, noticein_holds, free_noticein},
+    {open_report, report_holds, free_report},
+    {open_children, NULL, free_children},
+    {open_hook, hook_holds, free_hook},
+    {open_logs, logs_holds, free_logs},
+    {open_evidence, evidence_holds, free_evidence},
+    {open_jobs, NULL, free_jobs},
+    {open_attach, NULL, free_attach},
+    {open_desk, desk_holds, free_desk}, /* its socket lies in attach's directory */
+    {open_generation, NULL, free_generation},
+    {open_drill, NULL, free_drill},
+    {open_attempt, NULL, NULL},
+    {open_cluster, cluster_holds, free_cluster},
+    {start_job, NULL, NULL},
+    {open_signals, NULL, free_sigin},
+    {start_sources, NULL, NULL},
+    {start_desk, NULL, NULL},
+};
+
+bool shell_open_parts(struct shell *shell, struct err *err)
+{
+    bool ok = true;
+    while (ok && shell->opened < ARRAY_LEN(parts))
+        ok = parts[shell->opened++].open(shell, err);
+    return ok;
+}
+
+void shell_free_parts(struct shell *shell)
+{
+    while (shell->opened > 0)
+        if (parts[--shell->opened].free)
+            parts[shell->opened].free(shell);
+}
+
+/* The end waits for helpers that end by themselves, too, but not for long. */
+bool shell_is_done(const struct shell *shell)
+{
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (parts[i].holds && parts[i].holds(shell))
+            return false;
+    return shell->reap.kept == 0 || shell->has_waited;
+}

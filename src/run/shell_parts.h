@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shell_parts: the parts of the supervisor, and the one table that opens them, asks whether the end
+ * must wait for them, and frees them. A part of shell.h. Main thread.
+ */
+#ifndef PCHRUN_RUN_SHELL_PARTS_H
+#define PCHRUN_RUN_SHELL_PARTS_H
+
+#include "commands/children.h"
+#include "commands/evidence.h"
+#include "commands/hook.h"
+#include "commands/jobs.h"
+#include "logs/logs.h"
+#include "loop/loop.h"
+#include "notices/noticein.h"
+#include "os/reap.h"
+#include "peers/cluster.h"
+#include "procs/attach.h"
+#include "record/record.h"
+#include "record/takeover.h"
+#include "run/drill.h"
+#include "run/generation.h"
+#include "run/quota.h"
+#include "run/sigin.h"
+#include "status/desk.h"
+#include "status/report.h"
+
+struct shell_end;
+
+struct shell {
+    struct config *config;
+    unsigned closed; /* standard descriptors that pchrun was started without */
+    struct core_params params;
+    char *state_dir;   /* NULL: none */
+    char *report_path; /* the same */
+    struct loop loop;
+    struct reap reap;
+    struct children children;
+    struct jobs jobs;
+    struct sigin sigin;
+    struct cluster cluster;
+    struct report report;
+    struct takeover takeover;
+    struct record record;
+    struct attach attach;
+    struct drill drill;
+    struct desk desk;
+    struct noticein noticein;
+    struct evidence evidence;
+    struct hook hook;
+    struct logs logs;
+    struct generation generation;
+    struct quota quota;
+    struct loop_calls calls; /* set first */
+    size_t opened;           /* how many parts are open */
+    bool has_started;        /* the job: from here on it is never "not started" */
+    enum outcome outcome;
+    bool wants_hook;       /* run it as soon as the record is written */
+    struct watch end_wait; /* the wait for helpers */
+    bool has_waited;
+    uint64_t reported_commit;
+    struct shell_end *end;
+};
+
+/* Opens the parts one after the other; the commands are started in between. False: a part could not
+ * be opened. */
+MUST_CHECK bool shell_open_parts(struct shell *shell, struct err *err);
+/* The job has ended, and no part has anything left to finish. */
+bool shell_is_done(const struct shell *shell);
+/* Frees what was opened. */
+void shell_free_parts(struct shell *shell);
+
+#endif
