@@ -313,7 +313,8 @@ MUTANTS = [
     ("shell-takes-its-ranks-along", "src/core/node/node_children.c",
      "    if (leaves_ranks(node, child->status)) {", "    if (false) {"),
     ("who-left-never-ends", "src/core/node/node_children.c",
-     "    bool lasts = may_end_by_themselves(node) && ", "    bool lasts = true || "),
+     "    if (at != CLOCK_NEVER && !may_end_by_themselves(node))\n        return node->out->now;\n"
+     "    return node_notice_is_near(node) ? CLOCK_NEVER : at;", "    return CLOCK_NEVER;"),
     ("preempted-before-the-first-step-counts", "src/core/chief/chief.c",
      "    if (chief_is_uncounted(chief))\n", "    if (false)\n"),
     ("preempted-later-does-not-count", "src/core/chief/chief_order.c",
@@ -429,7 +430,7 @@ def compile_file(options, path, target):
 def objects(options):
     """The unchanged simulator, by source file."""
     names = [path for folder in ("src/core", "src/wire", "src/base", "tests/sim")
-             for path in sorted((options.source / folder).rglob("*.c"))]
+             for path in sorted((options.source / folder).glob("*.c"))]
     made = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = {}

@@ -365,11 +365,8 @@ int64_t watchdog_wake_at(const struct watchdog *dog, const struct ranks *ranks,
     return is_alone && has_some && node->is_running ? dog->look_at : CLOCK_NEVER;
 }
 
-void watchdog_timers(struct watchdog *dog, const struct ranks *ranks,
-                     const struct watchdog_node *node)
+void watchdog_look(struct watchdog *dog)
 {
-    if (watchdog_wake_at(dog, ranks, node) > dog->out->now)
-        return;
     plan_look(dog); /* EV_STEPS comes a moment later */
     out_simple(dog->out, ACT_READ_STEPS);
 }

@@ -75,10 +75,9 @@ void watchdog_examined(struct watchdog *dog, struct ranks *ranks, const struct e
 /* This machine stood still for `away`: that time counts against no rank. */
 void watchdog_forgive(struct watchdog *dog, struct ranks *ranks, int64_t away);
 
-/* Reads the steps on a single node, because it has no heartbeats that read them. */
+/* When a single node reads the steps, because it has no heartbeats that read them. */
 int64_t watchdog_wake_at(const struct watchdog *dog, const struct ranks *ranks,
                          const struct watchdog_node *node);
-void watchdog_timers(struct watchdog *dog, const struct ranks *ranks,
-                     const struct watchdog_node *node);
+void watchdog_look(struct watchdog *dog);
 
 #endif

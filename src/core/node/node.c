@@ -5,6 +5,7 @@
 #include "core/node/node.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "core/common/verdict.h"
 #include "core/node/node_parts.h"
 
@@ -179,46 +180,87 @@ static int64_t leave_at(const struct node *node)
     return ladder_is_active(&node->ladder) ? CLOCK_NEVER : node->leave_at;
 }
 
+static int64_t waits_due_at(const struct node *node)
+{
+    return round_wait_due_at(&node->round);
+}
+
+static void act_on_waits(struct node *node)
+{
+    round_act_on_waits(&node->round);
+}
+
+static int64_t loses_chief_at(const struct node *node)
+{
+    return uplink_lost_at(&node->uplink);
+}
+
+static void lose_chief(struct node *node)
+{
+    uplink_lose(&node->uplink);
+    chief_lost(node);
+}
+
+static int64_t retries_at(const struct node *node)
+{
+    return node->uplink.retry_at;
+}
+
+static void retry(struct node *node)
+{
+    uplink_retry(&node->uplink);
+}
+
+static int64_t beats_at(const struct node *node)
+{
+    return node->uplink.heartbeat_at;
+}
+
+static void beat(struct node *node)
+{
+    uplink_beat(&node->uplink);
+}
+
+static void give_up_chief(struct node *node)
+{
+    uplink_give_up_mute(&node->uplink);
+    chief_lost(node);
+}
+
+/* Every deadline of a node: the time, CLOCK_NEVER if it is not set; and the act that is due then.
+ * An act that is done moves or clears its time. */
+static const struct {
+    int64_t (*at)(const struct node *node);
+    void (*act)(struct node *node);
+} deadlines[] = {
+    {node_climb_at, node_climb},
+    {waits_due_at, act_on_waits},
+    {node_misses_notice_at, node_end_those_who_left},
+    {node_settles_at, node_settle},
+    {node_serves_at, node_serve_notices},
+    {node_saves_for_repeated_at, node_save_for_repeated},
+    {node_watches_at, node_watch},
+    {loses_chief_at, lose_chief},
+    {retries_at, retry},
+    {beats_at, beat},
+    {node_give_up_chief_at, give_up_chief},
+    {node_leave_unjoined_at, chief_lost},
+    {leave_at, node_leave},
+};
+
 void node_timers(struct node *node)
 {
-    if (node->state == NODE_DONE)
-        return;
-    node_climb(node);
-    if (node->state == NODE_DONE)
-        return;
-    round_timers(&node->round, node->params->commit_wait_ns);
-    node_end_those_who_left(node);
-    node_settle(node);
-    node_serve_notices(node);
-    node_save_for_repeated(node);
-    node_watch(node);
-    enum uplink_event event = uplink_timers(&node->uplink);
-    if (event != UPLINK_LOST && node_give_up_chief_at(node) <= node->out->now) {
-        uplink_give_up_mute(&node->uplink);
-        event = UPLINK_LOST;
-    }
-    if (event == UPLINK_LOST || node_leave_unjoined_at(node) <= node->out->now)
-        chief_lost(node);
-    else if (event == UPLINK_STEPS)
-        out_simple(node->out, ACT_READ_STEPS);
-    if (node->state < NODE_DONE && leave_at(node) <= node->out->now)
-        node_leave(node);
+    for (size_t i = 0; i < ARRAY_LEN(deadlines) && node->state != NODE_DONE; i++)
+        if (deadlines[i].at(node) <= node->out->now)
+            deadlines[i].act(node);
 }
 
 int64_t node_wake_at(const struct node *node)
 {
-    if (node->state == NODE_DONE)
-        return CLOCK_NEVER;
-    int64_t wake = clock_min(node_climb_at(node), uplink_wake_at(&node->uplink));
-    wake = clock_min(wake, node_leave_unjoined_at(node));
-    wake = clock_min(wake, node_give_up_chief_at(node));
-    wake = clock_min(wake, node_misses_notice_at(node));
-    wake = clock_min(wake, node_settles_at(node));
-    wake = clock_min(wake, node_serves_at(node));
-    wake = clock_min(wake, node_saves_for_repeated_at(node));
-    wake = clock_min(wake, node_watches_at(node));
-    wake = clock_min(wake, round_wake_at(&node->round, node->params->commit_wait_ns));
-    return clock_min(wake, leave_at(node));
+    int64_t wake = CLOCK_NEVER;
+    for (size_t i = 0; i < ARRAY_LEN(deadlines) && node->state != NODE_DONE; i++)
+        wake = clock_min(wake, deadlines[i].at(node));
+    return wake;
 }
 
 void node_forgive(struct node *node, int64_t away)

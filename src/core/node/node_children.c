@@ -254,30 +254,34 @@ static bool leaves_ranks(const struct node *node, int status)
            may_end_by_themselves(node);
 }
 
+/* It died of a signal that may be a notice, and its ranks live. */
+static bool has_left(const struct child *child)
+{
+    return child->left_at && child->state == CHILD_RUNNING;
+}
+
 int64_t node_misses_notice_at(const struct node *node)
 {
     int64_t at = CLOCK_NEVER;
-    for (int i = 0; i < node->params->children && !node_notice_is_near(node); i++)
-        if (node->children[i].left_at && node->children[i].state == CHILD_RUNNING)
+    for (int i = 0; i < node->params->children; i++)
+        if (has_left(&node->children[i]))
             at = clock_min(at, node->children[i].left_at + NOTICE_NS);
-    return at;
+    if (at != CLOCK_NEVER && !may_end_by_themselves(node))
+        return node->out->now;
+    return node_notice_is_near(node) ? CLOCK_NEVER : at;
 }
 
 void node_end_those_who_left(struct node *node)
 {
-    bool lasts = may_end_by_themselves(node) && node_misses_notice_at(node) > node->out->now;
-    bool has_ended = false;
-    for (int i = 0; i < node->params->children && !lasts; i++) {
+    for (int i = 0; i < node->params->children; i++) {
         struct child *child = &node->children[i];
-        if (!child->left_at || child->state != CHILD_RUNNING)
+        if (!has_left(child))
             continue;
         end_child(node, child);
         if (!node_notice_is_near(node))
             record_death(node, i, NULL);
-        has_ended = true;
     }
-    if (has_ended)
-        look_what_is_left(node);
+    look_what_is_left(node);
 }
 
 void node_on_child_exited(struct node *node, const struct event *event)
@@ -300,8 +304,6 @@ void node_on_child_exited(struct node *node, const struct event *event)
 
 void node_settle(struct node *node)
 {
-    if (node_settles_at(node) > node->out->now)
-        return;
     node->settle_at = 0;
     node->end_wants_steps = true;
     out_simple(node->out, ACT_READ_STEPS);
@@ -366,8 +368,7 @@ int64_t node_climb_at(const struct node *node)
 void node_climb(struct node *node)
 {
     struct ladder_rung rung;
-    while (node_climb_at(node) <= node->out->now &&
-           ladder_climb(&node->ladder, node->out->now, &rung)) {
+    while (ladder_climb(&node->ladder, node->out->now, &rung)) {
         if (rung.signal) {
             send_signal(node, &rung);
             continue;

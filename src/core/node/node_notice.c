@@ -14,13 +14,19 @@
 
 /* --- notices --- */
 
+/* When this node's own notice, which is live, is near. */
+static int64_t near_at(const struct node *node)
+{
+    const struct grace_notice *first = grace_first(&node->grace);
+    return grace_near_at(first->deadline, first->lead, node->params->grace_ns);
+}
+
 bool node_notice_is_near(const struct node *node)
 {
     const struct grace *g = &node->grace;
     if (node->notice.is_near || !g->is_live)
         return node->notice.is_near;
-    int64_t near = grace_near_at(grace_deadline(g), grace_first(g)->lead, node->params->grace_ns);
-    return g->hurry != HURRY_NONE || node->out->now >= near;
+    return g->hurry != HURRY_NONE || node->out->now >= near_at(node);
 }
 
 /* The newest notice made the hurry; another notice may have the earliest deadline. */
@@ -113,8 +119,6 @@ int64_t node_serves_at(const struct node *node)
 
 void node_serve_notices(struct node *node)
 {
-    if (node_serves_at(node) > node->out->now)
-        return;
     grace_serve(&node->grace, node->out->now);
     node->is_dirty = true;
 }
@@ -133,8 +137,6 @@ int64_t node_saves_for_repeated_at(const struct node *node)
 
 void node_save_for_repeated(struct node *node)
 {
-    if (node_saves_for_repeated_at(node) > node->out->now)
-        return;
     grace_saved(&node->grace, node->save_ns, node->out->now);
     out_log(node->out, LOG_NOTICE, "notice",
             "the deadline of a repeated notice is near: save and go on");
@@ -154,8 +156,8 @@ int64_t node_leave_unjoined_at(const struct node *node)
     if (node->uplink.conn != CONN_NONE)
         return latest;
     int64_t told = g->at + node->params->reconnect_ns;
-    int64_t plan = grace_near_at(deadline, grace_first(g)->lead, node->params->grace_ns);
-    return clock_min(latest, plan > told && g->hurry == HURRY_NONE ? plan : told);
+    bool is_plan = near_at(node) > told && g->hurry == HURRY_NONE;
+    return clock_min(latest, is_plan ? near_at(node) : told);
 }
 
 /* The platform takes the machine at the deadline. A chief that lives gives up an open save before

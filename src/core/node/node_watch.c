@@ -53,8 +53,7 @@ void node_fill_motion(struct node *node, struct peer_status *status)
 
 void node_watch(struct node *node)
 {
-    struct watchdog_node facts = facts_of(node);
-    watchdog_timers(&node->watchdog, &node->ranks, &facts);
+    watchdog_look(&node->watchdog);
 }
 
 int64_t node_watches_at(const struct node *node)

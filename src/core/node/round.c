@@ -110,13 +110,17 @@ static uint64_t own_over(const struct round *round)
     return round->failed_own > over ? round->failed_own : over;
 }
 
-static void release_own(struct round *round, int64_t since)
+static void answer_own(struct round *round, struct member *m)
+{
+    answer(round, m, false, m->wait_step <= round->commit_step);
+}
+
+static void release_own(struct round *round)
 {
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        bool is_over = m->wait_step <= own_over(round) || m->wait_since <= since;
-        if (waits_for_own(m) && (is_over || is_open(round)))
-            answer(round, m, false, m->wait_step <= round->commit_step);
+        if (waits_for_own(m) && (m->wait_step <= own_over(round) || is_open(round)))
+            answer_own(round, m);
     }
 }
 
@@ -125,6 +129,7 @@ static void fail_own(struct round *round, uint64_t step)
 {
     if (step > round->failed_own && step <= RANKS_STEP_MAX)
         round->failed_own = step;
+    release_own(round);
 }
 
 /* The process waits for the commit of a later own save. */
@@ -148,31 +153,36 @@ static void release_from_absent(struct round *round)
                 round_say_past(round->out, m, step);
             fail_own(round, step);
         }
-    release_own(round, 0);
+    release_own(round);
 }
 
-void round_timers(struct round *round, int64_t commit_wait)
+static int64_t wait_due_at(const struct round *round, const struct member *m)
 {
-    release_own(round, round->out->now - commit_wait);
+    int64_t wait = m->is_wait_told ? round->out->params->commit_wait_ns : ROUND_TOLD_NS;
+    return waits_for_own(m) ? m->wait_since + wait : CLOCK_NEVER;
+}
+
+int64_t round_wait_due_at(const struct round *round)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < round->ranks->n; i++)
+        at = clock_min(at, wait_due_at(round, &round->ranks->members[i]));
+    return at;
+}
+
+void round_act_on_waits(struct round *round)
+{
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        if (waits_for_own(m) && !m->is_wait_told &&
-            m->wait_since <= round->out->now - ROUND_TOLD_NS) {
+        int64_t end = m->wait_since + round->out->params->commit_wait_ns;
+        if (wait_due_at(round, m) > round->out->now)
+            continue;
+        m->is_wait_told = true;
+        if (end <= round->out->now)
+            answer_own(round, m);
+        else
             round_say_wait(round->out, round->ranks, m);
-            m->is_wait_told = true;
-        }
     }
-}
-
-int64_t round_wake_at(const struct round *round, int64_t commit_wait)
-{
-    int64_t wake = CLOCK_NEVER;
-    for (int i = 0; i < round->ranks->n; i++) {
-        const struct member *m = &round->ranks->members[i];
-        if (waits_for_own(m))
-            wake = clock_min(wake, m->wait_since + (m->is_wait_told ? commit_wait : ROUND_TOLD_NS));
-    }
-    return wake;
 }
 
 /* --- records --- */
@@ -253,7 +263,7 @@ static void open_ballot(struct round *round, const struct peer_stamp *stamp,
     round->save_step = order->save_step;
     round->is_closed = false;
     round->vote = VOTE_NONE;
-    release_own(round, 0);
+    release_own(round);
     /* The gate comes before the steps: a process that finishes a step in between sees the gate. */
     set_gate(round, gate_make(order->save_step, round->id, false, false));
     out_simple(round->out, ACT_READ_STEPS);
@@ -331,7 +341,7 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
     round->commit_step = order->commit_step;
     if (order->own_closed > round->own_closed)
         round->own_closed = order->own_closed;
-    release_own(round, 0);
+    release_own(round);
     round->bell = order->bell;
     obey(round, stamp, order);
     /* A round that was called off holds no process, and the order may have a new bell. */

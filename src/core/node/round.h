@@ -58,10 +58,10 @@ void round_ended(struct round *round);
  * now has not returned by itself. */
 bool round_asks(const struct round *round, const struct member *member);
 void round_prepared(struct round *round, const struct err *bad);
-/* Answers processes that have waited `commit_wait` for their own save, and logs long waits. */
-void round_timers(struct round *round, int64_t commit_wait);
-/* When round_timers() has something to do; CLOCK_NEVER: never. */
-int64_t round_wake_at(const struct round *round, int64_t commit_wait);
+/* A process that waits long for the commit of its own save is logged; later it gets its answer.
+ * CLOCK_NEVER: no process waits. */
+int64_t round_wait_due_at(const struct round *round);
+void round_act_on_waits(struct round *round);
 
 /* Fills in the fields of a STATUS about the round and its processes. */
 void round_status(const struct round *round, struct peer_status *status);

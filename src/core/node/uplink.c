@@ -149,8 +149,7 @@ enum uplink_event uplink_message(struct uplink *u, const struct peermsg *msg)
     }
 }
 
-/* When the chief's silence has lasted too long. */
-static int64_t lost_at(const struct uplink *u)
+int64_t uplink_lost_at(const struct uplink *u)
 {
     const struct core_params *p = u->out->params;
     if (!u->is_member || u->is_given_up)
@@ -179,29 +178,24 @@ static void say_silence(struct uplink *u)
             str_duration(p->join_timeout_ns, text, sizeof text));
 }
 
-enum uplink_event uplink_timers(struct uplink *u)
+void uplink_lose(struct uplink *u)
 {
-    int64_t now = u->out->now;
-    if (lost_at(u) <= now) {
-        if (u->conn != CONN_NONE)
-            say_silence(u);
-        return give_up(u, UPLINK_LOST);
-    }
-    if (u->retry_at <= now) {
-        u->retry_at = CLOCK_NEVER;
-        out_simple(u->out, ACT_CONNECT);
-    }
-    if (u->heartbeat_at <= now) {
-        u->heartbeat_at = now + u->out->params->heartbeat_interval_ns;
-        u->wants_heartbeat = true;
-        return UPLINK_STEPS;
-    }
-    return UPLINK_NOTHING;
+    if (u->conn != CONN_NONE)
+        say_silence(u);
+    (void)give_up(u, UPLINK_LOST);
 }
 
-int64_t uplink_wake_at(const struct uplink *u)
+void uplink_retry(struct uplink *u)
 {
-    return clock_min(lost_at(u), clock_min(u->retry_at, u->heartbeat_at));
+    u->retry_at = CLOCK_NEVER;
+    out_simple(u->out, ACT_CONNECT);
+}
+
+void uplink_beat(struct uplink *u)
+{
+    u->heartbeat_at = u->out->now + u->out->params->heartbeat_interval_ns;
+    u->wants_heartbeat = true;
+    out_simple(u->out, ACT_READ_STEPS);
 }
 
 void uplink_beat_alone(struct uplink *u, bool is_noticed)

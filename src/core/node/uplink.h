@@ -23,9 +23,9 @@ struct uplink {
     uint64_t chief; /* the chief's incarnation, 0: no WELCOME yet */
     uint64_t seq;   /* of our last STATUS */
     uint64_t seen;  /* of the newest ORDER that we acted upon */
-    int64_t started_at, last_heard, down_at, retry_at, backoff;
-    int64_t heartbeat_at;
-    bool wants_heartbeat; /* a heartbeat is due; it goes out with the next steps */
+    int64_t started_at, last_heard, down_at, backoff;
+    int64_t retry_at, heartbeat_at; /* CLOCK_NEVER: not set */
+    bool wants_heartbeat;           /* a heartbeat is due; it goes out with the next steps */
     uint64_t beat_seq;
     int64_t beat_sent_at;
     int64_t rtt;
@@ -38,8 +38,7 @@ enum uplink_event {
     UPLINK_ORDER,   /* a newer ORDER: act upon it; it counts as seen */
     UPLINK_WELCOME, /* admitted, for the first time or again: send a STATUS */
     UPLINK_REFUSED, /* the chief refuses this node: `why` */
-    UPLINK_LOST,    /* the chief is lost, or was never reached: `why` */
-    UPLINK_STEPS,   /* a heartbeat is due: read the steps */
+    UPLINK_LOST,    /* the chief is lost: `why` */
 };
 
 void uplink_init(struct uplink *uplink, struct out *out);
@@ -48,8 +47,13 @@ void uplink_up(struct uplink *uplink);
 /* `has_ended`: node 0's supervisor ended, and will not come back. */
 void uplink_down(struct uplink *uplink, const char *why, bool has_ended);
 enum uplink_event uplink_message(struct uplink *uplink, const struct peermsg *msg);
-enum uplink_event uplink_timers(struct uplink *uplink);
-int64_t uplink_wake_at(const struct uplink *uplink);
+/* When the chief's silence has lasted too long: then uplink_lose() gives it up and sets `why`. */
+int64_t uplink_lost_at(const struct uplink *uplink);
+void uplink_lose(struct uplink *uplink);
+/* Connects again; due at retry_at. */
+void uplink_retry(struct uplink *uplink);
+/* Reads the steps for a heartbeat; due at heartbeat_at. */
+void uplink_beat(struct uplink *uplink);
 /* A single node beats only while a notice is live: then the chief must know its pace. */
 void uplink_beat_alone(struct uplink *uplink, bool is_noticed);
 /* A node with a notice cannot wait until the chief counts as lost. From uplink_mute_at() on a
