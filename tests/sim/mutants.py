@@ -336,7 +336,7 @@ MUTANTS = [
     ("notice-from-before-the-start-is-judged-late", "src/core/chief/chief_notice.c",
      "is_judged = !chief->order.start;", "is_judged = false;"),
     ("standing-notice-has-nothing-to-save", "src/core/chief/chief_standing.c",
-     "return chief->notice.is_live && !any_is(chief, FACT_STEPPED) &&", "return false &&"),
+     "return until != CLOCK_NEVER &&", "return false &&"),
     ("one-save-ends-a-standing-notice", "src/core/chief/chief_plan.c",
      "(chief->params->trains_on || is_plan)", "chief->params->trains_on"),
     ("mute-chief-waited-for", "src/core/node/node_notice.c",

@@ -77,7 +77,7 @@ Test(uplink, who_hears_that_node_0_is_there_waits_on)
 {
     uplink_up(&uplink);
     out.now += 30 * NS_PER_S;
-    cr_assert_lt(uplink_wake_at(&uplink), out.now);
+    cr_assert_lt(uplink_lost_at(&uplink), out.now);
     cr_assert_eq(hear(PEERMSG_ORDER, 0, 0), UPLINK_NOTHING);
-    cr_expect_eq(uplink_wake_at(&uplink), out.now);
+    cr_expect_eq(uplink_lost_at(&uplink), out.now);
 }

@@ -353,7 +353,7 @@ Test(watchdog, when_it_looks)
     attach(0);
     cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), out.now + M / 8);
     out.now += M / 8;
-    watchdog_timers(&dog, &ranks, &node);
+    watchdog_look(&dog);
     cr_assert(reads == 1 && watchdog_wake_at(&dog, &ranks, &node) == out.now + M / 8);
     params.nnodes = 2; /* the heartbeats read them */
     cr_assert_eq(watchdog_wake_at(&dog, &ranks, &node), CLOCK_NEVER);

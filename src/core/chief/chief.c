@@ -385,37 +385,66 @@ void chief_decide(struct chief *chief)
         send_order_to_all(chief);
 }
 
-/* When decide_leave() must run again. */
+/* --- time --- */
+
+static int64_t looks_for_losses_at(const struct chief *chief)
+{
+    return chief->next_loss_at;
+}
+
 static int64_t leaves_at(const struct chief *chief)
 {
-    int64_t now = chief->out->now, until = tells_until(chief);
-    int64_t wake = chief->leave_deadline > now ? chief->leave_deadline : CLOCK_NEVER;
-    return until > now ? clock_min(wake, until) : wake;
+    return chief->leave_deadline;
 }
+
+enum { JOINING = 1, RUNNING = 2, RESTARTING = 4, STOPPING = 8 };
+
+/* 0: all nodes leave, and nothing is left to decide. */
+static unsigned job_phase(const struct chief *chief)
+{
+    if (chief->order.end == END_NONE)
+        return chief->order.start ? RUNNING : JOINING;
+    if (chief->order.end == END_LEAVE)
+        return 0;
+    return chief->order.restart ? RESTARTING : STOPPING;
+}
+
+/* Every deadline of the chief, and the phases of the job in which it counts. CLOCK_NEVER: it is not
+ * set. What is due then is decided with all else, in chief_decide(), from the same functions. A
+ * decision that has not followed by its time waits for something else. */
+static const struct {
+    unsigned phases;
+    int64_t (*at)(const struct chief *chief);
+} deadlines[] = {
+    {JOINING | RUNNING | RESTARTING | STOPPING, looks_for_losses_at},
+    {JOINING, chief_join_until},
+    {JOINING, chief_next_word_at},
+    {JOINING | RUNNING | RESTARTING, chief_near_at},
+    {JOINING | RUNNING, chief_fault_counts_at},
+    {RUNNING, chief_abort_at},
+    {RUNNING, chief_ask_at},
+    {RUNNING, chief_final_at},
+    {RUNNING, chief_first_due_at},
+    {RUNNING, chief_first_step_until},
+    {RUNNING, drains_until},
+    {RUNNING, chief_period_until},
+    {RUNNING, chief_hang_due_at},
+    {RUNNING, chief_saves_until},
+    {RESTARTING, chief_restart_due_at},
+    {STOPPING, leaves_at},
+    {STOPPING, tells_until},
+};
 
 int64_t chief_wake_at(const struct chief *chief)
 {
-    int64_t wake = chief->next_loss_at;
-    if (chief->order.end == END_LEAVE)
-        return CLOCK_NEVER;
-    if (chief_is_restarting(chief))
-        return clock_min(wake, chief_restart_wake_at(chief));
-    if (chief->order.end == END_STOP)
-        return clock_min(wake, leaves_at(chief));
-    if (!chief->order.start)
-        wake = clock_min(wake, chief_join_wake_at(chief));
-    wake = clock_min(wake, chief_abort_at(chief));
-    if (chief->writing != COMMIT_ROUND)
-        wake = clock_min(wake, chief_plan_wake_at(chief));
-    if (drains_until(chief) > chief->out->now)
-        wake = clock_min(wake, drains_until(chief));
-    if (chief_period_wake_at(chief) > chief->out->now)
-        wake = clock_min(wake, chief_period_wake_at(chief));
-    wake = clock_min(wake, chief_standing_wake_at(chief));
-    wake = clock_min(wake, chief_near_wake_at(chief));
-    wake = clock_min(wake, chief_fault_wake_at(chief));
-    wake = clock_min(wake, chief_hang_wake_at(chief));
-    return clock_min(wake, chief_round_wake_at(chief));
+    int64_t wake = CLOCK_NEVER;
+    for (size_t i = 0; i < ARRAY_LEN(deadlines); i++) {
+        bool counts = deadlines[i].phases & job_phase(chief);
+        int64_t at = counts ? deadlines[i].at(chief) : CLOCK_NEVER;
+        if (at > chief->out->now)
+            wake = clock_min(wake, at);
+    }
+    return wake;
 }
 
 void chief_forgive(struct chief *chief)

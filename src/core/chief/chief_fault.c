@@ -72,11 +72,10 @@ bool chief_fault_counts(const struct chief *chief)
     return first && !(chief_is_deciding(chief) && may_follow_from_loss(chief, first));
 }
 
-int64_t chief_fault_wake_at(const struct chief *chief)
+int64_t chief_fault_counts_at(const struct chief *chief)
 {
     const struct peer_cause *first = first_cause(chief);
-    int64_t until = first ? follows_until(chief, first) : 0;
-    return until > chief->out->now ? until : CLOCK_NEVER;
+    return first ? follows_until(chief, first) : CLOCK_NEVER;
 }
 
 /* A failure near a notice is a preemption. But a job that was replaced or stopped must not start

@@ -220,9 +220,8 @@ void chief_decide_hang(struct chief *chief)
     }
 }
 
-int64_t chief_hang_wake_at(const struct chief *chief)
+int64_t chief_hang_due_at(const struct chief *chief)
 {
-    if (chief->hang.look_at != CLOCK_NEVER && chief->hang.look_at > chief->out->now)
-        return chief->hang.look_at;
-    return chief->hang.is_examined ? chief->hang.until : CLOCK_NEVER;
+    bool is_to_come = chief->hang.look_at > chief->out->now;
+    return chief->hang.is_examined && !is_to_come ? chief->hang.until : chief->hang.look_at;
 }

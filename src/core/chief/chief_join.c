@@ -99,18 +99,23 @@ void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const
 
 /* --- the start --- */
 
+int64_t chief_join_until(const struct chief *chief)
+{
+    return chief->started_at + chief->params->join_timeout_ns;
+}
+
 /* The log of a job that does not start must say what the job waits for. */
 static void say_who_is_missing(struct chief *chief)
 {
-    char missing[96], left[32];
+    char missing[96], in[32];
     const struct core_params *p = chief->params;
-    int64_t until = chief->started_at + p->join_timeout_ns - chief->out->now;
-    int64_t unit = until > 180 * NS_PER_S ? 60 * NS_PER_S : NS_PER_S; /* no need to be exact */
+    int64_t left = chief_join_until(chief) - chief->out->now;
+    int64_t unit = left > 180 * NS_PER_S ? 60 * NS_PER_S : NS_PER_S; /* no need to be exact */
     int n = p->nnodes - chief->count[FACT_JOINED];
     chief_list_without(chief, FACT_JOINED, missing, sizeof missing);
     out_log(chief->out, LOG_NOTICE, "join",
             "still waiting for node%s %s of %d (cluster.join_timeout in %s)%s%s", n == 1 ? "" : "s",
-            missing, p->nnodes, str_duration(until / unit * unit, left, sizeof left),
+            missing, p->nnodes, str_duration(left / unit * unit, in, sizeof in),
             chief->refusal[0] ? "; last refused: " : "", chief->refusal);
     chief->word_gap = clock_min(2 * chief->word_gap, LAST_WORD_GAP_NS);
     chief->next_word_at = chief->out->now + chief->word_gap;
@@ -158,31 +163,27 @@ static void end_preempted(struct chief *chief)
                 n == 1 ? "" : "s", missing, n == 1 ? "is" : "are",
                 n == 1 ? "it joins" : "they join");
     }
-    chief->tell_until =
-        clock_min(chief_abort_at(chief), chief->started_at + chief->params->join_timeout_ns);
+    chief->tell_until = clock_min(chief_abort_at(chief), chief_join_until(chief));
     chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED,
                                          .manner = MANNER_STOP,
                                          .why = "the notice came before the start: nothing was "
                                                 "started"});
 }
 
-int64_t chief_join_wake_at(const struct chief *chief)
+int64_t chief_next_word_at(const struct chief *chief)
 {
-    int64_t wake =
-        clock_min(chief->started_at + chief->params->join_timeout_ns, chief->next_word_at);
-    return clock_min(wake, chief_standing_wake_at(chief));
+    return chief->next_word_at;
 }
 
 void chief_decide_join(struct chief *chief)
 {
-    const struct core_params *p = chief->params;
     if (chief_fault_counts(chief)) {
         chief_end_by_fault(chief);
     } else if (chief_notice_is_near(chief)) {
         end_preempted(chief);
     } else if (all_are(chief, FACT_JOINED) && all_are(chief, FACT_HEARD)) {
         start(chief);
-    } else if (chief->out->now >= chief->started_at + p->join_timeout_ns) {
+    } else if (chief->out->now >= chief_join_until(chief)) {
         end_unjoined(chief);
     } else if (chief->out->now >= chief->next_word_at) {
         say_who_is_missing(chief);

@@ -64,7 +64,8 @@ void chief_count_anew(struct chief *chief, uint64_t step);
 bool chief_period_is_over(struct chief *chief);
 /* The step that the save is for; 0: the next possible step. */
 uint64_t chief_period_step(const struct chief *chief);
-int64_t chief_period_wake_at(const struct chief *chief);
+/* When a period of time is over; CLOCK_NEVER: it is measured in steps, or a bell is set. */
+int64_t chief_period_until(const struct chief *chief);
 
 /* --- chief_order.c: the order, the end of a round, the end of the job --- */
 
@@ -111,31 +112,33 @@ void chief_plan(struct chief *chief);
 bool chief_uses_time(const struct chief *chief);
 /* There is still time to train, and the steps are worth another save. */
 bool chief_trains_on(const struct chief *chief);
-/* The first save of the notice is worth its time. It is due at once, unless the last commit is
- * recent; that needs a save time that was measured in this attempt. */
+/* When the first save of the notice is worth its time: at once, unless the last commit is recent;
+ * that needs a save time that was measured in this attempt. CLOCK_NEVER: it was made. */
+int64_t chief_first_due_at(const struct chief *chief);
 bool chief_first_is_due(const struct chief *chief);
+/* The last safe moment to open the round of the last save; CLOCK_NEVER: no notice is live. */
+int64_t chief_final_at(const struct chief *chief);
 /* A save that begins now is the last: there is no time for another. */
 bool chief_is_final(const struct chief *chief);
 /* The first save of a notice is committed, or not due yet: logs that the training goes on. */
 void chief_go_on(struct chief *chief);
-/* When a program that does not attach gets the signal for the notice. */
+/* When a program that does not attach gets the signal for the notice; CLOCK_NEVER: no notice is
+ * live. */
 int64_t chief_ask_at(const struct chief *chief);
-int64_t chief_plan_wake_at(const struct chief *chief);
 
 /* --- chief_standing.c: a notice that came before the first step --- */
 
-/* When the live notice becomes near: a job that has not started by then does not start. */
+/* When the live notice becomes near: a job that has not started by then does not start.
+ * CLOCK_NEVER: no notice is live. */
 int64_t chief_near_at(const struct chief *chief);
 /* A notice is live and near, or the last save is under way. A failure or a loss is then part of the
  * preemption: nothing restarts in place, and the watchdog reports no hang. */
 bool chief_notice_is_near(const struct chief *chief);
-/* A first step that ends later cannot be saved before the deadline. */
+/* A first step that ends later cannot be saved before the deadline. CLOCK_NEVER: a step is
+ * finished, or nothing could be saved. */
 int64_t chief_first_step_until(const struct chief *chief);
 /* No step is finished, and the notice leaves time to train: the job goes on. */
 bool chief_awaits_first_step(const struct chief *chief);
-/* When the notice becomes near; CLOCK_NEVER: there is none, or it is near already. */
-int64_t chief_near_wake_at(const struct chief *chief);
-int64_t chief_standing_wake_at(const struct chief *chief);
 
 /* --- chief_roster.c: the ranks of all nodes --- */
 
@@ -171,7 +174,10 @@ void chief_forget_claim(struct chief *chief, int conn);
 
 void chief_hello(struct chief *chief, int conn, const struct peermsg *msg, const char *from);
 void chief_decide_join(struct chief *chief);
-int64_t chief_join_wake_at(const struct chief *chief);
+/* Nodes that have not joined by then end the job. */
+int64_t chief_join_until(const struct chief *chief);
+/* When the log names the missing nodes again. */
+int64_t chief_next_word_at(const struct chief *chief);
 
 /* --- chief_loss.c: lost nodes --- */
 
@@ -197,14 +203,16 @@ void chief_leave_unsaved(struct chief *chief);
 bool chief_is_restarting(const struct chief *chief);
 /* Begins the next generation when nothing is left of the last; ends the job if it cannot. */
 void chief_decide_restart(struct chief *chief);
-int64_t chief_restart_wake_at(const struct chief *chief);
+/* When it may begin; or, if something is left, when the job ends for that reason. */
+int64_t chief_restart_due_at(const struct chief *chief);
 
 /* --- chief_hang.c: is the whole job stuck? --- */
 
 /* When no rank of the job makes progress, all nodes examine their processes. If still no rank has
  * moved after that, the job ends. */
 void chief_decide_hang(struct chief *chief);
-int64_t chief_hang_wake_at(const struct chief *chief);
+/* When the hang, or the end of the examination, is due; CLOCK_NEVER: a rank moves. */
+int64_t chief_hang_due_at(const struct chief *chief);
 
 /* --- chief_fault.c: failures, and which of them was the first --- */
 
@@ -212,7 +220,8 @@ int64_t chief_hang_wake_at(const struct chief *chief);
 void chief_note_fault(struct chief *chief, const struct peer *peer, const struct peer_cause *told);
 /* Something has failed, and the job ends because of it. */
 bool chief_fault_counts(const struct chief *chief);
-int64_t chief_fault_wake_at(const struct chief *chief);
+/* When the first failure counts, even if a save is decided; CLOCK_NEVER: nothing has failed. */
+int64_t chief_fault_counts_at(const struct chief *chief);
 void chief_end_by_fault(struct chief *chief);
 /* An earlier failure may become known after the end. It becomes the cause, until all nodes leave.
  */
@@ -225,7 +234,9 @@ bool chief_can_open(const struct chief *chief);
  * next possible step. */
 void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step);
 void chief_decide_round(struct chief *chief);
-int64_t chief_round_wake_at(const struct chief *chief);
+/* How long the ranks that have saved wait for the rest; CLOCK_NEVER: none waits, or a notice's
+ * deadline ends the wait. */
+int64_t chief_saves_until(const struct chief *chief);
 /* The commit record is written; `bad`: why it could not be. */
 void chief_committed(struct chief *chief, const struct err *bad);
 

@@ -60,7 +60,7 @@ void chief_begin_period(struct chief *chief)
     chief_count_anew(chief, chief_highest_step(chief));
 }
 
-int64_t chief_period_wake_at(const struct chief *chief)
+int64_t chief_period_until(const struct chief *chief)
 {
     bool waits = chief->period.is_counting && !chief->period.rings_at;
     return waits ? chief->period.from_at + chief->params->every_ns : CLOCK_NEVER;
@@ -68,7 +68,7 @@ int64_t chief_period_wake_at(const struct chief *chief)
 
 bool chief_period_is_over(struct chief *chief)
 {
-    if (chief_period_wake_at(chief) <= chief->out->now)
+    if (chief_period_until(chief) <= chief->out->now)
         hang_bell(chief, chief_highest_step(chief) + 1);
     return chief->period.rings_at && chief_highest_step(chief) >= chief->period.rings_at;
 }

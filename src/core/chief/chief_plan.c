@@ -184,14 +184,28 @@ void chief_plan(struct chief *chief)
     chief->notice.least_ns = steps > chief->save_ns / WORTH ? steps : chief->save_ns / WORTH;
 }
 
-static int64_t first_due_at(const struct chief *chief)
+/* A notice is live, and the training may still end for it. */
+static bool has_plan(const struct chief *chief)
 {
+    return chief->notice.is_live && !chief->is_trained;
+}
+
+int64_t chief_first_due_at(const struct chief *chief)
+{
+    if (!has_plan(chief) || chief->notice.has_saved)
+        return CLOCK_NEVER;
     return chief->quick_save_ns ? chief->kept_at + SPARED * chief->save_ns : chief->notice.at;
 }
 
 bool chief_first_is_due(const struct chief *chief)
 {
-    return !chief->notice.has_saved && chief->out->now >= first_due_at(chief);
+    return chief->out->now >= chief_first_due_at(chief);
+}
+
+int64_t chief_final_at(const struct chief *chief)
+{
+    bool saves = has_plan(chief) && chief->params->save_mode == SAVE_ATTACH;
+    return saves ? chief->notice.final_at : CLOCK_NEVER;
 }
 
 bool chief_uses_time(const struct chief *chief)
@@ -210,7 +224,7 @@ bool chief_trains_on(const struct chief *chief)
 bool chief_is_final(const struct chief *chief)
 {
     int64_t first = chief_first_is_due(chief) ? chief->save_ns : 0;
-    return !chief_uses_time(chief) || chief->out->now + first >= chief->notice.final_at;
+    return !chief_uses_time(chief) || chief->out->now + first >= chief_final_at(chief);
 }
 
 void chief_go_on(struct chief *chief)
@@ -226,19 +240,7 @@ void chief_go_on(struct chief *chief)
 
 int64_t chief_ask_at(const struct chief *chief)
 {
-    return chief_uses_time(chief) ? chief->notice.deadline - chief->notice.lead : chief->notice.at;
-}
-
-int64_t chief_plan_wake_at(const struct chief *chief)
-{
-    int64_t wake = CLOCK_NEVER;
-    if (!chief->notice.is_live || chief->is_trained)
+    if (!has_plan(chief))
         return CLOCK_NEVER;
-    if (chief_ask_at(chief) > chief->out->now)
-        wake = chief_ask_at(chief);
-    if (chief->params->save_mode == SAVE_ATTACH && chief->notice.final_at > chief->out->now)
-        wake = clock_min(wake, chief->notice.final_at);
-    if (!chief->notice.has_saved && first_due_at(chief) > chief->out->now)
-        wake = clock_min(wake, first_due_at(chief));
-    return wake;
+    return chief_uses_time(chief) ? chief->notice.deadline - chief->notice.lead : chief->notice.at;
 }

@@ -15,7 +15,6 @@
 #include "core/common/verdict.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* --- whether --- */
 
@@ -252,12 +251,7 @@ void chief_decide_restart(struct chief *chief)
     }
 }
 
-int64_t chief_restart_wake_at(const struct chief *chief)
+int64_t chief_restart_due_at(const struct chief *chief)
 {
-    if (!chief_is_restarting(chief))
-        return CLOCK_NEVER;
-    int64_t now = chief->out->now;
-    int64_t wake = is_over(chief) ? chief->restart_at : chief->leave_deadline;
-    int64_t near = chief->waits_for_notice ? CLOCK_NEVER : chief_near_wake_at(chief);
-    return clock_min(near, wake > now ? wake : CLOCK_NEVER);
+    return is_over(chief) ? chief->restart_at : chief->leave_deadline;
 }

@@ -192,7 +192,7 @@ static void decide_decided(struct chief *chief)
             chief_give_up(chief, PHASE_FAILED, "the nodes saved at different steps");
     } else if (any_is(chief, FACT_SOME_ENDED) && all_are(chief, FACT_SETTLED)) {
         settle_ended(chief);
-    } else if (chief_round_wake_at(chief) <= chief->out->now) {
+    } else if (chief_saves_until(chief) <= chief->out->now) {
         chief_tell_without(chief, FACT_SAVED, who, sizeof who);
         snprintf(text, sizeof text, "not every rank saved in time: %s", who);
         chief_give_up(chief, PHASE_FAILED, text);
@@ -201,7 +201,7 @@ static void decide_decided(struct chief *chief)
 
 /* The last save of a live notice may take until chief_abort_at(). In any other save, the ranks that
  * have saved wait `commit_wait` for the rest. */
-int64_t chief_round_wake_at(const struct chief *chief)
+int64_t chief_saves_until(const struct chief *chief)
 {
     if (chief->order.phase != PHASE_DECIDED || chief->first_saved_at == CLOCK_NEVER ||
         (chief->wants_to_end && chief->notice.is_live) || chief->writing != COMMIT_NOTHING)

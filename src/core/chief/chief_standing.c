@@ -7,10 +7,13 @@
  */
 #include "core/chief/chief_parts.h"
 
+#include "base/clock.h"
 #include "core/common/grace.h"
 
 int64_t chief_near_at(const struct chief *chief)
 {
+    if (!chief->notice.is_live)
+        return CLOCK_NEVER;
     if (!chief_uses_time(chief))
         return chief->notice.at;
     return grace_near_at(chief->notice.deadline, chief->notice.lead, chief->params->grace_ns);
@@ -34,6 +37,9 @@ static int64_t last_first_step(const struct chief *chief)
 int64_t chief_first_step_until(const struct chief *chief)
 {
     bool leaves_time = chief->notice.deadline - chief->notice.at > chief->params->grace_ns;
+    if (!chief->notice.is_live || any_is(chief, FACT_STEPPED) ||
+        chief->params->save_mode != SAVE_ATTACH)
+        return CLOCK_NEVER;
     if (!leaves_time || !chief_uses_time(chief))
         return chief->notice.at;
     return last_first_step(chief);
@@ -41,21 +47,6 @@ int64_t chief_first_step_until(const struct chief *chief)
 
 bool chief_awaits_first_step(const struct chief *chief)
 {
-    return chief->notice.is_live && !any_is(chief, FACT_STEPPED) &&
-           chief->out->now < chief_first_step_until(chief);
-}
-
-int64_t chief_near_wake_at(const struct chief *chief)
-{
-    bool is_to_come = chief->notice.is_live && chief_near_at(chief) > chief->out->now;
-    return is_to_come ? chief_near_at(chief) : CLOCK_NEVER;
-}
-
-int64_t chief_standing_wake_at(const struct chief *chief)
-{
-    bool is_asked = chief->order.start && chief->params->save_mode != SAVE_ATTACH;
-    if (!chief->notice.is_live || any_is(chief, FACT_STEPPED) || is_asked)
-        return CLOCK_NEVER;
-    int64_t at = chief->order.start ? chief_first_step_until(chief) : chief_near_at(chief);
-    return at > chief->out->now ? at : CLOCK_NEVER;
+    int64_t until = chief_first_step_until(chief);
+    return until != CLOCK_NEVER && chief->out->now < until;
 }

@@ -15,7 +15,7 @@
 /* --- notices --- */
 
 /* When this node's own notice, which is live, is near. */
-static int64_t near_at(const struct node *node)
+static int64_t own_near_at(const struct node *node)
 {
     const struct grace_notice *first = grace_first(&node->grace);
     return grace_near_at(first->deadline, first->lead, node->params->grace_ns);
@@ -26,7 +26,7 @@ bool node_notice_is_near(const struct node *node)
     const struct grace *g = &node->grace;
     if (node->notice.is_near || !g->is_live)
         return node->notice.is_near;
-    return g->hurry != HURRY_NONE || node->out->now >= near_at(node);
+    return g->hurry != HURRY_NONE || node->out->now >= own_near_at(node);
 }
 
 /* The newest notice made the hurry; another notice may have the earliest deadline. */
@@ -156,8 +156,8 @@ int64_t node_leave_unjoined_at(const struct node *node)
     if (node->uplink.conn != CONN_NONE)
         return latest;
     int64_t told = g->at + node->params->reconnect_ns;
-    bool is_plan = near_at(node) > told && g->hurry == HURRY_NONE;
-    return clock_min(latest, is_plan ? near_at(node) : told);
+    bool is_plan = own_near_at(node) > told && g->hurry == HURRY_NONE;
+    return clock_min(latest, is_plan ? own_near_at(node) : told);
 }
 
 /* The platform takes the machine at the deadline. A chief that lives gives up an open save before

@@ -174,11 +174,10 @@ void round_act_on_waits(struct round *round)
 {
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        int64_t end = m->wait_since + round->out->params->commit_wait_ns;
         if (wait_due_at(round, m) > round->out->now)
             continue;
         m->is_wait_told = true;
-        if (end <= round->out->now)
+        if (wait_due_at(round, m) <= round->out->now)
             answer_own(round, m);
         else
             round_say_wait(round->out, round->ranks, m);
