@@ -142,7 +142,7 @@ int64_t core_wake_at(const struct core *core)
 
 static void report_round(const struct core *core, struct core_report *ret)
 {
-    const struct round *r = &core->node.round;
+    const struct round *r = &core->node.gen.round;
     ret->round.id = r->id;
     ret->round.phase = peermsg_phase_name(r->phase);
     ret->round.save_step = r->save_step;
@@ -204,9 +204,9 @@ static void report_cause(const struct core *core, struct core_report *ret)
 
 static void report_end(const struct node *node, struct core_report *ret)
 {
-    ret->outcome = node->outcome;
-    ret->exit_code = node->exit_code;
-    str_copy(ret->why, sizeof ret->why, node->why);
+    ret->outcome = node->gen.outcome;
+    ret->exit_code = node->gen.exit_code;
+    str_copy(ret->why, sizeof ret->why, node->gen.why);
 }
 
 void core_report(const struct core *core, struct core_report *ret)
@@ -220,9 +220,9 @@ void core_report(const struct core *core, struct core_report *ret)
     ret->commit_at = node->commit_at;
     ret->uncommitted_step = core->is_chief ? chief_uncommitted(&core->chief) : 0;
     ret->resumed_step = node->resumed_step;
-    ret->last_step = ranks_highest(&node->ranks);
-    ret->ranks_expected = node->ranks.expected;
-    if (!node->restarts) /* before a restart this is the generation's end, not the job's */
+    ret->last_step = ranks_highest(&node->gen.ranks);
+    ret->ranks_expected = node->gen.ranks.expected;
+    if (!node->gen.restarts) /* before a restart this is the generation's end, not the job's */
         report_end(node, ret);
     report_round(core, ret);
     report_notice(core, ret);
@@ -251,8 +251,9 @@ static int add_commands(const struct core *core, const struct peer_cause *cause,
 {
     const struct core_params *p = &core->params;
     for (int i = 0; p->expected_procs == p->children && i < p->children && n < max; i++) {
-        const struct member m = {
-            .slot = -1, .pid = core->node.children[i].pid, .rank = p->node_rank * p->children + i};
+        const struct member m = {.slot = -1,
+                                 .pid = core->node.gen.children[i].pid,
+                                 .rank = p->node_rank * p->children + i};
         if (m.pid > 0 && !is_listed(ret, n, m.rank, m.pid))
             ret[n++] =
                 (struct core_rank_report){.slot = -1,
@@ -290,7 +291,7 @@ static struct core_rank_report report_of(const struct core *core, const struct p
 
 int core_ranks(const struct core *core, struct core_rank_report *ret, int max)
 {
-    const struct ranks *ranks = &core->node.ranks;
+    const struct ranks *ranks = &core->node.gen.ranks;
     int n = 0;
     struct peer_cause cause;
     node_cause(&core->node, &cause);

@@ -25,10 +25,9 @@ void chief_init(struct chief *chief, const struct core_params *params, struct pe
     chief->order.commit_step = params->resume_step;
     chief->order_seq = 1;
     chief->next_loss_at = chief->next_word_at = CLOCK_NEVER;
-    chief->end_deadline = chief->leave_deadline = chief->hang.look_at = CLOCK_NEVER;
+    chief_begin_generation(chief);
     chief->notice.deadline = CLOCK_NEVER;
     chief->save_ns = params->save_ns;
-    chief->stride = stride_make(0, 1);
     restart_init(&chief->restart, &params->restart, params->incarnation);
     memset(peers, 0, (size_t)params->nnodes * sizeof peers[0]);
     for (int i = 0; i < params->nnodes; i++) {
@@ -144,7 +143,8 @@ static void on_status(struct chief *chief, struct peer *peer, const struct peerm
     chief_note_highest(chief, highest, s->highest);
     take_notice(chief, peer, s);
     chief->checkpoints += s->checkpoint_asked - asked;
-    chief->own_failed = s->own_failed > chief->own_failed ? s->own_failed : chief->own_failed;
+    chief->gen.own_failed =
+        s->own_failed > chief->gen.own_failed ? s->own_failed : chief->gen.own_failed;
     chief_note_uncommitted(chief, s->own_failed);
     peer->seq = msg->stamp.seq;
     peer->stamp = msg->stamp;
@@ -248,7 +248,7 @@ static void decide_leave(struct chief *chief)
     int64_t until = tells_until(chief);
     if (chief->order.end != END_STOP || chief->order.restart)
         return;
-    if (any_is(chief, FACT_THERE) && chief->out->now < chief->leave_deadline)
+    if (any_is(chief, FACT_THERE) && chief->out->now < chief->gen.leave_deadline)
         return;
     if (until != CLOCK_NEVER && chief->out->now < until)
         return;
@@ -271,7 +271,7 @@ bool chief_has_ranks(const struct chief *chief)
 
 uint64_t chief_uncommitted(const struct chief *chief)
 {
-    return chief->uncommitted > chief->order.commit_step ? chief->uncommitted : 0;
+    return chief->gen.uncommitted > chief->order.commit_step ? chief->gen.uncommitted : 0;
 }
 
 /* The job succeeded, but some saves may not be committed: the text says which checkpoint counts. */
@@ -286,7 +286,7 @@ static const char *say_success(const struct chief *chief, char *text, size_t siz
     else
         str_addf(text, size, "; nothing is committed: saves");
     str_addf(text, size, " up to step %llu were not committed",
-             (unsigned long long)chief->uncommitted);
+             (unsigned long long)chief->gen.uncommitted);
     return text;
 }
 
@@ -302,7 +302,7 @@ static int64_t drains_until(const struct chief *chief)
 {
     bool drains = all_are(chief, FACT_FINISHED) && any_is(chief, FACT_OWN_MORE) &&
                   chief->order.end == END_NONE;
-    int64_t until = chief->finished_at + DRAIN_NS;
+    int64_t until = chief->gen.finished_at + DRAIN_NS;
     if (chief->notice.is_live)
         until = clock_min(until, chief->notice.deadline -
                                      grace_margin(chief->notice.deadline - chief->notice.at));
@@ -314,8 +314,8 @@ static void decide_finished(struct chief *chief)
     char text[160];
     if (!all_are(chief, FACT_FINISHED) || chief->writing != COMMIT_NOTHING)
         return;
-    if (!chief->finished_at)
-        chief->finished_at = chief->out->now;
+    if (!chief->gen.finished_at)
+        chief->gen.finished_at = chief->out->now;
     int64_t until = drains_until(chief);
     if (until != CLOCK_NEVER && chief->out->now < until)
         return;
@@ -324,7 +324,7 @@ static void decide_finished(struct chief *chief)
     struct chief_end end = {.outcome = OUTCOME_COMPLETED,
                             .manner = MANNER_STOP,
                             .why = say_success(chief, text, sizeof text)};
-    if (chief->notice.is_live && !chief->is_trained) {
+    if (chief->notice.is_live && !chief->gen.is_trained) {
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
         end.why = "the processes ended after the notice, and not every rank is known to be done";
     }
@@ -369,7 +369,7 @@ void chief_decide(struct chief *chief)
     chief_look_for_losses(chief);
     chief_gather_notices(chief);
     chief->has_stepped = chief->has_stepped || any_is(chief, FACT_STEPPED);
-    chief->is_trained = chief->is_trained || has_trained(chief);
+    chief->gen.is_trained = chief->gen.is_trained || has_trained(chief);
     if (chief->order.end == END_NONE && !chief->order.start)
         chief_decide_join(chief);
     else if (chief->order.end == END_NONE)
@@ -394,7 +394,7 @@ static int64_t looks_for_losses_at(const struct chief *chief)
 
 static int64_t leaves_at(const struct chief *chief)
 {
-    return chief->leave_deadline;
+    return chief->gen.leave_deadline;
 }
 
 enum { JOINING = 1, RUNNING = 2, RESTARTING = 4, STOPPING = 8 };
@@ -451,10 +451,10 @@ void chief_forgive(struct chief *chief)
 {
     /* A node that is not known to be gone gets time to reconnect and say so. */
     int64_t back = chief->out->now + 2 * chief->params->reconnect_ns;
-    if (chief->leave_deadline < back)
-        chief->leave_deadline = back;
-    if (chief->hang.is_examined && chief->hang.until < back)
-        chief->hang.until = back;
+    if (chief->gen.leave_deadline < back)
+        chief->gen.leave_deadline = back;
+    if (chief->gen.hang.is_examined && chief->gen.hang.until < back)
+        chief->gen.hang.until = back;
     for (int i = 0; i < chief->params->nnodes; i++) {
         struct peer *peer = &chief->peers[i];
         peer->last_heard = chief->out->now;

@@ -77,7 +77,7 @@ void chief_tell_without(const struct chief *chief, enum fact fact, char *text, s
         if (fact == FACT_COMPLETE)
             add_ranks(&peer->status, peer->status.attached, text, size);
         else if (fact == FACT_SAVED)
-            add_ranks(&peer->status, peer->stamp.round == chief->round ? peer->status.saved : 0,
+            add_ranks(&peer->status, peer->stamp.round == chief->gen.round ? peer->status.saved : 0,
                       text, size);
     }
     if (told > TOLD_MAX)
@@ -87,8 +87,8 @@ void chief_tell_without(const struct chief *chief, enum fact fact, char *text, s
 static void note_round(struct chief *chief, struct peer *peer)
 {
     const struct peer_status *s = &peer->status;
-    bool is_round = chief->round > 0 && peer->stamp.round == chief->round;
-    bool is_ballot = is_round && peer->stamp.ballot == chief->ballot;
+    bool is_round = chief->gen.round > 0 && peer->stamp.round == chief->gen.round;
+    bool is_ballot = is_round && peer->stamp.ballot == chief->gen.ballot;
     bool is_all = s->expected != PEERMSG_UNKNOWN && s->saved == s->expected;
     chief_set_fact(chief, peer, FACT_VOTED, is_ballot && s->vote != VOTE_NONE);
     chief_set_fact(chief, peer, FACT_NACK, is_ballot && s->vote == VOTE_NACK);
@@ -121,7 +121,8 @@ static void note_own(struct chief *chief, struct peer *peer)
  * has seen the present end. Normal after a reconnect: it has not. */
 static bool is_gone(const struct chief *chief, const struct peer *peer)
 {
-    return peer->seq > 0 && peer->status.life == LIFE_GONE && peer->status.seen >= chief->end_seq;
+    return peer->seq > 0 && peer->status.life == LIFE_GONE &&
+           peer->status.seen >= chief->gen.end_seq;
 }
 
 void chief_note(struct chief *chief, struct peer *peer)
@@ -162,7 +163,7 @@ void chief_note_all(struct chief *chief)
 
 void chief_note_uncommitted(struct chief *chief, uint64_t step)
 {
-    chief->uncommitted = step > chief->uncommitted ? step : chief->uncommitted;
+    chief->gen.uncommitted = step > chief->gen.uncommitted ? step : chief->gen.uncommitted;
 }
 
 static void find_highest(struct chief *chief)

@@ -31,13 +31,13 @@ void chief_note_fault(struct chief *chief, const struct peer *peer, const struct
     cause.node = chief_rank_of(chief, peer);
     cause.ago_ns = grace_clamp(told->ago_ns);
     str_copy(cause.host, sizeof cause.host, peer->at.host);
-    causes_take(is_final(told) ? &chief->finals : &chief->causes, chief->out->now, &cause);
+    causes_take(is_final(told) ? &chief->gen.finals : &chief->gen.causes, chief->out->now, &cause);
 }
 
 static const struct peer_cause *first_cause(const struct chief *chief)
 {
-    const struct peer_cause *failure = causes_first(&chief->causes);
-    const struct peer_cause *final = causes_first(&chief->finals);
+    const struct peer_cause *failure = causes_first(&chief->gen.causes);
+    const struct peer_cause *final = causes_first(&chief->gen.finals);
     return !failure || (final && final->at_ns < failure->at_ns) ? final : failure;
 }
 
@@ -82,18 +82,18 @@ int64_t chief_fault_counts_at(const struct chief *chief)
  * again. */
 static enum outcome outcome_of(const struct chief *chief)
 {
-    uint8_t fault = chief->cause.fault;
+    uint8_t fault = chief->gen.cause.fault;
     if (fault == FAULT_START && chief->generation == 0)
         return OUTCOME_NOT_STARTED;
     if (fault == FAULT_STOPPED)
         return OUTCOME_STOPPED;
-    bool is_preempted = chief->was_preempted && fault != FAULT_REPLACED;
+    bool is_preempted = chief->gen.was_preempted && fault != FAULT_REPLACED;
     return is_preempted ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_FAILED;
 }
 
 static void tell(struct chief *chief, void (*tell_end)(struct chief *, const struct chief_end *))
 {
-    const struct peer_cause *cause = &chief->cause;
+    const struct peer_cause *cause = &chief->gen.cause;
     char why[PEERMSG_WHY_SIZE] = "";
     str_addf(why, sizeof why, "node %d: ", cause->node);
     if (cause->rank >= 0)
@@ -109,15 +109,15 @@ static void tell(struct chief *chief, void (*tell_end)(struct chief *, const str
  * a signal that told the job to end. */
 static bool may_restart(const struct chief *chief)
 {
-    return cause_is_process(chief->cause.fault) && chief->order.start &&
+    return cause_is_process(chief->gen.cause.fault) && chief->order.start &&
            !chief_notice_is_near(chief) && !any_is(chief, FACT_INTERRUPTED) &&
            !any_is(chief, FACT_LOST);
 }
 
 void chief_end_by_fault(struct chief *chief)
 {
-    chief->cause = *first_cause(chief);
-    chief->was_preempted = chief_notice_is_near(chief);
+    chief->gen.cause = *first_cause(chief);
+    chief->gen.was_preempted = chief_notice_is_near(chief);
     tell(chief, may_restart(chief) ? chief_restart_or_end : chief_end);
 }
 
@@ -132,7 +132,7 @@ static bool may_begin_again(const struct chief *chief)
 static void end_as(struct chief *chief, const struct peer_cause *final)
 {
     bool is_told = chief->order.end != END_NONE && !chief->order.restart;
-    chief->cause = *final;
+    chief->gen.cause = *final;
     tell(chief, is_told ? chief_tell_end : chief_end);
 }
 
@@ -140,21 +140,22 @@ static void end_as(struct chief *chief, const struct peer_cause *final)
  * failure, or a loss, becomes the cause. */
 void chief_tell_fault(struct chief *chief)
 {
-    const struct peer_cause *final = may_begin_again(chief) ? causes_first(&chief->finals) : NULL;
+    const struct peer_cause *final =
+        may_begin_again(chief) ? causes_first(&chief->gen.finals) : NULL;
     if (final) {
         end_as(chief, final);
         return;
     }
     const struct peer_cause *first = first_cause(chief);
-    if (chief->order.end != END_STOP || chief->cause.fault == FAULT_NONE ||
-        chief->cause.fault == FAULT_LOST || is_final(&chief->cause) || !first)
+    if (chief->order.end != END_STOP || chief->gen.cause.fault == FAULT_NONE ||
+        chief->gen.cause.fault == FAULT_LOST || is_final(&chief->gen.cause) || !first)
         return;
     /* During a restart chief_decide_restart() handles a loss. */
     if (cause_is_process(first->fault) && !chief->order.restart &&
         chief_tell_loss(chief, follows_until(chief, first)))
         return;
-    if (cause_is_same(first, &chief->cause))
+    if (cause_is_same(first, &chief->gen.cause))
         return;
-    chief->cause = *first;
+    chief->gen.cause = *first;
     tell(chief, chief_tell_end);
 }

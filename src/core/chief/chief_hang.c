@@ -135,12 +135,13 @@ static bool is_news(struct chief *chief)
 {
     const struct peer *last = furthest_behind(chief);
     const struct peer_status *s = &last->status;
-    bool is_known = last == chief->hang.whom && s->behind_rank == chief->hang.rank &&
-                    s->behind_step == chief->hang.step && s->behind_phase == chief->hang.phase;
-    chief->hang.whom = last;
-    chief->hang.rank = s->behind_rank;
-    chief->hang.step = s->behind_step;
-    chief->hang.phase = s->behind_phase;
+    bool is_known = last == chief->gen.hang.whom && s->behind_rank == chief->gen.hang.rank &&
+                    s->behind_step == chief->gen.hang.step &&
+                    s->behind_phase == chief->gen.hang.phase;
+    chief->gen.hang.whom = last;
+    chief->gen.hang.rank = s->behind_rank;
+    chief->gen.hang.step = s->behind_step;
+    chief->gen.hang.phase = s->behind_phase;
     return !is_known;
 }
 
@@ -148,11 +149,11 @@ static void examine(struct chief *chief)
 {
     char text[256];
     tell(chief, text, sizeof text);
-    chief->hang.is_news = is_news(chief);
-    out_log(chief->out, chief->hang.is_news ? LOG_WARN : LOG_DEBUG, "watchdog",
+    chief->gen.hang.is_news = is_news(chief);
+    out_log(chief->out, chief->gen.hang.is_news ? LOG_WARN : LOG_DEBUG, "watchdog",
             "no rank makes progress: %s", text);
-    chief->hang.is_examined = true;
-    chief->hang.until = chief->out->now + chief->params->watchdog.evidence_ns + WORD_NS;
+    chief->gen.hang.is_examined = true;
+    chief->gen.hang.until = chief->out->now + chief->params->watchdog.evidence_ns + WORD_NS;
     chief->order.examine++;
     chief->is_changed = true;
 }
@@ -161,8 +162,8 @@ static void conclude(struct chief *chief)
 {
     char why[sizeof chief->order.why] = "hang: ";
     size_t len = sizeof "hang: " - 1;
-    chief->hang.is_examined = false;
-    chief->hang.is_told = true;
+    chief->gen.hang.is_examined = false;
+    chief->gen.hang.is_told = true;
     tell(chief, why + len, sizeof why - len);
     if (chief->params->watchdog.mode == WATCHDOG_ON)
         chief_restart_or_end(chief, &(struct chief_end){.outcome = OUTCOME_HANG,
@@ -193,35 +194,38 @@ static bool hangs(struct chief *chief)
 {
     bool stands = !any_is(chief, FACT_MOVES) && any_is(chief, FACT_STANDS);
     if (!stands || chief_notice_is_near(chief)) {
-        chief->hang.look_at = CLOCK_NEVER;
+        chief->gen.hang.look_at = CLOCK_NEVER;
         return false;
     }
-    if (chief->hang.is_told)
+    if (chief->gen.hang.is_told)
         return true;
-    bool is_known = chief->hang.look_at != CLOCK_NEVER && chief->out->now < chief->hang.look_at;
+    bool is_known =
+        chief->gen.hang.look_at != CLOCK_NEVER && chief->out->now < chief->gen.hang.look_at;
     if (!is_known)
-        chief->hang.look_at = due_at(chief);
-    return chief->out->now >= chief->hang.look_at;
+        chief->gen.hang.look_at = due_at(chief);
+    return chief->out->now >= chief->gen.hang.look_at;
 }
 
 void chief_decide_hang(struct chief *chief)
 {
     if (!hangs(chief)) {
-        if ((chief->hang.is_examined || chief->hang.is_told) && !chief_notice_is_near(chief))
-            out_log(chief->out, chief->hang.is_news ? LOG_NOTICE : LOG_DEBUG, "watchdog",
+        if ((chief->gen.hang.is_examined || chief->gen.hang.is_told) &&
+            !chief_notice_is_near(chief))
+            out_log(chief->out, chief->gen.hang.is_news ? LOG_NOTICE : LOG_DEBUG, "watchdog",
                     "the job is not stuck: it goes on");
-        chief->hang.is_examined = chief->hang.is_told = false;
-    } else if (chief->hang.is_told) {
+        chief->gen.hang.is_examined = chief->gen.hang.is_told = false;
+    } else if (chief->gen.hang.is_told) {
         return;
-    } else if (!chief->hang.is_examined) {
+    } else if (!chief->gen.hang.is_examined) {
         examine(chief);
-    } else if (all_have_examined(chief) || chief->out->now >= chief->hang.until) {
+    } else if (all_have_examined(chief) || chief->out->now >= chief->gen.hang.until) {
         conclude(chief);
     }
 }
 
 int64_t chief_hang_due_at(const struct chief *chief)
 {
-    bool is_to_come = chief->hang.look_at > chief->out->now;
-    return chief->hang.is_examined && !is_to_come ? chief->hang.until : chief->hang.look_at;
+    bool is_to_come = chief->gen.hang.look_at > chief->out->now;
+    return chief->gen.hang.is_examined && !is_to_come ? chief->gen.hang.until
+                                                      : chief->gen.hang.look_at;
 }

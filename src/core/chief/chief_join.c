@@ -128,8 +128,7 @@ static void start(struct chief *chief)
     chief->order.start = true;
     chief->order.port = out_port(chief->out);
     chief->is_changed = true;
-    chief->generation_at = chief->out->now;
-    chief->generation_step = chief->order.commit_step;
+    chief->gen.began_at = chief->out->now;
     if (chief->params->nnodes > 1)
         out_log(chief->out, LOG_NOTICE, "join", "all %d nodes are there after %s: starting",
                 chief->params->nnodes, str_duration(ns / NS_PER_MS * NS_PER_MS, took, sizeof took));

@@ -24,7 +24,7 @@ static int64_t mute_at(const struct chief *chief, const struct peer *peer)
 {
     int64_t deadline = chief->notice.deadline;
     bool ends = chief->order.end == END_STOP && !chief->params->restart.after_notice;
-    if (!ends || !chief->notice.is_live || deadline <= chief->stopped_at)
+    if (!ends || !chief->notice.is_live || deadline <= chief->gen.stopped_at)
         return CLOCK_NEVER;
     int64_t at = deadline - grace_margin(deadline - chief->notice.at) / 2;
     int64_t mute = peer->last_heard + 2 * chief->params->heartbeat_interval_ns;
@@ -111,11 +111,11 @@ static void tell(struct chief *chief, const struct peer *peer,
                  void (*tell_end)(struct chief *, const struct chief_end *))
 {
     char why[320];
-    struct peer_cause *cause = &chief->cause;
+    struct peer_cause *cause = &chief->gen.cause;
     snprintf(why, sizeof why, "node %d (%.40s) is lost: %.125s", chief_rank_of(chief, peer),
              peer->at.host, peer->lost_why);
     struct chief_end end = {.outcome = OUTCOME_NODE_LOST, .manner = MANNER_STOP, .why = why};
-    if (chief->was_preempted)
+    if (chief->gen.was_preempted)
         end.outcome = OUTCOME_PREEMPTED_UNSAVED;
     *cause = (struct peer_cause){.fault = FAULT_LOST,
                                  .node = chief_rank_of(chief, peer),
@@ -131,7 +131,7 @@ static void tell(struct chief *chief, const struct peer *peer,
 
 void chief_end_by_loss(struct chief *chief)
 {
-    chief->was_preempted = chief_notice_is_near(chief);
+    chief->gen.was_preempted = chief_notice_is_near(chief);
     tell(chief, chief_first(chief, FACT_LOST), chief_end);
 }
 

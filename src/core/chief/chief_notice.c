@@ -200,7 +200,7 @@ static void judge_notice(struct chief *chief)
 
 void chief_decide_notice(struct chief *chief)
 {
-    if (!chief->notice.is_live || chief->is_trained)
+    if (!chief->notice.is_live || chief->gen.is_trained)
         return;
     judge_notice(chief);
     if (chief->params->save_mode != SAVE_ATTACH) {
@@ -213,7 +213,7 @@ void chief_decide_notice(struct chief *chief)
     } else if (chief->writing == COMMIT_ROUND) {
         return; /* chief_committed() decides when the record is written */
     } else if (chief->order.phase == PHASE_PROPOSED) {
-        chief->wants_to_end = chief_is_final(chief); /* nodes learn it with the decision */
+        chief->gen.wants_to_end = chief_is_final(chief); /* nodes learn it with the decision */
     } else {
         use_time(chief);
     }
@@ -259,7 +259,7 @@ void chief_decide_checkpoint(struct chief *chief)
 
 void chief_decide_period(struct chief *chief)
 {
-    if (has_own_saves(chief) || chief->is_trained || !chief_period_is_over(chief))
+    if (has_own_saves(chief) || chief->gen.is_trained || !chief_period_is_over(chief))
         return;
     if (!chief_can_open(chief))
         return;

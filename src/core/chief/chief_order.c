@@ -26,15 +26,15 @@ void chief_send_order(struct chief *chief, int conn, uint64_t echo)
     struct peermsg msg = {.type = PEERMSG_ORDER,
                           .stamp = {.attempt = chief->params->attempt,
                                     .generation = chief->generation,
-                                    .round = chief->round,
-                                    .ballot = chief->ballot,
+                                    .round = chief->gen.round,
+                                    .ballot = chief->gen.ballot,
                                     .seq = chief->order_seq},
                           .order = chief->order};
     if (chief->order.end != END_NONE)
-        msg.cause = chief->cause;
+        msg.cause = chief->gen.cause;
     msg.order.echo = echo;
     msg.order.clock_ns = chief->out->now;
-    msg.order.end_left_ms = left_ms(chief, chief->end_deadline);
+    msg.order.end_left_ms = left_ms(chief, chief->gen.end_deadline);
     msg.order.save_ns = chief->save_ns;
     msg.order.has_notice = chief->notice.is_live;
     msg.order.notice_node = chief->notice.node;
@@ -67,20 +67,20 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
                         const char *cause)
 {
     chief->order.phase = (uint8_t)phase;
-    chief->order.leave = chief->order.leave || (chief->wants_to_end && phase != PHASE_ABORTED);
+    chief->order.leave = chief->order.leave || (chief->gen.wants_to_end && phase != PHASE_ABORTED);
     str_copy(chief->order.why, sizeof chief->order.why, why);
     chief->is_changed = true;
     /* After a failed save the next one for this notice is the last. */
     chief->notice.has_saved = chief->notice.is_live;
     if (phase == PHASE_FAILED)
         forget_pace(chief);
-    if (phase != PHASE_COMMITTED && !chief->wants_to_end)
+    if (phase != PHASE_COMMITTED && !chief->gen.wants_to_end)
         chief_count_anew(chief, chief->order.save_step);
     if (phase == PHASE_COMMITTED)
         out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
                 (unsigned long long)chief->order.commit_step);
     else
-        out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->round,
+        out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->gen.round,
                 phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",
                 *cause ? ": " : "", cause);
 }
@@ -103,7 +103,7 @@ static void close_for_end(struct chief *chief, const struct chief_end *end)
 /* A preemption before the first step says nothing about progress, unless a process failed too. */
 static bool is_unproven(const struct chief *chief, enum outcome outcome)
 {
-    return verdict_is_preempted(outcome) && !chief->has_stepped && chief->causes.n == 0;
+    return verdict_is_preempted(outcome) && !chief->has_stepped && chief->gen.causes.n == 0;
 }
 
 bool chief_is_uncounted(const struct chief *chief)
@@ -162,7 +162,7 @@ static bool reads_as_restart(const struct chief *chief)
  * node that stays away is lost. */
 static void await_all(struct chief *chief)
 {
-    chief->end_seq = chief->order_seq + 1;
+    chief->gen.end_seq = chief->order_seq + 1;
     chief->next_loss_at = chief->out->now;
     for (int i = 0; i < chief->params->nnodes; i++)
         chief_note(chief, &chief->peers[i]);
@@ -195,17 +195,18 @@ static void stop_all(struct chief *chief, const struct chief_end *end)
     chief_tell_end(chief, end);
     chief->order.end = END_STOP;
     chief->order.manner = (uint8_t)end->manner;
-    chief->stopped_at = chief->out->now;
-    chief->end_deadline = CLOCK_NEVER;
+    chief->gen.stopped_at = chief->out->now;
+    chief->gen.end_deadline = CLOCK_NEVER;
     if (chief->notice.is_live)
-        chief->end_deadline = chief->notice.deadline;
+        chief->gen.end_deadline = chief->notice.deadline;
     bool is_for_notice = chief->notice.is_live && verdict_is_preempted(end->outcome);
     if (is_for_notice) /* no program needs longer than the lead, even if the deadline is far away */
-        chief->end_deadline = clock_min(chief->end_deadline, chief->out->now + chief->notice.lead);
-    chief->leave_deadline =
+        chief->gen.end_deadline =
+            clock_min(chief->gen.end_deadline, chief->out->now + chief->notice.lead);
+    chief->gen.leave_deadline =
         chief->out->now + p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns + NS_PER_S;
-    if (is_for_notice && chief->end_deadline > chief->out->now)
-        chief->leave_deadline += chief->end_deadline - chief->out->now;
+    if (is_for_notice && chief->gen.end_deadline > chief->out->now)
+        chief->gen.leave_deadline += chief->gen.end_deadline - chief->out->now;
 }
 
 void chief_end(struct chief *chief, const struct chief_end *end)
@@ -229,9 +230,9 @@ void chief_give_up(struct chief *chief, enum peer_phase phase, const char *why)
     char text[sizeof chief->order.why];
     str_copy(text, sizeof text, why); /* `why` may be order.why itself */
     /* If every rank is done, the job ends with success instead. */
-    chief->wants_to_end = chief->wants_to_end && !all_are(chief, FACT_DONE);
-    close_round(chief, phase, text, chief->wants_to_end ? "" : text);
-    if (chief->wants_to_end)
+    chief->gen.wants_to_end = chief->gen.wants_to_end && !all_are(chief, FACT_DONE);
+    close_round(chief, phase, text, chief->gen.wants_to_end ? "" : text);
+    if (chief->gen.wants_to_end)
         chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED_UNSAVED,
                                              .manner = MANNER_LEAVE,
                                              .why = text});

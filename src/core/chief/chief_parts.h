@@ -201,6 +201,8 @@ void chief_end_for_notice(struct chief *chief, const struct chief_end *end);
 void chief_leave_unsaved(struct chief *chief);
 /* A generation has ended for a restart, and the next one has not begun. */
 bool chief_is_restarting(const struct chief *chief);
+/* A generation begins, the first or the next. */
+void chief_begin_generation(struct chief *chief);
 /* Begins the next generation when nothing is left of the last; ends the job if it cannot. */
 void chief_decide_restart(struct chief *chief);
 /* When it may begin; or, if something is left, when the job ends for that reason. */

@@ -22,12 +22,12 @@ static bool is_wanted(const struct chief *chief)
 
 static uint64_t due_step(const struct chief *chief)
 {
-    return stride_up(chief->stride, chief->period.from_step + chief->params->every_steps);
+    return stride_up(chief->gen.stride, chief->gen.period.from_step + chief->params->every_steps);
 }
 
 static uint64_t bell_step(const struct chief *chief)
 {
-    uint64_t due = due_step(chief), early = BELL_STEPS * chief->stride.period;
+    uint64_t due = due_step(chief), early = BELL_STEPS * chief->gen.stride.period;
     return due > early ? due - early : 1;
 }
 
@@ -35,18 +35,18 @@ static uint64_t bell_step(const struct chief *chief)
 static void hang_bell(struct chief *chief, uint64_t step)
 {
     uint64_t bell = step > chief_highest_step(chief) ? step : 0;
-    chief->period.rings_at = step;
+    chief->gen.period.rings_at = step;
     chief->is_changed = chief->is_changed || bell != chief->order.bell;
     chief->order.bell = bell;
 }
 
 void chief_count_anew(struct chief *chief, uint64_t step)
 {
-    if (!chief->period.is_counting)
+    if (!chief->gen.period.is_counting)
         return;
-    chief->period.from_at = chief->out->now;
-    if (step > chief->period.from_step)
-        chief->period.from_step = step;
+    chief->gen.period.from_at = chief->out->now;
+    if (step > chief->gen.period.from_step)
+        chief->gen.period.from_step = step;
     hang_bell(chief, chief->params->every_steps ? bell_step(chief) : 0);
 }
 
@@ -55,22 +55,22 @@ void chief_begin_period(struct chief *chief)
     chief->kept_at =
         chief->out
             ->now; /* so far nothing was trained beyond the commit that the job resumes from */
-    chief->period.is_counting = is_wanted(chief);
-    chief->period.from_step = chief->order.commit_step;
+    chief->gen.period.is_counting = is_wanted(chief);
+    chief->gen.period.from_step = chief->order.commit_step;
     chief_count_anew(chief, chief_highest_step(chief));
 }
 
 int64_t chief_period_until(const struct chief *chief)
 {
-    bool waits = chief->period.is_counting && !chief->period.rings_at;
-    return waits ? chief->period.from_at + chief->params->every_ns : CLOCK_NEVER;
+    bool waits = chief->gen.period.is_counting && !chief->gen.period.rings_at;
+    return waits ? chief->gen.period.from_at + chief->params->every_ns : CLOCK_NEVER;
 }
 
 bool chief_period_is_over(struct chief *chief)
 {
     if (chief_period_until(chief) <= chief->out->now)
         hang_bell(chief, chief_highest_step(chief) + 1);
-    return chief->period.rings_at && chief_highest_step(chief) >= chief->period.rings_at;
+    return chief->gen.period.rings_at && chief_highest_step(chief) >= chief->gen.period.rings_at;
 }
 
 uint64_t chief_period_step(const struct chief *chief)

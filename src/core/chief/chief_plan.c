@@ -29,19 +29,19 @@
 
 void chief_note_proposed(struct chief *chief)
 {
-    chief->proposed_at = chief->out->now;
-    chief->begun_at = 0;
+    chief->gen.proposed_at = chief->out->now;
+    chief->gen.begun_at = 0;
 }
 
 void chief_note_decided(struct chief *chief)
 {
-    chief->agreement_ns = chief->out->now - chief->proposed_at;
+    chief->agreement_ns = chief->out->now - chief->gen.proposed_at;
 }
 
 void chief_note_begun(struct chief *chief)
 {
-    if (!chief->begun_at && any_is(chief, FACT_SOME_BEGUN))
-        chief->begun_at = chief->out->now;
+    if (!chief->gen.begun_at && any_is(chief, FACT_SOME_BEGUN))
+        chief->gen.begun_at = chief->out->now;
 }
 
 /* A slower save counts at once, and a quicker one by a quarter: a few saves forget one outlier. */
@@ -52,8 +52,8 @@ static int64_t slower(int64_t known, int64_t took)
 
 int64_t chief_save_time(const struct chief *chief, bool is_round)
 {
-    int64_t took = chief->out->now - chief->begun_at;
-    if (!is_round || !chief->begun_at || took <= 0)
+    int64_t took = chief->out->now - chief->gen.begun_at;
+    if (!is_round || !chief->gen.begun_at || took <= 0)
         return chief->save_ns;
     return slower(chief->save_ns, took);
 }
@@ -68,9 +68,9 @@ static void begin_pace(struct chief *chief, struct peer *peer)
 
 void chief_note_saved(struct chief *chief)
 {
-    int64_t took = chief->out->now - chief->begun_at, quick = chief->quick_save_ns;
+    int64_t took = chief->out->now - chief->gen.begun_at, quick = chief->quick_save_ns;
     chief->save_ns = chief_save_time(chief, true);
-    if (chief->begun_at && took > 0) {
+    if (chief->gen.begun_at && took > 0) {
         chief->saves_seen++;
         chief->quick_save_ns = !quick || took < quick ? took : quick + (took - quick) / 4;
     }
@@ -90,9 +90,9 @@ static int64_t grace_of(const struct chief *chief)
  * too late. */
 int64_t chief_abort_at(const struct chief *chief)
 {
-    if (!chief->notice.is_live || chief->is_trained)
+    if (!chief->notice.is_live || chief->gen.is_trained)
         return CLOCK_NEVER;
-    bool has_begun = chief->order.phase == PHASE_DECIDED && chief->begun_at;
+    bool has_begun = chief->order.phase == PHASE_DECIDED && chief->gen.begun_at;
     int64_t kept = grace_margin(grace_of(chief));
     int64_t needed = grace_least_margin(grace_of(chief)) + (has_begun ? 0 : chief->quick_save_ns);
     if (all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE))
@@ -150,7 +150,8 @@ static int64_t time_to_save_step(const struct chief *chief)
         if (peer->status.expected == 0)
             continue;
         double behind = furthest - by_now(chief, peer, peer->status.lowest);
-        int64_t takes = time_for(peer, (double)chief->stride.period + (behind > 0 ? behind : 0));
+        int64_t takes =
+            time_for(peer, (double)chief->gen.stride.period + (behind > 0 ? behind : 0));
         int64_t since = peer->is_paced ? peer->read_at - peer->moved_at : 0;
         takes = since > takes ? since : takes;
         longest = takes > longest ? takes : longest;
@@ -171,7 +172,7 @@ static int64_t expected_agreement(const struct chief *chief)
 void chief_plan(struct chief *chief)
 {
     bool is_old = chief->is_plan_old || chief->out->now >= chief->replan_at;
-    if (!chief->notice.is_live || chief->is_trained || !is_old)
+    if (!chief->notice.is_live || chief->gen.is_trained || !is_old)
         return;
     chief->is_plan_old = false;
     chief->replan_at = chief->out->now + REPLAN_NS;
@@ -187,7 +188,7 @@ void chief_plan(struct chief *chief)
 /* A notice is live, and the training may still end for it. */
 static bool has_plan(const struct chief *chief)
 {
-    return chief->notice.is_live && !chief->is_trained;
+    return chief->notice.is_live && !chief->gen.is_trained;
 }
 
 int64_t chief_first_due_at(const struct chief *chief)
@@ -230,7 +231,7 @@ bool chief_is_final(const struct chief *chief)
 void chief_go_on(struct chief *chief)
 {
     char left[32];
-    if (!chief->notice.is_live || chief->is_trained)
+    if (!chief->notice.is_live || chief->gen.is_trained)
         return;
     chief->notice.goes_on = true;
     out_log(chief->out, LOG_NOTICE, "notice",

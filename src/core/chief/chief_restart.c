@@ -20,7 +20,7 @@
 
 static bool is_start_failure(const struct chief *chief)
 {
-    int64_t lasted = chief->out->now - chief->generation_at;
+    int64_t lasted = chief->out->now - chief->gen.began_at;
     return !any_is(chief, FACT_STEPPED) && lasted < chief->params->restart.startup_ns;
 }
 
@@ -43,7 +43,7 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
                                       .is_start = is_start_failure(chief),
                                       .has_ranks = any_is(chief, FACT_ATTACHED),
                                       .has_commit =
-                                          chief->order.commit_step > chief->generation_step};
+                                          chief->order.commit_step > chief->gen.first_step};
     char text[96], why[PEERMSG_WHY_SIZE];
     int64_t pause;
     str_copy(why, sizeof why, end->why);
@@ -55,7 +55,7 @@ void chief_restart_or_end(struct chief *chief, const struct chief_end *end)
         chief_end(chief, &last);
         return;
     }
-    chief->restart_at = chief->out->now + pause;
+    chief->gen.restart_at = chief->out->now + pause;
     chief_end_generation(chief, end);
     str_addf(why, sizeof why, "; restarting in place");
     add_plan(chief, pause, why, sizeof why);
@@ -69,9 +69,9 @@ void chief_end_for_notice(struct chief *chief, const struct chief_end *end)
         chief_end(chief, end);
         return;
     }
-    chief->restart_at = chief->out->now;
+    chief->gen.restart_at = chief->out->now;
     chief_end_generation(chief, end);
-    chief->waits_for_notice = true;
+    chief->gen.waits_for_notice = true;
     out_log(chief->out, LOG_NOTICE, "restart",
             "%s; the job goes on in place when the notice is over (restart.after_notice)",
             end->why);
@@ -117,11 +117,11 @@ static void end_as_failed(struct chief *chief, const char *because)
 static void end_preempted(struct chief *chief)
 {
     bool has_ranks = any_is(chief, FACT_ATTACHED);
-    if (chief->waits_for_notice) {
+    if (chief->gen.waits_for_notice) {
         end_as_failed(chief, "told to stop");
         return;
     }
-    chief->cause = (struct peer_cause){0}; /* the job would have survived that failure */
+    chief->gen.cause = (struct peer_cause){0}; /* the job would have survived that failure */
     end_after_all(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
                   "the notice came while the job was restarted in place after a failure");
 }
@@ -143,7 +143,7 @@ static bool is_over(const struct chief *chief)
 static bool is_ended_by_notice(const struct chief *chief)
 {
     bool is_hurried = chief->notice.hurry >= (uint32_t)HURRY_STOP;
-    if (chief->waits_for_notice)
+    if (chief->gen.waits_for_notice)
         return is_hurried;
     return chief_notice_is_near(chief);
 }
@@ -151,8 +151,8 @@ static bool is_ended_by_notice(const struct chief *chief)
 /* A job that was ended for a notice waits until the notice is withdrawn or its time has passed. */
 static bool is_due(const struct chief *chief)
 {
-    bool waits = chief->waits_for_notice && chief->notice.is_live;
-    return chief->out->now >= chief->restart_at && !waits;
+    bool waits = chief->gen.waits_for_notice && chief->notice.is_live;
+    return chief->out->now >= chief->gen.restart_at && !waits;
 }
 
 /* --- the next generation --- */
@@ -181,19 +181,6 @@ static void forget(struct chief *chief, struct peer *peer)
     chief_note(chief, peer);
 }
 
-static void forget_round(struct chief *chief)
-{
-    chief->round = chief->ballot = 0;
-    chief->wants_to_end = chief->was_decided = false;
-    chief->proposed_at = chief->begun_at = 0;
-    chief->own_failed = chief->uncommitted = 0;
-    chief->causes.n = chief->finals.n = 0;
-    chief->cause = (struct peer_cause){0};
-    chief->is_trained = false;
-    chief->finished_at = 0;
-    chief->stride = stride_make(0, 1);
-}
-
 /* A notice that is not near yet comes before the first step of the next generation. */
 static void renew_notice(struct chief *chief)
 {
@@ -202,23 +189,25 @@ static void renew_notice(struct chief *chief)
     chief->notice.is_judged = true;
     chief->notice.has_saved = chief->notice.goes_on = chief->notice.is_hopeless = false;
     chief->is_plan_old = true;
-    chief->waits_for_notice = false;
+}
+
+void chief_begin_generation(struct chief *chief)
+{
+    chief->gen = (struct chief_generation){.began_at = chief->out->now,
+                                           .first_step = chief->order.commit_step,
+                                           .stride = stride_make(0, 1),
+                                           .hang.look_at = CLOCK_NEVER,
+                                           .end_deadline = CLOCK_NEVER,
+                                           .leave_deadline = CLOCK_NEVER};
 }
 
 static void renew(struct chief *chief)
 {
     chief->generation++;
-    chief->hang.is_examined = chief->hang.is_told = false;
-    chief->hang.whom = NULL;
-    chief->hang.look_at = CLOCK_NEVER;
+    chief_begin_generation(chief);
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};
     chief->order.port = out_port(chief->out); /* the old port may still be in use */
-    chief->period.is_counting = false;        /* until all ranks have attached again */
     chief->is_changed = true;
-    chief->end_deadline = chief->leave_deadline = CLOCK_NEVER;
-    chief->generation_at = chief->out->now;
-    chief->generation_step = chief->order.commit_step;
-    forget_round(chief);
     renew_notice(chief);
     for (int i = 0; i < chief->params->nnodes; i++)
         forget(chief, &chief->peers[i]);
@@ -241,7 +230,7 @@ void chief_decide_restart(struct chief *chief)
         snprintf(because, sizeof because, "processes that cannot be killed are left on node %d",
                  chief_rank_of(chief, chief_first(chief, FACT_LEFT)));
         end_as_failed(chief, because);
-    } else if (!is_over(chief) && chief->out->now >= chief->leave_deadline) {
+    } else if (!is_over(chief) && chief->out->now >= chief->gen.leave_deadline) {
         chief_tell_without(chief, FACT_GONE, who, sizeof who);
         snprintf(because, sizeof because, "not everything was ended in time: %s",
                  who[0] ? who : "the commit record");
@@ -253,5 +242,5 @@ void chief_decide_restart(struct chief *chief)
 
 int64_t chief_restart_due_at(const struct chief *chief)
 {
-    return is_over(chief) ? chief->restart_at : chief->leave_deadline;
+    return is_over(chief) ? chief->gen.restart_at : chief->gen.leave_deadline;
 }

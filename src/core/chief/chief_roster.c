@@ -72,7 +72,7 @@ static void check_world(struct chief *chief, struct roster *roster)
 {
     uint32_t world = 0;
     int first = 0;
-    chief->stride = stride_make(0, 1);
+    chief->gen.stride = stride_make(0, 1);
     for (int i = 0; i < chief->params->nnodes; i++) {
         const struct peer_status *s = &chief->peers[i].status;
         if (s->expected == 0)
@@ -83,7 +83,7 @@ static void check_world(struct chief *chief, struct roster *roster)
             complain(roster, "node %d says that the world has %u ranks, node %d says %u", i,
                      s->world_size, first, world);
         world = world ? world : s->world_size;
-        if (!stride_join(&chief->stride, stride_make(s->first_step, s->stride)))
+        if (!stride_join(&chief->gen.stride, stride_make(s->first_step, s->stride)))
             complain(roster, "node %d and node %d never stop at a common step", first, i);
     }
     if (world > CORE_WORLD_MAX)

@@ -38,12 +38,12 @@ static uint64_t last_step(const struct chief *chief)
 static void propose(struct chief *chief)
 {
     uint64_t highest = chief_highest_step(chief);
-    uint64_t least = highest < chief->least_step ? chief->least_step : highest + 1;
-    uint64_t step = stride_up(chief->stride, least);
+    uint64_t least = highest < chief->gen.least_step ? chief->gen.least_step : highest + 1;
+    uint64_t step = stride_up(chief->gen.stride, least);
     uint64_t last = last_step(chief);
     if (last && step > last)
         step = last;
-    chief->ballot++;
+    chief->gen.ballot++;
     chief->order.phase = PHASE_PROPOSED;
     chief->order.save_step = step;
     chief->order.ends_run = false;
@@ -51,13 +51,14 @@ static void propose(struct chief *chief)
     chief->is_changed = true;
     chief_note_all(chief);
     out_log(chief->out, LOG_INFO, "round", "%u: proposing to save at step %llu (ballot %u)",
-            chief->round, ull(step), chief->ballot);
+            chief->gen.round, ull(step), chief->gen.ballot);
 }
 
 bool chief_can_open(const struct chief *chief)
 {
-    bool is_over = chief->round == 0 || (all_are(chief, FACT_CLOSED) &&
-                                         (!chief->was_decided || all_are(chief, FACT_SERVED)));
+    bool is_over =
+        chief->gen.round == 0 ||
+        (all_are(chief, FACT_CLOSED) && (!chief->gen.was_decided || all_are(chief, FACT_SERVED)));
     bool can = chief->order.roster && all_are(chief, FACT_COMPLETE) && all_are(chief, FACT_LIVE) &&
                any_is(chief, FACT_ATTACHED) && chief->writing != COMMIT_ROUND && !is_open(chief) &&
                is_over && !any_is(chief, FACT_LOST);
@@ -69,12 +70,12 @@ bool chief_can_open(const struct chief *chief)
 
 void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
 {
-    chief->round++;
-    chief->ballot = 0;
-    chief->least_step = least_step;
-    chief->wants_to_end = ends_run;
-    chief->was_decided = false;
-    chief->first_saved_at = CLOCK_NEVER;
+    chief->gen.round++;
+    chief->gen.ballot = 0;
+    chief->gen.least_step = least_step;
+    chief->gen.wants_to_end = ends_run;
+    chief->gen.was_decided = false;
+    chief->gen.first_saved_at = CLOCK_NEVER;
     chief->order.why[0] = '\0';
     chief_note_proposed(chief);
     propose(chief);
@@ -94,14 +95,14 @@ static const char *first_error(const struct chief *chief, char *text, size_t siz
 static void decide(struct chief *chief)
 {
     chief->order.phase = PHASE_DECIDED;
-    chief->order.ends_run = chief->wants_to_end;
-    chief->was_decided = true;
+    chief->order.ends_run = chief->gen.wants_to_end;
+    chief->gen.was_decided = true;
     chief->is_changed = true;
     chief_note_decided(chief);
     for (int i = 0; i < chief->params->nnodes; i++)
         chief->peers[i].is_paced = false;
-    out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->round,
-            ull(chief->order.save_step), chief->wants_to_end ? ", then leaves" : "");
+    out_log(chief->out, LOG_NOTICE, "round", "%u: every rank saves step %llu%s", chief->gen.round,
+            ull(chief->order.save_step), chief->gen.wants_to_end ? ", then leaves" : "");
 }
 
 static void decide_proposed(struct chief *chief)
@@ -111,7 +112,7 @@ static void decide_proposed(struct chief *chief)
         chief_give_up(chief, PHASE_ABORTED, first_error(chief, text, sizeof text));
         return;
     }
-    if (chief->wants_to_end && !chief->notice.is_live) {
+    if (chief->gen.wants_to_end && !chief->notice.is_live) {
         chief_close_round(chief, PHASE_ABORTED, "the notice was withdrawn");
         return;
     }
@@ -165,7 +166,7 @@ static void settle_ended(struct chief *chief)
     const struct peer *peer = chief_first(chief, FACT_SOME_ENDED);
     char text[96];
     if (!any_is(chief, FACT_SOME_SAVED)) {
-        chief->wants_to_end = false; /* the training is over: its processes tell the outcome */
+        chief->gen.wants_to_end = false; /* the training is over: its processes tell the outcome */
         chief_close_round(chief, PHASE_FAILED, "the training ended before the save step");
         return;
     }
@@ -180,8 +181,8 @@ static void decide_decided(struct chief *chief)
     uint64_t step;
     if (chief->writing != COMMIT_NOTHING)
         return;
-    if (any_is(chief, FACT_SOME_SAVED) && chief->first_saved_at == CLOCK_NEVER)
-        chief->first_saved_at = chief->out->now;
+    if (any_is(chief, FACT_SOME_SAVED) && chief->gen.first_saved_at == CLOCK_NEVER)
+        chief->gen.first_saved_at = chief->out->now;
     chief_note_begun(chief);
     if (any_is(chief, FACT_BAD)) {
         chief_give_up(chief, PHASE_FAILED, first_error(chief, text, sizeof text));
@@ -203,10 +204,10 @@ static void decide_decided(struct chief *chief)
  * have saved wait `commit_wait` for the rest. */
 int64_t chief_saves_until(const struct chief *chief)
 {
-    if (chief->order.phase != PHASE_DECIDED || chief->first_saved_at == CLOCK_NEVER ||
-        (chief->wants_to_end && chief->notice.is_live) || chief->writing != COMMIT_NOTHING)
+    if (chief->order.phase != PHASE_DECIDED || chief->gen.first_saved_at == CLOCK_NEVER ||
+        (chief->gen.wants_to_end && chief->notice.is_live) || chief->writing != COMMIT_NOTHING)
         return CLOCK_NEVER;
-    return chief->first_saved_at + chief->params->commit_wait_ns;
+    return chief->gen.first_saved_at + chief->params->commit_wait_ns;
 }
 
 /* --- the program's own saves --- */
@@ -254,7 +255,7 @@ static void decide_own(struct chief *chief)
         lowest = !lowest || s->own_step < lowest ? s->own_step : lowest;
         highest = s->own_step > highest ? s->own_step : highest;
     }
-    if (lowest == highest && lowest != chief->own_failed) {
+    if (lowest == highest && lowest != chief->gen.own_failed) {
         write_commit(chief, COMMIT_OWN, lowest);
         return;
     }
@@ -274,8 +275,8 @@ void chief_decide_round(struct chief *chief)
         decide_own(chief);
     /* A save that failed on one node cannot commit. But an open commit record comes first: until it
      * is written, the nodes keep their parts of that step. */
-    if (chief->own_failed > chief->order.own_closed && chief->writing == COMMIT_NOTHING)
-        close_own(chief, chief->own_failed);
+    if (chief->gen.own_failed > chief->order.own_closed && chief->writing == COMMIT_NOTHING)
+        close_own(chief, chief->gen.own_failed);
 }
 
 /* --- the record --- */
@@ -285,10 +286,10 @@ static void committed_round(struct chief *chief)
     chief_note_saved(chief);
     chief->is_plan_old = true;
     chief_plan(chief);
-    bool is_due = chief->notice.is_live && !chief->is_trained && !chief_trains_on(chief);
+    bool is_due = chief->notice.is_live && !chief->gen.is_trained && !chief_trains_on(chief);
     /* If every rank is done, the job ends with success instead. */
-    bool leaves = (chief->wants_to_end || is_due) && !all_are(chief, FACT_DONE);
-    chief->wants_to_end = leaves;
+    bool leaves = (chief->gen.wants_to_end || is_due) && !all_are(chief, FACT_DONE);
+    chief->gen.wants_to_end = leaves;
     chief_close_round(chief, PHASE_COMMITTED, "");
     if (!leaves && !all_are(chief, FACT_DONE))
         chief_go_on(chief);

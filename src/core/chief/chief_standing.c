@@ -21,7 +21,7 @@ int64_t chief_near_at(const struct chief *chief)
 
 bool chief_notice_is_near(const struct chief *chief)
 {
-    bool is_ending = chief_is_deciding(chief) && chief->wants_to_end;
+    bool is_ending = chief_is_deciding(chief) && chief->gen.wants_to_end;
     return chief->notice.is_live && (is_ending || chief->out->now >= chief_near_at(chief));
 }
 

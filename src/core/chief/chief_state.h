@@ -94,6 +94,52 @@ struct peer {
 
 enum chief_writing { COMMIT_NOTHING, COMMIT_ROUND, COMMIT_OWN };
 
+/* A generation of the job. It begins with all zero, but for chief_begin_generation(). */
+struct chief_generation {
+    int64_t began_at;
+    uint64_t first_step; /* the commit that it resumes from; 0: none */
+    uint32_t round, ballot;
+    /* All commands have ended with success, before any notice or with every rank done: no notice
+     * matters any more. */
+    bool is_trained;
+    int64_t finished_at;  /* when all commands had ended with success; 0: not yet */
+    struct stride stride; /* common to all ranks */
+    /* the round */
+    bool wants_to_end, was_decided;
+    uint64_t least_step;           /* the save step is not below this, unless the training ends */
+    int64_t proposed_at, begun_at; /* 0: not yet */
+    int64_t first_saved_at;        /* CLOCK_NEVER: no rank has saved yet */
+    uint64_t own_failed;           /* the newest own save that failed on a node */
+    uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
+    struct {
+        bool is_counting; /* every rank has attached */
+        uint64_t from_step;
+        int64_t from_at;   /* when the last commit was made, or the last save failed */
+        uint64_t rings_at; /* the step at which the period is over, 0: unknown */
+    } period;              /* until the next save without a notice */
+    struct {
+        int64_t look_at;  /* the nodes stand still; before this time that is no hang */
+        bool is_examined; /* the nodes examine their processes */
+        bool is_told;     /* this hang was reported */
+        int64_t until;    /* the end of the wait for the examination */
+        /* the rank that was behind in the last examination, and whether that was news */
+        const struct peer *whom;
+        int32_t rank;
+        uint64_t step;
+        uint8_t phase;
+        bool is_news;
+    } hang;
+    struct causes causes; /* the failures */
+    struct causes finals; /* why the job must not begin again: replaced, or stopped */
+    /* the end */
+    struct peer_cause cause; /* the first failure, if the job ends because of it */
+    bool was_preempted;      /* a notice was near when the job failed */
+    int64_t stopped_at, end_deadline, leave_deadline;
+    uint64_t end_seq;      /* the order that says how the job ends, 0: none yet */
+    int64_t restart_at;    /* with order.restart: when the next one begins, if all are gone */
+    bool waits_for_notice; /* it also waits until the notices are over */
+};
+
 struct chief {
     const struct core_params *params;
     struct out *out;
@@ -102,13 +148,11 @@ struct chief {
     uint64_t highest; /* the highest step that any node has told */
     int nhighest;     /* the number of nodes that have told it */
     struct peer_order order;
-    uint32_t generation, round, ballot;
+    uint32_t generation;
+    struct chief_generation gen;
     uint64_t order_seq;
     bool is_changed;     /* the order must go to all nodes */
     bool notice_changed; /* of some node */
-    /* All commands have ended with success, before any notice or with every rank done: no notice
-     * matters any more. */
-    bool is_trained;
     int64_t started_at, next_loss_at;
     int64_t next_word_at, word_gap; /* during the join: when the log names missing nodes again */
     char refusal[256];              /* the last refusal, "": none */
@@ -125,61 +169,23 @@ struct chief {
         int64_t final_at; /* the last safe moment to open the round of the last save */
         int64_t least_ns; /* less time than this before final_at is not worth another save */
     } notice;
-    int64_t replan_at;             /* when the notice's times are computed again */
-    bool is_plan_old;              /* they are computed at once */
-    bool saves_itself;             /* the program makes saves of its own, too */
-    int64_t save_ns;               /* how long a slow save takes; 0: unknown */
-    int64_t quick_save_ns;         /* a quick save; 0: none was seen in this attempt */
-    uint32_t saves_seen;           /* saves whose time was measured in this attempt */
-    int64_t agreement_ns;          /* how long the last agreement took; 0: none yet */
-    int64_t proposed_at, begun_at; /* of this round; 0: not yet */
-    int64_t kept_at;               /* the steps before this time are committed */
-    uint32_t checkpoints;          /* requests, summed over all nodes */
-    uint32_t checkpoints_told;     /* requests that the log has called delayed */
-    uint32_t checkpoints_done;     /* requests that were served */
-    struct {
-        bool is_counting; /* every rank has attached */
-        uint64_t from_step;
-        int64_t from_at;   /* when the last commit was made, or the last save failed */
-        uint64_t rings_at; /* the step at which the period is over, 0: unknown */
-    } period;              /* until the next save without a notice */
-    /* the round */
-    bool wants_to_end, was_decided;
-    uint64_t least_step;    /* the save step is not below this, unless the training ends */
-    int64_t first_saved_at; /* CLOCK_NEVER: no rank has saved yet */
+    int64_t replan_at;         /* when the notice's times are computed again */
+    bool is_plan_old;          /* they are computed at once */
+    bool saves_itself;         /* the program makes saves of its own, too */
+    int64_t save_ns;           /* how long a slow save takes; 0: unknown */
+    int64_t quick_save_ns;     /* a quick save; 0: none was seen in this attempt */
+    uint32_t saves_seen;       /* saves whose time was measured in this attempt */
+    int64_t agreement_ns;      /* how long the last agreement took; 0: none yet */
+    int64_t kept_at;           /* the steps before this time are committed */
+    uint32_t checkpoints;      /* requests, summed over all nodes */
+    uint32_t checkpoints_told; /* requests that the log has called delayed */
+    uint32_t checkpoints_done; /* requests that were served */
     enum chief_writing writing;
     uint64_t writing_step;
-    uint64_t own_failed;  /* the newest own save that failed on a node */
-    uint64_t uncommitted; /* the newest save that failed, or could not be recorded, 0: none */
-    bool has_committed;   /* in this attempt */
-    bool has_stepped;     /* a rank has finished a step in this attempt */
-    int64_t finished_at;  /* when all commands had ended with success; 0: not yet */
-    struct stride stride;
-    struct causes causes;   /* the failures */
-    struct causes finals;   /* why the job must not begin again: replaced, or stopped */
+    bool has_committed;     /* in this attempt */
+    bool has_stepped;       /* a rank has finished a step in this attempt */
     struct restart restart; /* the restarts that are left */
-    int64_t generation_at;  /* when this generation began */
-    uint64_t generation_step;
-    int64_t restart_at;    /* with order.restart: when the next one begins, if all are gone */
-    bool waits_for_notice; /* it also waits until the notices are over */
-    struct {
-        int64_t look_at;  /* the nodes stand still; before this time that is no hang */
-        bool is_examined; /* the nodes examine their processes */
-        bool is_told;     /* this hang was reported */
-        int64_t until;    /* the end of the wait for the examination */
-        /* the rank that was behind in the last examination, and whether that was news */
-        const struct peer *whom;
-        int32_t rank;
-        uint64_t step;
-        uint8_t phase;
-        bool is_news;
-    } hang;
-    /* the end */
-    struct peer_cause cause; /* the first failure, if the job ends because of it */
-    bool was_preempted;      /* a notice was near when the job failed */
-    int64_t stopped_at, end_deadline, leave_deadline;
-    uint64_t end_seq;   /* the order that says how the job ends, 0: none yet */
-    int64_t tell_until; /* the job ended before the start, and late nodes are told; 0: not so */
+    int64_t tell_until;     /* the job ended before the start, and late nodes are told; 0: not so */
 };
 
 #endif

@@ -17,21 +17,19 @@ void node_init(struct node *node, const struct core_params *params, struct out *
     node->params = params;
     node->out = out;
     node->is_tree_empty = true;
-    node->leave_at = node->end_deadline = CLOCK_NEVER;
     node->notice.deadline = CLOCK_NEVER;
     node->commit_step = node->resumed_step = params->resume_step;
     node->save_ns = params->save_ns;
-    ranks_init(&node->ranks, params->expected_procs);
-    round_init(&node->round, &node->ranks, out);
     uplink_init(&node->uplink, out);
     watchdog_init(&node->watchdog, out);
+    node_begin_generation(node);
 }
 
 const char *node_state_name(const struct node *node)
 {
-    if (node->restarts)
+    if (node->gen.restarts)
         return "restarting";
-    bool is_saving = node->state == NODE_RUNNING && !node->round.is_closed;
+    bool is_saving = node->state == NODE_RUNNING && !node->gen.round.is_closed;
     return is_saving ? "saving" : node_state_text(node->state);
 }
 
@@ -41,7 +39,7 @@ static void chief_lost(struct node *node)
 {
     char why[320];
     bool has_notice = node_notice_is_near(node);
-    if (node->state >= NODE_STOPPING && !node->restarts) {
+    if (node->state >= NODE_STOPPING && !node->gen.restarts) {
         node_stop_alone(node, OUTCOME_UNKNOWN, 0, "");
     } else if (!node->uplink.was_welcome && node->grace.is_live) {
         node_stop_alone(node, OUTCOME_PREEMPTED, 0, "the notice came before the job was joined");
@@ -68,7 +66,7 @@ static void take_commit(struct node *node, const struct peermsg *msg)
 
 static void start(struct node *node, uint16_t port)
 {
-    node->nstarting = node->params->children;
+    node->gen.nstarting = node->params->children;
     node->resumed_step = node->commit_step;
     watchdog_begin(&node->watchdog);
     node_enter(node, NODE_RUNNING);
@@ -88,14 +86,14 @@ static void take_order(struct node *node, const struct peermsg *msg)
         out_log(node->out, LOG_ERROR, "bug", "generation %u begins in state \"%s\"",
                 node->uplink.generation, node_state_text(node->state));
     node->is_dirty = true;
-    node->has_roster = order->roster;
+    node->gen.has_roster = order->roster;
     take_commit(node, msg);
     if (order->save_ns)
         node->save_ns = grace_clamp(order->save_ns);
     node_take_notice_of_job(node, order);
     if (order->start && node->state == NODE_WAITING && order->end == END_NONE)
         start(node, order->port);
-    round_order(&node->round, &msg->stamp, order);
+    round_order(&node->gen.round, &msg->stamp, order);
     watchdog_order(&node->watchdog, order->examine);
     if (order->end >= END_STOP) {
         struct node_ending ending = {
@@ -110,7 +108,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
         if (!order->restart)
             node_stop_for_good(node, &ending);
         node_stop(node, &ending);
-        node->uplink.may_renew = node->restarts;
+        node->uplink.may_renew = node->gen.restarts;
     }
     if (order->end >= END_STOP) {
         node_take_cause(node, msg);
@@ -138,7 +136,7 @@ void node_message(struct node *node, const struct peermsg *msg)
             node->generation = node->uplink.generation;
         if (node->state == NODE_WAITING) /* all nodes resume from node 0's step, not their own */
             node->commit_step = node->resumed_step = msg->welcome.resume_step;
-        node->has_roster = false;
+        node->gen.has_roster = false;
         node->is_dirty = true;
         break;
     case UPLINK_REFUSED:
@@ -177,17 +175,17 @@ static void on_chief_down(struct node *node, const struct event *event)
 /* A node that still has processes ends them first, even after leave_at. */
 static int64_t leave_at(const struct node *node)
 {
-    return ladder_is_active(&node->ladder) ? CLOCK_NEVER : node->leave_at;
+    return ladder_is_active(&node->gen.ladder) ? CLOCK_NEVER : node->gen.leave_at;
 }
 
 static int64_t waits_due_at(const struct node *node)
 {
-    return round_wait_due_at(&node->round);
+    return round_wait_due_at(&node->gen.round);
 }
 
 static void act_on_waits(struct node *node)
 {
-    round_act_on_waits(&node->round);
+    round_act_on_waits(&node->gen.round);
 }
 
 static int64_t loses_chief_at(const struct node *node)
@@ -265,8 +263,8 @@ int64_t node_wake_at(const struct node *node)
 
 void node_forgive(struct node *node, int64_t away)
 {
-    ladder_forgive(&node->ladder, node->out->now, away);
-    watchdog_forgive(&node->watchdog, &node->ranks, away);
+    ladder_forgive(&node->gen.ladder, node->out->now, away);
+    watchdog_forgive(&node->watchdog, &node->gen.ranks, away);
     uplink_forgive(&node->uplink);
 }
 

@@ -18,28 +18,29 @@ static bool counts(const struct node *node, const struct node_fault *fault)
 {
     bool is_final = fault->kind == FAULT_REPLACED || fault->kind == FAULT_STOPPED;
     bool may_begin_again =
-        node->restarts || (node->state > NODE_RUNNING && verdict_gives_way(node->outcome));
+        node->gen.restarts || (node->state > NODE_RUNNING && verdict_gives_way(node->gen.outcome));
     if (is_final && may_begin_again) /* a replaced or stopped job must not begin again */
         return true;
     int64_t at = cause_counts_from(fault->kind, fault->code, fault->at);
-    bool is_earlier = node->fault.kind == FAULT_NONE ||
-                      at < cause_counts_from(node->fault.kind, node->fault.code, node->fault.at);
+    bool is_earlier =
+        node->gen.fault.kind == FAULT_NONE ||
+        at < cause_counts_from(node->gen.fault.kind, node->gen.fault.code, node->gen.fault.at);
     bool is_before_end = node->state <= NODE_RUNNING ||
-                         ((fault->is_told || fault->was_dead) && at < node->stopped_at);
+                         ((fault->is_told || fault->was_dead) && at < node->gen.stopped_at);
     return is_earlier && is_before_end;
 }
 
 /* The fault of this process is known since its death; its exit now tells more of the same fault. */
 static bool completes(const struct node *node, const struct node_fault *fault)
 {
-    return node->fault.is_early && fault->pid == node->fault.pid && fault->was_dead;
+    return node->gen.fault.is_early && fault->pid == node->gen.fault.pid && fault->was_dead;
 }
 
 static void complete(struct node *node, const struct node_fault *fault)
 {
-    int64_t wall = node->fault.wall - (node->fault.at - fault->at);
-    node->fault = *fault;
-    node->fault.wall = wall;
+    int64_t wall = node->gen.fault.wall - (node->gen.fault.at - fault->at);
+    node->gen.fault = *fault;
+    node->gen.fault.wall = wall;
     node->is_dirty = true;
 }
 
@@ -60,13 +61,13 @@ void node_record_fault(struct node *node, const struct node_fault *fault)
         timed.kind = FAULT_EXIT;
         timed.code = timed.told_code;
     }
-    node->fault = timed;
+    node->gen.fault = timed;
     node->is_dirty = true;
     if (node->params->restart.max == 0 || !cause_is_process(timed.kind) ||
         node->state > NODE_RUNNING)
         return;
     /* A restart depends on whether any rank had finished a step: read the steps first. */
-    node->fault_wants_steps = true;
+    node->gen.fault_wants_steps = true;
     out_simple(node->out, ACT_READ_STEPS);
 }
 
@@ -77,7 +78,7 @@ void node_tell_final(struct node *node)
                                .rank = -1,
                                .code = is_replaced ? EXIT_OWN_ERROR : node->params->exit.stopped};
     str_copy(fault.text, sizeof fault.text, is_replaced ? node->replaced_by : node->stopped_by);
-    if (fault.text[0] && node->fault.kind != fault.kind)
+    if (fault.text[0] && node->gen.fault.kind != fault.kind)
         node_record_fault(node, &fault);
 }
 
@@ -91,7 +92,7 @@ void node_judge_record(struct node *node, const struct err *bad)
 
 void node_describe_fault(const struct node *node, struct peer_cause *ret)
 {
-    const struct node_fault *f = &node->fault;
+    const struct node_fault *f = &node->gen.fault;
     *ret = (struct peer_cause){.fault = (uint8_t)f->kind,
                                .node = node->params->node_rank,
                                .rank = f->rank,
@@ -115,24 +116,24 @@ void node_take_cause(struct node *node, const struct peermsg *msg)
     int code = verdict_of_order(order->outcome, order->exit_code);
     if (node->is_alone)
         return;
-    node->is_ordered = true;
-    if (cause_is_same(&node->cause, &msg->cause) &&
-        (msg->cause.fault == FAULT_NONE || node->exit_code == code))
+    node->gen.is_ordered = true;
+    if (cause_is_same(&node->gen.cause, &msg->cause) &&
+        (msg->cause.fault == FAULT_NONE || node->gen.exit_code == code))
         return;
     if (msg->cause.fault == FAULT_NONE) { /* a restart was cancelled; the failure is no cause */
-        node->cause = msg->cause;
+        node->gen.cause = msg->cause;
         out_simple(node->out, ACT_STATE);
         return;
     }
     /* After a cancelled restart node_stop_for_good() has just logged the end with its cause. */
-    if (node->cause.fault != FAULT_NONE && !str_is(node->why, order->why) &&
-        !is_of_one_process(&node->cause, &msg->cause))
+    if (node->gen.cause.fault != FAULT_NONE && !str_is(node->gen.why, order->why) &&
+        !is_of_one_process(&node->gen.cause, &msg->cause))
         out_log(node->out, LOG_INFO, "ending", "the cause has changed: %s", order->why);
-    node->cause = msg->cause;
-    node->outcome =
+    node->gen.cause = msg->cause;
+    node->gen.outcome =
         order->outcome < OUTCOME__COUNT ? (enum outcome)order->outcome : OUTCOME_UNKNOWN;
-    node->exit_code = code;
-    str_copy(node->why, sizeof node->why, order->why);
+    node->gen.exit_code = code;
+    str_copy(node->gen.why, sizeof node->gen.why, order->why);
     out_simple(node->out, ACT_STATE);
 }
 
@@ -140,19 +141,19 @@ void node_blame_chief(struct node *node)
 {
     const struct uplink *u = &node->uplink;
     int64_t since = clock_min(u->last_heard, u->down_at);
-    if (node->fault.kind != FAULT_NONE && node->fault.at < since)
+    if (node->gen.fault.kind != FAULT_NONE && node->gen.fault.at < since)
         return;
-    node->cause = (struct peer_cause){.fault = FAULT_LOST,
-                                      .rank = -1,
-                                      .code = node->params->exit.node_lost,
-                                      .wall_ns = node->out->wall - (node->out->now - since)};
-    snprintf(node->cause.text, sizeof node->cause.text, "the node is lost: %s", u->why);
+    node->gen.cause = (struct peer_cause){.fault = FAULT_LOST,
+                                          .rank = -1,
+                                          .code = node->params->exit.node_lost,
+                                          .wall_ns = node->out->wall - (node->out->now - since)};
+    snprintf(node->gen.cause.text, sizeof node->gen.cause.text, "the node is lost: %s", u->why);
 }
 
 void node_cause(const struct node *node, struct peer_cause *ret)
 {
-    if (node->is_ordered || node->cause.fault != FAULT_NONE)
-        *ret = node->cause;
+    if (node->gen.is_ordered || node->gen.cause.fault != FAULT_NONE)
+        *ret = node->gen.cause;
     else
         node_describe_fault(node, ret);
 }
@@ -170,8 +171,8 @@ static bool is_the_cause(const struct node *node, const struct member *m,
 const struct child *node_child_of(const struct node *node, int pid)
 {
     for (int i = 0; i < node->params->children && pid > 0; i++)
-        if (node->children[i].pid == pid)
-            return &node->children[i];
+        if (node->gen.children[i].pid == pid)
+            return &node->gen.children[i];
     return NULL;
 }
 

@@ -28,11 +28,11 @@
 
 void node_on_child_started(struct node *node, const struct event *event)
 {
-    struct child *child = &node->children[event->child.index];
+    struct child *child = &node->gen.children[event->child.index];
     child->state = CHILD_RUNNING;
     child->pid = event->child.pid;
-    node->nstarting--;
-    node->nrunning++;
+    node->gen.nstarting--;
+    node->gen.nrunning++;
     node->is_tree_empty = false;
     node->is_dirty = true;
     node_forward(node);
@@ -40,9 +40,9 @@ void node_on_child_started(struct node *node, const struct event *event)
 
 static const struct member *member_of(const struct node *node, int pid)
 {
-    for (int i = 0; i < node->ranks.n && pid > 0; i++)
-        if (node->ranks.members[i].pid == pid)
-            return &node->ranks.members[i];
+    for (int i = 0; i < node->gen.ranks.n && pid > 0; i++)
+        if (node->gen.ranks.members[i].pid == pid)
+            return &node->gen.ranks.members[i];
     return NULL;
 }
 
@@ -50,7 +50,7 @@ static const struct member *member_of(const struct node *node, int pid)
 static int rank_of(const struct node *node, int index)
 {
     const struct core_params *p = node->params;
-    const struct member *m = member_of(node, node->children[index].pid);
+    const struct member *m = member_of(node, node->gen.children[index].pid);
     if (m)
         return m->rank;
     return p->expected_procs == p->children ? p->node_rank * p->children + index : -1;
@@ -60,7 +60,7 @@ void node_on_child_failed(struct node *node, const struct event *event)
 {
     static const int codes[ERR__COUNT] = {
         [ERR_NOT_FOUND] = EXIT_NOT_FOUND, [ERR_NOT_EXEC] = EXIT_NOT_EXECUTABLE};
-    struct child *child = &node->children[event->child.index];
+    struct child *child = &node->gen.children[event->child.index];
     int code = codes[event->child.err->code];
     struct node_fault fault = {.kind = FAULT_START,
                                .rank = rank_of(node, event->child.index),
@@ -68,10 +68,10 @@ void node_on_child_failed(struct node *node, const struct event *event)
     str_fit(fault.text, sizeof fault.text, event->child.err->text);
     node_record_fault(node, &fault);
     /* Normal: a command may have started before exec failed. */
-    node->nrunning -= child->state == CHILD_RUNNING;
-    node->nstarting -= child->state == CHILD_NONE;
+    node->gen.nrunning -= child->state == CHILD_RUNNING;
+    node->gen.nstarting -= child->state == CHILD_NONE;
     child->state = CHILD_ENDED;
-    node->nended++;
+    node->gen.nended++;
     node_forward(node);
     node_sweep_if_last(node);
     node_check_gone(node);
@@ -101,8 +101,8 @@ static void add_time_of_death(const struct node *node, const struct child *child
 {
     const struct member *m = member_of(node, child->pid);
     bool is_stopped = node->state > NODE_RUNNING;
-    if (is_stopped && child->status == SIGKILL && !node->has_killed &&
-        cause_counts_from(fault->kind, fault->code, node->out->now) < node->stopped_at) {
+    if (is_stopped && child->status == SIGKILL && !node->gen.has_killed &&
+        cause_counts_from(fault->kind, fault->code, node->out->now) < node->gen.stopped_at) {
         fault->at = node->out->now;
         fault->was_dead = true;
     }
@@ -112,7 +112,7 @@ static void add_time_of_death(const struct node *node, const struct child *child
         return;
     }
     if (!m || !m->gone_at || node->out->now - m->gone_at > DYING_NS ||
-        (is_stopped && (m->gone_at >= node->stopped_at || child->status == SIGTERM)))
+        (is_stopped && (m->gone_at >= node->gen.stopped_at || child->status == SIGTERM)))
         return;
     fault->at = m->gone_at;
     fault->was_dead = true;
@@ -122,8 +122,8 @@ static void add_time_of_death(const struct node *node, const struct child *child
 static const struct member *first_to_fail(const struct node *node)
 {
     const struct member *first = NULL;
-    for (int i = 0; i < node->ranks.n; i++) {
-        const struct member *m = &node->ranks.members[i];
+    for (int i = 0; i < node->gen.ranks.n; i++) {
+        const struct member *m = &node->gen.ranks.members[i];
         if (ranks_is_silent(m) && !node_child_of(node, m->pid) &&
             (!first || m->gone_at < first->gone_at))
             first = m;
@@ -158,7 +158,7 @@ static void look_behind(const struct node *node, struct node_fault *fault)
 static void tell_if_asked(const struct node *node, const struct node_fault *fault)
 {
     bool was_asked = node->params->save_mode != SAVE_ATTACH && node->state > NODE_RUNNING &&
-                     node->outcome == OUTCOME_PREEMPTED_UNKNOWN;
+                     node->gen.outcome == OUTCOME_PREEMPTED_UNKNOWN;
     if (was_asked && fault->kind == FAULT_EXIT)
         out_log(node->out, LOG_WARN, "save",
                 "%s when it was asked to save: the save may have failed", fault->text);
@@ -167,7 +167,7 @@ static void tell_if_asked(const struct node *node, const struct node_fault *faul
 static void record_death(struct node *node, int index, const struct death *death)
 {
     static const struct death unknown;
-    const struct child *child = &node->children[index];
+    const struct child *child = &node->gen.children[index];
     int code = verdict_of_status(child->status);
     if (code == 0)
         return;
@@ -195,7 +195,7 @@ static void record_death(struct node *node, int index, const struct death *death
 /* The failure is certain, so the node tells it before the process is gone. */
 void node_on_child_dying(struct node *node, const struct event *event)
 {
-    struct child *child = &node->children[event->child.index];
+    struct child *child = &node->gen.children[event->child.index];
     if (child->state != CHILD_RUNNING || child->died_at || node->state > NODE_RUNNING)
         return;
     child->died_at = node->out->now;
@@ -206,11 +206,11 @@ void node_on_child_dying(struct node *node, const struct event *event)
 static void end_child(struct node *node, struct child *child)
 {
     child->state = CHILD_ENDED;
-    node->nrunning--;
-    node->nended++;
+    node->gen.nrunning--;
+    node->gen.nended++;
     node->is_dirty = true;
-    node->settle_at = node->out->now + SETTLE_NS;
-    watchdog_ended(&node->watchdog, &node->ranks, child->pid);
+    node->gen.settle_at = node->out->now + SETTLE_NS;
+    watchdog_ended(&node->watchdog, &node->gen.ranks, child->pid);
 }
 
 static void look_what_is_left(struct node *node)
@@ -224,8 +224,9 @@ static void look_what_is_left(struct node *node)
 
 static bool has_ranks_below(const struct node *node)
 {
-    for (int i = 0; i < node->ranks.n; i++)
-        if (node->ranks.members[i].slot >= 0 && !node_child_of(node, node->ranks.members[i].pid))
+    for (int i = 0; i < node->gen.ranks.n; i++)
+        if (node->gen.ranks.members[i].slot >= 0 &&
+            !node_child_of(node, node->gen.ranks.members[i].pid))
             return true;
     return false;
 }
@@ -240,8 +241,8 @@ static int signal_of(int status)
 /* The ranks below a shell may end by themselves until the ladder signals the whole tree. */
 static bool may_end_by_themselves(const struct node *node)
 {
-    bool is_ending = node->state == NODE_STOPPING && ladder_is_active(&node->ladder) &&
-                     !node->has_signalled_tree;
+    bool is_ending = node->state == NODE_STOPPING && ladder_is_active(&node->gen.ladder) &&
+                     !node->gen.has_signalled_tree;
     return (node->state == NODE_RUNNING || is_ending) && has_ranks_below(node);
 }
 
@@ -264,8 +265,8 @@ int64_t node_misses_notice_at(const struct node *node)
 {
     int64_t at = CLOCK_NEVER;
     for (int i = 0; i < node->params->children; i++)
-        if (has_left(&node->children[i]))
-            at = clock_min(at, node->children[i].left_at + NOTICE_NS);
+        if (has_left(&node->gen.children[i]))
+            at = clock_min(at, node->gen.children[i].left_at + NOTICE_NS);
     if (at != CLOCK_NEVER && !may_end_by_themselves(node))
         return node->out->now;
     return node_notice_is_near(node) ? CLOCK_NEVER : at;
@@ -274,7 +275,7 @@ int64_t node_misses_notice_at(const struct node *node)
 void node_end_those_who_left(struct node *node)
 {
     for (int i = 0; i < node->params->children; i++) {
-        struct child *child = &node->children[i];
+        struct child *child = &node->gen.children[i];
         if (!has_left(child))
             continue;
         end_child(node, child);
@@ -286,7 +287,7 @@ void node_end_those_who_left(struct node *node)
 
 void node_on_child_exited(struct node *node, const struct event *event)
 {
-    struct child *child = &node->children[event->child.index];
+    struct child *child = &node->gen.children[event->child.index];
     if (child->state != CHILD_RUNNING)
         return;
     child->status = event->child.status;
@@ -304,8 +305,8 @@ void node_on_child_exited(struct node *node, const struct event *event)
 
 void node_settle(struct node *node)
 {
-    node->settle_at = 0;
-    node->end_wants_steps = true;
+    node->gen.settle_at = 0;
+    node->gen.end_wants_steps = true;
     out_simple(node->out, ACT_READ_STEPS);
 }
 
@@ -314,7 +315,7 @@ void node_on_tree_empty(struct node *node, const struct event *event)
     node->is_tree_empty = true;
     node->is_dirty = true;
     if (node->state == NODE_RUNNING)
-        ladder_stop(&node->ladder);
+        ladder_stop(&node->gen.ladder);
     node_judge_silence(node);
     node_check_gone(node);
 }
@@ -331,9 +332,9 @@ static enum signal_target target_of(const struct node *node, const struct ladder
 /* A process that the signal would reach. Attached processes may live outside our tree. */
 static bool has_target(const struct node *node, enum signal_target target)
 {
-    if (target == TARGET_RANKS && node->ranks.nconnected > 0)
+    if (target == TARGET_RANKS && node->gen.ranks.nconnected > 0)
         return true;
-    return !node->is_tree_empty && (target != TARGET_CHILDREN || node->nrunning > 0);
+    return !node->is_tree_empty && (target != TARGET_CHILDREN || node->gen.nrunning > 0);
 }
 
 /* All nodes send the same signals at the same time, so only node 0 logs them. But every node logs
@@ -355,26 +356,26 @@ static void send_signal(struct node *node, const struct ladder_rung *rung)
         return;
     log_rung(node, rung->signal, target);
     out_signal(node->out, rung->signal, target);
-    node->has_signalled_tree = node->has_signalled_tree || rung->target == TARGET_TREE;
-    node->has_killed = node->has_killed || rung->signal == SIGKILL;
+    node->gen.has_signalled_tree = node->gen.has_signalled_tree || rung->target == TARGET_TREE;
+    node->gen.has_killed = node->gen.has_killed || rung->signal == SIGKILL;
 }
 
 /* A signal that is sent during a start would miss the commands that are just starting. */
 int64_t node_climb_at(const struct node *node)
 {
-    return node->nstarting > 0 ? CLOCK_NEVER : ladder_wake_at(&node->ladder);
+    return node->gen.nstarting > 0 ? CLOCK_NEVER : ladder_wake_at(&node->gen.ladder);
 }
 
 void node_climb(struct node *node)
 {
     struct ladder_rung rung;
-    while (ladder_climb(&node->ladder, node->out->now, &rung)) {
+    while (ladder_climb(&node->gen.ladder, node->out->now, &rung)) {
         if (rung.signal) {
             send_signal(node, &rung);
             continue;
         }
         out_log(node->out, LOG_ERROR, "stop", "processes that cannot be killed are left behind");
-        node->has_given_up = true;
+        node->gen.has_given_up = true;
         node->is_dirty = true;
         node_judge_silence(node);
     }

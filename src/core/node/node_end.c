@@ -32,29 +32,29 @@ void node_enter(struct node *node, enum node_state state)
 bool node_has_work(const struct node *node)
 {
     bool has_leftovers = !node->is_tree_empty && node->params->leftovers == LEFTOVERS_KILL;
-    return node->nstarting > 0 || node->nrunning > 0 || has_leftovers;
+    return node->gen.nstarting > 0 || node->gen.nrunning > 0 || has_leftovers;
 }
 
 bool node_commands_have_ended(const struct node *node)
 {
-    return node->nstarting == 0 && node->nrunning == 0 && node->nended > 0;
+    return node->gen.nstarting == 0 && node->gen.nrunning == 0 && node->gen.nended > 0;
 }
 
 int64_t node_settles_at(const struct node *node)
 {
-    bool settles = node_commands_have_ended(node) && node->ranks.nconnected > 0;
-    return settles && node->settle_at ? node->settle_at : CLOCK_NEVER;
+    bool settles = node_commands_have_ended(node) && node->gen.ranks.nconnected > 0;
+    return settles && node->gen.settle_at ? node->gen.settle_at : CLOCK_NEVER;
 }
 
 bool node_is_settling(const struct node *node)
 {
-    return node_settles_at(node) != CLOCK_NEVER || node->end_wants_steps;
+    return node_settles_at(node) != CLOCK_NEVER || node->gen.end_wants_steps;
 }
 
 bool node_is_finished(const struct node *node)
 {
     return node_commands_have_ended(node) && !node_is_settling(node) &&
-           (!node_has_work(node) || node->has_given_up);
+           (!node_has_work(node) || node->gen.has_given_up);
 }
 
 static struct ladder_times times_of(const struct node *node)
@@ -62,7 +62,7 @@ static struct ladder_times times_of(const struct node *node)
     const struct core_params *p = node->params;
     return (struct ladder_times){
         .now = node->out->now,
-        .deadline = clock_min(node->end_deadline,
+        .deadline = clock_min(node->gen.end_deadline,
                               clock_min(grace_deadline(&node->grace), node->notice.deadline)),
         .exit_wait = p->exit_wait_ns,
         .term_wait = p->term_wait_ns,
@@ -71,12 +71,12 @@ static struct ladder_times times_of(const struct node *node)
 
 void node_sweep_if_last(struct node *node)
 {
-    bool is_under_way = ladder_is_active(&node->ladder) && node->has_signalled_tree;
+    bool is_under_way = ladder_is_active(&node->gen.ladder) && node->gen.has_signalled_tree;
     if (!node_commands_have_ended(node) || !node_has_work(node) || is_under_way ||
         node->state < NODE_RUNNING || node->state > NODE_STOPPING)
         return;
     struct ladder_times times = times_of(node);
-    ladder_sweep(&node->ladder, &times);
+    ladder_sweep(&node->gen.ladder, &times);
 }
 
 /* --- the end --- */
@@ -87,12 +87,13 @@ static void tell_replaced(struct node *node)
     bool has_chief = node->may_leave && !node->is_alone;
     if (!has_chief)
         node_tell_final(node);
-    if (has_chief || node->fault.kind != FAULT_REPLACED || !verdict_gives_way(node->outcome))
+    if (has_chief || node->gen.fault.kind != FAULT_REPLACED ||
+        !verdict_gives_way(node->gen.outcome))
         return;
-    node_describe_fault(node, &node->cause);
-    node->outcome = OUTCOME_FAILED;
-    node->exit_code = node->fault.code;
-    str_copy(node->why, sizeof node->why, node->fault.text);
+    node_describe_fault(node, &node->gen.cause);
+    node->gen.outcome = OUTCOME_FAILED;
+    node->gen.exit_code = node->gen.fault.code;
+    str_copy(node->gen.why, sizeof node->gen.why, node->gen.fault.text);
 }
 
 void node_leave(struct node *node)
@@ -101,26 +102,26 @@ void node_leave(struct node *node)
     if (node->is_alone)
         uplink_bye(&node->uplink);
     node_enter(node, NODE_DONE);
-    out_act(node->out,
-            &(struct action){
-                .type = ACT_EXIT,
-                .exit = {.outcome = node->outcome, .code = node->exit_code, .text = node->why}});
+    out_act(node->out, &(struct action){.type = ACT_EXIT,
+                                        .exit = {.outcome = node->gen.outcome,
+                                                 .code = node->gen.exit_code,
+                                                 .text = node->gen.why}});
 }
 
 /* Before a restart the node also waits for attached processes outside its tree, and for an open
  * record. Both would reach into the next generation. */
 static bool has_more_to_end(const struct node *node)
 {
-    bool has_attached = node->ranks.nconnected > 0 || node->ranks.ncounting > 0;
-    return node->restarts && (has_attached || node->round.writing != WRITING_NOTHING);
+    bool has_attached = node->gen.ranks.nconnected > 0 || node->gen.ranks.ncounting > 0;
+    return node->gen.restarts && (has_attached || node->gen.round.writing != WRITING_NOTHING);
 }
 
 void node_check_gone(struct node *node)
 {
     bool has_more = node_has_work(node) || has_more_to_end(node);
-    if (node->state != NODE_STOPPING || (has_more && !node->has_given_up))
+    if (node->state != NODE_STOPPING || (has_more && !node->gen.has_given_up))
         return;
-    ladder_stop(&node->ladder);
+    ladder_stop(&node->gen.ladder);
     node_enter(node, NODE_LEAVING);
     if (node->is_alone || node->may_leave)
         node_leave(node);
@@ -130,7 +131,7 @@ void node_check_gone(struct node *node)
 static void log_ending(struct node *node, const struct node_ending *ending)
 {
     bool has_others = node->params->nnodes > 1 && !node->uplink.is_member;
-    bool was_started = node->nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
+    bool was_started = node->gen.nrunning > 0 && ending->outcome != OUTCOME_NOT_STARTED;
     /* Node 0 has already logged the restart. */
     bool is_told =
         ending->outcome == OUTCOME_COMPLETED || (ending->restarts && !node->uplink.is_member);
@@ -142,18 +143,18 @@ static void log_ending(struct node *node, const struct node_ending *ending)
 static void keep_ending(struct node *node, const struct node_ending *ending)
 {
     const struct core_params *p = node->params;
-    node->restarts = ending->restarts;
-    node->outcome = ending->outcome;
-    node->exit_code = ending->exit_code;
-    str_copy(node->why, sizeof node->why, ending->why);
-    node->end_deadline = ending->deadline;
+    node->gen.restarts = ending->restarts;
+    node->gen.outcome = ending->outcome;
+    node->gen.exit_code = ending->exit_code;
+    str_copy(node->gen.why, sizeof node->gen.why, ending->why);
+    node->gen.end_deadline = ending->deadline;
     /* Normally all nodes leave long before this; it guards only against a chief that hangs. */
     int64_t stop_ns = p->exit_wait_ns + p->term_wait_ns + p->kill_wait_ns;
-    node->leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
+    node->gen.leave_at = node->out->now + 2 * stop_ns + p->heartbeat_timeout_ns;
     if (ending->deadline != CLOCK_NEVER)
-        node->leave_at += ending->deadline - node->out->now;
+        node->gen.leave_at += ending->deadline - node->out->now;
     if (ending->restarts) /* the chief orders the next start; its loss ends the wait */
-        node->leave_at = CLOCK_NEVER;
+        node->gen.leave_at = CLOCK_NEVER;
 }
 
 void node_stop(struct node *node, const struct node_ending *ending)
@@ -162,25 +163,25 @@ void node_stop(struct node *node, const struct node_ending *ending)
         return;
     log_ending(node, ending);
     keep_ending(node, ending);
-    node->stopped_at = node->out->now;
+    node->gen.stopped_at = node->out->now;
     struct ladder_times times = times_of(node);
     int given = node->grace.is_live ? grace_first(&node->grace)->signal : 0;
     int sig = given ? given : SIGTERM;
     if (ending->manner == MANNER_ASK)
         sig = node->params->save_signal;
-    round_end(&node->round);
+    round_end(&node->gen.round);
     uplink_beat_alone(&node->uplink, false);
-    if (node->nstarting > 0 || node->nrunning > 0)
-        ladder_start(&node->ladder, ending->manner, sig, &times);
+    if (node->gen.nstarting > 0 || node->gen.nrunning > 0)
+        ladder_start(&node->gen.ladder, ending->manner, sig, &times);
     node_enter(node, NODE_STOPPING);
     node_sweep_if_last(node);
-    ladder_limit(&node->ladder, times.now, times.deadline);
+    ladder_limit(&node->gen.ladder, times.now, times.deadline);
     node_check_gone(node);
 }
 
 void node_stop_for_good(struct node *node, const struct node_ending *ending)
 {
-    if (!node->restarts)
+    if (!node->gen.restarts)
         return;
     log_ending(node, ending);
     keep_ending(node, ending);

@@ -65,7 +65,7 @@ static void log_notice_change(struct node *node, enum grace_change change)
  * notice, or says that it knows the job's notice. */
 static void read_steps_for_notice(struct node *node)
 {
-    node->notice_wants_steps = true;
+    node->gen.notice_wants_steps = true;
     out_simple(node->out, ACT_READ_STEPS);
 }
 
@@ -79,9 +79,9 @@ void node_take_notice(struct node *node, enum grace_change change)
         read_steps_for_notice(node);
     out_simple(node->out, ACT_STATE);
     if (node->grace.is_live)
-        ladder_limit(&node->ladder, node->out->now, grace_deadline(&node->grace));
+        ladder_limit(&node->gen.ladder, node->out->now, grace_deadline(&node->grace));
     if (node->grace.hurry == HURRY_STOP)
-        ladder_hurry(&node->ladder, node->out->now);
+        ladder_hurry(&node->gen.ladder, node->out->now);
 }
 
 void node_take_notice_of_job(struct node *node, const struct peer_order *order)
@@ -99,8 +99,8 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
     if (!was_live && !order->has_notice)
         return;
     if (order->has_notice)
-        ladder_limit(&node->ladder, node->out->now, deadline);
-    uplink_beat_alone(&node->uplink, order->has_notice && node->ranks.n > 0);
+        ladder_limit(&node->gen.ladder, node->out->now, deadline);
+    uplink_beat_alone(&node->uplink, order->has_notice && node->gen.ranks.n > 0);
     if (!was_live && !node->grace.is_live)
         read_steps_for_notice(node);
     char text[192] = "";
@@ -113,7 +113,7 @@ void node_take_notice_of_job(struct node *node, const struct peer_order *order)
 
 int64_t node_serves_at(const struct node *node)
 {
-    bool waits = node->restarts && node->params->restart.after_notice;
+    bool waits = node->gen.restarts && node->params->restart.after_notice;
     return waits ? grace_deadline(&node->grace) : CLOCK_NEVER;
 }
 
@@ -169,7 +169,7 @@ int64_t node_give_up_chief_at(const struct node *node)
         return CLOCK_NEVER;
     int64_t deadline = grace_deadline(g), mute = uplink_mute_at(&node->uplink);
     int64_t at = deadline - grace_margin(deadline - g->at) / 2;
-    if (node->state >= NODE_STOPPING && at <= node->stopped_at)
+    if (node->state >= NODE_STOPPING && at <= node->gen.stopped_at)
         return CLOCK_NEVER;
     return at > mute ? at : mute;
 }
@@ -184,7 +184,7 @@ void node_on_save_asked(struct node *node, const struct event *event)
 /* The chief ends the job on every node. A node that has never joined ends alone. */
 void node_on_stop_asked(struct node *node, const struct event *event)
 {
-    if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->restarts))
+    if (node->stopped_by[0] || (node->state >= NODE_STOPPING && !node->gen.restarts))
         return;
     str_copy(node->stopped_by, sizeof node->stopped_by, event->why);
     node_tell_final(node);
@@ -241,9 +241,9 @@ static bool is_repeat(struct node *node, int number)
 /* A signal that is sent during a start would miss the commands that are just starting. */
 void node_forward(struct node *node)
 {
-    for (int number = 1; number <= 64 && node->nstarting == 0 && node->to_forward; number++)
-        if (node->to_forward & UINT64_C(1) << (number - 1)) {
-            node->to_forward &= ~(UINT64_C(1) << (number - 1));
+    for (int number = 1; number <= 64 && node->gen.nstarting == 0 && node->gen.to_forward; number++)
+        if (node->gen.to_forward & UINT64_C(1) << (number - 1)) {
+            node->gen.to_forward &= ~(UINT64_C(1) << (number - 1));
             out_signal(node->out, number, TARGET_CHILDREN);
         }
 }
@@ -253,7 +253,7 @@ static void forward(struct node *node, int number)
 {
     if (node->state != NODE_WAITING) {
         if (!is_repeat(node, number))
-            node->to_forward |= UINT64_C(1) << (number - 1);
+            node->gen.to_forward |= UINT64_C(1) << (number - 1);
         node_forward(node);
         return;
     }

@@ -134,6 +134,8 @@ int64_t node_climb_at(const struct node *node);
 
 /* --- node_restart.c: from one generation to the next --- */
 
+/* node->gen is all zero: fills in the rest. */
+void node_begin_generation(struct node *node);
 /* No process of the last generation is left, and the next generation begins. */
 void node_renew(struct node *node);
 

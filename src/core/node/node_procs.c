@@ -26,8 +26,8 @@ static void welcome(struct node *node, const struct member *m)
     struct procmsg msg = {.type = PROCMSG_WELCOME,
                           .rank = m->rank,
                           .local_rank = m->local_rank,
-                          .world_size = node->ranks.world_size,
-                          .local_world_size = node->ranks.expected,
+                          .world_size = node->gen.ranks.world_size,
+                          .local_world_size = node->gen.ranks.expected,
                           .step = node->commit_step,
                           .word = meant_for_us(node->params),
                           .tag = gate_tag_of(m->served_round),
@@ -60,7 +60,7 @@ static void refuse(struct node *node, const struct event *event, const struct er
         node_record_fault(node, &fault);
         return;
     }
-    node->doubt = fault;
+    node->gen.doubt = fault;
     out_simple(node->out, ACT_READ_STEPS);
 }
 
@@ -69,13 +69,13 @@ static void refuse(struct node *node, const struct event *event, const struct er
 static void on_counter_attached(struct node *node, const struct event *event)
 {
     struct err err;
-    const struct member *m = ranks_count(&node->ranks, node->params, event, &err);
+    const struct member *m = ranks_count(&node->gen.ranks, node->params, event, &err);
     if (!m) {
         out_log(node->out, LOG_WARN, "attach", "refused process %d: %s", event->proc.pid, err.text);
         turn_away(node, event->proc.slot, &err);
         return;
     }
-    watchdog_heard(&node->watchdog, ranks_counter_of_slot(&node->ranks, m->slot));
+    watchdog_heard(&node->watchdog, ranks_counter_of_slot(&node->gen.ranks, m->slot));
     welcome(node, m);
     out_log(node->out, LOG_INFO, "attach",
             "process %d counts its steps, as rank %d; it saves nothing", m->pid, m->rank);
@@ -84,9 +84,9 @@ static void on_counter_attached(struct node *node, const struct event *event)
 
 static void settle_doubt(struct node *node)
 {
-    if (node->doubt.kind != FAULT_NONE && !ranks_have_stepped(&node->ranks))
-        node_record_fault(node, &node->doubt);
-    node->doubt.kind = FAULT_NONE;
+    if (node->gen.doubt.kind != FAULT_NONE && !ranks_have_stepped(&node->gen.ranks))
+        node_record_fault(node, &node->gen.doubt);
+    node->gen.doubt.kind = FAULT_NONE;
 }
 
 void node_on_proc_attached(struct node *node, const struct event *event)
@@ -96,18 +96,18 @@ void node_on_proc_attached(struct node *node, const struct event *event)
         on_counter_attached(node, event);
         return;
     }
-    struct member *m = ranks_attach(&node->ranks, node->params, event, &err);
+    struct member *m = ranks_attach(&node->gen.ranks, node->params, event, &err);
     if (!m) {
         refuse(node, event, &err);
         return;
     }
-    round_attached(&node->round, m);
+    round_attached(&node->gen.round, m);
     m->stand.step = m->step;
     watchdog_heard(&node->watchdog, m);
     welcome(node, m);
     out_log(node->out, LOG_INFO, "attach", "rank %d of %d is process %d", m->rank,
-            node->ranks.world_size, m->pid);
-    node->has_roster = false;
+            node->gen.ranks.world_size, m->pid);
+    node->gen.has_roster = false;
     node->is_dirty = true;
 }
 
@@ -138,7 +138,7 @@ void node_on_proc_unattached(struct node *node, const struct event *event)
 /* Its checkpoint is unknown, so neither it nor the job can continue. */
 void node_on_proc_lost(struct node *node, const struct event *event)
 {
-    const struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    const struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
     if (!m)
         return;
     struct node_fault fault = {
@@ -165,8 +165,8 @@ static void on_done(struct node *node, struct member *m, const struct procmsg *m
     m->is_done = true;
     m->reason[0] = '\0';
     m->step = msg->step > m->step && msg->step <= RANKS_STEP_MAX ? msg->step : m->step;
-    ranks_end(&node->ranks, m);
-    round_ended(&node->round);
+    ranks_end(&node->gen.ranks, m);
+    round_ended(&node->gen.round);
 }
 
 /* A launcher may hide a failure, so it is logged here. An early end without one may be intended. */
@@ -190,15 +190,15 @@ static void log_close(struct node *node, const struct member *m)
 static void on_close(struct node *node, struct member *m, const struct procmsg *msg)
 {
     int slot = m->slot;
-    bool is_asked = round_asks(&node->round, m);
+    bool is_asked = round_asks(&node->gen.round, m);
     m->status = msg->number >= 0 && msg->number < 256 ? (int)msg->number : 255;
     m->is_closed = m->status == 0;
     m->gone_at = m->status ? node->out->now : 0;
     out_act(node->out, &(struct action){.type = ACT_PROC_CLOSE, .proc = {.slot = slot}});
-    ranks_gone(&node->ranks, slot, msg->step);
+    ranks_gone(&node->gen.ranks, slot, msg->step);
     m->has_returned = m->is_closed && !is_asked && m->step >= m->last_step;
     log_close(node, m);
-    round_ended(&node->round);
+    round_ended(&node->gen.round);
     node_judge_silence(node);
     node_check_gone(node);
 }
@@ -206,7 +206,7 @@ static void on_close(struct node *node, struct member *m, const struct procmsg *
 static void end_counter(struct node *node, struct member *counter, uint64_t step)
 {
     node->is_dirty = true;
-    ranks_counter_gone(&node->ranks, counter, step);
+    ranks_counter_gone(&node->gen.ranks, counter, step);
     node_check_gone(node);
 }
 
@@ -214,7 +214,7 @@ static void end_counter(struct node *node, struct member *counter, uint64_t step
 static void on_counter_message(struct node *node, const struct event *event)
 {
     int slot = event->proc.slot;
-    struct member *m = ranks_counter_of_slot(&node->ranks, slot);
+    struct member *m = ranks_counter_of_slot(&node->gen.ranks, slot);
     const struct procmsg *msg = event->proc.msg;
     if (!m)
         return;
@@ -233,8 +233,8 @@ static void on_counter_message(struct node *node, const struct event *event)
 
 static bool has_lost_a_rank(const struct node *node)
 {
-    for (int i = 0; i < node->ranks.n; i++)
-        if (ranks_is_silent(&node->ranks.members[i]))
+    for (int i = 0; i < node->gen.ranks.n; i++)
+        if (ranks_is_silent(&node->gen.ranks.members[i]))
             return true;
     return false;
 }
@@ -257,7 +257,7 @@ static void on_shield(struct node *node, int number)
 
 void node_on_proc_message(struct node *node, const struct event *event)
 {
-    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
+    struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
     const struct procmsg *msg = event->proc.msg;
     if (!m) {
         on_counter_message(node, event);
@@ -274,7 +274,7 @@ void node_on_proc_message(struct node *node, const struct event *event)
     } else if (msg->type == PROCMSG_ERROR) {
         on_proc_error(node, m, msg);
     } else {
-        round_message(&node->round, m, msg);
+        round_message(&node->gen.round, m, msg);
     }
 }
 
@@ -284,8 +284,8 @@ void node_on_proc_message(struct node *node, const struct event *event)
 static const struct member *first_to_say(const struct node *node)
 {
     const struct member *first = NULL;
-    for (int i = 0; i < node->ranks.n; i++) {
-        const struct member *m = &node->ranks.members[i];
+    for (int i = 0; i < node->gen.ranks.n; i++) {
+        const struct member *m = &node->gen.ranks.members[i];
         if (m->reason[0] && !m->is_closed && !node_child_of(node, m->pid) &&
             (!first || m->reason_at < first->reason_at))
             first = m;
@@ -295,18 +295,18 @@ static const struct member *first_to_say(const struct node *node)
 
 static const struct member *counter_of_pid(const struct node *node, int pid)
 {
-    for (int i = 0; i < node->ranks.ncounters && pid > 0; i++)
-        if (node->ranks.counters[i].pid == pid)
-            return &node->ranks.counters[i];
+    for (int i = 0; i < node->gen.ranks.ncounters && pid > 0; i++)
+        if (node->gen.ranks.counters[i].pid == pid)
+            return &node->gen.ranks.counters[i];
     return NULL;
 }
 
 bool node_add_reason(const struct node *node, struct node_fault *fault)
 {
     const struct member *m = fault->rank < 0 ? first_to_say(node) : NULL;
-    for (int i = 0; i < node->ranks.n; i++)
-        if (fault->rank >= 0 && node->ranks.members[i].rank == fault->rank)
-            m = &node->ranks.members[i];
+    for (int i = 0; i < node->gen.ranks.n; i++)
+        if (fault->rank >= 0 && node->gen.ranks.members[i].rank == fault->rank)
+            m = &node->gen.ranks.members[i];
     if (!m)
         m = counter_of_pid(node, fault->pid);
     if (!m || !m->reason[0])
@@ -363,8 +363,8 @@ static void record_attached(struct node *node, const struct member *m)
 void node_judge_silence(struct node *node)
 {
     bool is_finished = node_is_finished(node);
-    for (int i = 0; i < node->ranks.n; i++) {
-        const struct member *m = &node->ranks.members[i];
+    for (int i = 0; i < node->gen.ranks.n; i++) {
+        const struct member *m = &node->gen.ranks.members[i];
         if (ranks_is_silent(m) && is_over(node, m))
             record_silence(node, m);
         else if (m->slot >= 0 && !m->is_done && is_finished)
@@ -374,19 +374,19 @@ void node_judge_silence(struct node *node)
 
 void node_on_proc_gone(struct node *node, const struct event *event)
 {
-    struct member *m = ranks_of_slot(&node->ranks, event->proc.slot);
-    struct member *counter = ranks_counter_of_slot(&node->ranks, event->proc.slot);
+    struct member *m = ranks_of_slot(&node->gen.ranks, event->proc.slot);
+    struct member *counter = ranks_counter_of_slot(&node->gen.ranks, event->proc.slot);
     if (counter)
         end_counter(node, counter, event->proc.step);
     if (!m)
         return;
-    ranks_gone(&node->ranks, event->proc.slot, event->proc.step);
+    ranks_gone(&node->gen.ranks, event->proc.slot, event->proc.step);
     m->gone_at = ranks_is_silent(m) ? node->out->now : 0;
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
                 "rank %d (process %d) has gone at step %llu, without pch_done or pch_close",
                 m->rank, m->pid, (unsigned long long)m->step);
-    round_ended(&node->round);
+    round_ended(&node->gen.round);
     node_judge_silence(node);
     node->is_dirty = true;
     node_check_gone(node);
@@ -396,26 +396,26 @@ void node_on_steps(struct node *node, const struct event *event)
 {
     struct err err;
     node_note_steps(node, event);
-    bool ok = ranks_read_steps(&node->ranks, event->steps.by_slot, &err);
-    bool had_to_vote = round_wants_steps(&node->round);
-    round_steps_read(&node->round, ok ? NULL : &err);
-    if (had_to_vote || node->uplink.wants_heartbeat || node->notice_wants_steps ||
-        node->fault_wants_steps)
+    bool ok = ranks_read_steps(&node->gen.ranks, event->steps.by_slot, &err);
+    bool had_to_vote = round_wants_steps(&node->gen.round);
+    round_steps_read(&node->gen.round, ok ? NULL : &err);
+    if (had_to_vote || node->uplink.wants_heartbeat || node->gen.notice_wants_steps ||
+        node->gen.fault_wants_steps)
         node->is_dirty = true;
-    node->fault_wants_steps = false;
-    if (node->end_wants_steps) {
-        node->end_wants_steps = false;
+    node->gen.fault_wants_steps = false;
+    if (node->gen.end_wants_steps) {
+        node->gen.end_wants_steps = false;
         node->is_dirty = true;
         node_judge_silence(node);
     }
-    node->notice_wants_steps = false;
+    node->gen.notice_wants_steps = false;
     settle_doubt(node);
 }
 
 void node_on_prepared(struct node *node, const struct event *event)
 {
     node_judge_record(node, event->written.err);
-    round_prepared(&node->round, event->written.err);
+    round_prepared(&node->gen.round, event->written.err);
     node->is_dirty = true;
     node_check_gone(node);
 }

@@ -17,28 +17,18 @@ static void open_gate(struct node *node)
             &(struct action){.type = ACT_GATE, .gate = gate_make(GATE_OPEN, 0, false, false)});
 }
 
+void node_begin_generation(struct node *node)
+{
+    node->gen.leave_at = node->gen.end_deadline = CLOCK_NEVER;
+    ranks_init(&node->gen.ranks, node->params->expected_procs);
+    round_init(&node->gen.round, &node->gen.ranks, node->out);
+}
+
 void node_renew(struct node *node)
 {
-    memset(node->children, 0, sizeof node->children);
-    node->nstarting = node->nrunning = node->nended = 0;
-    node->has_signalled_tree = node->has_killed = node->has_given_up = false;
-    node->to_forward = 0;
-    node->settle_at = 0;
-    node->end_wants_steps = node->fault_wants_steps = false;
-    node->notice_wants_steps = false;
-    memset(&node->ranks, 0, sizeof node->ranks);
-    ranks_init(&node->ranks, node->params->expected_procs);
-    round_init(&node->round, &node->ranks, node->out);
+    memset(&node->gen, 0, sizeof node->gen);
+    node_begin_generation(node);
     open_gate(node);
-    node->has_roster = false;
-    node->fault = node->doubt = (struct node_fault){0};
-    node->cause = (struct peer_cause){0};
-    node->is_ordered = false;
-    node->outcome = OUTCOME_UNKNOWN;
-    node->exit_code = 0;
-    node->why[0] = '\0';
-    node->end_deadline = node->leave_at = CLOCK_NEVER;
-    node->restarts = false;
     node->generation = node->uplink.generation;
     node_enter(node, NODE_WAITING);
     node_tell_final(node); /* the chief has forgotten it with the old generation */

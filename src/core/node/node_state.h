@@ -49,49 +49,26 @@ struct node_fault {
     char text[512], tail[1024];
 };
 
-struct node {
-    const struct core_params *params;
-    struct out *out;
-    enum node_state state;
+/* A generation of this node. It begins with all zero, but for node_begin_generation(). */
+struct node_generation {
     struct child children[CORE_CHILDREN_MAX];
     int nstarting; /* ACT_START was sent; these have neither started nor failed yet */
     int nrunning, nended;
-    bool is_tree_empty;
     bool has_signalled_tree;
     bool has_killed;   /* we sent SIGKILL; an earlier SIGKILL came from outside */
     bool has_given_up; /* the ladder ended, and processes are left */
     int64_t settle_at; /* the end of the wait for processes that are still attached; 0: no wait */
-    bool fault_wants_steps; /* the fault is told after freshly read steps */
-    bool end_wants_steps;   /* the end is told after freshly read steps */
+    bool fault_wants_steps;  /* the fault is told after freshly read steps */
+    bool end_wants_steps;    /* the end is told after freshly read steps */
+    bool notice_wants_steps; /* the notice is told after freshly read steps */
+    bool has_roster;         /* the chief knows our ranks */
     struct ranks ranks;
     struct round round;
-    struct grace grace;
     struct ladder ladder;
-    struct uplink uplink;
-    struct watchdog watchdog;
-    bool is_dirty;           /* a STATUS must be sent */
-    bool has_roster;         /* the chief knows our ranks */
-    bool notice_wants_steps; /* the notice is told after freshly read steps */
-    uint32_t checkpoint_asked;
-    int64_t advised_at;       /* when a notice last asked for a save, 0: never */
-    unsigned advised_again;   /* notices that asked again too soon */
-    int64_t forwarded_at[65]; /* by signal number, 0: never */
-    uint64_t to_forward;      /* for commands that are being started; bit n - 1: signal n */
+    uint64_t to_forward; /* for commands that are being started; bit n - 1: signal n */
     struct node_fault fault;
-    struct peer_cause cause; /* the job's cause, as the chief told it */
-    char stopped_by[256];    /* a request to end the job; "": none came */
-    char replaced_by[256];   /* why a record was refused: a later attempt has the job; "": not so */
     struct node_fault doubt; /* a second process for a rank: a fault only before the training */
-    struct {                 /* the job's notice, as the chief told it */
-        bool is_live, is_near;
-        int node_rank;
-        int64_t deadline;
-        char source[32], id[64], text[96];
-    } notice;
-    uint64_t commit_step, resumed_step;
-    int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
-    uint32_t generation;
-    int64_t interrupted_at; /* when a signal that ends programs came, 0: never */
+    struct peer_cause cause; /* the job's cause, as the chief told it */
     /* the end */
     bool restarts; /* another generation follows, unless the chief cancels it */
     int64_t stopped_at;
@@ -100,9 +77,37 @@ struct node {
     int64_t end_deadline;
     char why[PEERMSG_WHY_SIZE];
     bool is_ordered;  /* the chief ordered the end */
-    bool is_alone;    /* the chief is lost, so no LEAVE will come */
-    bool may_leave;   /* the chief has ordered LEAVE */
     int64_t leave_at; /* when the node leaves by itself, CLOCK_NEVER: never */
+};
+
+struct node {
+    const struct core_params *params;
+    struct out *out;
+    enum node_state state;
+    bool is_tree_empty;
+    struct grace grace;
+    struct uplink uplink;
+    struct watchdog watchdog;
+    bool is_dirty; /* a STATUS must be sent */
+    uint32_t checkpoint_asked;
+    int64_t advised_at;       /* when a notice last asked for a save, 0: never */
+    unsigned advised_again;   /* notices that asked again too soon */
+    int64_t forwarded_at[65]; /* by signal number, 0: never */
+    char stopped_by[256];     /* a request to end the job; "": none came */
+    char replaced_by[256]; /* why a record was refused: a later attempt has the job; "": not so */
+    struct {               /* the job's notice, as the chief told it */
+        bool is_live, is_near;
+        int node_rank;
+        int64_t deadline;
+        char source[32], id[64], text[96];
+    } notice;
+    uint64_t commit_step, resumed_step;
+    int64_t commit_at, save_ns; /* how long a save takes, 0: unknown */
+    int64_t interrupted_at;     /* when a signal that ends programs came, 0: never */
+    bool is_alone;              /* the chief is lost, so no LEAVE will come */
+    bool may_leave;             /* the chief has ordered LEAVE */
+    uint32_t generation;
+    struct node_generation gen;
 };
 
 #endif

@@ -12,12 +12,12 @@ static enum peer_life life_of(const struct node *node)
 {
     if (node->state >= NODE_LEAVING)
         return LIFE_GONE;
-    if (node->fault.kind != FAULT_NONE)
-        return node->fault_wants_steps ? LIFE_RUNNING : LIFE_FAILED;
+    if (node->gen.fault.kind != FAULT_NONE)
+        return node->gen.fault_wants_steps ? LIFE_RUNNING : LIFE_FAILED;
     if (node->state == NODE_WAITING)
         return LIFE_WAITING;
     /* The end is told after a pending notice, and after the last messages of attached processes. */
-    if (!node_commands_have_ended(node) || node->notice_wants_steps || node_is_settling(node))
+    if (!node_commands_have_ended(node) || node->gen.notice_wants_steps || node_is_settling(node))
         return LIFE_RUNNING;
     return node_is_finished(node) ? LIFE_FINISHED : LIFE_ENDED;
 }
@@ -27,9 +27,9 @@ static void fill_notice(const struct node *node, struct peer_status *status)
     const struct grace *g = &node->grace;
     status->checkpoint_asked = node->checkpoint_asked;
     /* While the job stops, the steps no longer matter to the notice. */
-    bool waits = node->notice_wants_steps && node->state <= NODE_RUNNING;
+    bool waits = node->gen.notice_wants_steps && node->state <= NODE_RUNNING;
     status->has_notice = g->is_live && !waits;
-    status->knows_notice = node->notice.is_live && !node->notice_wants_steps;
+    status->knows_notice = node->notice.is_live && !node->gen.notice_wants_steps;
     if (!status->has_notice)
         return;
     const struct grace_notice *n = grace_first(g);
@@ -44,8 +44,8 @@ static void fill_notice(const struct node *node, struct peer_status *status)
 
 static void fill_fault(const struct node *node, struct peer_cause *cause)
 {
-    const struct node_fault *f = &node->fault;
-    if (f->kind == FAULT_NONE || node->fault_wants_steps)
+    const struct node_fault *f = &node->gen.fault;
+    if (f->kind == FAULT_NONE || node->gen.fault_wants_steps)
         return;
     node_describe_fault(node, cause);
     uplink_clock(&node->uplink, f->at, &cause->at_ns, &cause->error_ns);
@@ -65,12 +65,12 @@ static bool is_done(const struct node *node, const struct member *m)
 static bool have_returned(const struct node *node, uint8_t life)
 {
     bool has_ended = life == LIFE_ENDED || life == LIFE_FINISHED;
-    return has_ended && node->ranks.n == 0 && !grace_has_signal(&node->grace);
+    return has_ended && node->gen.ranks.n == 0 && !grace_has_signal(&node->grace);
 }
 
 static void fill_ranks(const struct node *node, struct peer_status *status)
 {
-    const struct ranks *r = &node->ranks;
+    const struct ranks *r = &node->gen.ranks;
     status->expected = r->expected == RANKS_UNKNOWN ? PEERMSG_UNKNOWN : (uint16_t)r->expected;
     status->attached = (uint16_t)r->n;
     status->highest = ranks_highest(r);
@@ -85,7 +85,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
     status->stride = r->stride.period;
     status->last_step = ranks_last_step(r);
     status->world_size = (uint32_t)r->world_size;
-    if (!node->has_roster && ranks_are_complete(r) &&
+    if (!node->gen.has_roster && ranks_are_complete(r) &&
         !ranks_roster(r, status->roster, sizeof status->roster))
         str_copy(status->roster, sizeof status->roster, "?");
 }
@@ -93,7 +93,7 @@ static void fill_ranks(const struct node *node, struct peer_status *status)
 /* A failure soon after an interrupt most likely comes from it; a later one has another cause. */
 static bool is_interrupted(const struct node *node)
 {
-    int64_t at = node->state >= NODE_STOPPING ? node->stopped_at : node->out->now;
+    int64_t at = node->state >= NODE_STOPPING ? node->gen.stopped_at : node->out->now;
     return node->interrupted_at && at - node->interrupted_at < INTERRUPTED_NS;
 }
 
@@ -103,14 +103,14 @@ void node_flush(struct node *node)
         return;
     node->is_dirty = false;
     struct peermsg msg = {.type = PEERMSG_STATUS,
-                          .stamp = {.round = node->round.id, .ballot = node->round.ballot}};
+                          .stamp = {.round = node->gen.round.id, .ballot = node->gen.round.ballot}};
     msg.status.life = (uint8_t)life_of(node);
     fill_ranks(node, &msg.status);
-    round_status(&node->round, &msg.status);
+    round_status(&node->gen.round, &msg.status);
     fill_notice(node, &msg.status);
     fill_fault(node, &msg.cause);
     msg.status.interrupted = is_interrupted(node) || node->stopped_by[0];
-    msg.status.left = node->state >= NODE_LEAVING && node->has_given_up;
+    msg.status.left = node->state >= NODE_LEAVING && node->gen.has_given_up;
     node_fill_motion(node, &msg.status);
     uplink_send_status(&node->uplink, &msg);
 }

@@ -8,7 +8,7 @@ static struct watchdog_node facts_of(const struct node *node)
     return (struct watchdog_node){.is_running = node->state == NODE_RUNNING &&
                                                 !node_commands_have_ended(node),
                                   .is_quiet = node_notice_is_near(node),
-                                  .round = node->round.is_closed ? 0 : node->round.id};
+                                  .round = node->gen.round.is_closed ? 0 : node->gen.round.id};
 }
 
 void node_note_steps(struct node *node, const struct event *event)
@@ -16,21 +16,21 @@ void node_note_steps(struct node *node, const struct event *event)
     struct watchdog *dog = &node->watchdog;
     struct watchdog_node facts = facts_of(node);
     uint32_t examined = dog->examined;
-    watchdog_read(dog, &node->ranks, event, &facts);
-    enum peer_motion motion = watchdog_view(dog, &node->ranks, &facts).motion;
+    watchdog_read(dog, &node->gen.ranks, event, &facts);
+    enum peer_motion motion = watchdog_view(dog, &node->gen.ranks, &facts).motion;
     if (motion != dog->told || examined != dog->examined)
         node->is_dirty = true;
 }
 
 void node_on_examined(struct node *node, const struct event *event)
 {
-    watchdog_examined(&node->watchdog, &node->ranks, event);
+    watchdog_examined(&node->watchdog, &node->gen.ranks, event);
 }
 
 void node_fill_motion(struct node *node, struct peer_status *status)
 {
     struct watchdog_node facts = facts_of(node);
-    struct watchdog_view view = watchdog_view(&node->watchdog, &node->ranks, &facts);
+    struct watchdog_view view = watchdog_view(&node->watchdog, &node->gen.ranks, &facts);
     node->watchdog.told = view.motion;
     status->motion = (uint8_t)view.motion;
     status->examined = node->watchdog.examined;
@@ -59,5 +59,5 @@ void node_watch(struct node *node)
 int64_t node_watches_at(const struct node *node)
 {
     struct watchdog_node facts = facts_of(node);
-    return watchdog_wake_at(&node->watchdog, &node->ranks, &facts);
+    return watchdog_wake_at(&node->watchdog, &node->gen.ranks, &facts);
 }
