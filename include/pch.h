@@ -38,7 +38,7 @@ extern "C" {
 
 typedef struct pch pch_t;
 
-/* What the training loop does next. */
+/* The next action of the training loop. */
 enum pch_action {
     PCH_CONTINUE = 0, /* go on with the next step */
     PCH_SAVE = 1,     /* save this step now, on every rank, then call pch_saved or pch_durable */
@@ -71,40 +71,40 @@ struct pch_options {
  * A second call returns the same job. A forked child is not attached, but may call this to attach.
  * `options` may be NULL. */
 PCH_API pch_t *pch_open(const struct pch_options *options);
-/* Is there a supervisor? */
+/* Is the process attached to a supervisor? */
 PCH_API int pch_supervised(const pch_t *job);
 /* The last committed step, 0 if none: train from there. */
 PCH_API uint64_t pch_resume_step(const pch_t *job);
 /* The path that this rank (or the one rank that saves for all) passed to pch_saved at that step;
- * NULL if none. Valid as long as the job. */
+ * NULL if none. Valid until pch_close. */
 PCH_API const char *pch_resume_path(const pch_t *job);
 /* This rank's own empty directory, made at the first call; the first call after a commit makes a
  * new one. It is removed after the commit, at exit and at the next start. NULL: it cannot be made.
- * The text is valid as long as the job. */
+ * The text is valid until pch_close. */
 PCH_API const char *pch_scratch_dir(pch_t *job);
 
-/* `finished` steps are done. The fast path is a store and a load; it waits only while the ranks
+/* Reports that `finished` steps are done. Costs a store and a load. Waits only while the ranks
  * agree on a save, at most until the round's deadline. */
 PCH_API enum pch_action pch_step(pch_t *job, uint64_t finished);
-/* The save at `step` is durable. Waits until every rank has committed it, or until it is given up.
+/* Reports that the save at `step` is durable. Waits until it is committed or given up.
  * `path` may be NULL if another rank saves for this one. A relative path is made absolute. If
  * nothing exists at the path, the save has failed; a URL is not checked. Report saves that the
  * program makes on its own here, too. */
 PCH_API enum pch_action pch_saved(pch_t *job, uint64_t step, const char *path);
-/* The same for a save that finished in the background. Never waits; in a round that ends the run
+/* The same for a save that finished in the background. Never waits: in a round that ends the run,
  * the next pch_step waits instead. */
 PCH_API void pch_durable(pch_t *job, uint64_t step, const char *path);
 PCH_API void pch_save_failed(pch_t *job, uint64_t step, const char *why);
 
-/* What the process does from now on. The watchdog's time limit depends on it, see HANGS in
- * pchrun(1). pch_step sets PCH_TRAIN by itself. */
+/* Reports the phase of the process from now on. The watchdog's time limit depends on it, see HANGS
+ * in pchrun(1). pch_step sets PCH_TRAIN by itself. */
 PCH_API void pch_phase(pch_t *job, enum pch_phase phase);
 /* Copies the live notice's text, cut to `size`; returns its length, 0 if there is none. */
 PCH_API size_t pch_notice(pch_t *job, char *text, size_t size);
 /* Reports why the process is about to fail: pchrun shows it as the cause. The process's exit code
  * counts; `code` counts if that is unknown. Does not end the process. */
 PCH_API void pch_error(pch_t *job, int code, const char *text);
-/* Trained to the end. */
+/* Reports that the training has come to its end. */
 PCH_API void pch_done(pch_t *job);
 /* Detaches: from now on only the exit code of the command tells how it ended. exit and the return
  * from main detach, too, and report the exit status. An end without these (_exit, a signal, a lost
