@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pyproject.toml cannot say: the extension, of its own sources and libpch's.
+"""Builds the extension from its own sources and libpch's, which pyproject.toml cannot express.
 
-`src` and `include` are links to the project's folders; the source distribution holds copies of what
-is needed of them. All of the rooms below libpch is compiled, and what is not called is left out again
-by the linker, so that no list of files has to be kept here.
+`src` and `include` are links to the project's folders; the source distribution holds copies of the
+files it needs. All files of libpch and the rooms below it are compiled. The linker then drops the
+functions that are not called, so this script needs no list of files.
 """
 
 from glob import glob

@@ -24,7 +24,7 @@ import zipfile
 from pathlib import Path
 
 BUILD_HINT = "meson setup BUILD -Dbuildtype=release -Dtests=disabled"
-# What is linked in, its licence, and where in /usr/share Debian and others keep the text that has to come along.
+# The linked libraries, their licences, and where in /usr/share Debian and others keep the text of the licence.
 LINKED = {
     "libevent": ("BSD-3-Clause AND ISC", "doc/libevent-dev/copyright", "licenses/libevent*/LICENSE"),
     "jansson": ("MIT", "doc/libjansson-dev/copyright", "licenses/jansson*/LICENSE"),
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 def run(*command, **more):
-    """Its standard output; what it said if it fails."""
+    """Returns the command's standard output; if the command fails, Refused has its output."""
     tools = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"  # this Python's before the system's
     done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False,
                           env={**os.environ, "PATH": tools, **more})
@@ -46,7 +46,7 @@ def run(*command, **more):
 
 
 def meson_of(build):
-    """The words by which the build calls the meson that has made it: another version would not take it."""
+    """The command of the meson that made the build: another version would refuse the build."""
     try:
         rules = (build / "build.ninja").read_text()
     except OSError as why:
@@ -71,14 +71,14 @@ def read_options(meson, build):
 
 
 def relocatable(text):
-    """pch.pc for wherever it lies; there is no shared library, so all that libpch.a needs is public."""
+    """A pch.pc that works in any folder. There is no shared library, so the libraries of libpch.a become public."""
     text = re.sub(r"^prefix=.*", "prefix=${pcfiledir}/../..", text, flags=re.M)
     text = re.sub(r"^libdir=.*", "libdir=${prefix}/lib", text, flags=re.M)
     return re.sub(r"^Libs: (.*)\nLibs.private: (.*)", r"Libs: \1 \2", text, flags=re.M)
 
 
 def place(meson, build, options, data):
-    """What the build installs, into the wheel's folders `scripts` and `data`."""
+    """Installs the build into the wheel's folders `scripts` and `data`."""
     with tempfile.TemporaryDirectory() as root:
         run(*meson, "install", "-C", build, "--no-rebuild", "--strip", "--quiet", DESTDIR=root)
         prefix = Path(root + options["prefix"])
@@ -111,7 +111,7 @@ def add_licences(info):
 
 
 def retag(wheel, folder):
-    """The wheel under the tag that is true of it, in an empty folder."""
+    """Writes the wheel with its true platform tag into an empty folder."""
     run(sys.executable, "-m", "auditwheel", "repair", "-w", folder, wheel)
     [made] = folder.iterdir()
     bundled = [name for name in zipfile.ZipFile(made).namelist() if re.search(r"\.libs/.", name)]
@@ -122,7 +122,7 @@ def retag(wheel, folder):
 
 
 def make(build, wheel, out):
-    """The path of the wheel that was made."""
+    """Makes the wheel, and returns its path."""
     meson = meson_of(build)
     options, version = read_options(meson, build)
     if not wheel.name.startswith(f"pch-{version}-"):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job: the type pch.Job, a handle of the process's one job. What its methods do is said in their
- * docstrings, which are the reference; libpch(3) says more.
+ * job: the type pch.Job, a handle of the process's one job. The docstrings of its methods are the
+ * reference; libpch(3) says more.
  */
 #include "types.h"
 
@@ -34,7 +34,7 @@ static bool path_from(PyObject *object, PyObject **ret_path)
     return object == Py_None || PyUnicode_FSConverter(object, ret_path);
 }
 
-/* From a method that has nothing to say; what it held is let go, NULL: nothing. */
+/* The result of a method that returns nothing. Releases `held`, which may be NULL. */
 static PyObject *none_if(bool ok, PyObject *held)
 {
     Py_XDECREF(held);
@@ -46,7 +46,7 @@ static const char *path_text(PyObject *path)
     return path ? PyBytes_AsString(path) : NULL;
 }
 
-/* As the last line of its traceback has it, or the name alone if it cannot say more. */
+/* The last line of its traceback, or the name alone if the exception has no text. */
 static PyObject *text_of_exception(PyObject *exception)
 {
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(exception), "__name__");
@@ -62,8 +62,8 @@ static PyObject *text_of_exception(PyObject *exception)
     return text;
 }
 
-/* What is told of a failure must not fail itself: neither half of a character nor the exception in
- * place of its text is a reason to. */
+/* A report of a failure must not fail itself: half of a character is escaped, and an exception may
+ * stand for its text. */
 static PyObject *text_from(PyObject *why)
 {
     PyObject *text = NULL;
@@ -81,8 +81,8 @@ static PyObject *text_from(PyObject *why)
 /* The training loop */
 
 DOC(step, "($self, finished=None, /)",
-    "One more step (stride) is finished, or so many in all. True: save now, on every rank,\n"
-    "then call saved(). Look at should_exit after it.");
+    "Reports one more finished step (stride), or the number of all finished steps. True: save\n"
+    "now, on every rank, then call saved(). Look at should_exit after it.");
 
 static PyObject *job_step(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -100,9 +100,9 @@ static PyObject *job_step(PyObject *self, PyObject *const *args, Py_ssize_t coun
 
 DOC(steps, "($self, total, /, save=None)",
     "Iterates over the steps that are left: for step in job.steps(total). One turn is one\n"
-    "step; step is how many were finished before it. Ask should_save at the end of each turn,\n"
-    "or give save: save(step) is then called where it is time, and returns the path of the\n"
-    "checkpoint, or None. Raises Exit when the job is to leave.");
+    "step; step is the number of steps finished before it. Ask should_save at the end of each\n"
+    "turn. Or give save: then save(step) is called when all ranks save, and returns the path of\n"
+    "the checkpoint, or None. Raises Exit when the job has to leave.");
 
 static PyObject *job_steps(PyObject *self, PyObject *args, PyObject *keywords)
 {
@@ -132,12 +132,11 @@ static PyObject *job_should_exit(PyObject *self, void *closure)
 /* Saves */
 
 DOC(saved, "($self, path=None, /)",
-    "The save of the step that was finished last is durable: it will be found after a loss of\n"
-    "power. Waits until every rank has said so, or the save is given up. path, str, bytes or\n"
-    "PathLike, is what resume_path will be; None where another rank saves for this one. A\n"
-    "relative path is made absolute. The save fails if there is nothing at the path; a URL is\n"
-    "not looked for.\n"
-    "Saves that the program makes by itself are reported here, too.");
+    "Reports that the save of the last finished step is durable: it survives a loss of power.\n"
+    "Waits until the save is committed on every rank, or given up. path (str, bytes or PathLike)\n"
+    "becomes resume_path; None if another rank saves for this one. A relative path is made\n"
+    "absolute. The save fails if the path does not exist; a URL is not checked.\n"
+    "Also reports the saves that the program makes by itself.");
 
 static PyObject *job_saved(PyObject *self, PyObject *args)
 {
@@ -149,8 +148,8 @@ static PyObject *job_saved(PyObject *self, PyObject *args)
 }
 
 DOC(durable, "($self, step, path=None, /)",
-    "The save at that step, which was made in the background, is durable. Never waits, and may\n"
-    "come from any thread; in a round that ends the run the next step() waits instead.");
+    "Reports that a save in the background, of that step, is durable. Never waits; any thread may\n"
+    "call it. In a round that ends the run the next step() waits instead.");
 
 static PyObject *job_durable(PyObject *self, PyObject *args)
 {
@@ -166,8 +165,8 @@ static PyObject *job_durable(PyObject *self, PyObject *args)
 }
 
 DOC(save_failed, "($self, why, step=None, /)",
-    "There is no save at that step (the one that was finished last), and why (a text, or the\n"
-    "exception): nothing is committed on any rank. Of a save in the background name the step.");
+    "Reports that there is no save of that step (by default the last finished one), and why (a\n"
+    "text, or the exception). Then no rank commits it. For a save in the background give step.");
 
 static PyObject *job_save_failed(PyObject *self, PyObject *args)
 {
@@ -177,7 +176,7 @@ static PyObject *job_save_failed(PyObject *self, PyObject *args)
         return NULL;
     PyObject *bytes = text_from(why);
     bool ok = bytes;
-    if (object != Py_None) /* who names it may be in the background: the turn is not theirs */
+    if (object != Py_None) /* perhaps a save in the background, which must not end the turn */
         ok = ok && step_from(object, &step);
     else if ((ok = ok && training_end_turn() >= 0))
         step = training.finished;
@@ -186,8 +185,8 @@ static PyObject *job_save_failed(PyObject *self, PyObject *args)
 }
 
 DOC(scratch_dir, "($self, /)",
-    "The path of an empty directory of this rank's own, for files between the beginning of a\n"
-    "save and its commit, after which it is removed. None where there can be none.");
+    "The path of an empty directory of this rank, for files between the beginning of a save and\n"
+    "its commit. It is removed after the commit. None if it cannot be made.");
 
 static PyObject *job_scratch_dir(PyObject *self, PyObject *unused)
 {
@@ -201,8 +200,8 @@ static PyObject *job_scratch_dir(PyObject *self, PyObject *unused)
 /* Status */
 
 DOC(phase, "($self, name, /)",
-    "What the process does from now on: 'start', 'train', 'eval', 'compile' or 'save'. How long\n"
-    "it may take without a step depends on that. A step sets 'train' by itself.");
+    "Reports the phase of the process from now on: 'start', 'train', 'eval', 'compile' or 'save'.\n"
+    "The watchdog's time limit depends on it. A step sets 'train' by itself.");
 
 static PyObject *job_phase(PyObject *self, PyObject *args)
 {
@@ -238,8 +237,8 @@ static PyObject *job_notice(PyObject *self, PyObject *unused)
 }
 
 DOC(error, "($self, text, code=1, /)",
-    "Why this process is about to fail (a text, or the exception); it is told as the cause if it\n"
-    "does. Ends nothing. An exception that nobody catches is reported by itself.");
+    "Reports why this process is about to fail (a text, or the exception): pchrun shows it as the\n"
+    "cause. Ends nothing. An uncaught exception is reported without this call.");
 
 static PyObject *job_error(PyObject *self, PyObject *args)
 {
@@ -259,7 +258,8 @@ static PyObject *job_error(PyObject *self, PyObject *args)
 /* The end */
 
 DOC(done, "($self, /)",
-    "Trained to the end. A `with` block that ends without an exception says so by itself.");
+    "Reports that the training has come to its end. A `with` block that ends without an exception\n"
+    "reports it by itself.");
 
 static bool say_done(void)
 {
@@ -275,8 +275,7 @@ static PyObject *job_done(PyObject *self, PyObject *unused)
     return none_if(say_done(), NULL);
 }
 
-DOC(close, "($self, /)",
-    "Detaches: the process is on its own. Every later call does nothing, until attach().");
+DOC(close, "($self, /)", "Detaches the process. Every later call does nothing, until attach().");
 
 static PyObject *job_close(PyObject *self, PyObject *unused)
 {
@@ -289,8 +288,8 @@ static PyObject *job_enter(PyObject *self, PyObject *unused)
 }
 
 DOC(__exit__, "($self, kind, value, trace, /)",
-    "Without an exception: done(), unless the job was told to leave, then close(). With one the\n"
-    "job stays attached, so that the exception can be reported if nobody catches it.");
+    "Without an exception: done(), unless the job has to leave, then close(). With an exception\n"
+    "the job stays attached, so that the exception can be reported if it stays uncaught.");
 
 static PyObject *job_exit(PyObject *self, PyObject *args)
 {
@@ -302,7 +301,7 @@ static PyObject *job_exit(PyObject *self, PyObject *args)
     return Py_NewRef(Py_False);
 }
 
-/* What it is */
+/* Properties */
 
 static PyObject *job_supervised(PyObject *self, void *closure)
 {
@@ -390,25 +389,26 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef members[] = {
     {"should_save", job_should_save, NULL,
-     "Is this step to be saved now? Ends the turn of the loop over steps(): asked at its end,\n"
-     "it tells that the step is finished. True until saved() or save_failed(), or the next step.",
+     "Do all ranks save this step? Ends the turn of the loop over steps(), so it reports that the\n"
+     "step is finished. True until saved() or save_failed(), or the next step.",
      NULL},
     {"should_exit", job_should_exit, NULL,
-     "Leave the training loop and end: the job will be started again, or is being stopped.", NULL},
+     "Must the program leave the training loop and end? The job restarts or stops.", NULL},
     {"supervised", job_supervised, NULL, "Is the process attached to a pchrun?", NULL},
-    {"finished", job_finished, NULL, "How many steps are finished, as far as was told.", NULL},
+    {"finished", job_finished, NULL, "The number of finished steps that were reported.", NULL},
     {"rank", job_rank, NULL, "This process's rank in the job, None without a pchrun.", NULL},
     {"resume_step", job_resume_step, NULL,
      "The last committed step, 0 without one: train from there.", NULL},
     {"resume_path", job_resume_path, NULL,
-     "What this rank, or the one that saves for all, passed to saved() at that step, or None.",
+     "The path that this rank, or the rank that saves for all, passed to saved() at that step, or\n"
+     "None.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)"The job that this process takes part in; attach() returns it. There is\n"
-                        "one, and without pchrun it never asks for anything."},
+    {Py_tp_doc, (void *)"The job of this process; attach() returns it. There is one. Without\n"
+                        "pchrun it never asks for a save."},
     {Py_tp_methods, methods},
     {Py_tp_getset, members},
     {Py_tp_repr, (void *)job_repr},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * module: the extension pch._pch, libpch for CPython. It uses the limited API, so that one build
- * serves every version from 3.10, and holds libpch itself: nothing else has to be installed. It
- * never leaves memory, as libpch asks for. Subinterpreters are refused: the job is the process's,
+ * module: the extension pch._pch, libpch for CPython. It uses the limited API, so one build serves
+ * every version from 3.10. It contains libpch, so no other library need be installed. It is never
+ * unloaded, as libpch requires. It refuses subinterpreters: they would share the process's one job,
  * and their loops could not be told apart.
  */
 #include "types.h"
@@ -41,7 +41,7 @@ static PyObject *module_attach(PyObject *self, PyObject *args, PyObject *keyword
     return Py_XNewRef(module->job);
 }
 
-/* The last reference to what is added may be the module's. */
+/* The module may then hold the only reference to `object`. */
 static bool add(PyObject *self, const char *name, PyObject *object)
 {
     return object && PyModule_AddObjectRef(self, name, object) == 0;
@@ -62,8 +62,8 @@ static int module_exec(PyObject *self)
     module->steps_type = PyType_FromModuleAndSpec(self, &steps_spec, NULL);
     module->exit = PyErr_NewExceptionWithDoc(
         "pch.Exit",
-        "The job is to leave: it will be started again, or is being stopped. A SystemExit, with\n"
-        "status 0: pchrun's own exit code tells the scheduler.",
+        "The job has to leave: it restarts or stops. A SystemExit, with status 0: the scheduler\n"
+        "sees pchrun's exit code.",
         PyExc_SystemExit, NULL);
     bool ok = add(self, "Job", module->job_type) && add(self, "Steps", module->steps_type) &&
               add(self, "Exit", module->exit) &&
@@ -91,7 +91,8 @@ static int module_clear(PyObject *self)
     return 0;
 }
 
-/* For _children.py: what a helper of this process is to have; None: nothing. */
+/* For _children.py: the supervisor and the signals for a helper of this process. None: no shield.
+ */
 static PyObject *module_shield(PyObject *self, PyObject *ignored)
 {
     pid_t supervisor;
@@ -109,15 +110,15 @@ static PyObject *module_help(PyObject *self, PyObject *args)
     return Py_NewRef(Py_None);
 }
 
-/* In a helper that has put handlers over libpch's. */
+/* Called in a helper that has put handlers over libpch's. */
 static PyObject *module_cover_signals(PyObject *self, PyObject *ignored)
 {
     shield_cover();
     return Py_NewRef(Py_None);
 }
 
-/* For frameworks that take SIGTERM after the process has attached, and keep it to themselves: it
- * gets the default action again, below the shield unless attach() was told to raise none. */
+/* For frameworks that take SIGTERM after the process has attached, and do not act on it. Restores
+ * the default action, then the shield, unless attach() had shield=False. */
 static PyObject *module_take_sigterm(PyObject *self, PyObject *ignored)
 {
     const struct pch *job = training.job;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * steps: `for step in job.steps(total)`: one turn of the loop is one step (or one stride), which is
- * told when the turn ends: where the program asks should_save or reports a save, or else when the
- * next turn begins.
+ * steps: `for step in job.steps(total)`. One turn of the loop is one step (or one stride). The step
+ * is reported when the turn ends: the program asks should_save, reports a save, or begins the next
+ * turn.
  */
 #include "types.h"
 
@@ -50,8 +50,7 @@ static void steps_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* "ValueError: no such file", of the exception that is set and stays so. NULL: it cannot be told.
- */
+/* The exception that is set, as "ValueError: no such file". It stays set. NULL: no text. */
 static PyObject *text_of_exception(void)
 {
     PyObject *type, *value, *trace;
@@ -62,11 +61,11 @@ static PyObject *text_of_exception(void)
     PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
     Py_XDECREF(name);
     Py_XDECREF(text);
-    PyErr_Restore(type, value, trace); /* instead of what this has raised */
+    PyErr_Restore(type, value, trace); /* replaces any error of this function */
     return bytes;
 }
 
-/* The save that was given to steps(). It returns the path, or None. */
+/* Calls the function that was given to steps(). It returns the path, or None. */
 static bool call_save(struct steps *self)
 {
     PyObject *path = NULL;
@@ -90,7 +89,7 @@ static bool call_save(struct steps *self)
     return ok;
 }
 
-/* A save is asked for at the end of a turn in which nobody looked. */
+/* All ranks save at the end of a turn in which the program did not look at should_save. */
 static bool serve(struct steps *self)
 {
     if (self->save)
@@ -111,7 +110,7 @@ static PyObject *steps_next(PyObject *object)
         if (result < 0 || (result == 1 && !serve(self)))
             return NULL;
     } else if (!training_is_mine()) {
-        return NULL; /* its turn would put an end to the other thread's, untold */
+        return NULL; /* a new turn would drop the other thread's turn unreported */
     }
     if (training.should_exit) {
         struct module *module = PyType_GetModuleState(Py_TYPE(object));
@@ -125,7 +124,7 @@ static PyObject *steps_next(PyObject *object)
 }
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)"What Job.steps() returns: an iterator over the steps that are left."},
+    {Py_tp_doc, (void *)"The iterator over the steps that are left; Job.steps() returns it."},
     {Py_tp_traverse, (void *)steps_traverse},
     {Py_tp_clear, (void *)steps_clear},
     {Py_tp_dealloc, (void *)steps_dealloc},

@@ -7,10 +7,10 @@
 
 struct training training;
 
-/* Of a thread that has given up the interpreter's lock for a call of libpch. */
+/* The state of a thread that has released the interpreter's lock for a call of libpch. */
 static _Thread_local PyThreadState *away;
 
-/* Asked in every wait of libpch. A Python handler runs here, and may raise. */
+/* libpch calls this in every wait. A Python handler runs here, and may raise. */
 static bool wait_is_over(void)
 {
     if (!away)
@@ -21,7 +21,7 @@ static bool wait_is_over(void)
     return is_over;
 }
 
-/* Nothing was asked of a fork, and none of its threads is in a call. */
+/* A fork has no request, and none of its threads is in a call. */
 static void on_fork_child(void)
 {
     training.is_attached = training.is_busy = false;
@@ -99,8 +99,8 @@ bool training_close(void)
     return training_return(true);
 }
 
-/* The threading.Thread of that thread if it still runs; NULL, perhaps with an exception: it does
- * not, or Python has not started it. */
+/* The threading.Thread of that thread. NULL, perhaps with an exception: it has ended, or Python did
+ * not start it. */
 static PyObject *find_thread(pthread_t thread)
 {
     PyObject *found = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * training: what the extension knows of the training loop of this process, beside what libpch does:
- * there is one of it, as there is one job. The interpreter's lock guards it; every call that may
- * wait gives that lock up, and asks for signals meanwhile. Whatever fails sets a Python exception.
+ * training: the extension's state of the training loop of this process. There is one, as there is
+ * one job. The interpreter's lock guards it. Every call that may wait releases that lock, and
+ * checks for signals meanwhile. Each failure sets a Python exception.
  *
- * libpch leaves pch_step, pch_saved and pch_close to one thread. `is_busy` holds them to that: a
- * second thread that calls one of them meanwhile is refused, and so is a signal handler. A fork
- * finds a job that is closed, and nobody busy. Read first: libpch(3), src/libpch/job.h.
+ * libpch allows pch_step, pch_saved and pch_close in one thread. `is_busy` enforces that: a second
+ * thread that calls one of them meanwhile is refused, and so is a signal handler. In a fork the job
+ * is closed, and no thread is busy. Read first: libpch(3), src/libpch/job.h.
  */
 #ifndef PCH_EXT_TRAINING_H
 #define PCH_EXT_TRAINING_H
@@ -18,40 +18,40 @@
 
 #include <pthread.h>
 
-/* Steps lie below this; libpch(3). */
+/* Steps are below this; libpch(3). */
 #define STEP_LIMIT GATE_STEP_MAX
 
 struct training {
     pch_t *job; /* never NULL once there is a Job */
     bool is_attached;
     bool is_busy;     /* a thread is in a call that belongs to the training thread */
-    bool counts;      /* it only tells its steps, which any thread may make */
-    bool is_shielded; /* libpch may put its handlers over the default actions */
+    bool counts;      /* it only reports its steps, which any thread may make */
+    bool is_shielded; /* libpch may replace default actions by its handlers */
     bool should_save, should_exit;
-    pthread_t thread; /* which makes the steps; 0: none yet */
+    pthread_t thread; /* makes the steps; 0: none yet */
     uint64_t finished, stride;
-    const void *turn; /* the Steps of a turn that goes on, whose step is not told; NULL: none */
+    const void *turn; /* the Steps whose turn goes on, with its step unreported; NULL: none */
 };
 
 extern struct training training;
 
-/* Before anything else; once for the process. False: no memory. */
+/* Call it first, once in the process. False: no memory. */
 bool training_init(void);
-/* pch_open with these options; does nothing if the job is attached. */
+/* Calls pch_open with these options. Does nothing if the job is attached. */
 bool training_attach(const struct pch_options *options);
 bool training_close(void);
 
-/* Around a call of libpch: without the interpreter's lock between the two. leave() first looks
- * whether another thread is in such a call, if it is one of the training thread's. return() is
- * false if a signal handler has raised something. */
+/* Called before and after a call of libpch, which runs without the interpreter's lock.
+ * training_leave() is false if this is a call of the training thread and another one is running.
+ * training_return() is false if a signal handler has raised an exception. */
 bool training_leave(bool is_training_call);
 bool training_return(bool is_training_call);
 
-/* The calling thread makes the steps from now on. False: another thread does, which still runs. */
+/* The calling thread makes the steps from now on. False: the thread that does so still runs. */
 bool training_take_over(void);
-/* pch_step, where it takes the long way. 1: save, 0: go on (or leave: should_exit), -1. */
+/* pch_step, when it may wait. 1: save; 0: go on (or leave: should_exit); -1: an exception. */
 int training_step_slowly(uint64_t finished);
-/* Tells the step of the turn that goes on, if there is one. As training_step. */
+/* Reports the step of the turn that goes on, if any. Returns as training_step. */
 int training_end_turn(void);
 /* The step of the last training_step is saved; `path` may be NULL. Ends the turn. */
 bool training_saved(const char *path);
@@ -63,7 +63,8 @@ static inline bool training_is_mine(void)
     return LIKELY(training.thread == pthread_self()) || training_take_over();
 }
 
-/* So many steps are finished. 1: save, 0: go on (or leave: should_exit), -1. */
+/* Reports the number of finished steps. 1: save; 0: go on (or leave: should_exit); -1: an
+ * exception. */
 static inline int training_step(uint64_t finished)
 {
     if (!LIKELY(training.is_busy || training_is_mine()))

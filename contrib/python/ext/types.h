@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * types: the two types of the module. Their instances hold nothing of the job, which is the
- * process's (training.h). There is one Job, as there is one job; any number of Steps may come and
- * go.
+ * types: the two types of the module. Their instances hold no state of the job, which is the
+ * process's (training.h). There is one Job, as there is one job, and any number of Steps.
  */
 #ifndef PCH_EXT_TYPES_H
 #define PCH_EXT_TYPES_H

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pchrun --instrument` has every Python of the job run at its start (site finds it by PYTHONPATH).
+"""With `pchrun --instrument` every Python of the job runs this at its start (site finds it by PYTHONPATH).
 
-It waits for the program to import a framework that pch._instrument knows, and then has that do the rest; a Python that
-imports none is as without it, but for some microseconds at its start. It imports nothing by itself but what has been
-imported already. Any version of Python may meet it, and whatever fails here is told, and does no harm.
+It waits until the program imports a framework that pch._instrument knows, and then calls that module. A Python that
+imports no such framework loses some microseconds at its start, and no more. This file imports only modules that Python has
+imported already. Any version of Python may run it. A failure here is reported, and does no harm.
 """
 
 import os
 import sys
 
-# When the program has imported these.
+# The modules to wait for.
 MODULES = ("torch.optim", "torch._dynamo", "transformers.trainer", "lightning.pytorch.trainer", "keras")
 
-_SAID = "PCH_INSTRUMENT_SAID"  # in the environment: what fails here fails in every process below as well
+_SAID = "PCH_INSTRUMENT_SAID"  # in the environment: a failure repeats in every child, and is reported once
 
 
 def _say(text):
@@ -22,7 +22,7 @@ def _say(text):
 
 
 def _hook(name):
-    """The program has imported it."""
+    """The program has imported this module."""
     try:
         from pch import _instrument
     except ImportError as error:
@@ -33,7 +33,7 @@ def _hook(name):
 
 
 class _Loader(object):
-    """Loads a module as its own loader does, then has it hooked. It is never seen by the module."""
+    """Loads a module by the module's own loader, then hooks the module, which sees only its own loader."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -54,8 +54,8 @@ class _Loader(object):
 
 
 class _Finder(object):
-    """Of the modules that are wanted, finds what the others find. One of those may ask all others itself, as another
-    pchrun's, below which this one runs: then it is not answered."""
+    """Finds the MODULES, by asking the other finders. One of these may ask all others itself, such as the finder of an outer
+    pchrun. While that goes on, this finder does not answer."""
 
     def __init__(self):
         self._asking = set()
@@ -81,7 +81,7 @@ class _Finder(object):
 
 
 def _run_hidden():
-    """The sitecustomize that would have been found without this one; what it raises is site's affair, as it was."""
+    """Runs the sitecustomize that this one hides. site handles its exceptions, as it would without this one."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     ours = sys.modules.pop("sitecustomize", None)
