@@ -89,13 +89,13 @@ char *str_printable(char *s)
     return s;
 }
 
-unsigned str_utf8_len_within(const char *text, size_t left)
+unsigned str_utf8_len(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80)
         return 1;
     unsigned len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || len > left)
+    if (s[0] < 0xc2 || s[0] > 0xf4)
         return 0;
     for (unsigned i = 1; i < len; i++)
         if ((s[i] & 0xc0) != 0x80)
@@ -106,9 +106,12 @@ unsigned str_utf8_len_within(const char *text, size_t left)
     return len;
 }
 
-unsigned str_utf8_len(const char *text)
+bool str_is_utf8(const char *text)
 {
-    return str_utf8_len_within(text, SIZE_MAX);
+    unsigned len = 1;
+    while (*text && (len = str_utf8_len(text)) > 0)
+        text += len;
+    return len > 0;
 }
 
 uint64_t str_hash(const char *text)

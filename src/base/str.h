@@ -29,8 +29,7 @@ char *str_printable(char *s);
 /* The length of the UTF-8 sequence at `text`; 0: invalid (too short, overlong, a surrogate, or
  * beyond U+10FFFF). Never reads past a NUL. */
 unsigned str_utf8_len(const char *text);
-/* The same in bytes that need not end with a NUL; `left` of them are there, at least 1. */
-unsigned str_utf8_len_within(const char *text, size_t left);
+bool str_is_utf8(const char *text);
 /* FNV-1a: the same for the same text, on every machine and in every release. */
 uint64_t str_hash(const char *text);
 /* The value of a hexadecimal digit; -1: not a digit. */

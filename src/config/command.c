@@ -34,21 +34,25 @@ bool command_from_text(const char *text, const char *folder, char ***args, struc
            command_add(args, strchr(text, '/') ? text_absolute(folder, text) : strdup(text), err);
 }
 
-bool command_from_json(const struct json *json, struct place *place, char ***args, struct err *err)
+static bool command_add_json(const struct json *item, const char *folder, char ***args,
+                             struct err *err)
+{
+    const char *text = json_text(item);
+    if (!text)
+        return err_set(err, ERR_USAGE, 0, "a string is wanted, not %s", json_kind_name(item));
+    return *args ? command_add(args, strdup(text), err)
+                 : command_from_text(text, folder, args, err);
+}
+
+bool command_from_json(const struct json *json, const char *folder, char ***args, struct err *err)
 {
     if (json_kind(json) != JSON_IS_LIST)
         return err_set(err, ERR_USAGE, 0, "a list is wanted, the program and its arguments, not %s",
                        json_kind_name(json));
-    for (const struct json *item = json_first(json); item; item = json_next(item)) {
-        const char *text = json_text(item);
-        place->at = item;
-        if (!text)
-            return err_set(err, ERR_USAGE, 0, "a string is wanted, not %s", json_kind_name(item));
-        bool is_program = item == json_first(json);
-        if (!(is_program ? command_from_text(text, place->folder, args, err)
-                         : command_add(args, strdup(text), err)))
-            return false;
-    }
+    size_t n = 0;
+    for (const struct json *item = json_first(json); item; item = json_next(item))
+        if (n++, !command_add_json(item, folder, args, err))
+            return err_wrap(err, "item %zu", n);
     return *args || err_set(err, ERR_USAGE, 0, "the list is empty; name a program");
 }
 

@@ -7,12 +7,13 @@
 #ifndef PCHRUN_CONFIG_COMMAND_H
 #define PCHRUN_CONFIG_COMMAND_H
 
-#include "config/place.h"
+#include "json/json.h"
 
-/* Each sets *args, which must be NULL before. Call command_clear() even after a failure. */
+/* Each sets *args, which must be NULL before. `folder` is the file's, absolute. Call
+ * command_clear() even after a failure. */
 MUST_CHECK bool command_from_text(const char *text, const char *folder, char ***args,
                                   struct err *err); /* no arguments */
-MUST_CHECK bool command_from_json(const struct json *json, struct place *place, char ***args,
+MUST_CHECK bool command_from_json(const struct json *json, const char *folder, char ***args,
                                   struct err *err);
 /* Appends one argument. Takes `copy`, which is from malloc(). */
 MUST_CHECK bool command_add(char ***args, char *copy, struct err *err);

@@ -222,7 +222,7 @@ static bool name_from_json(struct config_notice *notice, const struct json *json
 
 /* {"poll": […]}: the key that names the kind. */
 static bool kind_from_json(struct config_notice *notice, const struct json *json,
-                           struct place *place, struct err *err)
+                           const char *folder, struct err *err)
 {
     if (notice->kind != CONFIG_NOTICE__COUNT)
         return err_set(err, ERR_USAGE, 0, "%s and %s are two sources; write two objects",
@@ -234,27 +234,26 @@ static bool kind_from_json(struct config_notice *notice, const struct json *json
         return err_set(err, ERR_USAGE, 0, "%s is no object; write \"%s\"", json_key(json),
                        json_key(json));
     if (is_program(notice->kind))
-        return command_from_json(json, place, &notice->args, err) ||
+        return command_from_json(json, folder, &notice->args, err) ||
                err_wrap(err, "%s", json_key(json));
     const char *path = json_text(json);
     if (!path)
         return err_set(err, ERR_USAGE, 0, "%s: a path as a string is wanted, not %s",
                        json_key(json), json_kind_name(json));
-    return add_path(notice, path, place->folder, err);
+    return add_path(notice, path, folder, err);
 }
 
 static bool member_from_json(struct config_notice *notice, const struct json *member,
-                             struct place *place, struct err *err)
+                             const char *folder, struct err *err)
 {
     const char *key = json_key(member);
-    place->at = member;
     if (str_is(key, "name"))
         return name_from_json(notice, member, err);
     if (str_is(key, "interval"))
         return time_from_json(member, &notice->interval_ns, err);
     if (str_is(key, "timeout"))
         return time_from_json(member, &notice->timeout_ns, err);
-    return kind_from_json(notice, member, place, err);
+    return kind_from_json(notice, member, folder, err);
 }
 
 /* Checks the times last, because they may come before the kind. */
@@ -271,42 +270,44 @@ static bool settle_times(struct config_notice *notice, struct err *err)
     return true;
 }
 
-static bool add_from_object(const struct json *json, struct place *place, struct config *config,
+static bool add_from_object(const struct json *json, const char *folder, struct config *config,
                             struct err *err)
 {
     struct config_notice notice = {.kind = CONFIG_NOTICE__COUNT};
     bool ok = true;
     for (const struct json *member = json_first(json); ok && member; member = json_next(member))
-        ok = member_from_json(&notice, member, place, err);
-    if (ok) {
-        place->at = json;
-        ok = notice.kind != CONFIG_NOTICE__COUNT
-                 ? settle_times(&notice, err)
-                 : err_set(err, ERR_USAGE, 0,
-                           "the key is missing that says what it is: file, kubernetes, command or "
-                           "poll");
-    }
-    if (ok)
+        ok = member_from_json(&notice, member, folder, err);
+    if (ok && notice.kind == CONFIG_NOTICE__COUNT)
+        ok = err_set(err, ERR_USAGE, 0,
+                     "the key is missing that says what it is: file, kubernetes, command or poll");
+    if (ok && settle_times(&notice, err))
         return add(config, &notice, err);
     free_notice(&notice);
     return false;
 }
 
-bool noticelist_from_json(const struct json *json, struct place *place, struct config *config,
+static bool noticelist_add_json(const struct json *item, const char *folder, struct config *config,
+                                struct err *err)
+{
+    const char *text = json_text(item);
+    if (text)
+        return add_from_text(text, folder, config, err);
+    if (json_kind(item) == JSON_IS_OBJECT)
+        return add_from_object(item, folder, config, err);
+    return err_set(err, ERR_USAGE, 0, "a string or an object is wanted, not %s",
+                   json_kind_name(item));
+}
+
+bool noticelist_from_json(const struct json *json, const char *folder, struct config *config,
                           struct err *err)
 {
-    for (const struct json *item = json_first(json); item; item = json_next(item)) {
-        const char *text = json_text(item);
-        place->at = item;
-        if (!text && json_kind(item) != JSON_IS_OBJECT)
-            return err_set(err, ERR_USAGE, 0, "a string or an object is wanted, not %s",
-                           json_kind_name(item));
-        if (text && str_is(text, "none") && !json_next(item) && item == json_first(json))
-            return true;
-        if (!(text ? add_from_text(text, place->folder, config, err)
-                   : add_from_object(item, place, config, err)))
-            return false;
-    }
+    const struct json *item = json_first(json);
+    const char *only = item && !json_next(item) ? json_text(item) : NULL;
+    if (only && str_is(only, "none"))
+        return true;
+    for (size_t n = 1; item; item = json_next(item), n++)
+        if (!noticelist_add_json(item, folder, config, err))
+            return err_wrap(err, "item %zu", n);
     return true;
 }
 

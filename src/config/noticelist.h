@@ -8,7 +8,6 @@
 #define PCHRUN_CONFIG_NOTICELIST_H
 
 #include "config/config.h"
-#include "config/place.h"
 #include "json/json.h"
 #include "json/writer.h"
 
@@ -18,7 +17,7 @@ extern const char *const notice_kind_names[];
 /* "gce,file:/run/leave"; "none" is the empty list. */
 MUST_CHECK bool noticelist_from_text(const char *text, const char *folder, struct config *config,
                                      struct err *err);
-MUST_CHECK bool noticelist_from_json(const struct json *json, struct place *place,
+MUST_CHECK bool noticelist_from_json(const struct json *json, const char *folder,
                                      struct config *config, struct err *err);
 /* Replaces "auto" by these kinds (the list ends with CONFIG_NOTICE_AUTO), except kinds already in
  * the list. Without "auto" it does nothing. */

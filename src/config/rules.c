@@ -113,12 +113,11 @@ bool rules_add_missing(const struct option *option, const char *text, struct con
 }
 
 static bool rule_from_object(const struct option *option, const struct json *json,
-                             struct place *place, struct config_signal *ret, struct err *err)
+                             struct config_signal *ret, struct err *err)
 {
     const char *action = NULL, *grace = NULL;
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
         const char *text = json_text(member);
-        place->at = member;
         if (!str_is(json_key(member), "do") && !str_is(json_key(member), "grace"))
             return err_set(err, ERR_USAGE, 0,
                            "unknown key \"%.40s\"; known are \"do\" and \"grace\"",
@@ -128,17 +127,16 @@ static bool rule_from_object(const struct option *option, const struct json *jso
                            json_kind_name(member));
         *(str_is(json_key(member), "do") ? &action : &grace) = text;
     }
-    place->at = json;
     if (!action)
         return err_set(err, ERR_USAGE, 0, "the key \"do\" is missing");
     return parse_rule(option, action, grace, ret, err);
 }
 
 static bool rule_from_json(const struct option *option, const struct json *json,
-                           struct place *place, struct config_signal *ret, struct err *err)
+                           struct config_signal *ret, struct err *err)
 {
     if (json_kind(json) == JSON_IS_OBJECT)
-        return rule_from_object(option, json, place, ret, err);
+        return rule_from_object(option, json, ret, err);
     const char *action = json_text(json);
     if (!action)
         return err_set(err, ERR_USAGE, 0, "a string or an object is wanted, not %s",
@@ -146,19 +144,18 @@ static bool rule_from_json(const struct option *option, const struct json *json,
     return parse_rule(option, action, NULL, ret, err);
 }
 
-bool rules_from_json(const struct option *option, const struct json *json, struct place *place,
-                     struct config *config, struct err *err)
+bool rules_from_json(const struct option *option, const struct json *json, struct config *config,
+                     struct err *err)
 {
     uint64_t seen = 0; /* to the JSON reader "TERM" and "SIGTERM" are different keys */
     for (const struct json *member = json_first(json); member; member = json_next(member)) {
         struct config_signal rule;
-        place->at = member;
         if (!signame_parse(json_key(member), &rule.number, err))
             return false;
         if (seen & UINT64_C(1) << rule.number)
             return err_set(err, ERR_USAGE, 0, "%s is there twice", signame(rule.number));
         seen |= UINT64_C(1) << rule.number;
-        if (!rule_from_json(option, member, place, &rule, err))
+        if (!rule_from_json(option, member, &rule, err))
             return err_wrap(err, "%s", signame(rule.number));
         if (!put_rule(config, &rule, err))
             return false;

@@ -8,7 +8,6 @@
 
 #include "config/config.h"
 #include "config/options.h"
-#include "config/place.h"
 #include "json/json.h"
 #include "json/writer.h"
 
@@ -19,7 +18,7 @@ extern const char *const rule_names[];
 MUST_CHECK bool rules_from_text(const struct option *option, const char *text,
                                 struct config *config, struct err *err);
 MUST_CHECK bool rules_from_json(const struct option *option, const struct json *json,
-                                struct place *place, struct config *config, struct err *err);
+                                struct config *config, struct err *err);
 /* Adds only rules for signals without one. */
 MUST_CHECK bool rules_add_missing(const struct option *option, const char *text,
                                   struct config *config, struct err *err);

@@ -254,21 +254,20 @@ static const char *item_text(const struct option *option, const struct json *ite
     return json_text(item);
 }
 
-static bool list_from_json(const struct option *option, const struct json *json,
-                           struct place *place, char ***field, struct err *err)
+static bool list_from_json(const struct option *option, const struct json *json, char ***field,
+                           struct err *err)
 {
     if (!begin_list(field, err))
         return false;
     for (const struct json *item = json_first(json); item; item = json_next(item)) {
         char number[24];
         const char *text = item_text(option, item, number);
-        place->at = item;
         if (!text)
-            return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s",
-                           option->type == OPTION_CODES
-                               ? "an exit code or a range such as \"64-78\""
-                               : "a string",
-                           json_kind_name(item));
+            return err_set(
+                err, ERR_USAGE, 0, "item %zu: %s is wanted, not %s", list_len(*field) + 1,
+                option->type == OPTION_CODES ? "an exit code or a range such as \"64-78\""
+                                             : "a string",
+                json_kind_name(item));
         if (!add_item(option, text, field, err))
             return false;
     }
@@ -295,11 +294,11 @@ static bool parse_command(const struct option *option, const char *text, const c
     return keep_command(field, args, is_good);
 }
 
-static bool parse_json_command(const struct json *json, struct place *place, char ***field,
+static bool parse_json_command(const struct json *json, const char *folder, char ***field,
                                struct err *err)
 {
     char **args = NULL;
-    bool is_good = command_from_json(json, place, &args, err);
+    bool is_good = command_from_json(json, folder, &args, err);
     return keep_command(field, args, is_good);
 }
 
@@ -365,11 +364,10 @@ static bool scalar_from_json(const struct option *option, const struct json *jso
     return parse(option, text ? text : number, folder, config, err);
 }
 
-bool value_from_json(const struct option *option, const struct json *json, struct place *place,
+bool value_from_json(const struct option *option, const struct json *json, const char *folder,
                      struct config *config, struct err *err)
 {
     const struct type *type = &types[option->type];
-    place->at = json;
     if (json_kind(json) == JSON_IS_NULL && option->is_nullable) {
         value_clear(option, config);
         return true;
@@ -379,14 +377,14 @@ bool value_from_json(const struct option *option, const struct json *json, struc
         return err_set(err, ERR_USAGE, 0, "%s is wanted, not %s", type->wanted,
                        json_kind_name(json));
     if (option->type == OPTION_SIGNALS)
-        return rules_from_json(option, json, place, config, err);
+        return rules_from_json(option, json, config, err);
     if (option->type == OPTION_NOTICES)
-        return noticelist_from_json(json, place, config, err);
+        return noticelist_from_json(json, folder, config, err);
     if (option->type == OPTION_LIST || option->type == OPTION_CODES)
-        return list_from_json(option, json, place, value_field(option, config), err);
+        return list_from_json(option, json, value_field(option, config), err);
     if (option->type == OPTION_COMMAND)
-        return parse_json_command(json, place, value_field(option, config), err);
-    return scalar_from_json(option, json, place->folder, config, err);
+        return parse_json_command(json, folder, value_field(option, config), err);
+    return scalar_from_json(option, json, folder, config, err);
 }
 
 void value_clear(const struct option *option, struct config *config)

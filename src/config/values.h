@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * values: one option's value, from text, from JSON, and back. Each type is one row of a table. The
- * caller adds the place of the value to errors. Main thread.
+ * caller adds the option's name to errors. Main thread.
  */
 #ifndef PCHRUN_CONFIG_VALUES_H
 #define PCHRUN_CONFIG_VALUES_H
 
 #include "config/config.h"
 #include "config/options.h"
-#include "config/place.h"
 #include "json/json.h"
 #include "json/writer.h"
 
@@ -19,7 +18,7 @@
 MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
-                                struct place *place, struct config *config, struct err *err);
+                                const char *folder, struct config *config, struct err *err);
 /* Sets it to null or an empty list, and frees the old value. */
 void value_clear(const struct option *option, struct config *config);
 bool value_is_null(const struct option *option, const struct config *config);

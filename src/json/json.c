@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See json.h.
  *
- * jansson reads the text and owns the values. It does not report their places, so a second walk
- * over the same, now valid, text finds them. All nodes lie in one block, in the order of the text;
+ * jansson reads the text and owns the values. All nodes lie in one block, in the order of the text;
  * the first is the root.
  */
 #include "json/json.h"
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "json/syntax.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,15 +20,7 @@
 struct json {
     json_t *value;   /* owned by the root */
     const char *key; /* inside the parent's value */
-    unsigned line, column;
     struct json *first, *next;
-};
-
-/* The second walk: the place in the text, and the next free node. */
-struct walk {
-    const char *at, *end;
-    struct syntax_place place;
-    struct json *node;
 };
 
 static size_t count_values(json_t *value)
@@ -43,106 +33,74 @@ static size_t count_values(json_t *value)
     return n;
 }
 
-static void step(struct walk *walk)
+/* Takes the next free node for this value, and the ones after it for the values inside. */
+static struct json *json_fill(struct json **next_free, json_t *value, const char *key)
 {
-    syntax_pass(*walk->at, &walk->place);
-    walk->at++;
-}
-
-static bool json_is_at(const struct walk *walk, const char *set)
-{
-    return walk->at < walk->end && strchr(set, *walk->at);
-}
-
-/* To the start of the next key or value. Also skips the ends of earlier containers. */
-static void skip_between(struct walk *walk)
-{
-    while (json_is_at(walk, " \t\r\n,:]}"))
-        step(walk);
-}
-
-static void skip_string(struct walk *walk)
-{
-    step(walk);
-    while (walk->at < walk->end && *walk->at != '"') {
-        if (*walk->at == '\\')
-            step(walk);
-        step(walk);
-    }
-    step(walk);
-}
-
-static void skip_scalar(struct walk *walk)
-{
-    if (json_is_at(walk, "\""))
-        skip_string(walk);
-    else
-        while (walk->at < walk->end && !json_is_at(walk, " \t\r\n,:]}"))
-            step(walk);
-}
-
-static struct json *place(struct walk *walk, json_t *value, const char *key)
-{
-    struct json *node = walk->node++;
-    skip_between(walk);
-    *node = (struct json){
-        .value = value, .key = key, .line = walk->place.line, .column = walk->place.column};
-    if (key) {
-        skip_string(walk);
-        skip_between(walk);
-    }
-    if (!json_is_object(value) && !json_is_array(value)) {
-        skip_scalar(walk);
-        return node;
-    }
-    step(walk); /* over the opening bracket */
-    struct json **link = &node->first;
+    struct json *node = (*next_free)++, **link = &node->first;
     size_t i;
     json_t *inner;
+    *node = (struct json){.value = value, .key = key};
     json_object_foreach(value, key, inner)
     {
-        *link = place(walk, inner, key);
+        *link = json_fill(next_free, inner, key);
         link = &(*link)->next;
     }
     json_array_foreach(value, i, inner)
     {
-        *link = place(walk, inner, NULL);
+        *link = json_fill(next_free, inner, NULL);
         link = &(*link)->next;
     }
     return node;
 }
 
-/* Explains errors of jansson in a text with valid syntax. */
-static void explain(const char *name, const char *data, const json_error_t *why, struct err *err)
+/* Advice for an error of jansson. */
+static const char *json_advice(const char *data, size_t len, enum json_error_code code)
 {
-    if (json_error_code(why) == json_error_duplicate_key)
-        syntax_twice(name, data, (size_t)why->position, err);
-    else if (json_error_code(why) == json_error_out_of_memory)
+    static const char *const texts[] = {
+        [json_error_stack_overflow] = "too many lists and objects lie in each other",
+        [json_error_invalid_utf8] = "save it as UTF-8 text",
+        [json_error_premature_end_of_input] =
+            "it is empty or cut off: write at least {}, and close each quote and bracket",
+        [json_error_end_of_input_expected] = "remove all that follows the last bracket",
+        [json_error_null_character] = "a string cannot hold a NUL",
+        [json_error_duplicate_key] = "write each key of an object once",
+        [json_error_numeric_overflow] = "a number must fit into 64 bits",
+    };
+    if (len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
+        return "save it as UTF-8 without a byte order mark";
+    if ((size_t)code < ARRAY_LEN(texts) && texts[code])
+        return texts[code];
+    return "write a comma between two values but none after the last, each string in \"double "
+           "quotes\", and no comment";
+}
+
+static void json_explain(const char *name, const char *data, size_t len, json_error_t *why,
+                         struct err *err)
+{
+    enum json_error_code code = json_error_code(why);
+    if (code == json_error_out_of_memory)
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot read %.200s", name);
     else
-        err_set(err, ERR_USAGE, 0, "%.200s:%d:%d: this cannot be read as JSON", name, why->line,
-                why->column);
+        err_set(err, ERR_USAGE, 0, "%.150s:%d:%d: %s; %s", name, why->line,
+                why->column > 0 ? why->column : 1, str_printable(why->text),
+                json_advice(data, len, code));
 }
 
 struct json *json_read(const char *name, const void *data, size_t len, struct err *err)
 {
-    if (!syntax_check(name, data, len, err))
-        return NULL;
     json_error_t why;
     json_t *value = json_loadb(data, len, JSON_REJECT_DUPLICATES, &why);
     if (!value) {
-        explain(name, data, &why, err);
+        json_explain(name, data, len, &why, err);
         return NULL;
     }
-    struct json *nodes = calloc(count_values(value), sizeof *nodes);
+    struct json *nodes = calloc(count_values(value), sizeof *nodes), *next_free = nodes;
     if (!nodes) {
         json_decref(value);
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot read %.200s", name);
         return NULL;
     }
-    struct walk walk = {
-        .at = data, .end = (const char *)data + len, .place = {1, 1}, .node = nodes};
-    return place(&walk, value, NULL);
+    return json_fill(&next_free, value, NULL);
 }
 
 static bool check_file(int fd, const char *path, size_t max, struct err *err)
@@ -250,16 +208,6 @@ const struct json *json_find(const struct json *object, const char *key)
 const char *json_key(const struct json *member)
 {
     return member->key;
-}
-
-unsigned json_line(const struct json *value)
-{
-    return value->line;
-}
-
-unsigned json_column(const struct json *value)
-{
-    return value->column;
 }
 
 const char *json_text(const struct json *value)

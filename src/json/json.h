@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * json: a strict reader. Every error names the file, the line and the column. Every value keeps its
- * place, for errors that its user finds later.
+ * json: a strict reader. An error of the syntax names the file, the line and the column where the
+ * reader stopped: the end of the text that it does not understand. For an error in a value that was
+ * read, its user names the key.
  *
  * A struct json is one value: an object, a list, or a scalar. The root owns all the others and the
  * texts inside them: json_free() ends it. Duplicate keys, NULs, bytes that are not UTF-8 and
@@ -28,7 +29,7 @@ enum json_kind {
 struct json;
 
 /* Reads `len` bytes that came from `name`. The root is an object or a list. NULL: *err says what is
- * wrong as "name:line:column: …". */
+ * wrong as "name:line:column: …; " and what to do. */
 MUST_CHECK struct json *json_read(const char *name, const void *data, size_t len, struct err *err);
 /* The same for a regular file of at most `max` bytes; its size is looked at before it is read. A
  * file that is missing, unreadable, of another type or too long is an error, too. */
@@ -48,9 +49,6 @@ const struct json *json_find(const struct json *object, const char *key);
 
 /* The key of a member; NULL for items of a list and for the root. */
 const char *json_key(const struct json *member);
-/* Where the value stands (a member: where its key stands), from 1. */
-unsigned json_line(const struct json *value);
-unsigned json_column(const struct json *value);
 
 /* False (NULL) if the value is NULL or of another kind; *ret is then unchanged. */
 MUST_CHECK const char *json_text(const struct json *value);

@@ -42,14 +42,6 @@ static void new_line(struct writer *w)
         writer_put(w, "  ", 2);
 }
 
-bool writer_is_utf8(const char *text)
-{
-    unsigned len = 1;
-    while (*text && (len = str_utf8_len(text)) > 0)
-        text += len;
-    return len > 0;
-}
-
 static void put_char(struct writer *w, const char *s, unsigned len)
 {
     static const char replacement[] = "\xef\xbf\xbd";

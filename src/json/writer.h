@@ -48,9 +48,6 @@ void writer_real(struct writer *w, const char *key, double value);
 void writer_bool(struct writer *w, const char *key, bool value);
 void writer_null(struct writer *w, const char *key);
 
-/* Would writer_text() write it unchanged? */
-bool writer_is_utf8(const char *text);
-
 /* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the
  * newline, not the NUL. Valid until writer_free(). NULL: a failure. */
 MUST_CHECK const char *writer_done(struct writer *w, size_t *ret_len);

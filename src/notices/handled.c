@@ -83,10 +83,10 @@ static bool read_root(struct handled *handled, const char *path, const struct js
         return err_set(err, ERR_USAGE, 0, "%s is not what pchrun writes", path);
     if (!str_is(job, handled->job))
         return err_set(err, ERR_USAGE, 0, "%s belongs to job \"%s\"", path, job);
-    for (const struct json *item = json_first(list); item; item = json_next(item))
+    size_t n = 1;
+    for (const struct json *item = json_first(list); item; item = json_next(item), n++)
         if (json_kind(item) != JSON_IS_OBJECT || !read_one(handled, item, real_now_ns))
-            return err_set(err, ERR_USAGE, 0, "%s:%u:%u: not a notice", path, json_line(item),
-                           json_column(item));
+            return err_set(err, ERR_USAGE, 0, "%s: notices: item %zu is not a notice", path, n);
     return true;
 }
 

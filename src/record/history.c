@@ -69,10 +69,9 @@ static struct json *read_file(const struct history *history, const char *path, s
     return root;
 }
 
-static bool not_a_record(const char *path, const struct json *at, const char *what, struct err *err)
+static bool not_a_record(const char *path, const char *what, struct err *err)
 {
-    return err_set(err, ERR_USAGE, 0, "%s:%u:%u: %s; it is damaged (" FROM_SCRATCH ")", path,
-                   json_line(at), json_column(at), what);
+    return err_set(err, ERR_USAGE, 0, "%s: %s; it is damaged (" FROM_SCRATCH ")", path, what);
 }
 
 /* Steps ascend: the newest commit is the last. */
@@ -103,18 +102,19 @@ static bool read_commits(struct history *history, const char *path, const struct
     int64_t attempt;
     if (!read_count(root, "attempt", &attempt) ||
         !read_count(root, "attempts_without_commit", &history->attempts_without_commit))
-        return not_a_record(path, root, "it does not count its attempts", err);
+        return not_a_record(path, "it does not count its attempts", err);
     const struct json *steps = json_find(root, "attempts_without_step");
     if (steps && !read_count(root, "attempts_without_step", &history->attempts_without_step))
-        return not_a_record(path, steps, "not a number of attempts", err);
+        return not_a_record(path, "attempts_without_step is not a number of attempts", err);
     const struct json *save = json_find(root, "save_ns");
     if (save && (!json_int(save, &history->save_ns) || history->save_ns < 0))
-        return not_a_record(path, save, "not the time of a save", err);
+        return not_a_record(path, "save_ns is not the time of a save", err);
     if (!list || json_kind(list) != JSON_IS_LIST)
-        return not_a_record(path, root, "it has no list \"commits\"", err);
+        return not_a_record(path, "it has no list \"commits\"", err);
     for (const struct json *item = json_first(list); item; item = json_next(item))
         if (!read_commit(history, item))
-            return not_a_record(path, item, "not a commit, or not a later one", err);
+            return not_a_record(path, "an item of \"commits\" is not a commit, or not a later one",
+                                err);
     history->attempt = attempt + 1;
     history->is_there = true;
     return true;

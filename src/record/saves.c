@@ -3,6 +3,8 @@
  */
 #include "record/saves.h"
 
+#include "base/str.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +175,7 @@ static void write_path(struct writer *w, const char *path)
 {
     char hex[2 * PATH_MAX + 1];
     size_t n = 0;
-    if (!path || writer_is_utf8(path)) {
+    if (!path || str_is_utf8(path)) {
         writer_text(w, "path", path);
         return;
     }
@@ -274,9 +276,10 @@ bool saves_read(struct saves *saves, const char *name, const struct json *object
     const struct json *list = json_find(object, "saves");
     if (!is_list(list))
         return err_set(err, ERR_USAGE, 0, "%s has no list \"saves\"", name);
-    for (const struct json *item = json_first(list); item; item = json_next(item))
+    size_t n = 1;
+    for (const struct json *item = json_first(list); item; item = json_next(item), n++)
         if (!read_step(saves, item))
-            return err_set(err, ERR_USAGE, 0, "%s:%u:%u: not the save of a step", name,
-                           json_line(item), json_column(item));
+            return err_set(err, ERR_USAGE, 0, "%s: saves: item %zu is not the save of a step", name,
+                           n);
     return true;
 }

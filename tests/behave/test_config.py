@@ -43,16 +43,21 @@ def test_a_pipe_for_a_file(world):
     refused(world, "fifo", args=["-c", path])
 
 
-@pytest.mark.parametrize("text,where", [
-    ('{"grace": "1s",}', ":1:15: the comma before '}'"), ('{\n  "grace": oops\n}', ":2:12: 'oops'"),
-    ('{\n\n  "job": "x"', ":3:13: the file ends before the '}' of the object that begins in line 1"),
-    ("", ":1:1: it is empty"), ("{} {}", ":1:4: the end of the file is wanted"),
-    ('{"job": "\\u12"}', ":1:10: four hexadecimal digits"), ("'single'", ":1:1: an object"),
-    ('{\n"job": "a\nb"}', ":2:8: the string that begins here is not closed in its line"),
-], ids=["comma", "word", "unfinished", "empty", "two values", "escape", "quotes", "line break"])
-def test_not_json(world, text, where):
-    """Line and column, as compilers say it."""
-    refused(world, "config.json" + where, text=text)
+@pytest.mark.parametrize("text,where,advice", [
+    ('{"grace": "1s",}', ":1:16: string or '}' expected near '}'", "none after the last"),
+    ('{"grace": "1s" // why\n}', ":1:16: '}' expected near '/'", "no comment"),
+    ('{"grace": "1s"\n"job": "x"}', ":2:5: '}' expected near '\"job\"'", "a comma between two values"),
+    ('{\n  "grace": oops\n}', ":2:15: invalid token near 'oops'", 'each string in "double quotes"'),
+    ('{\n\n  "job": "x"', ":3:12: '}' expected near end of file", "close each quote and bracket"),
+    ("", ":1:1: '[' or '{' expected near end of file", "at least {}"),
+    ("{} {}", ":1:4: end of file expected near '{'", "remove all that follows the last bracket"),
+    ('{"job": "\\u12"}', ":1:14: invalid escape near", "double quotes"),
+    ("{'single': 1}", ":1:2: string or '}' expected near", 'each string in "double quotes"'),
+    ('{\n"job": "a\nb"}', ":2:9: unexpected newline near", "double quotes"),
+], ids=["comma", "comment", "no comma", "word", "unfinished", "empty", "two values", "escape", "quotes", "line break"])
+def test_not_json(world, text, where, advice):
+    """Line and column, as compilers say it, and what to do."""
+    refused(world, "config.json" + where, advice, text=text)
 
 
 @pytest.mark.parametrize("raw", [b'{"job": "\xff"}', b'{"job": "a\0b"}', b"\x7fELF\x01\x02"],

@@ -697,7 +697,7 @@ def test_a_memory_that_is_damaged_is_no_reason_to_stay(training, source):
     path = job.dir / ".pchrun" / "notices.0.json"
     path.write_text("{")
     job, step = preempted_by(training, watcher, step)
-    job.said(r"source: starting with an empty list of notices that have ended an attempt: \S+notices\.0\.json:1:2: ")
+    job.said(r"source: starting with an empty list of notices that have ended an attempt: \S+notices\.0\.json:1:1: ")
     assert memory(job)[0]["attempts"] == 1
 
 

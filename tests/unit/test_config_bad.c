@@ -127,22 +127,28 @@ Test(config_bad, a_file_over_the_limit_and_one_at_it)
     memcpy(text + CONFIG_FILE_MAX - 2, "1}", 2);
     cr_assert(pwrite(fd, text, CONFIG_FILE_MAX, 0) == CONFIG_FILE_MAX);
     cr_assert(ftruncate(fd, CONFIG_FILE_MAX) == 0);
-    expect_bad("-c c.json x", "", "c.json:1:2: unknown key \"jop\"; the nearest is \"job\"");
+    expect_bad("-c c.json x", "", "c.json: unknown key \"jop\"; the nearest is \"job\"");
     free(text);
     close(fd);
 }
 
+#define WRITE                                                                              \
+    "; write a comma between two values but none after the last, each string in \"double " \
+    "quotes\", and no comment"
+
 static const struct bad not_json[] = {
-    {"", "c.json:1:1: it is empty; an object is wanted, at least {}"},
-    {"{\"job\": }", "c.json:1:9: a value is wanted, not '}'"},
+    {"", "c.json:1:1: '[' or '{' expected near end of file; it is empty or cut off: write at least "
+         "{}, and close each quote and bracket"},
+    {"{\"job\": }", "c.json:1:9: unexpected token near '}'" WRITE},
     {"{\n  \"job\": \"a\"\n  \"grace\": \"1s\"\n}",
-     "c.json:3:3: a comma or '}' behind the value is wanted, not a string"},
+     "c.json:3:9: '}' expected near '\"grace\"'" WRITE},
     {"{\"job\": \"a\",\n \"job\": \"b\"}",
-     "c.json:2:2: the key \"job\" is there twice in one object"},
+     "c.json:2:6: duplicate object key near '\"job\"'; write each key of an object once"},
     {"{\"cluster\": {\"port\": 1,\n\"port\": 2}}",
-     "c.json:2:1: the key \"port\" is there twice in one object"},
-    {"{} {}", "c.json:1:4: the end of the file is wanted, not '{'"},
-    {"[]", "c.json:1:1: an object is wanted, not a list"},
+     "c.json:2:6: duplicate object key near '\"port\"'; write each key of an object once"},
+    {"{} {}",
+     "c.json:1:4: end of file expected near '{'; remove all that follows the last bracket"},
+    {"[]", "c.json: an object is wanted, not a list"},
 };
 
 Test(config_bad, files_that_are_not_strict_json)
@@ -151,34 +157,34 @@ Test(config_bad, files_that_are_not_strict_json)
 }
 
 static const struct bad keys[] = {
-    {"{\"grce\": \"1s\"}", "c.json:1:2: unknown key \"grce\"; the nearest is \"grace\""},
+    {"{\"grce\": \"1s\"}", "c.json: unknown key \"grce\"; the nearest is \"grace\""},
     {"{\n\t\"clutser\": {\"port\": 1}}",
-     "c.json:2:2: unknown key \"clutser\"; the nearest is \"cluster\""},
+     "c.json: unknown key \"clutser\"; the nearest is \"cluster\""},
     {"{\"cluster\": {\n  \"prot\": 1}}",
-     "c.json:2:3: unknown key \"cluster.prot\"; the nearest is \"cluster.port\""},
+     "c.json: unknown key \"cluster.prot\"; the nearest is \"cluster.port\""},
     {"{\"cluster\": {\"per_node\": 1}}",
-     "c.json:1:14: unknown key \"cluster.per_node\"; the nearest is \"procs.per_node\""},
-    {"{\"port\": 1}", "c.json:1:2: unknown key \"port\"; the nearest is \"cluster.port\""},
+     "c.json: unknown key \"cluster.per_node\"; the nearest is \"procs.per_node\""},
+    {"{\"port\": 1}", "c.json: unknown key \"port\"; the nearest is \"cluster.port\""},
     {"{\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
      "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
      "kkk"
      "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\": 1}",
-     "c.json:1:2: unknown key "
+     "c.json: unknown key "
      "\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
      "kkkkkkkkkkkk\"; pchrun --print-config shows all that there are"},
     {"{\"cluster.port\": 1}",
-     "c.json:1:2: unknown key \"cluster.port\"; write it as an object in an object"},
+     "c.json: unknown key \"cluster.port\"; write it as an object in an object"},
     {"{\"config\": 1}",
-     "c.json:1:2: unknown key \"config\"; pchrun --print-config shows all that there are"},
-    {"{\"\": 1}", "c.json:1:2: unknown key \"\"; pchrun --print-config shows all that there are"},
+     "c.json: unknown key \"config\"; pchrun --print-config shows all that there are"},
+    {"{\"\": 1}", "c.json: unknown key \"\"; pchrun --print-config shows all that there are"},
     {"{\"a\\nb\": 1}",
-     "c.json:1:2: unknown key \"a?b\"; pchrun --print-config shows all that there are"},
+     "c.json: unknown key \"a?b\"; pchrun --print-config shows all that there are"},
     {"{\"signals\": {\"TREM\": \"preempt\"}}",
-     "c.json:1:14: signals: \"TREM\" is no signal; the nearest is TERM"},
+     "c.json: signals: \"TREM\" is no signal; the nearest is TERM"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"wait\": \"1s\"}}}",
-     "c.json:1:40: signals: TERM: unknown key \"wait\"; known are \"do\" and \"grace\""},
+     "c.json: signals: TERM: unknown key \"wait\"; known are \"do\" and \"grace\""},
     {"{\"signals\": {\"TERM\": {\"grace\": \"1s\"}}}",
-     "c.json:1:14: signals: TERM: the key \"do\" is missing"},
+     "c.json: signals: TERM: the key \"do\" is missing"},
 };
 
 Test(config_bad, unknown_keys)
@@ -187,68 +193,69 @@ Test(config_bad, unknown_keys)
 }
 
 static const struct bad types[] = {
-    {"{\"job\": 7}", "c.json:1:2: job: a string is wanted, not a number"},
-    {"{\"job\": null}", "c.json:1:2: job: a string is wanted, not null"},
+    {"{\"job\": 7}", "c.json: job: a string is wanted, not a number"},
+    {"{\"job\": null}", "c.json: job: a string is wanted, not null"},
     {"{\"cluster\": {\"port\": \"14242\"}}",
-     "c.json:1:14: cluster.port: a whole number is wanted, not a string"},
-    {"{\"cluster\": {\"port\": 14242.0}}", "c.json:1:14: cluster.port: a whole number is wanted, "
+     "c.json: cluster.port: a whole number is wanted, not a string"},
+    {"{\"cluster\": {\"port\": 14242.0}}", "c.json: cluster.port: a whole number is wanted, "
                                            "not a number with a fraction or exponent"},
     {"{\"cluster\": {\"insecure\": 1}}",
-     "c.json:1:14: cluster.insecure: true or false is wanted, not a number"},
+     "c.json: cluster.insecure: true or false is wanted, not a number"},
     {"{\"cluster\": {\"nodes\": \"n0\"}}",
-     "c.json:1:14: cluster.nodes: a list of strings is wanted, not a string"},
+     "c.json: cluster.nodes: a list of strings is wanted, not a string"},
     {"{\"cluster\": {\"nodes\": [\"127.0.0.1\", 2]}}",
-     "c.json:1:37: cluster.nodes: a string is wanted, not a number"},
+     "c.json: cluster.nodes: item 2: a string is wanted, not a number"},
     {"{\"exit\": {\"hook\": \"/h\"}}",
-     "c.json:1:11: exit.hook: a program and its arguments as a list is wanted, not a string"},
-    {"{\"exit\": {\"hook\": []}}", "c.json:1:11: exit.hook: the list is empty; name a program"},
+     "c.json: exit.hook: a program and its arguments as a list is wanted, not a string"},
+    {"{\"exit\": {\"hook\": []}}", "c.json: exit.hook: the list is empty; name a program"},
     {"{\"exit\": {\"hook\": [\"\"]}}",
-     "c.json:1:20: exit.hook: the value is empty; allowed are 1 to 4095 bytes"},
+     "c.json: exit.hook: item 1: the value is empty; allowed are 1 to 4095 bytes"},
     {"{\"exit\": {\"hook\": [\"/h\", 1]}}",
-     "c.json:1:26: exit.hook: a string is wanted, not a number"},
-    {"{\"preset\": \"slum\"}", "c.json:1:2: preset: \"slum\" is not one of auto, none, slurm, "
+     "c.json: exit.hook: item 2: a string is wanted, not a number"},
+    {"{\"preset\": \"slum\"}", "c.json: preset: \"slum\" is not one of auto, none, slurm, "
                                "kubernetes, kubeflow, sge, gce, "
                                "gce-gpu, gce-spot, tensorflow-gce, aws, azure, "
                                "alibaba, tencent"},
-    {"{\"cluster\": [\"127.0.0.1\"]}", "c.json:1:2: cluster: an object is wanted, not a list"},
-    {"{\"cluster\": null}", "c.json:1:2: cluster: an object is wanted, not null"},
-    {"{\"grace\": 25}", "c.json:1:2: grace: a duration such as \"25s\" is wanted, not a number"},
-    {"{\"grace\": \"25\"}", "c.json:1:2: grace: \"25\" is not a duration; write a number and its "
+    {"{\"cluster\": [\"127.0.0.1\"]}", "c.json: cluster: an object is wanted, not a list"},
+    {"{\"cluster\": null}", "c.json: cluster: an object is wanted, not null"},
+    {"{\"grace\": 25}", "c.json: grace: a duration such as \"25s\" is wanted, not a number"},
+    {"{\"grace\": \"25\"}", "c.json: grace: \"25\" is not a duration; write a number and its "
                             "unit (ms, s, m, h or d), as in \"25s\""},
-    {"{\"grace\": \"25 s\"}", "c.json:1:2: grace: \"25 s\" is not a duration; write a number and "
+    {"{\"grace\": \"25 s\"}", "c.json: grace: \"25 s\" is not a duration; write a number and "
                               "its unit (ms, s, m, h or d), as in \"25s\""},
-    {"{\"grace\": \"25sec\"}", "c.json:1:2: grace: \"25sec\" is not a duration; write a number and "
+    {"{\"grace\": \"25sec\"}", "c.json: grace: \"25sec\" is not a duration; write a number and "
                                "its unit (ms, s, m, h or d), as in \"25s\""},
-    {"{\"checkpoint\": {\"every\": 1.5}}", "c.json:1:17: checkpoint.every: a whole number of steps "
+    {"{\"checkpoint\": {\"every\": 1.5}}", "c.json: checkpoint.every: a whole number of steps "
                                            "or a duration such as \"10m\" is wanted, "
                                            "not a number with a fraction or exponent"},
     {"{\"checkpoint\": {\"every\": \"1.5\"}}",
-     "c.json:1:17: checkpoint.every: \"1.5\" is neither a whole number of steps nor a duration, "
+     "c.json: checkpoint.every: \"1.5\" is neither a whole number of steps nor a duration, "
      "which "
      "is a number and its unit (ms, s, m, h or d), as in \"10m\""},
     {"{\"restart\": {\"fatal_codes\": 3}}",
-     "c.json:1:14: restart.fatal_codes: a list of exit codes "
+     "c.json: restart.fatal_codes: a list of exit codes "
      "and of ranges such as \"64-78\" is wanted, not a number"},
     {"{\"restart\": {\"fatal_codes\": [3, 4.0]}}",
-     "c.json:1:33: restart.fatal_codes: an exit code or a range such as \"64-78\" is wanted, not a "
+     "c.json: restart.fatal_codes: item 2: an exit code or a range such as \"64-78\" is wanted, "
+     "not a "
      "number with a fraction or exponent"},
     {"{\"restart\": {\"fatal_codes\": [true]}}",
-     "c.json:1:30: restart.fatal_codes: an exit code or a range such as \"64-78\" is wanted, not a "
+     "c.json: restart.fatal_codes: item 1: an exit code or a range such as \"64-78\" is wanted, "
+     "not a "
      "boolean"},
     {"{\"restart\": {\"fatal_codes\": [2, 256]}}",
-     "c.json:1:33: restart.fatal_codes: '256' is no exit code and no range of them, such as 3 or "
+     "c.json: restart.fatal_codes: '256' is no exit code and no range of them, such as 3 or "
      "64-78 (1 to 255)"},
     {"{\"restart\": {\"fatal_codes\": [\"9-3\"]}}",
-     "c.json:1:30: restart.fatal_codes: '9-3' is no exit code and no range of them, such as 3 or "
+     "c.json: restart.fatal_codes: '9-3' is no exit code and no range of them, such as 3 or "
      "64-78 (1 to 255)"},
-    {"{\"signals\": \"TERM\"}",
-     "c.json:1:2: signals: an object of signals is wanted, not a string"},
+    {"{\"signals\": \"TERM\"}", "c.json: signals: an object of signals is wanted, not a string"},
     {"{\"signals\": {\"TERM\": 1}}",
-     "c.json:1:14: signals: TERM: a string or an object is wanted, not a number"},
+     "c.json: signals: TERM: a string or an object is wanted, not a number"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": 1}}}",
-     "c.json:1:40: signals: TERM: grace: a string is wanted, not a number"},
+     "c.json: signals: TERM: grace: a string is wanted, not a number"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": \"1\"}}}",
-     "c.json:1:14: signals: TERM: its grace: \"1\" is not a duration; write a number and its unit "
+     "c.json: signals: TERM: its grace: \"1\" is not a duration; write a number and its unit "
      "(ms, s, m, h or d), as in \"25s\""},
 };
 
@@ -259,41 +266,40 @@ Test(config_bad, wrong_types_and_units)
 
 static const struct bad ranges[] = {
     {"{\"cluster\": {\n\"port\": 65536}}",
-     "c.json:2:1: cluster.port: 65536 is out of range (1 to 65535)"},
-    {"{\"cluster\": {\"port\": -1}}", "c.json:1:14: cluster.port: -1 is out of range (1 to 65535)"},
-    {"{\"procs\": {\"count\": 257}}", "c.json:1:12: procs.count: 257 is out of range (1 to 256)"},
-    {"{\"procs\": {\"count\": 0}}", "c.json:1:12: procs.count: 0 is out of range (1 to 256)"},
-    {"{\"grace\": \"8d\"}", "c.json:1:2: grace: \"8d\" is out of range (0s to 7d)"},
+     "c.json: cluster.port: 65536 is out of range (1 to 65535)"},
+    {"{\"cluster\": {\"port\": -1}}", "c.json: cluster.port: -1 is out of range (1 to 65535)"},
+    {"{\"procs\": {\"count\": 257}}", "c.json: procs.count: 257 is out of range (1 to 256)"},
+    {"{\"procs\": {\"count\": 0}}", "c.json: procs.count: 0 is out of range (1 to 256)"},
+    {"{\"grace\": \"8d\"}", "c.json: grace: \"8d\" is out of range (0s to 7d)"},
     {"{\"grace\": \"99999999999999d\"}",
-     "c.json:1:2: grace: \"99999999999999d\" is out of range (0s to 7d)"},
+     "c.json: grace: \"99999999999999d\" is out of range (0s to 7d)"},
     {"{\"cluster\": {\"join_timeout\": \"0s\"}}",
-     "c.json:1:14: cluster.join_timeout: \"0s\" is out of range (1ms to 7d)"},
-    {"{\"exit\": {\"preempted\": 0}}", "c.json:1:11: exit.preempted: 0 is out of range (1 to 255)"},
-    {"{\"exit\": {\"preempted\": 256}}",
-     "c.json:1:11: exit.preempted: 256 is out of range (1 to 255)"},
+     "c.json: cluster.join_timeout: \"0s\" is out of range (1ms to 7d)"},
+    {"{\"exit\": {\"preempted\": 0}}", "c.json: exit.preempted: 0 is out of range (1 to 255)"},
+    {"{\"exit\": {\"preempted\": 256}}", "c.json: exit.preempted: 256 is out of range (1 to 255)"},
     {"{\"save\": {\"mode\": \"magic\"}}",
-     "c.json:1:11: save.mode: \"magic\" is not one of attach, signal, forward"},
-    {"{\"job\": \"\"}", "c.json:1:2: job: the value is empty; allowed are 1 to 63 bytes"},
+     "c.json: save.mode: \"magic\" is not one of attach, signal, forward"},
+    {"{\"job\": \"\"}", "c.json: job: the value is empty; allowed are 1 to 63 bytes"},
     {"{\"job\": \"0123456789012345678901234567890123456789012345678901234567890123\"}",
-     "c.json:1:2: job: \"0123456789012345678901234567890123456789012345678901234567890123\" has 64 "
+     "c.json: job: \"0123456789012345678901234567890123456789012345678901234567890123\" has 64 "
      "bytes; allowed are 1 to 63"},
-    {"{\"job\": \"a\\nb\"}", "c.json:1:2: job: \"a?b\" holds a control character"},
-    {"{\"report\": \"{rank}.json\"}", "c.json:1:2: report: \"{rank}.json\" holds a { that begins "
+    {"{\"job\": \"a\\nb\"}", "c.json: job: \"a?b\" holds a control character"},
+    {"{\"report\": \"{rank}.json\"}", "c.json: report: \"{rank}.json\" holds a { that begins "
                                       "neither {state_dir} nor {node_rank}"},
     {"{\"signals\": {\"TERM\": \"die\"}}",
-     "c.json:1:14: signals: TERM: \"die\" is not one of preempt, checkpoint, forward, ignore"},
+     "c.json: signals: TERM: \"die\" is not one of preempt, checkpoint, forward, ignore"},
     {"{\"signals\": {\"TERM\": {\"do\": \"preempt\", \"grace\": \"8d\"}}}",
-     "c.json:1:14: signals: TERM: its grace: \"8d\" is out of range (0s to 7d)"},
+     "c.json: signals: TERM: its grace: \"8d\" is out of range (0s to 7d)"},
     {"{\"signals\": {\"TERM\": {\"do\": \"ignore\", \"grace\": \"1s\"}}}",
-     "c.json:1:14: signals: TERM: a grace goes with preempt only, not with ignore"},
+     "c.json: signals: TERM: a grace goes with preempt only, not with ignore"},
     {"{\"signals\": {\"TERM\": \"preempt\", \"SIGTERM\": \"ignore\"}}",
-     "c.json:1:33: signals: TERM is there twice"},
+     "c.json: signals: TERM is there twice"},
     {"{\"signals\": {\"KILL\": \"preempt\"}}",
-     "c.json:1:14: signals: SIGKILL cannot be used here: no program can handle it"},
+     "c.json: signals: SIGKILL cannot be used here: no program can handle it"},
     {"{\"signals\": {\"SIGCHLD\": \"ignore\"}}",
-     "c.json:1:14: signals: SIGCHLD cannot be used here: pchrun itself needs it"},
+     "c.json: signals: SIGCHLD cannot be used here: pchrun itself needs it"},
     {"{\"save\": {\"signal\": \"STOP\"}}",
-     "c.json:1:11: save.signal: SIGSTOP cannot be used here: no program can handle it"},
+     "c.json: save.signal: SIGSTOP cannot be used here: no program can handle it"},
 };
 
 /* A variable of the shell that is not set must not mean: train without a record. */
@@ -315,7 +321,7 @@ Test(config_bad, empty_values)
                "PCHRUN_CONFIG=", "PCHRUN_CONFIG: the value is empty; name a file, or leave it out");
     write_file("{\"checkpoint\": {\"dir\": \"\"}}");
     expect_bad("-c c.json x", "",
-               "c.json:1:17: checkpoint.dir: the value is empty; if none is meant, write null");
+               "c.json: checkpoint.dir: the value is empty; if none is meant, write null");
 }
 
 Test(config_bad, out_of_range)
@@ -499,7 +505,7 @@ Test(config_bad, control_characters_are_not_repeated)
 {
     write_file("{\"\\u001b[31m\": 1}");
     expect_bad("-c c.json x", "",
-               "c.json:1:2: unknown key \"?[31m\"; pchrun --print-config shows all that there are");
+               "c.json: unknown key \"?[31m\"; pchrun --print-config shows all that there are");
     expect_bad("--\x1b[31m x", "", "unknown flag --?[31m; pchrun --help shows all that there are");
     expect_bad("-\x1b x", "", "unknown flag -?; the short ones are -V -c -g -h -n -q -v");
 }

@@ -55,7 +55,7 @@ Test(controlmsg, what_is_wrong_is_told)
         const char *line, *why;
     } rows[] = {
         {"", "request:1:1"},
-        {"status", "request:1:1"},
+        {"status", "request:1:6"},
         {"[]", "a request is an object, not a list"},
         {"{\"do\":\"status\"}", "speaks version 1"},
         {"{\"version\":2,\"do\":\"status\"}", "use the pchctl that came with it"},
@@ -70,7 +70,7 @@ Test(controlmsg, what_is_wrong_is_told)
         {"{\"version\":1,\"do\":\"drain\",\"left_ms\":9223372036854775807}", "of a year at most"},
         {"{\"version\":1,\"do\":\"drain\",\"left_ms\":1.5}", "of a year at most"},
         {"{\"version\":1,\"do\":\"drain\",\"text\":7}", "not a text"},
-        {"{\"version\":1,\"do\":\"stop\",\"do\":\"status\"}", "twice"},
+        {"{\"version\":1,\"do\":\"stop\",\"do\":\"status\"}", "duplicate object key"},
     };
     struct control_request request;
     struct err err;

@@ -224,14 +224,15 @@ Test(handled, files_that_are_not_ours)
         {"{\"schema\":2,\"job\":\"j\",\"notices\":[]}", "n.json is not what pchrun writes"},
         {"{\"schema\":1,\"job\":\"k\",\"notices\":[]}", "n.json belongs to job \"k\""},
         {"{\"schema\":1,\"job\":\"j\",\"notices\":{}}", "n.json is not what pchrun writes"},
-        {"{\"schema\":1,\"job\":\"j\",\"notices\":[\n1]}", "n.json:2:1: not a notice"},
+        {"{\"schema\":1,\"job\":\"j\",\"notices\":[\n1]}",
+         "n.json: notices: item 1 is not a notice"},
         {"{\"schema\":1,\"job\":\"j\",\"notices\":[{\"source\":\"a\",\"id\":\"b\",\"attempts\":1,"
          "\"at_ns\":1728000000000000000},\n{\"source\":\"a\",\"id\":\"\",\"attempts\":1,"
          "\"at_ns\":1}]}",
-         "n.json:2:1: not a notice"},
+         "n.json: notices: item 2 is not a notice"},
         {"{\"schema\":1,\"job\":\"j\",\"notices\":[{\"source\":\"a\",\"id\":\"b\",\"attempts\":0,"
          "\"at_ns\":1}]}",
-         "n.json:1:34: not a notice"},
+         "n.json: notices: item 1 is not a notice"},
     };
     begin(1);
     cr_expect(handled_read(&handled, "n.json", NOW, &err), "none is as good as an empty one");

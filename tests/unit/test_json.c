@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The strict reader: what it gives, where values stood, and what it refuses, by its exact words.
+ * The strict reader: what it gives, and what it refuses, by its exact words.
  */
 #include "base/str.h"
 #include "json/json.h"
@@ -63,90 +63,64 @@ Test(json, keeps_the_order_of_the_file)
     json_free(root);
 }
 
-/* Brackets, quotes and backslashes inside strings must not lead the second walk astray. */
-Test(json, says_where_each_value_stood)
-{
-    struct json *root = read_text("{\n"
-                                  "  \"a\\\"]}\": \"x\\\\\",\n"
-                                  "  \"l\": [ {}, [ ],\n"
-                                  "\t\"\xc3\xa4{\", -1.5e3, {\"in\": [true]} ],\n"
-                                  "  \"end\" : null\n"
-                                  "}\n");
-    static const struct {
-        unsigned line, column;
-    } items[] = {{3, 10}, {3, 14}, {4, 2}, {4, 8}, {4, 16}};
-    cr_assert(json_line(root) == 1 && json_column(root) == 1);
-    const struct json *a = json_first(root), *list = json_next(a), *end = json_next(list);
-    cr_assert(json_line(a) == 2 && json_column(a) == 3);
-    cr_assert(json_line(end) == 5 && json_column(end) == 3);
-    size_t n = 0;
-    const struct json *last = NULL;
-    for (const struct json *item = json_first(list); item; item = json_next(item), n++) {
-        cr_assert(n < ARRAY_LEN(items));
-        cr_assert(json_line(item) == items[n].line && json_column(item) == items[n].column,
-                  "item %zu is at %u:%u", n, json_line(item), json_column(item));
-        last = item;
-    }
-    cr_assert_eq(n, ARRAY_LEN(items));
-    const struct json *in = json_find(last, "in");
-    cr_assert(json_line(in) == 4 && json_column(in) == 17);
-    cr_assert(json_column(json_first(in)) == 24);
-    json_free(root);
-}
-
 #define BYTES(s) s, sizeof(s) - 1
+
+/* jansson says what it met; the advice behind that is ours. */
+#define CUT    "; it is empty or cut off: write at least {}, and close each quote and bracket"
+#define BEHIND "; remove all that follows the last bracket"
+#define TWICE  "; write each key of an object once"
+#define BITS   "; a number must fit into 64 bits"
+#define UTF8   "; save it as UTF-8 text"
+#define WRITE                                                                              \
+    "; write a comma between two values but none after the last, each string in \"double " \
+    "quotes\", and no comment"
 
 static const struct {
     const char *data;
     size_t len;
     const char *text;
 } bad_texts[] = {
-    {BYTES(""), "t:1:1: it is empty; an object is wanted, at least {}"},
-    {BYTES(" \n"), "t:1:1: it is empty; an object is wanted, at least {}"},
-    {BYTES("7"), "t:1:1: an object, {...}, is wanted, not '7'"},
-    {BYTES("{\"a\": 1"), "t:1:8: the file ends before the '}' of the object that begins in line 1"},
-    {BYTES("{\"a\":\n [1, "),
-     "t:2:6: the file ends before the ']' of the list that begins in line 2"},
-    {BYTES("{\"a\""), "t:1:5: a colon behind the key is wanted, not the end of the file"},
-    {BYTES("{\"a\": }"), "t:1:7: a value is wanted, not '}'"},
-    {BYTES("{\"a\" 1}"), "t:1:6: a colon behind the key is wanted, not '1'"},
-    {BYTES("{\"a\": 1}\n x"), "t:2:2: the end of the file is wanted, not 'x'"},
-    {BYTES("{\n\"a\": 1,\n\"a\": 2}"), "t:3:1: the key \"a\" is there twice in one object"},
-    {BYTES("{\"o\": {\"b\": 1, \"b\": 1}}"), "t:1:16: the key \"b\" is there twice in one object"},
-    {BYTES("{\"\\\"\": 1, \"\\\"\": 1}"), "t:1:11: the key \"\\\"\" is there twice in one object"},
-    {BYTES("{\"a\": 1,}"), "t:1:8: the comma before '}' is one too many"},
-    {BYTES("[1,\n]"), "t:1:3: the comma before ']' is one too many"},
-    {BYTES("[1 2]"), "t:1:4: a comma or ']' behind the value is wanted, not '2'"},
-    {BYTES("{\"a\": \"\xc3\xa4\" \"b\"}"),
-     "t:1:11: a comma or '}' behind the value is wanted, not a string"},
-    {BYTES("{'a': 1}"),
-     "t:1:2: a key in \"double quotes\" is wanted; strings stand in \"double quotes\""},
-    {BYTES("{a: 1}"), "t:1:2: a key in \"double quotes\" is wanted, not 'a'"},
-    {BYTES("{} // end"), "t:1:4: comments are no JSON; the end of the file is wanted"},
-    {BYTES("[01]"),
-     "t:1:2: '01' is no number as JSON writes it: -12 or 0.5, without a leading + or "
-     "0; with a unit it is a \"string\""},
-    {BYTES("[25s]"), "t:1:2: '25s' is no number as JSON writes it: -12 or 0.5, without a leading + "
-                     "or 0; with a unit it is a \"string\""},
-    {BYTES("[NaN]"), "t:1:2: 'NaN' is no value: a string stands in \"double quotes\"; words are "
-                     "true, false and null alone"},
-    {BYTES("[99999999999999999999]"),
-     "t:1:2: the number 99999999999999999999 does not fit into 64 bits"},
-    {BYTES("[1e999]"), "t:1:2: the number 1e999 does not fit into 64 bits"},
-    {BYTES("[1234567890123456789012345]"),
-     "t:1:2: the number 123456789012345678901234... does not fit into 64 bits"},
-    {BYTES("[\"a\0b\"]"), "t:1:4: a NUL byte; this is no text"},
-    {BYTES("[\"a\\u0000\"]"), "t:1:4: \\u0000, a NUL, is not allowed in a string"},
-    {BYTES("[\"\\ud800x\"]"), "t:1:3: \\ud800 is half of a character; the other half is missing"},
-    {BYTES("[\"\\u12g4\"]"), "t:1:3: four hexadecimal digits are wanted behind \\u"},
-    {BYTES("[\"\\x\"]"), "t:1:3: no such escape in a string; a backslash is written \\\\"},
-    {BYTES("[\"a\nb\"]"), "t:1:2: the string that begins here is not closed in its line"},
-    {BYTES("[\"a"), "t:1:2: the string that begins here is not closed"},
-    {BYTES("[\"\t\"]"), "t:1:3: a control character (0x09) in a string; write \\u0009"},
-    {BYTES("{}\n\0"), "t:2:1: a NUL byte; this is no text"},
-    {BYTES("[\"\xff\"]"), "t:1:3: the byte 0xff is not UTF-8"},
-    {BYTES("[\"\xed\xa0\x80\"]"), "t:1:3: the byte 0xed is not UTF-8"},
-    {BYTES("\xef\xbb\xbf{}"), "t:1:1: it begins with a byte order mark; save it as plain UTF-8"},
+    {BYTES(""), "t:1:1: '[' or '{' expected near end of file" CUT},
+    {BYTES(" \n"), "t:2:1: '[' or '{' expected near end of file" CUT},
+    {BYTES("7"), "t:1:1: '[' or '{' expected near '7'" WRITE},
+    {BYTES("{\"a\": 1"), "t:1:7: '}' expected near end of file" CUT},
+    {BYTES("{\"a\":\n [1, "), "t:2:5: ']' expected near end of file" CUT},
+    {BYTES("{\"a\""), "t:1:4: ':' expected near end of file" CUT},
+    {BYTES("{\"a\": }"), "t:1:7: unexpected token near '}'" WRITE},
+    {BYTES("{\"a\" 1}"), "t:1:6: ':' expected near '1'" WRITE},
+    {BYTES("{\"a\": 1}\n x"), "t:2:2: end of file expected near 'x'" BEHIND},
+    {BYTES("{\n\"a\": 1,\n\"a\": 2}"), "t:3:3: duplicate object key near '\"a\"'" TWICE},
+    {BYTES("{\"o\": {\"b\": 1, \"b\": 1}}"), "t:1:18: duplicate object key near '\"b\"'" TWICE},
+    {BYTES("{\"\\\"\": 1, \"\\\"\": 1}"), "t:1:14: duplicate object key near '\"\\\"\"'" TWICE},
+    {BYTES("{\"a\": 1,}"), "t:1:9: string or '}' expected near '}'" WRITE},
+    {BYTES("[1,\n]"), "t:2:1: unexpected token near ']'" WRITE},
+    {BYTES("[1 2]"), "t:1:4: ']' expected near '2'" WRITE},
+    {BYTES("{\"a\": \"\xc3\xa4\" \"b\"}"), "t:1:13: '}' expected near '\"b\"'" WRITE},
+    {BYTES("{'a': 1}"), "t:1:2: string or '}' expected near '''" WRITE},
+    {BYTES("{a: 1}"), "t:1:2: string or '}' expected near 'a'" WRITE},
+    {BYTES("{} // end"), "t:1:4: end of file expected near '/'" BEHIND},
+    {BYTES("{\"a\": 1, // b\n\"c\": 1}"), "t:1:10: string or '}' expected near '/'" WRITE},
+    {BYTES("[01]"), "t:1:2: invalid token near '0'" WRITE},
+    {BYTES("[25s]"), "t:1:4: ']' expected near 's'" WRITE},
+    {BYTES("[NaN]"), "t:1:4: invalid token near 'NaN'" WRITE},
+    {BYTES("[99999999999999999999]"), "t:1:21: too big integer near '99999999999999999999'" BITS},
+    {BYTES("[1e999]"), "t:1:6: real number overflow near '1e999'" BITS},
+    {BYTES("[1234567890123456789012345]"), "t:1:26: too big integer" BITS},
+    {BYTES("[\"a\0b\"]"), "t:1:3: control character 0x0 near '\"a'" WRITE},
+    {BYTES("[\"a\\u0000\"]"), "t:1:10: \\u0000 is not allowed without JSON_ALLOW_NUL near "
+                              "'\"a\\u0000\"'; a string cannot hold a NUL"},
+    {BYTES("[\"\\ud800x\"]"), "t:1:10: invalid Unicode '\\uD800' near '\"\\ud800x\"'" WRITE},
+    {BYTES("[\"\\u12g4\"]"), "t:1:7: invalid escape near '\"\\u12g'" WRITE},
+    {BYTES("[\"\\x\"]"), "t:1:4: invalid escape near '\"\\x'" WRITE},
+    {BYTES("[\"\\\n\"]"), "t:2:1: invalid escape near '\"\\?'" WRITE},
+    {BYTES("[\"a\nb\"]"), "t:1:3: unexpected newline near '\"a'" WRITE},
+    {BYTES("[\"a"), "t:1:3: premature end of input near '\"a'" CUT},
+    {BYTES("[\"\t\"]"), "t:1:2: control character 0x9 near '\"'" WRITE},
+    {BYTES("{}\n\0"), "t:2:1: end of file expected near end of file" BEHIND},
+    {BYTES("[\"\xff\"]"), "t:1:2: unable to decode byte 0xff near '\"'" UTF8},
+    {BYTES("[\"\xed\xa0\x80\"]"), "t:1:2: unable to decode byte 0xed near '\"'" UTF8},
+    {BYTES("\xef\xbb\xbf{}"), "t:1:1: '[' or '{' expected near '\xef\xbb\xbf'; save it as UTF-8 "
+                              "without a byte order mark"},
 };
 
 Test(json, refuses_what_is_not_strict_and_says_where)
@@ -168,12 +142,10 @@ Test(json, depth_is_bounded)
     memset(text, '[', len);
     struct err err = {0};
     cr_assert(json_read("t", text, len, &err) == NULL);
-    cr_assert(strstr(err.text, "more than 100 lists and objects lie in each other") != NULL, "%s",
-              err.text);
+    cr_assert(strstr(err.text, "maximum parsing depth reached") != NULL, "%s", err.text);
     free(text);
 }
 
-/* What the syntax allows must be read: two readers must not differ. */
 Test(json, reads_what_is_strict)
 {
     static const char *const good[] = {

@@ -137,7 +137,9 @@ Test(noticeline, what_says_nothing)
     static const struct {
         const char *line, *want;
     } rows[] = {
-        {"", "line:1:1: it is empty; an object is wanted, at least {}"},
+        {"", "line:1:1: '[' or '{' expected near end of file; it is empty or cut off: write at "
+             "least {}, "
+             "and close each quote and bracket"},
         {"[]", "it is not an object but a list"},
         {"{}", "it has no type"},
         {"{\"type\":1}", "its type is not a string but a number"},

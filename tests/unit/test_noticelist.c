@@ -204,52 +204,57 @@ Test(noticelist, bad_flags)
 }
 
 static const struct bad values[] = {
-    {"\"gce\"", "1:2: notices: a list of notice sources is wanted, not a string"},
-    {"[1]", "2:2: notices: a string or an object is wanted, not a number"},
-    {"[\"gcs\"]", "2:2: notices: there is no notice source \"gcs\"; the nearest is \"gce\""},
-    {"[\"gce\", \"none\"]", "2:9: notices: none stands alone"},
-    {"[{}]", "2:2: notices: the key is missing that says what it is: file, kubernetes, command or "
-             "poll"},
-    {"[{\"name\": \"a\"}]", "2:2: notices: the key is missing that says what it is: file, "
+    {"\"gce\"", "notices: a list of notice sources is wanted, not a string"},
+    {"[1]", "notices: item 1: a string or an object is wanted, not a number"},
+    {"[\"gcs\"]", "notices: item 1: there is no notice source \"gcs\"; the nearest is \"gce\""},
+    {"[\"gce\", \"none\"]", "notices: item 2: none stands alone"},
+    {"[{}]",
+     "notices: item 1: the key is missing that says what it is: file, kubernetes, command or "
+     "poll"},
+    {"[{\"name\": \"a\"}]", "notices: item 1: the key is missing that says what it is: file, "
                             "kubernetes, command or poll"},
-    {"[{\"fiel\": \"/x\"}]", "2:3: notices: unknown key \"fiel\"; the nearest is \"file\""},
-    {"[{\"gce\": \"/x\"}]", "2:3: notices: gce is no object; write \"gce\""},
+    {"[{\"fiel\": \"/x\"}]", "notices: item 1: unknown key \"fiel\"; the nearest is \"file\""},
+    {"[{\"gce\": \"/x\"}]", "notices: item 1: gce is no object; write \"gce\""},
     {"[{\"file\": \"/x\", \"poll\": [\"p\"]}]",
-     "2:17: notices: file and poll are two sources; write two objects"},
-    {"[{\"file\": [\"/x\"]}]", "2:3: notices: file: a path as a string is wanted, not a list"},
-    {"[{\"file\": \"\"}]", "2:3: notices: file: the value is empty; allowed are 1 to 4095 bytes"},
+     "notices: item 1: file and poll are two sources; write two objects"},
+    {"[{\"file\": [\"/x\"]}]", "notices: item 1: file: a path as a string is wanted, not a list"},
+    {"[{\"file\": \"\"}]",
+     "notices: item 1: file: the value is empty; allowed are 1 to 4095 bytes"},
     {"[{\"command\": \"x\"}]",
-     "2:3: notices: command: a list is wanted, the program and its arguments, not a string"},
-    {"[{\"command\": []}]", "2:3: notices: command: the list is empty; name a program"},
+     "notices: item 1: command: a list is wanted, the program and its arguments, not a string"},
+    {"[{\"command\": []}]", "notices: item 1: command: the list is empty; name a program"},
     {"[{\"command\": [\"\"]}]",
-     "2:15: notices: command: the value is empty; allowed are 1 to 4095 bytes"},
-    {"[{\"command\": [\"x\", 7]}]", "2:20: notices: command: a string is wanted, not a number"},
+     "notices: item 1: command: item 1: the value is empty; allowed are 1 to 4095 bytes"},
+    {"[{\"command\": [\"x\", 7]}]",
+     "notices: item 1: command: item 2: a string is wanted, not a number"},
     {"[{\"command\": [\"x\"], \"interval\": \"1s\"}]",
-     "2:2: notices: interval goes with poll only"},
-    {"[{\"timeout\": \"1s\", \"file\": \"/x\"}]", "2:2: notices: timeout goes with poll only"},
+     "notices: item 1: interval goes with poll only"},
+    {"[{\"timeout\": \"1s\", \"file\": \"/x\"}]", "notices: item 1: timeout goes with poll only"},
     {"[{\"poll\": [\"x\"], \"interval\": 1}]",
-     "2:18: notices: interval: a string is wanted, not a number"},
+     "notices: item 1: interval: a string is wanted, not a number"},
     {"[{\"poll\": [\"x\"], \"interval\": \"1\"}]",
-     "2:18: notices: interval: \"1\" is not a duration; write a number and its unit (ms, s, m, h "
+     "notices: item 1: interval: \"1\" is not a duration; write a number and its unit (ms, s, m, h "
      "or d), as in \"25s\""},
     {"[{\"poll\": [\"x\"], \"timeout\": \"2h\"}]",
-     "2:18: notices: timeout: \"2h\" is out of range (100ms to 1h)"},
+     "notices: item 1: timeout: \"2h\" is out of range (100ms to 1h)"},
     {"[{\"file\": \"/x\", \"name\": \"\"}]",
-     "2:17: notices: name: the value is empty; allowed are 1 to 31 bytes"},
+     "notices: item 1: name: the value is empty; allowed are 1 to 31 bytes"},
     {"[{\"file\": \"/x\", \"name\": \"abcdefghijklmnopqrstuvwxyz012345\"}]",
-     "2:17: notices: name: \"abcdefghijklmnopqrstuvwxyz012345\" has 32 bytes; allowed are 1 to 31"},
-    {"[{\"file\": \"/x\", \"name\": 1}]", "2:17: notices: name: a string is wanted, not a number"},
+     "notices: item 1: name: \"abcdefghijklmnopqrstuvwxyz012345\" has 32 bytes; allowed are 1 to "
+     "31"},
+    {"[{\"file\": \"/x\", \"name\": 1}]",
+     "notices: item 1: name: a string is wanted, not a number"},
     {"[{\"file\": \"/x\", \"name\": \"a\"}, {\"poll\": [\"/y\"], \"name\": \"a\"}]",
-     "2:31: notices: two sources are called \"a\"; give one of them another name"},
+     "notices: item 2: two sources are called \"a\"; give one of them another name"},
     {"[{\"file\": \"/x\"}, {\"poll\": [\"/y\"], \"name\": \"file\"}]",
-     "2:18: notices: two sources are called \"file\"; give one of them another name"},
+     "notices: item 2: two sources are called \"file\"; give one of them another name"},
 };
 
 Test(noticelist, bad_files)
 {
     char want[300];
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        snprintf(want, sizeof want, "sub/c.json:%s", values[i].want);
+        snprintf(want, sizeof want, "sub/c.json: %s", values[i].want);
         expect_bad(values[i].in, NULL, want);
     }
 }
