@@ -24,7 +24,6 @@
 #define SECRET_CONTEXT "pchrun/1 tls13 sha256 member to chief "
 
 struct tls {
-    const struct tlslib *lib;
     SSL_CTX *context;
     BIO_METHOD *transport;
     uint8_t *secret; /* a page of its own */
@@ -51,17 +50,16 @@ struct tls_session {
 bool tls_secret(const struct key *key, const char *job, uint8_t ret[TLS_SECRET_BYTES],
                 struct err *err)
 {
-    const struct tlslib *lib = tlslib_load(err);
     uint8_t info[IDENTITY_MAX];
     unsigned size = 0;
-    if (!lib)
+    if (!tlslib_load(err))
         return false;
     int n = snprintf((char *)info, sizeof info - 1, "%s%s", SECRET_CONTEXT, job);
     if (n < 0 || (size_t)n >= sizeof info - 1)
         return err_set(err, ERR_USAGE, 0, "the job's name is too long for a key");
     info[n++] = 1;
-    if (lib->HMAC(lib->EVP_sha256(), key->bytes, (int)sizeof key->bytes, info, (size_t)n, ret,
-                  &size) &&
+    if (tlslib.HMAC(tlslib.EVP_sha256(), key->bytes, (int)sizeof key->bytes, info, (size_t)n, ret,
+                    &size) &&
         size == TLS_SECRET_BYTES)
         return true;
     return err_set(err, ERR_SYSTEM, 0, "OpenSSL cannot derive a secret from the key");
@@ -91,30 +89,29 @@ static uint8_t *new_secret(void)
 static SSL_SESSION *new_psk(struct tls_session *session)
 {
     static const unsigned char suite[] = {0x13, 0x01}; /* SUITE, as RFC 8446 numbers it */
-    const struct tlslib *lib = session->tls->lib;
-    const SSL_CIPHER *cipher = lib->SSL_CIPHER_find(session->ssl, suite);
-    SSL_SESSION *psk = cipher ? lib->SSL_SESSION_new() : NULL;
-    if (psk && lib->SSL_SESSION_set1_master_key(psk, session->tls->secret, TLS_SECRET_BYTES) == 1 &&
-        lib->SSL_SESSION_set_cipher(psk, cipher) == 1 &&
-        lib->SSL_SESSION_set_protocol_version(psk, TLS1_3_VERSION) == 1)
+    const SSL_CIPHER *cipher = tlslib.SSL_CIPHER_find(session->ssl, suite);
+    SSL_SESSION *psk = cipher ? tlslib.SSL_SESSION_new() : NULL;
+    if (psk &&
+        tlslib.SSL_SESSION_set1_master_key(psk, session->tls->secret, TLS_SECRET_BYTES) == 1 &&
+        tlslib.SSL_SESSION_set_cipher(psk, cipher) == 1 &&
+        tlslib.SSL_SESSION_set_protocol_version(psk, TLS1_3_VERSION) == 1)
         return psk;
     if (psk)
-        lib->SSL_SESSION_free(psk);
+        tlslib.SSL_SESSION_free(psk);
     return NULL;
 }
 
 static struct tls_session *session_of(const SSL *ssl)
 {
-    return tlslib_loaded()->SSL_get_ex_data(ssl, 0);
+    return tlslib.SSL_get_ex_data(ssl, 0);
 }
 
 /* On a member: the identity and secret for node 0. Without a session the handshake fails. */
 static int on_use_psk(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id, size_t *ret_len,
                       SSL_SESSION **ret)
 {
-    const struct tlslib *lib = tlslib_loaded();
     struct tls_session *session = session_of(ssl);
-    *ret = !md || lib->EVP_MD_is_a(md, "SHA256") ? new_psk(session) : NULL;
+    *ret = !md || tlslib.EVP_MD_is_a(md, "SHA256") ? new_psk(session) : NULL;
     *ret_id = (const unsigned char *)session->tls->identity;
     *ret_len = *ret ? strlen(session->tls->identity) : 0;
     return 1;
@@ -159,32 +156,30 @@ static bool look_at_first(struct tls_session *session, const void *data, size_t 
 
 static int on_read(BIO *bio, char *data, int size)
 {
-    const struct tlslib *lib = tlslib_loaded();
-    struct tls_session *session = lib->BIO_get_data(bio);
-    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    struct tls_session *session = tlslib.BIO_get_data(bio);
+    tlslib.BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
     ssize_t n = session->below.kind->read(&session->below, data, (size_t)size, &session->failure);
     if (n > 0)
         return session->has_begun || look_at_first(session, data, (size_t)n) ? (int)n : -1;
     session->is_ended = session->is_ended || n == STREAM_END;
     if (n == STREAM_WANT_READ)
-        lib->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+        tlslib.BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
     return n == STREAM_END ? 0 : -1;
 }
 
 static int on_write(BIO *bio, const char *data, int size)
 {
-    const struct tlslib *lib = tlslib_loaded();
-    struct tls_session *session = lib->BIO_get_data(bio);
-    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    struct tls_session *session = tlslib.BIO_get_data(bio);
+    tlslib.BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
     ssize_t n = session->below.kind->write(&session->below, data, (size_t)size, &session->failure);
     if (n == STREAM_WANT_WRITE)
-        lib->BIO_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY);
+        tlslib.BIO_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY);
     return n > 0 ? (int)n : -1;
 }
 
 static long on_control(BIO *bio, int command, long number, void *data)
 {
-    struct tls_session *session = tlslib_loaded()->BIO_get_data(bio);
+    struct tls_session *session = tlslib.BIO_get_data(bio);
     if (command == BIO_CTRL_EOF)
         return session->is_ended;
     return command == BIO_CTRL_FLUSH; /* nothing is kept back */
@@ -234,8 +229,7 @@ static bool explain_handshake(const struct tls_session *session, int code, const
 /* Turns an OpenSSL result without bytes into a stream_result. */
 static ssize_t result_of(struct tls_session *session, int n, struct err *err)
 {
-    const struct tlslib *lib = session->tls->lib;
-    switch (lib->SSL_get_error(session->ssl, n)) {
+    switch (tlslib.SSL_get_error(session->ssl, n)) {
     case SSL_ERROR_WANT_READ:
         return STREAM_WANT_READ;
     case SSL_ERROR_WANT_WRITE:
@@ -245,8 +239,8 @@ static ssize_t result_of(struct tls_session *session, int n, struct err *err)
     default:
         break;
     }
-    unsigned long error = lib->ERR_peek_error();
-    const char *reason = error ? lib->ERR_reason_error_string(error) : NULL;
+    unsigned long error = tlslib.ERR_peek_error();
+    const char *reason = error ? tlslib.ERR_reason_error_string(error) : NULL;
     session->is_broken = true;
     if (!reason)
         reason = "OpenSSL gives no reason";
@@ -269,7 +263,7 @@ static ssize_t result_of(struct tls_session *session, int n, struct err *err)
 static void free_session(struct tls_session *session)
 {
     if (session->ssl)
-        session->tls->lib->SSL_free(session->ssl);
+        tlslib.SSL_free(session->ssl);
     free(session);
 }
 
@@ -283,18 +277,17 @@ static ssize_t become_plain(struct stream *stream)
 /* An old error in the queue would look like the cause of the next failure. Peeking is cheaper than
  * clearing.
  */
-static void forget_errors(const struct tlslib *lib)
+static void forget_errors(void)
 {
-    if (lib->ERR_peek_error() != 0)
-        lib->ERR_clear_error();
+    if (tlslib.ERR_peek_error() != 0)
+        tlslib.ERR_clear_error();
 }
 
 static ssize_t tls_handshake(struct stream *stream, struct err *err)
 {
     struct tls_session *session = stream->session;
-    const struct tlslib *lib = session->tls->lib;
-    forget_errors(lib);
-    int n = lib->SSL_do_handshake(session->ssl);
+    forget_errors();
+    int n = tlslib.SSL_do_handshake(session->ssl);
     if (session->is_plain)
         return become_plain(stream);
     if (n != 1) {
@@ -306,8 +299,8 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
     }
     session->is_ready = true;
     /* Always true by the settings below; checked because all security rests on it. */
-    if (lib->SSL_session_reused(session->ssl) == 1 &&
-        lib->SSL_version(session->ssl) == TLS1_3_VERSION)
+    if (tlslib.SSL_session_reused(session->ssl) == 1 &&
+        tlslib.SSL_version(session->ssl) == TLS1_3_VERSION)
         return 1;
     session->is_broken = true;
     fail(err, "the handshake did not use the key");
@@ -317,16 +310,16 @@ static ssize_t tls_handshake(struct stream *stream, struct err *err)
 static ssize_t tls_read(struct stream *stream, void *data, size_t size, struct err *err)
 {
     struct tls_session *session = stream->session;
-    forget_errors(session->tls->lib);
-    int n = session->tls->lib->SSL_read(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
+    forget_errors();
+    int n = tlslib.SSL_read(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
     return n > 0 ? n : result_of(session, n, err);
 }
 
 static ssize_t tls_write(struct stream *stream, const void *data, size_t size, struct err *err)
 {
     struct tls_session *session = stream->session;
-    forget_errors(session->tls->lib);
-    int n = session->tls->lib->SSL_write(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
+    forget_errors();
+    int n = tlslib.SSL_write(session->ssl, data, size < INT_MAX ? (int)size : INT_MAX);
     if (n > 0)
         return n;
     ssize_t result = result_of(session, n, err);
@@ -339,7 +332,7 @@ static ssize_t tls_write(struct stream *stream, const void *data, size_t size, s
 static bool tls_has_more(const struct stream *stream)
 {
     const struct tls_session *session = stream->session;
-    return session->tls->lib->SSL_has_pending(session->ssl) == 1;
+    return tlslib.SSL_has_pending(session->ssl) == 1;
 }
 
 /* Sends the close alert; its loss does no harm. */
@@ -348,8 +341,8 @@ static void tls_end(struct stream *stream)
     struct tls_session *session = stream->session;
     if (!session->is_ready || session->is_broken)
         return;
-    forget_errors(session->tls->lib);
-    (void)session->tls->lib->SSL_shutdown(session->ssl);
+    forget_errors();
+    (void)tlslib.SSL_shutdown(session->ssl);
 }
 
 static void tls_close(struct stream *stream)
@@ -366,22 +359,21 @@ static const struct stream_kind stream_tls = {.handshake = tls_handshake,
 
 static bool open_session(struct tls_session *session)
 {
-    const struct tlslib *lib = session->tls->lib;
-    session->ssl = lib->SSL_new(session->tls->context);
-    BIO *bio = session->ssl ? lib->BIO_new(session->tls->transport) : NULL;
+    session->ssl = tlslib.SSL_new(session->tls->context);
+    BIO *bio = session->ssl ? tlslib.BIO_new(session->tls->transport) : NULL;
     if (!bio)
         return false;
-    lib->BIO_set_data(bio, session);
-    lib->BIO_set_init(bio, 1);
-    lib->SSL_set_bio(session->ssl, bio, bio); /* ssl owns bio from here on */
-    if (lib->SSL_set_ex_data(session->ssl, 0, session) != 1)
+    tlslib.BIO_set_data(bio, session);
+    tlslib.BIO_set_init(bio, 1);
+    tlslib.SSL_set_bio(session->ssl, bio, bio); /* ssl owns bio from here on */
+    if (tlslib.SSL_set_ex_data(session->ssl, 0, session) != 1)
         return false;
     if (session->is_ours)
-        lib->SSL_set_connect_state(session->ssl);
+        tlslib.SSL_set_connect_state(session->ssl);
     else
-        lib->SSL_set_accept_state(session->ssl);
+        tlslib.SSL_set_accept_state(session->ssl);
     if (session->is_ours) /* no node has a certificate, so any certificate must fail */
-        lib->SSL_set_verify(session->ssl, SSL_VERIFY_PEER, NULL);
+        tlslib.SSL_set_verify(session->ssl, SSL_VERIFY_PEER, NULL);
     return true;
 }
 
@@ -405,7 +397,7 @@ bool tls_stream(struct tls *tls, int fd, bool is_ours, struct stream *ret)
 
 void tls_rest(const struct tls *tls)
 {
-    tlslib_let_go(tls->lib);
+    tlslib_let_go();
 }
 
 bool tls_is_record(const uint8_t *data, size_t len)
@@ -418,34 +410,33 @@ bool tls_is_record(const uint8_t *data, size_t len)
 
 static bool set_up_context(struct tls *tls)
 {
-    const struct tlslib *lib = tls->lib;
     SSL_CTX *context = tls->context;
     char groups[] = GROUPS;
-    lib->SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
-    lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+    __typeof__(&SSL_CTX_ctrl) control = tlslib.SSL_CTX_ctrl;
+    tlslib.SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+    control(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
     /* The output queue may move in memory. Idle buffers would be most of node 0's memory. */
-    lib->SSL_CTX_ctrl(context, SSL_CTRL_MODE,
-                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                          SSL_MODE_RELEASE_BUFFERS,
-                      NULL);
+    control(context, SSL_CTRL_MODE,
+            SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                SSL_MODE_RELEASE_BUFFERS,
+            NULL);
     /* One system call reads a record's header and body. */
-    lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
-    lib->SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
-    lib->SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
-    return lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL) == 1 &&
-           lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION, NULL) == 1 &&
-           lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, groups) == 1 &&
-           lib->SSL_CTX_set_ciphersuites(context, SUITE) == 1 &&
-           lib->SSL_CTX_set_num_tickets(context, 0) == 1;
+    control(context, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
+    tlslib.SSL_CTX_set_psk_use_session_callback(context, on_use_psk);
+    tlslib.SSL_CTX_set_psk_find_session_callback(context, on_find_psk);
+    return control(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL) == 1 &&
+           control(context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_3_VERSION, NULL) == 1 &&
+           control(context, SSL_CTRL_SET_GROUPS_LIST, 0, groups) == 1 &&
+           tlslib.SSL_CTX_set_ciphersuites(context, SUITE) == 1 &&
+           tlslib.SSL_CTX_set_num_tickets(context, 0) == 1;
 }
 
 static bool set_up_transport(struct tls *tls)
 {
-    const struct tlslib *lib = tls->lib;
-    tls->transport = lib->BIO_meth_new(BIO_TYPE_SOURCE_SINK, "pchrun");
-    return tls->transport && lib->BIO_meth_set_read(tls->transport, on_read) == 1 &&
-           lib->BIO_meth_set_write(tls->transport, on_write) == 1 &&
-           lib->BIO_meth_set_ctrl(tls->transport, on_control) == 1;
+    tls->transport = tlslib.BIO_meth_new(BIO_TYPE_SOURCE_SINK, "pchrun");
+    return tls->transport && tlslib.BIO_meth_set_read(tls->transport, on_read) == 1 &&
+           tlslib.BIO_meth_set_write(tls->transport, on_write) == 1 &&
+           tlslib.BIO_meth_set_ctrl(tls->transport, on_control) == 1;
 }
 
 static bool set_up(struct tls *tls, const struct key *key, const char *job, struct err *err)
@@ -456,24 +447,22 @@ static bool set_up(struct tls *tls, const struct key *key, const char *job, stru
         return err_set(err, ERR_SYSTEM, errno, "cannot keep the key");
     if (!tls_secret(key, job, tls->secret, err))
         return false;
-    tls->context = tls->lib->SSL_CTX_new(tls->lib->TLS_method());
+    tls->context = tlslib.SSL_CTX_new(tlslib.TLS_method());
     if (tls->context && set_up_context(tls) && set_up_transport(tls))
         return true;
-    unsigned long error = tls->lib->ERR_peek_error();
-    const char *reason = error ? tls->lib->ERR_reason_error_string(error) : NULL;
+    unsigned long error = tlslib.ERR_peek_error();
+    const char *reason = error ? tlslib.ERR_reason_error_string(error) : NULL;
     return err_set(err, ERR_SYSTEM, 0, "cannot set up TLS 1.3 (%s): %s", SUITE,
                    reason ? reason : "OpenSSL gives no reason");
 }
 
 struct tls *tls_new(const struct key *key, const char *job, struct err *err)
 {
-    const struct tlslib *lib = tlslib_load(err);
-    struct tls *tls = lib ? calloc(1, sizeof *tls) : NULL;
-    if (lib && !tls)
+    struct tls *tls = calloc(1, sizeof *tls);
+    if (!tls) {
         err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep the key");
-    if (!tls)
         return NULL;
-    tls->lib = lib;
+    }
     if (set_up(tls, key, job, err))
         return tls;
     tls_free(tls);
@@ -485,9 +474,9 @@ void tls_free(struct tls *tls)
     if (!tls)
         return;
     if (tls->context)
-        tls->lib->SSL_CTX_free(tls->context);
+        tlslib.SSL_CTX_free(tls->context);
     if (tls->transport)
-        tls->lib->BIO_meth_free(tls->transport);
+        tlslib.BIO_meth_free(tls->transport);
     free_secret(tls->secret);
     free(tls);
 }

@@ -1,103 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See tlslib.h. dlopen(3) obeys LD_LIBRARY_PATH, and Conda and others put their own libraries
- * there. So the version of the loaded file is checked, and the log names the file.
+ * See tlslib.h. The version of the loaded file is checked, and the log names the file.
  */
 #include "net/tlslib.h"
 
+#include "base/library.h"
 #include "base/log.h"
 #include "base/str.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LIBRARY "libssl.so.3"
-
 enum { MAJOR = 3 };
 
-static struct tlslib the_library;
-static bool is_loaded;
+struct tlslib tlslib;
 
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
-#define TLSLIB_ROW(name) {#name, offsetof(struct tlslib, name)},
-    TLSLIB_FUNCTIONS(TLSLIB_ROW)
-#undef TLSLIB_ROW
-};
-
-static const char *file_of(void *function)
+static bool check_version(struct err *err)
 {
-    Dl_info info;
-    return dladdr(function, &info) && info.dli_fname ? info.dli_fname : "an unknown file";
-}
-
-static bool advise(struct err *err)
-{
-    const char *path = getenv("LD_LIBRARY_PATH");
-    char text[sizeof err->text];
-    str_copy(text, sizeof text, err->text);
-    return err_set(err, ERR_SYSTEM, 0,
-                   "a key (cluster.key_file) needs OpenSSL 3: %.250s; install it (Debian: apt-get "
-                   "install libssl3)%s",
-                   text, path && path[0] ? ", or unset LD_LIBRARY_PATH" : "");
-}
-
-/* dlsym() also searches libcrypto, because libssl depends on it. */
-static bool fill(void *library, struct tlslib *lib, struct err *err)
-{
-    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
-        void *function = dlsym(library, functions[i].name);
-        if (!function)
-            return err_set(err, ERR_SYSTEM, 0, "%s", dlerror());
-        *(void **)((char *)lib + functions[i].offset) = function;
-    }
-    return true;
-}
-
-static bool check_version(const struct tlslib *lib, struct err *err)
-{
-    if (lib->OpenSSL_version_num() >> 28 == MAJOR)
+    if (tlslib.OpenSSL_version_num() >> 28 == MAJOR)
         return true;
-    return err_set(err, ERR_SYSTEM, 0, "%.150s is %.60s", file_of((void *)lib->OpenSSL_version_num),
-                   lib->OpenSSL_version(OPENSSL_VERSION));
+    return err_set(err, ERR_SYSTEM, 0, "%.150s is %.60s",
+                   library_file((void *)tlslib.OpenSSL_version_num),
+                   tlslib.OpenSSL_version(OPENSSL_VERSION));
 }
 
 /* Without openssl.cnf: it may demand other protocols or load modules. Without an exit handler: a
  * forked child would run it, too. */
-static bool init(const struct tlslib *lib, struct err *err)
+static bool init(struct err *err)
 {
-    if (lib->OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) == 1)
-        return true;
-    return err_set(err, ERR_SYSTEM, 0, "it cannot be initialised");
-}
-
-static bool load(struct tlslib *lib, struct err *err)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return err_set(err, ERR_SYSTEM, 0, "%s", dlerror());
-    if (!fill(library, lib, err) || !check_version(lib, err) || !init(lib, err)) {
-        dlclose(library);
+    if (!check_version(err))
         return false;
-    }
-    log_debug("tls", "%s, in %s and %s", lib->OpenSSL_version(OPENSSL_VERSION),
-              file_of((void *)lib->SSL_new), file_of((void *)lib->HMAC));
+    if (tlslib.OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+        return err_set(err, ERR_SYSTEM, 0, "it cannot be initialised");
+    log_debug("tls", "%s, in %s and %s", tlslib.OpenSSL_version(OPENSSL_VERSION),
+              library_file((void *)tlslib.SSL_new), library_file((void *)tlslib.HMAC));
     return true;
 }
 
-const struct tlslib *tlslib_load(struct err *err)
+bool tlslib_load(struct err *err)
 {
-    if (!is_loaded && !load(&the_library, err)) {
-        advise(err);
-        return NULL;
-    }
-    is_loaded = true;
-    return &the_library;
+    static const struct library_function functions[] = {
+#define TLSLIB_ROW(name) {#name, (void **)&tlslib.name},
+        TLSLIB_FUNCTIONS(TLSLIB_ROW)
+#undef TLSLIB_ROW
+    };
+    static struct library openssl = {
+        .need = "a key (cluster.key_file) needs OpenSSL 3",
+        .package = "libssl3",
+        .files = {"libssl.so.3"},
+        .functions = functions,
+        .nfunctions = ARRAY_LEN(functions),
+        .check = init,
+    };
+    return library_load(&openssl, err);
 }
 
 /* ---- giving memory back ---- */
@@ -133,9 +89,8 @@ static bool has_changed_text(const struct dl_phdr_info *object)
  * stays. */
 static int let_go_of(struct dl_phdr_info *object, size_t size, void *arg)
 {
-    const struct tlslib *lib = arg;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    bool is_ours = holds(object, (void *)lib->SSL_new) || holds(object, (void *)lib->HMAC);
+    bool is_ours = holds(object, (void *)tlslib.SSL_new) || holds(object, (void *)tlslib.HMAC);
     if (!is_ours || has_changed_text(object))
         return 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -149,12 +104,7 @@ static int let_go_of(struct dl_phdr_info *object, size_t size, void *arg)
     return 0;
 }
 
-void tlslib_let_go(const struct tlslib *lib)
+void tlslib_let_go(void)
 {
-    dl_iterate_phdr(let_go_of, (void *)lib);
-}
-
-const struct tlslib *tlslib_loaded(void)
-{
-    return &the_library;
+    dl_iterate_phdr(let_go_of, NULL);
 }

@@ -76,13 +76,14 @@ struct tlslib {
 #undef TLSLIB_FIELD
 };
 
-/* Loads once, then returns the same table. NULL: OpenSSL 3 is missing or unusable; the error says
- * what to install. */
-MUST_CHECK const struct tlslib *tlslib_load(struct err *err);
+/* Filled by tlslib_load(), and constant from then on. */
+extern struct tlslib tlslib;
+
+/* Loads once, then does nothing. False: OpenSSL 3 is missing or not usable; the error says what to
+ * install. */
+MUST_CHECK bool tlslib_load(struct err *err);
 /* Frees the library's file-backed pages. An open connection needs a tenth of the pages that start
  * and handshake need. The kernel reloads used pages from its cache. */
-void tlslib_let_go(const struct tlslib *lib);
-/* For OpenSSL's callbacks: the library is loaded by then. */
-const struct tlslib *tlslib_loaded(void);
+void tlslib_let_go(void);
 
 #endif

@@ -40,8 +40,11 @@ struct curllib {
 #undef CURLLIB_FIELD
 };
 
-/* Loads once, then returns the same table. NULL: missing or too old; the error says what to
+/* Filled by curllib_load(), and constant from then on. */
+extern struct curllib curllib;
+
+/* Loads once, then does nothing. False: libcurl is missing or too old; the error says what to
  * install. */
-MUST_CHECK const struct curllib *curllib_load(struct err *err);
+MUST_CHECK bool curllib_load(struct err *err);
 
 #endif

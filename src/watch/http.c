@@ -39,9 +39,6 @@ struct http {
     struct exchange *failed; /* could not start; fn is called later */
 };
 
-/* Of an http that is open. */
-static const struct curllib *curl;
-
 static bool out_of_memory(struct err *err)
 {
     return err_set(err, ERR_SYSTEM, 0, "out of memory for an HTTP request");
@@ -57,22 +54,21 @@ struct http *http_new(struct err *err)
 
 bool http_open(struct http *http, struct err *err)
 {
-    curl = curllib_load(err);
-    if (!curl)
+    if (!curllib_load(err))
         return false;
     /* CURL_GLOBAL_NOTHING: only one source uses TLS, which initializes itself on first use. */
-    if (curl->curl_global_init(CURL_GLOBAL_NOTHING) == 0)
-        http->multi = curl->curl_multi_init();
+    if (curllib.curl_global_init(CURL_GLOBAL_NOTHING) == 0)
+        http->multi = curllib.curl_multi_init();
     return http->multi || out_of_memory(err);
 }
 
 static void exchange_free(struct http *http, struct exchange *exchange)
 {
     if (exchange->easy) {
-        curl->curl_multi_remove_handle(http->multi, exchange->easy);
-        curl->curl_easy_cleanup(exchange->easy);
+        curllib.curl_multi_remove_handle(http->multi, exchange->easy);
+        curllib.curl_easy_cleanup(exchange->easy);
     }
-    curl->curl_slist_free_all(exchange->headers);
+    curllib.curl_slist_free_all(exchange->headers);
     buf_free(&exchange->body);
     free(exchange);
 }
@@ -93,8 +89,8 @@ void http_free(struct http *http)
     free_all(http, http->first);
     free_all(http, http->failed);
     if (http->multi) {
-        curl->curl_multi_cleanup(http->multi);
-        curl->curl_global_cleanup();
+        curllib.curl_multi_cleanup(http->multi);
+        curllib.curl_global_cleanup();
     }
     free(http);
 }
@@ -144,12 +140,12 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 
 /* ---- what goes ---- */
 
-#define SET(option, value) (curl->curl_easy_setopt(exchange->easy, (option), (value)) == CURLE_OK)
+#define SET(option, value) (curllib.curl_easy_setopt(exchange->easy, (option), (value)) == CURLE_OK)
 
 static bool set_headers(struct exchange *exchange, const struct http_request *request)
 {
     for (int i = 0; i < HTTP_HEADERS_MAX && request->headers[i]; i++) {
-        struct curl_slist *list = curl->curl_slist_append(exchange->headers, request->headers[i]);
+        struct curl_slist *list = curllib.curl_slist_append(exchange->headers, request->headers[i]);
         if (!list)
             return false;
         exchange->headers = list;
@@ -206,7 +202,7 @@ static bool set_trust(struct exchange *exchange, const char *ca_file)
 static bool http_set_up(struct exchange *exchange, const struct http_request *request)
 {
     int64_t connect_ns = clock_min(request->timeout_ns, CONNECT_MAX_NS);
-    exchange->easy = curl->curl_easy_init();
+    exchange->easy = curllib.curl_easy_init();
     if (!exchange->easy)
         return false;
     set_quick_exit(exchange);
@@ -231,7 +227,7 @@ void http_start(struct http *http, const struct http_request *request)
     buf_init(&exchange->body, exchange->body_max);
     struct exchange **list = &http->first;
     if (!http_set_up(exchange, request) ||
-        curl->curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
+        curllib.curl_multi_add_handle(http->multi, exchange->easy) != CURLM_OK) {
         out_of_memory(&exchange->answer.err);
         list = &http->failed;
     }
@@ -260,7 +256,7 @@ static void http_explain(struct exchange *exchange, CURLcode code)
         err_set(err, ERR_PROTOCOL, 0, "the answer is longer than %zu bytes", exchange->body_max);
     else
         err_set(err, ERR_SYSTEM, 0, "%s",
-                exchange->why[0] ? exchange->why : curl->curl_easy_strerror(code));
+                exchange->why[0] ? exchange->why : curllib.curl_easy_strerror(code));
 }
 
 static void http_finish(struct http *http, struct exchange *exchange, CURLcode code)
@@ -268,7 +264,7 @@ static void http_finish(struct http *http, struct exchange *exchange, CURLcode c
     struct http_answer *answer = &exchange->answer;
     long status = 0;
     if (code == CURLE_OK)
-        curl->curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+        curllib.curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
     else
         http_explain(exchange, code);
     answer->len = buf_len(&exchange->body);
@@ -295,11 +291,11 @@ static void tell_ended(struct http *http)
 {
     int left;
     CURLMsg *message;
-    while ((message = curl->curl_multi_info_read(http->multi, &left)))
+    while ((message = curllib.curl_multi_info_read(http->multi, &left)))
         if (message->msg == CURLMSG_DONE) {
             CURLcode code = message->data.result;
             char *exchange = NULL;
-            curl->curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+            curllib.curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
             http_finish(http, (struct exchange *)(void *)exchange, code);
         }
 }
@@ -316,8 +312,8 @@ static void wait_for_any(struct http *http, const struct pollfd *fds, unsigned n
         if (fds[i].events & POLLOUT)
             extra[i].events |= CURL_WAIT_POLLOUT;
     }
-    curl->curl_multi_poll(http->multi, extra, n, timeout_ms, NULL);
-    curl->curl_multi_perform(http->multi, &running);
+    curllib.curl_multi_poll(http->multi, extra, n, timeout_ms, NULL);
+    curllib.curl_multi_perform(http->multi, &running);
     tell_failed(http);
     tell_ended(http);
 }

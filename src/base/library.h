@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * library: a shared library that is loaded when it is first needed, so that a machine without it
+ * runs all that does not need it. Once loaded it stays. Main thread.
+ *
+ * Its user has a struct with one pointer for each function in use, and a table that names each
+ * function and the pointer to set.
+ */
+#ifndef PCHRUN_BASE_LIBRARY_H
+#define PCHRUN_BASE_LIBRARY_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+
+struct library_function {
+    const char *name;
+    void **pointer;
+};
+
+struct library {
+    const char *need;     /* "a key needs OpenSSL 3" */
+    const char *package;  /* Debian's, which has it */
+    const char *files[3]; /* tried in this order, up to NULL; an error names the first */
+    const struct library_function *functions;
+    size_t nfunctions;
+    bool (*check)(struct err *err); /* called when all pointers are set; NULL: nothing to check */
+    bool is_loaded;
+};
+
+/* Sets all pointers and does nothing the next time. False: the library is missing or not usable;
+ * the error says what to install. */
+MUST_CHECK bool library_load(struct library *library, struct err *err);
+/* The file that has this function: dlopen(3) obeys LD_LIBRARY_PATH, and Conda and others put their
+ * own libraries there. */
+const char *library_file(const void *function);
+
+#endif
