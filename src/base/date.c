@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See date.h.
+ * See date.h. strptime(3) reads the parts, in the C locale. It takes fewer digits than the formats
+ * have, and a month's whole name: so the length is checked, too.
  */
 #include "base/date.h"
 
@@ -7,117 +8,54 @@
 #include "base/str.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-struct moment {
-    struct tm tm;
-    int64_t fraction_ns, offset_s;
-};
+#define SPACE " \t\r\n"
+#define DAY_S (24 * 3600)
 
-/* Between `min` and `max` digits. */
-static bool take_number(const char **at, int min, int max, int *ret)
+static const char *read_rfc3339(const char *text, struct tm *tm)
 {
-    int n = 0, value = 0;
-    while (n < max && isdigit((unsigned char)(*at)[n]))
-        value = value * 10 + ((*at)[n++] - '0');
-    *at += n;
-    *ret = value;
-    return n >= min;
+    static const char *const formats[] = {"%Y-%m-%dT%T", "%Y-%m-%dt%T", "%Y-%m-%d %T"};
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (strptime(text, formats[i], tm) == text + strlen("2026-04-11T22:26:58"))
+            return text + strlen("2026-04-11T22:26:58");
+    return NULL;
 }
 
-static bool take_char(const char **at, const char *allowed)
+static const char *read_rfc1123(const char *text, struct tm *tm)
 {
-    if (!**at || !strchr(allowed, **at))
-        return false;
-    ++*at;
-    return true;
+    const char *day = strptime(text, "%a, ", tm);
+    const char *end = strptime(day ? day : text, "%d %b %Y %T", tm);
+    const char *month = strchr(day ? day : text, ' ');
+    return end && month && end == month + strlen(" Apr 2026 22:26:58") ? end : NULL;
 }
 
-static void skip_spaces(const char **at)
+static const char *read_fraction(const char *at, int64_t *ret)
 {
-    while (isspace((unsigned char)**at))
-        ++*at;
+    *ret = 0;
+    if (*at != '.')
+        return at;
+    if (!isdigit((unsigned char)*++at))
+        return NULL;
+    for (int64_t worth = NS_PER_S / 10; isdigit((unsigned char)*at); worth /= 10)
+        *ret += worth * (*at++ - '0');
+    return at;
 }
 
-static bool date_take_word(const char **at, const char *word)
+/* "+02:00", "-0500", or a word for UTC; no hours alone. */
+static const char *read_zone(const char *at, struct tm *tm)
 {
-    size_t len = strlen(word);
-    if (strncasecmp(*at, word, len) != 0 || isalpha((unsigned char)(*at)[len]))
-        return false;
-    *at += len;
-    return true;
-}
-
-static bool take_time(const char **at, struct moment *m)
-{
-    return take_number(at, 2, 2, &m->tm.tm_hour) && take_char(at, ":") &&
-           take_number(at, 2, 2, &m->tm.tm_min) && take_char(at, ":") &&
-           take_number(at, 2, 2, &m->tm.tm_sec);
-}
-
-static bool take_fraction(const char **at, struct moment *m)
-{
-    if (!take_char(at, "."))
-        return true;
-    int digits = 0;
-    for (int64_t worth = NS_PER_S / 10; isdigit((unsigned char)**at); worth /= 10, digits++)
-        m->fraction_ns += worth * (*(*at)++ - '0');
-    return digits > 0;
-}
-
-/* "+02:00", "-0500", or a word for UTC. */
-static bool take_zone(const char **at, struct moment *m)
-{
-    int hours, minutes, sign = **at == '-' ? -1 : 1;
-    if (date_take_word(at, "Z") || date_take_word(at, "GMT") || date_take_word(at, "UTC"))
-        return true;
-    if (!take_char(at, "+-") || !take_number(at, 2, 2, &hours))
-        return false;
-    if (**at == ':')
-        ++*at;
-    if (!take_number(at, 2, 2, &minutes) || hours > 23 || minutes > 59)
-        return false;
-    m->offset_s = sign * (hours * 3600 + minutes * 60);
-    return true;
-}
-
-static bool read_rfc3339(const char **at, struct moment *m)
-{
-    if (!take_number(at, 4, 4, &m->tm.tm_year) || !take_char(at, "-") ||
-        !take_number(at, 2, 2, &m->tm.tm_mon) || !take_char(at, "-") ||
-        !take_number(at, 2, 2, &m->tm.tm_mday) || !take_char(at, "Tt "))
-        return false;
-    return take_time(at, m) && take_fraction(at, m) && take_zone(at, m);
-}
-
-static bool take_month(const char **at, int *ret)
-{
-    static const char *const names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    for (*ret = 1; *ret <= 12; ++*ret)
-        if (date_take_word(at, names[*ret - 1]))
-            return true;
-    return false;
-}
-
-static bool read_rfc1123(const char **at, struct moment *m)
-{
-    if (isalpha((unsigned char)**at)) {
-        for (int i = 0; i < 3; i++)
-            if (!isalpha((unsigned char)*(*at)++))
-                return false;
-        if (!take_char(at, ","))
-            return false;
-        skip_spaces(at);
-    }
-    if (!take_number(at, 1, 2, &m->tm.tm_mday) || !take_char(at, " ") ||
-        !take_month(at, &m->tm.tm_mon) || !take_char(at, " ") ||
-        !take_number(at, 4, 4, &m->tm.tm_year) || !take_char(at, " ") || !take_time(at, m))
-        return false;
-    skip_spaces(at);
-    return take_zone(at, m);
+    static const char *const words[] = {"GMT", "UTC", "Z"};
+    at += strspn(at, " ");
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strncasecmp(at, words[i], strlen(words[i])) == 0)
+            return at + strlen(words[i]);
+    const char *end = *at == '+' || *at == '-' ? strptime(at, "%z", tm) : NULL;
+    bool is_zone = end && end - at >= (int)strlen("-0500") && labs(tm->tm_gmtoff) < DAY_S;
+    return is_zone ? end : NULL;
 }
 
 int64_t date_from_seconds(int64_t seconds)
@@ -128,34 +66,27 @@ int64_t date_from_seconds(int64_t seconds)
 }
 
 /* timegm() turns 30 February into 1 or 2 March; so a changed date is invalid. */
-static bool to_ns(struct moment *m, int64_t *ret)
+static bool to_ns(const struct tm *tm, int64_t fraction_ns, int64_t *ret)
 {
-    bool is_leap_second = m->tm.tm_sec == 60;
-    m->tm.tm_sec -= is_leap_second;
-    m->tm.tm_year -= 1900;
-    m->tm.tm_mon -= 1;
-    struct tm made = m->tm;
-    int64_t seconds = timegm(&made);
-    if (made.tm_mon != m->tm.tm_mon || made.tm_mday != m->tm.tm_mday ||
-        made.tm_hour != m->tm.tm_hour || made.tm_min != m->tm.tm_min || made.tm_sec != m->tm.tm_sec)
+    bool is_leap_second = tm->tm_sec == 60;
+    struct tm made = *tm;
+    made.tm_sec -= is_leap_second;
+    int64_t seconds = timegm(&made) + is_leap_second;
+    if (made.tm_mday != tm->tm_mday || made.tm_sec != tm->tm_sec - is_leap_second)
         return false;
-    *ret = date_from_seconds(seconds + is_leap_second - m->offset_s);
+    *ret = date_from_seconds(seconds - tm->tm_gmtoff);
     if (*ret > 0 && *ret < INT64_MAX)
-        *ret += m->fraction_ns;
+        *ret += fraction_ns;
     return true;
 }
 
 bool date_parse(const char *text, int64_t *ret)
 {
-    static bool (*const formats[])(const char **, struct moment *) = {read_rfc3339, read_rfc1123};
-    skip_spaces(&text);
-    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
-        struct moment m = {0};
-        const char *at = text;
-        if (!formats[i](&at, &m))
-            continue;
-        skip_spaces(&at);
-        return !*at && to_ns(&m, ret);
-    }
-    return false;
+    struct tm tm = {0};
+    int64_t fraction_ns = 0;
+    text += strspn(text, SPACE);
+    const char *at = read_rfc3339(text, &tm);
+    at = at ? read_fraction(at, &fraction_ns) : read_rfc1123(text, &tm);
+    at = at ? read_zone(at, &tm) : NULL;
+    return at && !at[strspn(at, SPACE)] && to_ns(&tm, fraction_ns, ret);
 }
