@@ -14,9 +14,9 @@ int main(int argc, char **argv)
     struct config config;
     struct err err;
     switch (config_load(argv, no_environment, stdout, &config, &err)) {
-    case CONFIG_SHOWN:
+    case ARGS_SHOWN:
         return 0;
-    case CONFIG_RUN:
+    case ARGS_RUN:
         config_free(&config);
         fprintf(stderr, "print: nothing to print\n");
         return 1;

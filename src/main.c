@@ -83,15 +83,15 @@ static struct shell_end load_and_run(char **argv)
         return end;
     }
     switch (config_load(argv, environ, stdout, &config, &err)) {
-    case CONFIG_RUN:
+    case ARGS_RUN:
         end = run(&config, closed);
         lastword_write(config.termination_log, end.text);
         config_free(&config);
         break;
-    case CONFIG_SHOWN:
+    case ARGS_SHOWN:
         end.code = EXIT_SUCCESS;
         break;
-    case CONFIG_BAD:
+    case ARGS_BAD:
         log_error(NULL, "%s", err.text);
         lastword_write(LASTWORD_FILE, err.text);
         break;

@@ -18,16 +18,16 @@ static int run(char **argv)
         ctl_complain(&err);
         return CTL_FAILED;
     }
-    switch (options_read(argv, stdout, &options, &err)) {
-    case OPTIONS_RUN:
+    switch (ctl_options_read(argv, stdout, &options, &err)) {
+    case ARGS_RUN:
         return ctl_run(&options);
-    case OPTIONS_SHOWN:
-        return fflush(stdout) == 0 ? CTL_DONE : CTL_FAILED;
-    case OPTIONS_BAD:
+    case ARGS_SHOWN:
+        return CTL_DONE;
+    case ARGS_BAD:
         break;
     }
     ctl_complain(&err);
-    return CTL_USAGE;
+    return err.code == ERR_USAGE ? CTL_USAGE : CTL_FAILED;
 }
 
 int main(int argc, char **argv)

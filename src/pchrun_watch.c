@@ -22,18 +22,18 @@ static int run(char **argv)
         log_error(NULL, "%s", err.text);
         return EXIT_FAILURE;
     }
-    switch (options_read(argv, stdout, &options, &err)) {
-    case OPTIONS_RUN:
+    switch (watch_options_read(argv, stdout, &options, &err)) {
+    case ARGS_RUN:
         log.format = (enum log_format)options.log_format;
         log_init(&log);
         return watch_run(&options);
-    case OPTIONS_SHOWN:
-        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-    case OPTIONS_BAD:
+    case ARGS_SHOWN:
+        return EXIT_SUCCESS;
+    case ARGS_BAD:
         break;
     }
     log_error(NULL, "%s", err.text);
-    return WATCH_EXIT_USAGE;
+    return err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)

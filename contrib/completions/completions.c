@@ -21,15 +21,15 @@ static void check(const char *text)
             completions_fail("a character that is special in shells", text);
 }
 
-void list_add(char list[LIST_MAX], const char *word)
+static void list_add(char list[LIST_MAX], const char *word)
 {
     check(word);
     if (!str_addf(list, LIST_MAX, "%s%s", list[0] ? " " : "", word))
         completions_fail("a list is too long", list);
 }
 
-struct flag *program_add_flag(struct program *program, const char *name, char letter,
-                              const char *help)
+static struct flag *program_add_flag(struct program *program, const char *name, char letter,
+                                     const char *help)
 {
     if (program->nflags == FLAGS_MAX)
         completions_fail("too many flags", name);
@@ -43,7 +43,8 @@ struct flag *program_add_flag(struct program *program, const char *name, char le
     return flag;
 }
 
-void program_add_word(struct program *program, const char *name, const char *help, bool takes_file)
+static void program_add_word(struct program *program, const char *name, const char *help,
+                             bool takes_file)
 {
     if (program->nwords == WORDS_MAX)
         completions_fail("too many words", name);
@@ -53,7 +54,7 @@ void program_add_word(struct program *program, const char *name, const char *hel
         (struct word){.name = name, .help = help, .takes_file = takes_file};
 }
 
-void flag_takes(struct flag *flag, const char *metavar)
+static void flag_takes(struct flag *flag, const char *metavar)
 {
     static const struct {
         const char *metavar;
@@ -71,6 +72,47 @@ void flag_takes(struct flag *flag, const char *metavar)
             flag->value = known[i].value;
     if (metavar)
         check(metavar);
+}
+
+/* How the value is completed. */
+static void take_value(struct flag *flag, const struct args_row *row)
+{
+    flag_takes(flag, row->metavar);
+    if (row->choices)
+        flag->value = row->is_list ? VALUE_LIST : VALUE_WORD;
+    for (const char *const *word = row->choices; word && *word; word++)
+        list_add(flag->list, *word);
+}
+
+static void add_row(const struct args *args, struct program *program, const struct args_row *row)
+{
+    char name[ARGS_NAME_MAX], opposite[ARGS_NAME_MAX + 4] = "no-";
+    struct flag *flag =
+        program_add_flag(program, args_name(row->name, name), row->letter, row->help);
+    struct args_word word;
+    str_copy(flag->also, sizeof flag->also, row->also);
+    flag->is_repeated = row->is_repeated;
+    take_value(flag, row);
+    for (size_t i = 0; args->word && (word = args->word(i)).name; i++)
+        if (!args_takes(&word, row))
+            list_add(flag->not_with, word.name);
+    if (row->type != ARGS_YES_NO)
+        return;
+    str_addf(opposite, sizeof opposite, "%s", name);
+    flag = program_add_flag(program, opposite, 0, "not: ");
+    str_addf(flag->help, sizeof flag->help, "%s", row->help);
+}
+
+void program_describe(const struct args *args, struct program *ret)
+{
+    struct args_row row;
+    struct args_word word;
+    ret->name = args->program;
+    ret->is_prefix = !args->word;
+    for (size_t i = 0; args->word && (word = args->word(i)).name; i++)
+        program_add_word(ret, word.name, word.help, word.path);
+    for (size_t i = 0; (row = args->row(i)).name; i++)
+        add_row(args, ret, &row);
 }
 
 void write_joined(const char *list, const char *between, FILE *out)

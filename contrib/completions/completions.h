@@ -2,17 +2,15 @@
  *
  * completions: what a shell has to know of a program to complete its command line.
  *
- * At build time there is a generator for each program: main.c, completions.c, the writers for bash,
- * zsh and fish, and the file that fills this in from the program's own tables. It copies a shell's
+ * At build time there is a generator for each program: it fills this in from the program's own
+ * struct args, which meson.build names as ARGS. It copies a shell's
  * template (*.in) and puts into it what that shell is to know. It frees nothing, and ends at the
  * first fault.
  */
 #ifndef PCHRUN_COMPLETIONS_H
 #define PCHRUN_COMPLETIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
+#include "base/args.h"
 
 enum { FLAGS_MAX = 256, WORDS_MAX = 64, NAME_MAX_BYTES = 72, HELP_MAX = 256, LIST_MAX = 1024 };
 
@@ -59,19 +57,8 @@ struct program {
 /* Says so on standard error and ends the generator. */
 _Noreturn void completions_fail(const char *what, const char *text);
 
-/* Adds a flag, with "" and false but for these, or a word; there is room, else the generator ends.
- */
-struct flag *program_add_flag(struct program *program, const char *name, char letter,
-                              const char *help);
-void program_add_word(struct program *program, const char *name, const char *help, bool takes_file);
-/* What a flag's value is, as people are told: FILE, PATH, DIR, PROGRAM, or anything else; NULL: it
- * takes none. */
-void flag_takes(struct flag *flag, const char *metavar);
-/* Adds to flag.list or flag.not_with. */
-void list_add(char list[LIST_MAX], const char *word);
-
-/* Fills it in; it is all 0. One in each generator. */
-void program_describe(struct program *program);
+/* Fills *ret in, which is all 0, from the description of a program's command line. */
+void program_describe(const struct args *args, struct program *ret);
 
 /* What a template of one shell has for @name@: the writer of that part. Ends with a name that is
  * NULL. Those for all shells: @program@, and @function@, which is the same as shells allow it in

@@ -12,6 +12,8 @@
 
 enum { LINE_SIZE = 512 };
 
+extern const struct args ARGS;
+
 static void write_program(const struct program *program, FILE *out)
 {
     fputs(program->name, out);
@@ -73,7 +75,7 @@ int main(int argc, char **argv)
         const struct part *parts;
     } shells[] = {{"bash", bash_parts}, {"zsh", zsh_parts}, {"fish", fish_parts}};
     static struct program program;
-    program_describe(&program);
+    program_describe(&ARGS, &program);
     for (size_t i = 0; argc == 3 && i < ARRAY_LEN(shells); i++)
         if (str_is(argv[1], shells[i].shell)) {
             write_template(&program, argv[2], shells[i].parts, stdout);

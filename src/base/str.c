@@ -215,33 +215,3 @@ char *str_about(int64_t ns, char *text, size_t size)
     snprintf(text, size, seconds < 0.0005 ? "0 s" : "%.3g s", seconds);
     return text;
 }
-
-/* Compares only so much of a name; all known names are shorter. */
-enum { DISTANCE_MAX = 64 };
-
-unsigned str_distance(const char *a, const char *b)
-{
-    size_t na = strnlen(a, DISTANCE_MAX), nb = strnlen(b, DISTANCE_MAX);
-    unsigned row[DISTANCE_MAX + 1];
-    for (size_t j = 0; j <= nb; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; i <= na; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= nb; j++) {
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[nb];
-}
-
-unsigned str_near(const char *typed)
-{
-    return 1 + (unsigned)strnlen(typed, DISTANCE_MAX) / 4;
-}

@@ -48,9 +48,4 @@ char *str_duration(int64_t ns, char *text, size_t size);
 /* "25 s", "3.5 s", "40 min", "2.5 h", "7 days": for people. */
 char *str_about(int64_t ns, char *text, size_t size);
 
-/* How many letters must change to turn a into b (at most 64 letters are looked at). */
-unsigned str_distance(const char *a, const char *b);
-/* The largest distance at which a name counts as near: one letter in four, plus one. */
-unsigned str_near(const char *typed);
-
 #endif

@@ -11,7 +11,7 @@
 #ifndef PCHRUN_CONFIG_CONFIG_H
 #define PCHRUN_CONFIG_CONFIG_H
 
-#include "base/err.h"
+#include "base/args.h"
 #include "config/platform.h"
 #include "discover/discover.h"
 
@@ -167,17 +167,11 @@ struct config {
     struct config_origin *origins; /* where each value came from, by option (origin.h) */
 };
 
-enum config_result {
-    CONFIG_RUN,   /* go on */
-    CONFIG_SHOWN, /* --help, --version, --print-…, --make-key: done, exit 0 */
-    CONFIG_BAD,   /* *err says what and where */
-};
-
 /* Reads everything; argv and env end with NULL. Paths are absolute afterwards. `out` gets what
- * --help and its like print. On CONFIG_RUN *ret belongs to the caller, and ret->command is not
+ * --help and its like print. On ARGS_RUN *ret belongs to the caller, and ret->command is not
  * empty; else it is untouched. */
-MUST_CHECK enum config_result config_load(char **argv, char **env, FILE *out, struct config *ret,
-                                          struct err *err);
+MUST_CHECK enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret,
+                                     struct err *err);
 void config_free(struct config *config);
 /* The settings that must be equal on all nodes ("name=value\n"…). False: they do not fit. */
 MUST_CHECK bool config_binding(const struct config *config, char *text, size_t size);

@@ -2,9 +2,10 @@
  * See sources.h.
  */
 #include "base/clock.h"
-#include "base/duration.h"
 #include "base/str.h"
+#include "config/noticelist.h"
 #include "config/origin.h"
+#include "config/signames.h"
 #include "config/sources.h"
 #include "config/values.h"
 
@@ -13,157 +14,147 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of the parser; argv[at] is next. */
-struct scan {
-    char **argv;
-    size_t at, argc;
-    struct flags *flags;
-};
-
-/* The value of a flag: `attached` ("--x=value", "-xvalue") if there is one, else the next argument.
- * An argument with a dash is the next flag, not a value. */
-static bool take_value(struct scan *scan, const char *name, const char *metavar,
-                       const char **attached, struct err *err)
-{
-    if (*attached)
-        return true;
-    const char *next = scan->at + 1 < scan->argc ? scan->argv[scan->at + 1] : NULL;
-    if (!next)
-        return err_set(err, ERR_USAGE, 0, "%s needs a value: %s %s", name, name, metavar);
-    if (next[0] == '-' && next[1])
-        return err_set(err, ERR_USAGE, 0, "%s needs a value: %s %s; %.60s follows, which is a flag",
-                       name, name, metavar, next);
-    *attached = next;
-    scan->at++;
-    return true;
-}
-
-static void add_value(struct flags *flags, const struct option *option, const char *name,
-                      const char *text)
-{
-    struct flag_value *value = &flags->values[flags->nvalues++];
-    value->option = option;
-    value->text = text;
-    str_copy(value->name, sizeof value->name, name);
-}
-
+#define AT(field)    offsetof(struct flags, field)
 #define DRILL_MAX_NS (7 * 24 * 3600 * NS_PER_S)
 
-static bool read_drill(const char *text, int64_t *ret, struct err *err)
+static const char *const manual_formats[] = {"mdoc", NULL};
+
+static const struct args_row specials[SPECIAL__COUNT] = {
+    [SPECIAL_CONFIG] = {"config", 'c', "FILE", "read this configuration file (also PCHRUN_CONFIG)",
+                        ARGS_TAKE, .title = "General"},
+    [SPECIAL_VERBOSE] = {"verbose", 'v', NULL, "say more; may be repeated", ARGS_TAKE,
+                         .is_repeated = true},
+    [SPECIAL_QUIET] = {"quiet", 'q', NULL, "say less; may be repeated", ARGS_TAKE,
+                       .is_repeated = true},
+    [SPECIAL_PRINT_CONFIG] = {"print-config", 0, NULL, "show every value and where it came from",
+                              ARGS_TAKE},
+    [SPECIAL_PRINT_SCHEMA] = {"print-schema", 0, NULL, "show the JSON schema of the file",
+                              ARGS_TAKE, .is_last = true},
+    [SPECIAL_PRINT_OPTIONS] = {"print-options", 0, "FORMAT", "show the options as a manual: mdoc",
+                               ARGS_TAKE, .choices = manual_formats, .is_last = true},
+    [SPECIAL_MAKE_KEY] = {"make-key", 0, "FILE", "write a new key for cluster.key_file", ARGS_TAKE,
+                          .is_last = true},
+    [SPECIAL_DRILL] = {"drill", 0, "GRACE", "try a notice that leaves so much time", ARGS_TIME,
+                       AT(drill_ns), false, NS_PER_S, DRILL_MAX_NS},
+    [SPECIAL_DOCTOR] = {"doctor", 0, NULL, "look for what would go wrong here; run nothing",
+                        ARGS_FLAG, AT(is_doctor)},
+    [SPECIAL_VERSION] = {"version", 'V', NULL, "show the version", ARGS_VERSION},
+    [SPECIAL_HELP] = {"help", 'h', NULL, "show this text", ARGS_HELP},
+};
+
+/* The words that a value may be; NULL: not only words. */
+static const char *const *words_of(const struct option *option)
 {
-    return duration_parse(text, NS_PER_S, DRILL_MAX_NS, ret, err) || err_wrap(err, "--drill");
+    static const char *signals[64], *notices[32];
+    size_t n = 0;
+    if (option->type == OPTION_SIGNAL) {
+        for (; signame_at((unsigned)n); n++)
+            signals[n] = signame_at((unsigned)n);
+        return signals;
+    }
+    if (option->type == OPTION_NOTICES) {
+        for (; notice_kind_names[n]; n++)
+            notices[n] = notice_kind_names[n];
+        notices[n] = "none";
+        return notices;
+    }
+    return option->choices;
 }
 
-static bool take_special(struct flags *flags, enum special special, const char *value,
-                         struct err *err)
+/* The heading of the group that begins with this option; NULL: none begins. */
+static const char *title_above(const struct option *option)
 {
-    switch (special) {
-    case SPECIAL_CONFIG:
-        if (flags->config_file)
-            return err_set(err, ERR_USAGE, 0,
-                           "-c is there twice (%.100s and %.100s); one file only",
-                           flags->config_file, value);
+    for (size_t i = 0; i < option_groups_count; i++)
+        if (option_is_in(option, &option_groups[i]))
+            return option == options || !option_is_in(option - 1, &option_groups[i])
+                       ? option_groups[i].title
+                       : NULL;
+    return NULL;
+}
+
+static struct args_row flags_row(size_t i)
+{
+    if (i < SPECIAL__COUNT)
+        return specials[i];
+    if (i - SPECIAL__COUNT >= options_count)
+        return (struct args_row){0};
+    const struct option *option = &options[i - SPECIAL__COUNT];
+    bool is_bool = option->type == OPTION_BOOL, is_list = option->type == OPTION_NOTICES;
+    return (struct args_row){.name = option->key,
+                             .letter = option->letter,
+                             .metavar = is_bool ? NULL : value_metavar(option),
+                             .help = option->help,
+                             .type = is_bool ? ARGS_YES_NO : ARGS_TAKE,
+                             .choices = words_of(option),
+                             .also = option->also,
+                             .fallback = option->fallback,
+                             .title = title_above(option),
+                             .is_list = is_list,
+                             .is_repeated = is_list || option->type == OPTION_LIST ||
+                                            option->type == OPTION_SIGNALS};
+}
+
+static bool take_special(struct flags *flags, enum special special, const char *typed,
+                         const char *value, struct err *err)
+{
+    int format;
+    if (special == SPECIAL_VERBOSE || special == SPECIAL_QUIET) {
+        flags->louder += special == SPECIAL_VERBOSE ? 1 : -1;
+        return true;
+    }
+    if (special == SPECIAL_CONFIG && flags->config_file)
+        return err_set(err, ERR_USAGE, 0, "-c is there twice (%.100s and %.100s); one file only",
+                       flags->config_file, value);
+    if (special == SPECIAL_CONFIG) {
         flags->config_file = value;
         return true;
-    case SPECIAL_VERBOSE:
-        flags->louder++;
-        return true;
-    case SPECIAL_QUIET:
-        flags->louder--;
-        return true;
-    case SPECIAL_DRILL:
-        return read_drill(value, &flags->drill_ns, err);
-    case SPECIAL_DOCTOR:
-        flags->is_doctor = true;
-        return true;
-    case SPECIAL_PRINT_OPTIONS:
-        if (!str_is(value, option_specials[special].words[0]))
-            return err_set(err, ERR_USAGE, 0, "--print-options: \"%.40s\" is not %s", value,
-                           option_specials[special].words[0]);
-        break;
-    case SPECIAL_MAKE_KEY:
-        if (!value || !*value)
-            return err_set(err, ERR_USAGE, 0, "--make-key: the value is empty; name a file");
-        flags->key_file = value;
-        break;
-    default:
-        break;
     }
+    if (special == SPECIAL_PRINT_OPTIONS && !args_choice(value, manual_formats, &format, err))
+        return err_wrap(err, "%s", typed);
+    if (special == SPECIAL_MAKE_KEY && !*value)
+        return err_set(err, ERR_USAGE, 0, "%s: the value is empty; name a file", typed);
+    flags->key_file = value;
     flags->show = (int)special;
     return true;
 }
 
-static bool special_flag(struct scan *scan, const struct option_special *special, const char *name,
-                         const char *value, struct err *err)
+static bool flags_take(void *ctx, size_t row, const char *typed, const char *value, struct err *err)
 {
-    if (special->metavar && !take_value(scan, name, special->metavar, &value, err))
-        return false;
-    if (!special->metavar && value)
-        return err_set(err, ERR_USAGE, 0, "%s takes no value", name);
-    return take_special(scan->flags, (enum special)(special - option_specials), value, err);
-}
-
-/* "--x", "--no-x", "--x value" or "--x=value" */
-static bool long_flag(struct scan *scan, const char *arg, struct err *err)
-{
-    char name[OPTION_NAME_MAX + 4];
-    const char *equals = strchr(arg, '=');
-    const char *value = equals ? equals + 1 : NULL;
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - arg) : (int)strlen(arg), arg);
-    const struct option_special *special = special_by_flag(name + 2);
-    if (special)
-        return special_flag(scan, special, name, value, err);
-    bool is_no;
-    const struct option *option = option_by_flag(name + 2, &is_no);
-    if (!option)
-        return option_unknown_flag(name + 2, err);
-    if (is_no && value)
-        return err_set(err, ERR_USAGE, 0, "%s takes no value", name);
-    if (option->type == OPTION_BOOL && !value)
-        value = is_no ? "false" : "true";
-    if (!take_value(scan, name, value_metavar(option), &value, err))
-        return false;
-    add_value(scan->flags, option, name, value);
+    struct flags *flags = ctx;
+    if (row < SPECIAL__COUNT)
+        return take_special(flags, (enum special)row, typed, value, err);
+    struct flag_value *kept = &flags->values[flags->nvalues++];
+    kept->option = &options[row - SPECIAL__COUNT];
+    kept->text = value;
+    str_copy(kept->name, sizeof kept->name, typed);
     return true;
 }
 
-static bool unknown_letter(char letter, struct err *err)
-{
-    char all[64] = "";
-    for (int c = '!'; c <= '~'; c++)
-        if (option_by_letter((char)c) || special_by_letter((char)c))
-            str_addf(all, sizeof all, " -%c", c);
-    return err_set(err, ERR_USAGE, 0, "unknown flag -%c; the short ones are%s", letter, all);
-}
-
-/* "-v", "-vg", "-n4" or "-n 4" */
-static bool short_flags(struct scan *scan, const char *arg, struct err *err)
-{
-    for (const char *p = arg + 1; *p; p++) {
-        char name[] = {'-', *p, '\0'};
-        const char *rest = p[1] ? p + 1 : NULL;
-        const struct option_special *special = special_by_letter(*p);
-        const struct option *option = option_by_letter(*p);
-        if (!special && !option)
-            return unknown_letter(*p, err);
-        if (special && !special->metavar) {
-            if (!special_flag(scan, special, name, NULL, err))
-                return false;
-            continue;
-        }
-        if (special)
-            return special_flag(scan, special, name, rest, err);
-        if (option->type == OPTION_BOOL) {
-            add_value(scan->flags, option, name, "true");
-            continue;
-        }
-        if (!take_value(scan, name, value_metavar(option), &rest, err))
-            return false;
-        add_value(scan->flags, option, name, rest);
-        return true;
-    }
-    return true;
-}
+const struct args flags_args = {
+    .program = "pchrun",
+    .head =
+        "Usage: pchrun [options] [--] command [argument ...]\n"
+        "\n"
+        "Run a training command so that it survives preemption: when notice comes, every process "
+        "of\n"
+        "the job saves the same step, and pchrun exits with 42, for the scheduler to start it "
+        "again.\n"
+        "\n"
+        "Examples:\n"
+        "  pchrun -- python train.py\n"
+        "  pchrun -n 8 --grace 110s --checkpoint-dir /scratch/run7 -- python train.py\n"
+        "  pchrun -c run7.json --node-rank 1 -- python train.py\n",
+    .tail =
+        "Every option --a-b-c is also the variable PCHRUN_A_B_C, and a key of the configuration "
+        "file;\n"
+        "a flag wins over a variable, a variable over the file, the file over the preset. TIME "
+        "is a\n"
+        "number and its unit: ms, s, m, h or d. See pchrun(1) and pchrun.json(5).\n",
+    .left = 38,
+    .right = 60,
+    .row = flags_row,
+    .take = flags_take,
+};
 
 /* The maximum number of values: one per argument, or one per short flag. */
 static size_t values_max(char **argv)
@@ -174,32 +165,17 @@ static size_t values_max(char **argv)
     return n;
 }
 
-bool flags_read(char **argv, struct flags *ret, struct err *err)
+enum args_end flags_read(char **argv, FILE *out, struct flags *ret, struct err *err)
 {
-    size_t argc = 0;
-    while (argv[argc])
-        argc++;
-    *ret = (struct flags){.show = -1, .command = argv + argc};
-    ret->values = calloc(values_max(argv), sizeof *ret->values);
-    if (!ret->values)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the command line");
-    struct scan scan = {.argv = argv, .at = 1, .argc = argc, .flags = ret};
-    for (; scan.at < argc; scan.at++) {
-        const char *arg = argv[scan.at];
-        if (arg[0] != '-' || arg[1] == '\0')
-            break;
-        if (str_is(arg, "--")) {
-            scan.at++;
-            break;
-        }
-        if (!(arg[1] == '-' ? long_flag : short_flags)(&scan, arg, err))
-            return false;
-        if (ret->show >= 0 && ret->show != SPECIAL_PRINT_CONFIG)
-            return true;
+    struct args_reading reading = {.options = ret, .out = out};
+    *ret = (struct flags){.show = -1, .values = calloc(values_max(argv), sizeof *ret->values)};
+    if (!ret->values) {
+        err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the command line");
+        return ARGS_BAD;
     }
-    if (scan.at < argc)
-        ret->command = argv + scan.at;
-    return true;
+    enum args_end end = args_read(&flags_args, argv, &reading, err);
+    ret->command = reading.command;
+    return end;
 }
 
 void flags_free(struct flags *flags)

@@ -75,12 +75,6 @@ static bool show(const struct flags *flags, char **env, const struct config *con
 {
     bool ok = true;
     switch (flags->show) {
-    case SPECIAL_HELP:
-        show_help(out);
-        break;
-    case SPECIAL_VERSION:
-        fprintf(out, "pchrun " PCHRUN_VERSION "\n");
-        break;
     case SPECIAL_PRINT_OPTIONS:
         show_manual(out);
         break;
@@ -94,47 +88,44 @@ static bool show(const struct flags *flags, char **env, const struct config *con
         ok = show_config(config, env, out, err);
         break;
     }
-    if (ok && (fflush(out) != 0 || ferror(out)))
-        ok = err_set(err, ERR_SYSTEM, errno, "cannot print it");
-    return ok;
+    return ok && args_flush(out, err);
 }
 
 /* Everything but the freeing. */
-static enum config_result load(const struct flags *flags, char **env, FILE *out,
-                               struct config *config, struct err *err)
+static enum args_end load(const struct flags *flags, char **env, FILE *out, struct config *config,
+                          struct err *err)
 {
     bool needs_values = flags->show < 0 || flags->show == SPECIAL_PRINT_CONFIG;
     if (!set_defaults(config, err))
-        return CONFIG_BAD;
+        return ARGS_BAD;
     if (needs_values && (!apply_sources(flags, env, config, err) || !config_validate(config, err)))
-        return CONFIG_BAD;
+        return ARGS_BAD;
     if (flags->show >= 0)
-        return show(flags, env, config, out, err) ? CONFIG_SHOWN : CONFIG_BAD;
+        return show(flags, env, config, out, err) ? ARGS_SHOWN : ARGS_BAD;
     settle_count(config);
     config->drill_ns = flags->drill_ns;
     config->is_doctor = flags->is_doctor;
     if (config->command[0])
-        return CONFIG_RUN;
+        return ARGS_RUN;
     err_set(err, ERR_USAGE, 0,
             "no command is given; write pchrun [options] -- command [argument ...], or see pchrun "
             "--help");
-    return CONFIG_BAD;
+    return ARGS_BAD;
 }
 
-enum config_result config_load(char **argv, char **env, FILE *out, struct config *ret,
-                               struct err *err)
+enum args_end config_load(char **argv, char **env, FILE *out, struct config *ret, struct err *err)
 {
     struct flags flags;
     struct config config = {0};
-    enum config_result result = CONFIG_BAD;
-    if (flags_read(argv, &flags, err))
+    enum args_end result = flags_read(argv, out, &flags, err);
+    if (result == ARGS_RUN)
         result = load(&flags, env, out, &config, err);
     flags_free(&flags);
-    if (result == CONFIG_RUN)
+    if (result == ARGS_RUN)
         *ret = config;
     else
         config_free(&config);
-    if (result == CONFIG_BAD)
+    if (result == ARGS_BAD)
         str_printable(err->text); /* it may quote untrusted text */
     return result;
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/nearest.h"
 #include "base/str.h"
 #include "config/command.h"
 #include "config/text.h"
@@ -58,18 +59,12 @@ static enum config_notice_kind find_kind(const char *name)
 
 static bool unknown(const char *what, const char *name, struct err *err)
 {
-    const char *nearest = NULL;
-    unsigned least = str_near(name) + 1;
-    for (size_t i = 0; notice_kind_names[i]; i++) {
-        unsigned distance = str_distance(name, notice_kind_names[i]);
-        if (distance >= least)
-            continue;
-        least = distance;
-        nearest = notice_kind_names[i];
-    }
-    if (nearest)
+    struct nearest nearest = nearest_to(name);
+    for (size_t i = 0; notice_kind_names[i]; i++)
+        nearest_consider(&nearest, "", notice_kind_names[i]);
+    if (nearest.name[0])
         return err_set(err, ERR_USAGE, 0, "%s \"%.40s\"; the nearest is \"%s\"", what, name,
-                       nearest);
+                       nearest.name);
     return err_set(
         err, ERR_USAGE, 0,
         "%s \"%.40s\"; there are auto, gce, aws, azure, alibaba, tencent, pod, slurm, file, "

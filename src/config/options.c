@@ -51,8 +51,8 @@ const struct option options[] = {
 #include "config/options_restart.inc"
 #include "config/options_watchdog.inc"
 #include "config/options_end.inc"
-#include "config/options_logs.inc"
 #include "config/options_told.inc"
+#include "config/options_logs.inc"
 };
 /* clang-format on */
 const size_t options_count = ARRAY_LEN(options);

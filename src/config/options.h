@@ -8,7 +8,7 @@
 #ifndef PCHRUN_CONFIG_OPTIONS_H
 #define PCHRUN_CONFIG_OPTIONS_H
 
-#include "base/err.h"
+#include "base/args.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,31 +78,19 @@ enum special {
     SPECIAL_HELP,
     SPECIAL__COUNT
 };
-struct option_special {
-    const char *name;    /* without the dashes */
-    char letter;         /* 0: none */
-    const char *metavar; /* its value; NULL: it takes none */
-    const char *help;
-    const char *const *words; /* the possible values, ends with NULL; NULL: not only words */
-};
-extern const struct option_special option_specials[SPECIAL__COUNT];
+/* The command line: a row of each special, by its number, then one of each option. */
+extern const struct args flags_args;
 
-/* "cluster.join_timeout" as "cluster-join-timeout" and as "PCHRUN_CLUSTER_JOIN_TIMEOUT"; both take
- * a flag's name, too. Return text. */
-char *option_flag(const char *key, char text[OPTION_NAME_MAX]);
+/* "cluster.join_timeout" or "cluster-join-timeout" as "PCHRUN_CLUSTER_JOIN_TIMEOUT". Returns
+ * text. */
 char *option_variable(const char *key, char text[OPTION_NAME_MAX]);
 
 /* NULL: unknown. Whole names only. */
 const struct option *option_by_key(const char *key);
-const struct option *option_by_flag(const char *name, bool *ret_is_no); /* --no-x: *ret_is_no */
 const struct option *option_by_variable(const char *name);
-const struct option *option_by_letter(char letter);
-const struct option_special *special_by_flag(const char *name);
-const struct option_special *special_by_letter(char letter);
 
 /* ERR_USAGE: `unknown key "x"` and the nearest known name, if any. Return false. */
 bool option_unknown_key(const char *key, struct err *err);
-bool option_unknown_flag(const char *name, struct err *err);
 bool option_unknown_variable(const char *name, struct err *err); /* "PCHRUN_X" */
 
 #endif

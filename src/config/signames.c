@@ -3,6 +3,7 @@
  */
 #include "config/signames.h"
 
+#include "base/nearest.h"
 #include "base/str.h"
 
 #include <ctype.h>
@@ -49,23 +50,18 @@ static const struct row {
     {SIGXFSZ, "XFSZ", "it is the mark of a fault"},
 };
 
-/* NULL: none is near. */
-static const struct row *nearest_row(const char *name)
+static bool unknown_signal(const char *name, const char *bare, struct err *err)
 {
     char upper[32];
-    str_copy(upper, sizeof upper, name);
+    str_copy(upper, sizeof upper, bare);
     for (char *p = upper; *p; p++)
         *p = (char)toupper((unsigned char)*p);
-    const struct row *best = NULL;
-    unsigned least = str_near(upper) + 1;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        unsigned distance = str_distance(upper, rows[i].name);
-        if (distance >= least)
-            continue;
-        least = distance;
-        best = &rows[i];
-    }
-    return best;
+    struct nearest nearest = nearest_to(upper);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        nearest_consider(&nearest, "", rows[i].name);
+    return err_set(err, ERR_USAGE, 0, "\"%.40s\" is no signal; %s%s", name,
+                   nearest.name[0] ? "the nearest is " : "write a name, such as TERM",
+                   nearest.name);
 }
 
 bool signame_parse(const char *name, int *ret, struct err *err)
@@ -80,12 +76,7 @@ bool signame_parse(const char *name, int *ret, struct err *err)
         *ret = rows[i].number;
         return true;
     }
-    const struct row *nearest = nearest_row(bare);
-    if (!nearest)
-        return err_set(err, ERR_USAGE, 0, "\"%.40s\" is no signal; write a name, such as TERM",
-                       name);
-    return err_set(err, ERR_USAGE, 0, "\"%.40s\" is no signal; the nearest is %s", name,
-                   nearest->name);
+    return unknown_signal(name, bare, err);
 }
 
 const char *signame(int number)

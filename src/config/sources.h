@@ -26,8 +26,9 @@ struct flags {
     size_t nvalues;
 };
 
-/* Reads up to the command, or to the first flag like --help. Free *ret even after a failure. */
-MUST_CHECK bool flags_read(char **argv, struct flags *ret, struct err *err);
+/* Reads up to the command, or to the first flag like --help, which it prints on `out`. Free *ret
+ * in any case. */
+MUST_CHECK enum args_end flags_read(char **argv, FILE *out, struct flags *ret, struct err *err);
 void flags_free(struct flags *flags);
 MUST_CHECK bool flags_apply(const struct flags *flags, struct config *config, struct err *err);
 

@@ -48,17 +48,7 @@ static bool format_bool(const struct option *option, const void *field, char *te
 static bool parse_int(const struct option *option, const char *text, const char *folder,
                       void *field, struct err *err)
 {
-    int64_t value;
-    bool fits = str_to_i64(text, option->min, option->max, &value);
-    if (!fits && str_is_whole(text))
-        return err_set(err, ERR_USAGE, 0, "%.80s is out of range (%" PRId64 " to %" PRId64 ")",
-                       text, option->min, option->max);
-    if (!fits)
-        return err_set(err, ERR_USAGE, 0,
-                       "%.80s is not a whole number from %" PRId64 " to %" PRId64,
-                       *text ? text : "\"\"", option->min, option->max);
-    *(int *)field = (int)value;
-    return true;
+    return args_number(text, option->min, option->max, field, err);
 }
 
 static bool format_int(const struct option *option, const void *field, char *text, size_t size)
@@ -169,15 +159,7 @@ static bool format_text(const struct option *option, const void *field, char *te
 static bool parse_choice(const struct option *option, const char *text, const char *folder,
                          void *field, struct err *err)
 {
-    char all[192] = "";
-    for (int i = 0; option->choices[i]; i++) {
-        if (str_is(option->choices[i], text)) {
-            *(int *)field = i;
-            return true;
-        }
-        str_addf(all, sizeof all, "%s%s", i > 0 ? ", " : "", option->choices[i]);
-    }
-    return err_set(err, ERR_USAGE, 0, "\"%.80s\" is not one of %s", text, all);
+    return args_choice(text, option->choices, field, err);
 }
 
 static bool format_choice(const struct option *option, const void *field, char *text, size_t size)

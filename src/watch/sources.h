@@ -13,7 +13,4 @@ extern const struct source source_gce, source_aws, source_azure, source_alibaba,
 /* Ends with NULL. */
 extern const struct source *const sources[];
 
-/* NULL: no such source; *err names the nearest. */
-MUST_CHECK const struct source *source_find(const char *name, struct err *err);
-
 #endif

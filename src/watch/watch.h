@@ -34,8 +34,8 @@ struct watch_options {
     const struct source *source;
     const char *path, *endpoint, *end_time, *name, *annotation, *value, *acknowledge;
     int64_t interval_ns, timeout_ns, hang_ns, lead_ns;
-    unsigned mild;       /* enum notice_type; NOTICE_CANCEL: the source's */
-    unsigned log_format; /* enum log_format */
+    int mild;       /* enum notice_type; NOTICE_CANCEL: the source's */
+    int log_format; /* enum log_format */
     bool is_check;
 };
 

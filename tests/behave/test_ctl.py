@@ -651,13 +651,13 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
 
 
 @pytest.mark.parametrize("words, why", [
-    ([], "which command?"), (["dance"], 'unknown command "dance"'),
-    (["status", "stop"], '"stop" is one argument too many'), (["--loud", "stop"], "unknown option --loud"),
-    (["status", "--wait", "1s"], "status takes no --wait"), (["drain", "--in"], "--in needs its TIME"),
+    ([], "which command?"), (["dance"], 'unknown command "dance"'), (["cancel"], "unknown command"),
+    (["status", "stop"], '"stop" is one argument too many'), (["--loud", "stop"], "unknown flag --loud"),
+    (["status", "--wait", "1s"], "status takes no --wait"), (["drain", "--in"], "--in needs a value: --in TIME"),
     (["drain", "--in", "soon"], "--in: "), (["status", "--watch=yes"], "--watch takes no value"),
-    (["drain", "--cancel", "--in", "1s"], "it goes alone"), (["status", "--node", "x"], "is no node's number"),
-    (["drain", "--text", "x" * 96], "more than 95 bytes"), (["status", "--interval", "0"], "no interval"),
-    (["cancel"], "unknown command"), (["status", "--job="], "--job is empty"),
+    (["drain", "--cancel", "--in", "1s"], "it goes alone"), (["drain", "--text", "x" * 96], "more than 95 bytes"),
+    (["status", "--node", "x"], "--node: x is not a whole number"), (["status", "--job="], "--job: the value is empty"),
+    (["status", "--interval", "0"], '--interval: "0" is out of range'),
 ])
 def test_a_command_line_that_is_none(ctl, words, why):
     done = ctl(*words)

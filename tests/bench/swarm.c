@@ -459,7 +459,7 @@ int main(int argc, char **argv)
     struct rlimit files;
     if (argc < 6)
         bench_die("usage: swarm agree|tell:FIFO|fail|kill:FIFO|idle PORT OPTION ... -- COMMAND");
-    if (config_load(argv + 2, environ, stdout, &swarm.config, &err) != CONFIG_RUN)
+    if (config_load(argv + 2, environ, stdout, &swarm.config, &err) != ARGS_RUN)
         bench_die("%s", err.text);
     take_key();
     getrlimit(RLIMIT_NOFILE, &files);

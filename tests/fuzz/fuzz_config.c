@@ -37,10 +37,10 @@ static char *print(const void *data, size_t size)
     struct err err;
     FILE *out = open_memstream(&text, &len);
     name_of(fd, name);
-    enum config_result result = config_load(argv, env, out, &config, &err);
-    FUZZ_MUST(fclose(out) == 0 && result != CONFIG_RUN);
+    enum args_end result = config_load(argv, env, out, &config, &err);
+    FUZZ_MUST(fclose(out) == 0 && result != ARGS_RUN);
     close(fd);
-    if (result == CONFIG_SHOWN)
+    if (result == ARGS_SHOWN)
         return text;
     FUZZ_MUST(err.text[0] && !strchr(err.text, '\n') && strlen(err.text) < sizeof err.text);
     free(text);
@@ -57,7 +57,7 @@ static void run(const void *data, size_t size)
     struct config config;
     struct err err;
     name_of(fd, name);
-    if (config_load(argv, env, stdout, &config, &err) == CONFIG_RUN) {
+    if (config_load(argv, env, stdout, &config, &err) == ARGS_RUN) {
         FUZZ_MUST(config_binding(&config, binding, sizeof binding));
         config_free(&config);
     }

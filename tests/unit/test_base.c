@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/str.h"
 
 #include <criterion/criterion.h>
@@ -214,17 +215,17 @@ Test(str, durations_are_written_as_they_are_read)
     }
 }
 
-Test(str, distance)
+Test(nearest, distance)
 {
-    cr_assert_eq(str_distance("", ""), 0);
-    cr_assert_eq(str_distance("grace", "grace"), 0);
-    cr_assert_eq(str_distance("grce", "grace"), 1);
-    cr_assert_eq(str_distance("", "abc"), 3);
-    cr_assert_eq(str_distance("kitten", "sitting"), 3);
+    cr_assert_eq(nearest_distance("", ""), 0);
+    cr_assert_eq(nearest_distance("grace", "grace"), 0);
+    cr_assert_eq(nearest_distance("grce", "grace"), 1);
+    cr_assert_eq(nearest_distance("", "abc"), 3);
+    cr_assert_eq(nearest_distance("kitten", "sitting"), 3);
     char long_text[200];
     memset(long_text, 'a', sizeof long_text);
     long_text[sizeof long_text - 1] = '\0';
-    cr_assert_eq(str_distance(long_text, ""), 64);
+    cr_assert_eq(nearest_distance(long_text, ""), 64);
 }
 
 /* ---- err ---- */

@@ -50,7 +50,7 @@ static void write_file(const char *path, const char *text)
 
 /* One call of config_load(). */
 struct load {
-    enum config_result result;
+    enum args_end result;
     struct config config;
     struct err err;
     char *out;
@@ -86,7 +86,7 @@ static void load(struct load *load, const char *args, const char *env)
 
 static void unload(struct load *load)
 {
-    if (load->result == CONFIG_RUN)
+    if (load->result == ARGS_RUN)
         config_free(&load->config);
     free(load->out);
     free(load->text);
@@ -95,7 +95,7 @@ static void unload(struct load *load)
 static void load_ok(struct load *ret, const char *args, const char *env)
 {
     load(ret, args, env);
-    cr_assert_eq(ret->result, CONFIG_RUN, "%s %s: %s", env, args, ret->err.text);
+    cr_assert_eq(ret->result, ARGS_RUN, "%s %s: %s", env, args, ret->err.text);
 }
 
 Test(config, defaults)
@@ -144,7 +144,7 @@ static char *shown(const char *args, const char *env, const char *key, bool sour
 {
     struct load l;
     load(&l, args, env);
-    cr_assert_eq(l.result, CONFIG_SHOWN, "%s", l.err.text);
+    cr_assert_eq(l.result, ARGS_SHOWN, "%s", l.err.text);
     struct json *root = json_read("out", l.out, strlen(l.out), &l.err);
     cr_assert(root != NULL, "%s", l.err.text);
     const struct json *value = source ? json_find(json_find(root, "$sources"), key) : root;
@@ -502,10 +502,10 @@ Test(config, what_is_printed_can_be_read)
         struct load first, second, run, again;
         snprintf(args, sizeof args, "--print-config %s", ways[i]);
         load(&first, args, "");
-        cr_assert_eq(first.result, CONFIG_SHOWN, "%s", first.err.text);
+        cr_assert_eq(first.result, ARGS_SHOWN, "%s", first.err.text);
         write_file("c.json", first.out);
         load(&second, "--print-config -c c.json", "");
-        cr_assert_eq(second.result, CONFIG_SHOWN, "%s", second.err.text);
+        cr_assert_eq(second.result, ARGS_SHOWN, "%s", second.err.text);
         const char *a = strstr(first.out, "\"job\""), *b = strstr(second.out, "\"job\"");
         size_t values = (size_t)(strstr(a, "\"$sources\"") - a);
         cr_assert(strncmp(a, b, values) == 0, "%s\nis not\n%s", a, b);
@@ -568,10 +568,10 @@ Test(config, help_fits_the_screen_and_names_every_option)
 {
     struct load l;
     load(&l, "-n 3 -h --no-such-flag", "PCHRUN_NONSENSE=1");
-    cr_assert_eq(l.result, CONFIG_SHOWN, "%s", l.err.text);
+    cr_assert_eq(l.result, ARGS_SHOWN, "%s", l.err.text);
     for (size_t i = 0; i < options_count; i++) {
         char flag[OPTION_NAME_MAX];
-        cr_expect(strstr(l.out, option_flag(options[i].key, flag)) != NULL, "%s", flag);
+        cr_expect(strstr(l.out, args_name(options[i].key, flag)) != NULL, "%s", flag);
     }
     cr_expect(strstr(l.out, "--nproc-per-node") && strstr(l.out, "[10m]"));
     for (char *line = strtok(l.out, "\n"); line; line = strtok(NULL, "\n"))
@@ -583,7 +583,7 @@ Test(config, version)
 {
     struct load l;
     load(&l, "-V", "");
-    cr_expect(l.result == CONFIG_SHOWN && str_is(l.out, "pchrun " PCHRUN_VERSION "\n"));
+    cr_expect(l.result == ARGS_SHOWN && str_is(l.out, "pchrun " PCHRUN_VERSION "\n"));
     unload(&l);
 }
 
@@ -617,13 +617,13 @@ Test(config, a_key_is_made_and_nothing_else)
 {
     struct load l;
     load(&l, "--make-key new.key --grace", "PCHRUN_GRACE=never");
-    cr_assert_eq(l.result, CONFIG_SHOWN);
+    cr_assert_eq(l.result, ARGS_SHOWN);
     cr_expect(strstr(l.out, "--cluster-key-file new.key"), "%s", l.out);
     struct key key;
     cr_expect(keyfile_read("new.key", &key, &l.err), "%s", l.err.text);
     unload(&l);
     load(&l, "--make-key new.key", "");
-    cr_expect_eq(l.result, CONFIG_BAD);
+    cr_expect_eq(l.result, ARGS_BAD);
     cr_expect(strstr(l.err.text, "new.key is there already"), "%s", l.err.text);
     unload(&l);
 }
@@ -632,7 +632,7 @@ Test(config, schema_knows_every_option)
 {
     struct load l;
     load(&l, "--print-schema", "");
-    cr_assert_eq(l.result, CONFIG_SHOWN);
+    cr_assert_eq(l.result, ARGS_SHOWN);
     struct json *root = json_read("schema", l.out, strlen(l.out), &l.err);
     cr_assert(root != NULL, "%s", l.err.text);
     bool open = true;
@@ -651,7 +651,7 @@ Test(config, manual_knows_every_option)
 {
     struct load l;
     load(&l, "--print-options=mdoc", "");
-    cr_assert_eq(l.result, CONFIG_SHOWN);
+    cr_assert_eq(l.result, ARGS_SHOWN);
     for (size_t i = 0; i < options_count; i++) {
         char line[OPTION_NAME_MAX + 16];
         snprintf(line, sizeof line, "\n.It Cm %s\n", options[i].key);
@@ -668,7 +668,7 @@ Test(config, what_cannot_be_printed_is_an_error)
     struct err err = {0};
     FILE *full = fopen("/dev/full", "w");
     cr_assert(full != NULL);
-    cr_expect_eq(config_load(argv, env, full, &config, &err), CONFIG_BAD);
+    cr_expect_eq(config_load(argv, env, full, &config, &err), ARGS_BAD);
     cr_expect_str_eq(err.text, "cannot print it: No space left on device");
     fclose(full);
 }

@@ -64,9 +64,9 @@ static void expect_bad(const char *args, const char *env, const char *want)
     memset(&before, 0x5a, sizeof before);
     size_t size;
     FILE *stream = open_memstream(&out, &size);
-    enum config_result result = config_load(argv, envp, stream, &config, &err);
+    enum args_end result = config_load(argv, envp, stream, &config, &err);
     fclose(stream);
-    cr_expect_eq(result, CONFIG_BAD, "%s %s is accepted", env, args);
+    cr_expect_eq(result, ARGS_BAD, "%s %s is accepted", env, args);
     cr_expect_str_eq(err.text, want, "%s %s:\n  %s\nnot\n  %s", env, args, err.text, want);
     cr_expect_eq(err.code, ERR_USAGE);
     cr_expect_eq(size, 0);
@@ -390,7 +390,7 @@ static const struct bad flags[] = {
     {"--signals usr3=preempt x", "--signals: \"usr3\" is no signal; the nearest is USR1"},
     {"--config= x", "-c: the value is empty; name a file, or leave it out"},
     {"--make-key=", "--make-key: the value is empty; name a file"},
-    {"--print-options=html", "--print-options: \"html\" is not mdoc"},
+    {"--print-options=html", "--print-options: \"html\" is not one of mdoc"},
     {"-c a.json -c b.json x", "-c is there twice (a.json and b.json); one file only"},
 };
 

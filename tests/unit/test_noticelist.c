@@ -35,7 +35,7 @@ static struct config config;
 static struct err err;
 
 /* The value of "notices" in the file, and then of each flag; NULL: none. */
-static enum config_result load(const char *value, const char *flag, const char *again)
+static enum args_end load(const char *value, const char *flag, const char *again)
 {
     char *argv[10] = {"pchrun"}, *env[] = {NULL}, *out;
     int argc = 1;
@@ -55,7 +55,7 @@ static enum config_result load(const char *value, const char *flag, const char *
     argv[argc++] = "true";
     argv[argc] = NULL;
     FILE *stream = open_memstream(&out, &size);
-    enum config_result result = config_load(argv, env, stream, &config, &err);
+    enum args_end result = config_load(argv, env, stream, &config, &err);
     fclose(stream);
     free(out);
     return result;
@@ -63,7 +63,7 @@ static enum config_result load(const char *value, const char *flag, const char *
 
 static void load_ok(const char *value, const char *flag, const char *again)
 {
-    cr_assert_eq(load(value, flag, again), CONFIG_RUN, "%s: %s", value ? value : flag, err.text);
+    cr_assert_eq(load(value, flag, again), ARGS_RUN, "%s: %s", value ? value : flag, err.text);
 }
 
 /* Of the source number `at`; `arg` is the first one, "" for none. */
@@ -171,7 +171,7 @@ struct bad {
 
 static void expect_bad(const char *value, const char *flag, const char *want)
 {
-    cr_expect_eq(load(value, flag, NULL), CONFIG_BAD, "%s is accepted", value ? value : flag);
+    cr_expect_eq(load(value, flag, NULL), ARGS_BAD, "%s is accepted", value ? value : flag);
     cr_expect_str_eq(err.text, want, "%s:\n  %s\nnot\n  %s", value ? value : flag, err.text, want);
     cr_expect_eq(err.code, ERR_USAGE);
 }

@@ -16,7 +16,7 @@ static void load(struct config *config, char **argv)
 {
     struct err err;
     char *env[] = {NULL};
-    cr_assert_eq(config_load(argv, env, stdout, config, &err), CONFIG_RUN, "%s", err.text);
+    cr_assert_eq(config_load(argv, env, stdout, config, &err), ARGS_RUN, "%s", err.text);
 }
 
 Test(params, follow_the_configuration)

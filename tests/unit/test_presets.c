@@ -29,7 +29,7 @@ static struct config load(const char *const *args, char **env)
     argv[n] = "x";
     struct config config;
     struct err err;
-    cr_assert_eq(config_load(argv, env, stdout, &config, &err), CONFIG_RUN, "%s", err.text);
+    cr_assert_eq(config_load(argv, env, stdout, &config, &err), ARGS_RUN, "%s", err.text);
     return config;
 }
 
@@ -72,7 +72,7 @@ Test(presets, every_setting_takes_effect)
             const struct option *option = option_by_key(at->key);
             cr_assert(option, "preset %s sets %s, which is no option", preset_names[i], at->key);
             char flag[OPTION_NAME_MAX + 2] = "--", have[64], want[64];
-            option_flag(option->key, flag + 2);
+            args_name(option->key, flag + 2);
             struct config alone = LOAD(no_env, "--preset", "none", flag, at->text);
             cr_expect_str_eq(value_format(option, &config, have, sizeof have),
                              value_format(option, &alone, want, sizeof want));
@@ -181,7 +181,7 @@ static struct json *show(char *preset, char **env)
     struct config config;
     struct err err;
     FILE *out = open_memstream(&text, &len);
-    cr_assert_eq(config_load(argv, env, out, &config, &err), CONFIG_SHOWN, "%s", err.text);
+    cr_assert_eq(config_load(argv, env, out, &config, &err), ARGS_SHOWN, "%s", err.text);
     fclose(out);
     struct json *root = json_read("out", text, len, &err);
     cr_assert(root, "%s", err.text);

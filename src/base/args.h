@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * args: the command line of pchrun, pchctl and pchrun-watch: reads it and prints --help, both from
+ * one description of the program, from which contrib/completions is made, too.
+ *
+ * It reads --name VALUE, --name=VALUE, -n VALUE, -nVALUE and -vn VALUE, with "--" before the first
+ * word that may begin with a dash. Names are whole: an abbreviation, as getopt_long(3) and argp
+ * would take it, could mean another option in a later release. Owns nothing: results point into
+ * argv. Errors are ERR_USAGE. Any thread.
+ */
+#ifndef PCHRUN_BASE_ARGS_H
+#define PCHRUN_BASE_ARGS_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define ARGS_NAME_MAX 64 /* an option's name with its NUL */
+
+/* After each: what it writes at its offset. */
+enum args_type {
+    ARGS_HELP,    /* nothing: prints --help, and reading ends */
+    ARGS_VERSION, /* the same with the version */
+    ARGS_LIST,    /* the same with the words */
+    ARGS_FLAG,    /* bool: true */
+    ARGS_TEXT,    /* const char *; not empty, and of at most max bytes; max 0: any */
+    ARGS_NUMBER,  /* int, from min to max */
+    ARGS_TIME,    /* int64_t: nanoseconds, from min to max */
+    ARGS_CHOICE,  /* int: an index into `choices` */
+    ARGS_TAKE,    /* see struct args, `take` */
+    ARGS_YES_NO,  /* the same for --name, --no-name and --name=VALUE */
+};
+
+struct args_row {
+    const char *name; /* without the dashes; '.' and '_' stand for '-'; NULL: no more rows */
+    char letter;      /* 0: none */
+    const char *metavar, *help;
+    enum args_type type;
+    size_t offset; /* in the program's struct of options */
+    bool is_some;  /* only the words take it that say so */
+    int64_t min, max;
+    const char *const *choices; /* ends with NULL */
+    const char *also;           /* a second name */
+    const char *fallback;       /* the default, for --help */
+    const char *title;          /* the heading above it in --help */
+    bool is_last;               /* nothing behind it is read */
+    bool is_repeated;           /* it may be given several times */
+    bool is_list;               /* its value is a list of `choices` */
+};
+
+/* The first argument that is no option: a command of pchctl, or a source of pchrun-watch. */
+struct args_word {
+    const char *name; /* NULL: there are no more words */
+    const char *help;
+    const char *path;    /* the metavar of a second argument: "PATH", "[PATH]"; NULL: none */
+    const char *options; /* which options of those with is_some it takes: " name timeout " */
+};
+
+struct args {
+    const char *program;
+    const char *head, *tail;          /* of --help */
+    int left, right;                  /* its columns; right 0: lines are not wrapped */
+    struct args_row (*row)(size_t i); /* of a program with words at most 64 */
+    /* NULL: there are no words, and the first argument that is no option begins another command.
+     * Then the value of an option cannot begin with a dash, unless = is before it. */
+    struct args_word (*word)(size_t i);
+    const char *word_kind; /* "command" */
+    /* Called for ARGS_TAKE and ARGS_YES_NO: the row's number, the option as typed ("-n") and its
+     * value; NULL: it takes none. */
+    bool (*take)(void *options, size_t row, const char *typed, const char *value, struct err *err);
+};
+
+enum args_end {
+    ARGS_RUN,   /* go on */
+    ARGS_SHOWN, /* what was asked for is printed: exit with 0 */
+    ARGS_BAD,   /* *err */
+};
+
+struct args_reading {
+    void *options; /* the program's struct of options, with its defaults */
+    FILE *out;     /* gets what --help and its like print */
+    /* Filled in for ARGS_RUN: */
+    size_t word;      /* the word's number */
+    const char *path; /* the second argument; NULL: not given */
+    char **command;   /* of a program without words: the arguments from the first word on */
+};
+
+/* argv ends with NULL. */
+MUST_CHECK enum args_end args_read(const struct args *args, char **argv,
+                                   struct args_reading *reading, struct err *err);
+/* After it has printed for ARGS_SHOWN: did all of it reach `out`? */
+MUST_CHECK bool args_flush(FILE *out, struct err *err);
+
+/* "cluster.join_timeout" as "cluster-join-timeout". Returns text. */
+char *args_name(const char *name, char text[ARGS_NAME_MAX]);
+/* Does the word take the option? */
+bool args_takes(const struct args_word *word, const struct args_row *row);
+
+/* Values as users write them, here and elsewhere: a whole number, or one of the choices. */
+MUST_CHECK bool args_number(const char *text, int64_t min, int64_t max, int *ret, struct err *err);
+MUST_CHECK bool args_choice(const char *text, const char *const *choices, int *ret,
+                            struct err *err);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * args: how a program with words reads its command line, and what it refuses. That of pchrun, which
+ * has none, is in test_config.c and test_config_bad.c.
+ */
+#include "base/args.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    bool is_loud, is_fast;
+    const char *text;
+    int number, colour;
+    int64_t time_ns;
+    char taken[64];
+};
+
+#define AT(field) offsetof(struct options, field)
+
+static const char *const colours[] = {"red", "green", NULL};
+
+static struct args_row row(size_t i)
+{
+    static const struct args_row rows[] = {
+        {"help", 'h', NULL, "this text", ARGS_HELP, .title = "Options"},
+        {"loud", 'l', NULL, "say more", ARGS_FLAG, AT(is_loud)},
+        {"fast", 'f', NULL, "take less time", ARGS_FLAG, AT(is_fast), true},
+        {"text", 't', "TEXT", "a text", ARGS_TEXT, AT(text), .max = 5, .also = "words"},
+        {"number", 'n', "N", "a number", ARGS_NUMBER, AT(number), .max = 9, .fallback = "3"},
+        {"colour", 0, "WORD", "a colour", ARGS_CHOICE, AT(colour), .choices = colours},
+        {"time", 0, "TIME", "a time", ARGS_TIME, AT(time_ns), false, NS_PER_S, 60 * NS_PER_S},
+        {"a.b_c", 0, NULL, "yes or no", ARGS_YES_NO},
+    };
+    return i < ARRAY_LEN(rows) ? rows[i] : (struct args_row){0};
+}
+
+static struct args_word word(size_t i)
+{
+    static const struct args_word words[] = {{"go", "goes", "PATH", " fast "},
+                                             {"stay", "stays", "[PATH]", " "},
+                                             {"rest", "rests", NULL, " "}};
+    return i < ARRAY_LEN(words) ? words[i] : (struct args_word){0};
+}
+
+static bool take(void *options, size_t i, const char *typed, const char *value, struct err *err)
+{
+    struct options *all = options;
+    str_addf(all->taken, sizeof all->taken, "%zu %s=%s;", i, typed, value);
+    return true;
+}
+
+static const struct args args = {.program = "probe",
+                                 .head = "Usage: probe\n\nWords:\n",
+                                 .tail = "The end.\n",
+                                 .left = 20,
+                                 .right = 12,
+                                 .row = row,
+                                 .word = word,
+                                 .word_kind = "word",
+                                 .take = take};
+
+static enum args_end read_line(const char *line, FILE *out, struct options *ret,
+                               struct args_reading *reading, struct err *err)
+{
+    static char text[256];
+    char *argv[32] = {(char[]){"probe"}}, *rest = text;
+    str_copy(text, sizeof text, line);
+    for (size_t n = 1; rest; n++)
+        argv[n] = strsep(&rest, " ");
+    *ret = (struct options){.number = -1, .colour = -1};
+    *reading = (struct args_reading){.options = ret, .out = out};
+    return args_read(&args, argv, reading, err);
+}
+
+Test(args, are_read)
+{
+    struct options got;
+    struct args_reading reading;
+    struct err err;
+    cr_assert_eq(
+        read_line("-lfn4 go --time=2s --colour green x --words a=b", stdout, &got, &reading, &err),
+        ARGS_RUN, "%s", err.text);
+    cr_expect(got.is_loud && got.is_fast && got.number == 4 && got.colour == 1);
+    cr_expect(got.time_ns == 2 * NS_PER_S && str_is(got.text, "a=b"));
+    cr_expect(reading.word == 0 && str_is(reading.path, "x"));
+    cr_assert_eq(read_line("stay -t -x -- -y", stdout, &got, &reading, &err), ARGS_RUN);
+    cr_expect(str_is(got.text, "-x") && reading.word == 1 && str_is(reading.path, "-y"));
+    cr_assert_eq(read_line("rest --a-b-c --no-a-b-c --a-b-c=maybe", stdout, &got, &reading, &err),
+                 ARGS_RUN);
+    cr_expect_str_eq(got.taken, "7 --a-b-c=true;7 --no-a-b-c=false;7 --a-b-c=maybe;");
+}
+
+static const struct {
+    const char *line, *why;
+} bad[] = {
+    {"-l", "which word? probe --help shows all that there are"},
+    {"sty", "unknown word \"sty\"; the nearest is \"stay\""},
+    {"elsewhere", "unknown word \"elsewhere\"; probe --help shows all that there are"},
+    {"go", "go needs its PATH"},
+    {"go x y", "\"y\" is one argument too many"},
+    {"rest x", "\"x\" is one argument too many"},
+    {"-f stay", "stay takes no --fast"},
+    {"stay --tex x", "unknown flag --tex; the nearest is --text"},
+    {"stay --elsewhere", "unknown flag --elsewhere; probe --help shows all that there are"},
+    {"stay -lx", "unknown flag -x; the short ones are -f -h -l -n -t"},
+    {"stay --text", "--text needs a value: --text TEXT"},
+    {"stay --text=", "--text: the value is empty"},
+    {"stay -tabcdef", "-t: it has more than 5 bytes"},
+    {"stay --loud=1", "--loud takes no value"},
+    {"stay --no-a-b-c=1", "--no-a-b-c takes no value"},
+    {"stay -n 10", "-n: 10 is out of range (0 to 9)"},
+    {"stay -n x", "-n: x is not a whole number from 0 to 9"},
+    {"stay --colour blue", "--colour: \"blue\" is not one of red, green"},
+    {"stay --time 2m", "--time: \"2m\" is out of range (1s to 1m)"},
+};
+
+Test(args, are_refused)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct options got;
+        struct args_reading reading;
+        struct err err = {0};
+        cr_expect_eq(read_line(bad[i].line, stdout, &got, &reading, &err), ARGS_BAD, "%s",
+                     bad[i].line);
+        cr_expect_eq(err.code, ERR_USAGE);
+        cr_expect_str_eq(err.text, bad[i].why);
+    }
+}
+
+/* Nothing behind --help is read. */
+Test(args, help)
+{
+    struct options got;
+    struct args_reading reading;
+    struct err err;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    cr_assert(out);
+    cr_assert_eq(read_line("-lh --elsewhere", out, &got, &reading, &err), ARGS_SHOWN);
+    fclose(out);
+    cr_expect_str_eq(text, "Usage: probe\n\nWords:\n"
+                           "  go PATH            goes\n"
+                           "  stay [PATH]        stays\n"
+                           "  rest               rests\n"
+                           "\nOptions:\n"
+                           "  -h, --help        this text\n"
+                           "  -l, --loud        say more\n"
+                           "  -f, --fast        take less\n"
+                           "                    time (go)\n"
+                           "  -t, --text TEXT   a text; also\n"
+                           "                    --words\n"
+                           "  -n, --number N    a number [3]\n"
+                           "  --colour WORD     a colour\n"
+                           "  --time TIME       a time\n"
+                           "  --[no-]a-b-c      yes or no\n"
+                           "\nThe end.\n");
+    free(text);
+    FILE *full = fopen("/dev/full", "w");
+    cr_assert(full);
+    cr_expect_eq(read_line("--help", full, &got, &reading, &err), ARGS_BAD);
+    cr_expect(err.code == ERR_SYSTEM && strstr(err.text, "cannot print it"));
+    fclose(full);
+}
