@@ -129,6 +129,25 @@ bool fd_set_nonblock(int fd, struct err *err)
     return true;
 }
 
+ssize_t fd_read_text(const char *path, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n = -1;
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    while (fd >= 0 && len < size - 1) {
+        n = read(fd, text + len, size - 1 - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    if (n < 0)
+        len = 0;
+    text[len] = '\0';
+    return n < 0 ? -1 : (ssize_t)len;
+}
+
 bool fd_write_all(int fd, const void *data, size_t len)
 {
     const char *p = data;

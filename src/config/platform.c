@@ -7,7 +7,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,9 +88,7 @@ static const char *below(const struct machine *machine, const char *path, char w
 static void read_line(const struct machine *machine, const char *path, char text[DMI_TEXT_MAX])
 {
     char whole[PATH_SIZE], line[DMI_TEXT_MAX];
-    FD_CLEANUP int fd = open(below(machine, path, whole), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
-    line[n > 0 ? n : 0] = '\0';
+    (void)fd_read_text(below(machine, path, whole), line, sizeof line);
     line[strcspn(line, "\n")] = '\0';
     const char *begin = line + strspn(line, " ");
     size_t len = strlen(begin);

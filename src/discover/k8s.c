@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "discover/vars.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,16 +86,6 @@ bool find_jobset(const struct place *place, struct discovery *ret, struct err *e
 
 /* --- the indexed Job --- */
 
-/* The pod's /etc/hosts, ended by NUL; empty where there is none. */
-static void read_hosts(const struct place *place, char text[HOSTS_MAX])
-{
-    char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/etc/hosts", place->root);
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, HOSTS_MAX - 1);
-    text[n > 0 ? n : 0] = '\0';
-}
-
 /* The name in `text` that is `host`, a point and more; NULL: there is none. */
 static char *find_whole_name(char *text, const char *host)
 {
@@ -112,7 +101,7 @@ static char *find_whole_name(char *text, const char *host)
 static bool take_pod_0(const struct place *place, struct discovery *ret, struct err *err)
 {
     const char *host = vars_get(place, "HOSTNAME");
-    char end[24], chief[2 * ADDRESS_HOST_MAX];
+    char end[24], chief[2 * ADDRESS_HOST_MAX], path[PATH_SIZE];
     snprintf(end, sizeof end, "-%d", ret->node_rank);
     size_t len = host ? strlen(host) : 0, end_len = strlen(end);
     if (len <= end_len || !str_is(host + len - end_len, end))
@@ -120,7 +109,8 @@ static bool take_pod_0(const struct place *place, struct discovery *ret, struct 
     char *hosts = malloc(HOSTS_MAX);
     if (!hosts)
         return true;
-    read_hosts(place, hosts);
+    snprintf(path, sizeof path, "%s/etc/hosts", place->root);
+    (void)fd_read_text(path, hosts, HOSTS_MAX);
     const char *whole = find_whole_name(hosts, host);
     bool ok = true;
     if (whole) {

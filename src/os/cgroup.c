@@ -115,13 +115,8 @@ bool cgroup_find(const char *groups, const char *mounts, char *ret, size_t size)
 
 static bool read_file(const char *path, char *text, size_t size)
 {
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t len = 0;
-    ssize_t n = -1;
-    while (fd >= 0 && len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
-        len += (size_t)n;
-    text[len] = '\0';
-    return n == 0;
+    ssize_t n = fd_read_text(path, text, size);
+    return n >= 0 && (size_t)n < size - 1;
 }
 
 static const char *const points[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};

@@ -7,7 +7,6 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,9 +45,7 @@ bool cpus_allowed(struct cpus *ret, struct err *err)
 /* Reads the first line, or "". */
 static void read_list(const char *path, char text[LIST_SIZE])
 {
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, LIST_SIZE - 1);
-    text[n > 0 ? n : 0] = '\0';
+    (void)fd_read_text(path, text, LIST_SIZE);
     text[strcspn(text, "\n")] = '\0';
 }
 

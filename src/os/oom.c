@@ -6,7 +6,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,11 +135,8 @@ static int64_t read_kills(const struct oom *oom, const struct oom_group *group)
 {
     char full[PATH_MAX], text[1024];
     snprintf(full, sizeof full, "%s%s", oom->root ? oom->root : "", group->path);
-    FD_CLEANUP int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n <= 0)
+    if (fd_read_text(full, text, sizeof text) <= 0)
         return -1;
-    text[n] = '\0';
     static const char key[] = "oom_kill ";
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';

@@ -24,25 +24,12 @@
 #define SYS_pidfd_open 434
 #endif
 
-static int open_file(pid_t pid, const char *name)
-{
-    char path[96];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 /* Reads at most size - 1 bytes; "" on failure. */
 static bool read_file(pid_t pid, const char *name, char *text, size_t size)
 {
-    text[0] = '\0';
-    FD_CLEANUP int fd = open_file(pid, name);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, size - 1);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    return true;
+    char path[96];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    return fd_read_text(path, text, size) > 0;
 }
 
 bool proc_read(pid_t pid, struct proc *ret)
@@ -203,7 +190,9 @@ static bool env_search_feed(struct env_search *search, const char *data, size_t 
 
 bool proc_has_env(pid_t pid, const char *name)
 {
-    FD_CLEANUP int fd = open_file(pid, "environ");
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     struct env_search search = {.name = name, .len = strlen(name), .is_in_name = true};

@@ -7,7 +7,6 @@
 #include "base/str.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +18,8 @@ enum { STACK_MAX = 4096, LINE_INDENT = 6 };
 static bool read_file(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
 {
     char path[80];
-    text[0] = '\0';
     snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    ssize_t n = fd_read_text(path, text, size);
     if (n <= 0)
         return false;
     n -= text[n - 1] == '\n';

@@ -15,7 +15,6 @@
 #include "watch/trouble.h"
 #include "json/writer.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,16 +42,6 @@ static struct azure {
     char *ack_body;
 } azure;
 
-static bool is_ok(const struct http_answer *answer, struct err *err)
-{
-    if (answer->status == 200)
-        return true;
-    if (answer->status != 0)
-        return err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
-    *err = answer->err;
-    return false;
-}
-
 static void azure_ask(enum http_method method, const char *path, int64_t timeouts, http_fn *fn)
 {
     char url[ENDPOINT_MAX + 100];
@@ -70,17 +59,12 @@ static void azure_ask(enum http_method method, const char *path, int64_t timeout
 
 /* ---- the polls ---- */
 
-static void poll_after(int64_t began_ns)
-{
-    int64_t next = began_ns + azure.watch->options.interval_ns - clock_now_ns();
-    watch_after(azure.watch, &azure.timer, next > 0 ? next : 0);
-}
-
 static void on_events(void *ctx, const struct http_answer *answer)
 {
     struct events events;
     struct err err;
-    if (is_ok(answer, &err) && body_azure(answer->body, answer->len, azure.name, &events, &err)) {
+    if (http_is_ok(answer, &err) &&
+        body_azure(answer->body, answer->len, azure.name, &events, &err)) {
         azure.is_answered = true;
         azure.timeouts = 1;
         watch_tell(azure.watch, 0, &events);
@@ -90,15 +74,7 @@ static void on_events(void *ctx, const struct http_answer *answer)
             azure.timeouts = clock_min(2 * azure.timeouts, FIRST_FACTOR);
         trouble_say(&azure.events_trouble, "azure", "scheduledevents", &err);
     }
-    poll_after(azure.began_ns);
-}
-
-static bool azure_is_name(const char *data, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (!isgraph((unsigned char)data[i]))
-            return false;
-    return len > 0 && len < NAME_MAX_SIZE;
+    watch_poll_again(azure.watch, &azure.timer, azure.began_ns);
 }
 
 /* Better to stop for another machine's event than to lose unsaved work. */
@@ -113,8 +89,8 @@ static void fail_name(const struct err *err)
 static void on_name(void *ctx, const struct http_answer *answer)
 {
     struct err err;
-    bool ok = is_ok(answer, &err);
-    if (ok && azure_is_name(answer->body, answer->len)) {
+    bool ok = http_is_ok(answer, &err);
+    if (ok && http_is_word(answer, NAME_MAX_SIZE)) {
         memcpy(azure.name, answer->body, answer->len);
         trouble_over(&azure.name_trouble, "azure", "the name of this machine");
     } else {
@@ -122,7 +98,7 @@ static void on_name(void *ctx, const struct http_answer *answer)
             err_set(&err, ERR_PROTOCOL, 0, "the answer is no name");
         fail_name(&err);
     }
-    poll_after(azure.name[0] ? 0 : azure.began_ns);
+    watch_poll_again(azure.watch, &azure.timer, azure.name[0] ? 0 : azure.began_ns);
 }
 
 static void azure_poll_once(void *ctx)
@@ -146,7 +122,7 @@ static void acknowledge(void *ctx)
 static void on_ack(void *ctx, const struct http_answer *answer)
 {
     struct err err;
-    if (is_ok(answer, &err)) {
+    if (http_is_ok(answer, &err)) {
         log_info("azure", "event %s is acknowledged", azure.watch->options.acknowledge);
         watch_finish(azure.watch, EXIT_SUCCESS);
     } else if (++azure.acks < ACK_TRIES) {
@@ -180,18 +156,13 @@ static bool make_ack(const char *id, struct err *err)
 
 static bool azure_start(struct watch *watch, struct err *err)
 {
-    static const struct endpoint_rule rule = {{NULL}, "169.254.169.254"};
-    static const struct endpoint_mark marks[] = {{"sys_vendor", "Microsoft"}, {NULL, NULL}};
+    static const struct endpoint_rule rule = {
+        .owner = "Azure's", .fallback = "169.254.169.254", .marks = {{"sys_vendor", "Microsoft"}}};
     const char *id = watch->options.acknowledge;
-    bool is_given;
     azure = (struct azure){
         .watch = watch, .timer = {.fn = id ? acknowledge : azure_poll_once}, .timeouts = 1};
     str_copy(azure.name, sizeof azure.name, watch->options.name);
-    if (!endpoint_choose(&rule, watch->options.endpoint, azure.endpoint, &is_given, err))
-        return false;
-    if (!is_given && !endpoint_is_here("Azure's", marks, ENDPOINT_DMI, err))
-        return false;
-    if ((id && !make_ack(id, err)) || !http_open(watch->loop.http, err))
+    if ((id && !make_ack(id, err)) || !watch_ask_at(watch, &rule, azure.endpoint, err))
         return false;
     azure.timer.fn(NULL);
     return true;

@@ -12,14 +12,14 @@
 #define LEAD_NS     (3600 * NS_PER_S)
 
 static const struct imds_cloud amazon = {
-    .name = "aws",
-    .owner = "Amazon EC2's",
-    .rule = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT"}, "169.254.169.254"},
-    .marks = {{"sys_vendor", "Amazon"},
+    .rule = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT"},
+             "169.254.169.254",
+             "Amazon EC2's",
+             {{"sys_vendor", "Amazon"},
               {"bios_vendor", "Amazon"},
               {"board_vendor", "Amazon"},
               {"bios_version", "amazon"},
-              {"product_uuid", "ec2"}},
+              {"product_uuid", "ec2"}}},
     .token = "the token (IMDSv2)",
     .without = " (IMDSv1)",
     .token_header = "X-aws-ec2-metadata-token",
@@ -32,10 +32,10 @@ static const struct imds_cloud amazon = {
 };
 
 static const struct imds_cloud alibaba = {
-    .name = "alibaba",
-    .owner = "Alibaba Cloud's",
-    .rule = {{NULL}, "100.100.100.200"},
-    .marks = {{"sys_vendor", "Alibaba"}, {"product_name", "Alibaba Cloud ECS"}},
+    .rule = {{NULL},
+             "100.100.100.200",
+             "Alibaba Cloud's",
+             {{"sys_vendor", "Alibaba"}, {"product_name", "Alibaba Cloud ECS"}}},
     .token = "the token",
     .without = "",
     .token_header = "X-aliyun-ecs-metadata-token",
@@ -44,57 +44,31 @@ static const struct imds_cloud alibaba = {
 };
 
 static const struct imds_cloud tencent = {
-    .name = "tencent",
-    .owner = "Tencent Cloud's",
-    .rule = {{NULL}, "169.254.0.23"},
-    .marks = {{"sys_vendor", "Tencent"}},
+    .rule = {{NULL}, "169.254.0.23", "Tencent Cloud's", {{"sys_vendor", "Tencent"}}},
     .paths = {{"spot/termination-time", body_tencent_termination, false, false}},
 };
 
-static bool start_aws(struct watch *watch, struct err *err)
-{
-    return imds_start(watch, &amazon, err);
-}
-
-static bool start_alibaba(struct watch *watch, struct err *err)
-{
-    return imds_start(watch, &alibaba, err);
-}
-
-static bool start_tencent(struct watch *watch, struct err *err)
-{
-    return imds_start(watch, &tencent, err);
-}
+#define CLOUD(which)                                                                 \
+    .options = " endpoint timeout ", .interval_ns = INTERVAL_NS, .lead_ns = LEAD_NS, \
+    .keeps_earliest = true, .start = imds_start, .cloud = &(which)
 
 const struct source source_aws = {
+    CLOUD(amazon),
     .name = "aws",
     .help = "Amazon EC2: spot interruption, rebalance, scheduled maintenance, auto-scaling",
-    .options = " endpoint timeout ",
-    .interval_ns = INTERVAL_NS,
-    .lead_ns = LEAD_NS,
-    .keeps_earliest = true,
     .topics = 5,
-    .start = start_aws,
 };
 
 const struct source source_alibaba = {
+    CLOUD(alibaba),
     .name = "alibaba",
     .help = "Alibaba Cloud: the end of a spot instance",
-    .options = " endpoint timeout ",
-    .interval_ns = INTERVAL_NS,
-    .lead_ns = LEAD_NS,
-    .keeps_earliest = true,
     .topics = 1,
-    .start = start_alibaba,
 };
 
 const struct source source_tencent = {
+    CLOUD(tencent),
     .name = "tencent",
     .help = "Tencent Cloud: the end of a spot instance",
-    .options = " endpoint timeout ",
-    .interval_ns = INTERVAL_NS,
-    .lead_ns = LEAD_NS,
-    .keeps_earliest = true,
     .topics = 1,
-    .start = start_tencent,
 };

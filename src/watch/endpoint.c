@@ -8,7 +8,6 @@
 #include "base/str.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,11 +57,7 @@ bool endpoint_choose(const struct endpoint_rule *rule, const char *option, char 
 /* The first line of a small file; False: unreadable or empty. */
 static bool endpoint_read_line(const char *path, char *line, size_t size)
 {
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, line, size - 1) : -1;
-    if (n <= 0)
-        return false;
-    line[n] = '\0';
+    (void)fd_read_text(path, line, size);
     line[strcspn(line, "\n")] = '\0';
     str_printable(line);
     return line[0] != '\0';

@@ -15,10 +15,18 @@
 /* Where the firmware describes this machine. */
 #define ENDPOINT_DMI "/sys/class/dmi/id"
 
-/* The variables that the cloud's own programs read, in this order, and the usual address. */
+/* Marks a cloud's machines: a file below `dmi` (ENDPOINT_DMI) whose text has a word in it, in any
+ * case. */
+struct endpoint_mark {
+    const char *file, *word;
+};
+
+/* A cloud: the variables that its own programs read, in this order, and the usual address. */
 struct endpoint_rule {
-    const char *variables[4]; /* up to the first NULL */
-    const char *fallback;     /* "169.254.169.254" */
+    const char *variables[4];      /* up to the first NULL */
+    const char *fallback;          /* "169.254.169.254" */
+    const char *owner;             /* "Amazon EC2's" */
+    struct endpoint_mark marks[6]; /* ends with one without a file */
 };
 
 /* "http://HOST[:PORT]", without a "/" at the end. `option` is the user's choice, NULL: none.
@@ -26,11 +34,6 @@ struct endpoint_rule {
 MUST_CHECK bool endpoint_choose(const struct endpoint_rule *rule, const char *option,
                                 char ret[ENDPOINT_MAX], bool *ret_is_given, struct err *err);
 
-/* Marks a cloud's machines: a file below `dmi` (ENDPOINT_DMI) whose text has a word in it, in any
- * case. */
-struct endpoint_mark {
-    const char *file, *word;
-};
 /* False with *err: the firmware names another maker than `cloud`: none of the marks fits. A machine
  * without that information counts as the cloud's. A mark without a file ends the list. */
 MUST_CHECK bool endpoint_is_here(const char *cloud, const struct endpoint_mark *marks,

@@ -162,11 +162,7 @@ enum said { SAID_NOTHING, SAID_ABSENT, SAID_VALUE };
 static enum said gce_judge(const struct http_answer *answer, struct err *err)
 {
     bool may_be_none = answer->status == 503 || answer->status == 200;
-    if (answer->status == 0) {
-        *err = answer->err;
-        return SAID_NOTHING;
-    }
-    if (!str_is(answer->flavor, "Google")) {
+    if (answer->status != 0 && !str_is(answer->flavor, "Google")) {
         err_set(err, ERR_PROTOCOL, 0,
                 "HTTP %d, but not from the metadata server: there is no \"Metadata-Flavor: "
                 "Google\"",
@@ -175,10 +171,7 @@ static enum said gce_judge(const struct http_answer *answer, struct err *err)
     }
     if (answer->status == 404 || (may_be_none && body_gce_says_none(answer->body, answer->len)))
         return SAID_ABSENT;
-    if (answer->status == 200)
-        return SAID_VALUE;
-    err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
-    return SAID_NOTHING;
+    return http_is_ok(answer, err) ? SAID_VALUE : SAID_NOTHING;
 }
 
 /* ---- when a stop ends ---- */
@@ -308,14 +301,11 @@ static void gce_on_answer(void *ctx, const struct http_answer *answer)
 static bool gce_start(struct watch *watch, struct err *err)
 {
     static const struct endpoint_rule rule = {
-        {"GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"}, "169.254.169.254"};
-    static const struct endpoint_mark marks[] = {{"product_name", "Google"}, {NULL, NULL}};
-    bool is_given;
-    if (!endpoint_choose(&rule, watch->options.endpoint, endpoint, &is_given, err))
-        return false;
-    if (!is_given && !endpoint_is_here("Google Compute Engine's", marks, ENDPOINT_DMI, err))
-        return false;
-    if (!http_open(watch->loop.http, err))
+        {"GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"},
+        "169.254.169.254",
+        "Google Compute Engine's",
+        {{"product_name", "Google"}}};
+    if (!watch_ask_at(watch, &rule, endpoint, err))
         return false;
     endpoint_boot_id(boot_id, sizeof boot_id);
     stop = (struct stop){.watch = watch, .timer = {.fn = ask_details}, .end_ns = EVENT_AT_UNKNOWN};

@@ -240,6 +240,24 @@ bool http_is_idle(const struct http *http)
     return !http->first && !http->failed;
 }
 
+/* ---- answers ---- */
+
+bool http_is_ok(const struct http_answer *answer, struct err *err)
+{
+    if (answer->status != 0)
+        return answer->status == 200 || err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
+    *err = answer->err;
+    return false;
+}
+
+bool http_is_word(const struct http_answer *answer, size_t size)
+{
+    for (size_t i = 0; i < answer->len; i++)
+        if (!isgraph((unsigned char)answer->body[i]))
+            return false;
+    return answer->len > 0 && answer->len < size;
+}
+
 /* ---- how it ends ---- */
 
 static void unlink_from(struct exchange **list, const struct exchange *exchange)

@@ -47,6 +47,11 @@ struct http_request {
     void *ctx;
 };
 
+/* Is the status 200? Else *err says why not. */
+MUST_CHECK bool http_is_ok(const struct http_answer *answer, struct err *err);
+/* Is the body one printable word of fewer than `size` bytes? */
+bool http_is_word(const struct http_answer *answer, size_t size);
+
 /* NULL with *err: out of memory. It can wait at once; requests need http_open(). */
 MUST_CHECK struct http *http_new(struct err *err);
 /* Call once before the first request. False: libcurl is missing; *err says what to do. */

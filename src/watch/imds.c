@@ -16,6 +16,7 @@
 #define SLOWLY         12 /* slow rows are requested in every 12th poll */
 
 static struct imds {
+    const char *name; /* the source's */
     const struct imds_cloud *cloud;
     struct watch *watch;
     struct loop_timer timer;
@@ -39,15 +40,6 @@ static struct imds {
 static void poll_all(void *ctx);
 
 /* ---- the token ---- */
-
-/* It goes into a header, so it must be one printable line. */
-static bool is_token(const char *data, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (data[i] <= ' ' || data[i] > '~')
-            return false;
-    return len > 0 && len < TOKEN_MAX;
-}
 
 static void keep_token(const struct http_answer *answer)
 {
@@ -82,7 +74,7 @@ static void complain_of_token(void)
         return;
     err_set(&err, ERR_PROTOCOL, 0, "%.160s%s; it is asked without one%s", imds.token_err.text,
             reason_of_silence(), imds.cloud->without);
-    trouble_say(&imds.token_trouble, imds.cloud->name, imds.cloud->token, &err);
+    trouble_say(&imds.token_trouble, imds.name, imds.cloud->token, &err);
     imds.token_err.text[0] = '\0';
 }
 
@@ -90,9 +82,9 @@ static void complain_of_token(void)
  * requests one, and none does if the service has no tokens. */
 static void on_token(void *ctx, const struct http_answer *answer)
 {
-    if (answer->status == 200 && is_token(answer->body, answer->len)) {
+    if (answer->status == 200 && http_is_word(answer, TOKEN_MAX)) {
         keep_token(answer);
-        trouble_over(&imds.token_trouble, imds.cloud->name, imds.cloud->token);
+        trouble_over(&imds.token_trouble, imds.name, imds.cloud->token);
     } else {
         bool comes_back = answer->status >= 429;
         imds.token[0] = '\0';
@@ -123,13 +115,12 @@ static void ask_token(void)
 /* Ends a poll. If its token was refused, repeats the poll once with a new token. */
 static void imds_end_poll(void)
 {
-    int64_t next = imds.began_ns + imds.watch->options.interval_ns - clock_now_ns();
     complain_of_token();
     bool is_again = imds.is_refused && !imds.has_renewed;
     imds.has_renewed = is_again;
     if (is_again)
         imds.polls--;
-    watch_after(imds.watch, &imds.timer, is_again || next < 0 ? 0 : next);
+    watch_poll_again(imds.watch, &imds.timer, is_again ? 0 : imds.began_ns);
 }
 
 /* For a missing token some answer 401, some 403; for a bad token all answer 401. */
@@ -151,12 +142,12 @@ static void imds_take_answer(unsigned topic, const struct http_answer *answer)
     const struct imds_path *path = &imds.cloud->paths[topic];
     struct trouble *trouble = &imds.asked[topic].trouble;
     struct events events;
-    struct err err = answer->err;
+    struct err err;
     bool ok = answer->status == 404, is_refused = is_refusal(answer->status);
     imds.has_answered = imds.has_answered || answer->status != 0;
     if (ok) {
         watch_absent(imds.watch, topic);
-    } else if (answer->status == 200) {
+    } else if (http_is_ok(answer, &err)) {
         ok = path->read(answer->body, answer->len, &events, &err);
         if (ok && path->needs_machine)
             events_bind(&events, imds.boot_id);
@@ -164,13 +155,11 @@ static void imds_take_answer(unsigned topic, const struct http_answer *answer)
             watch_tell(imds.watch, topic, &events);
     } else if (is_refused) {
         refuse_token(answer->status, &err);
-    } else if (answer->status != 0) {
-        err_set(&err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
     }
     if (ok)
-        trouble_over(trouble, imds.cloud->name, path->path);
+        trouble_over(trouble, imds.name, path->path);
     else if (!is_refused || imds.has_renewed || !imds.token[0])
-        trouble_say(trouble, imds.cloud->name, path->path, &err);
+        trouble_say(trouble, imds.name, path->path, &err);
 }
 
 static void imds_on_answer(void *ctx, const struct http_answer *answer)
@@ -221,15 +210,12 @@ static void poll_all(void *ctx)
         ask_all();
 }
 
-bool imds_start(struct watch *watch, const struct imds_cloud *cloud, struct err *err)
+bool imds_start(struct watch *watch, struct err *err)
 {
-    bool is_given;
-    imds = (struct imds){.cloud = cloud, .watch = watch, .timer = {.fn = poll_all}};
-    if (!endpoint_choose(&cloud->rule, watch->options.endpoint, imds.endpoint, &is_given, err))
-        return false;
-    if (!is_given && !endpoint_is_here(cloud->owner, cloud->marks, ENDPOINT_DMI, err))
-        return false;
-    if (!http_open(watch->loop.http, err))
+    const struct source *source = watch->options.source;
+    imds = (struct imds){
+        .name = source->name, .cloud = source->cloud, .watch = watch, .timer = {.fn = poll_all}};
+    if (!watch_ask_at(watch, &source->cloud->rule, imds.endpoint, err))
         return false;
     endpoint_boot_id(imds.boot_id, sizeof imds.boot_id);
     poll_all(NULL);

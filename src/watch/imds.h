@@ -10,7 +10,6 @@
 #define PCHRUN_WATCH_IMDS_H
 
 #include "watch/answers/body.h"
-#include "watch/endpoint.h"
 #include "watch/watch.h"
 
 #define IMDS_PATHS_MAX LEDGER_TOPICS_MAX
@@ -22,16 +21,14 @@ struct imds_path {
     bool needs_machine; /* the answer has no unique id (events_bind()) */
 };
 struct imds_cloud {
-    const char *name;  /* the source's */
-    const char *owner; /* whose machines they are: "Amazon EC2's" */
     struct endpoint_rule rule;
-    struct endpoint_mark marks[6];         /* ends with one without a file */
     const char *token;                     /* "the token (IMDSv2)"; NULL: the cloud has none */
     const char *without;                   /* what it is without one: " (IMDSv1)" */
     const char *token_header, *ttl_header; /* the header of a request, and that of the PUT */
     struct imds_path paths[IMDS_PATHS_MAX + 1];
 };
 
-MUST_CHECK bool imds_start(struct watch *watch, const struct imds_cloud *cloud, struct err *err);
+/* The start of a source that has a cloud. */
+MUST_CHECK bool imds_start(struct watch *watch, struct err *err);
 
 #endif

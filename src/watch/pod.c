@@ -15,7 +15,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,11 +54,8 @@ static bool pod_read_file(const char *file, char *text, size_t size, struct err 
 {
     char path[512];
     snprintf(path, sizeof path, "%.400s/%s", self.account, file);
-    FD_CLEANUP int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    if (n < 0)
+    if (fd_read_text(path, text, size) < 0)
         return err_set(err, ERR_SYSTEM, errno, "cannot read %s", path);
-    text[n] = '\0';
     text[strcspn(text, " \r\n")] = '\0';
     return text[0] || err_set(err, ERR_PROTOCOL, 0, "%s is empty", path);
 }
@@ -92,22 +88,17 @@ static void pod_ask(const char *path, char version[POD_VERSION_MAX], http_fn *fn
 
 static void pod_end_poll(void)
 {
-    int64_t next = self.began_ns + self.watch->options.interval_ns - clock_now_ns();
     self.polls++;
-    watch_after(self.watch, &self.timer, next > 0 ? next : 0);
+    watch_poll_again(self.watch, &self.timer, self.began_ns);
 }
 
-static bool pod_explain(const struct http_answer *answer, struct err *err)
+static bool pod_is_ok(const struct http_answer *answer, struct err *err)
 {
-    if (answer->status == 0)
-        *err = answer->err;
-    else if (answer->status == 403)
-        err_set(err, ERR_PROTOCOL, 0,
-                "HTTP 403: the pod's service account may not read it (RBAC); see "
-                "contrib/kubernetes/README.md");
-    else
-        err_set(err, ERR_PROTOCOL, 0, "HTTP %d", answer->status);
-    return false;
+    if (answer->status != 403)
+        return http_is_ok(answer, err);
+    return err_set(err, ERR_PROTOCOL, 0,
+                   "HTTP 403: the pod's service account may not read it (RBAC); see "
+                   "contrib/kubernetes/README.md");
 }
 
 static void on_node(void *ctx, const struct http_answer *answer)
@@ -117,8 +108,8 @@ static void on_node(void *ctx, const struct http_answer *answer)
     struct err err;
     bool is_closed = answer->status == 403, was_closed = self.is_node_closed;
     self.is_node_closed = is_closed;
-    bool ok = answer->status == 200 ? body_node(answer->body, answer->len, &self.pod, &events, &err)
-                                    : pod_explain(answer, &err);
+    bool ok =
+        pod_is_ok(answer, &err) && body_node(answer->body, answer->len, &self.pod, &events, &err);
     if (ok) {
         watch_tell(self.watch, TOPIC_NODE, &events);
         trouble_over(trouble, "pod", "the node");
@@ -147,8 +138,8 @@ static void on_pod(void *ctx, const struct http_answer *answer)
     struct trouble *trouble = &self.troubles[TOPIC_POD];
     struct events events;
     struct err err;
-    bool ok = answer->status == 200 ? body_pod(answer->body, answer->len, &self.pod, &events, &err)
-                                    : pod_explain(answer, &err);
+    bool ok =
+        pod_is_ok(answer, &err) && body_pod(answer->body, answer->len, &self.pod, &events, &err);
     if (answer->status == 404)
         err_set(&err, ERR_PROTOCOL, 0,
                 "HTTP 404: there is no pod %.80s in the namespace %.60s; set POD_NAME from "

@@ -58,6 +58,20 @@ void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns)
     loop_at(&watch->loop, timer, clock_now_ns() + ns);
 }
 
+void watch_poll_again(struct watch *watch, struct loop_timer *timer, int64_t began_ns)
+{
+    loop_at(&watch->loop, timer, began_ns + watch->options.interval_ns);
+}
+
+bool watch_ask_at(struct watch *watch, const struct endpoint_rule *rule, char ret[ENDPOINT_MAX],
+                  struct err *err)
+{
+    bool is_given;
+    return endpoint_choose(rule, watch->options.endpoint, ret, &is_given, err) &&
+           (is_given || endpoint_is_here(rule->owner, rule->marks, ENDPOINT_DMI, err)) &&
+           http_open(watch->loop.http, err);
+}
+
 void watch_finish(struct watch *watch, int code)
 {
     watch->is_done = true;

@@ -11,6 +11,7 @@
 #define PCHRUN_WATCH_WATCH_H
 
 #include "base/clock.h"
+#include "watch/endpoint.h"
 #include "watch/ledger.h"
 #include "watch/loop.h"
 #include "watch/say.h"
@@ -23,9 +24,10 @@ struct source {
     const char *arguments; /* "PATH", "[PATH]"; NULL: none */
     const char *options;   /* of the options for only some sources: " name annotation " */
     int64_t interval_ns, lead_ns;
-    bool keeps_earliest; /* struct ledger_rules */
-    unsigned topics;     /* how many it has, from 0 on */
-    const char *late;    /* why the first answer may be late; NULL: it is not */
+    const struct imds_cloud *cloud; /* for imds_start() */
+    bool keeps_earliest;            /* struct ledger_rules */
+    unsigned topics;                /* how many it has, from 0 on */
+    const char *late;               /* why the first answer may be late; NULL: it is not */
     bool (*start)(struct watch *watch, struct err *err);
 };
 
@@ -65,6 +67,11 @@ void watch_absent(struct watch *watch, unsigned topic);
 void watch_answered(struct watch *watch, unsigned topic);
 /* Calls the timer's function in so many nanoseconds. */
 void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns);
+/* The next poll comes one interval after the last one began. */
+void watch_poll_again(struct watch *watch, struct loop_timer *timer, int64_t began_ns);
+/* Before the first request to a metadata service: finds its address, and opens the loop's http. */
+MUST_CHECK bool watch_ask_at(struct watch *watch, const struct endpoint_rule *rule,
+                             char ret[ENDPOINT_MAX], struct err *err);
 void watch_finish(struct watch *watch, int code);
 
 #endif
