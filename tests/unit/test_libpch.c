@@ -18,19 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct world world;
+WORLD_OF_THIS_FILE
 
-static void set_up(void)
-{
-    world_init(&world);
-}
-
-static void tear_down(void)
-{
-    world_free(&world);
-}
-
-TestSuite(libpch, .init = set_up, .fini = tear_down);
+TestSuite(libpch, .init = world_set_up, .fini = world_tear_down);
 
 static struct client *start(void)
 {
@@ -54,6 +44,28 @@ static void answer(const struct call *call, enum procmsg_action action)
     procs_send(world.procs, call->slot, &msg);
 }
 
+/* The next message is of this type, and of this step in this round (0: in none). */
+static const struct call *expect_of(uint8_t type, uint64_t step, uint32_t tag)
+{
+    const struct call *call = world_expect(&world, CALL_MESSAGE, type);
+    cr_expect_eq(call->msg.step, step, "step %llu", (unsigned long long)call->msg.step);
+    cr_expect_eq(call->msg.tag, tag, "tag %u", call->msg.tag);
+    return call;
+}
+
+static void expect_one_line(const char *said)
+{
+    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "said once: %s", said);
+}
+
+/* A process with which a supervisor in a process of its own talks. */
+static void open_below(struct client *super, struct client *c, const char *command)
+{
+    client_say(c, "%s", command);
+    client_expect(super, "attached 0");
+    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+}
+
 static uint64_t step_of(int slot)
 {
     uint64_t steps[PROCS_MAX];
@@ -67,18 +79,12 @@ Test(libpch, without_supervisor_all_is_a_no_op)
     static const char *const env[] = {"PCH_SOCKET=", NULL};
     struct client *c = client_start(
         &world, (const char *const[]){"/usr/bin/env", "-u", "PCH_SOCKET", PCHCLIENT, NULL}, env);
-    client_say(c, "open");
-    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
-    client_say(c, "saved 1 at:///a");
-    client_expect(c, "saved 1 continue");
-    client_say(c, "scratch");
-    client_expect(c, "scratch -");
-    client_say(c, "notice");
-    client_expect(c, "notice 0 ");
-    client_say(c, "done");
-    client_expect(c, "done");
+    client_ask(c, "open", "open supervised=0 same=1 resume=0 path=-");
+    client_step(c, 1, "continue");
+    client_ask(c, "saved 1 at:///a", "saved 1 continue");
+    client_ask(c, "scratch", "scratch -");
+    client_ask(c, "notice", "notice 0 ");
+    client_ask(c, "done", "done");
     cr_expect_str_eq(client_stderr(c), "");
     cr_expect_eq(client_end(c), 0);
     cr_expect(world_is_quiet(&world));
@@ -89,8 +95,8 @@ Test(libpch, attaches_with_options_and_resumes)
     world.welcome.step = 70;
     str_copy(world.welcome.path, sizeof world.welcome.path, "/ckpt/70");
     struct client *c = start();
-    client_say(c, "open rank=5 local_rank=1 world=8 local_world=2 first=70 stride=10 last=900");
-    client_expect(c, "open supervised=1 same=1 resume=70 path=/ckpt/70");
+    client_ask(c, "open rank=5 local_rank=1 world=8 local_world=2 first=70 stride=10 last=900",
+               "open supervised=1 same=1 resume=70 path=/ckpt/70");
     const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
     cr_expect_eq(call->pid, client_pid(c));
     cr_expect_eq(call->msg.rank, 5);
@@ -102,8 +108,7 @@ Test(libpch, attaches_with_options_and_resumes)
     cr_expect_eq(call->msg.last_step, 900);
     cr_expect_eq(call->msg.flags, PROCMSG_FLAG_SHIELD);
     /* Opening twice gives the same, and does not attach twice. */
-    client_say(c, "open rank=9");
-    client_expect(c, "open supervised=1 same=1 resume=70 path=/ckpt/70");
+    client_ask(c, "open rank=9", "open supervised=1 same=1 resume=70 path=/ckpt/70");
     client_end_well(c);
 }
 
@@ -116,8 +121,7 @@ Test(libpch, true_step_is_in_the_page_before_it_is_attached)
     cr_expect_eq(step_of(call->slot), 41);
     procs_send(world.procs, call->slot, &world.welcome);
     client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    client_say(c, "step 42");
-    client_expect(c, "step 42 continue");
+    client_step(c, 42, "continue");
     cr_expect_eq(step_of(call->slot), 42);
     client_end_well(c);
 }
@@ -132,73 +136,49 @@ Test(libpch, refusal_is_said_once_and_training_goes_on)
     procs_send(world.procs, call->slot, &no);
     procs_close(world.procs, call->slot);
     client_expect(c, "open supervised=0 same=1 resume=0 path=-");
-    client_say(c, "open");
-    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
+    client_ask(c, "open", "open supervised=0 same=1 resume=0 path=-");
+    client_step(c, 1, "continue");
     const char *said = client_stderr(c);
     cr_expect(strstr(said, "rank 7 does not lie in a world of 2"), "%s", said);
-    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "one line: %s", said);
+    expect_one_line(said);
     cr_expect_eq(client_end(c), 0);
     /* procs_close() reports nothing. */
     cr_expect(world_is_quiet(&world));
 }
 
 struct env_case {
+    int ranks[4]; /* rank, local_rank, world_size, local_world_size */
     const char *env[12];
-    int rank, local_rank, world_size, local_world_size;
 };
 
 Test(libpch, ranks_come_from_the_nearest_launcher)
 {
     static const struct env_case cases[] = {
-        {{NULL}, -1, -1, -1, -1},
-        {{"PCH_RANK=3", "PCH_LOCAL_RANK=1", "PCH_WORLD_SIZE=4", NULL}, 3, 1, 4, -1},
-        {{"RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", NULL}, 3, 1, 4, 2},
-        {{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
-          "OMPI_COMM_WORLD_LOCAL_SIZE=1", NULL},
-         3,
-         0,
-         4,
-         1},
-        {{"SLURM_PROCID=2", "SLURM_LOCALID=0", "SLURM_NTASKS=3", "SLURM_NTASKS_PER_NODE=1(x3)",
-          NULL},
-         2,
-         0,
-         3,
-         -1},
+        {{-1, -1, -1, -1}, {NULL}},
+        {{3, 1, 4, -1}, {"PCH_RANK=3", "PCH_LOCAL_RANK=1", "PCH_WORLD_SIZE=4"}},
+        {{3, 1, 4, 2}, {"RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2"}},
+        {{3, 0, 4, 1},
+         {"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
+          "OMPI_COMM_WORLD_LOCAL_SIZE=1"}},
+        {{2, 0, 3, -1},
+         {"SLURM_PROCID=2", "SLURM_LOCALID=0", "SLURM_NTASKS=3", "SLURM_NTASKS_PER_NODE=1(x3)"}},
         /* pchrun's own ranks win over what it was itself started with, */
-        {{"PCH_RANK=9", "PCH_WORLD_SIZE=16", "SLURM_PROCID=1", "SLURM_NTASKS=2", NULL},
-         9,
-         -1,
-         16,
-         -1},
-        {{"PCH_RANK=0", "PCH_WORLD_SIZE=1", "SLURM_PROCID=0", "SLURM_NTASKS=8", NULL},
-         0,
-         -1,
-         1,
-         -1},
-        {{"PCH_RANK=9", "PCH_WORLD_SIZE=16", "RANK=1", "WORLD_SIZE=2", NULL}, 9, -1, 16, -1},
+        {{9, -1, 16, -1}, {"PCH_RANK=9", "PCH_WORLD_SIZE=16", "SLURM_PROCID=1", "SLURM_NTASKS=2"}},
+        {{0, -1, 1, -1}, {"PCH_RANK=0", "PCH_WORLD_SIZE=1", "SLURM_PROCID=0", "SLURM_NTASKS=8"}},
+        {{9, -1, 16, -1}, {"PCH_RANK=9", "PCH_WORLD_SIZE=16", "RANK=1", "WORLD_SIZE=2"}},
         /* but not over torchrun's, below it. */
-        {{"PCH_RANK=1", "PCH_WORLD_SIZE=2", "RANK=13", "LOCAL_RANK=5", "WORLD_SIZE=16",
-          "LOCAL_WORLD_SIZE=8", NULL},
-         13,
-         5,
-         16,
-         8},
+        {{13, 5, 16, 8},
+         {"PCH_RANK=1", "PCH_WORLD_SIZE=2", "RANK=13", "LOCAL_RANK=5", "WORLD_SIZE=16",
+          "LOCAL_WORLD_SIZE=8"}},
         /* What is not a number is not said. */
-        {{"PCH_RANK=x", "PCH_WORLD_SIZE=-1", NULL}, -1, -1, -1, -1},
-        {{"RANK=-3", "WORLD_SIZE=99999999999", NULL}, -1, -1, -1, -1},
+        {{-1, -1, -1, -1}, {"PCH_RANK=x", "PCH_WORLD_SIZE=-1"}},
+        {{-1, -1, -1, -1}, {"RANK=-3", "WORLD_SIZE=99999999999"}},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct client *c = client_start(&world, NULL, cases[i].env);
-        client_say(c, "open");
-        client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-        const struct procmsg *msg = &world_expect(&world, CALL_ATTACHED, 0)->msg;
-        cr_expect_eq(msg->rank, cases[i].rank, "case %zu", i);
-        cr_expect_eq(msg->local_rank, cases[i].local_rank, "case %zu", i);
-        cr_expect_eq(msg->world_size, cases[i].world_size, "case %zu", i);
-        cr_expect_eq(msg->local_world_size, cases[i].local_world_size, "case %zu", i);
+        const struct procmsg *msg = &client_open(c, "open")->msg;
+        const int got[] = {msg->rank, msg->local_rank, msg->world_size, msg->local_world_size};
+        cr_expect_arr_eq(got, cases[i].ranks, sizeof got, "case %zu", i);
         client_end_well(c);
     }
 }
@@ -210,8 +190,7 @@ Test(libpch, options_win_over_the_environment)
         "PCH_RESUME_STEP=12", "PCH_RESUME_PATH=/c/12", NULL};
     world.welcome.step = 12;
     struct client *c = client_start(&world, NULL, env);
-    client_say(c, "open rank=2");
-    client_expect(c, "open supervised=1 same=1 resume=12 path=/c/12");
+    client_ask(c, "open rank=2", "open supervised=1 same=1 resume=12 path=/c/12");
     const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
     cr_expect_eq(call->msg.rank, 2);
     cr_expect_eq(call->msg.local_rank, 1);
@@ -224,8 +203,7 @@ Test(libpch, options_win_over_the_environment)
 Test(libpch, one_round)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "step 4");
-    client_expect(c, "step 4 continue");
+    client_step(c, 4, "continue");
     set_gate(5, 1, false, false);
     client_say(c, "step 5");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_WAITING);
@@ -238,33 +216,26 @@ Test(libpch, one_round)
     set_gate(7, 1, false, false);
     procs_send(world.procs, call->slot, &look);
     client_expect(c, "step 5 continue");
-    client_say(c, "step 6");
-    client_expect(c, "step 6 continue");
+    client_step(c, 6, "continue");
 
     client_say(c, "step 7");
     call = world_expect(&world, CALL_MESSAGE, PROCMSG_WAITING);
     set_gate(7, 1, true, false);
     procs_send(world.procs, call->slot, &look);
-    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-    cr_expect_eq(call->msg.step, 7);
-    cr_expect_eq(call->msg.tag, 1);
+    expect_of(PROCMSG_SERVING, 7, 1);
     client_expect(c, "step 7 save");
 
     client_say(c, "saved 7 at:///ckpt/7");
-    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
-    cr_expect_eq(call->msg.step, 7);
-    cr_expect_eq(call->msg.tag, 1);
+    call = expect_of(PROCMSG_SAVED, 7, 1);
     cr_expect_eq(call->msg.wants_answer, 1);
     cr_expect_str_eq(call->msg.path, "at:///ckpt/7");
     answer(call, PROC_CONTINUE);
     client_expect(c, "saved 7 continue");
 
     /* It has served this round: the gate, still down, does not stop it again. */
-    client_say(c, "step 8");
-    client_expect(c, "step 8 continue");
+    client_step(c, 8, "continue");
     procs_gate(world.procs, GATE_OPEN);
-    client_say(c, "step 9");
-    client_expect(c, "step 9 continue");
+    client_step(c, 9, "continue");
     /* A save of its own is not the round's. */
     client_say(c, "saved 9 at:///own/9");
     call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
@@ -275,17 +246,14 @@ Test(libpch, one_round)
     /* The next round ends the run. */
     set_gate(10, 2, true, true);
     client_say(c, "step 12");
-    call = world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-    cr_expect_eq(call->msg.step, 12);
-    cr_expect_eq(call->msg.tag, 2);
+    expect_of(PROCMSG_SERVING, 12, 2);
     client_expect(c, "step 12 save");
     client_say(c, "saved 12");
     call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_str_eq(call->msg.path, "");
     answer(call, PROC_EXIT);
     client_expect(c, "saved 12 exit");
-    client_say(c, "step 13");
-    client_expect(c, "step 13 exit");
+    client_step(c, 13, "exit");
     client_end_well(c);
 }
 
@@ -307,8 +275,7 @@ Test(libpch, answers_to_another_question_are_dropped)
     struct procmsg stale = {.type = PROCMSG_ANSWER, .step = 3, .action = PROC_EXIT};
     /* One that nobody waits for, */
     procs_send(world.procs, 0, &stale);
-    client_say(c, "step 3");
-    client_expect(c, "step 3 continue");
+    client_step(c, 3, "continue");
     client_say(c, "saved 4 at:///a");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.tag, 0, "its own save");
@@ -322,25 +289,20 @@ Test(libpch, answers_to_another_question_are_dropped)
     procs_send(world.procs, 0, &stale);
     answer(call, PROC_CONTINUE);
     client_expect(c, "saved 5 continue");
-    client_say(c, "step 6");
-    client_expect(c, "step 6 continue");
+    client_step(c, 6, "continue");
     client_end_well(c);
 }
 
 Test(libpch, leave_gate_ends_the_loop_without_a_save)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
+    client_step(c, 1, "continue");
     procs_gate(world.procs, gate_leave());
-    client_say(c, "step 2");
-    client_expect(c, "step 2 exit");
+    client_step(c, 2, "exit");
     procs_gate(world.procs, GATE_OPEN);
-    client_say(c, "step 3");
-    client_expect(c, "step 3 exit");
+    client_step(c, 3, "exit");
     /* It can still say why it goes. */
-    client_say(c, "done");
-    client_expect(c, "done");
+    client_ask(c, "done", "done");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 2);
     client_end_well(c);
 }
@@ -349,22 +311,16 @@ Test(libpch, durable_from_another_thread_in_a_round_that_goes_on)
 {
     struct client *c = client_attached(&world);
     set_gate(3, 1, true, false);
-    client_say(c, "step 3");
-    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-    client_expect(c, "step 3 save");
-    client_say(c, "step 4");
-    client_expect(c, "step 4 continue");
-    client_say(c, "durable 3 at:///c/3");
-    client_expect(c, "durable 3");
+    client_reach(c, 3);
+    client_step(c, 4, "continue");
+    client_ask(c, "durable 3 at:///c/3", "durable 3");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     cr_expect_eq(call->msg.tag, 1);
     cr_expect_eq(call->msg.wants_answer, 0);
     /* A save of its own, of another step, is not the round's. */
-    client_say(c, "durable 4 at:///c/4");
-    client_expect(c, "durable 4");
+    client_ask(c, "durable 4 at:///c/4", "durable 4");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED)->msg.tag, 0);
-    client_say(c, "step 5");
-    client_expect(c, "step 5 continue");
+    client_step(c, 5, "continue");
     client_end_well(c);
 }
 
@@ -373,16 +329,11 @@ Test(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
 {
     struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
-    client_say(c, "step 3");
-    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-    client_expect(c, "step 3 save");
-    client_say(c, "durable 3 at:///c/3");
-    client_expect(c, "durable 3");
+    client_reach(c, 3);
+    client_ask(c, "durable 3 at:///c/3", "durable 3");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     client_say(c, "step 4");
-    const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_HELD);
-    cr_expect_eq(call->msg.step, 3);
-    cr_expect_eq(call->msg.tag, 1);
+    const struct call *call = expect_of(PROCMSG_HELD, 3, 1);
     answer(call, PROC_EXIT);
     client_expect(c, "step 4 exit");
     client_end_well(c);
@@ -392,11 +343,8 @@ Test(libpch, a_failed_save_is_reported_and_the_answer_awaited)
 {
     struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
-    client_say(c, "step 3");
-    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-    client_expect(c, "step 3 save");
-    client_say(c, "failed 3 no space left");
-    client_expect(c, "failed 3");
+    client_reach(c, 3);
+    client_ask(c, "failed 3 no space left", "failed 3");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVE_FAILED);
     cr_expect_eq(call->msg.tag, 1);
     cr_expect_str_eq(call->msg.text, "no space left");
@@ -424,8 +372,7 @@ Test(libpch, a_path_that_does_not_fit_is_a_failed_save)
 Test(libpch, two_threads_that_train)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
+    client_step(c, 1, "continue");
     for (int step = 2; step <= 3; step++) {
         set_gate(step, step, true, false);
         client_say(c, "stepaside %d", step);
@@ -443,45 +390,33 @@ Test(libpch, two_threads_that_train)
 Test(libpch, a_thread_that_takes_over)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "stepaside 1");
-    client_expect(c, "stepaside 1 continue");
+    client_ask(c, "stepaside 1", "stepaside 1 continue");
     set_gate(2, 1, true, false);
-    client_say(c, "step 2");
-    world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
-    client_expect(c, "step 2 save");
+    client_reach(c, 2);
     client_end_well(c);
 }
 
 Test(libpch, notice_error_phase_and_done)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "notice");
-    client_expect(c, "notice 0 ");
+    client_ask(c, "notice", "notice 0 ");
     procs_notice(world.procs, "SIGTERM, 25 s left", CLOCK_NEVER);
-    client_say(c, "notice");
-    client_expect(c, "notice 18 SIGTERM, 25 s left");
+    client_ask(c, "notice", "notice 18 SIGTERM, 25 s left");
     procs_notice(world.procs, "", CLOCK_NEVER);
-    client_say(c, "notice");
-    client_expect(c, "notice 0 ");
-    client_say(c, "error 17 out of memory");
-    client_expect(c, "error 17");
+    client_ask(c, "notice", "notice 0 ");
+    client_ask(c, "error 17 out of memory", "error 17");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_ERROR);
     cr_expect_eq(call->msg.number, 17);
     cr_expect_str_eq(call->msg.text, "out of memory");
-    client_say(c, "error 0");
-    client_expect(c, "error 0");
+    client_ask(c, "error 0", "error 0");
     cr_expect_str_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_ERROR)->msg.text,
                      "no reason given");
-    client_say(c, "failed 3");
-    client_expect(c, "failed 3");
+    client_ask(c, "failed 3", "failed 3");
     cr_expect_str_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVE_FAILED)->msg.text,
                      "no reason given");
-    client_say(c, "phase 2");
-    client_expect(c, "phase 2");
-    client_say(c, "step 6");
-    client_expect(c, "step 6 continue");
-    client_say(c, "done");
-    client_expect(c, "done");
+    client_ask(c, "phase 2", "phase 2");
+    client_step(c, 6, "continue");
+    client_ask(c, "done", "done");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 6);
     client_end_well(c);
 }
@@ -491,8 +426,7 @@ Test(libpch, what_is_in_force_is_there_when_it_attaches)
     set_gate(1, 4, true, false);
     procs_notice(world.procs, "spot", CLOCK_NEVER);
     struct client *c = client_attached(&world);
-    client_say(c, "notice");
-    client_expect(c, "notice 4 spot");
+    client_ask(c, "notice", "notice 4 spot");
     client_say(c, "step 1");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING)->msg.tag, 4);
     client_expect(c, "step 1 save");
@@ -502,14 +436,10 @@ Test(libpch, what_is_in_force_is_there_when_it_attaches)
 Test(libpch, close_detaches_and_a_later_open_attaches_anew)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "close");
-    client_expect(c, "close supervised=0 step=continue term=default");
+    client_ask(c, "close", "close supervised=0 step=continue term=default");
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
-    client_say(c, "step 2");
-    client_expect(c, "step 2 continue");
+    client_open(c, "open rank=0 world=1");
+    client_step(c, 2, "continue");
     cr_expect_eq(step_of(0), 2);
     client_end_well(c);
 }
@@ -528,8 +458,7 @@ Test(libpch, a_question_ends_with_its_connection)
 
 static void expect_status(struct client *c, int status)
 {
-    client_say(c, "step 4");
-    client_expect(c, "step 4 continue");
+    client_step(c, 4, "continue");
     client_say(c, "exit %d", status);
     cr_expect_eq(WEXITSTATUS(client_end(c)), status & 0xff);
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
@@ -549,9 +478,7 @@ Test(libpch, the_end_tells_the_exit_status)
 static void expect_status_of(const char *program)
 {
     struct client *c = client_start(&world, (const char *const[]){program, NULL}, NULL);
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
+    client_open(c, "open rank=0 world=1");
     expect_status(c, 9);
 }
 
@@ -566,8 +493,7 @@ Test(libpch, the_end_tells_the_exit_status_of_every_build)
 Test(libpch, the_end_of_a_fork_tells_nothing)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "forkexit 5");
-    client_expect(c, "forkexit 5");
+    client_ask(c, "forkexit 5", "forkexit 5");
     client_end_well(c);
 }
 
@@ -587,6 +513,12 @@ Test(libpch, every_thread_may_call)
     client_end_well(c);
 }
 
+static bool is_gone(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) != 0 && errno == ENOENT;
+}
+
 Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
 {
     char first[PATH_MAX], file[PATH_MAX + 8];
@@ -604,7 +536,7 @@ Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
     client_expect(c, "scratch %s", first);
 
     procs_scratch_clear(world.procs);
-    cr_expect(stat(first, &st) != 0 && errno == ENOENT, "removed after the commit");
+    cr_expect(is_gone(first), "removed after the commit");
     client_say(c, "scratch");
     line = client_line(c);
     cr_expect(str_starts(line, "scratch /") && !str_is(line + 8, first),
@@ -612,7 +544,7 @@ Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
     str_copy(first, sizeof first, line + 8);
     cr_expect_eq(stat(first, &st), 0);
     client_end_well(c);
-    cr_expect(stat(first, &st) != 0 && errno == ENOENT, "removed at the end");
+    cr_expect(is_gone(first), "removed at the end");
 }
 
 Test(libpch, a_fork_is_not_attached)
@@ -622,8 +554,7 @@ Test(libpch, a_fork_is_not_attached)
     client_expect(c, "fork supervised=0 step=continue saved=continue term=ours "
                      "scratch=- sockets=0 pages=0");
     /* The parent is as it was, */
-    client_say(c, "step 4");
-    client_expect(c, "step 4 continue");
+    client_step(c, 4, "continue");
     cr_expect_eq(step_of(0), 4);
     client_say(c, "saved 4");
     const struct call *call = world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
@@ -639,18 +570,14 @@ Test(libpch, a_fork_is_not_attached)
 Test(libpch, a_fork_may_attach)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "step 4");
-    client_expect(c, "step 4 continue");
-    client_say(c, "forkopen rank=1 world=2");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    const struct call *call = world_expect(&world, CALL_ATTACHED, 0);
+    client_step(c, 4, "continue");
+    const struct call *call = client_open(c, "forkopen rank=1 world=2");
     cr_expect(call->pid != client_pid(c) && call->msg.rank == 1);
     client_expect(c, "forked step 1 continue");
     client_expect(c, "forkopen");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE)->msg.step, 1);
     cr_expect_eq(step_of(0), 4);
-    client_say(c, "raise");
-    client_expect(c, "raise survived");
+    client_ask(c, "raise", "raise survived");
     world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
     client_end_well(c);
 }
@@ -658,12 +585,9 @@ Test(libpch, a_fork_may_attach)
 Test(libpch, a_fork_may_attach_after_its_parent_has_left)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "close");
-    client_expect(c, "close supervised=0 step=continue term=default");
+    client_ask(c, "close", "close supervised=0 step=continue term=default");
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
-    client_say(c, "forkopen rank=0 world=1");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
+    client_open(c, "forkopen rank=0 world=1");
     client_expect(c, "forked step 1 continue");
     client_expect(c, "forkopen");
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
@@ -674,8 +598,7 @@ Test(libpch, a_fork_may_attach_after_its_parent_has_left)
 Test(libpch, a_fork_that_cannot_attach_is_told_so_once)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "cloneopen");
-    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
+    client_ask(c, "cloneopen", "open supervised=0 same=1 resume=0 path=-");
     client_expect(c, "forked step 1 continue");
     client_expect(c, "cloneopen");
     cr_expect_str_eq(client_stderr(c),
@@ -690,11 +613,8 @@ Test(libpch, grandchildren_attach_by_themselves)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "\"$0\"; exit $?", PCHCLIENT, NULL};
     struct client *c = client_start(&world, argv, NULL);
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    cr_expect_neq(world_expect(&world, CALL_ATTACHED, 0)->pid, client_pid(c));
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
+    cr_expect_neq(client_open(c, "open rank=0 world=1")->pid, client_pid(c));
+    client_step(c, 1, "continue");
     client_end_well(c);
 }
 
@@ -702,18 +622,14 @@ static void try_build(const char *program)
 {
     const char *argv[] = {program, NULL};
     struct client *c = client_start(&world, argv, NULL);
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
+    client_open(c, "open rank=0 world=1");
     set_gate(2, 1, true, false);
-    client_say(c, "step 2");
-    client_expect(c, "step 2 save");
+    client_step(c, 2, "save");
     world_expect(&world, CALL_MESSAGE, PROCMSG_SERVING);
     client_say(c, "saved 2 at:///c/2");
     answer(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED), PROC_CONTINUE);
     client_expect(c, "saved 2 continue");
-    client_say(c, "raise");
-    client_expect(c, "raise survived");
+    client_ask(c, "raise", "raise survived");
     world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
     client_end_well(c);
 }
@@ -734,31 +650,23 @@ Test(libpch, who_only_counts_is_asked_for_nothing)
 {
     struct client *c = start();
     set_gate(1, 3, false, true);
-    client_say(c, "open rank=0 world=1 counts");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, PROCMSG_FLAG_COUNTS);
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue"); /* a tentative gate, */
+    cr_expect_eq(client_open(c, "open rank=0 world=1 counts")->msg.flags, PROCMSG_FLAG_COUNTS);
+    client_step(c, 1, "continue"); /* a tentative gate, */
     set_gate(1, 3, true, true);
-    client_say(c, "step 2");
-    client_expect(c, "step 2 continue"); /* a save, */
+    client_step(c, 2, "continue"); /* a save, */
     procs_gate(world.procs, gate_leave());
-    client_say(c, "step 3");
-    client_expect(c, "step 3 continue"); /* and an end, none of which is its business */
+    client_step(c, 3, "continue"); /* and an end, none of which is its business */
     cr_expect_eq(step_of(0), 3);
-    client_say(c, "saved 3 at:///c/3");
-    client_expect(c, "saved 3 continue");
+    client_ask(c, "saved 3 at:///c/3", "saved 3 continue");
     client_end_well(c); /* it has sent nothing but its end */
 }
 
 Test(libpch, scribbling_reaches_only_its_own_page)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "scribble");
-    client_expect(c, "scribble own=1 supervisor=1 mprotect=Permission denied");
+    client_ask(c, "scribble", "scribble own=1 supervisor=1 mprotect=Permission denied");
     cr_expect_eq(step_of(0), UINT64_MAX, "passed on as it is, for the core to judge");
-    client_say(c, "step 3");
-    client_expect(c, "step 3 continue");
+    client_step(c, 3, "continue");
     client_end_well(c);
 }
 
@@ -766,20 +674,15 @@ Test(libpch, scribbling_reaches_only_its_own_page)
 Test(libpch, a_program_that_closes_its_socket_is_told_to_leave)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "closefds");
-    client_expect(c, "closefds");
-    client_say(c, "durable 1 at:///c/1");
-    client_expect(c, "durable 1");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 exit");
-    client_say(c, "strangers");
-    client_expect(c, "strangers 0");
+    client_ask(c, "closefds", "closefds");
+    client_ask(c, "durable 1 at:///c/1", "durable 1");
+    client_step(c, 1, "exit");
+    client_ask(c, "strangers", "strangers 0");
     cr_expect(strstr(client_stderr(c), "this program has closed libpch's connection"));
     world_expect(&world, CALL_GONE, 0);
     /* Neither does the shield write into a stranger's file. */
     client_say(c, "raise");
-    int status = client_end(c);
-    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    expect_killed_by_term(c);
 }
 
 Test(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
@@ -789,8 +692,7 @@ Test(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
     client_say(c, "open rank=0 world=1");
     procs_close(world.procs, world_expect(&world, CALL_ATTACHED, 0)->slot);
     client_expect(c, "open supervised=0 same=1 resume=0 path=-");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 exit");
+    client_step(c, 1, "exit");
     cr_expect_eq(client_end(c), 0);
 }
 
@@ -798,10 +700,8 @@ Test(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
 Test(libpch, a_clone_is_not_attached)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "clone");
-    client_expect(c, "clone exit=-1 signal=15");
-    client_say(c, "step 4");
-    client_expect(c, "step 4 continue");
+    client_ask(c, "clone", "clone exit=-1 signal=15");
+    client_step(c, 4, "continue");
     cr_expect_eq(step_of(0), 4);
     client_end_well(c);
 }
@@ -813,12 +713,9 @@ Test(libpch, being_let_go_ends_every_wait)
     world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED);
     procs_close(world.procs, 0);
     client_expect(c, "saved 1 exit");
-    client_say(c, "step 2");
-    client_expect(c, "step 2 exit");
-    client_say(c, "durable 2 at:///c/2");
-    client_expect(c, "durable 2");
-    const char *said = client_stderr(c);
-    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "said once: %s", said);
+    client_step(c, 2, "exit");
+    client_ask(c, "durable 2 at:///c/2", "durable 2");
+    expect_one_line(client_stderr(c));
     cr_expect_eq(client_end(c), 0);
     cr_expect(world_is_quiet(&world));
 }
@@ -858,7 +755,7 @@ static void expect_next_removes_it(const char *socket)
     str_copy(gone, sizeof gone, socket + strlen("PCH_SOCKET="));
     cr_expect_eq(stat(gone, &st), 0, "%s", gone);
     struct client *super = start_super(NULL, next);
-    cr_expect(stat(gone, &st) != 0 && errno == ENOENT, "%s", gone);
+    cr_expect(is_gone(gone), "%s", gone);
     cr_expect_eq(stat(procs_socket_path(world.procs), &st), 0, "and not that of a living one");
     cr_expect_eq(client_end(super), 0);
 }
@@ -867,21 +764,15 @@ Test(libpch, supervisor_killed_in_mid_training)
 {
     char socket[256];
     struct client *super = start_super(NULL, socket), *c = start_at(socket);
-    client_say(c, "open rank=0 world=1");
-    client_expect(super, "attached 0");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
+    open_below(super, c, "open rank=0 world=1");
+    client_step(c, 1, "continue");
     kill_super(super);
-    client_say(c, "step 2");
-    client_expect(c, "step 2 exit");
-    client_say(c, "saved 2 at:///c/2");
-    client_expect(c, "saved 2 exit");
-    client_say(c, "step 3");
-    client_expect(c, "step 3 exit");
+    client_step(c, 2, "exit");
+    client_ask(c, "saved 2 at:///c/2", "saved 2 exit");
+    client_step(c, 3, "exit");
     const char *said = client_stderr(c);
     cr_expect(strstr(said, "rank 0: pchrun has died"), "%s", said);
-    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "said once: %s", said);
+    expect_one_line(said);
     /* Without a supervisor there is no shield. */
     client_say(c, "raise");
     expect_killed_by_term(c);
@@ -892,9 +783,7 @@ Test(libpch, supervisor_killed_while_a_process_waits_at_the_gate)
 {
     char socket[256];
     struct client *super = start_super("2", socket), *c = start_at(socket);
-    client_say(c, "open rank=0 world=1");
-    client_expect(super, "attached 0");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    open_below(super, c, "open rank=0 world=1");
     client_say(c, "step 2");
     client_expect(super, "waiting 0");
     kill_super(super);
@@ -907,14 +796,10 @@ Test(libpch, who_only_counts_outlives_the_supervisor)
 {
     char socket[256];
     struct client *super = start_super(NULL, socket), *c = start_at(socket);
-    client_say(c, "open rank=0 world=1 counts");
-    client_expect(super, "attached 0");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    open_below(super, c, "open rank=0 world=1 counts");
     kill_super(super);
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
-    client_say(c, "step 2");
-    client_expect(c, "step 2 continue");
+    client_step(c, 1, "continue");
+    client_step(c, 2, "continue");
     cr_expect_str_eq(client_stderr(c), "");
     client_say(c, "raise");
     expect_killed_by_term(c);
@@ -926,10 +811,8 @@ Test(libpch, supervisor_killed_before_a_process_attaches)
     char socket[256];
     struct client *super = start_super(NULL, socket), *c = start_at(socket);
     kill_super(super);
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 exit");
+    client_ask(c, "open rank=0 world=1", "open supervised=0 same=1 resume=0 path=-");
+    client_step(c, 1, "exit");
     cr_expect(strstr(client_stderr(c), "pchrun is gone"));
     cr_expect_eq(client_end(c), 0);
     expect_next_removes_it(socket);
@@ -940,23 +823,18 @@ Test(libpch, supervisor_that_ends_in_order_lets_its_processes_go)
     char socket[256];
     struct stat st;
     struct client *super = start_super(NULL, socket), *c = start_at(socket);
-    client_say(c, "open rank=0 world=1");
-    client_expect(super, "attached 0");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
+    open_below(super, c, "open rank=0 world=1");
     cr_expect_eq(client_end(super), 0);
     cr_expect_neq(stat(socket + strlen("PCH_SOCKET="), &st), 0, "it takes its socket along");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 exit");
+    client_step(c, 1, "exit");
     cr_expect_eq(client_end(c), 0);
 }
 
 Test(libpch, no_socket_there_is_said_and_training_goes_on)
 {
     struct client *c = start_at("PCH_SOCKET=/nonexistent/pchrun.x/socket");
-    client_say(c, "open rank=0 world=1");
-    client_expect(c, "open supervised=0 same=1 resume=0 path=-");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
+    client_ask(c, "open rank=0 world=1", "open supervised=0 same=1 resume=0 path=-");
+    client_step(c, 1, "continue");
     cr_expect(strstr(client_stderr(c), "/nonexistent/pchrun.x/socket"));
     cr_expect_eq(client_end(c), 0);
 }

@@ -27,19 +27,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static struct world world;
+WORLD_OF_THIS_FILE
 
-static void set_up(void)
-{
-    world_init(&world);
-}
-
-static void tear_down(void)
-{
-    world_free(&world);
-}
-
-TestSuite(procs, .init = set_up, .fini = tear_down);
+TestSuite(procs, .init = world_set_up, .fini = world_tear_down);
 
 static int dial(void)
 {

@@ -10,25 +10,14 @@
 #include <stdint.h>
 #include <sys/wait.h>
 
-static struct world world;
+WORLD_OF_THIS_FILE
 
-static void set_up(void)
-{
-    world_init(&world);
-}
-
-static void tear_down(void)
-{
-    world_free(&world);
-}
-
-TestSuite(shield, .init = set_up, .fini = tear_down);
+TestSuite(shield, .init = world_set_up, .fini = world_tear_down);
 
 Test(shield, turns_a_term_into_a_notice)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "raise");
-    client_expect(c, "raise survived");
+    client_ask(c, "raise", "raise survived");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
     /* Also while it waits: no byte of it lands in what the training thread says. */
     client_say(c, "saved 1 at:///c/1");
@@ -77,8 +66,7 @@ Test(shield, gives_every_signal_back)
 {
     world.welcome.word = BIT(SIGUSR1);
     struct client *c = client_attached(&world);
-    client_say(c, "close");
-    client_expect(c, "close supervised=0 step=continue term=default");
+    client_ask(c, "close", "close supervised=0 step=continue term=default");
     client_say(c, "raise 10");
     expect_killed_by(c, SIGUSR1);
 }
@@ -98,9 +86,7 @@ Test(shield, leaves_what_the_program_ignores)
                                        NULL};
     world.welcome.word = BIT(SIGUSR1);
     struct client *c = client_start(&world, argv, NULL);
-    client_say(c, "open");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
+    client_open(c, "open");
     raise_well(c, SIGUSR1); /* and nobody is told */
     client_end_well(c);
 }
@@ -117,9 +103,7 @@ Test(shield, lets_the_supervisor_s_own_term_through)
 Test(shield, can_be_declined)
 {
     struct client *c = client_start(&world, NULL, NULL);
-    client_say(c, "open bare");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
+    cr_expect_eq(client_open(c, "open bare")->msg.flags, 0);
     client_say(c, "raise");
     world_expect(&world, CALL_GONE, 0);
     expect_killed_by(c, SIGTERM);
@@ -131,11 +115,8 @@ Test(shield, keeps_out_of_the_way_of_the_program_s_own_handler)
     static const char *const argv[] = {"/bin/sh", "-c", "trap '' TERM; exec \"$0\"", PCHCLIENT,
                                        NULL};
     struct client *c = client_start(&world, argv, NULL);
-    client_say(c, "open");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    cr_expect_eq(world_expect(&world, CALL_ATTACHED, 0)->msg.flags, 0);
-    client_say(c, "raise");
-    client_expect(c, "raise survived");
+    cr_expect_eq(client_open(c, "open")->msg.flags, 0);
+    client_ask(c, "raise", "raise survived");
     client_end_well(c);
 }
 
@@ -157,8 +138,7 @@ Test(shield, covers_forks)
 Test(shield, covers_no_fork_of_who_has_closed)
 {
     struct client *c = client_attached(&world);
-    client_say(c, "close");
-    client_expect(c, "close supervised=0 step=continue term=default");
+    client_ask(c, "close", "close supervised=0 step=continue term=default");
     expect_fork(c, "other", "forkterm dies");
     client_end(c);
 }
@@ -166,9 +146,7 @@ Test(shield, covers_no_fork_of_who_has_closed)
 Test(shield, covers_no_fork_of_who_has_declined)
 {
     struct client *c = client_start(&world, NULL, NULL);
-    client_say(c, "open bare");
-    client_expect(c, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(&world, CALL_ATTACHED, 0);
+    client_open(c, "open bare");
     expect_fork(c, "other", "forkterm dies");
     client_end(c);
 }

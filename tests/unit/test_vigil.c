@@ -20,22 +20,17 @@
 #define SYS_futex_waitv 449
 #endif
 
-static struct world world;
+WORLD_OF_THIS_FILE
 
 static void set_up(void)
 {
     /* Without it no death is told, which is as it should be. */
     if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
         cr_skip_test("the kernel has no futex_waitv");
-    world_init(&world);
+    world_set_up();
 }
 
-static void tear_down(void)
-{
-    world_free(&world);
-}
-
-TestSuite(vigil, .init = set_up, .fini = tear_down);
+TestSuite(vigil, .init = set_up, .fini = world_tear_down);
 
 static struct client *attached_by(const char *how)
 {
@@ -115,10 +110,8 @@ Test(vigil, of_a_success_nothing_is_told)
 Test(vigil, a_thread_that_ends_is_no_death)
 {
     struct client *c = attached_by("openaside");
-    client_say(c, "step 1");
-    client_expect(c, "step 1 continue");
-    client_say(c, "step 2");
-    client_expect(c, "step 2 continue");
+    client_step(c, 1, "continue");
+    client_step(c, 2, "continue");
     cr_expect_eq(world.ndied, 0);
     dies_of_a_kill(c);
 }
@@ -126,11 +119,9 @@ Test(vigil, a_thread_that_ends_is_no_death)
 Test(vigil, another_program_is_no_death)
 {
     struct client *c = attached_by("open");
-    client_say(c, "exec");
-    client_expect(c, "exec");
+    client_ask(c, "exec", "exec");
     world_expect(&world, CALL_GONE, 0);
-    client_say(c, "I am cat");
-    client_expect(c, "I am cat");
+    client_ask(c, "I am cat", "I am cat");
     cr_expect_eq(client_end(c), 0);
     cr_expect_eq(world.ndied, 0);
 }
@@ -167,8 +158,7 @@ Test(vigil, who_opens_again_is_watched_again)
 Test(vigil, nonsense_is_no_death)
 {
     struct client *c = attached_by("open");
-    client_say(c, "havoc thread");
-    client_expect(c, "havoc");
+    client_ask(c, "havoc thread", "havoc");
     for (int step = 1; step <= 100; step++) {
         client_say(c, "step %d", step);
         cr_expect_not_null(client_line(c));

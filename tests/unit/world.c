@@ -282,6 +282,31 @@ void client_expect(struct client *client, const char *fmt, ...)
     cr_assert_str_eq(client_line(client), wanted);
 }
 
+void client_ask(struct client *client, const char *command, const char *answer)
+{
+    client_say(client, "%s", command);
+    client_expect(client, "%s", answer);
+}
+
+void client_step(struct client *client, int step, const char *then)
+{
+    client_say(client, "step %d", step);
+    client_expect(client, "step %d %s", step, then);
+}
+
+void client_reach(struct client *client, int step)
+{
+    client_say(client, "step %d", step);
+    world_expect(client->world, CALL_MESSAGE, PROCMSG_SERVING);
+    client_expect(client, "step %d save", step);
+}
+
+const struct call *client_open(struct client *client, const char *command)
+{
+    client_ask(client, command, "open supervised=1 same=1 resume=0 path=-");
+    return world_expect(client->world, CALL_ATTACHED, 0);
+}
+
 const char *client_stderr(struct client *client)
 {
     size_t used = strlen(client->errors_said);
@@ -314,9 +339,7 @@ int client_end(struct client *client)
 struct client *client_attached(struct world *world)
 {
     struct client *client = client_start(world, NULL, NULL);
-    client_say(client, "open rank=0 world=1");
-    client_expect(client, "open supervised=1 same=1 resume=0 path=-");
-    world_expect(world, CALL_ATTACHED, 0);
+    client_open(client, "open rank=0 world=1");
     return client;
 }
 

@@ -61,6 +61,14 @@ void client_say(struct client *client, const char *fmt, ...) __attribute__((form
 /* Its next line of output, which must be this one. */
 void client_expect(struct client *client, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Gives a command, and expects its answer. */
+void client_ask(struct client *client, const char *command, const char *answer);
+/* A step, which is answered with `then`: "continue", "save" or "exit". */
+void client_step(struct client *client, int step, const char *then);
+/* The step of a round that is decided: the client serves the round, and is told to save. */
+void client_reach(struct client *client, int step);
+/* A command that attaches ("open rank=0 world=1"). Returns what procs was told of it. */
+const struct call *client_open(struct client *client, const char *command);
 /* Its next line of output. Lives until the next call. */
 const char *client_line(struct client *client);
 /* What it has said on standard error so far. */
@@ -71,5 +79,18 @@ int client_end(struct client *client);
 /* The same of one that has attached: it closes and exits with 0, has nothing to complain of, and
  * procs calls nothing else. */
 void client_end_well(struct client *client);
+
+/* The one world of a test file: its TestSuite has world_set_up as .init, world_tear_down as .fini.
+ */
+#define WORLD_OF_THIS_FILE            \
+    static struct world world;        \
+    static void world_set_up(void)    \
+    {                                 \
+        world_init(&world);           \
+    }                                 \
+    static void world_tear_down(void) \
+    {                                 \
+        world_free(&world);           \
+    }
 
 #endif
