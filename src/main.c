@@ -12,18 +12,12 @@
 #include "run/shell.h"
 #include "status/lastword.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 extern char **environ;
 
 enum { EXIT_CANNOT_RUN = 125 };
-
-/* The heap grows by no more than this beyond what is asked for. Out of a larger rest calloc would
- * clear tables for hundreds of ranks, of which a small job never touches but the first lines; what
- * comes new from the kernel is clear already. */
-enum { HEAP_STEP_BYTES = 16 * 1024 };
 
 static void begin_log(const struct config *config)
 {
@@ -102,7 +96,6 @@ static struct shell_end load_and_run(char **argv)
 int main(int argc, char **argv)
 {
     shell_begin();
-    mallopt(M_TOP_PAD, HEAP_STEP_BYTES);
     struct shell_end end = load_and_run(argv);
     return shell_finish(&end);
 }

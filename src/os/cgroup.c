@@ -354,19 +354,10 @@ static void sweep_one(int parent, const char *name, struct cgroup_left *left)
     left->groups += unlinkat(parent, name, AT_REMOVEDIR) != 0;
 }
 
-/* A directory has one link from itself, one from its parent and one per child. */
-static bool is_alone(const struct cgroup *cgroup)
-{
-    enum { LINKS_OF_ONE_CHILD = 3 };
-    struct stat parent;
-    return !cgroup->dir ||
-           (fstatat(cgroup->dir, "..", &parent, 0) == 0 && parent.st_nlink == LINKS_OF_ONE_CHILD);
-}
-
 void cgroup_sweep(const struct cgroup *cgroup, struct cgroup_left *ret)
 {
     *ret = (struct cgroup_left){0};
-    FD_CLEANUP int above = is_alone(cgroup) ? -1 : openat_dir(cgroup->dir, "..");
+    FD_CLEANUP int above = cgroup->dir ? openat_dir(cgroup->dir, "..") : -1;
     DIR *parent = above < 0 ? NULL : fdopendir(above);
     if (!parent)
         return;
