@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # The number of riddles in each part of the tree. A commit that rewords some lowers it; none raises it.
 CEILINGS = {
-    "src": 31, "contrib": 36, "tests": 254, "debian": 1, ".ci": 1,
+    "src": 31, "contrib": 25, "tests": 254, "debian": 1, ".ci": 1,
     "CONTRIBUTING.md": 5, "DESIGN.md": 1, "README.md": 1,
 }
 

@@ -23,12 +23,13 @@ _CHECKPOINT = "lightning.ckpt"
 
 
 class PreemptionCallback(Callback):
-    """Tells every step of the optimizer, and saves where all ranks do, in `folder`, which all of them must see: of each
-    step a folder of its own, with the Trainer's checkpoint and every rank's random numbers (Python's, torch's, and the
-    current CUDA device's), which Lightning does not keep. Nothing is ever removed from it.
+    """Reports every step of the optimizer, and saves the agreed steps in `folder`, which all ranks must see.
 
-    When the job is to leave, fit() raises pch.Exit at the end of that batch, before any validation. A resumed epoch
-    goes on with the batch where it was if the loader has a state_dict, as ResumableLoader has.
+    Each step has a folder of its own there, with the Trainer's checkpoint and every rank's random numbers (Python's,
+    torch's, and the current CUDA device's). Lightning does not save these numbers. Nothing is ever removed.
+
+    When the job has to leave, fit() raises pch.Exit at the end of that batch, before any validation. A resumed epoch
+    continues with its next batch if the loader has a state_dict, as ResumableLoader has.
     """
 
     def __init__(self, job: Job, folder: "Union[str, os.PathLike[str]]") -> None:
@@ -37,27 +38,27 @@ class PreemptionCallback(Callback):
 
     @property
     def ckpt_path(self) -> Optional[str]:
-        """What fit() resumes from; None at the first start."""
+        """The checkpoint that fit() resumes from; None at the first start."""
         path = self._job.resume_path
         return None if path is None else os.path.join(path, _CHECKPOINT)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Refuses another step than the one that all ranks resume at."""
+        """Refuses to train from any step but the one that all ranks resume at."""
         resumed = self._job.resume_step
         if resumed and trainer.global_step != resumed:
             raise RuntimeError(f"the Trainer begins at step {trainer.global_step}, but the job resumes at step "
                                f"{resumed}: call trainer.fit(..., ckpt_path=callback.ckpt_path)")
 
     def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
-        """The random numbers go on where they were, whatever the start of the loaders has drawn."""
+        """Restores the random numbers, since the start of the loaders has drawn some."""
         if self._resumes:
             self._resumes = False
             path = os.path.join(str(self._job.resume_path), _of_rank(trainer.global_rank))
-            if os.path.exists(path):  # not with more ranks than there were
+            if os.path.exists(path):  # a rank that is new since then has none
                 _set_random_state(torch.load(path, map_location="cpu", weights_only=True)["random"])
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """One more step is finished, unless gradients are still accumulated."""
+        """Reports the finished step, unless gradients are still accumulated."""
         job, step = self._job, trainer.global_step
         if step != self._told:
             self._told = step
@@ -67,27 +68,28 @@ class PreemptionCallback(Callback):
                 raise Exit
 
     def on_validation_start(self, *_: Any) -> None:
-        """The next step says by itself that the training goes on."""
+        """Sets the phase; the next step sets it back to the training."""
         self._job.phase("eval")
 
     def _save(self, trainer: Trainer, step: int) -> str:
         path = os.path.join(self._folder, f"step-{step}")
         os.makedirs(path, exist_ok=True)
         _write(path, _of_rank(trainer.global_rank), {"step": step, "random": _random_state()})
-        trainer.save_checkpoint(os.path.join(path, _CHECKPOINT))  # all ranks, and it waits for all
+        trainer.save_checkpoint(os.path.join(path, _CHECKPOINT))  # called by all ranks; waits for all
         if trainer.local_rank == 0:  # for its node
             sync_tree(path)
         return path
 
 
 class ResumableLoader:
-    """A loader for the Trainer, whose checkpoints keep its place: the batches are those of pch.integrations.torch's
-    `batches`, and so is the order.
+    """A loader whose position the Trainer's checkpoints keep. The batches and their order are those of `batches` in
+    pch.integrations.torch.
 
-    The Trainer puts a DistributedSampler only into a plain DataLoader, so this class does it: with several ranks each
-    rank gets its own part of the data. A loader with a DistributedSampler stays as it is. A ValueError refuses a sampler
-    whose order cannot be shared out. sharded: the loader gives each rank its own part by itself, so it stays as it is.
-    A loader of an IterableDataset stays as it is, too: such a data set shards itself.
+    The Trainer adds a DistributedSampler only to a plain DataLoader, so this class does it: with several ranks each
+    rank gets its own part of the data. A sampler whose order cannot be divided is refused with a ValueError.
+
+    Three kinds of loaders stay as they are: a loader with a DistributedSampler; a loader of an IterableDataset, which
+    shards itself; and, with `sharded`, a loader that gives each rank its own part by itself.
     """
 
     def __init__(self, loader: "DataLoader[Any]", seed: int = 0, *, sharded: bool = False) -> None:
@@ -96,7 +98,7 @@ class ResumableLoader:
 
     @property
     def _loader(self) -> "DataLoader[Any]":
-        """Made late: a program may ask for the length before the Trainer has started the ranks."""
+        """Made on demand: a program may ask for the length before the Trainer has started the ranks."""
         rank, world = _place()
         if world != self._world and not self._sharded:
             self._own = _shared_out(self._given, rank, world, self._seed)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow and Keras: what to use in place of tf.distribute.experimental.PreemptionCheckpointHandler.
+"""TensorFlow and Keras: a replacement for tf.distribute.experimental.PreemptionCheckpointHandler.
 
     handler = PreemptionCheckpointHandler(strategy.cluster_resolver, checkpoint, "/scratch/run7")
     while handler.total_run_calls < total:
         handler.run(train_one_step, next(batches))
 
-and a callback for the fit of a Keras model. Whose notice it is, at which step all save, whether that save counts, and
-when and with which code the job ends is pchrun's; the checkpoints are TensorFlow's, and either handler reads the
-other's.
+There is also a callback for the fit of a Keras model. pchrun decides on the notice, the step at which all ranks save, the
+commit, and the end of the job with its exit code. The checkpoints are TensorFlow's: each of the two handlers reads those
+of the other.
 """
 
 import os
@@ -32,8 +32,8 @@ __all__ = ["PreemptionCallback", "PreemptionCheckpointHandler", "PreemptionWatch
 
 TerminationConfig = tf.distribute.experimental.TerminationConfig
 
-_COUNTER = "checkpointed_runs"  # what TensorFlow's handler calls it in a checkpoint
-_KEPT = 3  # that of the last commit, the one in the making, and the one before
+_COUNTER = "checkpointed_runs"  # its name in the checkpoints of TensorFlow's handler
+_KEPT = 3  # the checkpoint of the last commit, the one that is being written, and the one before
 _NAME = "PreemptionCheckpointHandler"
 
 _Folder = Union[str, "os.PathLike[str]"]
@@ -41,12 +41,12 @@ _Result = TypeVar("_Result")
 
 
 class PreemptionCheckpointHandler:
-    """Takes the arguments of TensorFlow's, and has its methods; attaches to pchrun, unless that was done already.
+    """Has the arguments and methods of TensorFlow's handler. Attaches to pchrun, unless the process is attached.
 
-    It restores when it is made: what pchrun has committed, else the latest checkpoint in the folder. With the workers
-    of a cluster the chief's checkpoint counts; of the others, which must take part in a save, nothing is kept. Ranks
-    that are not one cluster need folders of their own. What the program saves through a manager that is given is
-    committed, too, when every rank has saved that step.
+    It restores when it is made: the checkpoint that pchrun has committed, else the latest checkpoint in the folder. In
+    a cluster the chief's checkpoint counts. The other workers must take part in a save, but their files are not kept.
+    Ranks that are not one cluster need folders of their own. If the program gives a manager, its own saves through that
+    manager are committed, too, when every rank has saved that step.
     """
 
     def __init__(self, cluster_resolver: Any, checkpoint_or_checkpoint_manager: Any,
@@ -74,8 +74,8 @@ class PreemptionCheckpointHandler:
         self._counter = getattr(checkpoint, _COUNTER)
         self._job = attach()
         if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, None):
-            _take_sigterm()  # a cluster of TensorFlow's has taken it, and would tell nobody of it
-        # A save_fn takes what the loop gives it, and not the arguments of the manager.
+            _take_sigterm()  # a cluster of TensorFlow's has taken it, and does not act on it
+        # A save_fn takes the loop's arguments, not the manager's.
         serve = None if self._save_fn else self._save
         self._saves = OwnSaves(self._job, self._manager, self._begin_save, serve, self._counts)
         self._calls = self._restore()
@@ -85,11 +85,11 @@ class PreemptionCheckpointHandler:
 
     @property
     def total_run_calls(self) -> int:
-        """How often run() was called, from the first start of the training on."""
+        """The number of calls of run() since the first start of the training."""
         return self._calls
 
     def run(self, distributed_train_function: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:
-        """Runs one step. The one before is saved first, if it is its turn: with what the loop did after it."""
+        """Runs one step. If all ranks save the step before, it is saved first, with the changes of the loop since."""
         job, calls = self._job, self._calls
         if (calls != job.finished and job.step(calls)) or job.should_save or job.should_exit:
             self._serve(args=(), kwargs={})
@@ -102,23 +102,23 @@ class PreemptionCheckpointHandler:
         return result
 
     def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
-        """In place of run(), once for each step: saves what is finished, if it is its turn, with these arguments.
+        """Replaces run(), with one call for each step. If all ranks save the finished step, saves it with these arguments.
 
-        As in TensorFlow's, total_run_calls tells the calls before this one, and so does the checkpoint: a loop that
-        counts by it makes the call before the step. One that makes it after the step counts by a variable of its own in
-        the checkpoint, or calls finished().
+        As in TensorFlow's handler, total_run_calls is the number of calls before this one, also in the checkpoint. So a
+        loop that counts by it makes this call before the step. A loop that makes it after the step counts its steps in
+        a variable of its own in the checkpoint, or calls finished().
         """
         self._end_step(*args, **kwargs)
         self._calls += 1
 
     def finished(self, calls: int, *args: Any, **kwargs: Any) -> None:
-        """The same after a step, for loops that count by themselves, such as in strides: so many steps are finished."""
+        """Reports the number of finished steps, and saves as above. For loops that count themselves, such as in strides."""
         self._calls = calls
         self._end_step(*args, **kwargs)
 
     @contextmanager
     def watch_preemption_scope(self) -> Iterator[None]:
-        """Around a loop over run(): the last step is saved, too, if it is its turn."""
+        """Put it around a loop over run(): then the last step is saved, too, if all ranks save it."""
         try:
             yield
         except Exception as error:
@@ -132,14 +132,14 @@ class PreemptionCheckpointHandler:
         self._serve(args, kwargs)
 
     def _serve(self, args: Any, kwargs: Any) -> None:
-        """What a step that is finished asks for."""
+        """Saves the finished step, or leaves, if the job asks for it."""
         if self._job.should_save:
             self._save(args, kwargs)
         if self._job.should_exit and not self._has_left:
             self._leave()
 
     def _leave(self) -> None:
-        """An exit_fn that returns trains on, without protection, until pchrun ends the process."""
+        """If exit_fn returns, the program trains on, without protection, until pchrun ends the process."""
         if not self._exit_fn:
             raise Exit
         self._has_left = True
@@ -147,8 +147,8 @@ class PreemptionCheckpointHandler:
         self._exit_fn()
 
     def _tell(self, error: Exception) -> None:
-        """Whether the program catches the error or not, the job knows it as the cause, and the other workers get it.
-        The end of the data is no error of the job."""
+        """Reports the error as the cause, and to the other workers, even if the program catches it. The end of the data is
+        not an error of the job."""
         if error is self._told or isinstance(error, StopIteration):
             return
         self._told = error
@@ -159,14 +159,14 @@ class PreemptionCheckpointHandler:
             report_to_cluster(error, text)
 
     def _begin_save(self) -> int:
-        """The program saves by itself. First the job hears of the step, so that none asks for it again."""
+        """Called before a save of the program. Reports the step first, so that it is not reported again."""
         if self._calls != self._job.finished:
             self._job.step(self._calls)
         self._counter.assign(self._calls)
         return self._calls
 
     def _save(self, args: Any, kwargs: Any) -> Optional[str]:
-        """Makes the save of all ranks."""
+        """Makes the agreed save."""
         job = self._job
         try:
             with preemption_save():
@@ -181,7 +181,7 @@ class PreemptionCheckpointHandler:
         return path
 
     def _write(self, args: Any, kwargs: Any) -> Optional[str]:
-        """Returns the path; None where it is another's that counts, or save_fn has named none."""
+        """Returns the path. None: the checkpoint of another rank counts, or save_fn has named no path."""
         if self._save_fn:
             path = self._write_by_function(args, kwargs)
         elif self._manager_saves:
@@ -200,7 +200,7 @@ class PreemptionCheckpointHandler:
         return path
 
     def _write_by_function(self, args: Any, kwargs: Any) -> Optional[str]:
-        """The path that it returns; else that of what it has saved through the manager, or in the manager's folder."""
+        """The path that save_fn returns, else that of its checkpoint by the manager, or in the manager's folder."""
         saves, folder = self._saves, self._manager.directory
         before = tf.train.latest_checkpoint(folder)
         with saves.round(self._calls):
@@ -233,13 +233,15 @@ class PreemptionCheckpointHandler:
 
 
 class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Saves in the midst of a model.fit, and goes on there, in the same batch of the same epoch.
+    """Saves in the middle of a model.fit, and resumes there, at the same batch of the same epoch.
 
-    It saves the model's and the optimizer's variables, and the random numbers' states. To be there again it takes from
-    the data what was trained on, without training. So the data's order in an epoch must not depend on what was drawn
-    before; or it goes on through all epochs (`repeat()`, with fit's steps_per_epoch), and `endless` says so. The number
-    of batches of an epoch must be known. What other callbacks remember is not saved, and the metrics of the epoch that
-    is resumed are those of its rest. One fit is the training of one job.
+    It saves the variables of the model and of the optimizer, and the states of the random numbers. To resume, it takes
+    the batches before that from the data, and does not train on them. So the order of the data in an epoch must not
+    depend on earlier epochs. Or the data goes on through all epochs (`repeat()`, with fit's steps_per_epoch), with
+    `endless`. The number of batches of an epoch must be known.
+
+    The state of other callbacks is not saved, and the metrics of a resumed epoch cover only its rest. One fit is the
+    training of one job.
     """
 
     def __init__(self, checkpoint_dir: _Folder, *, cluster_resolver: Any = None, termination_config: Any = None,
@@ -280,7 +282,7 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._handler.finished(finished)
 
     def _skip(self, ahead: int, batches: int) -> None:
-        """What fit calls for each batch takes them, and trains on none, until it is where it was."""
+        """Makes fit drop `ahead` elements of the data, then `batches` batches, before it trains."""
         model, train = self.model, self.model.train_function
         at_once = model.steps_per_execution
 
@@ -302,7 +304,7 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class PreemptionWatcher:
-    """In place of tf.distribute.experimental.PreemptionWatcher, on any platform."""
+    """Replaces tf.distribute.experimental.PreemptionWatcher, on any platform."""
 
     def __init__(self) -> None:
         self._job = attach()
@@ -313,11 +315,11 @@ class PreemptionWatcher:
         return self._job.notice()
 
     def block_until_worker_exit(self) -> None:
-        """Returns at once, as TensorFlow's does wherever the workers are not TPUs': pchrun ends them."""
+        """Returns at once, since pchrun ends the workers. TensorFlow's does the same unless the workers are TPUs'."""
 
 
 def _place(cluster_resolver: Any) -> Tuple[bool, bool]:
-    """Is it a worker of a cluster? Does its checkpoint count? Without a cluster every process is its own."""
+    """(Is it a worker of a cluster? Does its checkpoint count?) Without a cluster every checkpoint counts."""
     jobs = cluster_resolver.cluster_spec().as_dict() if cluster_resolver else {}
     if "ps" in jobs:
         raise NotImplementedError("a ParameterServerStrategy has no step that all workers finish")
@@ -328,6 +330,6 @@ def _place(cluster_resolver: Any) -> Tuple[bool, bool]:
 
 
 def _is_temporary(directory: str) -> bool:
-    """A worker that is no chief saves there because all must take part, by the names that TensorFlow's guide gives."""
+    """By the names in TensorFlow's guide: a worker that is not the chief saves there, because all must take part."""
     parent = os.path.basename(os.path.dirname(os.path.abspath(directory)))
     return parent.startswith("workertemp_")

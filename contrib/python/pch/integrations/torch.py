@@ -7,8 +7,8 @@
     for step in job.steps(total, save=checkpoint.save):
         train(next(data))
 
-Weights that were saved, loaded and trained on are equal, bit by bit, to those of a run that nobody disturbed, as far
-as the program's own operations are deterministic (and see Checkpoint.load).
+A resumed run ends with the same weights as an uninterrupted run, bit by bit. That holds if the program's own operations
+are deterministic (see also Checkpoint.load).
 """
 
 import copy
@@ -35,16 +35,16 @@ _SHARED = "shared.pt"
 
 
 class Checkpoint:
-    """What all ranks have alike, in `folder`, which all of them must see: of each step a folder of its own.
+    """Saves parts that are equal on all ranks in `folder`, which all ranks must see. Each step has its own folder there.
 
-    The parts are what has state_dict() and load_state_dict(): models, optimizers, schedulers, loss scalers. Rank 0
-    writes them; of a DistributedDataParallel it is the model inside. Every rank writes its random numbers' state
+    A part has state_dict() and load_state_dict(): a model, an optimizer, a scheduler, a loss scaler. Rank 0 writes the
+    parts; of a DistributedDataParallel it writes the model inside. Every rank writes the state of its random numbers
     (Python's, torch's, and the current CUDA device's). Nothing is ever removed from the folder.
     """
 
     def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"], *, weights_only: bool = True,
                  **parts: Any) -> None:
-        """weights_only: as of torch.load; with False a part may hold any object, which loading then executes."""
+        """weights_only: as in torch.load. With False a part may hold any object, and loading may execute its code."""
         bad = [name for name, part in parts.items() if not hasattr(part, "load_state_dict")]
         if bad:
             raise TypeError(f"these have no load_state_dict: {', '.join(bad)}")
@@ -53,7 +53,7 @@ class Checkpoint:
                        for name, part in parts.items()}
 
     def save(self, step: int) -> str:
-        """Saves that step, durably; returns the path for Job.saved. To be given to Job.steps, or to a Saver."""
+        """Saves that step durably; returns the path for Job.saved. Give this function to Job.steps or to a Saver."""
         rank, world = _place()
         path = os.path.join(self._folder, f"step-{step}")
         os.makedirs(path, exist_ok=True)
@@ -66,11 +66,11 @@ class Checkpoint:
         return path
 
     def load(self, rehearse: Optional[Callable[[], object]] = None) -> int:
-        """Loads what the job resumes at, and returns the step; 0, and nothing is loaded, at the first start.
+        """Loads the checkpoint that the job resumes from; returns its step. At the first start loads nothing, and returns 0.
 
-        DistributedDataParallel puts the gradients into another order after its first backward pass, and sums over
-        more than two ranks round in another way then. So whoever wants the same bits there gives `rehearse`: one
-        forward and backward pass, with any input. It is made on all ranks before anything is loaded, if anything is.
+        DistributedDataParallel reorders the gradients after its first backward pass. Then sums over more than two ranks
+        round in another way. To get the same bits there, give `rehearse`: one forward and backward pass, with any input.
+        All ranks call it before they load; at the first start it is not called.
         """
         job, path = self._job, self._job.resume_path
         if path is None and job.resume_step == 0:
@@ -99,10 +99,10 @@ class Checkpoint:
         return job.resume_step
 
     def _save_shards(self, path: str) -> None:
-        """What each rank has a part of."""
+        """Saves the state of which each rank has a part."""
 
     def _load_shards(self, path: str) -> None:
-        """The same."""
+        """Loads the state of which each rank has a part."""
 
     def _read(self, path: str, name: str) -> Mapping[str, Any]:
         state: Mapping[str, Any] = torch.load(os.path.join(path, name), map_location="cpu",
@@ -111,11 +111,10 @@ class Checkpoint:
 
 
 class ShardedCheckpoint(Checkpoint):
-    """A Checkpoint of a model of which every rank has a shard (fully_shard, FSDP, DTensor), and its optimizer.
+    """A Checkpoint of a model of which every rank has a shard (fully_shard, FSDP, DTensor), and of its optimizer.
 
-    torch.distributed.checkpoint writes them, each rank its own; it also loads them into another number of ranks. All
-    ranks save and load together, which they do at the step that all have agreed on. The other parts are as in
-    Checkpoint.
+    torch.distributed.checkpoint writes the shards, each rank its own. It can also load them into another number of
+    ranks. All ranks save and load together, at the agreed step. The other parts are as in Checkpoint.
     """
 
     def __init__(self, job: Job, folder: Union[str, "os.PathLike[str]"], *, model: torch.nn.Module,
@@ -138,13 +137,14 @@ class ShardedCheckpoint(Checkpoint):
 
 
 def batches(loader: "DataLoader[Any]", step: int, seed: int = 0) -> Iterator[Any]:
-    """The batches of the loader, epoch after epoch without end, from the one that `step` begins with.
+    """The batches of the loader, epoch after epoch without end, beginning with the batch of `step`.
 
     With several ranks the loader needs a DistributedSampler, as in any loop of PyTorch: without one each rank trains on
-    all of the data. A sampler with set_epoch (DistributedSampler), or a loader (accelerate's), is told the epoch. The loader draws its
-    random numbers (the order, the workers' seeds, augmentations that use torch's) from a stream of its own, which the
-    seed, the epoch and the rank begin; so the batches of the epoch that were trained on can be loaded again, and thrown
-    away, to be where it was. For data that is slow to load give Checkpoint a loader that keeps its place (torchdata's
+    all of the data. A sampler (DistributedSampler) or a loader (accelerate's) with set_epoch gets the epoch.
+
+    The loader draws its random numbers from a stream of its own: the order, the workers' seeds, augmentations that use
+    torch's. The stream depends on the seed, the epoch and the rank. To resume within an epoch, the batches before `step`
+    are loaded again and dropped. If loading is slow, give Checkpoint a loader that keeps its position instead (torchdata's
     StatefulDataLoader).
     """
     count = len(loader)
@@ -180,7 +180,7 @@ def _samplers(loader: "DataLoader[Any]") -> Iterator[Any]:
 
 
 def _shared_out(loader: "DataLoader[Any]", rank: int, world: int, seed: int) -> "DataLoader[Any]":
-    """The same loader, for that rank's part of the data alone."""
+    """The same loader, limited to that rank's part of the data."""
     dataset: Any = loader.dataset
     if isinstance(dataset, IterableDataset) or \
             any(isinstance(sampler, DistributedSampler) for sampler in _samplers(loader)):
@@ -196,7 +196,7 @@ def _shared_out(loader: "DataLoader[Any]", rank: int, world: int, seed: int) -> 
                          "sharded=True")
     sampler: Any = DistributedSampler(dataset, world, rank, is_random, seed)
     twin = copy.copy(loader)
-    # By its __dict__: a DataLoader refuses to have its samplers replaced.
+    # Set in __dict__, because a DataLoader refuses an assignment to its samplers.
     twin.__dict__["sampler"] = sampler
     if loader.batch_sampler is not None:
         twin.__dict__["batch_sampler"] = BatchSampler(sampler, loader.batch_size or 1, loader.drop_last)
@@ -204,7 +204,7 @@ def _shared_out(loader: "DataLoader[Any]", rank: int, world: int, seed: int) -> 
 
 
 def _place() -> "tuple[int, int]":
-    """(rank, world size): of the process group, which may be other than pchrun's."""
+    """(rank, world size) of the process group; they may differ from pchrun's."""
     if not dist.is_available() or not dist.is_initialized():
         return 0, 1
     return dist.get_rank(), dist.get_world_size()
@@ -229,7 +229,7 @@ def _set_random_state(state: Mapping[str, Any]) -> None:
 
 
 def _write(folder: str, name: str, state: Mapping[str, Any]) -> None:
-    """All of it or nothing, whenever the machine fails."""
+    """Writes the file durably: after a failure of the machine it is whole or absent."""
     path = os.path.join(folder, name)
     with open(f"{path}.new", "wb") as file:
         torch.save(state, file)

@@ -19,11 +19,11 @@ __all__ = ["PreemptionCallback"]
 
 
 class PreemptionCallback(TrainerCallback):
-    """Tells every optimizer step, has the Trainer save where all ranks do, and reports its own saves, too.
+    """Reports every optimizer step, makes the Trainer save the agreed step, and reports the Trainer's own saves, too.
 
-    When the job is to leave, the Trainer stops as it does for other callbacks, and at the end of that epoch, before
-    anything is evaluated or a best model is loaded, train() raises pch.Exit. An evaluation that is due at the very
-    step that all ranks save is left out: the Trainer would make it before the save.
+    When the job has to leave, the Trainer stops as for other callbacks. At the end of that epoch train() raises
+    pch.Exit, before any evaluation and before a best model is loaded. An evaluation that is due at the agreed save step
+    is left out: the Trainer would run it before the save.
     """
 
     def __init__(self, job: Job) -> None:
@@ -31,7 +31,7 @@ class PreemptionCallback(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                        **_: Any) -> None:
-        """Refuses what cannot resume."""
+        """Refuses a training that cannot resume."""
         resumed = self._job.resume_step
         if resumed and state.global_step != resumed:
             raise RuntimeError(f"the Trainer begins at step {state.global_step}, but the job resumes at step "
@@ -44,7 +44,7 @@ class PreemptionCallback(TrainerCallback):
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                     **_: Any) -> TrainerControl:
-        """One more step of the optimizer is finished."""
+        """Reports the finished step of the optimizer."""
         if self._job.step(state.global_step):
             control.should_save, control.should_evaluate = True, False
         elif self._job.should_exit:
@@ -54,20 +54,20 @@ class PreemptionCallback(TrainerCallback):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                 **_: Any) -> TrainerControl:
-        """Every rank has written its part. One per node waits for the disk, before it says that it has saved."""
+        """Every rank has written its part. One rank per node waits for the disk before it reports the save."""
         path = os.path.abspath(os.path.join(str(args.output_dir), f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"))
         PartialState().wait_for_everyone()
         if state.is_local_process_zero:
             sync_tree(path)
         self._job.saved(path)
         self._saved_step = state.global_step
-        # Only now: what the checkpoint has of the control is restored when it is resumed.
+        # Only now: the checkpoint holds the control, and a resumed training restores it.
         control.should_training_stop |= self._job.should_exit
         return control
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                      **_: Any) -> TrainerControl:
-        """Leaves, if that is why the epoch ends. A checkpoint of this step is not written over."""
+        """Leaves if the job has to. Otherwise keeps the Trainer from writing over a checkpoint of this step."""
         if self._job.should_exit:
             raise Exit
         if self._saved_step == state.global_step:
@@ -76,7 +76,7 @@ class PreemptionCallback(TrainerCallback):
 
     def on_prediction_step(self, args: TrainingArguments, state: TrainerState, control: TrainerControl,
                            **_: Any) -> None:
-        """The step after the evaluation says by itself that the training goes on."""
+        """Sets the phase; the step after the evaluation sets it back to the training."""
         self._job.phase("eval")
 
     _saved_step = -1
