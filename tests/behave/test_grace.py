@@ -5,6 +5,7 @@ moment, and leaves before the deadline; or saves once, where there is no time fo
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -180,15 +181,17 @@ def test_who_shall_not_train_on(training, option):
 @pytest.mark.parametrize("fast, slow", [((400, 5), (420, 1000)), ((20000, 0), (20020, 500))])
 def test_a_pace_that_drops_before_the_notice(world, fast, slow):
     """Steps of 5 ms or of microseconds, then an evaluation or a throttled accelerator, then the notice. Both ranks go
-    on training, so there is a step that both can save."""
+    on training, so there is a step that both can save. It is near, however late this test hears of the drop."""
+    began = time.monotonic()
     script = world.file("script", f"open\ntrain 0 {fast[0]} {fast[1]}\nnotice\n"
                                   f"train {fast[0]} {slow[0]} {slow[1]} {world.root}\n")
     job = world.start(world.pchrun, "-v", TRAINS_ON, "-n", "2", "--grace", "10s", "--checkpoint-dir", world.root / "run",
                       "--", "sh", "-c", f"exec {world.helpers}/pchclient < {script}")
     wait_until(lambda: job.out.count("notice") == 2, "the pace has dropped")
     job.send(signal.SIGTERM)
+    slow_steps = int((time.monotonic() - began) / (slow[1] / 1000))
     assert job.finish(30) == PREEMPTED, job.err
     steps = [int(step) for step in re.findall(r"every rank saves step (\d+)", job.err)]
     committed = [int(step) for step in re.findall(r"commit: step (\d+) is durable", job.err)]
-    assert committed == steps and fast[0] < steps[0] <= fast[0] + 3, job.err
+    assert committed == steps and fast[0] < steps[0] <= fast[0] + slow_steps + 3, job.err
     assert "end: preempted, exit code 42: saved and committed" in job.err
