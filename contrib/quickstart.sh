@@ -3,10 +3,10 @@
 #
 # quickstart.sh: pchrun at work on this machine, in about a minute.
 #
-# Builds pchrun and its example, trains the example on four nodes (loopback addresses), takes one node
-# away in mid-training, starts the job again, and compares the weights with those of a run that nobody
-# disturbed. Ends everything it started, also on Ctrl-C; its work directory is removed. Exit status: 0
-# if all of it was as it should be, else 1.
+# Builds pchrun and its example, and trains the example on four nodes (loopback addresses). Takes one
+# node away during the training, starts the job again, and compares the weights with those of an
+# uninterrupted run. Ends all its processes, also on Ctrl-C, and removes its work directory. Exit status:
+# 0 if everything is correct, else 1.
 
 set -euo pipefail
 
@@ -27,15 +27,15 @@ usage()
     cat <<TEXT
 usage: contrib/quickstart.sh [--keep]
 
-Shows what pchrun does: a training job on ${#nodes[@]} nodes, all on this machine, is preempted, saves one
-step on every node, is started again and ends with the weights that it would have had anyway.
+Shows what pchrun does. A training job on ${#nodes[@]} nodes, all on this machine, is preempted and saves the
+same step on every node. It is started again and ends with the same weights as an uninterrupted run.
 
   --keep  keep the work directory (logs, reports, checkpoints)
   --help  show this text
 
-It needs these Debian packages, and installs those that are missing (this needs root):
+It needs these Debian packages, and installs missing ones (this needs root):
   ${packages[*]}
-It builds in build-quickstart, which stays there for the next time.
+It builds in build-quickstart, and keeps that folder for the next time.
 TEXT
 }
 
@@ -54,8 +54,8 @@ fail()
     exit 1
 }
 
-# Ends every node that still runs: a notice first, then, after ten seconds, the hard way. The
-# training processes notice the death of their pchrun and end, too.
+# Ends every node that still runs: by a notice, then, after ten seconds, by SIGKILL. The training
+# processes notice the death of their pchrun and end, too.
 end_nodes()
 {
     local pid tries
@@ -121,7 +121,7 @@ build()
     echo "$pchrun, $("$pchrun" --version)"
 }
 
-# Two ports that nobody listens on: of pchrun, and of the example itself.
+# Chooses two free ports: for pchrun, and for the example itself.
 pick_ports()
 {
     local port
@@ -134,7 +134,7 @@ pick_ports()
     done
 }
 
-# start_nodes NAME DIR [charlm's options]: what node i says is in $work/NAME.node-i.log.
+# start_nodes NAME DIR [charlm's options]: node i writes to $work/NAME.node-i.log.
 start_nodes()
 {
     local name=$1 dir=$2 i list
@@ -190,7 +190,7 @@ show_codes()
     echo "exit codes of nodes 0 to $((${#codes[@]} - 1)): ${codes[*]}"
 }
 
-# wait_step NAME STEP: until the training has finished STEP.
+# wait_step NAME STEP: waits until the training has finished STEP.
 wait_step()
 {
     local log=$work/$1.node-0.log step=$2 end=$((SECONDS + deadline_s))
@@ -209,14 +209,14 @@ digest_of()
     sed -n 's/^digest //p' "$work/$1.node-0.log"
 }
 
-# The step that was committed last.
+# The last committed step.
 committed()
 {
     sed -n 's/.* commit: step \([0-9]*\) .*/\1/p' "$work/$1.node-0.log" | tail -1
 }
 
-# What the pchrun of all nodes said, in the order of time, from the notice on. The program's lines
-# have no time; those about the agreed save belong before its commit.
+# The lines of pchrun from all nodes, in the order of time, from the notice on. The program's lines have
+# no time; those about the agreed save come before its commit.
 timeline()
 {
     local saves
@@ -228,11 +228,11 @@ timeline()
         done
 }
 
-# The command of one node, as one would type it.
+# The command of one node, as a user would type it.
 show_command()
 {
     cat <<TEXT
-Once, and copied to every node:
+Once, then copy it to every node:
   pchrun --make-key KEY
 Each node runs (the last one with --node-rank $((${#nodes[@]} - 1))):
   pchrun --cluster-nodes $(IFS=,; echo "${nodes[*]}") --cluster-key-file KEY --node-rank 0 \\
@@ -240,7 +240,7 @@ Each node runs (the last one with --node-rank $((${#nodes[@]} - 1))):
 TEXT
 }
 
-# Processes of the job that are still there.
+# Processes of the job that still run.
 leftovers()
 {
     grep -las "$work/" /proc/[0-9]*/cmdline || true
@@ -250,7 +250,7 @@ main()
 {
     local expected got step
 
-    say "1. What is needed"
+    say "1. Packages"
     install_packages
 
     say "2. Build"
@@ -307,7 +307,7 @@ while (($# > 0)); do
     shift
 done
 
-# Nothing of a job that this script itself runs in.
+# This script may itself run in a job: forget the variables of that job.
 unset "${!PCH@}" RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE
 trap on_exit EXIT
 trap 'exit 130' INT

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * charlm: a small data-parallel character language model, trained on a text file; the example of a
- * program that pchrun can preempt. What that takes is in train(), save() and resume().
+ * program that pchrun can preempt. The functions train(), save() and resume() do that.
  *
  *     charlm                                            one process, no pchrun
  *     pchrun -n 4 --checkpoint-dir ckpt -- charlm --dir ckpt
  *
  * Each rank draws its own samples, the gradients are summed over the ranks, and each rank makes the
- * same update. All state is in the checkpoints, so a run that was preempted and started again ends
- * with the same weights, to the bit, as one that was not. Any error ends the program with a line on
- * standard error and exit status 1 (2: wrong options).
+ * same update. All state is in the checkpoints. So a preempted and resumed run ends with the same
+ * weights, to the bit, as an uninterrupted run. Any error ends the program with a line on standard
+ * error and exit status 1 (2: wrong options).
  */
 #include "charlm.h"
 
@@ -94,16 +94,15 @@ static bool is_save_due(void)
     return state.step == opt.steps || (opt.save_every && state.step % opt.save_every == 0);
 }
 
-/* The training loop. What pchrun asks of it: pch_step after each step, and to save or leave when it
- * says so. A save of the program's own is reported in the same way. Returns false where it leaves
- * before the last step. */
+/* The training loop. It calls pch_step after each step, and saves or leaves as the result says. It
+ * reports its own saves in the same way. Returns false if it leaves before the last step. */
 static bool train(void)
 {
     enum pch_action action = PCH_CONTINUE;
     while (state.step < opt.steps && action != PCH_EXIT) {
         long lost = train_step();
         if (lost >= 0) {
-            /* Where time was too short to agree on a step, another rank may have left first. */
+            /* If time was too short to agree on a step, another rank may have left first. */
             if (pch_notice(job, NULL, 0) > 0)
                 return false;
             die("lost rank %ld, or the connection to it", lost);

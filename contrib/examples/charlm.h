@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * charlm.h: what the example's files share. charlm.c is the program and the one to read first; it
- * alone calls libpch, but for the one call with which it dies (charlm_die.c). The others are what
- * any training has, in small: a model (charlm_model.c), its checkpoints (charlm_checkpoint.c), a
- * sum over the ranks (charlm_net.c), and options (charlm_options.c). They use the C library and
- * nothing else; none of them calls charlm.c.
+ * charlm.h: shared by the example's files. Read charlm.c, the program, first. Only it and
+ * charlm_die.c, which reports an error, call libpch. The other files are the parts of any training,
+ * in small: a model (charlm_model.c), its checkpoints (charlm_checkpoint.c), a sum over the ranks
+ * (charlm_net.c), and options (charlm_options.c). They use only the C library, and none of them
+ * calls charlm.c.
  */
 #ifndef CHARLM_H
 #define CHARLM_H
@@ -16,7 +16,7 @@
 #include <pch.h>
 
 #define LETTERS   96 /* the printable ones of ASCII, and one for every other byte */
-#define CONTEXT   8  /* so many letters tell the next one */
+#define CONTEXT   8  /* letters from which the next one is predicted */
 #define HIDDEN    64
 #define BATCH     16 /* samples of a step on each rank */
 #define RANKS_MAX 1024

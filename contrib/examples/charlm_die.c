@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * charlm_die: how the example fails: with a line on standard error, and a word to pchrun, so that
- * the reason stands in the job's report and not in one rank's output alone.
+ * charlm_die: ends the example after an error. It writes a line on standard error and reports the
+ * reason to pchrun, so the reason is in the job's report, not only in one rank's output.
  */
 #include "charlm.h"
 

