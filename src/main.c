@@ -37,7 +37,7 @@ static struct shell_end see_doctor(struct config *config)
     return end;
 }
 
-/* What nobody has said, and a pchrun that runs goes by, or does not. */
+/* Logs the discovered settings, which the user did not give. */
 static void tell_found(const struct config *config)
 {
     const struct discovery *found = &config->found;
@@ -49,7 +49,7 @@ static void tell_found(const struct config *config)
                  found->nnodes_why[0] && found->node_rank_why[0] ? ", " : "", found->node_rank_why);
 }
 
-/* The log is begun twice: which node this is may have to be found out. */
+/* Begins the log twice, because the node rank may be unknown at first. */
 static struct shell_end run(struct config *config, unsigned closed)
 {
     struct shell_end end;

@@ -60,9 +60,9 @@ _Noreturn void completions_fail(const char *what, const char *text);
 /* Fills *ret in, which is all 0, from the description of a program's command line. */
 void program_describe(const struct args *args, struct program *ret);
 
-/* What a template of one shell has for @name@: the writer of that part. Ends with a name that is
- * NULL. Those for all shells: @program@, and @function@, which is the same as shells allow it in
- * names. */
+/* The writer of the part @name@ in the template of one shell. The list ends with a name that is
+ * NULL. All shells have @program@, and @function@: the program's name, as shells allow it in names.
+ */
 struct part {
     const char *name;
     void (*write)(const struct program *program, FILE *out);

@@ -5,8 +5,8 @@
  *
  * Each command of each generation gets its own error file in our private directory, named by
  * TORCHELASTIC_ERROR_FILE. If the user has set that variable, the user's file is read and kept. A
- * child reads it, because its file system may not answer. What cannot be found out is left out.
- * Owns nothing. Main thread.
+ * child reads it, because its file system may not answer. Unknown details are left out. Owns
+ * nothing. Main thread.
  */
 #ifndef PCHRUN_COMMANDS_DEATHS_H
 #define PCHRUN_COMMANDS_DEATHS_H

@@ -58,7 +58,7 @@ static const struct {
         {find_mpi,
          {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"},
          .manual = "A process of mpirun: Open MPI's rank and size, or PMI's.\nUnless all are on "
-                   "this machine nothing tells where rank 0 is: set\n.Cm cluster.chief ."},
+                   "this machine, no variable has the address of rank 0: set\n.Cm cluster.chief ."},
     [DISCOVER_LWS] =
         {find_lws,
          {"LWS_GROUP_SIZE", "LWS_WORKER_INDEX"},
@@ -67,11 +67,11 @@ static const struct {
     [DISCOVER_JOBSET] =
         {find_jobset,
          {"JOBSET_NAME"},
-         .manual = "A pod of a JobSet whose manifest hands it its labels:\n.Ev JOBSET_NAME\nand\n"
-                   ".Ev REPLICATED_JOB_NAME ,\nfor several equal Jobs\n"
-                   ".Ev REPLICATED_JOB_REPLICAS\nand\n.Ev JOB_INDEX ,\nand how many pods a Job has "
-                   "in\n.Ev PROCESSES_IN_JOB .\nWithout the last,\n.Cm cluster.nnodes\nis to be "
-                   "set."},
+         .manual =
+             "A pod of a JobSet whose manifest passes its labels:\n.Ev JOBSET_NAME\nand\n"
+             ".Ev REPLICATED_JOB_NAME ,\nfor several equal Jobs\n"
+             ".Ev REPLICATED_JOB_REPLICAS\nand\n.Ev JOB_INDEX ,\nand the number of pods of a Job "
+             "in\n.Ev PROCESSES_IN_JOB .\nWithout the last, set\n.Cm cluster.nnodes ."},
     [DISCOVER_AWS_BATCH] =
         {find_aws_batch,
          {"AWS_BATCH_JOB_NUM_NODES", "AWS_BATCH_JOB_NODE_INDEX"},
@@ -86,34 +86,32 @@ static const struct {
         {find_kubernetes,
          {"JOB_COMPLETION_INDEX"},
          .is_last = true,
-         .manual = "A pod of an indexed Job; only where no other source tells of several nodes.\n"
-                   "How many there are nobody tells it: set\n.Cm cluster.nnodes .\nWhere pod 0 is "
-                   "follows from the pod's own name in\n.Pa /etc/hosts ,\nwhich it has where a "
-                   "headless service is its subdomain."},
+         .manual = "A pod of an indexed Job; only if no other source names several nodes.\n"
+                   "No variable has the number of pods: set\n.Cm cluster.nnodes .\nThe address of "
+                   "pod 0 follows from the pod's own name in\n.Pa /etc/hosts ,\nwhich a headless "
+                   "service as its subdomain puts there."},
 };
 
 const char discover_manual_head[] =
-    "With\n.Cm cluster.discovery\npchrun finds out how many nodes there are, which of them this "
-    "is, and where node 0 is, by variables that somebody else has set.\nNo packet is sent for it, "
-    "and no program is run.\nWhat the user has set of\n.Cm cluster.nodes , cluster.chief , "
-    "cluster.nnodes , cluster.node_rank , cluster.port\nand\n.Cm cluster.bind\nwins; only the rest "
-    "is filled in.\nA source that is half there is an error, and so are two that contradict each "
-    "other; it names the variables and what to set.\nOne that tells of a single node contradicts "
-    "none.\nWhere the job has one node, nothing changes.\n.Nm pchrun Fl -print-config\nshows "
-    "under\n"
-    ".Li $cluster\nwhat was found, or why nothing was looked at, and under\n.Li $sources\nby which "
-    "variable.\nIt looks unless it is told not to, since nodes that do not know of each other "
-    "would "
-    "save at different steps, and nobody would notice.\nSo tasks that are started side by side and "
-    "are jobs of their own, as those of a parameter search below one srun or mpirun, need\n"
-    ".Li none :\nthey would wait for each other, and end together.\n"
-    "Unless it is asked for,\n.Li auto\nlooks at nothing where\n.Cm cluster.nodes\nis given, "
-    "which tells this node's rank by its address, nor below another pchrun (where\n"
-    ".Ev PCH_SOCKET\nis set), whose variables it would take for its own; and the index of a pod is "
-    "only worth a warning as long as nothing says how many pods there are, and so is a source that "
-    "is half there and tells of no second node, such as\n.Ev RANK\nwithout\n.Ev WORLD_SIZE ."
-    "\n.Pp\nJobs that may share a "
-    "machine get a port of their own: 20000 and the remainder of a number divided by 8192.\n"
+    "With\n.Cm cluster.discovery\npchrun finds the number of nodes, its own node rank and the "
+    "address of node 0 in variables of the environment.\nIt sends no packet and runs no program "
+    "for that.\nThe user's settings of\n.Cm cluster.nodes , cluster.chief , cluster.nnodes , "
+    "cluster.node_rank , cluster.port\nand\n.Cm cluster.bind\nwin; discovery adds only the "
+    "others.\nAn incomplete source is an error, and so are two sources that contradict each "
+    "other.\nThe error names the variables and the settings to make.\nA source with a single node "
+    "contradicts no other.\nFor a job of one node nothing changes.\n.Nm pchrun Fl -print-config\n"
+    "shows under\n.Li $cluster\nthe discovered nodes, or why there was no discovery, and under\n"
+    ".Li $sources\nthe variables.\n.Pp\nDiscovery is on by default, because nodes that do not know "
+    "each other would save at different steps, without an error.\nTasks that start side by side "
+    "may be jobs of their own, such as those of a parameter search below one srun or mpirun.\n"
+    "They need\n.Li none :\notherwise they would wait for each other, and end together.\n.Pp\n"
+    "As the default,\n.Li auto\ndoes not look if\n.Cm cluster.nodes\nis given, which has this "
+    "node's rank by its address.\nNor does it look below another pchrun\n.Pq Ev PCH_SOCKET No is "
+    "set ,\nwhose variables are for the ranks.\nIt only warns of two findings: the index of a "
+    "pod while the number of pods is unknown, and an incomplete source without a sign of a "
+    "second node, such as\n.Ev RANK\nwithout\n.Ev WORLD_SIZE ."
+    "\n.Pp\nJobs that may share a machine get a port of their own: 20000 and the remainder of a "
+    "number divided by 8192.\n"
     "The number is\n.Ev SLURM_JOB_ID\nwith 97 more for each\n.Ev SLURM_STEP_ID ,\nor\n"
     ".Ev MASTER_PORT ,\nor the port of\n.Ev TF_CONFIG Ap s\nfirst task, or it is made from\n"
     ".Ev PMIX_NAMESPACE\nor\n.Ev PMI_JOBID .";

@@ -33,7 +33,7 @@ enum { DISCOVER_TEXT_MAX = 160, DISCOVER_WHY_MAX = 512, DISCOVER_NODES_MAX = 409
  * ones. */
 enum { DISCOVER_PORT_FIRST = 20000, DISCOVER_PORTS = 8192 };
 
-/* What was found. Each text says by which variable ("SLURM_PROCID is 3"). */
+/* The discovered nodes. Each text names the variable ("SLURM_PROCID is 3"). */
 struct discovery {
     enum discover_from from;      /* DISCOVER_NONE: nothing */
     int nnodes;                   /* 0: unknown */

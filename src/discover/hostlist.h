@@ -2,10 +2,10 @@
  *
  * hostlist: Slurm's way to write many hosts in short: "node[001-003,007],gpu1".
  *
- * A part in brackets stands for each of its numbers, which keep their leading zeros; of several
- * parts the rightmost goes fastest; hosts that are named twice are there twice; nothing stands
- * behind the last bracket of a name. What a list stands for can be far longer than the list, so it
- * is walked, not kept, and bounded. Pure; any thread.
+ * A part in brackets stands for each of its numbers, which keep their leading zeros. Of several
+ * parts the rightmost changes fastest. A host that is named twice is there twice. No text may
+ * follow the last bracket of a name. The expanded list can be far longer than its text, so the
+ * reader walks it, and does not store it. Its length is bounded. Pure; any thread.
  */
 #ifndef PCHRUN_DISCOVER_HOSTLIST_H
 #define PCHRUN_DISCOVER_HOSTLIST_H

@@ -20,7 +20,7 @@ MUST_CHECK const char *vars_need(const struct place *place, const char *name, co
                                  struct err *err);
 MUST_CHECK bool vars_number(const struct place *place, const char *name, const char *with, int *ret,
                             struct err *err);
-/* What only tells one thing from another may be as large as schedulers make it. */
+/* A number that is only an identity, of any size. */
 MUST_CHECK bool vars_id(const struct place *place, const char *name, const char *with,
                         uint64_t *ret, struct err *err);
 

@@ -25,7 +25,7 @@ struct finding {
     char advice[512]; /* what to change; "": nothing */
 };
 
-/* What the checks examine. */
+/* The object of the checks. */
 struct patient {
     const struct config *config;
     const char *state_dir; /* NULL: none */

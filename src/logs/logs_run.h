@@ -22,7 +22,7 @@ enum {
     LOGS_LINES_MAX = 20 /* log lines within some seconds */
 };
 
-/* What all generations share. */
+/* State that all generations share. */
 struct logs_world {
     const struct config *config;
     const struct core_params *params;

@@ -44,7 +44,7 @@ MUST_CHECK bool loop_open_core(struct loop *loop, const struct core_params *para
                                const struct loop_calls *calls, struct err *err);
 void loop_free(struct loop *loop);
 
-/* Fills in `event->now` and `wall`. What the event points to is borrowed for the call. An event
+/* Fills in `event->now` and `wall`. The event's pointers are borrowed for the call. An event
  * from inside an action is kept with a copy of its err or why; it must carry no message. */
 void loop_post(struct loop *loop, const struct event *event);
 /* After ACT_EXIT: the core gets no more events. */

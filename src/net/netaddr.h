@@ -29,7 +29,7 @@ struct netaddr_list {
 
 /* False: the host is a name. */
 MUST_CHECK bool netaddr_numeric(const struct address *where, struct netaddr_list *ret);
-/* What getaddrinfo() gave, with this port: Internet addresses only, each once. */
+/* Takes the Internet addresses of a getaddrinfo() result, each once, with this port. */
 struct addrinfo;
 void netaddr_list_fill(struct netaddr_list *list, const struct addrinfo *found, int port);
 

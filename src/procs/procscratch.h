@@ -35,8 +35,8 @@ MUST_CHECK bool procscratch_init(struct procscratch *scratch, const char *dir, c
 /* The path for a process with this number. False: it does not fit. */
 bool procscratch_path(struct procscratch *scratch, unsigned process, char *ret, size_t size);
 
-/* What to remove: one process's directory of this epoch; all of the epoch that a commit ends; all
- * of earlier starts. The strings live as long as the scratch; those of a process until the next
+/* The directories to remove: of one process in this epoch; of the epoch that a commit ends; of
+ * earlier starts. The strings live as long as the scratch; those of a process until the next
  * call. */
 struct scratch_sweep procscratch_of_process(struct procscratch *scratch, unsigned process);
 struct scratch_sweep procscratch_of_epoch(const struct procscratch *scratch);

@@ -11,7 +11,7 @@
 
 MUST_CHECK bool params_fill(struct core_params *params, const struct config *config,
                             struct err *err);
-/* What earlier attempts left: the step to resume from, the counts, and the time of a save. */
+/* Takes from the history the step to resume from, the counts, and the time of a save. */
 void params_of_history(struct core_params *params, const struct history *history);
 
 #endif

@@ -29,8 +29,8 @@ void status_write_job(struct writer *w, const struct report *report);
 /* Adds an object to the list "ranks"; its data is `ago_ns` old. */
 void status_write_rank(struct writer *w, int node_rank, const struct peer_rank *rank,
                        int64_t ago_ns);
-/* What node 0 knows of all nodes; other nodes know none. Returns how many; the caller frees *ret.
- */
+/* The state of all nodes, on node 0; 0 nodes on any other. Returns the count; the caller frees
+ * *ret. */
 int status_nodes(const struct report *report, const struct status_ranks *ranks,
                  const struct pace *pace, struct core_peer_report **ret);
 /* Adds an object to the list "nodes". `unknown`: why the node's ranks are unknown; NULL: they are

@@ -42,7 +42,7 @@ struct branch {
     int64_t partial_at; /* when that line goes out without an end; 0: no such line */
 };
 
-/* What a sink notifies of its progress. */
+/* A sink notifies these of its progress. */
 struct bell {
     int event; /* an eventfd: signalled when the sink took something and is_awaited is set */
     _Atomic bool is_awaited; /* the reader waits for the event */

@@ -8,7 +8,7 @@
 enum frame_result frame_parse(enum frame_magic magic, const uint8_t *data, size_t len,
                               struct frame *ret, size_t *ret_size)
 {
-    /* What is there of the magic is checked at once: a stranger need not send a whole header. */
+    /* Check the first bytes of the magic at once: a stranger need not send a whole header. */
     if ((len >= 1 && data[0] != ((unsigned)magic & 0xff)) ||
         (len >= 2 && data[1] != (unsigned)magic >> 8))
         return FRAME_BAD_MAGIC;

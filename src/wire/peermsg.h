@@ -277,7 +277,7 @@ const char *peermsg_name(unsigned type);
 /* "idle", "proposed", "decided", "committed", "failed", "aborted"; "unknown" for any other value.
  */
 const char *peermsg_phase_name(unsigned phase);
-/* What is wrong with a frame of this version that could not be decoded: "ends too early". */
+/* The flaw of a frame of this version that could not be decoded: "ends too early". */
 const char *peermsg_flaw(const struct frame *frame);
 
 #endif

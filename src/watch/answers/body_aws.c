@@ -38,7 +38,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-/* Those that stop or boot the instance anew. What else there is, it lives through. */
+/* The events that stop or reboot the instance. It survives all others. */
 static const char *const ending[] = {"instance-stop", "instance-retirement", "instance-reboot",
                                      "system-reboot", NULL};
 
