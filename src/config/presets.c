@@ -24,68 +24,66 @@
 /* clang-format on */
 
 const char presets_manual[] =
-    "A preset is what one platform asks for, instead of the defaults.\nIt sets what neither a flag "
-    "nor a variable nor the file sets, and of\n.Cm signals\nthose that none of them names.\n"
-    ".Nm pchrun Fl -print-config\nshows under\n.Li $platform\nwhich one is in force and why, and "
-    "what\n.Li auto\nin\n.Cm notices\nstands for, and with each value whether it is the "
-    "preset's.\nNo packet is sent to find that out.\nA grace is what the platform promises less 5 "
-    "seconds, and the least where it depends: who has been promised more says so in\n.Cm grace .";
+    "A preset replaces the defaults by the values of one platform.\nA flag, a variable or the file "
+    "wins over it; for\n.Cm signals\nthat holds for each signal alone.\n"
+    ".Nm pchrun Fl -print-config\nshows under\n.Li $platform\nthe preset in force and why, and the "
+    "meaning of\n.Li auto\nin\n.Cm notices .\nIt also marks each value of the preset.\npchrun "
+    "sends "
+    "no packet to find the platform.\nA grace is the promise of the platform less 5 seconds.\nIf "
+    "the promise varies, it is the least: set\n.Cm grace\nif yours is longer.";
 
 const struct preset_row presets[PRESET__COUNT] = {
     [PRESET_AUTO] = {.title = "look where this is",
                      .manual =
-                         "The scheduler's preset, as its variables tell:\n.Li slurm\nby\n"
+                         "The scheduler's preset, by its variables:\n.Li slurm\nby\n"
                          ".Ev SLURM_JOB_ID ,\n.Li sge\nby\n.Ev SGE_ROOT\nand\n.Ev JOB_ID ,\n"
-                         ".Li kubernetes\nby\n.Ev KUBERNETES_SERVICE_HOST ;\nof several the first "
-                         "of these.\nWithout one, the defaults.\nTo its sources of notices come "
-                         "those of the "
-                         "cloud, as the firmware tells in\n.Pa /sys/class/dmi/id :\n"
-                         ".Li gce-gpu\nor\n.Li gce-spot\n(whether a VM is a Spot VM cannot be "
-                         "told),\n.Li aws , azure , alibaba\nor\n.Li tencent .\nNothing else of a "
-                         "cloud's preset is "
-                         "taken then."},
+                         ".Li kubernetes\nby\n.Ev KUBERNETES_SERVICE_HOST .\nThe first of these "
+                         "counts; without one, the defaults.\nThe sources of notices of the cloud "
+                         "are added, by the firmware in\n.Pa /sys/class/dmi/id :\n"
+                         ".Li gce-gpu\nor\n.Li gce-spot\n(the firmware does not show whether a VM "
+                         "is a Spot VM),\n.Li aws , azure , alibaba\nor\n.Li tencent .\nOther "
+                         "values of a cloud's preset are not taken."},
     [PRESET_NONE] = {.title = "nowhere in particular",
-                     .manual = "The defaults, and nothing is looked at."},
+                     .manual = "The defaults, without any detection."},
     [PRESET_SLURM] =
         {.title = "Slurm",
-         .manual = "Slurm kills 30 seconds after\n.Dv SIGTERM\n(KillWait).\n.Dv SIGUSR1\n"
-                   "is what\n.Li --signal=USR1\nasks for, without a time 60 seconds before the "
-                   "end; a job that asks for more says so in\n.Cm signals .\n"
-                   "Slurm requeues a job that exits with 42 where slurm.conf has\n"
-                   ".Li RequeueExit=42 ,\nand holds one that exits with 43 where it has\n"
+         .manual = "Slurm kills 30 seconds after\n.Dv SIGTERM\n(KillWait).\n.Li --signal=USR1\n"
+                   "sends\n.Dv SIGUSR1\n60 seconds before the end; for a longer time set\n"
+                   ".Cm signals .\nSlurm requeues a job that exits with 42 if slurm.conf has\n"
+                   ".Li RequeueExit=42 ,\nand holds a job that exits with 43 if it has\n"
                    ".Li RequeueExitHold=43 .",
          .settings = {{"grace", "25s"}, {"signals", "USR1=preempt:55s"}},
          .sources = {CONFIG_NOTICE_SLURM}},
     [PRESET_KUBERNETES] =
         {.title = "Kubernetes",
-         .manual = "A pod has 30 seconds, unless its\n.Li terminationGracePeriodSeconds\n"
-                   "says otherwise, of which it is not told; 15 on a Spot node of GKE.\nOf a Job, "
-                   "a\n.Li podFailurePolicy\nthat ignores 42 keeps preemptions from being counted "
-                   "as failures.",
+         .manual = "A pod has the seconds of its\n.Li terminationGracePeriodSeconds ,\n"
+                   "by default 30, which it cannot see; on a Spot node of GKE 15.\nIn a Job, a\n"
+                   ".Li podFailurePolicy\nthat ignores 42 keeps preemptions from counting as "
+                   "failures.",
          .settings = {{"grace", "25s"}}},
     [PRESET_KUBEFLOW] =
         {.title = "Kubeflow, with restartPolicy ExitCode",
-         .manual = "Under this policy of the training operator 1 to 127 are for ever, so that 42 "
-                   "would end the job, and 128 to 255 start it again.\nIt cannot be seen from "
-                   "inside a pod.\nA job without progress keeps 43, which ends it.",
+         .manual = "Under this policy of the training operator the codes 1 to 127 are final, so 42 "
+                   "would end the job; 128 to 255 restart it.\nA pod cannot detect the policy.\n"
+                   "A job without progress keeps 43, which ends it.",
          .settings = {{"grace", "25s"}, RESTART_CODES("143")}},
     [PRESET_SGE] =
         {.title = "Grid Engine",
-         .manual = "Only 99 puts a job back into its queue.\nIt sends\n.Dv SIGKILL\nwithout "
+         .manual = "Only 99 requeues a job.\nGrid Engine sends\n.Dv SIGKILL\nwithout "
                    "warning, unless the job is submitted with\n.Li -notify :\nthen\n.Dv SIGUSR1\n"
-                   "comes before a suspension, and\n.Dv SIGUSR2\nbefore the end, by as much as "
-                   "the queue's\n.Li notify\nsays, 60 seconds at first.",
+                   "comes before a suspension, and\n.Dv SIGUSR2\nbefore the end, by the seconds "
+                   "of the queue's\n.Li notify ,\nby default 60.",
          .settings = {{"grace", "25s"},
                       {"signals", "USR1=checkpoint,USR2=preempt:55s"},
                       RESTART_CODES("99")}},
     [PRESET_GCE] = {.title = "Google Compute Engine, a standard VM",
-                    .manual = "A standard VM has a minute at least from\n.Dv SIGTERM\non.",
+                    .manual = "A standard VM has at least a minute after\n.Dv SIGTERM .",
                     .settings = {{"grace", "55s"}},
                     .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_GCE_GPU] =
         {.title = "Google Compute Engine, a VM with GPUs",
          .manual = "Maintenance of its host stops such a VM, an hour after the notice.\nAfter\n"
-                   ".Dv SIGTERM\nit may have but the 30 seconds of a Spot VM.",
+                   ".Dv SIGTERM\nit may have only the 30 seconds of a Spot VM.",
          .settings = {{"grace", "25s"}},
          .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_GCE_SPOT] = {.title = "Google Compute Engine, a Spot VM",
@@ -94,28 +92,29 @@ const struct preset_row presets[PRESET__COUNT] = {
                          .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_TENSORFLOW_GCE] =
         {.title = "what restarts TensorFlow's jobs on Google Compute Engine",
-         .manual = "TensorFlow exits with 143 there, and what starts its jobs again knows that "
-                   "code.",
+         .manual = "TensorFlow exits with 143 there, and the program that restarts its jobs knows "
+                   "that code.",
          .settings = {{"grace", "25s"}, RESTART_CODES("143")},
          .sources = {CONFIG_NOTICE_GCE}},
     [PRESET_AWS] = {.title = "Amazon EC2",
-                    .manual = "A Spot instance is told two minutes ahead, but by\n.Dv SIGTERM\n"
-                              "only when it is being shut down.",
+                    .manual = "A Spot instance has a notice two minutes ahead;\n.Dv SIGTERM\n"
+                              "comes only at its shutdown.",
                     .settings = {{"grace", "25s"}},
                     .sources = {CONFIG_NOTICE_AWS}},
     [PRESET_AZURE] = {.title = "Microsoft Azure",
-                      .manual = "A Spot VM is told 30 seconds ahead, at best; other events leave "
-                                "5 to 15 minutes.",
+                      .manual =
+                          "A Spot VM has a notice at most 30 seconds ahead; other events leave "
+                          "5 to 15 minutes.",
                       .settings = {{"grace", "25s"}},
                       .sources = {CONFIG_NOTICE_AZURE}},
     [PRESET_ALIBABA] = {.title = "Alibaba Cloud",
-                        .manual = "A spot instance is told five minutes ahead, but by\n"
-                                  ".Dv SIGTERM\nonly when it is being shut down.",
+                        .manual = "A spot instance has a notice five minutes ahead;\n"
+                                  ".Dv SIGTERM\ncomes only at its shutdown.",
                         .settings = {{"grace", "25s"}},
                         .sources = {CONFIG_NOTICE_ALIBABA}},
     [PRESET_TENCENT] = {.title = "Tencent Cloud",
-                        .manual = "A spot instance is told two minutes ahead, but by\n"
-                                  ".Dv SIGTERM\nonly when it is being shut down.",
+                        .manual = "A spot instance has a notice two minutes ahead;\n"
+                                  ".Dv SIGTERM\ncomes only at its shutdown.",
                         .settings = {{"grace", "25s"}},
                         .sources = {CONFIG_NOTICE_TENCENT}},
 };
