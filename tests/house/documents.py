@@ -24,7 +24,7 @@ README_PARTS = ["pchrun", "The training loop", "Several nodes", "Schedulers", "N
                 "Exit codes", "Try it, test it"]
 PLACES = r"(?:src|include|tests|man|contrib)(?:/[\w.-]+)+"
 OTHERS_FLAGS = {"acknowledge", "cflags", "kill-on-bad-exit", "libs", "long", "nodes", "ntasks-per-node", "only",
-                "open-mode", "signal"}
+                "open-mode", "shared", "signal"}
 
 LOOP = """#include <pch.h>
 uint64_t load_checkpoint(const char *path);
