@@ -13,8 +13,11 @@
 #include "config/rules.h"
 #include "config/signames.h"
 #include "config/values.h"
+#include "json/json.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 const char *const show_added[] = {"$platform", "$cluster", "$sources", NULL};
@@ -78,16 +81,44 @@ bool show_config(const struct config *config, char **env, FILE *out, struct err 
     return finish(&w, out, err);
 }
 
-static void schema_choices(struct writer *w, const char *const *choices)
+/* ---- the schema: written as JSON, with ' for " ---- */
+
+#define STRING         "'type': 'string'"
+#define DURATION       "'pattern': '^(0+|[0-9][0-9.]*(ns|us|ms|s|m|h|d))$'"
+#define CLOSED         "'additionalProperties': false"
+#define STRINGS        "'items': {" STRING "}"
+#define FRAGMENT_BYTES 4096
+
+/* Writes the members of this object. */
+PRINTF_LIKE(2, 3) static void schema_put(struct writer *w, const char *fmt, ...)
 {
-    writer_list(w, "enum");
-    for (; *choices; choices++)
-        writer_text(w, NULL, *choices);
-    writer_end(w);
+    char text[FRAGMENT_BYTES];
+    struct err err;
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    assert(len > 0 && (size_t)len < sizeof text);
+    for (char *quote = text; (quote = strchr(quote, '\''));)
+        *quote = '"';
+    struct json *root = json_read("the schema", text, (size_t)len, &err);
+    for (const struct json *member = root ? json_first(root) : NULL; member;
+         member = json_next(member))
+        writer_json(w, json_key(member), member);
+    json_free(root);
+}
+
+/* "'a', 'b'" */
+static const char *schema_words(const char *const *words, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = 0; words[i]; i++)
+        str_addf(text, size, "%s'%s'", i > 0 ? ", " : "", words[i]);
+    return text;
 }
 
 /* "^(SIG)?(HUP|INT)$" */
-static char *signal_pattern(char *text, size_t size)
+static const char *signal_pattern(char *text, size_t size)
 {
     str_copy(text, size, "^(SIG)?(");
     for (unsigned i = 0; signame_at(i); i++)
@@ -96,170 +127,90 @@ static char *signal_pattern(char *text, size_t size)
     return text;
 }
 
-static void schema_duration(struct writer *w)
-{
-    writer_text(w, "pattern", "^(0+|[0-9][0-9.]*(ns|us|ms|s|m|h|d))$");
-}
-
 /* A signal's value: a word, or a word and a grace. */
-static void schema_rule(struct writer *w)
-{
-    writer_list(w, "anyOf");
-    writer_object(w, NULL);
-    schema_choices(w, rule_names);
-    writer_end(w);
-    writer_object(w, NULL);
-    writer_text(w, "type", "object");
-    writer_object(w, "properties");
-    writer_object(w, "do");
-    schema_choices(w, rule_names);
-    writer_end(w);
-    writer_object(w, "grace");
-    writer_text(w, "type", "string");
-    schema_duration(w);
-    writer_end(w);
-    writer_end(w);
-    writer_list(w, "required");
-    writer_text(w, NULL, "do");
-    writer_end(w);
-    writer_bool(w, "additionalProperties", false);
-    writer_end(w);
-    writer_end(w);
-}
-
 static void schema_signals(struct writer *w)
 {
-    char pattern[256];
-    writer_object(w, "patternProperties");
-    writer_object(w, signal_pattern(pattern, sizeof pattern));
-    schema_rule(w);
-    writer_end(w);
-    writer_end(w);
-    writer_bool(w, "additionalProperties", false);
+    char pattern[256], words[128];
+    schema_words(rule_names, words, sizeof words);
+    schema_put(w,
+               "{'patternProperties': {'%s': {'anyOf': [{'enum': [%s]}, {'type': 'object',"
+               " 'properties': {'do': {'enum': [%s]}, 'grace': {" STRING ", " DURATION "}},"
+               " 'required': ['do'], " CLOSED "}]}}, " CLOSED "}",
+               signal_pattern(pattern, sizeof pattern), words, words);
 }
 
 /* {"file": PATH, "name": TEXT}, and for a program: [PROGRAM, ARGUMENT, ...] and the times. */
-static void schema_notice(struct writer *w, enum config_notice_kind kind)
+static void add_notice_schema(enum config_notice_kind kind, char *text, size_t size)
 {
     bool is_program = kind == CONFIG_NOTICE_COMMAND || kind == CONFIG_NOTICE_POLL;
-    writer_object(w, NULL);
-    writer_text(w, "type", "object");
-    writer_object(w, "properties");
-    writer_object(w, notice_kind_names[kind]);
-    writer_text(w, "type", is_program ? "array" : "string");
-    if (is_program) {
-        writer_object(w, "items");
-        writer_text(w, "type", "string");
-        writer_end(w);
-    }
-    writer_int(w, is_program ? "minItems" : "minLength", 1);
-    writer_end(w);
-    writer_object(w, "name");
-    writer_text(w, "type", "string");
-    writer_int(w, "minLength", 1);
-    writer_int(w, "maxLength", CONFIG_NOTICE_NAME_MAX);
-    writer_end(w);
-    for (int i = 0; kind == CONFIG_NOTICE_POLL && i < 2; i++) {
-        writer_object(w, i == 0 ? "interval" : "timeout");
-        writer_text(w, "type", "string");
-        schema_duration(w);
-        writer_end(w);
-    }
-    writer_end(w);
-    writer_list(w, "required");
-    writer_text(w, NULL, notice_kind_names[kind]);
-    writer_end(w);
-    writer_bool(w, "additionalProperties", false);
-    writer_end(w);
+    str_addf(text, size,
+             ", {'type': 'object', 'properties': {'%s': {%s},"
+             " 'name': {" STRING ", 'minLength': 1, 'maxLength': %d}%s},"
+             " 'required': ['%s'], " CLOSED "}",
+             notice_kind_names[kind],
+             is_program ? "'type': 'array', " STRINGS ", 'minItems': 1" : STRING ", 'minLength': 1",
+             CONFIG_NOTICE_NAME_MAX,
+             kind == CONFIG_NOTICE_POLL ? ", 'interval': {" STRING ", " DURATION "},"
+                                          " 'timeout': {" STRING ", " DURATION "}"
+                                        : "",
+             notice_kind_names[kind]);
 }
 
-/* As text: a word, or one with a path. */
-static void schema_notice_texts(struct writer *w)
-{
-    char pattern[256] = "^(none";
-    int kind = 0;
-    for (; kind < CONFIG_NOTICE_FILE; kind++)
-        str_addf(pattern, sizeof pattern, "|%s", notice_kind_names[kind]);
-    for (const char *between = "|("; kind < CONFIG_NOTICE__COUNT; kind++, between = "|")
-        str_addf(pattern, sizeof pattern, "%s%s", between, notice_kind_names[kind]);
-    str_addf(pattern, sizeof pattern, "):.+)$");
-    writer_text(w, "pattern", pattern);
-}
-
+/* Each is a word, a word with a path, or an object. */
 static void schema_notices(struct writer *w)
 {
-    writer_object(w, "items");
-    writer_list(w, "anyOf");
-    writer_object(w, NULL);
-    writer_text(w, "type", "string");
-    schema_notice_texts(w);
-    writer_end(w);
-    for (int kind = CONFIG_NOTICE_FILE; kind < CONFIG_NOTICE__COUNT; kind++)
-        schema_notice(w, (enum config_notice_kind)kind);
-    writer_end(w);
-    writer_end(w);
-    writer_int(w, "maxItems", CONFIG_NOTICES_MAX);
-}
-
-static void schema_codes(struct writer *w)
-{
-    writer_object(w, "items");
-    writer_list(w, "type");
-    writer_text(w, NULL, "integer");
-    writer_text(w, NULL, "string");
-    writer_end(w);
-    writer_int(w, "minimum", 1);
-    writer_int(w, "maximum", CODES_MAX - 1);
-    writer_text(w, "pattern", "^[0-9]+(-[0-9]+)?$");
-    writer_end(w);
+    char words[128] = "none", with_path[128] = "", objects[FRAGMENT_BYTES] = "";
+    for (int kind = 0; kind < CONFIG_NOTICE__COUNT; kind++) {
+        bool is_word = kind < CONFIG_NOTICE_FILE;
+        str_addf(is_word ? words : with_path, sizeof words, "%s%s",
+                 is_word || kind > CONFIG_NOTICE_FILE ? "|" : "", notice_kind_names[kind]);
+        if (!is_word)
+            add_notice_schema((enum config_notice_kind)kind, objects, sizeof objects);
+    }
+    schema_put(w,
+               "{'items': {'anyOf': [{" STRING ", 'pattern': '^(%s|(%s):.+)$'}%s]},"
+               " 'maxItems': %d}",
+               words, with_path, objects, CONFIG_NOTICES_MAX);
 }
 
 static void schema_limits(struct writer *w, const struct option *option)
 {
-    char pattern[256];
+    char text[256];
     switch (option->type) {
     case OPTION_INT:
-        writer_int(w, "minimum", option->min);
-        writer_int(w, "maximum", option->max);
+        schema_put(w, "{'minimum': %" PRId64 ", 'maximum': %" PRId64 "}", option->min, option->max);
         break;
     case OPTION_DURATION:
-        schema_duration(w);
+        schema_put(w, "{" DURATION "}");
         break;
     case OPTION_SIZE:
-        writer_text(w, "pattern", "^(0+|[0-9]+[BKMGT])$");
+        schema_put(w, "{'pattern': '^(0+|[0-9]+[BKMGT])$'}");
         break;
     case OPTION_EVERY:
-        writer_int(w, "minimum", 1);
-        writer_int(w, "maximum", CONFIG_EVERY_MAX);
-        schema_duration(w);
+        schema_put(w, "{'minimum': 1, 'maximum': %d, " DURATION "}", CONFIG_EVERY_MAX);
         break;
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_TEMPLATE:
-        writer_int(w, "minLength", 1);
-        writer_int(w, "maxLength", option->max);
+        schema_put(w, "{'minLength': 1, 'maxLength': %" PRId64 "}", option->max);
         break;
     case OPTION_CHOICE:
-        schema_choices(w, option->choices);
+        schema_put(w, "{'enum': [%s]}", schema_words(option->choices, text, sizeof text));
         break;
     case OPTION_SIGNAL:
-        writer_text(w, "pattern", signal_pattern(pattern, sizeof pattern));
+        schema_put(w, "{'pattern': '%s'}", signal_pattern(text, sizeof text));
         break;
     case OPTION_LIST:
-        writer_object(w, "items");
-        writer_text(w, "type", "string");
-        writer_end(w);
-        writer_int(w, "maxItems", option->max);
+        schema_put(w, "{" STRINGS ", 'maxItems': %" PRId64 "}", option->max);
         break;
     case OPTION_CODES:
-        schema_codes(w);
-        writer_int(w, "maxItems", option->max);
+        schema_put(w,
+                   "{'items': {'type': ['integer', 'string'], 'minimum': 1, 'maximum': %d,"
+                   " 'pattern': '^[0-9]+(-[0-9]+)?$'}, 'maxItems': %" PRId64 "}",
+                   CODES_MAX - 1, option->max);
         break;
     case OPTION_COMMAND:
-        writer_object(w, "items");
-        writer_text(w, "type", "string");
-        writer_end(w);
-        writer_int(w, "minItems", 1);
+        schema_put(w, "{" STRINGS ", 'minItems': 1}");
         break;
     case OPTION_SIGNALS:
         schema_signals(w);
@@ -272,29 +223,23 @@ static void schema_limits(struct writer *w, const struct option *option)
     }
 }
 
-static const char *const schema_types[OPTION_TYPE__COUNT] = {
-    [OPTION_BOOL] = "boolean",   [OPTION_INT] = "integer",   [OPTION_DURATION] = "string",
-    [OPTION_TEXT] = "string",    [OPTION_PATH] = "string",   [OPTION_TEMPLATE] = "string",
-    [OPTION_CHOICE] = "string",  [OPTION_SIGNAL] = "string", [OPTION_LIST] = "array",
-    [OPTION_EVERY] = "string",   [OPTION_SIZE] = "string",   [OPTION_COMMAND] = "array",
-    [OPTION_SIGNALS] = "object", [OPTION_NOTICES] = "array", [OPTION_CODES] = "array",
-};
-
 static void schema_member(struct writer *w, const struct option *option,
                           const struct config *config)
 {
+    static const char *const types[OPTION_TYPE__COUNT] = {
+        [OPTION_BOOL] = "'boolean'",    [OPTION_INT] = "'integer'",
+        [OPTION_DURATION] = "'string'", [OPTION_TEXT] = "'string'",
+        [OPTION_PATH] = "'string'",     [OPTION_TEMPLATE] = "'string'",
+        [OPTION_CHOICE] = "'string'",   [OPTION_SIGNAL] = "'string'",
+        [OPTION_LIST] = "'array'",      [OPTION_EVERY] = "'string', 'integer'",
+        [OPTION_SIZE] = "'string'",     [OPTION_COMMAND] = "'array'",
+        [OPTION_SIGNALS] = "'object'",  [OPTION_NOTICES] = "'array'",
+        [OPTION_CODES] = "'array'",
+    };
     writer_object(w, leaf(option));
     writer_text(w, "description", option->help);
-    if (option->is_nullable) {
-        writer_list(w, "type");
-        writer_text(w, NULL, schema_types[option->type]);
-        if (option->type == OPTION_EVERY)
-            writer_text(w, NULL, "integer");
-        writer_text(w, NULL, "null");
-        writer_end(w);
-    } else {
-        writer_text(w, "type", schema_types[option->type]);
-    }
+    schema_put(w, option->is_nullable ? "{'type': [%s, 'null']}" : "{'type': %s}",
+               types[option->type]);
     schema_limits(w, option);
     value_write(option, config, w, "default");
     writer_end(w);
@@ -303,7 +248,7 @@ static void schema_member(struct writer *w, const struct option *option,
 static void schema_group(struct writer *w, const struct option_group *group,
                          const struct config *config)
 {
-    writer_text(w, "type", "object");
+    schema_put(w, "{'type': 'object'}");
     writer_object(w, "properties");
     each_in_group(w, group, config, schema_member);
 }
@@ -313,26 +258,21 @@ bool show_schema(const struct config *config, FILE *out, struct err *err)
     struct writer w;
     writer_init(&w, SHOWN_MAX, WRITER_PRETTY);
     writer_object(&w, NULL);
-    writer_text(&w, "$schema", "https://json-schema.org/draft/2020-12/schema");
-    writer_text(&w, "title", "pchrun configuration");
+    schema_put(&w, "{'$schema': 'https://json-schema.org/draft/2020-12/schema',"
+                   " 'title': 'pchrun configuration'}");
     schema_group(&w, &option_groups[0], config);
     for (size_t i = 1; i < option_groups_count; i++) {
         writer_object(&w, option_groups[i].name);
         schema_group(&w, &option_groups[i], config);
         writer_end(&w);
-        writer_bool(&w, "additionalProperties", false);
+        schema_put(&w, "{" CLOSED "}");
         writer_end(&w);
     }
-    writer_object(&w, "$schema");
-    writer_text(&w, "type", "string");
+    schema_put(&w, "{'$schema': {" STRING "}}");
+    for (const char *const *name = show_added; *name; name++)
+        schema_put(&w, "{'%s': {'description': 'what --print-config adds; not read'}}", *name);
     writer_end(&w);
-    for (const char *const *name = show_added; *name; name++) {
-        writer_object(&w, *name);
-        writer_text(&w, "description", "what --print-config adds; not read");
-        writer_end(&w);
-    }
-    writer_end(&w);
-    writer_bool(&w, "additionalProperties", false);
+    schema_put(&w, "{" CLOSED "}");
     writer_end(&w);
     return finish(&w, out, err);
 }

@@ -159,6 +159,27 @@ void writer_null(struct writer *w, const char *key)
     writer_text(w, key, NULL);
 }
 
+void writer_json(struct writer *w, const char *key, const struct json *value)
+{
+    int64_t whole;
+    double number;
+    bool flag;
+    if (json_kind(value) == JSON_IS_OBJECT || json_kind(value) == JSON_IS_LIST) {
+        open_container(w, key, json_kind(value) == JSON_IS_OBJECT ? "{}" : "[]");
+        for (const struct json *item = json_first(value); item; item = json_next(item))
+            writer_json(w, json_key(item), item);
+        writer_end(w);
+    } else if (json_int(value, &whole)) {
+        writer_int(w, key, whole);
+    } else if (json_number(value, &number)) {
+        writer_real(w, key, number);
+    } else if (json_bool(value, &flag)) {
+        writer_bool(w, key, flag);
+    } else {
+        writer_text(w, key, json_text(value));
+    }
+}
+
 const char *writer_done(struct writer *w, size_t *ret_len)
 {
     assert(w->depth == 0 && !w->is_empty);

@@ -19,6 +19,7 @@
 #define PCHRUN_JSON_WRITER_H
 
 #include "base/buf.h"
+#include "json/json.h"
 
 #define WRITER_DEPTH_MAX 32
 
@@ -47,6 +48,8 @@ void writer_int(struct writer *w, const char *key, int64_t value);
 void writer_real(struct writer *w, const char *key, double value);
 void writer_bool(struct writer *w, const char *key, bool value);
 void writer_null(struct writer *w, const char *key);
+/* A value that was read, with all inside it; not for a text from outside, which may be too deep. */
+void writer_json(struct writer *w, const char *key, const struct json *value);
 
 /* The whole text, with a newline and then a NUL at its end; *ret_len (may be NULL) counts the
  * newline, not the NUL. Valid until writer_free(). NULL: a failure. */

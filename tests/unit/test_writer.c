@@ -48,6 +48,21 @@ Test(writer, writes_one_line)
     writer_free(&w);
 }
 
+Test(writer, writes_a_value_that_was_read)
+{
+    static const char line[] = "{\"t\": \"x\", \"i\": -7, \"r\": 1.5, \"b\": true, \"n\": null, "
+                               "\"l\": [1, {\"in\": []}], \"o\": {}}\n";
+    struct writer w;
+    struct err err;
+    struct json *root = json_read("t", line, sizeof line - 1, &err);
+    cr_assert(root != NULL, "%s", err.text);
+    writer_init(&w, 4096, WRITER_LINE);
+    writer_json(&w, NULL, root);
+    json_free(root);
+    cr_assert_str_eq(writer_done(&w, NULL), line);
+    writer_free(&w);
+}
+
 Test(writer, writes_indented)
 {
     struct writer w;
