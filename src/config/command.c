@@ -12,11 +12,17 @@
 #define PATH_LEN 4095
 #define ARGS_MAX 256
 
-bool command_add(char ***args, char *copy, struct err *err)
+size_t command_count(char *const *args)
 {
     size_t n = 0;
-    while (*args && (*args)[n])
+    while (args && args[n])
         n++;
+    return n;
+}
+
+bool command_add(char ***args, char *copy, struct err *err)
+{
+    size_t n = command_count(*args);
     char **more = copy ? realloc(*args, (n + 2) * sizeof *more) : NULL;
     if (!more) {
         free(copy);
@@ -25,7 +31,7 @@ bool command_add(char ***args, char *copy, struct err *err)
     *args = more;
     more[n] = copy;
     more[n + 1] = NULL;
-    return n < ARGS_MAX || err_set(err, ERR_USAGE, 0, "more than %d arguments", ARGS_MAX - 1);
+    return true;
 }
 
 bool command_from_text(const char *text, const char *folder, char ***args, struct err *err)
@@ -40,8 +46,11 @@ static bool command_add_json(const struct json *item, const char *folder, char *
     const char *text = json_text(item);
     if (!text)
         return err_set(err, ERR_USAGE, 0, "a string is wanted, not %s", json_kind_name(item));
-    return *args ? command_add(args, strdup(text), err)
-                 : command_from_text(text, folder, args, err);
+    if (!*args)
+        return command_from_text(text, folder, args, err);
+    if (command_count(*args) >= ARGS_MAX)
+        return err_set(err, ERR_USAGE, 0, "more than %d arguments", ARGS_MAX - 1);
+    return command_add(args, strdup(text), err);
 }
 
 bool command_from_json(const struct json *json, const char *folder, char ***args, struct err *err)
@@ -49,9 +58,9 @@ bool command_from_json(const struct json *json, const char *folder, char ***args
     if (json_kind(json) != JSON_IS_LIST)
         return err_set(err, ERR_USAGE, 0, "a list is wanted, the program and its arguments, not %s",
                        json_kind_name(json));
-    size_t n = 0;
-    for (const struct json *item = json_first(json); item; item = json_next(item))
-        if (n++, !command_add_json(item, folder, args, err))
+    size_t n = 1;
+    for (const struct json *item = json_first(json); item; item = json_next(item), n++)
+        if (!command_add_json(item, folder, args, err))
             return err_wrap(err, "item %zu", n);
     return *args || err_set(err, ERR_USAGE, 0, "the list is empty; name a program");
 }

@@ -17,6 +17,8 @@ MUST_CHECK bool command_from_json(const struct json *json, const char *folder, c
                                   struct err *err);
 /* Appends one argument. Takes `copy`, which is from malloc(). */
 MUST_CHECK bool command_add(char ***args, char *copy, struct err *err);
+/* How many texts a list has; 0 for NULL. */
+size_t command_count(char *const *args);
 /* Frees any list of texts and sets it to NULL. */
 void command_clear(char ***args);
 

@@ -4,6 +4,7 @@
 #include "config/discovered.h"
 
 #include "base/str.h"
+#include "config/command.h"
 #include "config/options.h"
 #include "config/origin.h"
 #include "config/values.h"
@@ -12,24 +13,17 @@
 
 #define KEY(name) option_by_key("cluster." name)
 
-static bool is_given(const struct config *config, const char *key)
-{
-    return origin_from(config, option_by_key(key)) != FROM_DEFAULT;
-}
-
 /* The user's number of nodes; 0: not given. */
 static int given_nnodes(const struct config *config)
 {
-    int n = 0;
-    while (config->cluster.nodes[n])
-        n++;
-    return n > 0 ? n : is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
+    int n = (int)command_count(config->cluster.nodes);
+    return n > 0 ? n : origin_is_given(config, "cluster.nnodes") ? config->cluster.nnodes : 0;
 }
 
 /* The user asked for discovery. By default it runs, too, but guesses less. */
 static bool is_asked(const struct config *config)
 {
-    return is_given(config, "cluster.discovery");
+    return origin_is_given(config, "cluster.discovery");
 }
 
 /* Why discovery does not run; NULL: it runs. Below another pchrun the variables, and the port made
@@ -91,10 +85,10 @@ static bool check_rank(const struct config *config, int given, struct err *err)
         (found->nnodes > 0 && (given == 0 || given == found->nnodes)))
         return true;
     if (found->nnodes > 0)
-        return err_set(err, ERR_USAGE, 0,
-                       "the job has %d nodes (%s), but %s; set cluster.node_rank, too", given,
-                       origin_text(config, config->cluster.nodes[0] ? KEY("nodes") : KEY("nnodes")),
-                       found->nnodes_why);
+        return err_set(
+            err, ERR_USAGE, 0, "the job has %d nodes (%s), but %s; set cluster.node_rank, too",
+            given, origin_of(config, config->cluster.nodes[0] ? "cluster.nodes" : "cluster.nnodes"),
+            found->nnodes_why);
     return given > 0 || err_set(err, ERR_USAGE, 0,
                                 "cluster.discovery, %s: %s, but nothing says how many nodes there "
                                 "are; set cluster.nnodes",

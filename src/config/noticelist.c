@@ -148,6 +148,20 @@ static bool add_path(struct config_notice *notice, const char *path, const char 
     return ok || err_wrap(err, "%s", notice_kind_names[notice->kind]);
 }
 
+/* Checks the times last, because they may come before the kind. */
+static bool settle_times(struct config_notice *notice, struct err *err)
+{
+    bool is_poll = notice->kind == CONFIG_NOTICE_POLL;
+    if (!is_poll && (notice->interval_ns || notice->timeout_ns))
+        return err_set(err, ERR_USAGE, 0, "%s goes with poll only",
+                       notice->interval_ns ? "interval" : "timeout");
+    if (is_poll && !notice->interval_ns)
+        notice->interval_ns = INTERVAL_NS;
+    if (is_poll && !notice->timeout_ns)
+        notice->timeout_ns = TIMEOUT_NS;
+    return true;
+}
+
 /* "gce", "file:/run/leave" */
 static bool add_from_text(const char *text, const char *folder, struct config *config,
                           struct err *err)
@@ -164,15 +178,10 @@ static bool add_from_text(const char *text, const char *folder, struct config *c
         return err_set(err, ERR_USAGE, 0, "%s takes no path", name);
     if (!is_word(notice.kind) && !colon)
         return err_set(err, ERR_USAGE, 0, "%s needs a path; write %s:PATH", name, name);
-    if (notice.kind == CONFIG_NOTICE_POLL) {
-        notice.interval_ns = INTERVAL_NS;
-        notice.timeout_ns = TIMEOUT_NS;
-    }
-    if (colon && !add_path(&notice, colon + 1, folder, err)) {
-        free_notice(&notice);
-        return false;
-    }
-    return add(config, &notice, err);
+    if ((!colon || add_path(&notice, colon + 1, folder, err)) && settle_times(&notice, err))
+        return add(config, &notice, err);
+    free_notice(&notice);
+    return false;
 }
 
 bool noticelist_from_text(const char *text, const char *folder, struct config *config,
@@ -249,20 +258,6 @@ static bool member_from_json(struct config_notice *notice, const struct json *me
     if (str_is(key, "timeout"))
         return time_from_json(member, &notice->timeout_ns, err);
     return kind_from_json(notice, member, folder, err);
-}
-
-/* Checks the times last, because they may come before the kind. */
-static bool settle_times(struct config_notice *notice, struct err *err)
-{
-    bool is_poll = notice->kind == CONFIG_NOTICE_POLL;
-    if (!is_poll && (notice->interval_ns || notice->timeout_ns))
-        return err_set(err, ERR_USAGE, 0, "%s goes with poll only",
-                       notice->interval_ns ? "interval" : "timeout");
-    if (is_poll && !notice->interval_ns)
-        notice->interval_ns = INTERVAL_NS;
-    if (is_poll && !notice->timeout_ns)
-        notice->timeout_ns = TIMEOUT_NS;
-    return true;
 }
 
 static bool add_from_object(const struct json *json, const char *folder, struct config *config,

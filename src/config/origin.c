@@ -42,3 +42,13 @@ const char *origin_text(const struct config *config, const struct option *option
     const char *text = config->origins[option - options].text;
     return text ? text : "default";
 }
+
+bool origin_is_given(const struct config *config, const char *key)
+{
+    return origin_from(config, option_by_key(key)) != FROM_DEFAULT;
+}
+
+const char *origin_of(const struct config *config, const char *key)
+{
+    return origin_text(config, option_by_key(key));
+}

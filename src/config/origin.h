@@ -22,7 +22,7 @@ enum origin_from {
 
 struct config_origin {
     enum origin_from from;
-    char *text; /* "flag --grace", "environment PCHRUN_GRACE", "file run7.json:3"; NULL: default */
+    char *text; /* "flag --grace", "environment PCHRUN_GRACE", "file run7.json"; NULL: default */
 };
 
 /* Notes that a source is about to set the option. A list begins anew when its source changes;
@@ -31,5 +31,8 @@ MUST_CHECK bool origin_set(struct config *config, const struct option *option,
                            enum origin_from from, const char *text, struct err *err);
 enum origin_from origin_from(const struct config *config, const struct option *option);
 const char *origin_text(const struct config *config, const struct option *option);
+/* The same by the option's key. */
+bool origin_is_given(const struct config *config, const char *key); /* not the default */
+const char *origin_of(const struct config *config, const char *key);
 
 #endif

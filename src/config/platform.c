@@ -124,11 +124,6 @@ static void judge_google(const struct machine *machine)
                        " is not; whether this is a Spot VM cannot be told, so it may be one");
 }
 
-static void judge_amazon(const struct machine *machine)
-{
-    conclude(machine, PRESET_AWS, VENDOR, "Amazon EC2");
-}
-
 /* Older instance types use Xen, some with GPUs. So do other clouds. */
 static void judge_xen(const struct machine *machine)
 {
@@ -147,26 +142,14 @@ static void judge_microsoft(const struct machine *machine)
     conclude(machine, is_azure ? PRESET_AZURE : PRESET_NONE, CHASSIS, text);
 }
 
-static void judge_alibaba(const struct machine *machine)
-{
-    conclude(machine, PRESET_ALIBABA, VENDOR, "Alibaba Cloud");
-}
-
-static void judge_tencent(const struct machine *machine)
-{
-    conclude(machine, PRESET_TENCENT, VENDOR, "Tencent Cloud");
-}
-
 static const struct {
     const char *vendor;
-    void (*judge)(const struct machine *machine);
+    enum preset preset;
+    void (*judge)(const struct machine *machine); /* NULL: the vendor tells it all */
 } vendors[] = {
-    {"Google", judge_google},
-    {"Amazon EC2", judge_amazon},
-    {"Xen", judge_xen},
-    {"Microsoft Corporation", judge_microsoft},
-    {"Alibaba Cloud", judge_alibaba},
-    {"Tencent Cloud", judge_tencent},
+    {"Google", .judge = judge_google}, {"Amazon EC2", PRESET_AWS},
+    {"Xen", .judge = judge_xen},       {"Microsoft Corporation", .judge = judge_microsoft},
+    {"Alibaba Cloud", PRESET_ALIBABA}, {"Tencent Cloud", PRESET_TENCENT},
 };
 
 void platform_cloud(const char *root, struct platform *ret)
@@ -175,14 +158,14 @@ void platform_cloud(const char *root, struct platform *ret)
     char vendor[DMI_TEXT_MAX];
     *ret = (struct platform){.preset = PRESET_NONE};
     read_line(&machine, VENDOR, vendor);
-    for (size_t i = 0; i < ARRAY_LEN(vendors); i++) {
-        if (str_is(vendor, vendors[i].vendor)) {
-            vendors[i].judge(&machine);
-            return;
-        }
-    }
-    if (vendor[0])
-        conclude(&machine, PRESET_NONE, VENDOR, vendor);
+    size_t i = 0;
+    while (i < ARRAY_LEN(vendors) && !str_is(vendor, vendors[i].vendor))
+        i++;
+    if (i < ARRAY_LEN(vendors) && vendors[i].judge)
+        vendors[i].judge(&machine);
+    else if (vendor[0])
+        conclude(&machine, i < ARRAY_LEN(vendors) ? vendors[i].preset : PRESET_NONE, VENDOR,
+                 vendor);
     else
         snprintf(ret->why, sizeof ret->why, "%s cannot be read, or is empty", VENDOR);
 }

@@ -127,7 +127,7 @@ static void word_origin(const struct config *config, char *text, size_t size)
                  config->scheduler.why);
     else
         snprintf(text, size, "preset %s, named by %s", preset_names[config->preset],
-                 origin_text(config, option_by_key("preset")));
+                 origin_of(config, "preset"));
 }
 
 static bool fill_in(struct config *config, const struct preset_setting *setting, const char *origin,
@@ -232,8 +232,7 @@ static void show_found(const struct config *config, const struct platform *cloud
 static void show_named(const struct config *config, struct writer *w)
 {
     char why[256];
-    snprintf(why, sizeof why, "named by %s, so nothing was looked at",
-             origin_text(config, option_by_key("preset")));
+    snprintf(why, sizeof why, "named by %s, so nothing was looked at", origin_of(config, "preset"));
     writer_text(w, "preset", preset_names[config->preset]);
     writer_text(w, "why", why);
 }

@@ -226,20 +226,17 @@ static void schema_limits(struct writer *w, const struct option *option)
 static void schema_member(struct writer *w, const struct option *option,
                           const struct config *config)
 {
-    static const char *const types[OPTION_TYPE__COUNT] = {
-        [OPTION_BOOL] = "'boolean'",    [OPTION_INT] = "'integer'",
-        [OPTION_DURATION] = "'string'", [OPTION_TEXT] = "'string'",
-        [OPTION_PATH] = "'string'",     [OPTION_TEMPLATE] = "'string'",
-        [OPTION_CHOICE] = "'string'",   [OPTION_SIGNAL] = "'string'",
-        [OPTION_LIST] = "'array'",      [OPTION_EVERY] = "'string', 'integer'",
-        [OPTION_SIZE] = "'string'",     [OPTION_COMMAND] = "'array'",
-        [OPTION_SIGNALS] = "'object'",  [OPTION_NOTICES] = "'array'",
-        [OPTION_CODES] = "'array'",
+    static const char *const names[] = {
+        [JSON_IS_BOOL] = "boolean", [JSON_IS_INT] = "integer",   [JSON_IS_TEXT] = "string",
+        [JSON_IS_LIST] = "array",   [JSON_IS_OBJECT] = "object",
     };
+    const char *also = option->type == OPTION_EVERY ? "'integer', " : "";
     writer_object(w, leaf(option));
     writer_text(w, "description", option->help);
-    schema_put(w, option->is_nullable ? "{'type': [%s, 'null']}" : "{'type': %s}",
-               types[option->type]);
+    if (option->is_nullable)
+        schema_put(w, "{'type': ['%s', %s'null']}", names[value_kind(option)], also);
+    else
+        schema_put(w, "{'type': '%s'}", names[value_kind(option)]);
     schema_limits(w, option);
     value_write(option, config, w, "default");
     writer_end(w);

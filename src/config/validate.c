@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/str.h"
+#include "config/command.h"
 #include "config/origin.h"
 #include "config/ports.h"
 
@@ -12,40 +13,22 @@
 #include <stdlib.h>
 #include <strings.h>
 
-static bool is_given(const struct config *config, const char *key)
-{
-    return origin_from(config, option_by_key(key)) != FROM_DEFAULT;
-}
-
-static const char *from(const struct config *config, const char *key)
-{
-    return origin_text(config, option_by_key(key));
-}
-
-static size_t count_nodes(const struct config *config)
-{
-    size_t n = 0;
-    while (config->cluster.nodes[n])
-        n++;
-    return n;
-}
-
 /* The list gives the number of nodes; if both are given they must agree. */
 static bool settle_nnodes(struct config *config, struct err *err)
 {
-    int n = (int)count_nodes(config);
+    int n = (int)command_count(config->cluster.nodes);
     if (n > 0 && config->cluster.chief)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nodes (%s) and cluster.chief (%s) exclude each other; keep one",
-                       from(config, "cluster.nodes"), from(config, "cluster.chief"));
+                       origin_of(config, "cluster.nodes"), origin_of(config, "cluster.chief"));
     if (n == 0)
         return true;
-    if (is_given(config, "cluster.nnodes") && config->cluster.nnodes != n)
+    if (origin_is_given(config, "cluster.nnodes") && config->cluster.nnodes != n)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nnodes is %d (%s), but cluster.nodes has %d entries (%s)",
-                       config->cluster.nnodes, from(config, "cluster.nnodes"), n,
-                       from(config, "cluster.nodes"));
-    if (is_given(config, "cluster.nnodes"))
+                       config->cluster.nnodes, origin_of(config, "cluster.nnodes"), n,
+                       origin_of(config, "cluster.nodes"));
+    if (origin_is_given(config, "cluster.nnodes"))
         return true;
     config->cluster.nnodes = n;
     return origin_set(config, option_by_key("cluster.nnodes"), FROM_DEFAULT,
@@ -64,19 +47,20 @@ static const char *alone_hint(const struct config *config)
 static bool check_chief(const struct config *config, struct err *err)
 {
     bool has_nodes = config->cluster.nodes[0];
-    if (config->cluster.chief && !is_given(config, "cluster.nnodes"))
+    if (config->cluster.chief && !origin_is_given(config, "cluster.nnodes"))
         return err_set(err, ERR_USAGE, 0,
                        "cluster.chief (%s) needs cluster.nnodes, the number of nodes",
-                       from(config, "cluster.chief"));
+                       origin_of(config, "cluster.chief"));
     if (config->cluster.nnodes > 1 && !has_nodes && !config->cluster.chief)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.nnodes is %d (%s), but nothing says where node 0 is; set "
                        "cluster.nodes or cluster.chief%s",
-                       config->cluster.nnodes, from(config, "cluster.nnodes"), alone_hint(config));
+                       config->cluster.nnodes, origin_of(config, "cluster.nnodes"),
+                       alone_hint(config));
     if (config->cluster.nnodes > 1 && !has_nodes && config->cluster.node_rank < 0)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.chief (%s) needs cluster.node_rank, which node this is",
-                       from(config, "cluster.chief"));
+                       origin_of(config, "cluster.chief"));
     return true;
 }
 
@@ -86,9 +70,9 @@ static bool settle_node_rank(struct config *config, struct err *err)
         return err_set(err, ERR_USAGE, 0,
                        "cluster.node_rank is %d (%s), but the job has %d node%s (%s); ranks count "
                        "from 0",
-                       config->cluster.node_rank, from(config, "cluster.node_rank"),
+                       config->cluster.node_rank, origin_of(config, "cluster.node_rank"),
                        config->cluster.nnodes, config->cluster.nnodes == 1 ? "" : "s",
-                       from(config, "cluster.nnodes"));
+                       origin_of(config, "cluster.nnodes"));
     if (config->cluster.node_rank >= 0 || config->cluster.nnodes > 1)
         return true;
     config->cluster.node_rank = 0;
@@ -120,7 +104,7 @@ static bool check_one(const struct config *config, const char *key, const char *
     struct address address;
     if (!text || check_address(config, text, &address, err))
         return true;
-    return err_wrap(err, "%s (%s)", key, from(config, key));
+    return err_wrap(err, "%s (%s)", key, origin_of(config, key));
 }
 
 struct entry {
@@ -152,7 +136,7 @@ static bool check_twins(struct entry *entries, size_t n, struct err *err)
 
 static bool check_nodes(const struct config *config, struct err *err)
 {
-    size_t n = count_nodes(config);
+    size_t n = command_count(config->cluster.nodes);
     struct entry *entries = calloc(n + 1, sizeof *entries);
     if (!entries)
         return err_set(err, ERR_SYSTEM, ENOMEM, "cannot check cluster.nodes");
@@ -164,13 +148,13 @@ static bool check_nodes(const struct config *config, struct err *err)
     }
     ok = ok && check_twins(entries, n, err);
     free(entries);
-    return ok || err_wrap(err, "cluster.nodes (%s)", from(config, "cluster.nodes"));
+    return ok || err_wrap(err, "cluster.nodes (%s)", origin_of(config, "cluster.nodes"));
 }
 
 static bool check_cluster(const struct config *config, struct err *err)
 {
     if (!ports_check(config->cluster.port, err))
-        return err_wrap(err, "cluster.port (%s)", from(config, "cluster.port"));
+        return err_wrap(err, "cluster.port (%s)", origin_of(config, "cluster.port"));
     if (config->cluster.heartbeat_timeout_ns < 2 * config->cluster.heartbeat_interval_ns) {
         char timeout[32], interval[32];
         return err_set(
@@ -178,9 +162,9 @@ static bool check_cluster(const struct config *config, struct err *err)
             "cluster.heartbeat_timeout is %s (%s), less than twice cluster.heartbeat_interval, "
             "which is %s (%s)",
             str_duration(config->cluster.heartbeat_timeout_ns, timeout, sizeof timeout),
-            from(config, "cluster.heartbeat_timeout"),
+            origin_of(config, "cluster.heartbeat_timeout"),
             str_duration(config->cluster.heartbeat_interval_ns, interval, sizeof interval),
-            from(config, "cluster.heartbeat_interval"));
+            origin_of(config, "cluster.heartbeat_interval"));
     }
     return true;
 }
@@ -192,7 +176,7 @@ static bool check_silence(const struct config *config, struct err *err)
            err_set(err, ERR_USAGE, 0,
                    "watchdog.silence (%s) needs logs.dir: without it pchrun does not see the "
                    "output of the commands",
-                   from(config, "watchdog.silence"));
+                   origin_of(config, "watchdog.silence"));
 }
 
 /* An option without effect is an error. */
@@ -202,7 +186,7 @@ static bool check_logs(const struct config *config, struct err *err)
         return err_set(err, ERR_USAGE, 0,
                        "logs.prefix is set (%s), but logs.dir is not, so nothing is passed on by "
                        "pchrun; set logs.dir",
-                       from(config, "logs.prefix"));
+                       origin_of(config, "logs.prefix"));
     return true;
 }
 

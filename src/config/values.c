@@ -178,29 +178,16 @@ static bool format_signal(const struct option *option, const void *field, char *
     return str_copy(text, size, signame(*(const int *)field));
 }
 
-static size_t list_len(char *const *list)
-{
-    size_t n = 0;
-    while (list && list[n])
-        n++;
-    return n;
-}
-
 static bool add_item(const struct option *option, const char *text, char ***list, struct err *err)
 {
-    size_t n = list_len(*list);
+    size_t n = command_count(*list);
     if (n >= (size_t)option->max)
         return err_set(err, ERR_USAGE, 0, "more than %" PRId64 " items", option->max);
     if (!text_check(text, 1, 300, err))
         return err_wrap(err, "item %zu", n + 1);
     if (option->type == OPTION_CODES && !codes_check(text, err))
         return false;
-    char **more = realloc(*list, (n + 2) * sizeof *more);
-    if (!more)
-        return err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it");
-    *list = more;
-    more[n] = more[n + 1] = NULL;
-    return keep_text(&more[n], strdup(text), err);
+    return command_add(list, strdup(text), err);
 }
 
 /* Even an empty list is not NULL. */
@@ -246,7 +233,7 @@ static bool list_from_json(const struct option *option, const struct json *json,
         const char *text = item_text(option, item, number);
         if (!text)
             return err_set(
-                err, ERR_USAGE, 0, "item %zu: %s is wanted, not %s", list_len(*field) + 1,
+                err, ERR_USAGE, 0, "item %zu: %s is wanted, not %s", command_count(*field) + 1,
                 option->type == OPTION_CODES ? "an exit code or a range such as \"64-78\""
                                              : "a string",
                 json_kind_name(item));
@@ -451,4 +438,9 @@ const char *value_metavar(const struct option *option)
 const char *value_wanted(const struct option *option)
 {
     return types[option->type].wanted;
+}
+
+enum json_kind value_kind(const struct option *option)
+{
+    return types[option->type].kind;
 }

@@ -32,6 +32,7 @@ void value_write(const struct option *option, const struct config *config, struc
 /* "DURATION" and "a duration such as \"25s\"". */
 const char *value_metavar(const struct option *option);
 const char *value_wanted(const struct option *option);
+enum json_kind value_kind(const struct option *option); /* in the file */
 
 /* The pointer to one option's field. */
 static inline void *value_field(const struct option *option, const struct config *config)

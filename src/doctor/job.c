@@ -69,7 +69,7 @@ void check_programs(const struct patient *patient, struct finding *ret)
     struct noticein noticein = {0};
     char *const *others[] = {config->exit.hook, config->watchdog.diagnose};
     static const char *const names[] = {"exit.hook", "watchdog.diagnose"};
-    bool is_own = origin_from(config, option_by_key("notices")) == FROM_DEFAULT;
+    bool is_own = !origin_is_given(config, "notices");
     char path[PATH_MAX];
     struct err err;
     if (!noticein_init(&noticein, config, NULL, NULL, &err)) {

@@ -97,7 +97,7 @@ void check_sources(const struct patient *patient, struct finding *ret)
 {
     const struct config *config = patient->config;
     struct noticein noticein = {0};
-    bool is_own = origin_from(config, option_by_key("notices")) == FROM_DEFAULT;
+    bool is_own = !origin_is_given(config, "notices");
     int64_t until = clock_now_ns() + ALL_NS;
     struct err err;
     if (!noticein_init(&noticein, config, NULL, NULL, &err))
