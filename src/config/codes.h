@@ -11,8 +11,6 @@
 
 enum { CODES_MAX = 256 };
 
-/* ERR_USAGE: malformed. */
-MUST_CHECK bool codes_check(const char *text, struct err *err);
 /* Sets the codes that `list` (ends with NULL) names and keeps the others. ERR_USAGE: names a
  * malformed text. */
 MUST_CHECK bool codes_read(char *const *list, bool codes[CODES_MAX], struct err *err);

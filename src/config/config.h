@@ -105,7 +105,7 @@ struct config {
     struct config_signal *signals;
     size_t nsignals; /* the given ones, by number; all others are forwarded */
     int64_t grace_ns;
-    struct config_notice *notices;
+    struct config_notice notices[CONFIG_NOTICES_MAX];
     size_t nnotices;
     int notices_repeat; /* attempts that one notice may end; 0: any number */
     struct {

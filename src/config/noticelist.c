@@ -127,15 +127,11 @@ static bool add(struct config *config, struct config_notice *notice, struct err 
         ok = check_name(config, notice, err);
     else
         ok = give_name(config, notice, err);
-    struct config_notice *more =
-        ok ? realloc(config->notices, (config->nnotices + 1) * sizeof *more) : NULL;
-    if (more) {
-        config->notices = more;
-        more[config->nnotices++] = *notice;
-        return true;
-    }
-    free_notice(notice);
-    return ok ? err_set(err, ERR_SYSTEM, ENOMEM, "cannot keep it") : false;
+    if (ok)
+        config->notices[config->nnotices++] = *notice;
+    else
+        free_notice(notice);
+    return ok;
 }
 
 static bool add_path(struct config_notice *notice, const char *path, const char *folder,
@@ -341,8 +337,6 @@ void noticelist_clear(struct config *config)
 {
     for (size_t i = 0; i < config->nnotices; i++)
         free_notice(&config->notices[i]);
-    free(config->notices);
-    config->notices = NULL;
     config->nnotices = 0;
 }
 

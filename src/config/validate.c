@@ -7,11 +7,32 @@
 #include "base/str.h"
 #include "config/command.h"
 #include "config/origin.h"
-#include "config/ports.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
+
+/* Ports of training frameworks, which pchrun must not use. */
+static const struct {
+    int first, last;
+    const char *owner;
+} taken_ports[] = {
+    {8482, 8482, "JAX on TPU"},
+    {29400, 29400, "torchrun's rendezvous"},
+    {29500, 29500, "torch.distributed"},
+    {55527, 55527, "JAX on Kubernetes"},
+    {61440, 65535, "JAX under Slurm and Open MPI"},
+};
+
+static bool check_port(int port, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(taken_ports); i++)
+        if (port >= taken_ports[i].first && port <= taken_ports[i].last)
+            return err_set(err, ERR_USAGE, 0,
+                           "port %d is used by %s; take another one, such as 14242", port,
+                           taken_ports[i].owner);
+    return true;
+}
 
 /* The list gives the number of nodes; if both are given they must agree. */
 static bool settle_nnodes(struct config *config, struct err *err)
@@ -85,7 +106,7 @@ static bool settle_node_rank(struct config *config, struct err *err)
 static bool check_address(const struct config *config, const char *text, struct address *ret,
                           struct err *err)
 {
-    if (!address_parse(text, config->cluster.port, ret, err) || !ports_check(ret->port, err))
+    if (!address_parse(text, config->cluster.port, ret, err) || !check_port(ret->port, err))
         return false;
     if (config->cluster.nnodes == 1 || config->cluster.key_file || config->cluster.insecure ||
         address_is_loopback(ret))
@@ -153,7 +174,7 @@ static bool check_nodes(const struct config *config, struct err *err)
 
 static bool check_cluster(const struct config *config, struct err *err)
 {
-    if (!ports_check(config->cluster.port, err))
+    if (!check_port(config->cluster.port, err))
         return err_wrap(err, "cluster.port (%s)", origin_of(config, "cluster.port"));
     if (config->cluster.heartbeat_timeout_ns < 2 * config->cluster.heartbeat_interval_ns) {
         char timeout[32], interval[32];

@@ -185,9 +185,8 @@ static bool add_item(const struct option *option, const char *text, char ***list
         return err_set(err, ERR_USAGE, 0, "more than %" PRId64 " items", option->max);
     if (!text_check(text, 1, 300, err))
         return err_wrap(err, "item %zu", n + 1);
-    if (option->type == OPTION_CODES && !codes_check(text, err))
-        return false;
-    return command_add(list, strdup(text), err);
+    return command_add(list, strdup(text), err) &&
+           (option->type != OPTION_CODES || codes_read(*list + n, (bool[CODES_MAX]){0}, err));
 }
 
 /* Even an empty list is not NULL. */

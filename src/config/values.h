@@ -13,8 +13,7 @@
 
 /* Sets the field. The word null sets it to null if allowed. Lists, signals and notices are
  * appended. Relative paths are relative to `folder`, which is absolute; NULL: the current one. On
- * failure the field is unchanged; a list has the items before the bad one.
- */
+ * failure the field is unchanged, except that a list may have grown. */
 MUST_CHECK bool value_from_text(const struct option *option, const char *text, const char *folder,
                                 struct config *config, struct err *err);
 MUST_CHECK bool value_from_json(const struct option *option, const struct json *json,
