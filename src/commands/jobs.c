@@ -73,7 +73,7 @@ static void on_end(void *ctx, pid_t group, int status)
 
 static void on_cont(struct jobs *jobs, const struct signals_info *info)
 {
-    if (!jobs->expects_cont && info->from == SIGNALS_FROM_OUTSIDE)
+    if (!jobs->expects_cont && info->from == SIGNAL_FROM_OUTSIDE)
         children_signal_groups(jobs->children, SIGCONT);
     jobs->expects_cont = false;
 }
@@ -81,9 +81,9 @@ static void on_cont(struct jobs *jobs, const struct signals_info *info)
 static void on_tstp(struct jobs *jobs, const struct signals_info *info)
 {
     /* Ctrl-Z without a shell that could continue the job: the kernel would ignore it, too. */
-    bool is_idle_key = info->from == SIGNALS_FROM_TERMINAL && !jobs->tty.has_jobs;
+    bool is_idle_key = info->from == SIGNAL_FROM_TERMINAL && !jobs->tty.has_jobs;
     pid_t command;
-    if (is_idle_key || info->from == SIGNALS_FROM_JOB)
+    if (is_idle_key || info->from == SIGNAL_FROM_JOB)
         return;
     if (children_pids(jobs->children, &command, 1) > 0) {
         children_signal_groups(jobs->children, info->number); /* pchrun stops when they do */
@@ -108,14 +108,14 @@ bool jobs_signal(struct jobs *jobs, const struct signals_info *info)
         on_tstp(jobs, info);
         return true;
     case SIGWINCH:
-        if (info->from != SIGNALS_FROM_TERMINAL)
+        if (info->from != SIGNAL_FROM_TERMINAL)
             return false;
         children_signal_groups(jobs->children, SIGWINCH);
         return true;
     default:
         /* A key signals pchrun's group but not the commands' groups. The core hears that the
          * commands have the signal. */
-        if (info->from == SIGNALS_FROM_TERMINAL && is_forwarded(jobs, info->number))
+        if (info->from == SIGNAL_FROM_TERMINAL && is_forwarded(jobs, info->number))
             children_signal_groups(jobs->children, info->number);
         return false;
     }

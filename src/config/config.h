@@ -12,6 +12,7 @@
 #define PCHRUN_CONFIG_CONFIG_H
 
 #include "base/args.h"
+#include "base/policy.h"
 #include "config/platform.h"
 #include "discover/discover.h"
 
@@ -26,17 +27,13 @@
 #define CONFIG_EVERY_MAX       1000000000 /* steps */
 #define CONFIG_NOTICE_NAME_MAX 31         /* bytes */
 
-enum config_rule { CONFIG_FORWARD, CONFIG_PREEMPT, CONFIG_CHECKPOINT, CONFIG_IGNORE };
-enum config_save { CONFIG_SAVE_ATTACH, CONFIG_SAVE_SIGNAL, CONFIG_SAVE_FORWARD };
-enum config_watchdog { CONFIG_WATCHDOG_OFF, CONFIG_WATCHDOG_LOG, CONFIG_WATCHDOG_ON };
 enum config_cpus { CONFIG_CPUS_NONE, CONFIG_CPUS_SPREAD };
 enum config_cgroup { CONFIG_CGROUP_AUTO, CONFIG_CGROUP_OFF };
-enum config_leftovers { CONFIG_LEFTOVERS_KILL, CONFIG_LEFTOVERS_LEAVE };
 
 /* signals.NAME: "preempt", or {"do": "preempt", "grace": "240s"} */
 struct config_signal {
     int number;
-    enum config_rule rule;
+    enum signal_rule rule;
     int64_t grace_ns; /* -1: the general grace */
 };
 
@@ -109,12 +106,12 @@ struct config {
     size_t nnotices;
     int notices_repeat; /* attempts that one notice may end; 0: any number */
     struct {
-        enum config_save mode;
+        enum save_mode mode;
         int signal;
         bool train_on;
     } save;
     struct {
-        enum config_watchdog mode;
+        enum watchdog_mode mode;
         int64_t start_ns, train_ns, eval_ns, compile_ns, save_ns, silence_ns; /* 0: no limit */
         int factor;
         char **diagnose; /* a program and its arguments, ended by NULL; NULL: none */
@@ -122,7 +119,7 @@ struct config {
     } watchdog;
     struct {
         int64_t exit_wait_ns, term_wait_ns, kill_wait_ns;
-        enum config_leftovers leftovers;
+        enum leftovers leftovers;
         enum config_cgroup cgroup;
     } stop;
     struct {

@@ -23,20 +23,16 @@
     .key = "exit." #name, .type = OPTION_INT, .is_binding = true, FIELD(exit.name), \
     .fallback = (code), .min = 1, .max = 255, .metavar = "CODE"
 
-static const char *const save_modes[] = {[CONFIG_SAVE_ATTACH] = "attach",
-                                         [CONFIG_SAVE_SIGNAL] = "signal",
-                                         [CONFIG_SAVE_FORWARD] = "forward",
-                                         NULL};
+static const char *const save_modes[] = {
+    [SAVE_ATTACH] = "attach", [SAVE_SIGNAL] = "signal", [SAVE_FORWARD] = "forward", NULL};
 static const char *const cpus_names[] = {
     [CONFIG_CPUS_NONE] = "none", [CONFIG_CPUS_SPREAD] = "spread", NULL};
 static const char *const cgroup_names[] = {
     [CONFIG_CGROUP_AUTO] = "auto", [CONFIG_CGROUP_OFF] = "off", NULL};
 static const char *const leftovers_names[] = {
-    [CONFIG_LEFTOVERS_KILL] = "kill", [CONFIG_LEFTOVERS_LEAVE] = "leave", NULL};
-static const char *const watchdog_modes[] = {[CONFIG_WATCHDOG_OFF] = "off",
-                                             [CONFIG_WATCHDOG_LOG] = "log",
-                                             [CONFIG_WATCHDOG_ON] = "on",
-                                             NULL};
+    [LEFTOVERS_KILL] = "kill", [LEFTOVERS_LEAVE] = "leave", NULL};
+static const char *const watchdog_modes[] = {
+    [WATCHDOG_OFF] = "off", [WATCHDOG_LOG] = "log", [WATCHDOG_ON] = "on", NULL};
 static const char *const level_names[] = {
     [LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTICE] = "notice",
     [LOG_INFO] = "info",   [LOG_DEBUG] = "debug",  [LOG__COUNT] = NULL};

@@ -12,10 +12,10 @@
 #include <string.h>
 
 const char *const rule_names[] = {
-    [CONFIG_FORWARD] = "forward",
-    [CONFIG_PREEMPT] = "preempt",
-    [CONFIG_CHECKPOINT] = "checkpoint",
-    [CONFIG_IGNORE] = "ignore",
+    [SIGNAL_FORWARD] = "forward",
+    [SIGNAL_PREEMPT] = "preempt",
+    [SIGNAL_CHECKPOINT] = "checkpoint",
+    [SIGNAL_IGNORE] = "ignore",
     NULL,
 };
 
@@ -49,10 +49,10 @@ static bool parse_rule(const struct option *option, const char *action, const ch
     if (!rule_names[rule])
         return err_set(err, ERR_USAGE, 0,
                        "\"%.40s\" is not one of preempt, checkpoint, forward, ignore", action);
-    ret->rule = (enum config_rule)rule;
+    ret->rule = (enum signal_rule)rule;
     if (!grace)
         return true;
-    if (ret->rule != CONFIG_PREEMPT)
+    if (ret->rule != SIGNAL_PREEMPT)
         return err_set(err, ERR_USAGE, 0, "a grace goes with preempt only, not with %s", action);
     return duration_parse(grace, option->min, option->max, &ret->grace_ns, err) ||
            err_wrap(err, "its grace");

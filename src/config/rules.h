@@ -11,7 +11,7 @@
 #include "json/json.h"
 #include "json/writer.h"
 
-/* The names of enum config_rule; ends with NULL. */
+/* The names of enum signal_rule; ends with NULL. */
 extern const char *const rule_names[];
 
 /* "TERM=preempt,USR1=preempt:240s" */

@@ -266,7 +266,7 @@ static int64_t job_least_grace(const struct config *config)
     int64_t least = config->grace_ns;
     for (size_t i = 0; i < config->nsignals; i++) {
         const struct config_signal *signal = &config->signals[i];
-        if (signal->rule == CONFIG_PREEMPT && signal->grace_ns >= 0 && signal->grace_ns < least)
+        if (signal->rule == SIGNAL_PREEMPT && signal->grace_ns >= 0 && signal->grace_ns < least)
             least = signal->grace_ns;
     }
     return least;
@@ -277,7 +277,7 @@ int64_t patient_grace(const struct patient *patient, int number)
     const struct config *config = patient->config;
     for (size_t i = 0; i < config->nsignals; i++) {
         const struct config_signal *signal = &config->signals[i];
-        if (signal->number == number && signal->rule == CONFIG_PREEMPT)
+        if (signal->number == number && signal->rule == SIGNAL_PREEMPT)
             return signal->grace_ns >= 0 ? signal->grace_ns : config->grace_ns;
     }
     return -1;

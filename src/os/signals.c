@@ -131,9 +131,9 @@ bool signals_read(int fd, struct signals_info *ret)
         return false;
     *ret = (struct signals_info){.number = (int)info.ssi_signo, .sender = (pid_t)info.ssi_pid};
     if (is_from_terminal(&info))
-        ret->from = SIGNALS_FROM_TERMINAL;
+        ret->from = SIGNAL_FROM_TERMINAL;
     else if (info.ssi_signo != SIGCHLD && proc_is_descendant(ret->sender))
-        ret->from = SIGNALS_FROM_JOB;
+        ret->from = SIGNAL_FROM_JOB;
     return true;
 }
 

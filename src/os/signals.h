@@ -12,6 +12,7 @@
 #define PCHRUN_OS_SIGNALS_H
 
 #include "base/err.h"
+#include "base/policy.h"
 
 #include <sys/types.h>
 
@@ -22,14 +23,9 @@ void signals_begin(void);
 /* A new descriptor of the signals taken: non-blocking, close-on-exec, the caller's. -1: *err. */
 MUST_CHECK int signals_open(struct err *err);
 
-enum signals_from {
-    SIGNALS_FROM_OUTSIDE,
-    SIGNALS_FROM_TERMINAL, /* a key or a change of size: sent to our whole group by the kernel */
-    SIGNALS_FROM_JOB,      /* a process below us */
-};
 struct signals_info {
     int number;
-    enum signals_from from;
+    enum signal_from from;
     pid_t sender; /* 0: the kernel, or a process outside our PID namespace */
 };
 /* Reads the next signal. False: none. Call before reaping: the process tree tells whether a sender

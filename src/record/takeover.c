@@ -46,9 +46,9 @@ static void ending_signals(const struct config *config, sigset_t *ret)
             sigaddset(ret, number);
     for (size_t i = 0; i < config->nsignals; i++) {
         const struct config_signal *rule = &config->signals[i];
-        if (rule->rule == CONFIG_PREEMPT)
+        if (rule->rule == SIGNAL_PREEMPT)
             sigaddset(ret, rule->number);
-        else if (rule->rule != CONFIG_FORWARD)
+        else if (rule->rule != SIGNAL_FORWARD)
             sigdelset(ret, rule->number);
     }
     for (int number = 1; number < 65; number++)

@@ -18,18 +18,6 @@
 /* A damaged record must not make a save look longer than this. */
 #define SAVE_MAX_NS (24 * 3600 * NS_PER_S)
 
-static const enum signal_rule rules[] = {
-    [CONFIG_FORWARD] = SIGNAL_FORWARD,
-    [CONFIG_PREEMPT] = SIGNAL_PREEMPT,
-    [CONFIG_CHECKPOINT] = SIGNAL_CHECKPOINT,
-    [CONFIG_IGNORE] = SIGNAL_IGNORE,
-};
-static const enum save_mode save_modes[] = {
-    [CONFIG_SAVE_ATTACH] = SAVE_ATTACH,
-    [CONFIG_SAVE_SIGNAL] = SAVE_SIGNAL,
-    [CONFIG_SAVE_FORWARD] = SAVE_FORWARD,
-};
-
 static void fill_signals(struct core_params *params, const struct config *config)
 {
     for (size_t i = 0; i < ARRAY_LEN(params->signals); i++)
@@ -37,7 +25,7 @@ static void fill_signals(struct core_params *params, const struct config *config
     for (size_t i = 0; i < config->nsignals; i++) {
         const struct config_signal *signal = &config->signals[i];
         params->signals[signal->number] = (struct signal_plan){
-            rules[signal->rule], signal->grace_ns >= 0 ? signal->grace_ns : config->grace_ns};
+            signal->rule, signal->grace_ns >= 0 ? signal->grace_ns : config->grace_ns};
     }
 }
 
@@ -45,7 +33,7 @@ static void fill_saving(struct core_params *params, const struct config *config)
 {
     params->grace_ns = config->grace_ns;
     params->trains_on = config->save.train_on;
-    params->save_mode = save_modes[config->save.mode];
+    params->save_mode = config->save.mode;
     params->save_signal = config->save.signal;
     params->every_steps = (uint64_t)config->checkpoint.every.steps;
     params->every_ns = config->checkpoint.every.ns;
@@ -67,16 +55,10 @@ static bool fill_restart(struct core_params *params, const struct config *config
     return codes_read(config->restart.fatal_codes, params->restart.is_fatal, err);
 }
 
-static const enum watchdog_mode watchdog_modes[] = {
-    [CONFIG_WATCHDOG_OFF] = WATCHDOG_OFF,
-    [CONFIG_WATCHDOG_LOG] = WATCHDOG_LOG,
-    [CONFIG_WATCHDOG_ON] = WATCHDOG_ON,
-};
-
 static void fill_watchdog(struct core_params *params, const struct config *config)
 {
     params->watchdog = (struct watchdog_plan){
-        .mode = watchdog_modes[config->watchdog.mode],
+        .mode = config->watchdog.mode,
         .limit_ns = {[PAGE_START] = config->watchdog.start_ns,
                      [PAGE_TRAIN] = config->watchdog.train_ns,
                      [PAGE_EVAL] = config->watchdog.eval_ns,
@@ -132,8 +114,7 @@ bool params_fill(struct core_params *params, const struct config *config, struct
         .term_wait_ns = config->stop.term_wait_ns,
         .kill_wait_ns = config->stop.kill_wait_ns,
         .commit_wait_ns = COMMIT_WAIT_NS,
-        .leftovers =
-            config->stop.leftovers == CONFIG_LEFTOVERS_LEAVE ? LEFTOVERS_LEAVE : LEFTOVERS_KILL,
+        .leftovers = config->stop.leftovers,
         .exit = {.preempted = config->exit.preempted,
                  .preempted_unsaved = config->exit.preempted_unsaved,
                  .node_lost = config->exit.node_lost,

@@ -10,12 +10,6 @@
 
 #include <signal.h>
 
-static const enum signal_from origins[] = {
-    [SIGNALS_FROM_OUTSIDE] = SIGNAL_FROM_OUTSIDE,
-    [SIGNALS_FROM_TERMINAL] = SIGNAL_FROM_TERMINAL,
-    [SIGNALS_FROM_JOB] = SIGNAL_FROM_JOB,
-};
-
 static void take(struct sigin *sigin, const struct signals_info *info)
 {
     log_debug("signal", "%s from %d", SIGTEXT(info->number), (int)info->sender);
@@ -23,7 +17,7 @@ static void take(struct sigin *sigin, const struct signals_info *info)
         return;
     loop_post(sigin->loop, &(struct event){.type = EV_SIGNAL,
                                            .signal = {.number = info->number,
-                                                      .from = origins[info->from],
+                                                      .from = info->from,
                                                       .sender_pid = (int)info->sender}});
 }
 

@@ -115,16 +115,16 @@ Test(config, defaults)
     cr_expect(!c->procs.new_session && !c->procs.close_fds && !c->procs.signal_group);
     cr_expect(!c->checkpoint.dir && c->checkpoint.shared && c->checkpoint.keep_records == 8);
     cr_assert_eq(c->nsignals, 1);
-    cr_expect(c->signals[0].number == SIGTERM && c->signals[0].rule == CONFIG_PREEMPT);
+    cr_expect(c->signals[0].number == SIGTERM && c->signals[0].rule == SIGNAL_PREEMPT);
     cr_expect_eq(c->signals[0].grace_ns, -1);
     cr_expect_eq(c->grace_ns, 25 * NS_PER_S);
     cr_assert_eq(c->nnotices, 1);
     cr_expect_eq(c->notices[0].kind, CONFIG_NOTICE_AUTO);
-    cr_expect(c->save.mode == CONFIG_SAVE_ATTACH && c->save.signal == SIGUSR1);
+    cr_expect(c->save.mode == SAVE_ATTACH && c->save.signal == SIGUSR1);
     cr_expect_eq(c->stop.exit_wait_ns, 10 * NS_PER_S);
     cr_expect_eq(c->stop.term_wait_ns, 10 * NS_PER_S);
     cr_expect_eq(c->stop.kill_wait_ns, 5 * NS_PER_S);
-    cr_expect_eq(c->stop.leftovers, CONFIG_LEFTOVERS_KILL);
+    cr_expect_eq(c->stop.leftovers, LEFTOVERS_KILL);
     cr_expect_eq(c->stop.cgroup, CONFIG_CGROUP_AUTO);
     cr_expect(c->exit.preempted == 42 && c->exit.preempted_unsaved == 42);
     cr_expect(c->exit.node_lost == 42 && c->exit.hang == 42 && c->exit.no_progress == 43);
@@ -349,11 +349,11 @@ Test(config, signals_are_merged_one_by_one)
             "PCHRUN_SIGNALS=HUP=checkpoint");
     const struct config *c = &l.config;
     cr_assert_eq(c->nsignals, 5);
-    cr_expect_eq(rule_of(c, SIGTERM).rule, CONFIG_PREEMPT);
+    cr_expect_eq(rule_of(c, SIGTERM).rule, SIGNAL_PREEMPT);
     cr_expect_eq(rule_of(c, SIGUSR1).grace_ns, 240 * NS_PER_S);
-    cr_expect_eq(rule_of(c, SIGUSR2).rule, CONFIG_FORWARD);
-    cr_expect_eq(rule_of(c, SIGHUP).rule, CONFIG_CHECKPOINT);
-    cr_expect_eq(rule_of(c, SIGINT).rule, CONFIG_PREEMPT);
+    cr_expect_eq(rule_of(c, SIGUSR2).rule, SIGNAL_FORWARD);
+    cr_expect_eq(rule_of(c, SIGHUP).rule, SIGNAL_CHECKPOINT);
+    cr_expect_eq(rule_of(c, SIGINT).rule, SIGNAL_PREEMPT);
     cr_expect_eq(rule_of(c, SIGINT).grace_ns, 0);
     for (size_t i = 1; i < c->nsignals; i++)
         cr_expect_lt(c->signals[i - 1].number, c->signals[i].number);

@@ -111,8 +111,8 @@ Test(presets, one_that_is_found)
 {
     struct config config = LOAD(slurm_env, "--log-level=info");
     struct config_signal rule = rule_of(&config, SIGUSR1);
-    cr_expect(rule.rule == CONFIG_PREEMPT && rule.grace_ns == 55 * NS_PER_S);
-    cr_expect_eq(rule_of(&config, SIGTERM).rule, CONFIG_PREEMPT);
+    cr_expect(rule.rule == SIGNAL_PREEMPT && rule.grace_ns == 55 * NS_PER_S);
+    cr_expect_eq(rule_of(&config, SIGTERM).rule, SIGNAL_PREEMPT);
     cr_expect_str_eq(origin(&config, "grace"), "preset slurm, detected: SLURM_JOB_ID is set");
     cr_expect_str_eq(origin(&config, "signals"),
                      "default, preset slurm, detected: SLURM_JOB_ID is set");
@@ -155,10 +155,10 @@ Test(presets, signals_are_filled_in_one_by_one)
 {
     struct config config =
         LOAD(no_env, "--preset=sge", "--signals", "USR2=forward,TERM=checkpoint,HUP=preempt");
-    cr_expect_eq(rule_of(&config, SIGUSR1).rule, CONFIG_CHECKPOINT, "the preset's");
-    cr_expect_eq(rule_of(&config, SIGUSR2).rule, CONFIG_FORWARD);
-    cr_expect_eq(rule_of(&config, SIGTERM).rule, CONFIG_CHECKPOINT);
-    cr_expect_eq(rule_of(&config, SIGHUP).rule, CONFIG_PREEMPT);
+    cr_expect_eq(rule_of(&config, SIGUSR1).rule, SIGNAL_CHECKPOINT, "the preset's");
+    cr_expect_eq(rule_of(&config, SIGUSR2).rule, SIGNAL_FORWARD);
+    cr_expect_eq(rule_of(&config, SIGTERM).rule, SIGNAL_CHECKPOINT);
+    cr_expect_eq(rule_of(&config, SIGHUP).rule, SIGNAL_PREEMPT);
     cr_expect_eq(config.nsignals, 4);
     cr_expect_str_eq(origin(&config, "signals"),
                      "default, flag --signals, preset sge, named by flag --preset");

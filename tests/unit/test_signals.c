@@ -120,7 +120,7 @@ Test(signals, tells_who_sent_it)
     kill(getpid(), SIGUSR1);
     cr_assert(signals_read(fd, &info));
     cr_assert_eq(info.number, SIGUSR1);
-    cr_assert_eq(info.from, SIGNALS_FROM_OUTSIDE);
+    cr_assert_eq(info.from, SIGNAL_FROM_OUTSIDE);
     cr_assert_eq(info.sender, getpid());
 
     pid_t pid = fork();
@@ -129,7 +129,7 @@ Test(signals, tells_who_sent_it)
     cr_assert(unit_readable(fd));
     cr_assert(signals_read(fd, &info));
     cr_assert_eq(info.number, SIGUSR2);
-    cr_assert_eq(info.from, SIGNALS_FROM_JOB);
+    cr_assert_eq(info.from, SIGNAL_FROM_JOB);
     cr_assert_eq(info.sender, pid);
     cr_assert_eq(unit_wait(pid), 0);
     close(fd);

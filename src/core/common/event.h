@@ -6,6 +6,7 @@
 #define PCHRUN_CORE_COMMON_EVENT_H
 
 #include "base/err.h"
+#include "base/policy.h"
 #include "wire/notice.h"
 #include "wire/peermsg.h"
 #include "wire/procmsg.h"
@@ -43,10 +44,6 @@ enum event_type {
     EV_PEER_STRANGE, /* to node 0: a supervisor with other settings could not even say HELLO */
     EV__COUNT
 };
-
-/* The origin of a signal. The terminal signals the whole foreground group, so the commands have the
- * signal already. A signal from a process of the job is not forwarded back. */
-enum signal_from { SIGNAL_FROM_OUTSIDE, SIGNAL_FROM_TERMINAL, SIGNAL_FROM_JOB };
 
 /* More about the end of a command than its status. */
 struct death {

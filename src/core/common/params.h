@@ -5,6 +5,7 @@
 #ifndef PCHRUN_CORE_COMMON_PARAMS_H
 #define PCHRUN_CORE_COMMON_PARAMS_H
 
+#include "base/policy.h"
 #include "wire/page.h"
 
 #include <stdbool.h>
@@ -14,22 +15,6 @@
 #define CORE_SLOTS_MAX    256 /* attached processes of one node */
 #define CORE_NODES_MAX    16384
 #define CORE_WORLD_MAX    65536 /* ranks in the job */
-
-/* How pchrun treats a signal that it gets. */
-enum signal_rule {
-    SIGNAL_FORWARD,    /* send it on to the training commands */
-    SIGNAL_PREEMPT,    /* a notice: save and leave */
-    SIGNAL_CHECKPOINT, /* save and go on */
-    SIGNAL_IGNORE,
-};
-
-enum save_mode {
-    SAVE_ATTACH,  /* processes attach through libpch; other programs get the notice's signal */
-    SAVE_SIGNAL,  /* a signal asks the ranks to save and end */
-    SAVE_FORWARD, /* the training commands get the notice's signal */
-};
-
-enum leftovers { LEFTOVERS_KILL, LEFTOVERS_LEAVE };
 
 /* How a job can end. struct exit_codes has the exit codes that the user may set. */
 enum outcome {
@@ -65,9 +50,6 @@ struct restart_policy {
     bool is_fatal[256]; /* by exit code */
     bool after_notice;  /* after a notice the job waits until it is over, and goes on */
 };
-
-/* What pchrun does about a job that hangs. */
-enum watchdog_mode { WATCHDOG_OFF, WATCHDOG_LOG, WATCHDOG_ON };
 
 struct watchdog_plan {
     enum watchdog_mode mode;
