@@ -81,14 +81,14 @@ bool talk_open(const char *dir, struct talk *ret, struct err *err)
     if (!talk_is_ours(fd, err))
         return false;
     *ret = (struct talk){.fd = fd_take(&fd)};
-    buf_init(&ret->in, CONTROL_ANSWER_MAX + CHUNK);
+    lines_init(&ret->in, CONTROL_ANSWER_MAX, CHUNK);
     return true;
 }
 
 void talk_close(struct talk *talk)
 {
     fd_close(&talk->fd);
-    buf_free(&talk->in);
+    lines_free(&talk->in);
 }
 
 bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until, struct err *err)
@@ -107,42 +107,28 @@ bool talk_say(struct talk *talk, const char *line, size_t len, int64_t until, st
     return true;
 }
 
-/* Is there a whole line? */
-static bool talk_give(struct talk *talk, char **ret_line, size_t *ret_len)
-{
-    char *data = (char *)buf_bytes(&talk->in);
-    size_t n = buf_len(&talk->in);
-    char *end = n > 0 ? memchr(data, '\n', n) : NULL;
-    if (!end)
-        return false;
-    *end = '\0';
-    *ret_line = data;
-    *ret_len = (size_t)(end - data);
-    talk->taken = *ret_len + 1;
-    return true;
-}
-
 enum talk_result talk_read(struct talk *talk, int64_t until, char **ret_line, size_t *ret_len,
                            struct err *err)
 {
-    buf_drop(&talk->in, talk->taken);
-    talk->taken = 0;
-    while (!talk_give(talk, ret_line, ret_len)) {
-        uint8_t *room = buf_room(&talk->in, CHUNK);
-        if (!room) {
-            err_set(err, ERR_PROTOCOL, 0, "the answer is too long");
-            return TALK_FAILED;
-        }
-        ssize_t n = recv(talk->fd, room, CHUNK, 0);
-        if (n > 0)
-            buf_added(&talk->in, (size_t)n);
-        else if (n == 0 || errno == ECONNRESET)
+    char data[CHUNK];
+    enum lines_result next;
+    while ((next = lines_next(&talk->in, ret_line, ret_len)) == LINES_NONE) {
+        ssize_t n = recv(talk->fd, data, sizeof data, 0);
+        if (n == 0 || (n < 0 && errno == ECONNRESET))
             return TALK_END;
-        else if (!talk_is_again(errno)) {
+        if (n < 0 && !talk_is_again(errno)) {
             err_set(err, ERR_SYSTEM, errno, "cannot read the answer");
             return TALK_FAILED;
-        } else if (!await(talk->fd, POLLIN, until))
+        }
+        if (n < 0 && !await(talk->fd, POLLIN, until))
             return TALK_LATE;
+        if (n > 0 && !lines_add(&talk->in, data, (size_t)n)) {
+            err_set(err, ERR_SYSTEM, ENOMEM, "cannot read the answer");
+            return TALK_FAILED;
+        }
     }
-    return TALK_LINE;
+    if (next == LINES_ONE)
+        return TALK_LINE;
+    err_set(err, ERR_PROTOCOL, 0, "the answer is too long");
+    return TALK_FAILED;
 }

@@ -6,12 +6,11 @@
 #ifndef PCHRUN_CTL_TALK_H
 #define PCHRUN_CTL_TALK_H
 
-#include "base/buf.h"
+#include "base/lines.h"
 
 struct talk {
     int fd;
-    struct buf in;
-    size_t taken; /* bytes of the last returned line */
+    struct lines in;
 };
 #define TALK_NONE \
     {             \

@@ -169,9 +169,9 @@ static bool azure_start(struct watch *watch, struct err *err)
 }
 
 const struct source source_azure = {
-    .name = "azure",
-    .help = "Azure: scheduled events of this machine; or acknowledges one (--acknowledge)",
-    .options = " acknowledge endpoint name timeout ",
+    .word = {"azure",
+             "Azure: scheduled events of this machine; or acknowledges one (--acknowledge)", NULL,
+             " acknowledge endpoint name timeout "},
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = 1,

@@ -48,27 +48,25 @@ static const struct imds_cloud tencent = {
     .paths = {{"spot/termination-time", body_tencent_termination, false, false}},
 };
 
-#define CLOUD(which)                                                                 \
-    .options = " endpoint timeout ", .interval_ns = INTERVAL_NS, .lead_ns = LEAD_NS, \
-    .keeps_earliest = true, .start = imds_start, .cloud = &(which)
+#define CLOUD(which)                                                                             \
+    .interval_ns = INTERVAL_NS, .lead_ns = LEAD_NS, .keeps_earliest = true, .start = imds_start, \
+    .cloud = &(which)
 
 const struct source source_aws = {
+    .word = {"aws", "Amazon EC2: spot interruption, rebalance, scheduled maintenance, auto-scaling",
+             NULL, " endpoint timeout "},
     CLOUD(amazon),
-    .name = "aws",
-    .help = "Amazon EC2: spot interruption, rebalance, scheduled maintenance, auto-scaling",
     .topics = 5,
 };
 
 const struct source source_alibaba = {
+    .word = {"alibaba", "Alibaba Cloud: the end of a spot instance", NULL, " endpoint timeout "},
     CLOUD(alibaba),
-    .name = "alibaba",
-    .help = "Alibaba Cloud: the end of a spot instance",
     .topics = 1,
 };
 
 const struct source source_tencent = {
+    .word = {"tencent", "Tencent Cloud: the end of a spot instance", NULL, " endpoint timeout "},
     CLOUD(tencent),
-    .name = "tencent",
-    .help = "Tencent Cloud: the end of a spot instance",
     .topics = 1,
 };

@@ -87,10 +87,7 @@ static bool file_start(struct watch *watch, struct err *err)
 }
 
 const struct source source_file = {
-    .name = "file",
-    .help = "a file: a notice as long as it is there",
-    .arguments = "PATH",
-    .options = " ",
+    .word = {"file", "a file: a notice as long as it is there", "PATH", " "},
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = 1,

@@ -154,7 +154,7 @@ bool folder_watch(struct folder *folder, struct watch *watch, struct err *err)
     watch->loop.ctx = folder;
     folder->is_far = !is_local(folder->dir);
     if (folder->is_far) {
-        log_info(watch->options.source->name,
+        log_info(watch->options.source->word.name,
                  "others may write to the file system of %s unseen: it is looked at all the time",
                  folder->dir);
         look_within(folder, watch->options.interval_ns);

@@ -84,29 +84,38 @@ static bool gce_is_plain(const char *etag)
     return n > 0 && !etag[n];
 }
 
+/* `path` is below instance/, with the query. */
+static void gce_send(struct watch *watch, const char *path, int64_t timeout_ns, http_fn *fn,
+                     void *ctx)
+{
+    char url[ENDPOINT_MAX + 340];
+    snprintf(url, sizeof url, "%s" INSTANCE "%s", endpoint, path);
+    http_start(watch->loop.http, &(struct http_request){.url = url,
+                                                        .headers = {"Metadata-Flavor: Google"},
+                                                        .timeout_ns = timeout_ns,
+                                                        .fn = fn,
+                                                        .ctx = ctx});
+}
+
 static void gce_on_answer(void *ctx, const struct http_answer *answer);
 
 static void gce_ask(void *ctx)
 {
     struct asker *asker = ctx;
     const struct watch_options *options = &asker->watch->options;
-    char url[640], hang[120] = "";
+    char path[300], hang[120] = "";
     int64_t hang_s = (options->hang_ns + NS_PER_S - 1) / NS_PER_S;
     asker->is_hanging = asker->etag[0] && asker->polls_left == 0 && asker->failures == 0;
     if (asker->is_hanging)
         snprintf(hang, sizeof hang, "wait_for_change=true&timeout_sec=%" PRId64 "&last_etag=%s",
                  hang_s, asker->etag);
-    snprintf(url, sizeof url, "%s" INSTANCE "%s%s%s%s", endpoint, asker->key->path,
+    snprintf(path, sizeof path, "%s%s%s%s", asker->key->path,
              asker->key->query[0] || hang[0] ? "?" : "", asker->key->query, hang);
     asker->asked_ns = clock_now_ns();
-    http_start(asker->watch->loop.http,
-               &(struct http_request){.url = url,
-                                      .headers = {"Metadata-Flavor: Google"},
-                                      .timeout_ns = options->timeout_ns *
-                                                        (asker->is_hanging ? HANG_TIMEOUTS : 1) +
-                                                    (asker->is_hanging ? hang_s * NS_PER_S : 0),
-                                      .fn = gce_on_answer,
-                                      .ctx = asker});
+    gce_send(asker->watch, path,
+             asker->is_hanging ? HANG_TIMEOUTS * options->timeout_ns + hang_s * NS_PER_S
+                               : options->timeout_ns,
+             gce_on_answer, asker);
 }
 
 /* A hanging request failed or returned at once. */
@@ -221,19 +230,13 @@ static void on_detail(void *ctx, const struct http_answer *answer)
 
 static void ask_details(void *ctx)
 {
-    char url[ENDPOINT_MAX + 100];
     if (!stop.is_on || stop.waiting > 0)
         return;
     stop.err = (struct err){.text = ""};
     for (size_t i = 0; i < STOP_DETAILS; i++) {
-        snprintf(url, sizeof url, "%s" INSTANCE "%s", endpoint, stop_paths[i]);
         stop.waiting++;
-        http_start(stop.watch->loop.http,
-                   &(struct http_request){.url = url,
-                                          .headers = {"Metadata-Flavor: Google"},
-                                          .timeout_ns = stop.watch->options.timeout_ns,
-                                          .fn = on_detail,
-                                          .ctx = &stop.details[i]});
+        gce_send(stop.watch, stop_paths[i], stop.watch->options.timeout_ns, on_detail,
+                 &stop.details[i]);
     }
 }
 
@@ -318,9 +321,8 @@ static bool gce_start(struct watch *watch, struct err *err)
 }
 
 const struct source source_gce = {
-    .name = "gce",
-    .help = "Google Compute Engine: maintenance, preemption, and a graceful stop",
-    .options = " endpoint hang timeout ",
+    .word = {"gce", "Google Compute Engine: maintenance, preemption, and a graceful stop", NULL,
+             " endpoint hang timeout "},
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = ARRAY_LEN(keys),

@@ -213,8 +213,10 @@ static void poll_all(void *ctx)
 bool imds_start(struct watch *watch, struct err *err)
 {
     const struct source *source = watch->options.source;
-    imds = (struct imds){
-        .name = source->name, .cloud = source->cloud, .watch = watch, .timer = {.fn = poll_all}};
+    imds = (struct imds){.name = source->word.name,
+                         .cloud = source->cloud,
+                         .watch = watch,
+                         .timer = {.fn = poll_all}};
     if (!watch_ask_at(watch, &source->cloud->rule, imds.endpoint, err))
         return false;
     endpoint_boot_id(imds.boot_id, sizeof imds.boot_id);

@@ -100,10 +100,8 @@ static bool kubernetes_start(struct watch *watch, struct err *err)
 }
 
 const struct source source_kubernetes = {
-    .name = "kubernetes",
-    .help = "an annotation of the pod, in a file of the downward API",
-    .arguments = "[PATH]",
-    .options = " annotation value ",
+    .word = {"kubernetes", "an annotation of the pod, in a file of the downward API", "[PATH]",
+             " annotation value "},
     .interval_ns = NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = 1,

@@ -107,20 +107,12 @@ static void ledger_take(struct ledger *ledger, unsigned topic, const struct even
         ledger_add(ledger, topic, &event, now);
 }
 
-static bool ledger_is_named(const struct events *events, const char *key)
-{
-    for (unsigned i = 0; i < events->count; i++)
-        if (str_is(events->list[i].key, key))
-            return true;
-    return false;
-}
-
 /* Marks the topic's events. A partial answer removes none. */
 static void mark(struct ledger *ledger, unsigned topic, const struct events *events)
 {
     for (unsigned i = 0; i < ledger->count; i++) {
         struct ledger_live *live = &ledger->live[i];
-        if (ledger_is_named(events, live->event.key))
+        if (events_find(events, live->event.key))
             live->topics |= 1U << topic;
         else if (!events->is_partial)
             live->topics &= ~(1U << topic);

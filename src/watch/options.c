@@ -8,13 +8,7 @@
 
 static struct args_word source_word(size_t i)
 {
-    const struct source *source = sources[i];
-    if (!source)
-        return (struct args_word){0};
-    return (struct args_word){.name = source->name,
-                              .help = source->help,
-                              .path = source->arguments,
-                              .options = source->options};
+    return sources[i] ? sources[i]->word : (struct args_word){0};
 }
 
 #define AT(field)   offsetof(struct watch_options, field)

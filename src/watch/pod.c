@@ -216,10 +216,8 @@ static bool pod_start(struct watch *watch, struct err *err)
 }
 
 const struct source source_pod = {
-    .name = "pod",
-    .help = "Kubernetes: the end of the pod and taints of its node, as the API server says",
-    .arguments = "[PATH]",
-    .options = " name timeout ",
+    .word = {"pod", "Kubernetes: the end of the pod and taints of its node, as the API server says",
+             "[PATH]", " name timeout "},
     .interval_ns = 5 * NS_PER_S,
     .lead_ns = 3600 * NS_PER_S,
     .topics = TOPICS,

@@ -196,9 +196,9 @@ static bool slurm_start(struct watch *watch, struct err *err)
 }
 
 const struct source source_slurm = {
-    .name = "slurm",
-    .help = "Slurm: the end of the job's time, from SLURM_JOB_END_TIME, squeue or --end-time",
-    .options = " end-time ",
+    .word = {"slurm",
+             "Slurm: the end of the job's time, from SLURM_JOB_END_TIME, squeue or --end-time",
+             NULL, " end-time "},
     .interval_ns = 60 * NS_PER_S,
     .lead_ns = 600 * NS_PER_S,
     .topics = 1,

@@ -24,7 +24,7 @@ static struct ledger_now now(void)
 /* Logs an unreadable part of an answer once, and again if it changes. */
 static void say_remark(struct watch *watch, unsigned topic, const char *remark)
 {
-    const char *name = watch->options.source->name;
+    const char *name = watch->options.source->word.name;
     char *said = watch->remarks[topic];
     bool is_new = *remark && !str_is(said, remark);
     if (is_new && log_limit_ok(&watch->remark_limit, name, LOG_LIMIT_FEW))
@@ -186,7 +186,7 @@ int watch_run(const struct watch_options *options)
     if (watch_begin(&watch, options, &err)) {
         code = turn_until_end(&watch);
     } else {
-        log_error(options->source->name, "%s", err.text);
+        log_error(options->source->word.name, "%s", err.text);
         code = err.code == ERR_USAGE ? WATCH_EXIT_USAGE : EXIT_FAILURE;
     }
     loop_end(&watch.loop);

@@ -10,6 +10,7 @@
 #ifndef PCHRUN_WATCH_WATCH_H
 #define PCHRUN_WATCH_WATCH_H
 
+#include "base/args.h"
 #include "base/clock.h"
 #include "watch/endpoint.h"
 #include "watch/ledger.h"
@@ -19,10 +20,7 @@
 struct watch;
 
 struct source {
-    const char *name;
-    const char *help;      /* one line, for --list */
-    const char *arguments; /* "PATH", "[PATH]"; NULL: none */
-    const char *options;   /* of the options for only some sources: " name annotation " */
+    struct args_word word; /* its name, and what the command line knows of it */
     int64_t interval_ns, lead_ns;
     const struct imds_cloud *cloud; /* for imds_start() */
     bool keeps_earliest;            /* struct ledger_rules */

@@ -11,11 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
-struct event *events_add(struct events *events, enum notice_type type, const char *key)
+const struct event *events_find(const struct events *events, const char *key)
 {
     for (unsigned i = 0; i < events->count; i++)
         if (str_is(events->list[i].key, key))
-            return NULL;
+            return &events->list[i];
+    return NULL;
+}
+
+struct event *events_add(struct events *events, enum notice_type type, const char *key)
+{
+    if (events_find(events, key))
+        return NULL;
     if (events->count == EVENTS_MAX) {
         events->is_partial = true;
         return NULL;

@@ -36,6 +36,8 @@ struct events {
 /* Adds an event with type and key. The key is also its id until it gets another; its time is
  * unknown. NULL: the key exists already, or the list is full, which the list records. */
 struct event *events_add(struct events *events, enum notice_type type, const char *key);
+/* The event with that key; NULL: there is none. */
+const struct event *events_find(const struct events *events, const char *key);
 /* Sets an event's deadline from the source's date under `name`. "": unknown. A malformed date:
  * unknown, and the list gets a remark. */
 void events_set_time(struct events *events, struct event *event, const char *name,
