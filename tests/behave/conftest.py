@@ -99,8 +99,8 @@ class World:
         path.chmod(mode)
         return path
 
-    def start(self, *argv, env=None, **options):
-        """Starts any program, in a process group of its own, its output in files."""
+    def start(self, *argv, env=None, code=None, **options):
+        """Starts any program, in a process group of its own, its output in files. With `code` it has ended so."""
         n = len(self.jobs)
         out = err = None
         if "stdout" not in options:
@@ -119,16 +119,22 @@ class World:
             options["stdout"].close()
         if err:
             options["stderr"].close()
-        self.jobs.append(Job(process, out, err, self.mark))
-        return self.jobs[-1]
+        job = Job(process, out, err, self.mark)
+        self.jobs.append(job)
+        if code is not None:
+            assert job.finish() == code, job.err
+        return job
 
-    def launch(self, *args, env=None, **options):
+    def launch(self, *args, **options):
         """Starts pchrun with these arguments."""
-        return self.start(self.pchrun, *args, env=env, **options)
+        return self.start(self.pchrun, *args, **options)
 
-    def act(self, *verbs, options=(), env=None, **more):
-        """Starts pchrun over an actor."""
-        return self.launch(*options, "--", self.actor, *verbs, env=env, **more)
+    def act(self, *verbs, options=(), ready=None, **more):
+        """Starts pchrun over an actor. With `ready` the actor has said that."""
+        job = self.launch(*options, "--", self.actor, *verbs, **more)
+        if ready is not None:
+            self.events.wait(ready)
+        return job
 
     def terminal(self, *argv, env=None):
         """Starts a program as the leader of a session on a pseudo-terminal."""
@@ -176,6 +182,11 @@ class World:
     def go_on(self, name):
         """Creates the file that an actor's `hold` waits for (see hold())."""
         Path(self.hold(name)).touch()
+
+    def let_end(self, job, code=0, name="end"):
+        """Lets the actors of a job (or of nodes) go on, and the job end."""
+        self.go_on(name)
+        assert job.finish() == code
 
     def hold(self, name):
         return str(self.root / f"{name}.hold")
@@ -250,11 +261,14 @@ def terminal(world):
 
 @pytest.fixture
 def training(world):
-    """A function that starts pchrun over pchclients."""
+    """A function that starts pchrun over pchclients. With `train` they have all attached, and trained so far."""
     started = []
 
-    def start(*options, **more):
+    def start(*options, train=None, **more):
         started.append(Training(world, *options, **more))
+        if train is not None:
+            started[-1].open()
+            started[-1].train(train)
         return started[-1]
     yield start
     for one in started:

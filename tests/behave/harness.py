@@ -240,6 +240,11 @@ class Job:
         os.kill(self.pid, number)
         wait_until(lambda: not is_pending(self.pid, number), f"{number!r} to be taken")
 
+    def kill(self):
+        """Kills it, and waits for its end."""
+        os.kill(self.pid, signal.SIGKILL)
+        assert self.finish() == -signal.SIGKILL
+
     def child(self, deadline=DEADLINE):
         """The pid of its one child."""
         return wait_until(lambda: children_of(self.pid), "a child", deadline)[0]

@@ -68,8 +68,7 @@ def test_ranks_are_asked_by_signal(world, launcher):
 def test_a_program_that_fails_when_it_is_asked_is_told_of(world, mode, asked, code, is_told):
     """It has no other way to say that its save has failed; the outcome stays what it is."""
     job = world.act("record", "all", "say", "ready", "until", asked, "exit", code,
-                    options=["--save-mode", mode, "--grace", "20s", "--no-save-train-on"])
-    world.events.wait("ready")
+                    options=["--save-mode", mode, "--grace", "20s", "--no-save-train-on"], ready="ready")
     job.send(TERM)
     assert job.finish() == PREEMPTED
     said = re.findall(r"save: process \d+ ended with exit code 3 when it was asked to save: the save may have failed$",
@@ -83,8 +82,7 @@ def test_the_signal_of_the_notice_is_not_that_of_the_save(world):
                 "USR1=preempt:20s", launcher=True, verbs=saver(world, "USR2"))
     job.send(USR1)
     world.events.wait("signal", name="USR2", count=2)
-    world.go_on("save")
-    assert job.finish() == PREEMPTED
+    world.let_end(job, PREEMPTED, name="save")
     assert [e["name"] for e in world.events.all("signal") if e["pid"] in job.ranks] == ["USR2"] * 2
     assert job.report()["notice"]["source"] == "SIGUSR1"
 
@@ -106,8 +104,7 @@ def test_the_notice_is_forwarded(world, mode):
     job = start(world, "--save-mode", mode, "--signals", "USR1=preempt:20s", verbs=saver(world))
     job.send(USR1)
     world.events.wait("signal", name="USR1", count=2)
-    world.go_on("save")
-    assert job.finish() == PREEMPTED
+    world.let_end(job, PREEMPTED, name="save")
     assert {event["pid"] for event in world.events.all("signal", name="USR1")} == job.ranks
     assert job.report()["outcome"] == "preempted_unknown"
 

@@ -31,8 +31,7 @@ def test_ranks_attach_train_and_end(training, start, n):
     ours = commands_of(job.job.pid)
     assert all((job.pid(rank) in ours) == (start == CHILD) for rank in range(n))
     job.train(20)
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()
     assert job.report()["steps"] == {"resumed": 0, "last": 20, "lost": 0}, "none is needed again"
 
 
@@ -40,9 +39,7 @@ def test_ranks_attach_train_and_end(training, start, n):
                          ids=["child", "grandchild", "three", "launcher"])
 def test_a_notice_saves_commits_and_leaves(training, start, n):
     """The whole of it: one step on all ranks, each answered when all are durable, exit 42."""
-    job = training(n=n, start=start)
-    job.open()
-    job.train(7)
+    job = training(n=n, start=start, train=7)
     step = job.preempt()
     assert step > 7
     assert job.result() == (PREEMPTED, "preempted", step)
@@ -72,16 +69,13 @@ def test_a_notice_waits_for_ranks_that_are_still_starting(training):
     last.open()
     step = job.agreed()
     assert step > 5
-    job.reach(step)
-    job.saved(step, "exit")
+    job.serve(step, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
 def test_a_notice_that_no_save_can_follow(training):
     """A rank has trained to its end, another goes on. It is said at once, and once."""
-    job = training("--grace", "20s", n=2)
-    job.open()
-    job.train(10)
+    job = training("--grace", "20s", n=2, train=10)
     job.clients[0].ask("done", "done")
     job.clients[0].ask("scratch", "scratch .*")  # is answered after that: pchrun knows
     job.notice()
@@ -123,9 +117,7 @@ def test_a_notice_before_the_first_step(training, attached):
 
 def test_a_notice_after_some_have_finished(training):
     """In the last steps of a training there is no step left to save: it just ends."""
-    job = training(n=3)
-    job.open()
-    job.train(10)
+    job = training(n=3, train=10)
     for client in job.clients[:2]:
         client.ask("done", "done")
         client.end_input()
@@ -139,13 +131,10 @@ def test_a_notice_after_some_have_finished(training):
 
 def test_the_training_ends_below_the_save_step(training):
     """Agreed on, and then all say that they are done: completed, not preempted."""
-    job = training(n=2)
-    job.open()
-    job.train(4)
+    job = training(n=2, train=4)
     job.notice()
     assert job.agreed() > 4
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()
 
 
 def test_a_declared_last_step_is_the_latest_save_step(training):
@@ -160,9 +149,7 @@ def test_a_declared_last_step_is_the_latest_save_step(training):
 
 def test_ranks_that_leave_without_a_word(training):
     """The ranks ended with 0 after the notice, but neither saved nor were done: this is no success."""
-    job = training(n=2)
-    job.open()
-    job.train(4)
+    job = training(n=2, train=4)
     job.notice()
     job.agreed()
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
@@ -170,8 +157,7 @@ def test_ranks_that_leave_without_a_word(training):
 
 def test_ranks_that_are_forked_after_a_look(training):
     """The program opens the job to see where it resumes, closes it, and forks its two ranks."""
-    job = training(start=LAUNCHER)
-    job.open()
+    job = training(start=LAUNCHER, train=0)
     job.clients[0].ask("close", "close supervised=0 .*")
     for rank in range(2):
         job.clients[0].tell(f"forkopen rank={rank} world=2 local_world=2")
@@ -196,9 +182,7 @@ def expect_disbelieved(job, rank, step):
 @pytest.mark.parametrize("start", [CHILD, GRANDCHILD], ids=["child", "grandchild"])
 def test_a_rank_that_closes_all_descriptors(training, start):
     """As daemons do. pchrun cannot reach the rank any more; it leaves its loop and ends with 0."""
-    job = training(n=2, start=start)
-    job.open()
-    job.train(4)
+    job = training(n=2, start=start, train=4)
     job.clients[1].ask("closefds", "closefds")
     job.said(r"attach: rank 1 \(process \d+\) has gone at step 4, without pch_done or pch_close$")
     job.clients[1].ask("step 5", "step 5 exit")
@@ -209,9 +193,7 @@ def test_a_rank_that_closes_all_descriptors(training, start):
 
 def test_closed_it_has_left_nothing_open(training):
     """A library that costs its host a descriptor costs a long run all of them."""
-    job = training(n=2)
-    job.open()
-    job.train(2)
+    job = training(n=2, train=2)
     pid = job.pid(1)
     assert len(os.listdir(f"/proc/{pid}/fd")) > 3
     job.clients[1].ask("close", "close supervised=0 .*")
@@ -223,17 +205,13 @@ def test_closed_it_has_left_nothing_open(training):
 
 
 def test_a_rank_that_ends_without_running_its_exit_handlers(training):
-    job = training()
-    job.open()
-    job.train(3)
+    job = training(train=3)
     job.clients[0].tell("_exit 0")
     expect_disbelieved(job, 0, 3)
 
 
 def test_a_shell_that_hides_the_death_of_its_rank(training):
-    job = training(start=f"{CLIENT}; exit 0")
-    job.open()
-    job.train(3)
+    job = training(start=f"{CLIENT}; exit 0", train=3)
     job.kill(0)
     expect_disbelieved(job, 0, 3)
 
@@ -241,9 +219,7 @@ def test_a_shell_that_hides_the_death_of_its_rank(training):
 @pytest.mark.parametrize("is_done", [False, True], ids=["training", "done"])
 def test_a_rank_that_outlives_its_command(training, is_done):
     """Left to live, as was asked for; but that its command ended with 0 says nothing of it."""
-    job = training("--stop-leftovers", "leave", start=f"{CLIENT} & sleep 1")
-    job.open()
-    job.train(3)
+    job = training("--stop-leftovers", "leave", start=f"{CLIENT} & sleep 1", train=3)
     pid = job.pid(0)
     if is_done:
         job.clients[0].ask("done", "done")
@@ -257,22 +233,17 @@ def test_a_rank_that_outlives_its_command(training, is_done):
 
 def test_a_launcher_that_starts_a_dead_rank_again(training):
     """The second process of the rank is the one that counts."""
-    job = training(start=f"{CLIENT}; {CLIENT}")
-    job.open()
-    job.train(3)
+    job = training(start=f"{CLIENT}; {CLIENT}", train=3)
     job.kill(0)
     job.said(r"attach: rank 0 \(process \d+\) has gone at step 3")
     job.open()
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()
 
 
 @pytest.mark.parametrize("goodbye", ["done", "close", "exit 0"])
 def test_a_rank_that_says_goodbye(training, goodbye):
     """The program alone knows whether its training is over."""
-    job = training()
-    job.open()
-    job.train(3)
+    job = training(train=3)
     job.clients[0].tell(goodbye)
     assert job.result() == (0, "completed", None)
     assert "has gone" not in job.job.err
@@ -285,9 +256,7 @@ def test_a_rank_that_says_goodbye(training, goodbye):
                          ids=["child", "grandchild", "launcher"])
 def test_a_rank_that_says_why_it_fails(training, start):
     """That is the cause, and the exit code is the one of the process, or of what started it."""
-    job = training(n=2, start=start)
-    job.open()
-    job.train(5)
+    job = training(n=2, start=start, train=5)
     job.clients[1].ask("error 9 out of memory", "error 9")
     job.said("process: rank 1 says why it fails: out of memory$")
     job.train(6)
@@ -299,12 +268,9 @@ def test_a_rank_that_says_why_it_fails(training, start):
 
 
 def test_a_rank_that_says_why_it_fails_and_does_not(training):
-    job = training()
-    job.open()
-    job.train(5)
+    job = training(train=5)
     job.clients[0].ask("error 9 out of memory", "error 9")
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()
 
 
 @pytest.mark.parametrize("hide", [f"{CLIENT} || true", f"{CLIENT} | cat >/dev/null",
@@ -312,9 +278,7 @@ def test_a_rank_that_says_why_it_fails_and_does_not(training):
 def test_a_command_that_hides_the_failure_of_its_rank(training, hide):
     """The process has said what it exits with, whatever its command makes of it."""
     job = training(n=2, start=f'if [ "$PCH_RANK" = 1 ]; then {hide}; '
-                              f'else {CLIENT}; fi; exit 0')
-    job.open()
-    job.train(5)
+                              f'else {CLIENT}; fi; exit 0', train=5)
     job.clients[0].ask("done", "done")
     job.clients[1].tell("exit 3")
     job.said(r"attach: rank 1 \(process \d+\) has exited with 3 at step 5$")
@@ -326,9 +290,7 @@ def test_a_command_that_hides_the_failure_of_its_rank(training, hide):
 
 def test_a_save_at_a_step_that_no_training_reaches(training):
     """The program's step overflowed. The user is told; the rank stays connected."""
-    job = training()
-    job.open()
-    job.train(3)
+    job = training(train=3)
     job.clients[0].ask(f"saved {2**64 - 1}", f"saved {2**64 - 1} continue")
     job.said(f"save: rank 0 could not save step {2**64 - 1}: there is no such step$")
     assert job.preempt() > 3
@@ -351,9 +313,7 @@ def test_a_rank_dies_before_it_attaches(training):
 
 def test_a_rank_dies_between_two_steps(training):
     """Without a notice this is a failure, even if the other ranks could have gone on."""
-    job = training(n=2)
-    job.open()
-    job.train(3)
+    job = training(n=2, train=3)
     job.kill(1)
     job.job.finish()
     assert job.result() == (128 + signal.SIGKILL, "failed", None)
@@ -379,9 +339,7 @@ def die_while_waiting_for_the_commit(job, step):
                                    die_while_waiting_for_the_commit])
 def test_a_rank_dies_in_a_round(training, until):
     """A rank dies at any instant of a round: nothing is committed, the last commit stands, and the report names it."""
-    job = training(n=2)
-    job.open()
-    job.train(3)
+    job = training(n=2, train=3)
     job.saved(3, "continue")
     job.notice()
     step = job.agreed()
@@ -398,9 +356,7 @@ def test_a_rank_dies_in_a_round(training, until):
 
 def test_own_saves_are_committed_when_every_rank_has_reported(training):
     """Also where one rank reports from another thread and does not wait."""
-    job = training(n=3)
-    job.open()
-    job.train(10)
+    job = training(n=3, train=10)
     first, second, last = job.clients
     first.tell(f"saved 10 {job.path(10, 0)}")
     second.ask(f"durable 10 {job.path(10, 1)}", "durable 10")
@@ -412,16 +368,13 @@ def test_own_saves_are_committed_when_every_rank_has_reported(training):
     job.said("commit: step 10 is durable on every rank")
     job.train(20)
     job.saved(20, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 20)
+    job.complete(20)
 
 
 def test_own_saves_at_different_steps_are_no_commit(training):
     """A rank waits for the step that another rank has passed: it goes on. Neither rank is kept from the round
     of a notice."""
-    job = training(n=2)
-    job.open()
-    job.train(10)
+    job = training(n=2, train=10)
     first, second = job.clients
     second.train(11)
     first.tell(f"saved 10 {job.path(10, 0)}")
@@ -434,17 +387,13 @@ def test_own_saves_at_different_steps_are_no_commit(training):
     assert second.is_silent()
     job.notice()
     second.expect("saved 11 continue")
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "exit")
+    step = job.save("exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
 
 def test_asynchronous_saves(training):
     """A rank that has begun its save waits at its next step, so that all ranks leave after the same one."""
-    job = training(n=2)
-    job.open()
-    job.train(5)
+    job = training(n=2, train=5)
     job.notice()
     step = job.agreed()
     job.reach(step)
@@ -461,9 +410,7 @@ def test_asynchronous_saves(training):
 
 def test_an_own_save_that_fails(training):
     """The ranks do not wait for a commit that is impossible, and the next save can be committed."""
-    job = training(n=3)
-    job.open()
-    job.train(5)
+    job = training(n=3, train=5)
     first, second, last = job.clients
     first.tell(f"saved 5 {job.path(5, 0)}")
     second.ask("failed 5 the shelf is full", "failed 5")
@@ -472,16 +419,13 @@ def test_an_own_save_that_fails(training):
     job.said("save: rank 1 could not save step 5: the shelf is full")
     job.train(7)
     job.saved(7, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 7)
+    job.complete(7)
     assert "step 5 is durable" not in job.job.err
 
 
 def test_a_save_that_fails(training):
     """It says why, nothing is committed, and all leave with the commit before it."""
-    job = training(n=2)
-    job.open()
-    job.train(5)
+    job = training(n=2, train=5)
     job.saved(5, "continue")
     job.notice()
     step = job.agreed()
@@ -497,29 +441,22 @@ def test_a_save_that_fails(training):
 
 def test_a_save_on_demand(training):
     """SIGUSR2 as the user set it: saved, committed, and on they go; twice, then a notice."""
-    job = training("--signals", "USR2=checkpoint", n=2)
-    job.open()
-    job.train(3)
+    job = training("--signals", "USR2=checkpoint", n=2, train=3)
     for rounds in (1, 2):
         job.notice(signal.SIGUSR2)
-        step = job.agreed(rounds)
-        job.reach(step)
-        job.saved(step, "continue")
+        step = job.save("continue", rounds)
         job.train(step + 2)
         wait_until(lambda: (job.report()["commit"] or {}).get("step") == step, "the report of it")
     job.notice()
     last = job.agreed(3)
     assert last > step
-    job.reach(last)
-    job.saved(last, "exit")
+    job.serve(last, "exit")
     assert job.result() == (PREEMPTED, "preempted", last)
 
 
 def test_a_notice_while_a_save_on_demand_is_being_made(training):
     """One save serves both."""
-    job = training("--signals", "USR2=checkpoint", n=2)
-    job.open()
-    job.train(3)
+    job = training("--signals", "USR2=checkpoint", n=2, train=3)
     job.notice(signal.SIGUSR2)
     step = job.agreed()
     job.reach(step)
@@ -533,9 +470,7 @@ def test_a_notice_while_a_save_on_demand_is_being_made(training):
 
 def test_a_second_term_within_a_second_is_the_same_notice(training):
     """Slurm sends two, 20 ms apart."""
-    job = training()
-    job.open()
-    job.train(3)
+    job = training(train=3)
     job.notice()
     job.notice()
     step = job.agreed()
@@ -548,9 +483,7 @@ def test_a_second_term_within_a_second_is_the_same_notice(training):
 
 def test_a_later_term_does_not_cut_a_save(training):
     """A second SIGTERM asks for haste. The save goes on, and no further step is trained."""
-    job = training()
-    job.open()
-    job.train(3)
+    job = training(train=3)
     job.notice()
     step = job.agreed()
     job.reach(step)
@@ -563,9 +496,7 @@ def test_a_later_term_does_not_cut_a_save(training):
 
 def test_a_third_term_does_not_wait_for_the_save(training):
     """The third SIGTERM ends the wait for the save."""
-    job = training()
-    job.open()
-    job.train(3)
+    job = training(train=3)
     job.notice()
     job.reach(job.agreed())
     for text in ("SIGTERM again: saving now", "third SIGTERM: giving up the save"):
@@ -578,14 +509,10 @@ def test_a_third_term_does_not_wait_for_the_save(training):
 
 def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
     """Schedulers signal all processes of a step; the program must not die of it before it saved."""
-    job = training(n=2, start=GRANDCHILD)
-    job.open()
-    job.train(3)
+    job = training(n=2, start=GRANDCHILD, train=3)
     os.kill(job.pid(1), signal.SIGTERM)
     job.said("notice: SIGTERM sent to a training process")
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "exit")
+    step = job.save("exit")
     assert job.result() == (PREEMPTED, "preempted", step)
     assert "training process" in job.report()["notice"]["text"]
 
@@ -593,38 +520,28 @@ def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
 def test_a_notice_that_is_sent_to_all_processes(training):
     """As with Slurm's --signal=USR1 if Slurm finds processes by their parents (proctrack/linuxproc). The ranks
     live, whichever process gets the signal first, and the grace is that of the signal."""
-    job = training("--signals", "USR1=preempt:3h", n=2, start=GRANDCHILD)
-    job.open()
-    job.train(3)
+    job = training("--signals", "USR1=preempt:3h", n=2, start=GRANDCHILD, train=3)
     for pid in (job.pid(0), job.pid(1), job.job.pid):
         os.kill(pid, signal.SIGUSR1)
     job.said("notice: SIGUSR1")
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "exit")
+    step = job.save("exit")
     assert job.result() == (PREEMPTED, "preempted", step)
     assert job.report()["notice"]["source"] == "SIGUSR1"
 
 
 def test_a_checkpoint_that_is_asked_of_all_processes(training):
     """The signal is a request to pchrun alone: a rank does not die of it. A signal without an action does kill."""
-    job = training("--signals", "USR1=checkpoint", n=2)
-    job.open()
-    job.train(3)
+    job = training("--signals", "USR1=checkpoint", n=2, train=3)
     for pid in (job.pid(0), job.pid(1), job.job.pid):
         os.kill(pid, signal.SIGUSR1)
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "continue")
+    job.save("continue")
     os.kill(job.pid(0), signal.SIGUSR2)
     assert job.job.finish() == 128 + signal.SIGUSR2
 
 
 def test_the_save_takes_too_long(training):
     """At the platform's deadline no process may be left, and the outcome must be logged."""
-    job = training("--grace", "2s", *(f"--stop-{wait}-wait=1h" for wait in ("exit", "term", "kill")), n=2)
-    job.open()
-    job.train(3)
+    job = training("--grace", "2s", *(f"--stop-{wait}-wait=1h" for wait in ("exit", "term", "kill")), n=2, train=3)
     job.notice()
     step = job.agreed()
     job.reach(step)
@@ -663,9 +580,7 @@ def test_ranks_that_do_not_fit_together(training, first, second, text):
 
 def test_steps_that_go_backwards(training):
     """A program may go back to an older state by itself; the save is where it stands."""
-    job = training()
-    job.open()
-    job.train(10)
+    job = training(train=10)
     client, = job.clients
     client.step = 3
     client.train(4)
@@ -676,9 +591,7 @@ def test_steps_that_go_backwards(training):
 
 def test_a_rank_that_jumps_over_the_save_step(training):
     """The rank saves at a later step than the others, so there is no commit."""
-    job = training(n=2)
-    job.open()
-    job.train(3)
+    job = training(n=2, train=3)
     job.notice()
     step = job.agreed()
     first, second = job.clients
@@ -694,9 +607,7 @@ def test_a_rank_that_jumps_over_the_save_step(training):
 @pytest.mark.parametrize("harm", ["step 1152921504606846976", "scribble"])
 def test_a_step_that_no_training_reaches(training, harm):
     """The page belongs to the process, and whatever it holds, we do not follow it."""
-    job = training(n=2)
-    job.open()
-    job.train(3)
+    job = training(n=2, train=3)
     job.clients[1].ask(harm, ".*")
     job.notice()
     job.said("round: 1: called off")
@@ -709,15 +620,12 @@ def test_a_step_that_no_training_reaches(training, harm):
 @pytest.mark.killed
 def test_grandchildren_end_when_pchrun_is_killed(training, world):
     """The kernel ends only our own children for us. The others find out where they are."""
-    job = training(n=3, start=GRANDCHILD)
-    job.open()
-    job.train(3)
+    job = training(n=3, start=GRANDCHILD, train=3)
     saving, training_on, asleep = job.clients
     pids = [job.pid(rank) for rank in range(3)]
     saving.tell(f"saved 3 {job.path(3, 0)}")
     wait_until(lambda: is_blocked(pids[0]), "rank 0 to wait")
-    os.kill(job.job.pid, signal.SIGKILL)
-    assert job.job.finish() == -signal.SIGKILL
+    job.job.kill()
     saving.expect("saved 3 exit")
     training_on.ask("step 4", "step 4 exit")
     os.kill(pids[2], signal.SIGTERM)  # the shield is down
@@ -731,10 +639,8 @@ def test_grandchildren_end_when_pchrun_is_killed(training, world):
 @pytest.mark.killed
 def test_children_end_with_pchrun(training, world):
     """Without a step of theirs: a rank that hangs in a collective would never make one."""
-    job = training(n=2)
-    job.open()
-    os.kill(job.job.pid, signal.SIGKILL)
-    assert job.job.finish() == -signal.SIGKILL
+    job = training(n=2, train=0)
+    job.job.kill()
     wait_until(lambda: not marked(world.mark), "the end of all")
 
 
@@ -742,8 +648,7 @@ def test_who_cannot_be_attached_does_not_train_on(world):
     """ulimit -f makes the page impossible. An unsupervised training would be a success that pchrun cannot see."""
     job = world.launch("--", os.environ["CHARLM"], "--steps", "100000", "--step-time", "10", "--dir",
                        world.root, stdout=subprocess.DEVNULL,
-                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)))
-    assert job.finish() == 125
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)), code=125)
     assert re.search(r"end: failed, exit code 125: node 0: process \d+ could not be attached: ",
                      job.err), job.err
 
@@ -759,14 +664,12 @@ def test_another_users_process_is_told_what_to_do(world):
     try:
         folder.chmod(0o755)
         job = world.launch("--", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c", 'echo open | "$0"',
-                           shutil.copy(client, folder))
-        assert job.finish() == 0
+                           shutil.copy(client, folder), code=0)
     finally:
         shutil.rmtree(folder)
     assert "Permission denied (start pchrun as the user that trains); this process trains unsupervised" in job.err
 
 
 def test_a_socket_that_is_not_mounted(world):
-    job = world.launch("--", "sh", "-c", 'echo open | PCH_SOCKET=/nowhere/socket "$0"', world.pchclient)
-    assert job.finish() == 0
+    job = world.launch("--", "sh", "-c", 'echo open | PCH_SOCKET=/nowhere/socket "$0"', world.pchclient, code=0)
     assert "No such file or directory (in a container, that directory has to be mounted); " in job.err

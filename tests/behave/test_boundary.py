@@ -101,16 +101,14 @@ def test_line_36_one_line_is_one_write(world):
 
 def test_line_36_standard_error_closed(world):
     """Without a standard error pchrun neither fails nor writes its log into another file."""
-    job = world.start("sh", "-c", 'exec "$@" 2>&-', "sh", world.pchrun, "-vv", "--report",
-                      world.root / "report", "--", world.actor, "exit", "3")
-    assert job.finish() == 3
+    world.start("sh", "-c", 'exec "$@" 2>&-', "sh", world.pchrun, "-vv", "--report",
+                world.root / "report", "--", world.actor, "exit", "3", code=3)
     json.loads((world.root / "report").read_text())
 
 
 def test_line_36_control_characters_do_not_reach_the_terminal(world):
     """The name of a command, a peer's text: an escape sequence in the log moves the cursor."""
-    job = world.launch("--", "/no/\x1b[2Jsuch\ncommand")
-    assert job.finish() == 127
+    job = world.launch("--", "/no/\x1b[2Jsuch\ncommand", code=127)
     assert "\x1b" not in job.err
     assert all(line.startswith("pchrun") for line in job.err_lines)
 
@@ -187,8 +185,7 @@ def test_line_37_a_path_too_long_for_a_socket(world, held, long):
         job = held(env={"TMPDIR": str(folder)})
         end(job)
     else:
-        job = world.launch("--run-dir", folder, "--", world.actor, "say", "started")
-        assert job.finish() == 125
+        job = world.launch("--run-dir", folder, "--", world.actor, "say", "started", code=125)
         assert job.err_lines and not world.events.all("started")
 
 

@@ -110,8 +110,7 @@ def test_a_reason_that_is_not_fit_to_be_told(world, reason):
     script, report = world.root / "script", world.root / "report.json"
     script.write_bytes(b"open\nerror 9 " + reason + b"\nexit 9\n")
     job = world.launch("-n", "1", "--report", report, "--", "sh", "-c",
-                       f"exec {world.pchclient} <{script}")
-    assert job.finish() == 9
+                       f"exec {world.pchclient} <{script}", code=9)
     cause = json.loads(report.read_text())["first_cause"]
     assert cause["rank"] == 0 and "ended with exit code 9: " in cause["text"]
     assert len(cause["text"]) < 512 and "\x1b" not in job.err and len(job.err) < 4096
@@ -124,16 +123,14 @@ def test_a_reason_keeps_its_end(world, size, is_whole):
     script, report = world.root / "script", world.root / "report.json"
     script.write_text(f"open\nerror 9 cannot read {middle}: out of quota\nexit 9\n")
     job = world.launch("-n", "1", "--report", report, "--", "sh", "-c",
-                       f"exec {world.pchclient} <{script}")
-    assert job.finish() == 9
+                       f"exec {world.pchclient} <{script}", code=9)
     for text in (json.loads(report.read_text())["first_cause"]["text"], job.err_lines[-1]):
         assert re.search(r"ended with exit code 9: cannot read /data/shards .*/data/shards : out of quota$", text), text
         assert ("..." not in text) == is_whole
 
 
 def test_a_reason_of_several_lines_is_one(training):
-    job = training(*HURRY)
-    job.open()
+    job = training(*HURRY, train=0)
     job.clients[0].ask("error 3 CUDA error: an illegal|  memory access|was encountered|", "error 3")
     job.clients[0].tell("exit 3")
     assert job.result() == (3, "failed", None)
@@ -142,8 +139,7 @@ def test_a_reason_of_several_lines_is_one(training):
 
 def test_its_last_word_comes_before_its_death(training):
     """pchrun was busy, or stopped: it finds both at once."""
-    job = training()
-    job.open()
+    job = training(train=0)
     pid = job.pid(0)
     job.job.send(signal.SIGSTOP)
     wait_until(lambda: state_of(job.job.pid) == "T", "pchrun to stop")
@@ -193,9 +189,7 @@ def victims(job):
 
 def test_who_is_ended_because_of_another_is_a_victim(training):
     """Killed by us, or dead of the loss of its peer: neither is named, and both are marked."""
-    job = training(*HURRY, n=3)
-    job.open()
-    job.train(2)
+    job = training(*HURRY, n=3, train=2)
     job.clients[1].tell("exit 7")
     job.job.finish()
     assert job.result() == (7, "failed", None)
@@ -205,9 +199,7 @@ def test_who_is_ended_because_of_another_is_a_victim(training):
 
 def test_who_leaves_well_is_no_victim(training):
     """The rank had to leave, and did."""
-    job = training(n=2)
-    job.open()
-    job.train(2)
+    job = training(n=2, train=2)
     job.clients[0].ask("done", "done")
     job.clients[0].end_input()
     wait_until(lambda: not is_alive(job.pid(0)), "the end of rank 0")
@@ -218,9 +210,7 @@ def test_who_leaves_well_is_no_victim(training):
 
 def test_said_first_on_one_node(training):
     """The same among the ranks of one node."""
-    job = training(*HURRY, n=2)
-    job.open()
-    job.train(2)
+    job = training(*HURRY, n=2, train=2)
     job.clients[1].ask("error 9 lost a card", "error 9")
     job.said("rank 1 says why it fails: lost a card")
     os.kill(job.pid(0), signal.SIGABRT)  # not a crash, which may have been before it was seen
@@ -234,10 +224,8 @@ def test_said_first_on_one_node(training):
 def test_commands_that_do_not_attach_are_victims_too(world):
     """With -n each command is a rank, whatever it knows of pchrun."""
     report = world.root / "report.json"
-    job = world.launch("-n", "3", *HURRY, "--report", report, "--", "sh", "-c",
-                       'case $RANK in 1) sleep 0.2; exit 4;; 2) trap "exit 0" TERM;; esac; '
-                       'sleep 60 & wait')
-    assert job.finish() == 4
+    world.launch("-n", "3", *HURRY, "--report", report, "--", "sh", "-c",
+                 'case $RANK in 1) sleep 0.2; exit 4;; 2) trap "exit 0" TERM;; esac; sleep 60 & wait', code=4)
     ranks = json.loads(report.read_text())["ranks"]
     assert {r["rank"]: (r["victim"], r["attached"], r["done"]) for r in ranks} == {
         0: (True, False, False), 1: (False, False, False), 2: (False, False, False)}
@@ -424,8 +412,7 @@ def test_out_of_memory_whoever_dies_first(training, control_group):
     """The kernel kills rank 0 for memory. Rank 1 is ended because of that, and reaped before rank 0 is: the
     kill stays rank 0's."""
     job = training("--stop-exit-wait", "300ms", "--stop-term-wait", "60s", n=2,
-                   start=f"echo $$ >{control_group}/cgroup.procs; {CHILD}")
-    job.open()
+                   start=f"echo $$ >{control_group}/cgroup.procs; {CHILD}", train=0)
     hog, other = job.pid(0), job.pid(1)
     wait_until(lambda: os.readlink(f"/proc/{job.job.pid}/cwd") == "/", "pchrun to look at the groups")
     tracer = Tracer(hog)  # a large memory, which takes seconds to be taken down, would do the same

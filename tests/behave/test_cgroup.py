@@ -42,8 +42,7 @@ def test_all_that_is_below_the_commands_is_in_it(world, folder):
     left, actor = world.events.wait("left")["pid"], world.events.wait("ready")["pid"]
     assert is_in_own(left, folder) and is_in_own(actor, folder)
     assert group_of(job.pid) == group_of("self") and len(groups_in(folder)) == 1
-    world.go_on("end")
-    assert job.finish() == 6
+    world.let_end(job, 6)
     assert groups_in(folder) == []
 
 
@@ -80,8 +79,7 @@ def test_all_that_is_in_it_is_killed(world, folder):
     --cgroup-parent)."""
     other = world.start(world.actor, "say", "other", "pause")
     world.events.wait("other")
-    job = world.act("ignore", "TERM", "say", "ready", "pause", options=[*QUICK, "--grace", "1s"])
-    world.events.wait("ready")
+    job = world.act("ignore", "TERM", "say", "ready", "pause", options=[*QUICK, "--grace", "1s"], ready="ready")
     (own,) = groups_in(folder)
     (folder / own / "cgroup.procs").write_text(str(other.pid))
     job.send(signal.SIGTERM)
@@ -108,8 +106,7 @@ def test_not_where_it_cannot_be_had(world, folder):
                       "hold", world.hold("end"), "exit", "6")
     left = world.events.wait("left")["pid"]
     assert group_of(left) == group_of("self")
-    world.go_on("end")
-    assert job.finish() == 6
+    world.let_end(job, 6)
     assert not is_alive(left) and "group" not in job.err
 
 
@@ -124,8 +121,7 @@ def test_without_proc(world, folder, deaf):
                       "hold", world.hold("end"), "exit", "3")
     pid = world.events.wait("left")["pid"]
     assert is_in_own(pid, folder)
-    world.go_on("end")
-    assert job.finish() == 3
+    world.let_end(job, 3)
     assert not is_alive(pid) and groups_in(folder) == []
     assert ("sending SIGKILL" in job.err) == deaf == (not world.events.all("cleaned"))
 
@@ -137,8 +133,7 @@ def test_an_older_kernel(world, folder):
                       world.hold("end"), "exit", "6")
     left = world.events.wait("left")["pid"]
     assert is_in_own(left, folder)
-    world.go_on("end")
-    assert job.finish() == 6
+    world.let_end(job, 6)
     assert not is_alive(left) and groups_in(folder) == []
 
 
@@ -221,8 +216,7 @@ def test_groups_that_the_job_has_made_below_go_as_well(world, folder):
     job = world.launch("--", "true")
     assert job.finish() == 0 and len(swept(job)) == 1
     assert not is_alive(left[0]) and groups_in(folder) == []
-    job = world.act("say", "ready", "hold", world.hold("end"))
-    world.events.wait("ready")
+    job = world.act("say", "ready", "hold", world.hold("end"), ready="ready")
     (folder / groups_in(folder)[0] / "below").mkdir()
     world.go_on("end")
     assert job.finish() == 0 and groups_in(folder) == []
@@ -238,5 +232,4 @@ def test_another_group_that_begins_with_our_name_is_left_alone(world, folder):
     job = world.launch("--", "true")
     assert job.finish() == 0 and not swept(job)
     assert is_alive(other.pid) and groups_in(folder) == [service.name]
-    world.go_on("end")
-    assert other.finish() == 0
+    world.let_end(other)

@@ -31,17 +31,14 @@ def test_the_next_start_resumes_at_the_commit(training):
         assert job.report()["attempt"] == attempt + 1
     job = training(n=2)
     job.open(resume)
-    job.done()
-    assert job.result() == (0, "completed", resume)
+    job.complete(resume)
     assert job.report()["steps"]["resumed"] == resume
 
 
 def test_ranks_that_report_a_path_before_it_is_there(world, training):
     """Where rank 0 writes for all, the others may report its path before it has. So only rank 0 looks; a path at which
     it finds nothing is no checkpoint."""
-    job = training(n=2)
-    job.open()
-    job.train(4)
+    job = training(n=2, train=4)
     first, second = job.clients
     second.tell(f"saved 4 {world.root}/not-yet")
     first.tell(f"saved 4 {job.path(4, 0)}")
@@ -52,28 +49,23 @@ def test_ranks_that_report_a_path_before_it_is_there(world, training):
     first.tell(f"saved 5 {world.root}/never")
     first.expect("saved 5 continue")
     job.said("rank 0 could not save step 5: there is nothing at ")
-    job.done()
-    assert job.result() == (0, "completed", 4)
+    job.complete(4)
 
 
 @pytest.mark.memcheck
 def test_a_rank_that_saves_for_all(training):
     """The others name no path, and are given its."""
-    job = training(n=3)
-    job.open()
-    job.train(4)
+    job = training(n=3, train=4)
     first, second, last = job.clients
     first.tell("saved 4")
     second.tell(f"saved 4 {job.path(4, 1)}")
     last.tell("saved 4")
     for client in job.clients:
         client.expect("saved 4 continue")
-    job.done()
-    assert job.result() == (0, "completed", 4)
+    job.complete(4)
     job = training(n=3)
     assert job.open(4) == [job.path(4, 1)] * 3
-    job.done()
-    assert job.result() == (0, "completed", 4)
+    job.complete(4)
 
 
 @pytest.mark.memcheck
@@ -83,13 +75,10 @@ def test_a_script_resumes_by_its_environment(training, world):
 
     def start():
         told = world.launch("--checkpoint-dir", world.root / "checkpoints", "-n", "2", "--", "sh",
-                            "-c", script)
-        assert told.finish() == 0
+                            "-c", script, code=0)
         return sorted(told.out.splitlines())
     assert start() == ["0: 0 none 1", "1: 0 none 1"]
-    job = training(n=2)
-    job.open()
-    job.train(6)
+    job = training(n=2, train=6)
     step = job.preempt()
     assert job.result() == (PREEMPTED, "preempted", step)
     assert start() == [f"{rank}: {step} {job.path(step, rank)} 3" for rank in range(2)]
@@ -97,9 +86,7 @@ def test_a_script_resumes_by_its_environment(training, world):
 
 def test_what_was_not_committed_is_not_offered(training):
     """Saved by one rank of two, and the job failed: the commit before it stands."""
-    job = training(n=2)
-    job.open()
-    job.train(5)
+    job = training(n=2, train=5)
     job.saved(5, "continue")
     job.train(10)
     job.clients[0].tell(f"saved 10 {job.path(10, 0)}")
@@ -109,16 +96,13 @@ def test_what_was_not_committed_is_not_offered(training):
     assert job.result() == (128 + signal.SIGKILL, "failed", 5)
     job = training(n=2)
     assert job.open(5) == [job.path(5, rank) for rank in range(2)]
-    job.done()
-    assert job.result() == (0, "completed", 5)
+    job.complete(5)
 
 
 def test_a_program_that_goes_back_to_an_older_state(training):
     """A loss that explodes: it loads an earlier checkpoint by itself. Which of the two states it
     wants at a restart we cannot know: the commit stands until its step is passed."""
-    job = training()
-    job.open()
-    job.train(10)
+    job = training(train=10)
     job.saved(10, "continue")
     job.clients[0].step = 3
     job.train(5)
@@ -128,8 +112,7 @@ def test_a_program_that_goes_back_to_an_older_state(training):
     assert f"step {step} does not lie above the last commit, step 10" in job.report()["why"]
     job = training()
     assert job.open(10) == [job.path(10, 0)]
-    job.done()
-    assert job.result() == (0, "completed", 10)
+    job.complete(10)
 
 
 @pytest.mark.parametrize("is_prefix", [False, True])
@@ -153,8 +136,7 @@ def test_a_checkpoint_that_was_removed(training, is_prefix):
             file(job, step, rank).touch()
         job.train(step)
         job.saved(step, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 55)
+    job.complete(55)
     file(job, 55, 1).unlink()
     file(job, 50, 0).unlink()
     job = start()
@@ -164,30 +146,24 @@ def test_a_checkpoint_that_was_removed(training, is_prefix):
         file(job, 7, rank).touch()
     job.train(7)
     job.saved(7, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 7)
+    job.complete(7)
     # There is no file of any step any more: then nothing is taken for missing.
     for rank in range(2):
         file(job, 5, rank).unlink()
         file(job, 7, rank).unlink()
     job = start()
     job.open(7)
-    job.done()
-    assert job.result() == (0, "completed", 7)
+    job.complete(7)
     assert "is missing: the job resumes" not in job.job.err
 
 
 def test_another_job_does_not_take_the_record(training, world):
     """Two jobs in one directory would resume from each other's checkpoints."""
-    job = training("--job", "one")
-    job.open()
-    job.train(2)
+    job = training("--job", "one", train=2)
     job.saved(2, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 2)
+    job.complete(2)
     other = world.launch("--job", "two", "--checkpoint-dir", job.dir, "--", world.actor, "say",
-                         "started")
-    assert other.finish() == OWN_ERROR
+                         "started", code=OWN_ERROR)
     assert not world.events.all() and '"one"' in other.err and '"two"' in other.err
 
 
@@ -195,33 +171,27 @@ def test_another_job_does_not_take_the_record(training, world):
 @pytest.mark.parametrize("harm", ["cut", "garbage", "empty"])
 def test_a_damaged_record_is_not_a_fresh_start(training, world, harm):
     """To begin at step 0 would lose what it stands for: said, and nothing is started."""
-    job = training()
-    job.open()
-    job.train(2)
+    job = training(train=2)
     job.saved(2, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 2)
+    job.complete(2)
     path = job.dir / ".pchrun" / "commit.json"
     whole = path.read_bytes()
     path.write_bytes({"cut": whole[:len(whole) // 2], "garbage": b"\0" * len(whole),
                       "empty": b""}[harm])
-    other = world.launch("--checkpoint-dir", job.dir, "--", world.actor, "say", "started")
-    assert other.finish() == OWN_ERROR
+    other = world.launch("--checkpoint-dir", job.dir, "--", world.actor, "say", "started", code=OWN_ERROR)
     assert not world.events.all() and "commit.json" in other.err
 
 
 def test_old_records_are_forgotten(training):
     """A job of a year must not end with a record of a year."""
-    job = training("--checkpoint-keep-records", "2")
-    job.open()
+    job = training("--checkpoint-keep-records", "2", train=0)
     sizes = []
     for step in range(10, 20):
         job.train(step)
         job.saved(step, "continue")
         sizes.append(sum(p.stat().st_size for p in (job.dir / ".pchrun").glob("*.json")))
     assert max(sizes[4:]) <= sizes[3]
-    job.done()
-    assert job.result() == (0, "completed", 19)
+    job.complete(19)
 
 
 # --- the file system at the moment of the commit --------------------------------------------------
@@ -243,9 +213,7 @@ def put_a_file_for_the_state(job):
 @pytest.mark.parametrize("harm", [remove, put_a_file_there, put_a_file_for_the_state])
 def test_the_directory_is_gone_at_the_commit(training, harm):
     """Every rank has saved, but the record cannot be written: there is no commit, and the report says why."""
-    job = training(n=2)
-    job.open()
-    job.train(3)
+    job = training(n=2, train=3)
     job.notice()
     step = job.agreed()
     job.reach(step)
@@ -318,16 +286,13 @@ def test_a_disk_that_was_full_for_a_while(small_disk):
     os.unlink(inside(job, "fill"))
     job.train(6)
     job.saved(6, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 6)
+    job.complete(6)
 
 
 @pytest.mark.killed
 def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training, world):
     """Later saves of the ranks are recorded as well; the paths of the commit are kept with them."""
-    job = training("--checkpoint-keep-records", "1")
-    job.open()
-    job.train(5)
+    job = training("--checkpoint-keep-records", "1", train=5)
     job.saved(5, "continue")
     commit = job.dir / ".pchrun" / "commit.json"
     whole = commit.read_bytes()
@@ -337,24 +302,20 @@ def test_saves_that_are_not_committed_do_not_push_out_the_one_that_was(training,
         job.train(step)
         job.saved(step, "continue")
         job.said(f"step {step} was not committed")
-    os.kill(job.job.pid, signal.SIGKILL)
-    assert job.job.finish() == -signal.SIGKILL
+    job.job.kill()
     wait_until(lambda: not marked(world.mark), "the end of all")
     commit.rmdir()
     commit.write_bytes(whole)
     job = training("--checkpoint-keep-records", "1")
     assert job.open(5) == [job.path(5, 0)]
-    job.done()
-    assert job.result() == (0, "completed", 5)
+    job.complete(5)
 
 
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 @pytest.mark.parametrize("first", [5, None], ids=["one before", "none before"])
 def test_a_success_whose_last_saves_were_not_committed(training, name, first):
     """The last line says so, because the user must know which of the checkpoints counts."""
-    job = training()
-    job.open()
-    job.train(5)
+    job = training(train=5)
     if first:
         job.saved(5, "continue")
     (job.dir / ".pchrun" / name).unlink(missing_ok=True)
@@ -372,8 +333,7 @@ def test_a_success_whose_last_saves_were_not_committed(training, name, first):
 def test_saves_in_quick_succession(training):
     """Faster than records can be written. Not each of them is committed, but where those that are lie
     is not forgotten for all that came after."""
-    job = training("--stop-exit-wait", "1s")
-    job.open()
+    job = training("--stop-exit-wait", "1s", train=0)
     client, = job.clients
     for step in range(1, 500):
         client.tell(f"step {step}")
@@ -386,15 +346,12 @@ def test_saves_in_quick_succession(training):
     assert (code, outcome) == (0, "completed") and step > 0
     job = training()
     assert job.open(step) == [job.path(step, 0)]
-    job.done()
-    assert job.result() == (0, "completed", step)
+    job.complete(step)
 
 
 def test_the_last_save_of_a_program_that_ends_at_once(training):
     """Its record takes longer than the end of the program."""
-    job = training(n=2)
-    job.open()
-    job.train(3)
+    job = training(n=2, train=3)
     for client in job.clients:
         for step in range(4, 24):
             client.tell(f"step {step}")
@@ -410,9 +367,7 @@ def test_the_last_save_of_a_program_that_ends_at_once(training):
 def test_a_record_that_is_not_written_by_the_deadline(training, world, file, why):
     """Its file system has died. A write may take 10 s, but not longer than the notice lets it."""
     job = training("--grace", "4s", env=world.shim("stuck", SHIM_DIR=world.root,
-                                                   SHIM_STUCK=world.root / "checkpoints/.pchrun" / file))
-    job.open()
-    job.train(3)
+                                                   SHIM_STUCK=world.root / "checkpoints/.pchrun" / file), train=3)
     (world.root / "stuck").touch()
     job.notice()
     step = job.agreed()
@@ -440,8 +395,7 @@ def kill_in_a_save(job, step, delay, world):
     for client in job.clients:
         client.tell(f"saved {step} {job.path(step, client.rank)}")
     time.sleep(delay)
-    os.kill(job.job.pid, signal.SIGKILL)
-    assert job.job.finish() == -signal.SIGKILL
+    job.job.kill()
     wait_until(lambda: not marked(world.mark), "the end of all")
     # "exit" is what a rank finds out by itself when we are gone.
     told = [client.expect(f"saved {step} (continue|exit)")[1] for client in job.clients
@@ -453,14 +407,11 @@ def kill_in_a_save(job, step, delay, world):
 @pytest.mark.killed
 def test_the_record_survives_our_death_at_any_instant(training, world):
     """The record has the old commit or the new one. A commit that a rank was told of stays."""
-    job = training(n=2)
-    job.open()
-    job.train(1)
+    job = training(n=2, train=1)
     begin = time.monotonic()
     job.saved(1, "continue")
     took = time.monotonic() - begin
-    job.done()
-    assert job.result() == (0, "completed", 1)
+    job.complete(1)
     certain = possible = 1
     for instant in range(20):
         job = training(n=2)
@@ -504,9 +455,7 @@ def test_a_commit_is_progress(training):
     """The count begins anew, and the commit is what is lost last."""
     for _ in range(2):
         assert preempted_unsaved(training)[0] == PREEMPTED
-    job = training()
-    job.open()
-    job.train(4)
+    job = training(train=4)
     step = job.preempt()
     assert job.result() == (PREEMPTED, "preempted", step)
     for _ in range(2):
@@ -524,12 +473,9 @@ def test_attempts_without_a_limit(training):
 def test_preemptions_before_the_first_step_do_not_count(training, attaches):
     """A spot storm while a large model is loaded says nothing of the job's progress. The attempts that
     have trained count all the same, also across such a storm."""
-    job = training()
-    job.open()
-    job.train(3)
+    job = training(train=3)
     job.saved(3, "continue")
-    job.done()
-    assert job.result() == (0, "completed", 3)
+    job.complete(3)
     for _ in range(2):
         assert preempted_unsaved(training, resume=3) == (PREEMPTED, "preempted_unsaved", 3)
     for _ in range(4):
@@ -550,8 +496,7 @@ def test_a_failure_before_the_first_step_is_a_failure(training, world):
     watcher = world.file("watcher", f"#!/bin/sh\necho '{notice}'; exec sleep 1000\n", 0o755)
     codes = []
     for _ in range(3):
-        job = training("--notices", f"command:{watcher}", "--notices-repeat", "0")
-        job.open()
+        job = training("--notices", f"command:{watcher}", "--notices-repeat", "0", train=0)
         job.said("notice: watcher")
         job.kill(0)
         codes.append(job.job.finish())

@@ -15,8 +15,7 @@ def refused(world, *words, args=None, env=None, text=None, raw=None):
         path = world.root / "config.json"
         path.write_bytes(raw if raw is not None else text.encode())
         args = ["-c", path, *args]
-    job = world.launch(*args, "--", world.actor, "say", "started", env=env)
-    assert job.finish() == 125
+    job = world.launch(*args, "--", world.actor, "say", "started", env=env, code=125)
     assert len(job.err_lines) == 1, job.err
     for word in words:
         assert word in job.err_lines[0], job.err
@@ -160,16 +159,14 @@ def test_null_is_a_word(world):
     """To take back what the file says."""
     path = world.file("config.json", '{"checkpoint": {"dir": "/ckpt"}, "report": "/r"}')
     job = world.launch("-c", path, "--checkpoint-dir", "null", "--print-config",
-                       env={"PCHRUN_REPORT": "null"})
-    assert job.finish() == 0
+                       env={"PCHRUN_REPORT": "null"}, code=0)
     shown = json.loads(job.out)
     assert shown["checkpoint"]["dir"] is None and shown["report"] is None
 
 
 def test_a_flag_given_twice_is_the_last(world):
     """As with other programs: a script adds its own behind the user's."""
-    job = world.launch("--grace", "1s", "--grace", "2s", "--print-config")
-    assert job.finish() == 0
+    job = world.launch("--grace", "1s", "--grace", "2s", "--print-config", code=0)
     assert json.loads(job.out)["grace"] == "2s"
 
 
@@ -178,8 +175,7 @@ def test_precedence_and_its_sources(world):
     path = world.file("config.json",
                       '{"grace": "3s", "stop": {"term_wait": "3s", "exit_wait": "3s"}}')
     job = world.launch("-c", path, "--grace", "1s", "--print-config",
-                       env={"PCHRUN_GRACE": "2s", "PCHRUN_STOP_TERM_WAIT": "2s"})
-    assert job.finish() == 0
+                       env={"PCHRUN_GRACE": "2s", "PCHRUN_STOP_TERM_WAIT": "2s"}, code=0)
     shown = json.loads(job.out)
     sources = shown["$sources"]
     assert shown["grace"] == "1s" and "flag" in sources["grace"]
@@ -199,8 +195,7 @@ def test_an_unknown_preset(world):
 def test_what_was_detected_and_why(world):
     """The values of a platform are many: each one says where it comes from."""
     job = world.launch("--print-config", "--exit-hang", "7",
-                       env={"PCHRUN_PRESET": "auto", "SLURM_JOB_ID": "17"})
-    assert job.finish() == 0
+                       env={"PCHRUN_PRESET": "auto", "SLURM_JOB_ID": "17"}, code=0)
     shown = json.loads(job.out)
     assert list(shown)[0] == "$platform"
     assert shown["$platform"]["preset"] == "slurm"
@@ -214,8 +209,7 @@ def test_what_was_detected_and_why(world):
 
 def test_nothing_is_detected_without_a_preset(world):
     """none: pchrun in a job of Slurm's is as it is elsewhere."""
-    job = world.launch("--print-config", env={"SLURM_JOB_ID": "17"})
-    assert job.finish() == 0
+    job = world.launch("--print-config", env={"SLURM_JOB_ID": "17"}, code=0)
     shown = json.loads(job.out)
     assert shown["signals"] == {"TERM": "preempt"}
     assert not [text for text in shown["$sources"].values() if text.startswith("preset")]
@@ -229,8 +223,7 @@ def test_nothing_is_detected_without_a_preset(world):
 ], ids=["code", "signal", "code of the user's", "detected", "signal of the user's"])
 def test_a_presets_codes_and_signals(world, options, number, code):
     """The preset has the scheduler's signals and codes on any machine; the user can replace each of them."""
-    job = world.act("say", "ready", "pause", options=options, env={"SLURM_JOB_ID": "17"})
-    world.events.wait("ready")
+    job = world.act("say", "ready", "pause", options=options, env={"SLURM_JOB_ID": "17"}, ready="ready")
     os.kill(job.pid, number)
     assert job.finish() == code
     assert ("preempted" in job.err) == (code < 128), job.err

@@ -31,8 +31,7 @@ def socket_of(world):
 
 def waiting(world, *options):
     """A job of one command that attaches to nothing, and can be asked."""
-    job = world.act("say", "ready", "wait", options=options)
-    world.events.wait("ready")
+    job = world.act("say", "ready", "wait", options=options, ready="ready")
     socket_of(world)
     return job
 
@@ -45,9 +44,7 @@ def end(job):
 # --- status --------------------------------------------------------------------------------------
 
 def test_status_tells_where_each_rank_is(training, ctl):
-    run = training("--job", "run7", n=2)
-    run.open()
-    run.train(4)
+    run = training("--job", "run7", n=2, train=4)
     run.clients[1].train(5)
     told = ctl.status()
     assert told["version"] == 1 and told["ok"] and told["pid"] == run.job.pid
@@ -64,8 +61,7 @@ def test_status_tells_where_each_rank_is(training, ctl):
     assert text.startswith("job run7, node 0 of 1, attempt 1, generation 0: running\n")
     assert re.search(r"^notice +none\ncommit +none\n", text, re.M)
     assert re.search(rf"^1 +{run.pid(1)} +train +6 ", text, re.M)
-    run.done()
-    assert run.result() == (0, "completed", None)
+    run.complete()
 
 
 def states(ctl):
@@ -103,9 +99,7 @@ def test_status_of_a_rank_that_never_attaches(training, world, ctl, options):
 
 def test_status_of_a_process_that_writes_nonsense(training, ctl):
     """A process's page may hold any number; pchctl shows only numbers that can be steps."""
-    job = training(n=1)
-    job.open()
-    job.train(1)
+    job = training(n=1, train=1)
     job.clients[0].ask("havoc thread", "havoc")
     for _ in range(5):
         told = ctl.status()
@@ -116,9 +110,7 @@ def test_status_of_a_process_that_writes_nonsense(training, ctl):
 
 
 def test_watch_ends_with_the_job(training, ctl):
-    run = training()
-    run.open()
-    run.train(3)
+    run = training(train=3)
     watch = ctl.start("status", "--watch", "--interval", "50ms")
     wait_until(lambda: watch.out.count("\njob pchrun") >= 2, "several looks")
     run.preempt()
@@ -203,43 +195,32 @@ def test_status_of_a_job_that_waits_for_its_nodes(world, ctl):
 # --- checkpoint ----------------------------------------------------------------------------------
 
 def test_a_checkpoint_is_waited_for(training, ctl):
-    run = training(n=2)
-    run.open()
-    run.train(3)
+    run = training(n=2, train=3)
     asked = ctl.start("checkpoint")
-    step = run.agreed()
-    run.reach(step)
-    run.saved(step, "continue")
+    step = run.save("continue")
     assert asked.finish() == DONE
     assert asked.out == f"step {step} is committed\n"
     assert ctl.status()["report"]["commit"]["step"] == step
-    run.done()
-    assert run.result() == (0, "completed", step)
+    run.complete(step)
 
 
 def test_a_checkpoint_that_fails(training, ctl):
-    run = training()
-    run.open()
-    run.train(3)
+    run = training(train=3)
     asked = ctl.start("checkpoint")
     step = run.agreed()
     run.reach(step)
     run.clients[0].ask(f"failed {step} no room", "failed .*")
     assert asked.finish() == FAILED
     assert asked.err == f"pchctl: the save at step {step} has failed: nothing is committed\n"
-    run.done()
-    assert run.result() == (0, "completed", None)
+    run.complete()
 
 
 def test_a_checkpoint_that_takes_too_long(training, ctl):
-    run = training()
-    run.open()
+    run = training(train=0)
     done = ctl("checkpoint", "--wait", "100ms")
     assert done.returncode == FAILED
     assert "nothing was committed within 0.1 s; it is still asked for" in done.stderr
-    step = run.agreed()
-    run.reach(step)
-    run.saved(step, "continue")
+    run.save("continue")
     assert ctl("checkpoint", "--wait", "0").stdout == "asked for\n"
     run.agreed(2)
     end(run.job)
@@ -256,33 +237,25 @@ def test_no_checkpoint_of_a_program_that_does_not_attach(world, ctl):
 # --- drain ---------------------------------------------------------------------------------------
 
 def test_a_drain_is_a_notice(training, ctl):
-    run = training()
-    run.open()
-    run.train(3)
+    run = training(train=3)
     done = ctl("drain", "--in", "9s", "--text", "the rack goes down")
     assert (done.returncode, done.stdout) == (
         DONE, "job pchrun has a notice, of pchctl: it saves and leaves\n")
     step = run.agreed()
     assert re.search(r"^notice +pchctl the rack goes down on node 0, [5-8](\.\d+)? s left$",
                      ctl("status").stdout, re.M)
-    run.reach(step)
-    run.saved(step, "exit")
+    run.serve(step, "exit")
     assert run.result() == (PREEMPTED, "preempted", step)
     assert run.report()["notice"]["source"] == "pchctl"
 
 
 def test_a_drain_is_taken_back(training, ctl):
-    run = training(env={"PCHRUN_SAVE_TRAIN_ON": "true"})
-    run.open()
-    run.train(3)
+    run = training(env={"PCHRUN_SAVE_TRAIN_ON": "true"}, train=3)
     assert ctl("drain", "--in", "1h").returncode == DONE
-    step = run.agreed()
-    run.reach(step)
-    run.saved(step, "continue")
+    step = run.save("continue")
     done = ctl("drain", "--cancel")
     assert (done.returncode, done.stdout) == (DONE, WITHDRAWN)
-    run.done()
-    assert run.result() == (0, "completed", step)
+    run.complete(step)
 
 
 def test_a_drain_is_taken_back_where_it_was_given(world, ctl):
@@ -301,13 +274,9 @@ def test_a_drain_is_taken_back_where_it_was_given(world, ctl):
 
 
 def test_the_end_of_a_drain_is_waited_for(training, ctl):
-    run = training()
-    run.open()
-    run.train(3)
+    run = training(train=3)
     asked = ctl.start("drain", "--wait", "15s")
-    step = run.agreed()
-    run.reach(step)
-    run.saved(step, "exit")
+    step = run.save("exit")
     assert run.finish() == PREEMPTED
     assert asked.finish() == DONE
     assert asked.out.endswith(f"preempted, exit code 42: saved and committed at step {step}\n")
@@ -331,9 +300,7 @@ def test_a_stop_ends_all_nodes(world, ctl, node):
 
 def test_a_stop_after_a_notice(training, ctl):
     """The notice would have the job started again."""
-    run = training("--stop-exit-wait", "100ms", "--stop-term-wait", "100ms", "--exit-stopped", "7")
-    run.open()
-    run.train(3)
+    run = training("--stop-exit-wait", "100ms", "--stop-term-wait", "100ms", "--exit-stopped", "7", train=3)
     run.notice()
     run.agreed()
     assert ctl("stop").stdout.startswith("stopped, exit code 7: ")
@@ -344,8 +311,7 @@ def test_a_stop_after_a_notice(training, ctl):
 
 def test_a_job_that_is_ending_takes_no_orders(world, ctl):
     job = world.act("record", "all", "say", "ready", "until", "TERM", "hold", world.hold("end"), "exit", "0",
-                    options=["--stop-term-wait", "1h"])
-    world.events.wait("ready")
+                    options=["--stop-term-wait", "1h"], ready="ready")
     socket_of(world)
     assert ctl("stop", "--wait", "0").stdout == "asked for\n"
     world.events.wait("signal", name="TERM")
@@ -354,8 +320,7 @@ def test_a_job_that_is_ending_takes_no_orders(world, ctl):
         assert done.returncode == FAILED
         assert "the job is ending already: stopped, exit code 44: " in done.stderr
     assert ctl("status").stdout.splitlines()[1].startswith("ending    stopped, exit code 44: ")
-    world.go_on("end")
-    assert job.finish() == STOPPED
+    world.let_end(job, STOPPED)
 
 
 def in_a_pause(world, script="exit 7", *options):
@@ -385,13 +350,9 @@ def test_a_drain_between_two_generations(world, ctl):
 
 def test_a_drain_is_taken_back_when_all_have_left(training, ctl):
     """With restart.after_notice they come again."""
-    run = training("--restart-after-notice", n=1)
-    run.open()
-    run.train(1)
+    run = training("--restart-after-notice", n=1, train=1)
     ctl("drain", "--in", "10m")
-    step = run.agreed()
-    run.reach(step)
-    run.saved(step, "exit")
+    run.save("exit")
     run.clients[0].end_input()
     wait_until(lambda: run.report()["state"] == "restarting", "the wait")
     assert ctl("drain", "--cancel").stdout == WITHDRAWN
@@ -403,13 +364,11 @@ def test_a_drain_is_taken_back_when_all_have_left(training, ctl):
 
 def test_a_stop_that_is_not_waited_for(world, ctl):
     job = world.act("record", "all", "say", "ready", "hold", world.hold("end"), "exit", "0",
-                    options=["--stop-term-wait", "1h"])
-    world.events.wait("ready")
+                    options=["--stop-term-wait", "1h"], ready="ready")
     socket_of(world)
     done = ctl("stop", "--wait", "50ms")
     assert done.returncode == FAILED and "the job has not ended within" in done.stderr
-    world.go_on("end")
-    assert job.finish() == STOPPED
+    world.let_end(job, STOPPED)
 
 
 # --- events --------------------------------------------------------------------------------------
@@ -419,8 +378,7 @@ def names(lines, but=("log", "signal")):
 
 
 def test_events_are_followed_and_kept(training, ctl):
-    run = training()
-    run.open()
+    run = training(train=0)
     follow = ctl.start("events", "--follow")
     wait_until(lambda: '"attached"' in follow.out, "the events so far")
     run.train(3)
@@ -451,8 +409,7 @@ def test_events_without_a_file(world, ctl):
 def test_attempts_share_a_journal(world):
     """A failed attempt records why; the next attempt adds to the file."""
     for code in (3, 4):
-        job = world.act("exit", code, options=["--state-dir", world.root / "state"])
-        assert job.finish() == code
+        world.act("exit", code, options=["--state-dir", world.root / "state"], code=code)
     events = [json.loads(line)
               for line in (world.root / "state/events.0.jsonl").read_text().splitlines()]
     assert [(e["attempt"], e["exit_code"]) for e in events if e["event"] == "exit"] == [(1, 3), (2, 4)]
@@ -463,8 +420,7 @@ def test_a_journal_that_cannot_be_written(world, ctl):
     """It is said once, and the job goes on and ends as ever."""
     folder = world.root / "a/b"
     folder.mkdir(parents=True)
-    job = world.act("say", "ready", "wait", options=["--events-file", folder / "events"])
-    world.events.wait("ready")
+    job = world.act("say", "ready", "wait", options=["--events-file", folder / "events"], ready="ready")
     wait_until((folder / "events").exists, "the journal")
     (folder / "events").unlink()
     folder.rmdir()
@@ -494,8 +450,7 @@ def test_what_a_full_disk_has_not_taken_is_counted(world, ctl):
 
 @pytest.mark.parametrize("option", ["--events-file", "--metrics-file"])
 def test_a_file_that_cannot_be(world, option):
-    job = world.launch(option, "/dev/null", "--", "true")
-    assert job.finish() == 125
+    job = world.launch(option, "/dev/null", "--", "true", code=125)
     assert f"({option[2:].replace('-', '.')}): '/dev/null' is not a regular file" in job.err
 
 
@@ -528,9 +483,7 @@ def metrics(path):
 def test_metrics(training, world):
     path = world.root / "metrics/pchrun.prom"
     path.parent.mkdir()
-    run = training("--job", "run7", "--metrics-file", path, "--metrics-interval", "100ms", n=2)
-    run.open()
-    run.train(4)
+    run = training("--job", "run7", "--metrics-file", path, "--metrics-interval", "100ms", n=2, train=4)
     wait_until(lambda: path.exists() and all(
         metrics(path).get(("pchrun_rank_step", rank)) == 4 for rank in "01"), "the steps")
     told = metrics(path)
@@ -554,8 +507,7 @@ IN_KUBERNETES = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 def test_the_last_line_for_kubernetes(world):
     path = world.file("termination-log", "what was there before, and is longer than the end " * 9)
     inode = path.stat().st_ino
-    job = world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES)
-    assert job.finish() == 3
+    job = world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES, code=3)
     assert path.read_text() == job.err_lines[-1].partition(" end: ")[2]
     assert path.stat().st_ino == inode, "it is a mount, which cannot be replaced"
 
@@ -564,15 +516,13 @@ def test_the_last_line_for_kubernetes(world):
 def test_a_last_line_that_nobody_waits_for(world, kind):
     path = world.root / "termination-log"
     {"missing": lambda p: None, "pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
-    job = world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES)
-    assert job.finish() == 3
+    world.act("exit", "3", options=["--termination-log", path], env=IN_KUBERNETES, code=3)
     assert path.exists() == (kind != "missing")
 
 
 def test_the_last_line_of_a_job_that_does_not_start(world):
     path = world.file("termination-log")
-    job = world.launch("--termination-log", path, "--report", "/dev/null", "--", "true")
-    assert job.finish() == 125
+    world.launch("--termination-log", path, "--report", "/dev/null", "--", "true", code=125)
     assert path.read_text().startswith("not_started, exit code 125: ")
 
 
@@ -592,9 +542,8 @@ def test_a_job_is_found_by_its_name(world, ctl):
 
 def test_within_a_job_it_is_that_job(world, ctl):
     out = world.root / "told"
-    job = world.launch("--job", "own", "--", "sh", "-c",
-                       f"for i in $(seq 200); do '{PCHCTL}' status >'{out}' && break; sleep 0.02; done")
-    assert job.finish() == 0
+    world.launch("--job", "own", "--", "sh", "-c",
+                 f"for i in $(seq 200); do '{PCHCTL}' status >'{out}' && break; sleep 0.02; done", code=0)
     assert out.read_text().startswith("job own, ")
 
 
@@ -639,8 +588,7 @@ def test_one_that_does_not_answer_may_be_meant(world, ctl):
     """A user who wants to stop the job that hangs must not stop another job that answers."""
     stuck = waiting(world, "--job", "stuck")
     os.kill(stuck.pid, signal.SIGSTOP)
-    other = world.act("say", "up", "wait", options=["--job", "other"])
-    world.events.wait("up")
+    other = world.act("say", "up", "wait", options=["--job", "other"], ready="up")
     wait_until(lambda: ctl("status", "--job", "other").returncode == 0, "the other to answer")
     done = ctl("stop")
     os.kill(stuck.pid, signal.SIGCONT)
@@ -688,16 +636,13 @@ def connect(path):
 
 
 def test_a_client_that_does_not_read_disturbs_nobody(training, ctl, world):
-    run = training("--log-level", "debug")
-    run.open()
+    run = training("--log-level", "debug", train=0)
     with connect(socket_of(world)) as deaf:
         deaf.sendall(b'{"version":1,"do":"events","follow":true}\n')
         for step in range(1, 40):
             run.clients[0].train(step)
             assert ctl("checkpoint", "--wait", "0").returncode == DONE
-            save = run.agreed(step)
-            run.reach(save)
-            run.saved(save, "continue")
+            save = run.save("continue", step)
             if save >= 10:
                 break
         run.done()

@@ -31,8 +31,7 @@ def kernel_can():
 
 def large(training, *options, **more):
     """Two ranks; the first one is large."""
-    job = training(*(options or HURRY), n=2, **more)
-    job.open()
+    job = training(*(options or HURRY), n=2, **more, train=0)
     job.clients[0].ask(f"swell {MIB}", rf"swell {MIB} 1")
     return job
 
@@ -102,9 +101,7 @@ def test_the_next_generation_is_watched_as_well(training):
 
 def test_nobody_wakes_up_for_it(training):
     """The thread that waits for the deaths sleeps, as the loop does."""
-    job = training(n=2)
-    job.open()
-    job.train(1)
+    job = training(n=2, train=1)
 
     def woken():
         return {task.name: int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", (task / "status").read_text(),
@@ -112,5 +109,4 @@ def test_nobody_wakes_up_for_it(training):
                 for task in Path(f"/proc/{job.job.pid}/task").iterdir()}
     wait_until(lambda: (before := woken()) and not time.sleep(IDLE) and before == woken(), "pchrun to rest")
     assert len(woken()) == (2 if kernel_can() else 1)
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()

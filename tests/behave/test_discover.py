@@ -124,8 +124,7 @@ def test_a_pod_that_may_have_others_is_warned(world):
     assert len(job.err_lines) == 1 and "JOB_COMPLETION_INDEX is 2" in job.err and "set cluster.nnodes" in job.err
     assert "set cluster.nnodes" in shown(world, env=pod)["$cluster"]["warning"]
     for options in (["--cluster-discovery", "none"], ["--nnodes", 1], ["--log-level", "error"]):
-        job = world.launch(*options, "--", "true", env=pod)
-        assert job.finish() == 0 and not job.err
+        assert not world.launch(*options, "--", "true", env=pod, code=0).err
 
 
 def test_a_variable_of_a_common_name_ends_nothing(world):
@@ -185,8 +184,7 @@ def test_what_the_user_says_wins(world):
     (["--cluster-discovery", "slrum"], {}, ["--cluster-discovery", "slrum"]),
 ], ids=["half", "half-slurm", "differ", "absent", "no-count", "no-chief", "no-key", "other-count", "no-such"])
 def test_refusals_say_what_to_set(world, args, env, words):
-    job = world.launch(*args, "--", world.actor, "say", "started", env=env)
-    assert job.finish() == OWN_ERROR
+    job = world.launch(*args, "--", world.actor, "say", "started", env=env, code=OWN_ERROR)
     assert len(job.err_lines) == 1, job.err
     for word in words:
         assert word in job.err_lines[0], job.err

@@ -173,8 +173,7 @@ def test_a_shell_in_a_task_of_srun(world):
 def test_torchrun_that_kills_too_early(world):
     """The doctor sets torchrun's wait as a run does. The user's own value stands, and an old torchrun ignores it."""
     torchrun = world.file("torchrun", "#!/bin/sh\necho told $TORCH_ELASTIC_SHUTDOWN_TIMEOUT\n", mode=0o700)
-    job = world.launch("--grace", "110s", "--", torchrun)
-    assert job.finish() == 0
+    job = world.launch("--grace", "110s", "--", torchrun, code=0)
     told = job.out.split()[1]
     found = doctor(world, "--grace", "110s", command=[torchrun])["torchrun"]
     assert found[0] == "unknown" and f" {told} s" in found[1] and "PyTorch 2.12" in found[1]
@@ -253,6 +252,5 @@ def test_a_full_disk(world):
 
 
 def test_it_needs_a_command(world):
-    job = world.start(world.pchrun, "--doctor")
-    assert job.finish() == 125
+    job = world.start(world.pchrun, "--doctor", code=125)
     assert "no command is given" in job.err

@@ -57,24 +57,21 @@ def test_a_drill_that_does_not_fit(world):
 
 
 def test_a_command_that_ends_before_the_drill(world):
-    job = world.start(world.pchrun, "--drill", "30s", "--", "sh", "-c", "exit 7")
-    assert job.finish() == 7
+    job = world.start(world.pchrun, "--drill", "30s", "--", "sh", "-c", "exit 7", code=7)
     assert said(job)[-1] == "the job has ended before the training was warm: no drill"
 
 
 @pytest.mark.parametrize("grace, why", [
     ("0s", "--drill: 0s: from 1s"), ("8d", "--drill: "), ("soon", "--drill: ")])
 def test_a_grace_that_is_none(world, grace, why):
-    job = world.start(world.pchrun, "--drill", grace, "--", "true")
-    assert job.finish() == 125
+    job = world.start(world.pchrun, "--drill", grace, "--", "true", code=125)
     assert why.split(":")[0] in job.err and grace in job.err
 
 
 def test_a_command_that_never_attaches(world):
     """pchrun cannot know whether the command saves: it says so, and no more."""
     job = world.start(world.pchrun, "--drill", "5s", "--", "sleep", "1000",
-                      env=world.shim("clock", SHIM_HASTE="50"))
-    assert job.finish() == 1
+                      env=world.shim("clock", SHIM_HASTE="50"), code=1)
     assert said(job)[1] == "no process has attached within a minute: the notice comes now"
     assert said(job)[-1] == "unknown whether a save fits into 5 s: the ranks agreed on none"
 

@@ -27,8 +27,7 @@ def test_line_39_the_programs_code_is_ours(world, code):
 ])
 def test_a_code_of_the_program_that_means_a_restart_is_told(world, options, code, is_told):
     """It stays the program's, and a scheduler would start it again for ever."""
-    job = world.act("exit", code, options=options)
-    assert job.finish() == code
+    job = world.act("exit", code, options=options, code=code)
     says = "with this code a scheduler starts the job again, as after a preemption"
     assert job.err_lines[-1].endswith(says) == is_told
 
@@ -53,9 +52,8 @@ def test_line_39_the_signal_raised_again(world, name):
 
 def test_line_39_raised_again_under_a_blocked_signal(world):
     """A mask inherited with the signal blocked: the death must still happen."""
-    job = world.act("die", "TERM", options=["--exit-reraise"],
-                    preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]))
-    assert job.finish() == -signal.SIGTERM
+    world.act("die", "TERM", options=["--exit-reraise"],
+              preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]), code=-signal.SIGTERM)
 
 
 def test_line_39_reraise_keeps_codes(world):
@@ -66,8 +64,7 @@ def test_line_39_reraise_keeps_codes(world):
 def test_line_40_an_unknown_status_is_not_success(world):
     """Another part of the process has reaped the child. crun and conmon ended with 0 then, and a scheduler
     would have taken the training for complete."""
-    job = world.act("exit", "0", env=world.shim("lostwait"))
-    assert job.finish() == 125
+    job = world.act("exit", "0", env=world.shim("lostwait"), code=125)
     assert job.err_lines
 
 
@@ -107,8 +104,7 @@ def test_line_13_127_not_found_126_cannot_execute(world, commands, case):
     2. The text names the command and the reason, once, and the code is not overwritten by the
     end of the child that reported it."""
     path, code = commands[case]
-    job = world.launch("--", path, "argument")
-    assert job.finish() == code
+    job = world.launch("--", path, "argument", code=code)
     told = [line for line in job.err_lines if f"'{str(path)[:60]}" in line]
     assert len(told) == 1, job.err
     assert not job.out
@@ -116,8 +112,7 @@ def test_line_13_127_not_found_126_cannot_execute(world, commands, case):
 
 def test_line_13_exec_fails_for_one_of_many(world):
     """All commands are the same, so all fail; it is said once, not once per rank."""
-    job = world.launch("-n", "4", "--", world.root / "none")
-    assert job.finish() == 127
+    job = world.launch("-n", "4", "--", world.root / "none", code=127)
     assert len([line for line in job.err_lines if "cannot execute" in line]) == 1, job.err
 
 
@@ -143,8 +138,7 @@ def test_line_13_a_script_without_an_interpreter_line(world):
 def test_line_12_a_script_is_found_by_its_path(world):
     """The program gets the name that the user gave, not the path that was found."""
     script = world.file("job.sh", '#!/bin/sh\necho "$0"\n', 0o755)
-    job = world.launch("--", "./job.sh", cwd=world.root)
-    assert job.finish() == 0
+    job = world.launch("--", "./job.sh", cwd=world.root, code=0)
     assert job.out == "./job.sh\n"
     assert script.exists()
 
@@ -155,8 +149,7 @@ def test_line_12_a_script_that_is_being_written(world):
     path.write_bytes(open(world.actor, "rb").read())
     path.chmod(0o755)
     with open(path, "r+b"):
-        job = world.launch("--", path)
-        assert job.finish() == 126
+        job = world.launch("--", path, code=126)
     assert "busy" in job.err
 
 
@@ -167,8 +160,7 @@ def test_line_06_nothing_is_allocated_between_fork_and_exec(world):
     if world.has_sanitizer():
         pytest.skip("the sanitizer's malloc cannot be replaced; the plain build runs this test")
     assert world.act("exit", "5", env=world.shim("alloc")).finish() == 5
-    job = world.launch("--", world.root / "none", env=world.shim("alloc"))
-    assert job.finish() == 127
+    job = world.launch("--", world.root / "none", env=world.shim("alloc"), code=127)
     assert "shim_alloc" not in job.err
 
 
@@ -228,8 +220,7 @@ def test_line_22_the_working_directory_is_let_go(world):
 
 def test_line_22_relative_paths_are_resolved_before(world):
     """--report and --run-dir are relative to where the user was."""
-    job = world.act("exit", "0", options=["--report", "report.json"])
-    assert job.finish() == 0
+    world.act("exit", "0", options=["--report", "report.json"], code=0)
     assert (world.cwd / "report.json").exists()
 
 
@@ -256,16 +247,14 @@ OUR_ERRORS = {
 @pytest.mark.parametrize("args", OUR_ERRORS.values(), ids=OUR_ERRORS.keys())
 def test_line_46_our_own_failures_are_125(world, args):
     """0-124 belong to the program: the caller must see whether pchrun or the program failed."""
-    job = world.launch(*args)
-    assert job.finish() == 125
+    job = world.launch(*args, code=125)
     assert job.err_lines and not job.out
 
 
 @pytest.mark.parametrize("option", ["--help", "-h", "--version", "-V", "--print-config"])
 def test_line_46_what_only_shows_ends_with_0(world, option):
     """On standard output, with nothing started."""
-    job = world.launch(option)
-    assert job.finish() == 0
+    job = world.launch(option, code=0)
     assert job.out and not job.err
 
 
@@ -285,9 +274,8 @@ def test_line_46_output_that_cannot_be_written(world):
 
 def test_line_45_files_of_ours_are_private(world):
     """Whatever umask the job has, a report is not for everybody to write."""
-    job = world.act("exit", "0", options=["--report", "report.json"],
-                    preexec_fn=lambda: os.umask(0))
-    assert job.finish() == 0
+    world.act("exit", "0", options=["--report", "report.json"],
+              preexec_fn=lambda: os.umask(0), code=0)
     assert not stat.S_IMODE((world.cwd / "report.json").stat().st_mode) & 0o022
 
 
@@ -295,8 +283,7 @@ def test_line_45_no_zombie_and_no_child_at_the_end(world):
     """Before its own end, pchrun leaves no process of the job to init."""
     job = world.act("fork", "{", "pause", "}", "hold", world.hold("end"), "exit", "2")
     wait_until(lambda: world.events.all("forked"), "the fork")
-    world.go_on("end")
-    assert job.finish() == 2
+    world.let_end(job, 2)
     assert not children_of(os.getpid()) and state_of(job.pid) == ""
 
 

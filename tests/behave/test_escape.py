@@ -19,9 +19,7 @@ DAEMON = f"setsid sh -c 'exec {CLIENT}' \"$0\" \"$1\" & exec sleep 1000"
 
 def test_a_rank_that_has_become_a_daemon(training, world):
     """It is a rank like any other: it saves with all, and nothing of it is left."""
-    job = training(*QUICK, n=2, start=DAEMON)
-    job.open()
-    job.train(3)
+    job = training(*QUICK, n=2, start=DAEMON, train=3)
     pids = [job.pid(rank) for rank in range(2)]
     assert {os.getsid(pid) for pid in pids} == set(pids)
     step = job.preempt()
@@ -62,11 +60,8 @@ def test_below_a_reaper_of_its_own(world, number, code):
 def test_who_comes_back_to_a_dead_socket(training, world):
     """A launcher starts its worker again when pchrun is gone: it does not train as if it had never
     been there."""
-    job = training(n=1, start=f"{CLIENT}; exit $?")
-    job.open()
-    job.train(3)
-    os.kill(job.job.pid, signal.SIGKILL)
-    assert job.job.finish() == -signal.SIGKILL
+    job = training(n=1, start=f"{CLIENT}; exit $?", train=3)
+    job.job.kill()
     client = job.clients[0]
     client.ask("close", "close .*")
     client.ask("open", "open supervised=0 .*")

@@ -43,9 +43,7 @@ def test_a_grace_of_20_seconds_is_trained_through(world):
 
 def train(training, *options):
     """Two ranks that have trained five steps, and a notice; returns the job and the save step."""
-    job = training(TRAINS_ON, *options, n=2)
-    job.open()
-    job.train(5)
+    job = training(TRAINS_ON, *options, n=2, train=5)
     job.notice()
     return job, job.agreed()
 
@@ -66,9 +64,7 @@ def test_a_training_that_ends_while_a_notice_holds(training, options, goodbye, o
     rank.open(options)
     job.train(5)
     job.notice()
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "continue")
+    step = job.save("continue")
     job.train(20)
     rank.tell(goodbye)
     assert job.result() == (*outcome, step)
@@ -91,9 +87,7 @@ def test_the_first_save_does_not_end_the_training(training):
     save_slowly(job, step, 1, "continue")
     job.said("the training goes on for [0-9.]+ s, and saves once more before the deadline")
     job.train(step + 3)
-    last = job.agreed(rounds=2)
-    job.reach(last)
-    job.saved(last, "exit")
+    last = job.save("exit", rounds=2)
     assert job.result() == (PREEMPTED, "preempted", last)
 
 
@@ -130,40 +124,32 @@ def test_how_long_saves_take_is_remembered(training):
     job.train(step + 5)
     job.notice()
     assert job.said(r"every rank saves step (\d+), then leaves")
-    last = job.agreed()
-    job.reach(last)
-    job.saved(last, "exit")
+    last = job.save("exit")
     assert job.result() == (PREEMPTED, "preempted", last)
 
 
 def test_a_second_signal_ends_the_training(training):
     job, step = train(training, "--grace", "60s")
-    job.reach(step)
-    job.saved(step, "continue")
+    job.serve(step, "continue")
     job.train(step + 3)
     signal.sigtimedwait([], 1.1)  # sooner it would be the same signal
     job.notice()
     job.said("SIGTERM again: saving now, without more training")
-    last = job.agreed(rounds=2)
-    job.reach(last)
-    job.saved(last, "exit")
+    last = job.save("exit", rounds=2)
     assert job.result() == (PREEMPTED, "preempted", last)
 
 
 def test_who_finishes_in_the_grace_is_done(training):
     job, step = train(training, "--grace", "60s")
-    job.reach(step)
-    job.saved(step, "continue")
+    job.serve(step, "continue")
     job.train(step + 3)
-    job.done()
-    assert job.result() == (0, "completed", step)
+    job.complete(step)
 
 
 def test_who_fails_in_the_grace_was_preempted(training):
     """The first save is what the next attempt resumes from."""
     job, step = train(training, "--grace", "60s")
-    job.reach(step)
-    job.saved(step, "continue")
+    job.serve(step, "continue")
     job.train(step + 3)
     job.kill(1)
     assert job.result() == (PREEMPTED, "preempted_unsaved", step)
@@ -171,9 +157,7 @@ def test_who_fails_in_the_grace_was_preempted(training):
 
 @pytest.mark.parametrize("option", ["--no-save-train-on", "--save-train-on=false"])
 def test_who_shall_not_train_on(training, option):
-    job = training(option, "--grace", "60s", n=2)
-    job.open()
-    job.train(5)
+    job = training(option, "--grace", "60s", n=2, train=5)
     step = job.preempt()
     assert job.result() == (PREEMPTED, "preempted", step)
 

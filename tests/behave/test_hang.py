@@ -101,8 +101,7 @@ def test_a_program_that_floods(world):
 
 
 def test_a_program_that_is_not_there(world):
-    job = world.start(world.pchrun, "--watchdog-diagnose", "/no/such", "--", "true")
-    assert job.finish() == 125
+    job = world.start(world.pchrun, "--watchdog-diagnose", "/no/such", "--", "true", code=125)
     assert "watchdog.diagnose: cannot execute '/no/such'" in job.err
 
 
@@ -153,8 +152,7 @@ def test_without_a_place_for_it(world):
     """Without a state directory and a report, the log has the evidence."""
     script = world.file("script", "open\nstep 1\n")
     job = world.start(world.pchrun, *TRAIN, "--", "sh", "-c",
-                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
-    assert job.finish() == 42
+                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient", code=42)
     assert re.search(r"evidence:   thread \d+ \(pchclient\): state S", job.err)
 
 
@@ -223,8 +221,7 @@ def test_a_restart_in_place(world):
     script = world.file("script", "open\nstep 1\nstep 2\n")
     job = world.start(world.pchrun, *TRAIN, "--restart-max", "1", "--restart-backoff", "0", "--state-dir",
                       world.root / "state", "--", "sh", "-c",
-                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient")
-    assert job.finish() == 42
+                      f"(cat {script}; sleep 600) | {world.helpers}/pchclient", code=42)
     assert len(re.findall(FOUND, job.err)) == 2 and "restarting in place" in job.err
     for generation in (0, 1):
         assert "rank 0, process " in (world.root / "state" / f"hang.0.{generation}.txt").read_text()
@@ -233,13 +230,11 @@ def test_a_restart_in_place(world):
 def test_a_program_that_falls_silent(world):
     """It does not attach; that it prints nothing any more is all that can be seen of it."""
     job = world.launch("--logs-dir", world.root / "logs", "--watchdog-silence", "1s",
-                       "--watchdog-diagnose-wait", "1s", "--", "sh", "-c", "echo begun; exec sleep 1000")
-    assert job.finish() == 42
+                       "--watchdog-diagnose-wait", "1s", "--", "sh", "-c", "echo begun; exec sleep 1000", code=42)
     assert re.search(r"end: hang, exit code 42: node 0 .*: its commands have printed nothing for 1(\.\d+)?s$",
                      job.err_lines[-1])
 
 
 def test_silence_cannot_be_heard_without_logs(world):
-    job = world.launch("--watchdog-silence", "1m", "--", "true")
-    assert job.finish() == 125
+    job = world.launch("--watchdog-silence", "1m", "--", "true", code=125)
     assert "watchdog.silence (flag --watchdog-silence) needs logs.dir" in job.err

@@ -50,9 +50,7 @@ def report(world):
 def test_it_runs_after_the_commit(world, training, hook):
     """As with TensorFlow's exit_fn: the checkpoint is complete, and its path is known."""
     job = training("--exit-hook", hook(f"cp '{world.root}/checkpoints/.pchrun/commit.json' "
-                                       f"'{world.root}/seen.json'\nexit 0\n"), "--job", "run7", n=2)
-    job.open()
-    job.train(3)
+                                       f"'{world.root}/seen.json'\nexit 0\n"), "--job", "run7", n=2, train=3)
     step = job.preempt()
     assert job.result() == (PREEMPTED, "preempted", step)
     env = told(world)
@@ -79,8 +77,7 @@ def test_without_a_commit(world, hook):
 @pytest.mark.parametrize("verbs,code", [(["exit", "0"], 0), (["exit", "7"], 7)],
                          ids=["completed", "failed"])
 def test_not_without_a_preemption(world, hook, verbs, code):
-    job = world.act(*verbs, options=["--report", world.root / "report.json", "--exit-hook", hook()])
-    assert job.finish() == code
+    world.act(*verbs, options=["--report", world.root / "report.json", "--exit-hook", hook()], code=code)
     assert told(world) is None and report(world) is None
 
 
@@ -218,8 +215,7 @@ def test_arguments_come_from_the_file(world, hook):
 ], ids=["missing", "not executable", "a folder", "not in PATH"])
 def test_one_that_cannot_run_is_an_error_at_the_start(world, make, words):
     """Not on the day of the preemption."""
-    job = world.act("say", "started", options=["--exit-hook", make(world)])
-    assert job.finish() == OWN_ERROR
+    job = world.act("say", "started", options=["--exit-hook", make(world)], code=OWN_ERROR)
     assert len(job.err_lines) == 1 and "exit.hook" in job.err
     for word in words:
         assert word in job.err
@@ -230,8 +226,7 @@ def test_one_that_is_gone_meanwhile(world, hook):
     """It was there at the start; the checkpoint counts more than what is missing now."""
     path = hook()
     job = world.act("say", "ready", "pause",
-                    options=["--report", world.root / "report.json", "--exit-hook", path])
-    world.events.wait("ready")
+                    options=["--report", world.root / "report.json", "--exit-hook", path], ready="ready")
     path.unlink()
     os.kill(job.pid, TERM)
     assert job.finish() == PREEMPTED
@@ -245,7 +240,6 @@ def test_it_dies_with_pchrun(world, hook):
     job = preempted(world, "--exit-hook",
                     hook(f"exec '{world.actor}' ignore TERM say hanging pause\n"))
     hanging = world.events.wait("hanging")["pid"]
-    os.kill(job.pid, signal.SIGKILL)
-    assert job.finish() == -signal.SIGKILL
+    job.kill()
     wait_until(lambda: not is_alive(hanging), "the hook to die with pchrun")
     wait_until(lambda: not marked(world.mark), "who was writing the report to end")

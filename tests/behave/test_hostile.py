@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
@@ -403,8 +402,7 @@ def test_a_recorded_node_is_played_back(world, recorded):
         two.say(0, "is back", 2 * n)
     for job in two.jobs.values():
         assert job.process.poll() is None
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
     assert two.agreed()["outcome"] == "completed"
 
 
@@ -427,8 +425,7 @@ def test_messages_that_make_no_sense_now(world, recorded):
     refused = frames_of(shout(two.port, hello[:2] + b"\x63" + hello[3:]))
     assert [kind for kind, _ in refused] == [PEER_REFUSED]
     assert "is back" not in two.jobs[0].err
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 # --- a hostile environment ------------------------------------------------------------------------
@@ -483,8 +480,7 @@ def test_a_megabyte_of_arguments_and_environment(world):
     env = {f"LONG_{i}": "y" * 100_000 for i in range(5)}
     report = world.root / "report"
     job = world.launch("-vv", "--report", report, "--", "sh", "-c", "exit $(($# + 1))", "sh", *words,
-                       env=env)
-    assert job.finish() == 6
+                       env=env, code=6)
     assert json.loads(report.read_text())["exit_code"] == 6
     assert max(len(line) for line in job.err_lines) <= 4096
 
@@ -494,8 +490,7 @@ def test_any_bytes_in_the_log_and_the_report(world):
     report = world.root / "report"
     name = b"\xff\xc3\n\x1b[2J\"\\" + "\u00e9".encode() + b"\xe2\x82"
     job = world.launch("--log-format", "json", "-vv", "--report", report, "--",
-                       os.fsdecode(b"/no/" + name), os.fsdecode(name))
-    assert job.finish() == 127
+                       os.fsdecode(b"/no/" + name), os.fsdecode(name), code=127)
     assert [json.loads(line) for line in job.err_path.read_bytes().splitlines()]
     assert "/no/\ufffd\ufffd\n" in json.loads(report.read_bytes())["why"]
     assert b"\x1b" not in job.err_path.read_bytes()
@@ -507,9 +502,7 @@ def test_the_clock_is_set_in_mid_job(world, training):
     """NTP finds that the host was years off, or an operator thinks so. Deadlines, rounds and the
     ages of files depend on no clock that can be set: only what people read does."""
     clock = world.root / "clock"
-    job = training("--grace", "20s", n=2, env=world.shim("clock", SHIM_CLOCK=clock))
-    job.open()
-    job.train(3)
+    job = training("--grace", "20s", n=2, env=world.shim("clock", SHIM_CLOCK=clock), train=3)
     for jump in (400_000_000, -900_000_000, 0):
         clock.write_text(str(jump))
         begin = time.monotonic()
@@ -532,8 +525,7 @@ def test_the_clock_is_set_during_the_grace(world):
     clock = world.root / "clock"
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "say", "asked", "pause",
                     options=["--grace", "1500ms", "--stop-term-wait", "300ms", "--log-format", "json"],
-                    env=world.shim("clock", SHIM_CLOCK=clock))
-    world.events.wait("ready")
+                    env=world.shim("clock", SHIM_CLOCK=clock), ready="ready")
     begin = time.monotonic()
     job.send(signal.SIGTERM)
     world.events.wait("asked")
@@ -642,8 +634,7 @@ def test_somebody_says_that_he_is_node_0(world, recorded):
         assert PEER_WELCOME not in [kind for kind, _ in frames_of(shout(two.port, false))]
     for job in two.jobs.values():
         assert job.process.poll() is None, job.err
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 def test_refused_and_does_not_go(world, recorded, flood):
@@ -658,8 +649,7 @@ def test_refused_and_does_not_go(world, recorded, flood):
         assert len(os.listdir(f"/proc/{chief.pid}/fd")) < fds + 300
     two.say(0, "says that it is node 0", 20)
     attack.go()
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 # --- few descriptors are allowed from the start ---------------------------------------------------
@@ -687,8 +677,7 @@ def test_node_0_takes_the_descriptors_it_needs(world, nodes, few_files):
     assert [soft_limit(pid) for pid in actors] == [few_files] * 2
     assert soft_limit(two.jobs[0].pid) > 128 + 2
     assert soft_limit(two.jobs[1].pid) == few_files
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 # --- descriptors run out while the job runs -------------------------------------------------------
@@ -700,21 +689,15 @@ def set_descriptors(job, limit):
 def test_no_descriptor_for_the_record(training):
     """The record cannot be written now: the save is not called committed, all train on, and the
     next one is."""
-    job = training("--grace", "10s", "--signals", "USR2=checkpoint", n=2)
-    job.open()
-    job.train(3)
+    job = training("--grace", "10s", "--signals", "USR2=checkpoint", n=2, train=3)
     set_descriptors(job.job, 3)
     job.notice(signal.SIGUSR2)
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "continue")
+    job.save("continue")
     job.said("Too many open files")
     assert not json.loads((job.dir / ".pchrun/commit.json").read_text())["commits"]
     set_descriptors(job.job, 1024)
     job.notice()
-    last = job.agreed(2)
-    job.reach(last)
-    job.saved(last, "exit")
+    last = job.save("exit", 2)
     assert job.result() == (42, "preempted", last)
 
 
@@ -783,6 +766,5 @@ def test_a_look_up_under_a_limit_of_the_stack(world):
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     job = world.start(world.pchrun, "--cluster-nodes", f"localhost:{free_port()},127.0.0.1", "--node-rank", 1,
                       "--cluster-join-timeout", "1s", "--", "true",
-                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)))
-    assert job.finish() == 125
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)), code=125)
     assert "cannot connect to localhost" in job.err and "no thread" not in job.err, job.err

@@ -33,10 +33,6 @@ class Logs:
                                 self.report_path, *options, "--", sys.executable, "-c", program,
                                 **more)
 
-    def run(self, program, *options, **more):
-        job = self.start(program, *options, **more)
-        return job, job.finish()
-
     def read(self, stream="stdout", name=NODE):
         path = self.dir / f"{name}.{stream}"
         return path.read_bytes() if path.exists() else b""
@@ -66,8 +62,7 @@ WRITE = "import os, sys, time\nw = sys.stdout.buffer.write\n"
 def test_off_by_default(world):
     """A command writes to pchrun's own output, with no process in between."""
     job = world.start(world.pchrun, "--", "sh", "-c", "readlink /proc/self/fd/1 /proc/self/fd/2; "
-                      "cat /proc/$PPID/task/*/children; echo $$")
-    assert job.finish() == 0
+                      "cat /proc/$PPID/task/*/children; echo $$", code=0)
     assert job.out.splitlines()[:2] == [str(job.out_path), str(job.err_path)]
     child, me = job.out.splitlines()[2].split()
     assert child == me
@@ -79,24 +74,21 @@ def test_all_bytes_are_kept_and_passed_on(logs):
     program = ("import random, sys\n"
                "sys.stderr.buffer.write(random.Random(2).randbytes(70000))\n"
                "sys.stdout.buffer.write(random.Random(1).randbytes(300000))\n")
-    job, code = logs.run(program)
-    assert code == 0
+    job = logs.start(program, code=0)
     assert logs.read() == out and logs.read("stderr") == err
     assert job.out_path.read_bytes() == out and job.err_path.read_bytes() == err
     assert logs.lines("stdout")["bytes"] == len(out) and logs.report()["lost"] == 0
 
 
 def test_kept_only(logs):
-    job, code = logs.run("import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)",
-                         "--no-logs-tee", "-q")
-    assert (code, job.out) == (3, "") and "err" not in job.err.splitlines()
+    job = logs.start("import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)", "--no-logs-tee", "-q", code=3)
+    assert job.out == "" and "err" not in job.err.splitlines()
     assert logs.read() == b"out\n" and logs.read("stderr") == b"err\n"
 
 
 def test_the_command_sees_pipes_and_nothing_else(logs):
-    job, code = logs.run("import os\nprint(sorted(os.listdir('/proc/self/fd')), os.isatty(1),"
-                         " *(os.readlink(f'/proc/self/fd/{fd}')[:5] for fd in (1, 2)))")
-    assert code == 0
+    job = logs.start("import os\nprint(sorted(os.listdir('/proc/self/fd')), os.isatty(1),"
+                     " *(os.readlink(f'/proc/self/fd/{fd}')[:5] for fd in (1, 2)))", code=0)
     assert job.out == "['0', '1', '2', '3'] False pipe: pipe:\n"  # 3 lists them
 
 
@@ -132,9 +124,8 @@ def flood(logs):
 
 def test_files_are_bounded(logs):
     """The last ones are kept, and joined they are the end of the stream."""
-    job, code = logs.run(WRITE + "for i in range(100000): w(b'%09d\\n' % i)", "--logs-max-size",
-                         "64K", "--logs-keep", "3", "--no-logs-tee")
-    assert code == 0
+    logs.start(WRITE + "for i in range(100000): w(b'%09d\\n' % i)", "--logs-max-size",
+               "64K", "--logs-keep", "3", "--no-logs-tee", code=0)
     folder = logs.dir / "attempt.1/gen.0"
     names = ["node.0.stdout.3", "node.0.stdout.2", "node.0.stdout.1", "node.0.stdout"]
     assert sorted(p.name for p in folder.iterdir()) == sorted(names + ["node.0.stderr"])
@@ -147,10 +138,10 @@ def test_files_are_bounded(logs):
 def test_a_second_attempt_has_its_own_files(logs):
     """Without a record each is the first: what was there is added to."""
     for n in (1, 2):
-        assert logs.run(f"print({n})")[1] == 0
+        logs.start(f"print({n})", code=0)
     assert logs.read() == b"1\n2\n"
     for n in (1, 2):
-        assert logs.run(f"print({n})", "--checkpoint-dir", logs.world.root / "checkpoints")[1] == 0
+        logs.start(f"print({n})", "--checkpoint-dir", logs.world.root / "checkpoints", code=0)
     assert logs.read(name="attempt.2/gen.0/node.0") == b"2\n"
 
 
@@ -173,8 +164,7 @@ def lines_of(rank):
 def test_lines_of_several_ranks_stay_whole(logs):
     """Each is written in two pieces, which would mix on a terminal that they share. Only a line whose
     second half takes half a second to come may be interrupted; of those there are few."""
-    job, code = logs.run(LINES, "-n", "3")
-    assert code == 0
+    job = logs.start(LINES, "-n", "3", code=0)
     passed = job.out.splitlines()
     for rank in range(3):
         mine = list(lines_of(rank))
@@ -184,8 +174,7 @@ def test_lines_of_several_ranks_stay_whole(logs):
 
 
 def test_lines_begin_with_their_rank(logs):
-    job, code = logs.run(LINES, "-n", "3", "--logs-prefix")
-    assert code == 0
+    job = logs.start(LINES, "-n", "3", "--logs-prefix", code=0)
     passed = job.out.splitlines()
     for rank in range(3):
         mine = [line.removeprefix(f"[{rank}] ") for line in passed if line.startswith(f"[{rank}] ")]
@@ -200,8 +189,7 @@ def test_a_prompt_without_an_end_comes_through(logs):
                      f"while not os.path.exists('{hold}'): time.sleep(0.01)\nw(b'100%')",
                      "--logs-prefix")
     wait_until(lambda: job.out == "[node 0] 50%", "the first half")
-    logs.world.go_on("asked")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="asked")
     assert job.out == "[node 0] 50%100%"
 
 
@@ -305,8 +293,7 @@ def test_our_output_was_closed(logs):
     assert os.read(job.process.stdout.fileno(), 1)
     job.process.stdout.close()
     wait_until(lambda: printed(logs.world) > 3000000, "3 MB to be printed")
-    logs.world.go_on("enough")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="enough")
     assert len(logs.read()) == printed(logs.world) and "Broken pipe" in job.err
 
 
@@ -321,8 +308,7 @@ def test_a_dead_disk(logs):
     (logs.world.root / "stuck").touch()
     wait_until(lambda: printed(logs.world) > 3000000, "3 MB to be printed")
     assert "cannot be kept" in job.err and "nothing is taken" in job.err
-    logs.world.go_on("enough")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="enough")
     lost = logs.lines("stdout")["lost"]
     assert lost > 1000000 and f"{lost} bytes of what the commands printed were not kept" in job.err
     assert logs.lines("stdout")["last"][-1].endswith(str(printed(logs.world) // LINE - 1))
@@ -334,8 +320,7 @@ def test_a_disk_that_comes_back(logs):
     wait_until(lambda: printed(logs.world) > 3000000, "3 MB to be printed")
     (logs.world.root / "stuck").unlink()
     wait_until(lambda: "bytes are missing" in job.err, "the disk to be used again")
-    logs.world.go_on("enough")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="enough")
     kept, note = logs.read(), b"bytes of output are missing here: they were not taken in time]\n"
     assert kept.count(note) >= 1
     before, _, after = kept.rpartition(note)
@@ -354,8 +339,7 @@ def test_it_is_killed(logs):
     wait_until(lambda: logs.read() == b"before\n" and job.out == "before\n", "the first line")
     os.kill(tee, signal.SIGKILL)
     wait_until(lambda: "another takes its place" in job.err, "its end to be seen")
-    logs.world.go_on("killed")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="killed")
     assert logs.read() == b"before\nafter\n" and job.out == "before\nafter\n"
     assert logs.lines("stdout")["last"] == ["before", "after"]
 
@@ -375,8 +359,7 @@ def test_what_it_held_when_it_was_killed_is_counted(logs):
     os.kill(tee_of(job), signal.SIGKILL)
     wait_until(lambda: "another takes its place" in job.err, "its end to be seen")
     (root / "stuck").unlink()
-    logs.world.go_on("end")
-    assert job.finish() == 0
+    logs.world.let_end(job)
     lost = logs.lines("stdout")["lost"]
     assert lost > 100000 and len(logs.read()) + lost == 7 + 200000
 
@@ -390,8 +373,7 @@ def test_it_cannot_be_replaced(logs):
                      env=logs.world.shim("refuse", SHIM_REFUSE="fork:4+",
                                          SHIM_REFUSED=logs.world.root / "refused"))
     os.kill(tee_of(job), signal.SIGKILL)
-    logs.world.go_on("killed")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="killed")
     assert "cannot start the process that keeps" in job.err
     assert "bytes of what the commands printed were not kept" in job.err
 
@@ -399,8 +381,8 @@ def test_it_cannot_be_replaced(logs):
 def test_the_limit_of_the_stack_is_no_matter(logs):
     """A thread gets `ulimit -s` by default; here it is more than the address space."""
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-    job, code = logs.run("print('hi')", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)))
-    assert code == 0 and job.err == ""
+    job = logs.start("print('hi')", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)), code=0)
+    assert job.err == ""
     assert logs.read() == b"hi\n" and job.out == "hi\n"
 
 
@@ -425,8 +407,7 @@ def test_it_is_stopped(logs):
     for _ in range(3):
         os.kill(tee_of(job), signal.SIGSTOP)
     wait_until(lambda: printed(logs.world) > 3000000, "3 MB to be printed")
-    logs.world.go_on("enough")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="enough")
     assert len(logs.read()) == printed(logs.world)
 
 
@@ -438,8 +419,7 @@ def test_it_is_killed_again_and_again(logs):
         wait_until(lambda: job.err.count("another takes its place") == count, "its end to be seen")
         before = printed(logs.world)
         wait_until(lambda: printed(logs.world) > before + 20 * LINE, "more than a pipe holds")
-    logs.world.go_on("enough")
-    assert job.finish() == 0
+    logs.world.let_end(job, name="enough")
     assert logs.lines("stdout")["last"][-1].endswith(str(printed(logs.world) // LINE - 1))
 
 
@@ -450,8 +430,7 @@ def test_we_are_killed(logs):
                      f"open('{logs.world.root}/printed', 'w').write('1')\ntime.sleep(60)")
     wait_until(lambda: printed(logs.world), "the words to be printed")
     tee = tee_of(job)
-    os.kill(job.pid, signal.SIGKILL)
-    assert job.finish() == -signal.SIGKILL
+    job.kill()
     wait_until(lambda: not marked(job.mark), "the end of the command")
     wait_until(lambda: not is_alive(tee), "the end of who keeps its output")
     assert logs.read() == b"last words\n" and job.out == "last words\n"
@@ -466,31 +445,29 @@ DAEMON = ("import os, sys, time, signal\nsignal.signal(signal.SIGPIPE, signal.SI
 
 def test_a_daemon_that_stays(logs):
     """It holds its end of the pipe for as long as it likes, and we do not wait for it."""
-    job, code = logs.run(DAEMON, "--stop-leftovers", "leave", "--no-logs-tee")
-    assert code == 0
+    logs.start(DAEMON, "--stop-leftovers", "leave", "--no-logs-tee", code=0)
     assert logs.read().startswith(b"started\ndaemon\n")
     wait_until(lambda: "daemon" in str(logs.lines("stdout")["last"]), "the report")
     wait_until(lambda: not marked(logs.world.mark), "the daemon to find nobody who reads")
 
 
 def test_a_daemon_that_is_ended(logs):
-    job, code = logs.run(DAEMON, "--no-logs-tee")
-    assert code == 0 and logs.read().startswith(b"started\n")
+    logs.start(DAEMON, "--no-logs-tee", code=0)
+    assert logs.read().startswith(b"started\n")
 
 
 def test_streams_that_are_closed_early(logs):
     """It has nothing to do any more, and the job goes on."""
-    job, code = logs.run("import os, time\nprint('out', flush=True)\nos.close(1)\nos.close(2)\n"
-                         "time.sleep(0.3)\nos._exit(5)")
-    assert code == 5 and logs.read() == b"out\n"
+    logs.start("import os, time\nprint('out', flush=True)\nos.close(1)\nos.close(2)\n"
+               "time.sleep(0.3)\nos._exit(5)", code=5)
+    assert logs.read() == b"out\n"
 
 
 # --- the report ------------------------------------------------------------------------------------
 
 def test_the_first_and_last_lines_are_in_the_report(logs):
-    job, code = logs.run("import sys\nfor i in range(100): print(i, file=sys.stderr)\nsys.exit(1)",
-                         "--logs-lines", "3", "--no-logs-tee")
-    assert code == 1
+    logs.start("import sys\nfor i in range(100): print(i, file=sys.stderr)\nsys.exit(1)",
+               "--logs-lines", "3", "--no-logs-tee", code=1)
     assert logs.lines()["first"] == ["0", "1", "2"] and logs.lines()["last"] == ["97", "98", "99"]
     assert logs.lines("stdout")["first"] == logs.lines("stdout")["last"] == []
     assert logs.lines()["file"] == f"{logs.dir}/{NODE}.stderr"
@@ -498,12 +475,11 @@ def test_the_first_and_last_lines_are_in_the_report(logs):
 
 def test_lines_that_are_none(logs):
     """Bytes that are no UTF-8, a line of 10 MB, NULs, what a terminal would obey, a progress bar."""
-    job, code = logs.run(WRITE + "e = sys.stderr.buffer.write\n"
-                         "e(b'a\\xff\\xfe b\\xed\\xa0\\x80\\n'); e(b'\\0nul\\n'); e(b'\\x1b[31mred\\n')\n"
-                         "e(b'x' * 10000000 + b'END\\n')\n"
-                         "for i in range(50000): e(b'\\r%d%%' % i)\n"
-                         "e(b'\\nRuntimeError: boom')\n", "--no-logs-tee")
-    assert code == 0
+    logs.start(WRITE + "e = sys.stderr.buffer.write\n"
+               "e(b'a\\xff\\xfe b\\xed\\xa0\\x80\\n'); e(b'\\0nul\\n'); e(b'\\x1b[31mred\\n')\n"
+               "e(b'x' * 10000000 + b'END\\n')\n"
+               "for i in range(50000): e(b'\\r%d%%' % i)\n"
+               "e(b'\\nRuntimeError: boom')\n", "--no-logs-tee", code=0)
     first, last = logs.lines()["first"], logs.lines()["last"]
     assert first[0].startswith("a\ufffd\ufffd b") and first[1] == "?nul" and first[2] == "\x1b[31mred"
     assert first[3].startswith("xxx") and first[3].endswith("x...") and len(first) == 4
@@ -513,7 +489,7 @@ def test_lines_that_are_none(logs):
 
 
 def test_no_lines_are_wanted(logs):
-    assert logs.run("print('secret')", "--logs-lines", "0")[1] == 0
+    logs.start("print('secret')", "--logs-lines", "0", code=0)
     assert "secret" not in logs.report_path.read_text()
 
 
@@ -521,10 +497,9 @@ def test_no_lines_are_wanted(logs):
 
 def test_each_generation_has_its_own(logs):
     """Files and lines; what a generation printed last is not mixed with what the next prints."""
-    job, code = logs.run("import os, sys\ng = int(os.environ['PCH_GENERATION'])\n"
-                         "print('generation', g)\nprint('why', g, file=sys.stderr)\nsys.exit(g < 2)",
-                         "-n", "1", "--restart-max", "3", "--restart-backoff", "0")
-    assert code == 0
+    job = logs.start("import os, sys\ng = int(os.environ['PCH_GENERATION'])\n"
+                     "print('generation', g)\nprint('why', g, file=sys.stderr)\nsys.exit(g < 2)",
+                     "-n", "1", "--restart-max", "3", "--restart-backoff", "0", code=0)
     for n in range(3):
         name = f"attempt.1/gen.{n}/rank.0"
         assert logs.read(name=name) == f"generation {n}\n".encode()
@@ -556,18 +531,18 @@ def test_a_directory_that_cannot_be(logs, make, said):
     """The user is there to be told, and nothing has been started yet."""
     logs.dir = logs.world.root / "folder" / "logs"
     make(logs.dir)
-    job, code = logs.run("print('started')")
-    assert code == OWN_ERROR and said in job.err and "logs.dir" in job.err and job.out == ""
+    job = logs.start("print('started')", code=OWN_ERROR)
+    assert said in job.err and "logs.dir" in job.err and job.out == ""
 
 
 def test_too_few_descriptors(logs):
     """Two pipes for each command: it is said what is missing, and nothing is started."""
-    job, code = logs.run("print('started')", "-n", "60", preexec_fn=lambda: resource.setrlimit(
-        resource.RLIMIT_NOFILE, (100, 100)))
-    assert code == OWN_ERROR and "Too many open files" in job.err and job.out == ""
+    job = logs.start("print('started')", "-n", "60", preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, (100, 100)), code=OWN_ERROR)
+    assert "Too many open files" in job.err and job.out == ""
 
 
 def test_output_that_we_do_not_have(logs):
     """Started with standard output closed: the command has one, and it is kept."""
-    job, code = logs.run("print('kept')", preexec_fn=lambda: os.close(1))
-    assert code == 0 and logs.read() == b"kept\n"
+    logs.start("print('kept')", preexec_fn=lambda: os.close(1), code=0)
+    assert logs.read() == b"kept\n"

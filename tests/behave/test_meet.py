@@ -41,8 +41,7 @@ def lines(job):
 
 
 def test_ranks_of_one_node(world):
-    job = world.launch("-n", 2, "--", "sh", "-c", SHOW)
-    assert job.finish() == 0
+    job = world.launch("-n", 2, "--", "sh", "-c", SHOW, code=0)
     first, second = lines(job)
     port = first.split()[-1]
     assert first == f"0 0/1 127.0.0.1 {port}" and second == f"1 0/1 127.0.0.1 {port}"
@@ -54,8 +53,7 @@ def test_ranks_of_one_node(world):
 @pytest.mark.parametrize("port", ["70000", "29500x", "0"])
 def test_a_port_of_the_user_s_that_is_none(world, port):
     """It stays, and is said; a port of ours would be another than the one that these commands have."""
-    job = world.launch("-n", 1, "--", "sh", "-c", SHOW, env={"MASTER_PORT": port})
-    assert job.finish() == 0
+    job = world.launch("-n", 1, "--", "sh", "-c", SHOW, env={"MASTER_PORT": port}, code=0)
     assert lines(job) == [f"0 0/1  {port}"]
     assert f"MASTER_PORT is '{port}', which is no port" in job.err
 
@@ -140,12 +138,10 @@ def test_torchrun_waits_as_long_as_the_grace(world, args, env, seconds):
 def test_each_has_its_share_of_the_processors(world):
     """All of them, none twice; without the option each has all."""
     show = "import os; print(*sorted(os.sched_getaffinity(0)))"
-    job = world.launch("-n", 2, "--procs-cpus", "spread", "--", "/usr/bin/python3", "-c", show)
-    assert job.finish() == 0
+    job = world.launch("-n", 2, "--procs-cpus", "spread", "--", "/usr/bin/python3", "-c", show, code=0)
     shares = [set(map(int, line.split())) for line in job.out.splitlines()]
     assert len(shares) == 2 and not shares[0] & shares[1] and shares[0] | shares[1] == os.sched_getaffinity(0)
-    job = world.launch("-n", 2, "--", "/usr/bin/python3", "-c", show)
-    assert job.finish() == 0
+    job = world.launch("-n", 2, "--", "/usr/bin/python3", "-c", show, code=0)
     assert {frozenset(map(int, line.split())) for line in job.out.splitlines()} == {frozenset(os.sched_getaffinity(0))}
 
 

@@ -155,8 +155,7 @@ def test_two_nodes_with_one_rank(world, nodes, when):
             assert re.search(f"{HOST}, pid {pid}, 127.0.0.[0-9]+:[0-9]+[;,]", said)
     if when == "joining":
         three.start(2)
-    world.go_on("end")
-    assert three.finish() == 0
+    world.let_end(three)
 
 
 @pytest.mark.parametrize("where", ["directory", "port"])
@@ -185,8 +184,7 @@ def test_a_node_is_started_anew(nodes):
     must not be the one that says otherwise."""
     three = nodes(3, "--stop-term-wait", "10s")
     three.start_all("pause", n2=["ignore", "TERM", "pause"])
-    os.kill(three.jobs[1].pid, KILL)
-    assert three.jobs[1].finish() == -KILL
+    three.jobs[1].kill()
     three.start(1, "say", "anew")
     three.say(0, "says that it is this node, too")
     os.kill(three.pid(2), KILL)
@@ -206,8 +204,7 @@ def test_a_node_that_is_started_anew_waits_for_the_next_attempt(nodes):
     """The others have gone because of its end, and are started again, too."""
     three = nodes(3)
     three.start_all("pause")
-    os.kill(three.jobs[1].pid, KILL)
-    assert three.jobs[1].finish() == -KILL
+    three.jobs[1].kill()
     assert three.finish(0, 2) == NODE_LOST
     for rank in (1, 0, 2):
         three.start(rank)
@@ -251,8 +248,7 @@ def test_a_node_is_started_anew_before_the_start(nodes):
     three.start(0)
     three.start(1)
     three.say(0, "2 of 3")
-    os.kill(three.jobs[1].pid, KILL)
-    assert three.jobs[1].finish() == -KILL
+    three.jobs[1].kill()
     three.start(1)
     three.start(2)
     assert three.finish() == 0
@@ -281,15 +277,13 @@ def test_one_line_says_that_all_have_joined(nodes):
 def test_the_node_rank_is_found(world):
     """Only one entry is this machine: no machine has an address of 203.0.113.0/24."""
     job = world.launch("--cluster-nodes", "203.0.113.1,127.0.0.1", "--cluster-insecure",
-                       "--cluster-port", free_port(), "--cluster-join-timeout", "1s", "--", "true")
-    assert job.finish() == OWN_ERROR
+                       "--cluster-port", free_port(), "--cluster-join-timeout", "1s", "--", "true", code=OWN_ERROR)
     assert re.search(r"pchrun\[1\].*could not join the job", job.err)
 
 
 def test_the_node_rank_cannot_be_found(world, nodes):
     """On loopback every entry is this machine."""
-    job = world.launch("--cluster-nodes", "127.0.0.1,127.0.0.2", "--", "true")
-    assert job.finish() == OWN_ERROR
+    job = world.launch("--cluster-nodes", "127.0.0.1,127.0.0.2", "--", "true", code=OWN_ERROR)
     assert len(job.err_lines) == 1
     for word in ("127.0.0.1 (127.0.0.1), 127.0.0.2 (127.0.0.2)", "give --node-rank"):
         assert word in job.err
@@ -329,8 +323,7 @@ def test_who_is_done_waits_for_the_others(world, nodes):
     first = four.pid(2)
     wait_until(lambda: not is_alive(first), "its end")
     assert all(job.process.poll() is None for job in four.jobs.values())
-    world.go_on("end")
-    assert four.finish() == 0
+    world.let_end(four)
     assert four.agreed()["why"] == "every process has ended with success"
 
 
@@ -343,8 +336,7 @@ def test_a_failure_ends_all_with_its_code(world, nodes, rank, verbs, code, how):
     """Whichever node's exit code the scheduler looks at, it is the cause."""
     three = nodes(3)
     three.start_all("pause", **{f"n{rank}": ["hold", world.hold("fail"), *verbs]})
-    world.go_on("fail")
-    assert three.finish() == code
+    world.let_end(three, code, name="fail")
     agreed = three.agreed()
     assert agreed["outcome"] == "failed"
     assert agreed["why"].startswith(f"node {rank}: process {three.pid(rank)} ended with {how}")
@@ -464,8 +456,7 @@ def test_a_cut_connection_is_made_again(world, far):
         proxy.cut()
         # Node 0 may see the new connection before the old one's end, and logs nothing then.
         two.say(1, "back as node 1 of 2", count=count)
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
     joined = two.jobs[1].err.partition("joined as node 1")[2]  # the proxy was there before node 0
     assert joined.count("no connection to node 0") == 3
 
@@ -475,8 +466,7 @@ def test_a_failure_gets_through_after_a_cut(world, far):
     two, proxy = far
     two.start_all("pause", n1=["hold", world.hold("fail"), "exit", "9"])
     proxy.cut()
-    world.go_on("fail")
-    assert two.finish() == 9
+    world.let_end(two, 9, name="fail")
 
 
 def test_a_notice_during_an_outage(world, far):
@@ -536,8 +526,7 @@ def test_garbage_on_the_port(world, nodes):
             assert name != "tls"
     two.say(0, "closed a connection")
     assert two.jobs[1].process.poll() is None
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
     scanners[0].close()
     for scanner in scanners[1:]:
         scanner.close()

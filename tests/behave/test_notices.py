@@ -75,15 +75,12 @@ def source(world):
 def train_to_the_end(job):
     """As if there were no source: every step at once, no save, success; then how the source was."""
     job.train(30)
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()
     return job.report()["sources"][0]
 
 
 def save_and_leave(job):
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "exit")
+    step = job.save("exit")
     assert job.result() == (PREEMPTED, "preempted", step)
     return job.report()
 
@@ -101,9 +98,7 @@ def shown(job, **wanted):
 def test_a_line_is_a_notice(training, source):
     """The whole of it: the line, one save on all ranks, exit 42."""
     watcher = source(f"gate; echo '{NOTICE}'; {STAY}")
-    job = training(*watcher.options, n=2)
-    job.open()
-    job.train(3)
+    job = training(*watcher.options, n=2, train=3)
     watcher.go()
     report = save_and_leave(job)
     assert report["notice"]["source"] == "watcher"
@@ -140,9 +135,7 @@ gate; echo '{{"type":"cancel","id":"e-1"}}'; {STAY}""", name="moira")
 ], ids=["unfinished", "among-others", "behind-bytes", "careless"])
 def test_a_notice_is_found_in(training, source, text):
     watcher = source(f"gate; {text}")
-    job = training(*watcher.options)
-    job.open()
-    job.train(3)
+    job = training(*watcher.options, train=3)
     watcher.go()
     assert save_and_leave(job)["notice"]["source"] == "watcher"
 
@@ -168,8 +161,7 @@ def test_words_are_shown_with_its_name(training, source):
     """Standard error is for people: shown, cut, and not too much of it."""
     watcher = source("""echo 'one word' >&2; printf '\\033[31m\\n' >&2
 i=0; while [ $i -lt 300 ]; do echo "word $i" >&2; i=$((i + 1)); done; flag done; """ + STAY)
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     job.said(r"source: watcher says: one word$")
     job.said(r"source: watcher says: \?\[31m$")
     watcher.flagged("done")
@@ -203,8 +195,7 @@ head -c 1048576 /dev/zero | tr '\\0' x; echo '"}'; """ + STAY,
 def test_it_does_no_harm(training, source, text):
     """The training neither waits nor saves, and it ends at once when the training does."""
     watcher = source(text)
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     watcher.flagged("there")
     train_to_the_end(job)
 
@@ -215,9 +206,7 @@ def test_a_flood_costs_little(training, source, world):
         pytest.skip("costs are measured without sanitizers")
     watcher = source(f"""yes '{{"type":"log","text":"again"}}' | head -n 30
 echo '{NOTICE}'; exec yes '{{"type":"log"}}'""")
-    job = training(*watcher.options)
-    job.open()
-    job.train(3)
+    job = training(*watcher.options, train=3)
     report = save_and_leave(job)
     assert job.job.err.count("it is made to wait") == 1
     assert report["sources"][0]["last_line"]
@@ -249,8 +238,7 @@ def test_an_endless_flood_leaves_the_processor_to_others(training, source, world
     if world.has_sanitizer():
         pytest.skip("costs are measured without sanitizers")
     watcher = source(f"flag there; {text}")
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     watcher.flagged("there")
     began, before = time.monotonic(), cpu_of(job.job.pid)
     wait_until(lambda: time.monotonic() - began > 2, "two seconds")
@@ -262,8 +250,7 @@ def test_an_endless_flood_leaves_the_processor_to_others(training, source, world
 
 def test_one_that_crashes_is_started_again_later_each_time(training, source):
     watcher = source("flag there; exit 3")
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     job.said(r"source: watcher: it ended with exit code 3; it is started again in 1s$")
     shown(job, state="restarting", restarts=1, last_error="it ended with exit code 3")
     job.said(r"source: watcher: it ended with exit code 3; it is started again in 2s$")
@@ -291,8 +278,7 @@ def test_it_is_apart_from_the_job(training, source, world):
     watcher = source("""grep SigBlk /proc/self/status >"$ROOT/mask"; pwd >"$ROOT/pwd"
 flag there; """ + STAY)
     job = training(*watcher.options, wrap=["sh", "-c", 'exec "$@" 5</dev/null', "sh", "env",
-                                           "--block-signal=TERM", "--block-signal=USR1"])
-    job.open()
+                                           "--block-signal=TERM", "--block-signal=USR1"], train=0)
     (pid,) = watcher.flagged("there")
     assert int(stat_fields(pid)[2]) == pid, "it leads its group"
     assert (world.root / "mask").read_text().split() == ["SigBlk:", 16 * "0"]
@@ -307,8 +293,7 @@ def test_what_it_has_hidden_ends_too(training, source):
     """The process has a session and an environment of its own, so no mark shows it; it ends all the same."""
     watcher = source(f"""setsid env -i ROOT="$ROOT" sh -c 'echo $$ >>"$ROOT/watcher.hidden"
 exec sleep 1000' & {STAY}""")
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     (hidden,) = watcher.flagged("hidden")
     train_to_the_end(job)
     wait_until(lambda: not is_alive(hidden), "what the source has hidden to end")
@@ -317,8 +302,7 @@ exec sleep 1000' & {STAY}""")
 @pytest.mark.killed
 def test_it_dies_with_us(training, source, world):
     watcher = source("trap '' TERM HUP; flag there; " + STAY)
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     (pid,) = watcher.flagged("there")
     os.kill(job.job.pid, signal.SIGKILL)
     job.job.finish()
@@ -331,12 +315,10 @@ def test_it_dies_with_us(training, source, world):
 
 
 def test_without_sources_there_is_nothing(training):
-    job = training()
-    job.open()
+    job = training(train=0)
     assert len(commands_of(job.job.pid)) == 1
     job.train(5)
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()
     assert job.report()["sources"] == []
 
 
@@ -358,8 +340,7 @@ def poll(source, text=POLL, **more):
 def test_a_poll_that_says_no(training, source, world):
     answer(world, 1)
     watcher = poll(source)
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     watcher.flagged("ran", 3)
     assert job.report()["sources"][0]["state"] == "running"
     assert train_to_the_end(job) == {"name": "watcher", "state": "off", "restarts": 0,
@@ -369,9 +350,7 @@ def test_a_poll_that_says_no(training, source, world):
 def test_a_poll_that_says_yes(training, source, world):
     answer(world, 1)
     watcher = poll(source)
-    job = training(*watcher.options, n=2)
-    job.open()
-    job.train(3)
+    job = training(*watcher.options, n=2, train=3)
     answer(world, 0)
     report = save_and_leave(job)
     assert (report["notice"]["source"], report["notice"]["text"]) == ("watcher", "")
@@ -381,9 +360,7 @@ def test_a_poll_that_says_yes(training, source, world):
 def test_a_poll_may_say_more(training, source, world):
     answer(world, 1)
     watcher = poll(source, """echo '{"id":"7","deadline_seconds":20,"text":"told"}'; """ + POLL)
-    job = training(*watcher.options)
-    job.open()
-    job.train(3)
+    job = training(*watcher.options, train=3)
     watcher.flagged("ran", 2)
     assert job.report()["notice"] is None, "what is printed counts only with the exit code"
     answer(world, 0)
@@ -452,8 +429,7 @@ UNKNOWN = {
 def test_a_poll_that_says_nothing(training, source, text, why):
     """Anything else is not known, and never a notice."""
     watcher = poll(source, f"flag ran; {text}", timeout="200ms")
-    job = training(*watcher.options)
-    job.open()
+    job = training(*watcher.options, train=0)
     job.said(rf"source: watcher gave no answer: {re.escape(why)}$")
     watcher.flagged("ran", 2)
     assert train_to_the_end(job)["last_error"] == why
@@ -470,8 +446,7 @@ def test_one_that_cannot_be_run_is_an_error_at_the_start(world, mode, why):
     if mode:
         world.file("watch", "", mode)
     config = world.file("c.json", '{"notices": [{"poll": ["./watch"], "name": "mine"}]}')
-    job = world.act("say", "started", options=["-c", config])
-    assert job.finish() == OWN_ERROR
+    job = world.act("say", "started", options=["-c", config], code=OWN_ERROR)
     assert not world.events.all("started")
     assert (f"not_started, exit code 125: the notice source mine: cannot execute "
             f"'{world.root}/watch': {why}\n") in job.err
@@ -491,8 +466,7 @@ def test_ours_are_run_by_pchrun_watch(training, world, place):
     args = world.root / "args"
     world.file(f"{place}/pchrun-watch", f"#!/bin/sh\necho \"$@\" >>'{args}'\n{STAY}\n", 0o755)
     job = training("--notices", "gce,slurm,file:leave",
-                   env={"PATH": f"{world.root}/path:/usr/bin:/bin"})
-    job.open()
+                   env={"PATH": f"{world.root}/path:/usr/bin:/bin"}, train=0)
     said = wait_until(lambda: args.exists() and len(args.read_text().splitlines()) == 3
                       and args.read_text().splitlines(), "three sources")
     assert set(said) == {"gce", "slurm", f"file {world.cwd}/leave"}
@@ -517,8 +491,7 @@ def test_a_file_that_appears_and_vanishes(training, world):
 def test_without_pchrun_watch_ours_are_an_error(world):
     (world.root / "bin").mkdir()
     world.pchrun = shutil.copy(world.pchrun, world.root / "bin" / "pchrun")
-    job = world.act("say", "started", options=["--notices", "gce"], env={"PATH": "/nowhere"})
-    assert job.finish() == OWN_ERROR
+    job = world.act("say", "started", options=["--notices", "gce"], env={"PATH": "/nowhere"}, code=OWN_ERROR)
     assert not world.events.all("started")
     assert "the notice source gce: cannot execute 'pchrun-watch'" in job.err
 
@@ -536,9 +509,7 @@ def first_save(job):
     job.said("notice: watcher upcoming")
     job.open()
     job.train(3)
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "continue")
+    step = job.save("continue")
     return step
 
 
@@ -548,9 +519,7 @@ def test_a_notice_that_stands_at_the_start_is_trained_up_to(training, source):
     job = training(*watcher.options, "--grace", "2s", n=2)
     first = first_save(job)
     job.train(first + 3)
-    last = job.agreed(rounds=2)
-    job.reach(last)
-    job.saved(last, "exit")
+    last = job.save("exit", rounds=2)
     assert job.result() == (PREEMPTED, "preempted", last)
     said = [line for line in job.job.err.splitlines() if line.startswith("pchrun")]
     began, decided = ([line for line in said if text in line][-1]
@@ -581,18 +550,14 @@ def test_a_job_restarts_in_place_long_before_the_deadline(training, source):
     assert job.report()["notice"]["text"] == "upcoming"
     client.step = step
     client.train(step + 1)
-    step = job.agreed(rounds=2)
-    job.reach(step)
-    job.saved(step, "continue")
-    job.done()
-    assert job.result() == (0, "completed", step)
+    step = job.save("continue", rounds=2)
+    job.complete(step)
 
 
 def test_a_notice_that_stands_longer_than_no_step_is_finished(training, source):
     """A start-up that takes all the time: nothing to save, and out before the deadline."""
     watcher = source(standing(6))
-    job = training(*watcher.options, "--grace", "2s", n=2)
-    job.open()
+    job = training(*watcher.options, "--grace", "2s", n=2, train=0)
     began = time.monotonic()
     job.job.finish()
     assert 2 < time.monotonic() - began < 6
@@ -646,9 +611,7 @@ def preempted_by(training, watcher, resume=0):
     client.open(resume=resume)
     client.train(resume + 2)
     watcher.go()
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "exit")
+    step = job.save("exit")
     assert job.result() == (PREEMPTED, "preempted", step)
     return job, step
 
@@ -676,11 +639,8 @@ def test_a_notice_that_stays_ends_two_attempts(training, source):
     watcher.flagged("said", 3)
     job.train(step + 9)
     job.said("notice: the deadline of a repeated notice is near: save and go on")
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "continue")
-    job.done()
-    assert job.result() == (0, "completed", step)
+    step = job.save("continue")
+    job.complete(step)
     assert job.job.err.count("has ended 2 attempts") == 1
     assert memory(job)[0]["attempts"] == 2
 
@@ -705,8 +665,7 @@ def test_without_a_state_directory_it_is_said_once(world, source):
     watcher = source("flag there; " + STAY)
     job = world.act("say", "started", "hold", world.hold("end"), options=watcher.options)
     watcher.flagged("there")
-    world.go_on("end")
-    assert job.finish() == 0
+    world.let_end(job)
     assert job.err.count("without state_dir pchrun forgets") == 1
 
 

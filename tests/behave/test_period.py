@@ -22,14 +22,12 @@ def save(job, step, rounds):
     job.settle()
     job.train(step - 1)
     assert job.agreed(rounds) == step
-    job.reach(step)
-    job.saved(step, "continue")
+    job.serve(step, "continue")
     wait_until(lambda: committed_step(job) == step, "the report of it")
 
 
 def test_a_crash_costs_no_more_than_a_period(training):
-    job = training("--checkpoint-every", "10", n=2)
-    job.open()
+    job = training("--checkpoint-every", "10", n=2, train=0)
     save(job, 10, 1)
     save(job, 20, 2)
     job.train(28)
@@ -38,15 +36,12 @@ def test_a_crash_costs_no_more_than_a_period(training):
     job = training("--checkpoint-every", "10", n=2)
     assert job.open(20) == [job.path(20, rank) for rank in range(2)]
     save(job, 30, 1)
-    job.done()
-    assert job.result() == (0, "completed", 30)
+    job.complete(30)
 
 
 def test_nobody_looks_before_a_save_is_due(training):
     """pchrun sleeps while thousands of steps are trained."""
-    job = training("--checkpoint-every", "3000", start=LAUNCHER)
-    job.open()
-    job.train(1)
+    job = training("--checkpoint-every", "3000", start=LAUNCHER, train=1)
     job.said("attach: rank 0")
 
     def woken():
@@ -56,8 +51,7 @@ def test_nobody_looks_before_a_save_is_due(training):
     job.train(2990)
     assert woken() == before
     save(job, 3000, 1)
-    job.done()
-    assert job.result() == (0, "completed", 3000)
+    job.complete(3000)
 
 
 def train_until_asked(client):
@@ -80,8 +74,7 @@ def test_by_time(training):
         step = train_until_asked(first)
         second.reach(step)
         job.saved(step, "continue")
-    job.done()
-    assert job.result() == (0, "completed", step)
+    job.complete(step)
     said = job.job.err.splitlines()
     begun = [seconds_of(line) for line in said if "every rank saves" in line]
     ended = [seconds_of(line) for line in said if "is durable on every rank" in line]
@@ -92,28 +85,21 @@ def test_by_time(training):
 def test_nothing_is_saved_while_nobody_trains(training):
     """A long evaluation at the end, or before the first step: what time passes there costs nothing,
     and the job's end has no save to tell of that came to nothing."""
-    job = training("--checkpoint-every", "50ms", n=2)
-    job.open()
+    job = training("--checkpoint-every", "50ms", n=2, train=0)
     time.sleep(0.3)
     assert "round:" not in job.job.err
     job.train(1)
-    step = job.agreed()
-    job.reach(step)
-    job.saved(step, "continue")
+    step = job.save("continue")
     time.sleep(0.3)
-    job.done()
-    assert job.result() == (0, "completed", step)
+    job.complete(step)
     assert job.job.err.count("every rank saves") == 1 and "failed" not in job.job.err
 
 
 def test_what_the_program_saves_by_itself_counts(training):
-    job = training("--checkpoint-every", "10", n=2)
-    job.open()
-    job.train(7)
+    job = training("--checkpoint-every", "10", n=2, train=7)
     job.saved(7, "continue")
     save(job, 17, 1)
-    job.done()
-    assert job.result() == (0, "completed", 17)
+    job.complete(17)
 
 
 def test_one_that_fails_ends_nothing(training):
@@ -129,21 +115,18 @@ def test_one_that_fails_ends_nothing(training):
     second.ask(f"saved 10 {job.path(10, 1)}", "saved 10 continue")
     job.said("rank 0 could not save step 10: the shelf is full")
     save(job, 20, 2)
-    job.done()
-    assert job.result() == (0, "completed", 20)
+    job.complete(20)
 
 
 def test_a_notice_while_one_is_being_made(training):
     """It is the notice's own: saved once."""
-    job = training("--checkpoint-every", "10", n=2)
-    job.open()
+    job = training("--checkpoint-every", "10", n=2, train=0)
     job.settle()
     job.train(9)
     assert job.agreed() == 10
     job.notice()
     job.said("notice: SIGTERM")
-    job.reach(10)
-    job.saved(10, "exit")
+    job.serve(10, "exit")
     assert job.result() == (PREEMPTED, "preempted", 10)
 
 
@@ -153,8 +136,7 @@ def test_a_program_that_attaches_far_into_its_training(training):
     job.clients[0].ask("open first=1000", "open supervised=1 same=1 resume=0 path=-")
     job.clients[0].step = 1000
     save(job, 1010, 1)
-    job.done()
-    assert job.result() == (0, "completed", 1010)
+    job.complete(1010)
 
 
 def test_on_all_nodes_at_one_step(world):

@@ -56,8 +56,7 @@ def test_line_25_leftovers_are_asked_first(world, namespace, who):
         guest = world.start("nsenter", "--target", box.pid, "--pid", "--mount", world.actor,
                             "say", "guest", "pause")
         world.events.wait("guest")
-    world.go_on("end")
-    assert box.finish() == 0
+    world.let_end(box)
     assert world.events.all("cleaned")
     if who == "stranger":
         guest.finish()
@@ -95,9 +94,8 @@ def test_line_14_the_parent_is_in_another_pid_namespace(world):
     if probe.returncode != 0:
         pytest.skip(f"this kernel or user may not make a PID namespace: {probe.stderr.strip()}")
     # The search for leaks wants to fork, which is impossible once that namespace's PID 1 is gone.
-    job = world.start("unshare", "--pid", world.pchrun, "--", world.actor, "exit", "6",
-                      env=leaks_unseen(world))
-    assert job.finish() == 6
+    world.start("unshare", "--pid", world.pchrun, "--", world.actor, "exit", "6",
+                env=leaks_unseen(world), code=6)
 
 
 def test_line_35_kill_of_everybody_is_never_meant(world, namespace):
@@ -123,6 +121,5 @@ def test_without_a_proc_of_its_own(world, within, deaf):
                       "300ms" if deaf else "1h", "--stop-kill-wait", "1h", "--", world.actor, "daemon", "{", *left, "}",
                       "hold", world.hold("end"), "exit", "3", env=leaks_unseen(world))
     world.events.wait("left")
-    world.go_on("end")
-    assert job.finish() == 3
+    world.let_end(job, 3)
     assert ("sending SIGKILL" in job.err) == deaf == (not world.events.all("cleaned"))

@@ -12,9 +12,8 @@ from harness import DOCUMENTED, DOCUMENTED_RANKS, is_alive, marked, wait_until
 
 def environments(world, *options, count, env=None):
     """The variables of each rank, by rank; mirror is started by a shell that knows PCH_RANK."""
-    job = world.launch(*options, "--", "sh", "-c",
-                       f'exec "{world.mirror}" "{world.root}/rank$PCH_RANK"', env=env)
-    assert job.finish() == 0
+    world.launch(*options, "--", "sh", "-c",
+                 f'exec "{world.mirror}" "{world.root}/rank$PCH_RANK"', env=env, code=0)
     pictures = [json.loads((world.root / f"rank{n}").read_text()) for n in range(count)]
     assert not (world.root / f"rank{count}").exists()
     return [dict(entry.split("=", 1) for entry in picture["env"]) for picture in pictures]
@@ -144,8 +143,7 @@ def test_line_31_one_rank_that_ends_first_does_not_cut_the_others_short(world):
     world.events.wait("ready", count=3)
     os.kill(job.pid, signal.SIGTERM)
     world.events.wait("signal", count=3)
-    world.go_on("save")
-    assert job.finish() == 42
+    world.let_end(job, 42, name="save")
     assert len(world.events.all("saved")) == 2
 
 
@@ -162,6 +160,5 @@ def test_line_27_other_signals_reach_every_rank_once(world):
 @pytest.mark.parametrize("count", ["0", "-1", "257", "1000000000000", "2x"])
 def test_line_46_a_count_that_cannot_be(world, count):
     """Said, with nothing started."""
-    job = world.launch("-n", count, "--", world.actor, "say", "started")
-    assert job.finish() == 125
+    job = world.launch("-n", count, "--", world.actor, "say", "started", code=125)
     assert not world.events.all() and job.err_lines

@@ -488,14 +488,12 @@ def test_without_a_directory_nothing_is_recorded(world, records):
 
 
 def test_a_program_that_does_not_take_part_hears_of_no_record(world):
-    job = world.act("exit", "0")
-    assert job.finish() == 0 and not job.err
+    assert not world.act("exit", "0", code=0).err
 
 
 def refused(world, *words, options=(), env=None):
     """pchrun says in one line why it starts nothing."""
-    job = world.act("say", "started", options=options, env=env)
-    assert job.finish() == 125
+    job = world.act("say", "started", options=options, env=env, code=125)
     assert len(job.err_lines) == 1, job.err
     assert " end: not_started, exit code 125: " in job.err
     for word in words:
@@ -569,8 +567,7 @@ def test_a_second_start_gives_up(world, records):
     old = records.run(count=1)
     old.begin()
     job = world.act("say", "started",
-                    options=["--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"])
-    assert job.finish() == 125
+                    options=["--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"], code=125)
     assert held_by(old) in job.err_lines[-1] and "after 200ms" in job.err_lines[-1]
     assert "commit.lock" in job.err_lines[-1]
     assert not world.events.all("started")
@@ -584,8 +581,7 @@ def test_another_job_has_the_directory(world, records):
     old = records.run(count=1)
     old.begin()
     job = world.act("say", "started", options=["--job", "another", "--checkpoint-dir", records.dir,
-                                               "--checkpoint-lock-wait", "200ms"])
-    assert job.finish() == 125
+                                               "--checkpoint-lock-wait", "200ms"], code=125)
     assert held_by(old).replace(" (", ' of job "pchrun" (', 1) in job.err_lines[-1]
     assert job.err_lines[-1].endswith("; give each job a checkpoint.dir or state_dir of its own")
     assert not world.events.all("started")
@@ -617,8 +613,7 @@ def test_who_is_killed_while_it_waits_waits_no_more(world, records):
     wait_until(lambda: "waiting for its end" in job.err, "it to wait")
     helpers = children_of(job.pid)
     assert helpers
-    os.kill(job.pid, signal.SIGKILL)
-    assert job.finish() == -signal.SIGKILL
+    job.kill()
     wait_until(lambda: not any(is_alive(pid) for pid in helpers), "the end of its helpers", 3)
     assert old.complete() == 0
 
@@ -628,8 +623,7 @@ def test_a_dead_holder_holds_nothing(records):
     old = records.run(count=1)
     old.begin()
     old.all("saved 10 at:///a")
-    os.kill(old.job.pid, signal.SIGKILL)
-    assert old.job.finish() == -signal.SIGKILL
+    old.job.kill()
     old.end()
     new = records.run(count=1)
     assert b"resume=10 path=at:///a" in new.begin()[0]
@@ -685,8 +679,7 @@ def test_a_damaged_record_stops_the_start(world, records, name, data):
     """A start from scratch would overwrite the old training: the user must decide that."""
     records.state.mkdir(parents=True)
     (records.state / name).write_bytes(data)
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
-    assert job.finish() == 125
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir], code=125)
     assert len(job.err_lines) == 1 and str(records.state / name) in job.err
     is_other = b"other" in data
     assert ("move the state directory away" in job.err) != is_other
@@ -700,16 +693,14 @@ def test_a_record_without_a_name_is_no_other_job_s(world, records):
     """The advice for that, a directory for each job, would not help."""
     records.state.mkdir(parents=True)
     (records.state / "commit.json").write_bytes(b"{}")
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
-    assert job.finish() == 125
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir], code=125)
     assert "names no job; it is damaged" in job.err
 
 
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 def test_a_directory_in_place_of_the_file(world, records, name):
     (records.state / name).mkdir(parents=True)
-    job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
-    assert job.finish() == 125
+    job = world.act("say", "started", options=["--checkpoint-dir", records.dir], code=125)
     assert len(job.err_lines) == 1 and name in job.err
     assert not world.events.all("started")
 

@@ -57,8 +57,7 @@ def reports(world):
 ], ids=["0", "7", "SEGV", "42"])
 def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, outcome):
     """A scheduler that loses the exit code finds it here."""
-    job = world.act(*verbs, options=["--report", reports.path])
-    assert job.finish() == code
+    world.act(*verbs, options=["--report", reports.path], code=code)
     last = json.loads(reports.path.read_text())
     assert TOP <= set(last)
     assert (last["exit_code"], last["outcome"], last["state"]) == (code, outcome, "done")
@@ -66,8 +65,7 @@ def test_line_44_the_last_report_is_the_verdict(world, reports, verbs, code, out
 
 def test_line_44_the_first_cause_is_told(world, reports):
     """The failed rank, the cause and the time; by number and in words."""
-    job = world.act("die", "SEGV", options=["-n", "1", "--report", reports.path])
-    assert job.finish() == 139
+    world.act("die", "SEGV", options=["-n", "1", "--report", reports.path], code=139)
     cause = json.loads(reports.path.read_text())["first_cause"]
     assert cause["rank"] == 0 and cause["node_rank"] == 0 and cause["signal"] == signal.SIGSEGV
     assert cause["pid"] > 1 and cause["text"]
@@ -76,8 +74,7 @@ def test_line_44_the_first_cause_is_told(world, reports):
 def test_line_42_written_by_rename_at_each_change(world, reports):
     """A reader never sees half a report, and a killed pchrun leaves the last state behind."""
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
-                    options=["--report", reports.path, "--grace", "20s"])
-    world.events.wait("ready")
+                    options=["--report", reports.path, "--grace", "20s"], ready="ready")
     running = reports.wait(state="running")
     assert running["exit_code"] is None and running["outcome"] in (None, "unknown")
     os.kill(job.pid, signal.SIGTERM)
@@ -88,8 +85,7 @@ def test_line_42_written_by_rename_at_each_change(world, reports):
         return [r for r in reports.seen if r.get("notice")]
     notice = wait_until(noticed, "the notice in the report")[-1]["notice"]
     assert "TERM" in notice["source"] + notice["text"]
-    world.go_on("save")
-    assert job.finish() == 42
+    world.let_end(job, 42, name="save")
     assert reports.wait(state="done")["exit_code"] == 42
     assert not reports.written_in_place
 
@@ -97,8 +93,7 @@ def test_line_42_written_by_rename_at_each_change(world, reports):
 def test_line_42_the_state_survives_our_death(world, reports, request):
     """Killed with the whole control group by the OOM killer: the file still says what was."""
     request.node.add_marker(pytest.mark.killed)
-    job = world.act("say", "ready", "pause", options=["--report", reports.path])
-    world.events.wait("ready")
+    job = world.act("say", "ready", "pause", options=["--report", reports.path], ready="ready")
     reports.wait(state="running")
     os.kill(job.pid, signal.SIGKILL)
     job.finish()
@@ -112,8 +107,7 @@ def test_nothing_is_written_after_our_death(world, reports):
     that of the next start."""
     (world.root / "stuck").touch()
     job = world.act("say", "ready", "pause", options=["--report", reports.path],
-                    env=world.shim("stuck", SHIM_STUCK=reports.folder, SHIM_DIR=world.root))
-    world.events.wait("ready")
+                    env=world.shim("stuck", SHIM_STUCK=reports.folder, SHIM_DIR=world.root), ready="ready")
     wait_until(lambda: list(reports.folder.iterdir()), "the report to be begun")
     os.kill(job.pid, signal.SIGKILL)
     job.finish()
@@ -137,16 +131,14 @@ def test_line_40_exec_errors_are_in_the_report(world, reports):
 
 def test_line_36_a_report_that_cannot_be_written(world):
     """It is said, and the job runs: losing a report is no reason to lose the training."""
-    job = world.act("say", "started", "exit", "5", options=["--report", "/proc/report.json"])
-    assert job.finish() == 5
+    job = world.act("say", "started", "exit", "5", options=["--report", "/proc/report.json"], code=5)
     assert world.events.all("started")
     assert "report" in job.err
 
 
 def refused(world, path, text):
     """Nothing is started, and the end names the path and what is wrong with it."""
-    job = world.act("say", "started", options=["--report", path])
-    assert job.finish() == 125
+    job = world.act("say", "started", options=["--report", path], code=125)
     assert not world.events.all("started")
     assert str(path) in job.err and text in job.err, job.err
 
@@ -208,6 +200,5 @@ def test_a_circle_of_links_is_refused(world):
 def test_the_reports_name(world):
     """{state_dir} and {node_rank} stand for their values."""
     state = world.root / "state"
-    job = world.act("exit", "0", options=["--state-dir", state])
-    assert job.finish() == 0
+    world.act("exit", "0", options=["--state-dir", state], code=0)
     assert (state / "report.0.json").exists()

@@ -62,8 +62,7 @@ def test_budget(world, options, starts, says):
 
 
 def test_a_command_that_cannot_be_executed_is_not_tried_again(world):
-    job = world.launch(*QUICK, "--", "/nonexistent")
-    assert job.finish() == 127
+    job = world.launch(*QUICK, "--", "/nonexistent", code=127)
     assert generations(job) == []
 
 
@@ -71,8 +70,7 @@ def test_a_command_that_is_no_longer_there(world):
     """A command that ran once counts as started, also if it has vanished since."""
     script = world.file("script", "#!/bin/sh\nrm $0; exit 3\n", 0o755)
     report = world.root / "report"
-    job = world.launch(*QUICK, "--report", report, "--", script)
-    assert job.finish() == 127
+    job = world.launch(*QUICK, "--report", report, "--", script, code=127)
     assert generations(job) == [1]
     assert json.loads(report.read_text())["outcome"] == "failed"
     assert re.search(r"end: failed, exit code 127: node 0: cannot execute ", job.err)
@@ -189,8 +187,7 @@ def checkpoint(t, step):
     t.job.send(USR2)
     save_step = t.agreed()
     assert save_step == step
-    t.reach(save_step)
-    t.saved(save_step, "continue")
+    t.serve(save_step, "continue")
 
 
 def test_ranks_resume_from_the_last_commit(world):
@@ -208,8 +205,7 @@ def test_ranks_resume_from_the_last_commit(world):
         client.train(9)
     report = wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
     assert (report["attempt"], report["steps"]["resumed"]) == (1, 5)
-    t.done()
-    assert t.result() == (0, "completed", 5)
+    t.complete(5)
 
 
 @pytest.mark.parametrize("what", ["pchrun.*", "pchrun.*/socket"])
@@ -248,9 +244,7 @@ def test_who_waits_for_a_save_hears_of_a_restart(world, ctl):  # noqa: F811
     t.open()
     t.train(4)
     first = ctl.start("checkpoint")
-    step = t.agreed()
-    t.reach(step)
-    t.saved(step, "continue")
+    step = t.save("continue")
     assert first.finish() == 0
     t.train(step + 3)
     second = ctl.start("checkpoint")
@@ -265,8 +259,7 @@ def test_who_waits_for_a_save_hears_of_a_restart(world, ctl):  # noqa: F811
         client.forget()
         client.step = step
         client.open(resume=step)
-    t.done()
-    assert t.result() == (0, "completed", step)
+    t.complete(step)
 
 
 def test_a_save_that_is_asked_for_in_the_pause_is_made(world, ctl):  # noqa: F811
@@ -280,12 +273,9 @@ def test_a_save_that_is_asked_for_in_the_pause_is_made(world, ctl):  # noqa: F81
         asked = ctl.start("checkpoint") if generation == 1 else None
         t.said(f"generation {generation + 1} begins")
     t.open()
-    step = t.agreed()
-    t.reach(step)
-    t.saved(step, "continue")
+    step = t.save("continue")
     assert (asked.finish(), asked.out) == (0, f"step {step} is committed\n")
-    t.done()
-    assert t.result() == (0, "completed", step)
+    t.complete(step)
 
 
 def test_what_was_saved_and_not_committed_can_be_saved_again(world):
@@ -305,10 +295,8 @@ def test_what_was_saved_and_not_committed_can_be_saved_again(world):
     t.train(4)
     t.job.send(USR2)
     assert t.agreed(2) == 5
-    t.reach(5)
-    t.saved(5, "continue")
-    t.done()
-    assert t.result() == (0, "completed", 5)
+    t.serve(5, "continue")
+    t.complete(5)
 
 
 def test_generations_without_a_commit_come_to_an_end(world):
@@ -341,8 +329,7 @@ def test_a_job_goes_on_when_the_notice_is_over(world):
         client.train(step + 3)
     report = wait_until(lambda: t.report()["generation"] == 1 and t.report(), "the report")
     assert report["notice"] is None
-    t.done()
-    assert t.result() == (0, "completed", step)
+    t.complete(step)
 
 
 def test_a_notice_that_is_withdrawn_is_over_at_once(world):
@@ -359,9 +346,7 @@ exec sleep 1000
     t.open()
     t.train(1)
     (world.root / "open").touch()
-    step = t.agreed()
-    t.reach(step)
-    t.saved(step, "exit")
+    t.save("exit")
     t.clients[0].end_input()
     wait_until(lambda: t.report()["state"] == "restarting", "the wait")
     t.close()

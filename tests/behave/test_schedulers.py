@@ -119,8 +119,7 @@ def test_pchrun_takes_what_skypilot_runs(world):
 
 def test_a_key_of_the_environment_becomes_a_file(world):
     """with-key.sh: pchrun takes the file that it makes, and the command does not see the variable."""
-    made = world.launch("--make-key", world.root / "made")
-    assert made.finish() == 0
+    made = world.launch("--make-key", world.root / "made", code=0)
     key = (world.root / "made").read_text().strip()
     file = world.root / "train.key"
     job = world.start(CONTRIB / "aws-batch/with-key.sh", world.pchrun, "--cluster-key-file", file,

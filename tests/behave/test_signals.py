@@ -103,8 +103,7 @@ def test_line_27_forwarded_signals(world, name):
     if name in OF_SANITIZERS and world.has_sanitizer():
         pytest.skip("a sanitizer takes it")
     recorded = name if name in FAULTS else "all"
-    job = world.act("record", recorded, "say", "ready", "until", name, "spin", "20", "exit", "5")
-    world.events.wait("ready")
+    job = world.act("record", recorded, "say", "ready", "until", name, "spin", "20", "exit", "5", ready="ready")
     number = getattr(signal, f"SIG{name}")
     job.send(number)
     assert job.finish() == 5
@@ -113,8 +112,7 @@ def test_line_27_forwarded_signals(world, name):
 
 def test_line_27_real_time_signals_are_forwarded(world):
     """Some programs save on a real-time signal. The two that libc keeps for itself are let be."""
-    job = world.act("record", "all", "say", "ready", "until", "RTMIN+3", "exit", "5")
-    world.events.wait("ready")
+    job = world.act("record", "all", "say", "ready", "until", "RTMIN+3", "exit", "5", ready="ready")
     os.kill(job.pid, signal.SIGRTMIN + 3)
     assert job.finish() == 5
 
@@ -182,8 +180,7 @@ def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
                          ids=["INT", "QUIT", "HUP", "USR1"])
 def test_line_27_the_programs_own_code_is_kept(world, number, code):
     """Ctrl-C by hand is not a preemption: the user wants the program's own exit code."""
-    job = world.act("say", "ready", "pause")
-    world.events.wait("ready")
+    job = world.act("say", "ready", "pause", ready="ready")
     os.kill(job.pid, number)
     assert job.finish() == code
 
@@ -194,8 +191,7 @@ def test_line_27_the_users_rule_wins(world, rule, seen, code):
     """The table of signals is the user's to change: signals.TERM in the file."""
     config = world.file("config.json", '{"signals": {"TERM": "%s"}}' % rule)
     job = world.act("record", "all", "say", "ready", "until", "USR2", "exit", "5",
-                    options=["-c", config])
-    world.events.wait("ready")
+                    options=["-c", config], ready="ready")
     job.send(TERM)
     if seen:
         world.events.wait("signal", name="TERM")
@@ -208,8 +204,7 @@ def test_line_26_what_the_program_sends_us_is_not_sent_back(world):
     """A program that signals its process group or its parent would otherwise signal itself for
     ever. sudo looks at the sender for this reason."""
     job = world.act("record", "all", "kill", "USR1", "parent", "say", "sent", "until", "USR2",
-                    "exit", "5")
-    world.events.wait("sent")
+                    "exit", "5", ready="sent")
     wait_until(lambda: USR1 not in signal_set(job.pid, "ShdPnd"), "USR1 to be taken")
     job.send(signal.SIGUSR2)
     assert job.finish() == 5
@@ -247,8 +242,7 @@ def test_line_26_different_signals_are_not_collapsed(recorder, world):
 def test_line_31_a_notice_holds_whatever_the_program_ends_with(world, end):
     """SIGTERM is a notice. Programs end after it with 0, 1, 143 or a crash in their handlers; the
     scheduler is to start the job again in every case."""
-    job = world.act("record", "TERM", "say", "ready", "until", "TERM", *end)
-    world.events.wait("ready")
+    job = world.act("record", "TERM", "say", "ready", "until", "TERM", *end, ready="ready")
     os.kill(job.pid, TERM)
     assert job.finish() == PREEMPTED
 
@@ -256,8 +250,7 @@ def test_line_31_a_notice_holds_whatever_the_program_ends_with(world, end):
 def test_line_31_the_code_of_a_preemption_is_the_users(world):
     """143 on some clouds, 99 under Grid Engine."""
     job = world.act("say", "ready", "pause",
-                    options=["--exit-preempted", "99", "--exit-preempted-unsaved", "99"])
-    world.events.wait("ready")
+                    options=["--exit-preempted", "99", "--exit-preempted-unsaved", "99"], ready="ready")
     os.kill(job.pid, TERM)
     assert job.finish() == 99
 
@@ -277,13 +270,11 @@ def test_line_31_a_duplicate_does_not_shorten_the_grace(world):
     """Slurm sends SIGTERM twice within 20 ms. The second is the same notice, not an order to
     stop at once."""
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
-                    "say", "saved", options=["--grace", "30s", "--stop-term-wait", "1s"])
-    world.events.wait("ready")
+                    "say", "saved", options=["--grace", "30s", "--stop-term-wait", "1s"], ready="ready")
     for _ in range(5):
         job.send(TERM)
     world.events.wait("signal", name="TERM")
-    world.go_on("save")
-    assert job.finish() == PREEMPTED
+    world.let_end(job, PREEMPTED, name="save")
     assert world.events.all("saved")
 
 
@@ -297,8 +288,7 @@ def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
     time.sleep(APART)
     job.send(TERM)
     assert is_alive(actor)
-    world.go_on("save")
-    assert job.finish() == PREEMPTED
+    world.let_end(job, PREEMPTED, name="save")
     assert world.events.all("saved")
 
 
@@ -355,8 +345,7 @@ def test_line_29_after_our_own_stop_the_job_goes_on(world):
 def test_line_29_a_notice_given_during_our_stop_is_kept(world):
     """Signals that come while we are stopped wait for us."""
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "say", "saved",
-                    options=["--grace", "30s"])
-    world.events.wait("ready")
+                    options=["--grace", "30s"], ready="ready")
     os.kill(job.pid, signal.SIGSTOP)
     wait_until(lambda: state_of(job.pid) == "T", "our own stop")
     os.kill(job.pid, TERM)
@@ -371,8 +360,7 @@ def test_line_31_every_signal_during_the_ladder_is_harmless(world):
     waits for ever if a SIGCONT comes between.)"""
     job = world.act("ignore", "TERM", "ignore", "INT", "ignore", "HUP", "say", "ready", "pause",
                     options=["--grace", "1s"],
-                    env={"ASAN_OPTIONS": world.env["ASAN_OPTIONS"] + ":detect_leaks=0"})
-    world.events.wait("ready")
+                    env={"ASAN_OPTIONS": world.env["ASAN_OPTIONS"] + ":detect_leaks=0"}, ready="ready")
     os.kill(job.pid, TERM)
     storm = [INT, TERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH]
     end = time.monotonic() + DEADLINE
@@ -388,8 +376,7 @@ def test_line_31_children_are_waited_for(world):
     """The notice is not the end: a save that takes its time is not cut while there is grace."""
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "spin", "700", "say",
                     "saved", options=["--grace", "30s", "--stop-exit-wait", "100ms",
-                                      "--stop-term-wait", "100ms"])
-    world.events.wait("ready")
+                                      "--stop-term-wait", "100ms"], ready="ready")
     assert children_of(job.pid)
     os.kill(job.pid, TERM)
     assert job.finish() == PREEMPTED

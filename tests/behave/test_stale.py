@@ -3,7 +3,6 @@
 removes them, and touches nothing that a living process needs."""
 
 import os
-import signal
 
 import pytest
 
@@ -22,8 +21,7 @@ def scratch_dirs(job):
 
 def begin(training, *options):
     """A job of two ranks that train; each has a scratch directory with something in it."""
-    job = training(*options, n=2)
-    job.open()
+    job = training(*options, n=2, train=0)
     for client in job.clients:
         path = client.ask("scratch", "scratch (.+)")[1]
         os.mkdir(f"{path}/shard")
@@ -34,8 +32,7 @@ def begin(training, *options):
 
 
 def kill(job, world):
-    os.kill(job.job.pid, signal.SIGKILL)
-    assert job.job.finish() == -signal.SIGKILL
+    job.job.kill()
     job.close()
 
 
@@ -56,8 +53,7 @@ def test_a_killed_one_leaves_nothing_behind_its_successor(training, world):
     assert len(run_dirs(world)) == 1 and len(scratch_dirs(job)) == 2
     job.saved(3, "continue")
     wait_until(lambda: not any(path.exists() for path in torn), "the sweep of what was torn")
-    job.done()
-    assert job.result() == (0, "completed", 3)
+    job.complete(3)
     assert not run_dirs(world) and not scratch_dirs(job)
 
 
@@ -73,11 +69,9 @@ def test_nothing_of_the_living_is_touched(training, world):
     kill(job, world)
     job = begin(training)
     wait_until(lambda: not dead & (run_dirs(world) | scratch_dirs(job)), "the sweep")
-    job.done()
-    assert job.result() == (0, "completed", None)
+    job.complete()
     assert kept == run_dirs(world) | scratch_dirs(job)
     for client in living.clients:
         client.ask("step 4", "step 4 continue")
-    living.done()
-    assert living.result() == (0, "completed", None)
+    living.complete()
     assert not run_dirs(world) and not scratch_dirs(job)

@@ -106,8 +106,7 @@ def test_the_key_stays_where_it_is(world, nodes, key):
         assert str(key) not in held
         for name in ("environ", "cmdline"):
             assert not any(needle in read_proc(command, name) for needle in needles)
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
     shown = subprocess.run([world.pchrun, "--cluster-key-file", key, "--print-config"],
                            env=world.env, capture_output=True, check=True, cwd=world.cwd).stdout
     assert str(key).encode() in shown
@@ -138,8 +137,7 @@ def test_the_key_is_forgotten(world, nodes, key):
         for rank in (0, 1):
             for piece in readable_memory(two.jobs[rank].pid):
                 assert digits.encode() not in piece and bytes.fromhex(digits) not in piece
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 def test_nothing_is_loaded_without_need(world, nodes):
@@ -147,8 +145,7 @@ def test_nothing_is_loaded_without_need(world, nodes):
     two = nodes(2, key_file=None)
     two.start_all("hold", world.hold("end"))
     alone = world.act("say", "alone", "hold", world.hold("end"),
-                      options=["--cluster-key-file", world.root / "job.key"])
-    world.events.wait("alone")
+                      options=["--cluster-key-file", world.root / "job.key"], ready="alone")
     assert not any(libraries_of(job.pid) for job in (alone, *two.jobs.values()))
     world.go_on("end")
     assert two.finish() == 0 and alone.finish() == 0
@@ -180,8 +177,7 @@ def test_the_protocol_is_what_the_manual_says(world, nodes, key):
                     ["-tls1_3", *suite, "-psk_identity", "pchrun/1 other"],
                     ["-tls1_3", *suite, "-psk", "00" * 32]):
         assert "Cipher is (NONE)" in stock_client(two.port, key, *options), options
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 # --- without the key -----------------------------------------------------------------------------
@@ -290,8 +286,7 @@ def test_garbage_on_the_port(world, nodes):
         answer = talk_to(two.port, data)
         assert len(answer) < 1000, name
     two.say(0, "closed a connection")
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
     for each in idle:
         each.close()
 
@@ -315,8 +310,7 @@ def test_no_descriptor_is_lost(world, nodes):
     for i in range(200):
         assert talk_to(two.port, [hello, *GARBAGE.values()][i % 4])[:1] != b"\x16"
     wait_until(lambda: fds_of(two.jobs[0].pid) <= before, "the last to be closed")
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 def test_a_client_with_no_key_but_all_else(world, nodes):
@@ -332,8 +326,7 @@ def test_a_client_with_no_key_but_all_else(world, nodes):
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 context.wrap_socket(s).recv(1)
     two.say(0, "the TLS handshake failed: ")
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 def test_a_server_with_a_certificate(world, nodes):
@@ -392,8 +385,7 @@ def test_what_was_recorded(world, far):
         talk_to(port, data + bytes(1000))
     assert "all 2 nodes are there" in two.jobs[0].err
     assert "node 1" not in two.jobs[0].err and "rank" not in two.jobs[0].err
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
 
 
 def test_a_mirror_in_place_of_node_0(world, nodes):
@@ -419,8 +411,7 @@ def test_a_mirror_in_place_of_node_0(world, nodes):
 def start_with(world, path, env=None):
     """The one line that a start with this key file ends with."""
     job = world.launch("--cluster-nodes", f"127.0.0.1:{free_port()},127.0.0.2", "--node-rank", 0,
-                       "--cluster-key-file", path, "--", "true", env=env)
-    assert job.finish() == OWN_ERROR
+                       "--cluster-key-file", path, "--", "true", env=env, code=OWN_ERROR)
     line, = job.err_lines
     return line
 
@@ -433,8 +424,7 @@ def test_a_key_is_made_once(world):
     text = path.read_text()
     assert re.fullmatch(r"pchrun-key-1:[0-9a-f]{64}\n", text)
     assert f"--cluster-key-file {path}" in made.out and text[13:40] not in made.out
-    again = world.launch("--make-key", path)
-    assert again.finish() == OWN_ERROR
+    again = world.launch("--make-key", path, code=OWN_ERROR)
     assert "is there already" in again.err and path.read_text() == text
 
 
@@ -478,8 +468,7 @@ def test_which_openssl_was_loaded(world, nodes):
         place = re.search(rf"(/\S+/{name})", read_proc(two.jobs[0].pid, "maps").decode())[1]
         shutil.copy(place, folder / name)
         two.say(0, f"{place.rpartition('/')[2]}")
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)
     other = nodes(2, "-v")
     for rank in (0, 1):
         other.jobs[rank] = world.launch("--cluster-nodes", other.entries, "--node-rank", rank,
@@ -508,5 +497,4 @@ def test_no_core_dump_shows_the_secret(world, nodes):
     flags = [line.split()[1:] for line in read_proc(two.jobs[0].pid, "smaps").decode().splitlines()
              if line.startswith("VmFlags:")]
     assert sum("dd" in each and "wf" in each for each in flags) == 1
-    world.go_on("end")
-    assert two.finish() == 0
+    world.let_end(two)

@@ -187,8 +187,7 @@ def test_a_node_is_killed(attempt, digest, victim, world):
     """No notice at all: the others end with 42, and the next start has the last commit."""
     job = attempt(options=["--save-every", "4"])
     job.nodes.say(0, "commit: step 8 is durable on every rank")
-    os.kill(job.nodes.jobs[victim].pid, KILL)
-    assert job.nodes.jobs[victim].finish() == -KILL
+    job.nodes.jobs[victim].kill()
     others = [node for node in range(WORLD) if node != victim]
     assert job.nodes.finish(*others) == NODE_LOST, job.said()
     assert {job.nodes.report(node)["outcome"] for node in others} == {"node_lost"}

@@ -51,9 +51,8 @@ def look(world):
         pictures = []
         path = world.root / "picture"  # the same for both: it is in argv
         for middle in ([], [world.pchrun, *options, "--"]):
-            job = world.start(*before, *middle, world.mirror, path, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
-            assert job.finish() == 0
+            world.start(*before, *middle, world.mirror, path, stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more, code=0)
             pictures.append(json.loads(path.read_text()))
             path.unlink()
         return Pictures(*pictures)
@@ -183,8 +182,7 @@ def test_line_18_inherited_descriptors_are_not_made_nonblocking(world):
     null = os.open("/dev/null", os.O_RDONLY)
     flags = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)]
     job = world.act("record", "USR1", "say", "ready", "until", "USR1", options=["-v"], stdin=null,
-                    stdout=write_end, stderr=write_end)
-    world.events.wait("ready")
+                    stdout=write_end, stderr=write_end, ready="ready")
     assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
     job.send(signal.SIGUSR1)
     assert job.finish() == 0
@@ -208,8 +206,7 @@ def test_line_19_standard_streams_are_inherited_not_piped(world):
     """A pipe in between adds buffering, loses isatty and dies with us."""
     with open(world.root / "streams", "w+") as file:
         path = world.root / "picture"
-        job = world.launch("--", world.mirror, path, stdin=file, stdout=file, stderr=file)
-        assert job.finish() == 0
+        world.launch("--", world.mirror, path, stdin=file, stdout=file, stderr=file, code=0)
     fds = json.loads(path.read_text())["fds"]
     assert [fds[str(n)]["target"] for n in range(3)] == [str(world.root / "streams")] * 3
 
@@ -222,9 +219,8 @@ def test_line_20_variables_pass_in_order(look):
 def test_line_20_last_duplicate_wins(world):
     """A second PCH_RANK, left by an outer pchrun, must not be what getenv finds first."""
     path = world.root / "picture"
-    job = world.start(world.actor, "env", "PCH_RANK=77", "PCH_NNODES=9", "PCH_RANK=78", "TWICE=1",
-                      "--", world.pchrun, "--", world.mirror, path)
-    assert job.finish() == 0
+    world.start(world.actor, "env", "PCH_RANK=77", "PCH_NNODES=9", "PCH_RANK=78", "TWICE=1",
+                "--", world.pchrun, "--", world.mirror, path, code=0)
     env = json.loads(path.read_text())["env"]
     assert [e for e in env if e.startswith("PCH_RANK=")] == ["PCH_RANK=0"]
     assert [e for e in env if e.startswith("PCH_NNODES=")] == ["PCH_NNODES=1"]
@@ -244,9 +240,8 @@ def test_line_20_listen_pid_follows_the_program(world):
     """systemd's socket activation checks LISTEN_PID against getpid(): under a wrapper it named the
     wrapper, and the sockets were ignored."""
     path = world.root / "picture"
-    job = world.start("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"', "sh", world.pchrun, "--",
-                      world.mirror, path)
-    assert job.finish() == 0
+    world.start("sh", "-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"', "sh", world.pchrun, "--",
+                world.mirror, path, code=0)
     seen = json.loads(path.read_text())
     env = dict(entry.split("=", 1) for entry in seen["env"])
     assert env["LISTEN_PID"] == str(seen["pid"]) and env["LISTEN_FDS"] == "1"
@@ -263,8 +258,7 @@ def test_line_20_notify_socket_is_dropped(world):
     """NOTIFY_SOCKET belongs to the service's main process: a rank that says READY=1 or STOPPING=1
     there speaks for the whole service."""
     path = world.root / "picture"
-    job = world.launch("--", world.mirror, path, env={"NOTIFY_SOCKET": "/run/none"})
-    assert job.finish() == 0
+    world.launch("--", world.mirror, path, env={"NOTIFY_SOCKET": "/run/none"}, code=0)
     assert not [e for e in json.loads(path.read_text())["env"] if e.startswith("NOTIFY_SOCKET=")]
 
 
@@ -282,9 +276,8 @@ def test_line_21_a_removed_working_directory(world):
     """The working directory may vanish while the job starts; pchrun does not need it."""
     gone = world.root / "gone"
     gone.mkdir()
-    job = world.start("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, world.pchrun, "--",
-                      world.actor, "exit", "3")
-    assert job.finish() == 3
+    world.start("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, world.pchrun, "--",
+                world.actor, "exit", "3", code=3)
 
 
 def test_line_45_arguments_are_passed_as_they_are(look):

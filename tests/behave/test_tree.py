@@ -112,8 +112,7 @@ def test_line_15_the_main_thread_forks(world):
     """PDEATHSIG fires when the thread that forked ends, not the process: a program started from a
     helper thread was killed for no visible reason."""
     trace = world.root / "trace"
-    job = world.act("exit", "0", env=world.shim("trace", SHIM_TRACE=trace))
-    assert job.finish() == 0
+    job = world.act("exit", "0", env=world.shim("trace", SHIM_TRACE=trace), code=0)
     forks = [line.split() for line in trace.read_text().splitlines() if line.startswith("fork")]
     assert forks and {tid for _, tid, _ in forks} == {str(job.pid)}
 
@@ -125,8 +124,7 @@ def test_line_23_many_ends_at_once(world):
     last child."""
     job = world.act("hold", world.hold("all"), "exit", "0", options=["-n", "32"])
     wait_until(lambda: len(children_of(job.pid)) == 32, "all children")
-    world.go_on("all")
-    assert job.finish() == 0
+    world.let_end(job, name="all")
 
 
 def orphans(count):
@@ -148,8 +146,7 @@ def test_line_24_orphans_come_to_us(world):
                     "exit", "4", options=QUICK)
     daemon = world.events.wait("adopted")["pid"]  # its parent may be about to end only now
     wait_until(lambda: daemon in children_of(job.pid), "the adoption")
-    world.go_on("end")
-    assert job.finish() == 4
+    world.let_end(job, 4)
 
 
 @pytest.mark.parametrize("code", ["0", "6"])
@@ -163,9 +160,8 @@ def test_line_24_only_the_programs_own_status_counts(world, code):
 def test_line_24_children_from_before_our_exec(world):
     """`sh -c 'x & exec pchrun …'`: pchrun has a child that it never started. Its end is reaped and
     means nothing."""
-    job = world.start("sh", "-c", '"$0" spin 30 exit 9 & exec "$@"', world.actor, world.pchrun,
-                      "--", world.actor, "spin", "150", "exit", "7")
-    assert job.finish() == 7
+    world.start("sh", "-c", '"$0" spin 30 exit 9 & exec "$@"', world.actor, world.pchrun,
+                "--", world.actor, "spin", "150", "exit", "7", code=7)
 
 
 # --- line 44: what the program leaves behind ------------------------------------------------------
@@ -221,10 +217,8 @@ def test_line_44_leftovers_get_term_first(world):
     """A worker wants to remove its shared memory before it goes: TERM, a bounded wait, then KILL.
     dumb-init sends TERM and leaves at once."""
     job = world.act("daemon", "{", "record", "TERM", "say", "left", "until", "TERM", "spin", "100",
-                    "say", "cleaned", "}", "hold", world.hold("end"), "exit", "0")
-    world.events.wait("left")
-    world.go_on("end")
-    assert job.finish() == 0
+                    "say", "cleaned", "}", "hold", world.hold("end"), "exit", "0", ready="left")
+    world.let_end(job)
     assert world.events.all("cleaned")
 
 
@@ -245,10 +239,8 @@ def test_line_44_the_code_is_recorded_before_the_sweep(world):
     """First the exit status, then the sweep, then the report: what the sweep sees must not change
     the code."""
     job = world.act("daemon", "{", "record", "TERM", "say", "left", "until", "TERM", "exit", "1",
-                    "}", "hold", world.hold("end"), "exit", "0")
-    world.events.wait("left")
-    world.go_on("end")
-    assert job.finish() == 0
+                    "}", "hold", world.hold("end"), "exit", "0", ready="left")
+    world.let_end(job)
 
 
 def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
@@ -256,8 +248,7 @@ def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
     late to make it a preemption."""
     job = world.act("daemon", "{", "record", "TERM", "say", "left", "wait", "}", "hold",
                     world.hold("end"), "exit", "0",
-                    options=["--stop-term-wait", "1s", "--grace", "30s"])
-    world.events.wait("left")
+                    options=["--stop-term-wait", "1s", "--grace", "30s"], ready="left")
     world.go_on("end")
     world.events.wait("signal", name="TERM")  # the sweep has begun
     os.kill(job.pid, TERM)
@@ -318,10 +309,8 @@ def test_line_44_nothing_of_others_is_swept(world):
     other = world.start(world.actor, "say", "neighbour", "pause")
     world.events.wait("neighbour")
     job = world.act("daemon", "{", "say", "left", "pause", "}", "hold", world.hold("end"),
-                    options=QUICK)
-    world.events.wait("left")
-    world.go_on("end")
-    assert job.finish() == 0
+                    options=QUICK, ready="left")
+    world.let_end(job)
     assert is_alive(other.pid)
     other.process.kill()
     other.finish()

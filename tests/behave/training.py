@@ -179,17 +179,30 @@ class Training:
         for client in clients:
             client.expect(f"saved {step} {then}")
 
+    def serve(self, step, then):
+        """Every rank trains to the save step, and saves there."""
+        self.reach(step)
+        self.saved(step, then)
+
+    def save(self, then, rounds=1):
+        """The round of that number, from its decision to its end; returns the save step."""
+        step = self.agreed(rounds)
+        self.serve(step, then)
+        return step
+
     def preempt(self):
         """A notice from beginning to end; returns the save step."""
         self.notice()
-        step = self.agreed()
-        self.reach(step)
-        self.saved(step, "exit")
-        return step
+        return self.save("exit")
 
     def done(self):
         for client in self.clients:
             client.ask("done", "done")
+
+    def complete(self, step=None):
+        """All ranks are done: the job is completed, with a commit of that step."""
+        self.done()
+        assert self.result() == (0, "completed", step)
 
     def finish(self, deadline=DEADLINE):
         """Lets the clients come to their end, and returns pchrun's exit code."""

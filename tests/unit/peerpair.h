@@ -116,6 +116,28 @@ HELPER void end(struct world *world)
     cr_assert_eq(unit_count_fds(), world->fds, "a descriptor was left open");
 }
 
+/* The pair of a test. */
+static __attribute__((unused)) struct world w;
+
+/* A test with a pair. It is not begun and ended by .init and .fini: Criterion counts no failure
+ * there. */
+#define PairTest(suite, name)         \
+    static void suite##_##name(void); \
+    Test(suite, name)                 \
+    {                                 \
+        begin(&w, NULL);              \
+        suite##_##name();             \
+        end(&w);                      \
+    }                                 \
+    static void suite##_##name(void)
+
+/* The pair anew, with these limits. */
+HELPER void limit(struct peers_options limits)
+{
+    end(&w);
+    begin(&w, &limits);
+}
+
 HELPER void on_too_late(evutil_socket_t fd, short what, void *arg)
 {
     *(bool *)arg = true;
@@ -200,6 +222,16 @@ HELPER void raw_send_msg(int fd, const struct peermsg *msg)
 {
     uint8_t frame[FRAME_MAX];
     raw_send(fd, frame, peermsg_encode(msg, frame, sizeof frame));
+}
+
+/* A raw client that the chief has heard the HELLO of. */
+HELPER int raw_join(struct world *world, uint32_t node_rank)
+{
+    int fd = raw_connect(world), messages = world->chief.messages;
+    struct peermsg msg = hello(node_rank);
+    raw_send_msg(fd, &msg);
+    run_until(world, world->chief.messages > messages);
+    return fd;
 }
 
 /* Has the other side closed? Reads and drops what comes. */

@@ -18,9 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-WORLD_OF_THIS_FILE
-
-TestSuite(libpch, .init = world_set_up, .fini = world_tear_down);
+static struct world world;
 
 static struct client *start(void)
 {
@@ -74,7 +72,7 @@ static uint64_t step_of(int slot)
     return steps[slot];
 }
 
-Test(libpch, without_supervisor_all_is_a_no_op)
+WorldTest(libpch, without_supervisor_all_is_a_no_op)
 {
     static const char *const env[] = {"PCH_SOCKET=", NULL};
     struct client *c = client_start(
@@ -90,7 +88,7 @@ Test(libpch, without_supervisor_all_is_a_no_op)
     cr_expect(world_is_quiet(&world));
 }
 
-Test(libpch, attaches_with_options_and_resumes)
+WorldTest(libpch, attaches_with_options_and_resumes)
 {
     world.welcome.step = 70;
     str_copy(world.welcome.path, sizeof world.welcome.path, "/ckpt/70");
@@ -112,7 +110,7 @@ Test(libpch, attaches_with_options_and_resumes)
     client_end_well(c);
 }
 
-Test(libpch, true_step_is_in_the_page_before_it_is_attached)
+WorldTest(libpch, true_step_is_in_the_page_before_it_is_attached)
 {
     world.is_silent = true;
     struct client *c = start();
@@ -126,7 +124,7 @@ Test(libpch, true_step_is_in_the_page_before_it_is_attached)
     client_end_well(c);
 }
 
-Test(libpch, refusal_is_said_once_and_training_goes_on)
+WorldTest(libpch, refusal_is_said_once_and_training_goes_on)
 {
     world.is_silent = true;
     struct client *c = start();
@@ -151,7 +149,7 @@ struct env_case {
     const char *env[12];
 };
 
-Test(libpch, ranks_come_from_the_nearest_launcher)
+WorldTest(libpch, ranks_come_from_the_nearest_launcher)
 {
     static const struct env_case cases[] = {
         {{-1, -1, -1, -1}, {NULL}},
@@ -183,7 +181,7 @@ Test(libpch, ranks_come_from_the_nearest_launcher)
     }
 }
 
-Test(libpch, options_win_over_the_environment)
+WorldTest(libpch, options_win_over_the_environment)
 {
     static const char *const env[] = {
         "PCH_RANK=3",         "PCH_LOCAL_RANK=1",      "PCH_WORLD_SIZE=4",
@@ -200,7 +198,7 @@ Test(libpch, options_win_over_the_environment)
 }
 
 /* The whole of a round: tentative, proposed again, decided, saved, committed, lifted. */
-Test(libpch, one_round)
+WorldTest(libpch, one_round)
 {
     struct client *c = client_attached(&world);
     client_step(c, 4, "continue");
@@ -258,7 +256,7 @@ Test(libpch, one_round)
 }
 
 /* The gate moves while a process is on its way to it, and no LOOK comes: it looks by itself. */
-Test(libpch, a_lost_look_costs_a_second_not_the_run)
+WorldTest(libpch, a_lost_look_costs_a_second_not_the_run)
 {
     struct client *c = client_attached(&world);
     set_gate(1, 1, false, false);
@@ -269,7 +267,7 @@ Test(libpch, a_lost_look_costs_a_second_not_the_run)
     client_end_well(c);
 }
 
-Test(libpch, answers_to_another_question_are_dropped)
+WorldTest(libpch, answers_to_another_question_are_dropped)
 {
     struct client *c = client_attached(&world);
     struct procmsg stale = {.type = PROCMSG_ANSWER, .step = 3, .action = PROC_EXIT};
@@ -293,7 +291,7 @@ Test(libpch, answers_to_another_question_are_dropped)
     client_end_well(c);
 }
 
-Test(libpch, leave_gate_ends_the_loop_without_a_save)
+WorldTest(libpch, leave_gate_ends_the_loop_without_a_save)
 {
     struct client *c = client_attached(&world);
     client_step(c, 1, "continue");
@@ -307,7 +305,7 @@ Test(libpch, leave_gate_ends_the_loop_without_a_save)
     client_end_well(c);
 }
 
-Test(libpch, durable_from_another_thread_in_a_round_that_goes_on)
+WorldTest(libpch, durable_from_another_thread_in_a_round_that_goes_on)
 {
     struct client *c = client_attached(&world);
     set_gate(3, 1, true, false);
@@ -325,7 +323,7 @@ Test(libpch, durable_from_another_thread_in_a_round_that_goes_on)
 }
 
 /* A rank whose save of the last round runs in the background trains no further (async.pml). */
-Test(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
+WorldTest(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
 {
     struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
@@ -339,7 +337,7 @@ Test(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
     client_end_well(c);
 }
 
-Test(libpch, a_failed_save_is_reported_and_the_answer_awaited)
+WorldTest(libpch, a_failed_save_is_reported_and_the_answer_awaited)
 {
     struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
@@ -356,7 +354,7 @@ Test(libpch, a_failed_save_is_reported_and_the_answer_awaited)
     client_end_well(c);
 }
 
-Test(libpch, a_path_that_does_not_fit_is_a_failed_save)
+WorldTest(libpch, a_path_that_does_not_fit_is_a_failed_save)
 {
     char path[PROCMSG_PATH_MAX + 1];
     memset(path, 'x', sizeof path - 1);
@@ -369,7 +367,7 @@ Test(libpch, a_path_that_does_not_fit_is_a_failed_save)
 }
 
 /* It is told of, once, where a thread comes to a gate: pch_step itself has no time to look. */
-Test(libpch, two_threads_that_train)
+WorldTest(libpch, two_threads_that_train)
 {
     struct client *c = client_attached(&world);
     client_step(c, 1, "continue");
@@ -387,7 +385,7 @@ Test(libpch, two_threads_that_train)
 }
 
 /* The first thread has ended: another one may train. */
-Test(libpch, a_thread_that_takes_over)
+WorldTest(libpch, a_thread_that_takes_over)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "stepaside 1", "stepaside 1 continue");
@@ -396,7 +394,7 @@ Test(libpch, a_thread_that_takes_over)
     client_end_well(c);
 }
 
-Test(libpch, notice_error_phase_and_done)
+WorldTest(libpch, notice_error_phase_and_done)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "notice", "notice 0 ");
@@ -421,7 +419,7 @@ Test(libpch, notice_error_phase_and_done)
     client_end_well(c);
 }
 
-Test(libpch, what_is_in_force_is_there_when_it_attaches)
+WorldTest(libpch, what_is_in_force_is_there_when_it_attaches)
 {
     set_gate(1, 4, true, false);
     procs_notice(world.procs, "spot", CLOCK_NEVER);
@@ -433,7 +431,7 @@ Test(libpch, what_is_in_force_is_there_when_it_attaches)
     client_end_well(c);
 }
 
-Test(libpch, close_detaches_and_a_later_open_attaches_anew)
+WorldTest(libpch, close_detaches_and_a_later_open_attaches_anew)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "close", "close supervised=0 step=continue term=default");
@@ -445,7 +443,7 @@ Test(libpch, close_detaches_and_a_later_open_attaches_anew)
 }
 
 /* A question that the end of its connection has left without an answer is nobody's any more. */
-Test(libpch, a_question_ends_with_its_connection)
+WorldTest(libpch, a_question_ends_with_its_connection)
 {
     enum { N = 100 };
     struct client *c = client_attached(&world);
@@ -468,7 +466,7 @@ static void expect_status(struct client *c, int status)
 }
 
 /* Its command may hide it. */
-Test(libpch, the_end_tells_the_exit_status)
+WorldTest(libpch, the_end_tells_the_exit_status)
 {
     expect_status(client_attached(&world), 3);
     expect_status(client_attached(&world), 256 + 7);
@@ -482,7 +480,7 @@ static void expect_status_of(const char *program)
     expect_status(c, 9);
 }
 
-Test(libpch, the_end_tells_the_exit_status_of_every_build)
+WorldTest(libpch, the_end_tells_the_exit_status_of_every_build)
 {
     expect_status_of(PCHCLIENT_DL);
 #ifdef PCHCLIENT_STATIC
@@ -490,7 +488,7 @@ Test(libpch, the_end_tells_the_exit_status_of_every_build)
 #endif
 }
 
-Test(libpch, the_end_of_a_fork_tells_nothing)
+WorldTest(libpch, the_end_of_a_fork_tells_nothing)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "forkexit 5", "forkexit 5");
@@ -498,7 +496,7 @@ Test(libpch, the_end_of_a_fork_tells_nothing)
 }
 
 /* Whoever waits reads for all: no answer is lost, whichever thread finds it. */
-Test(libpch, every_thread_may_call)
+WorldTest(libpch, every_thread_may_call)
 {
     enum { N = 100 };
     struct client *c = client_attached(&world);
@@ -519,7 +517,7 @@ static bool is_gone(const char *path)
     return stat(path, &st) != 0 && errno == ENOENT;
 }
 
-Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
+WorldTest(libpch, scratch_lives_until_the_commit_and_until_the_end)
 {
     char first[PATH_MAX], file[PATH_MAX + 8];
     struct client *c = client_attached(&world);
@@ -547,7 +545,7 @@ Test(libpch, scratch_lives_until_the_commit_and_until_the_end)
     cr_expect(is_gone(first), "removed at the end");
 }
 
-Test(libpch, a_fork_is_not_attached)
+WorldTest(libpch, a_fork_is_not_attached)
 {
     struct client *c = client_attached(&world);
     client_say(c, "fork");
@@ -567,7 +565,7 @@ Test(libpch, a_fork_is_not_attached)
 }
 
 /* It is a process of its own, beside its parent. */
-Test(libpch, a_fork_may_attach)
+WorldTest(libpch, a_fork_may_attach)
 {
     struct client *c = client_attached(&world);
     client_step(c, 4, "continue");
@@ -582,7 +580,7 @@ Test(libpch, a_fork_may_attach)
     client_end_well(c);
 }
 
-Test(libpch, a_fork_may_attach_after_its_parent_has_left)
+WorldTest(libpch, a_fork_may_attach_after_its_parent_has_left)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "close", "close supervised=0 step=continue term=default");
@@ -595,7 +593,7 @@ Test(libpch, a_fork_may_attach_after_its_parent_has_left)
 }
 
 /* Nothing is known of the locks in it. */
-Test(libpch, a_fork_that_cannot_attach_is_told_so_once)
+WorldTest(libpch, a_fork_that_cannot_attach_is_told_so_once)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "cloneopen", "open supervised=0 same=1 resume=0 path=-");
@@ -609,7 +607,7 @@ Test(libpch, a_fork_that_cannot_attach_is_told_so_once)
     cr_expect(world_is_quiet(&world));
 }
 
-Test(libpch, grandchildren_attach_by_themselves)
+WorldTest(libpch, grandchildren_attach_by_themselves)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "\"$0\"; exit $?", PCHCLIENT, NULL};
     struct client *c = client_start(&world, argv, NULL);
@@ -634,19 +632,19 @@ static void try_build(const char *program)
     client_end_well(c);
 }
 
-Test(libpch, works_when_opened_at_run_time)
+WorldTest(libpch, works_when_opened_at_run_time)
 {
     try_build(PCHCLIENT_DL);
 }
 
 #ifdef PCHCLIENT_STATIC
-Test(libpch, works_in_a_static_program)
+WorldTest(libpch, works_in_a_static_program)
 {
     try_build(PCHCLIENT_STATIC);
 }
 #endif
 
-Test(libpch, who_only_counts_is_asked_for_nothing)
+WorldTest(libpch, who_only_counts_is_asked_for_nothing)
 {
     struct client *c = start();
     set_gate(1, 3, false, true);
@@ -661,7 +659,7 @@ Test(libpch, who_only_counts_is_asked_for_nothing)
     client_end_well(c); /* it has sent nothing but its end */
 }
 
-Test(libpch, scribbling_reaches_only_its_own_page)
+WorldTest(libpch, scribbling_reaches_only_its_own_page)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "scribble", "scribble own=1 supervisor=1 mprotect=Permission denied");
@@ -671,7 +669,7 @@ Test(libpch, scribbling_reaches_only_its_own_page)
 }
 
 /* A daemon's habit: it closes all descriptors, and its own files get the numbers. */
-Test(libpch, a_program_that_closes_its_socket_is_told_to_leave)
+WorldTest(libpch, a_program_that_closes_its_socket_is_told_to_leave)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "closefds", "closefds");
@@ -685,7 +683,7 @@ Test(libpch, a_program_that_closes_its_socket_is_told_to_leave)
     expect_killed_by_term(c);
 }
 
-Test(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
+WorldTest(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
 {
     world.is_silent = true;
     struct client *c = start();
@@ -697,7 +695,7 @@ Test(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
 }
 
 /* Not by fork(2): no handler of the C library runs in it, but the kernel has wiped the page. */
-Test(libpch, a_clone_is_not_attached)
+WorldTest(libpch, a_clone_is_not_attached)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "clone", "clone exit=-1 signal=15");
@@ -706,7 +704,7 @@ Test(libpch, a_clone_is_not_attached)
     client_end_well(c);
 }
 
-Test(libpch, being_let_go_ends_every_wait)
+WorldTest(libpch, being_let_go_ends_every_wait)
 {
     struct client *c = client_attached(&world);
     client_say(c, "saved 1 at:///c/1");
@@ -760,7 +758,7 @@ static void expect_next_removes_it(const char *socket)
     cr_expect_eq(client_end(super), 0);
 }
 
-Test(libpch, supervisor_killed_in_mid_training)
+WorldTest(libpch, supervisor_killed_in_mid_training)
 {
     char socket[256];
     struct client *super = start_super(NULL, socket), *c = start_at(socket);
@@ -779,7 +777,7 @@ Test(libpch, supervisor_killed_in_mid_training)
     expect_next_removes_it(socket);
 }
 
-Test(libpch, supervisor_killed_while_a_process_waits_at_the_gate)
+WorldTest(libpch, supervisor_killed_while_a_process_waits_at_the_gate)
 {
     char socket[256];
     struct client *super = start_super("2", socket), *c = start_at(socket);
@@ -792,7 +790,7 @@ Test(libpch, supervisor_killed_while_a_process_waits_at_the_gate)
     expect_next_removes_it(socket);
 }
 
-Test(libpch, who_only_counts_outlives_the_supervisor)
+WorldTest(libpch, who_only_counts_outlives_the_supervisor)
 {
     char socket[256];
     struct client *super = start_super(NULL, socket), *c = start_at(socket);
@@ -806,7 +804,7 @@ Test(libpch, who_only_counts_outlives_the_supervisor)
     expect_next_removes_it(socket);
 }
 
-Test(libpch, supervisor_killed_before_a_process_attaches)
+WorldTest(libpch, supervisor_killed_before_a_process_attaches)
 {
     char socket[256];
     struct client *super = start_super(NULL, socket), *c = start_at(socket);
@@ -818,7 +816,7 @@ Test(libpch, supervisor_killed_before_a_process_attaches)
     expect_next_removes_it(socket);
 }
 
-Test(libpch, supervisor_that_ends_in_order_lets_its_processes_go)
+WorldTest(libpch, supervisor_that_ends_in_order_lets_its_processes_go)
 {
     char socket[256];
     struct stat st;
@@ -830,7 +828,7 @@ Test(libpch, supervisor_that_ends_in_order_lets_its_processes_go)
     cr_expect_eq(client_end(c), 0);
 }
 
-Test(libpch, no_socket_there_is_said_and_training_goes_on)
+WorldTest(libpch, no_socket_there_is_said_and_training_goes_on)
 {
     struct client *c = start_at("PCH_SOCKET=/nonexistent/pchrun.x/socket");
     client_ask(c, "open rank=0 world=1", "open supervised=0 same=1 resume=0 path=-");

@@ -57,10 +57,8 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 
 /* ---- the tests ---- */
 
-Test(peers, messages_go_both_ways)
+PairTest(peers, messages_go_both_ways)
 {
-    struct world w;
-    begin(&w, NULL);
     join(&w);
     cr_assert_eq(last_conn(&w.chief), PEERS_FIRST);
     cr_assert_eq(w.chief.last.type, PEERMSG_HELLO);
@@ -73,7 +71,6 @@ Test(peers, messages_go_both_ways)
     cr_assert_eq(w.member.last.stamp.seq, 77);
     cr_assert_str_eq(w.member.last.order.why, "because");
     cr_assert_eq(w.chief.downs + w.member.downs, 0);
-    end(&w);
 }
 
 static int count_timers(const struct event_base *base, const struct event *event, void *arg)
@@ -83,22 +80,17 @@ static int count_timers(const struct event_base *base, const struct event *event
 }
 
 /* A supervisor that waits must not wake up. */
-Test(peers, idle_connection_needs_no_timer)
+PairTest(peers, idle_connection_needs_no_timer)
 {
-    struct world w;
-    begin(&w, NULL);
     join(&w);
     run_dry(&w);
     int timers = 0;
     event_base_foreach_event(w.base, count_timers, &timers);
     cr_assert_eq(timers, 0);
-    end(&w);
 }
 
-Test(peers, every_descriptor_is_close_on_exec_and_non_blocking)
+PairTest(peers, every_descriptor_is_close_on_exec_and_non_blocking)
 {
-    struct world w;
-    begin(&w, NULL);
     join(&w);
     int sockets = 0;
     for (int fd = 3; fd < 256; fd++) {
@@ -111,7 +103,6 @@ Test(peers, every_descriptor_is_close_on_exec_and_non_blocking)
         cr_assert(fcntl(fd, F_GETFL) & O_NONBLOCK);
     }
     cr_assert_eq(sockets, 3, "listener and both ends; found %d", sockets);
-    end(&w);
 }
 
 static int get_option(int fd, int level, int name)
@@ -122,7 +113,7 @@ static int get_option(int fd, int level, int name)
     return value;
 }
 
-Test(peers, sockets_are_tuned)
+PairTest(peers, sockets_are_tuned)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     stream_tune(fd, 15 * NS_PER_S);
@@ -143,10 +134,8 @@ Test(peers, sockets_are_tuned)
     close(fd);
 }
 
-Test(peers, frame_may_come_byte_by_byte)
+PairTest(peers, frame_may_come_byte_by_byte)
 {
-    struct world w;
-    begin(&w, NULL);
     int fd = raw_connect(&w);
     struct peermsg msg = hello(3);
     uint8_t frame[FRAME_MAX];
@@ -161,13 +150,10 @@ Test(peers, frame_may_come_byte_by_byte)
     close(fd);
     run_until(&w, w.chief.downs == 1);
     cr_assert(strstr(w.chief.why, "closed by the other side"), "%s", w.chief.why);
-    end(&w);
 }
 
-Test(peers, several_frames_in_one_packet)
+PairTest(peers, several_frames_in_one_packet)
 {
-    struct world w;
-    begin(&w, NULL);
     int fd = raw_connect(&w);
     uint8_t bytes[4 * FRAME_MAX];
     struct peermsg msg = hello(3);
@@ -184,15 +170,12 @@ Test(peers, several_frames_in_one_packet)
     cr_assert_eq(w.chief.last.stamp.seq, 40);
     close(fd);
     run_until(&w, w.chief.downs == 1);
-    end(&w);
 }
 
 /* Strangers are shown the door; the owner of peers does not hear of them. */
-Test(peers, garbage_is_closed_in_silence)
+PairTest(peers, garbage_is_closed_in_silence)
 {
     static const char *const said[] = {"GET / HTTP/1.1\r\n\r\n", "C", "CPxxxxxxxxxxxxxxx"};
-    struct world w;
-    begin(&w, NULL);
     for (size_t i = 0; i < ARRAY_LEN(said); i++) {
         int fd = raw_connect(&w);
         raw_send(fd, said[i], strlen(said[i]));
@@ -205,13 +188,10 @@ Test(peers, garbage_is_closed_in_silence)
         close(fd);
     }
     cr_assert_eq(w.chief.messages + w.chief.downs, 0);
-    end(&w);
 }
 
-Test(peers, random_bytes_never_crash)
+PairTest(peers, random_bytes_never_crash)
 {
-    struct world w;
-    begin(&w, NULL);
     srandom(42);
     struct peermsg msg = hello(1);
     for (int i = 0; i < 200; i++) {
@@ -227,18 +207,13 @@ Test(peers, random_bytes_never_crash)
         close(fd);
     }
     join(&w); /* and it still works */
-    end(&w);
 }
 
 /* After its HELLO a peer's end is told. */
 static void expect_down(const void *bytes, size_t size, const char *why)
 {
-    struct world w;
-    begin(&w, NULL);
-    int fd = raw_connect(&w);
-    struct peermsg msg = hello(2);
-    raw_send_msg(fd, &msg);
-    run_until(&w, w.chief.messages == 1);
+    limit((struct peers_options){0});
+    int fd = raw_join(&w, 2);
     raw_send(fd, bytes, size);
     run_until(&w, raw_is_closed(fd));
     run_until(&w, w.chief.downs == 1);
@@ -247,17 +222,16 @@ static void expect_down(const void *bytes, size_t size, const char *why)
     cr_assert_eq(w.chief.down_conn, PEERS_FIRST);
     cr_assert_eq(w.chief.messages, 1);
     close(fd);
-    end(&w);
 }
 
-Test(peers, oversized_message_is_refused_by_its_header)
+PairTest(peers, oversized_message_is_refused_by_its_header)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     frame_header(FRAME_PEER, PEERMSG_VERSION, PEERMSG_STATUS, 1u << 30, header);
     expect_down(header, sizeof header, "sent a message of 1073741824 bytes, more than 8192");
 }
 
-Test(peers, malformed_message_ends_the_connection)
+PairTest(peers, malformed_message_ends_the_connection)
 {
     uint8_t frame[FRAME_HEADER_BYTES + 3] = {0};
     frame_header(FRAME_PEER, PEERMSG_VERSION, PEERMSG_STATUS, 3, frame);
@@ -265,7 +239,7 @@ Test(peers, malformed_message_ends_the_connection)
                 "sent a malformed message (STATUS, type 4, 3 bytes): it ends too early");
 }
 
-Test(peers, what_is_wrong_with_a_message_is_said)
+PairTest(peers, what_is_wrong_with_a_message_is_said)
 {
     uint8_t frame[FRAME_MAX + 1] = {0};
     struct peermsg msg = {.type = PEERMSG_STATUS, .status = {.life = LIFE_GONE + 1}};
@@ -283,14 +257,14 @@ Test(peers, what_is_wrong_with_a_message_is_said)
                 "it began with the bytes 01 02 03; a message begins with 43 50");
 }
 
-Test(peers, another_version_is_named)
+PairTest(peers, another_version_is_named)
 {
     uint8_t header[FRAME_HEADER_BYTES];
     frame_header(FRAME_PEER, 9, PEERMSG_STATUS, 0, header);
     expect_down(header, sizeof header, "speaks version 9 of the protocol, this pchrun speaks 2");
 }
 
-Test(peers, member_may_not_give_orders)
+PairTest(peers, member_may_not_give_orders)
 {
     uint8_t frame[FRAME_MAX];
     struct peermsg msg = order(1);
@@ -298,24 +272,19 @@ Test(peers, member_may_not_give_orders)
                 "sent ORDER, which this side must not send");
 }
 
-Test(peers, first_message_must_be_hello)
+PairTest(peers, first_message_must_be_hello)
 {
-    struct world w;
-    begin(&w, NULL);
     int fd = raw_connect(&w);
     struct peermsg msg = {.type = PEERMSG_STATUS};
     raw_send_msg(fd, &msg);
     run_until(&w, raw_is_closed(fd));
     cr_assert_eq(w.chief.messages + w.chief.downs, 0);
     close(fd);
-    end(&w);
 }
 
 /* A node of another version gets as far as being refused by name. */
-Test(peers, hello_of_another_version_is_passed_on)
+PairTest(peers, hello_of_another_version_is_passed_on)
 {
-    struct world w;
-    begin(&w, NULL);
     int fd = raw_connect(&w);
     uint8_t header[FRAME_HEADER_BYTES];
     frame_header(FRAME_PEER, 9, PEERMSG_HELLO, 0, header);
@@ -325,30 +294,24 @@ Test(peers, hello_of_another_version_is_passed_on)
     cr_assert_str_empty(w.chief.last.hello.job);
     close(fd);
     run_until(&w, w.chief.downs == 1);
-    end(&w);
 }
 
-Test(peers, silent_stranger_is_closed_after_its_deadline)
+PairTest(peers, silent_stranger_is_closed_after_its_deadline)
 {
-    struct world w;
-    struct peers_options limits = {.hello_wait_ns = 50 * NS_PER_MS};
-    begin(&w, &limits);
+    limit((struct peers_options){.hello_wait_ns = 50 * NS_PER_MS});
     int fd = raw_connect(&w);
     int64_t start = clock_now_ns();
     run_until(&w, raw_is_closed(fd));
     cr_assert_geq(clock_now_ns() - start, 40 * NS_PER_MS);
     cr_assert_eq(w.chief.downs, 0);
     close(fd);
-    end(&w);
 }
 
 /* Of more than allowed the oldest are put out; a member behind them need not wait. */
-Test(peers, strangers_are_limited)
+PairTest(peers, strangers_are_limited)
 {
     enum { ALLOWED = 3, COME = 20 };
-    struct world w;
-    struct peers_options limits = {.guests_max = ALLOWED};
-    begin(&w, &limits);
+    limit((struct peers_options){.guests_max = ALLOWED});
     int fds[COME];
     int before = unit_count_fds();
     for (size_t i = 0; i < COME; i++)
@@ -358,34 +321,23 @@ Test(peers, strangers_are_limited)
     join(&w);
     for (size_t i = 0; i < COME; i++)
         close(fds[i]);
-    end(&w);
 }
 
-Test(peers, second_hello_ends_the_connection)
+PairTest(peers, second_hello_ends_the_connection)
 {
-    struct world w;
-    begin(&w, NULL);
-    int fd = raw_connect(&w);
-    struct peermsg msg = hello(2);
-    raw_send_msg(fd, &msg);
-    run_until(&w, w.chief.messages == 1);
-    msg.hello.node_rank = 1;
+    int fd = raw_join(&w, 2);
+    struct peermsg msg = hello(1);
     raw_send_msg(fd, &msg);
     run_until(&w, w.chief.downs == 1);
     cr_assert_eq(w.chief.messages, 1);
     cr_assert(strstr(w.chief.why, "said HELLO a second time"), "%s", w.chief.why);
     close(fd);
-    end(&w);
 }
 
-Test(peers, who_does_not_read_is_given_up)
+PairTest(peers, who_does_not_read_is_given_up)
 {
-    struct world w;
-    begin(&w, NULL);
-    int fd = raw_connect(&w);
-    struct peermsg msg = hello(2);
-    raw_send_msg(fd, &msg);
-    run_until(&w, w.chief.messages == 1);
+    int fd = raw_join(&w, 2);
+    struct peermsg msg;
     uint64_t sent = 0;
     while (w.chief.downs == 0 && sent < 1000000) {
         msg = order(++sent);
@@ -400,7 +352,6 @@ Test(peers, who_does_not_read_is_given_up)
     run_dry(&w);
     cr_assert_eq(w.chief.downs, 1);
     close(fd);
-    end(&w);
 }
 
 /* How much has come, and its last `size` bytes. */
@@ -423,20 +374,15 @@ static void drain(evutil_socket_t fd, short what, void *ctx)
 }
 
 /* A slow reader that catches up loses nothing. */
-Test(peers, queue_is_sent_when_there_is_room)
+PairTest(peers, queue_is_sent_when_there_is_room)
 {
-    struct world w;
-    struct peers_options limits = {.queue_max = 64 * 1024 * 1024};
-    begin(&w, &limits);
-    int fd = raw_connect(&w);
-    struct peermsg msg = hello(2);
-    raw_send_msg(fd, &msg);
-    run_until(&w, w.chief.messages == 1);
+    limit((struct peers_options){.queue_max = 64 * 1024 * 1024});
+    int fd = raw_join(&w, 2);
     enum { COUNT = 100000 }; /* more than the kernel takes */
     uint8_t frame[FRAME_MAX];
     size_t size = 0;
     for (uint64_t i = 1; i <= COUNT; i++) {
-        msg = order(i);
+        struct peermsg msg = order(i);
         size = peermsg_encode(&msg, frame, sizeof frame);
         peers_send(w.chief.peers, PEERS_FIRST, &msg);
     }
@@ -450,13 +396,10 @@ Test(peers, queue_is_sent_when_there_is_room)
     cr_assert_eq(w.chief.downs, 0);
     close(fd);
     run_until(&w, w.chief.downs == 1);
-    end(&w);
 }
 
-Test(peers, numbers_are_not_used_twice)
+PairTest(peers, numbers_are_not_used_twice)
 {
-    struct world w;
-    begin(&w, NULL);
     for (int i = 0; i < 5; i++) {
         join(&w);
         cr_assert_eq(last_conn(&w.chief), PEERS_FIRST + i);
@@ -468,15 +411,12 @@ Test(peers, numbers_are_not_used_twice)
         run_until(&w, other->downs == i / 2 + 1);
     }
     cr_assert_eq(w.member.down_conn, PEERS_CHIEF);
-    end(&w);
 }
 
 /* What was sent before the close arrives, though the other side was sending, too: closing with
  * unread bytes would have reset the connection and thrown our last words away. */
-Test(peers, last_words_arrive)
+PairTest(peers, last_words_arrive)
 {
-    struct world w;
-    begin(&w, NULL);
     join(&w);
     struct peermsg status = {.type = PEERMSG_STATUS};
     for (int i = 0; i < 200; i++)
@@ -493,7 +433,6 @@ Test(peers, last_words_arrive)
     cr_assert(strstr(w.member.why, "closed by the other side"), "%s", w.member.why);
     cr_assert_eq(w.chief.messages, heard, "a closed connection spoke");
     cr_assert_eq(w.chief.downs, 0);
-    end(&w);
 }
 
 /* On 127.0.0.1, by hand. */
@@ -512,12 +451,10 @@ static int raw_listen(int backlog, struct sockaddr_in *at, struct address *ret)
 
 /* What is sent to it is dropped for a moment: the next attempt, and not a repetition by the kernel
  * after a second and more, is what finds it back. */
-Test(peers, a_chief_that_was_reached_is_tried_again_soon)
+PairTest(peers, a_chief_that_was_reached_is_tried_again_soon)
 {
-    struct world w;
-    struct peers_options limits = {.connect_wait_ns = 60 * NS_PER_S,
-                                   .reconnect_wait_ns = 100 * NS_PER_MS};
-    begin(&w, &limits);
+    limit((struct peers_options){.connect_wait_ns = 60 * NS_PER_S,
+                                 .reconnect_wait_ns = 100 * NS_PER_MS});
     struct sockaddr_in at;
     struct address there;
     int fds[4], listening = raw_listen(0, &at, &there);
@@ -538,14 +475,11 @@ Test(peers, a_chief_that_was_reached_is_tried_again_soon)
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     close(listening);
-    end(&w);
 }
 
 /* The other side is gone, but what it said last is still read. */
-Test(peers, refusal_is_read_though_sending_fails)
+PairTest(peers, refusal_is_read_though_sending_fails)
 {
-    struct world w;
-    begin(&w, NULL);
     struct sockaddr_in at;
     struct address there;
     int listening = raw_listen(1, &at, &there);
@@ -564,13 +498,10 @@ Test(peers, refusal_is_read_though_sending_fails)
     cr_assert_eq(w.member.messages, 1);
     cr_assert_str_eq(w.member.last.refused.why, "the job is another");
     close(listening);
-    end(&w);
 }
 
-Test(peers, close_from_within_a_callback)
+PairTest(peers, close_from_within_a_callback)
 {
-    struct world w;
-    begin(&w, NULL);
     w.chief.close_on_message = 1;
     int fd = raw_connect(&w);
     struct peermsg msg = hello(2);
@@ -581,20 +512,14 @@ Test(peers, close_from_within_a_callback)
     close(fd);
     run_dry(&w);
     cr_assert_eq(w.chief.downs, 0);
-    end(&w);
 }
 
 /* It neither reads nor closes: the deadline ends it. */
-Test(peers, finish_has_a_deadline)
+PairTest(peers, finish_has_a_deadline)
 {
-    struct world w;
-    struct peers_options limits = {.close_wait_ns = 100 * NS_PER_MS, .queue_max = 32 << 20};
-    begin(&w, &limits);
-    int fd = raw_connect(&w);
-    struct peermsg msg = hello(2);
-    raw_send_msg(fd, &msg);
-    run_until(&w, w.chief.messages == 1);
-    msg = order(1);
+    limit((struct peers_options){.close_wait_ns = 100 * NS_PER_MS, .queue_max = 32 << 20});
+    int fd = raw_join(&w, 2);
+    struct peermsg msg = order(1);
     for (int i = 0; i < 50000; i++)
         peers_send(w.chief.peers, PEERS_FIRST, &msg);
     int64_t start = clock_now_ns();
@@ -604,13 +529,10 @@ Test(peers, finish_has_a_deadline)
     cr_assert_geq(clock_now_ns() - start, 90 * NS_PER_MS);
     cr_assert_eq(w.chief.downs, 0);
     close(fd);
-    end(&w);
 }
 
-Test(peers, finish_is_at_once_when_the_other_side_closes)
+PairTest(peers, finish_is_at_once_when_the_other_side_closes)
 {
-    struct world w;
-    begin(&w, NULL);
     join(&w);
     int stranger = raw_connect(&w);
     run_dry(&w);
@@ -626,13 +548,10 @@ Test(peers, finish_is_at_once_when_the_other_side_closes)
     peers_finish(w.member.peers);
     run_until(&w, w.member.finished == 1);
     close(stranger);
-    end(&w);
 }
 
-Test(peers, nobody_listens)
+PairTest(peers, nobody_listens)
 {
-    struct world w;
-    begin(&w, NULL);
     peers_free(w.chief.peers);
     w.chief.peers = NULL;
     for (int i = 1; i <= 3; i++) {
@@ -645,13 +564,10 @@ Test(peers, nobody_listens)
              w.at.port);
     cr_assert_str_eq(w.member.why, expected);
     cr_assert_eq(w.member.down_conn, PEERS_CHIEF);
-    end(&w);
 }
 
-Test(peers, connecting_again_forgets_the_first)
+PairTest(peers, connecting_again_forgets_the_first)
 {
-    struct world w;
-    begin(&w, NULL);
     join(&w);
     join(&w);
     run_until(&w, w.chief.downs == 1);
@@ -661,13 +577,10 @@ Test(peers, connecting_again_forgets_the_first)
     peers_send(w.member.peers, PEERS_CHIEF, &msg);
     run_until(&w, w.chief.last.type == PEERMSG_BYE);
     cr_assert_eq(last_conn(&w.chief), PEERS_FIRST + 1);
-    end(&w);
 }
 
-Test(peers, unknown_name_is_an_error)
+PairTest(peers, unknown_name_is_an_error)
 {
-    struct world w;
-    begin(&w, NULL);
     struct address where = {.host = "n7.test", .port = 1};
     peers_connect(w.member.peers, &where);
     run_until(&w, w.member.downs == 1);
@@ -678,14 +591,11 @@ Test(peers, unknown_name_is_an_error)
     cr_assert(!peers_listen(w.chief.peers, &where, &err));
     cr_assert_str_eq(err.text,
                      "cannot listen: cannot look up 'n7.test': Name or service not known");
-    end(&w);
 }
 
 /* The first address refuses, the second answers. */
-Test(peers, every_address_of_a_name_is_tried)
+PairTest(peers, every_address_of_a_name_is_tried)
 {
-    struct world w;
-    begin(&w, NULL);
     str_copy(w.at.host, sizeof w.at.host, "two.test");
     join(&w);
     cr_assert_eq(w.member.downs, 0);
@@ -698,7 +608,6 @@ Test(peers, every_address_of_a_name_is_tried)
     snprintf(expected, sizeof expected,
              "cannot connect to two.test (127.0.0.1:%d): Connection refused", w.at.port);
     cr_assert_str_eq(w.member.why, expected);
-    end(&w);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -707,12 +616,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 }
 
 /* A name server that does not answer holds up nothing, and is given up. */
-Test(peers, stuck_name_server)
+PairTest(peers, stuck_name_server)
 {
     sem_init(&stuck_lookups, 0, 0);
-    struct world w;
-    struct peers_options limits = {.connect_wait_ns = 500 * NS_PER_MS};
-    begin(&w, &limits);
+    limit((struct peers_options){.connect_wait_ns = 500 * NS_PER_MS});
     int ticks = 0;
     struct event *tick = event_new(w.base, -1, EV_PERSIST, on_tick, &ticks);
     struct timeval tv = {.tv_usec = 10000};
@@ -743,13 +650,10 @@ Test(peers, stuck_name_server)
     while (!resolve_wait(&localhost, NS_PER_S, &list, &err))
         cr_assert_lt(clock_now_ns(), deadline, "%s", err.text);
     cr_assert(netaddr_is_loopback(&list.all[0]));
-    end(&w);
 }
 
-Test(peers, port_in_use_names_its_holder)
+PairTest(peers, port_in_use_names_its_holder)
 {
-    struct world w;
-    begin(&w, NULL);
     struct err err;
     cr_assert(!peers_listen(w.member.peers, &w.at, &err));
     char expected[64];
@@ -757,51 +661,40 @@ Test(peers, port_in_use_names_its_holder)
              getpid());
     cr_assert(strstr(err.text, expected), "'%s' does not say '%s'", err.text, expected);
     cr_assert(strstr(err.text, "cluster.port"));
-    end(&w);
 }
 
-Test(peers, address_of_another_machine_cannot_be_bound)
+PairTest(peers, address_of_another_machine_cannot_be_bound)
 {
-    struct world w;
-    begin(&w, NULL);
     struct err err;
     struct address where = {.host = "203.0.113.1", .port = 14242};
     cr_assert(!peers_listen(w.member.peers, &where, &err));
     cr_assert(strstr(err.text, "203.0.113.1:14242: this machine does not have that address"), "%s",
               err.text);
-    end(&w);
 }
 
-Test(peers, ipv6)
+PairTest(peers, ipv6)
 {
-    struct world w;
-    begin(&w, NULL);
     peers_free(w.chief.peers);
     side_init(&w, &w.chief, &(struct peers_options){0});
     struct err err;
     w.at = (struct address){.host = "::1"};
-    if (!peers_listen(w.chief.peers, &w.at, &err)) {
-        end(&w);
+    if (!peers_listen(w.chief.peers, &w.at, &err))
         cr_skip_test("no IPv6 here: %s", err.text);
-    }
     w.at.port = peers_port(w.chief.peers);
     join(&w);
     cr_assert_eq(w.chief.last.hello.node_rank, 1);
     peers_connect(w.member.peers, &(struct address){.host = "::1", .port = 1});
     run_until(&w, w.member.downs == 1);
     cr_assert_str_eq(w.member.why, "cannot connect to [::1]:1: Connection refused");
-    end(&w);
 }
 
 /* Descriptors run out: no spinning, and those that waited are served when there are some again. */
-Test(peers, out_of_descriptors)
+PairTest(peers, out_of_descriptors)
 {
     const char *preload = getenv("LD_PRELOAD");
     if (preload && strstr(preload, "vgpreload"))
         cr_skip_test("valgrind plays this limit: it accepts, and closes what it has accepted");
-    struct world w;
-    struct peers_options limits = {.accept_retry_ns = 20 * NS_PER_MS};
-    begin(&w, &limits);
+    limit((struct peers_options){.accept_retry_ns = 20 * NS_PER_MS});
     struct rlimit old, low;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
     int fd = raw_connect(&w);
@@ -827,26 +720,21 @@ Test(peers, out_of_descriptors)
     run_until(&w, w.chief.messages == 1);
     close(fd);
     run_until(&w, w.chief.downs == 1);
-    end(&w);
 }
 
 /* Freed in every state: the sanitizers look for what is left. */
-Test(peers, free_at_any_time)
+PairTest(peers, free_at_any_time)
 {
     sem_init(&stuck_lookups, 0, 0);
-    struct world w;
-    begin(&w, NULL);
     join(&w);
     int fd = raw_connect(&w);
     run_dry(&w);
     peers_close(w.chief.peers, PEERS_FIRST);
     peers_connect(w.member.peers, &w.at);
     close(fd);
-    end(&w);
-    begin(&w, NULL);
+    limit((struct peers_options){0});
     peers_connect(w.member.peers, &(struct address){.host = "stuck.test", .port = 1});
     peers_free(w.member.peers);
     w.member.peers = NULL;
     sem_post(&stuck_lookups);
-    end(&w);
 }

@@ -30,99 +30,78 @@ static void expect_end_of_member(struct world *world)
 }
 
 /* What the kernel does for a process that is killed. */
-Test(peers_end, who_closes_has_ended)
+PairTest(peers_end, who_closes_has_ended)
 {
-    struct world world;
-    begin(&world, NULL);
-    expect_end_of_member(&world);
-    end(&world);
+    expect_end_of_member(&w);
 }
 
 /* The chief sees an IPv4 address then as a part of IPv6's. */
-Test(peers_end, who_closes_has_ended_where_the_chief_listens_to_all)
+PairTest(peers_end, who_closes_has_ended_where_the_chief_listens_to_all)
 {
     static const struct peers_options defaults;
-    struct world world;
     struct address all = {.host = "::"};
     struct err err;
-    begin(&world, NULL);
-    peers_free(world.chief.peers);
-    side_init(&world, &world.chief, &defaults);
-    if (peers_listen(world.chief.peers, &all, &err)) {
-        world.at.port = peers_port(world.chief.peers);
-        expect_end_of_member(&world);
+    peers_free(w.chief.peers);
+    side_init(&w, &w.chief, &defaults);
+    if (peers_listen(w.chief.peers, &all, &err)) {
+        w.at.port = peers_port(w.chief.peers);
+        expect_end_of_member(&w);
     }
-    end(&world);
 }
 
-Test(peers_end, a_chief_that_closes_has_ended)
+PairTest(peers_end, a_chief_that_closes_has_ended)
 {
-    struct world world;
-    begin(&world, NULL);
-    let_in(&world);
-    peers_free(world.chief.peers);
-    world.chief.peers = NULL;
-    run_until(&world, world.member.downs == 1);
-    cr_expect(world.member.has_ended, "%s", world.member.why);
-    end(&world);
+    let_in(&w);
+    peers_free(w.chief.peers);
+    w.chief.peers = NULL;
+    run_until(&w, w.member.downs == 1);
+    cr_expect(w.member.has_ended, "%s", w.member.why);
 }
 
 /* The connection was reset, and nobody listens any more. */
-Test(peers_end, a_chief_that_is_not_there_any_more_has_ended)
+PairTest(peers_end, a_chief_that_is_not_there_any_more_has_ended)
 {
-    struct world world;
-    begin(&world, NULL);
-    let_in(&world);
+    let_in(&w);
     struct peermsg bad = order(1); /* what it may not send: the chief gives the connection up */
-    peers_send(world.member.peers, PEERS_CHIEF, &bad);
-    run_until(&world, world.member.downs == 1);
-    cr_expect(!world.member.has_ended, "it lives: %s", world.member.why);
-    peers_free(world.chief.peers);
-    world.chief.peers = NULL;
-    peers_connect(world.member.peers, &world.at);
-    run_until(&world, world.member.downs == 2);
-    cr_expect(world.member.has_ended, "%s", world.member.why);
-    end(&world);
+    peers_send(w.member.peers, PEERS_CHIEF, &bad);
+    run_until(&w, w.member.downs == 1);
+    cr_expect(!w.member.has_ended, "it lives: %s", w.member.why);
+    peers_free(w.chief.peers);
+    w.chief.peers = NULL;
+    peers_connect(w.member.peers, &w.at);
+    run_until(&w, w.member.downs == 2);
+    cr_expect(w.member.has_ended, "%s", w.member.why);
 }
 
 /* A member does not know yet what lies between, but the chief does. */
-Test(peers_end, who_gives_up_before_its_welcome_has_not_ended)
+PairTest(peers_end, who_gives_up_before_its_welcome_has_not_ended)
 {
-    struct world world;
-    begin(&world, NULL);
-    join(&world);
+    join(&w);
     struct peermsg bad = hello(1);
-    peers_send(world.chief.peers, last_conn(&world.chief), &bad);
-    run_until(&world, world.chief.downs == 1);
-    cr_expect(!world.chief.has_ended, "%s", world.chief.why);
-    end(&world);
+    peers_send(w.chief.peers, last_conn(&w.chief), &bad);
+    run_until(&w, w.chief.downs == 1);
+    cr_expect(!w.chief.has_ended, "%s", w.chief.why);
 }
 
 /* It lives and speaks, but not as it should. */
-Test(peers_end, who_gives_a_connection_up_has_not_ended)
+PairTest(peers_end, who_gives_a_connection_up_has_not_ended)
 {
-    struct world world;
-    begin(&world, NULL);
-    let_in(&world);
+    let_in(&w);
     struct peermsg bad = hello(1); /* nor this one */
-    peers_send(world.chief.peers, last_conn(&world.chief), &bad);
-    run_until(&world, world.chief.downs == 1);
-    cr_expect(!world.chief.has_ended, "%s", world.chief.why);
-    end(&world);
+    peers_send(w.chief.peers, last_conn(&w.chief), &bad);
+    run_until(&w, w.chief.downs == 1);
+    cr_expect(!w.chief.has_ended, "%s", w.chief.why);
 }
 
 /* What a proxy has passed on names other ends, and it may close for reasons of its own. */
-Test(peers_end, behind_a_proxy_nobody_has_ended)
+PairTest(peers_end, behind_a_proxy_nobody_has_ended)
 {
-    struct world world;
-    begin(&world, NULL);
-    int fd = raw_connect(&world);
+    int fd = raw_connect(&w);
     struct peermsg msg = hello(1);
     str_copy(msg.hello.line, sizeof msg.hello.line, "10.0.0.1:4711>10.0.0.2:14242");
     raw_send_msg(fd, &msg);
-    run_until(&world, world.chief.messages == 1);
+    run_until(&w, w.chief.messages == 1);
     close(fd);
-    run_until(&world, world.chief.downs == 1);
-    cr_expect(!world.chief.has_ended, "%s", world.chief.why);
-    end(&world);
+    run_until(&w, w.chief.downs == 1);
+    cr_expect(!w.chief.has_ended, "%s", w.chief.why);
 }

@@ -27,9 +27,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-WORLD_OF_THIS_FILE
-
-TestSuite(procs, .init = world_set_up, .fini = world_tear_down);
+static struct world world;
 
 static int dial(void)
 {
@@ -126,7 +124,7 @@ static void detach(int fd)
     world_expect(&world, CALL_GONE, 0);
 }
 
-Test(procs, directory_and_socket_are_private)
+WorldTest(procs, directory_and_socket_are_private)
 {
     struct stat st;
     char dir[PATH_MAX];
@@ -139,7 +137,7 @@ Test(procs, directory_and_socket_are_private)
     cr_expect(str_starts(dir, world.dir), "%s", dir);
 }
 
-Test(procs, pages_are_sealed)
+WorldTest(procs, pages_are_sealed)
 {
     struct procmsg msg;
     int fds[2] = {-1, -1};
@@ -188,7 +186,7 @@ static void expect_cut_off(const void *data, size_t size)
     world_expect(&world, CALL_GONE, 0);
 }
 
-Test(procs, garbage_is_cut_off)
+WorldTest(procs, garbage_is_cut_off)
 {
     uint8_t frame[FRAME_MAX + 100] = {0};
     expect_cut_off("GET / HTTP/1.1\r\n", 16);
@@ -211,7 +209,7 @@ Test(procs, garbage_is_cut_off)
     expect_cut_off(frame, sizeof frame);
 }
 
-Test(procs, what_only_a_supervisor_says_is_cut_off)
+WorldTest(procs, what_only_a_supervisor_says_is_cut_off)
 {
     uint8_t frame[FRAME_MAX];
     struct procmsg msg = {.type = PROCMSG_WELCOME};
@@ -219,7 +217,7 @@ Test(procs, what_only_a_supervisor_says_is_cut_off)
     expect_cut_off(frame, size);
 }
 
-Test(procs, attaching_twice_is_cut_off)
+WorldTest(procs, attaching_twice_is_cut_off)
 {
     int fd = attach();
     say_attach(fd);
@@ -227,7 +225,7 @@ Test(procs, attaching_twice_is_cut_off)
     world_expect(&world, CALL_GONE, 0);
 }
 
-Test(procs, a_stranger_is_told_before_it_is_cut_off)
+WorldTest(procs, a_stranger_is_told_before_it_is_cut_off)
 {
     int fd = dial();
     say(fd, &(struct procmsg){.type = PROCMSG_DONE});
@@ -240,7 +238,7 @@ Test(procs, a_stranger_is_told_before_it_is_cut_off)
 
 /* What a process says right before its end is heard, although it left an answer unread, which
  * resets the connection. */
-Test(procs, last_words_are_heard)
+WorldTest(procs, last_words_are_heard)
 {
     int fd = attach();
     procs_send(world.procs, 0, &(struct procmsg){.type = PROCMSG_LOOK});
@@ -252,7 +250,7 @@ Test(procs, last_words_are_heard)
     world_expect(&world, CALL_GONE, 0);
 }
 
-Test(procs, a_process_that_does_not_read_is_cut_off)
+WorldTest(procs, a_process_that_does_not_read_is_cut_off)
 {
     struct procmsg msg = {.type = PROCMSG_SCRATCH_DIR};
     memset(msg.path, 'x', sizeof msg.path - 1);
@@ -269,7 +267,7 @@ Test(procs, a_process_that_does_not_read_is_cut_off)
 }
 
 /* What does not fit into the socket's buffer comes later, whole and in order. */
-Test(procs, what_has_to_wait_comes_in_order)
+WorldTest(procs, what_has_to_wait_comes_in_order)
 {
     enum { N = 35 }; /* more than a socket takes, less than procs keeps */
     struct procmsg msg = {.type = PROCMSG_SCRATCH_DIR};
@@ -291,7 +289,7 @@ Test(procs, what_has_to_wait_comes_in_order)
     detach(fd);
 }
 
-Test(procs, places_are_limited_and_free_again)
+WorldTest(procs, places_are_limited_and_free_again)
 {
     static int fds[PROCS_MAX];
     struct procmsg msg;
@@ -318,7 +316,7 @@ Test(procs, places_are_limited_and_free_again)
 
 /* Broken programs connect again and again: the oldest makes room, and a process gets in at once. As
  * many as can attach at all may be slow to say so. */
-Test(procs, connections_that_say_nothing_make_room)
+WorldTest(procs, connections_that_say_nothing_make_room)
 {
     enum { LOBBY = 320, MORE = 30 };
     int fds[LOBBY + MORE];
@@ -343,7 +341,7 @@ Test(procs, connections_that_say_nothing_make_room)
             close(fds[i]);
 }
 
-Test(procs, a_connection_that_does_not_attach_is_closed_in_time)
+WorldTest(procs, a_connection_that_does_not_attach_is_closed_in_time)
 {
     int64_t begin = clock_now_ns();
     int fd = dial(), other = attach();
@@ -361,7 +359,7 @@ static void on_over(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Out of descriptors, it does not spin, and accepts when there are some again. */
-Test(procs, accepting_waits_out_a_lack_of_descriptors)
+WorldTest(procs, accepting_waits_out_a_lack_of_descriptors)
 {
     struct rlimit old, tight;
     bool is_over = false;
@@ -410,7 +408,7 @@ static bool is_set(void *arg)
     return *(bool *)arg;
 }
 
-Test(procs, a_slot_may_be_closed_from_inside_of_a_call)
+WorldTest(procs, a_slot_may_be_closed_from_inside_of_a_call)
 {
     struct err err;
     struct procs *mine = NULL, *usual = world.procs;
@@ -474,7 +472,7 @@ static void make_long(char *path, size_t len)
     path[len] = '\0';
 }
 
-Test(procs, the_first_directory_that_works_is_taken)
+WorldTest(procs, the_first_directory_that_works_is_taken)
 {
     char file[128], deep[200] = "/tmp";
     snprintf(file, sizeof file, "%s/file", world.dir);
@@ -496,7 +494,7 @@ Test(procs, the_first_directory_that_works_is_taken)
     unlink(file);
 }
 
-Test(procs, a_directory_named_by_the_user_works_or_is_an_error)
+WorldTest(procs, a_directory_named_by_the_user_works_or_is_an_error)
 {
     char file[128], deep[200] = "/tmp";
     snprintf(file, sizeof file, "%s/file", world.dir);
@@ -512,14 +510,14 @@ Test(procs, a_directory_named_by_the_user_works_or_is_an_error)
     expect_no_dir(deep, "too long");
 }
 
-Test(procs, umask_does_not_shut_us_out)
+WorldTest(procs, umask_does_not_shut_us_out)
 {
     umask(0777);
     expect_dir(world.dir, world.dir);
     umask(022);
 }
 
-Test(procs, only_the_directories_of_the_dead_are_removed)
+WorldTest(procs, only_the_directories_of_the_dead_are_removed)
 {
     char dead[128], living[128], fresh[128], path[160];
     struct stat st;
@@ -550,7 +548,7 @@ Test(procs, only_the_directories_of_the_dead_are_removed)
     cr_expect_eq(rmdir(path), 0);
 }
 
-Test(procs, scratch_of_this_node_s_earlier_starts_is_removed)
+WorldTest(procs, scratch_of_this_node_s_earlier_starts_is_removed)
 {
     char dir[80], path[3][256], other[256];
     const char *name = "0123456789abcdef-00000000-00000001";

@@ -10,11 +10,9 @@
 #include <stdint.h>
 #include <sys/wait.h>
 
-WORLD_OF_THIS_FILE
+static struct world world;
 
-TestSuite(shield, .init = world_set_up, .fini = world_tear_down);
-
-Test(shield, turns_a_term_into_a_notice)
+WorldTest(shield, turns_a_term_into_a_notice)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "raise", "raise survived");
@@ -48,7 +46,7 @@ static void raise_well(struct client *c, int number)
 
 /* Whatever the supervisor calls a notice: not the signals that no program can catch, and no
  * others. */
-Test(shield, is_over_every_signal_that_is_a_notice)
+WorldTest(shield, is_over_every_signal_that_is_a_notice)
 {
     world.welcome.word = BIT(SIGUSR1) | BIT(SIGKILL) | BIT(64) | BIT(32);
     struct client *c = client_attached(&world);
@@ -62,7 +60,7 @@ Test(shield, is_over_every_signal_that_is_a_notice)
     expect_killed_by(c, SIGUSR2);
 }
 
-Test(shield, gives_every_signal_back)
+WorldTest(shield, gives_every_signal_back)
 {
     world.welcome.word = BIT(SIGUSR1);
     struct client *c = client_attached(&world);
@@ -71,7 +69,7 @@ Test(shield, gives_every_signal_back)
     expect_killed_by(c, SIGUSR1);
 }
 
-Test(shield, lets_the_supervisor_s_own_signals_through)
+WorldTest(shield, lets_the_supervisor_s_own_signals_through)
 {
     world.welcome.word = BIT(SIGUSR1);
     struct client *c = client_attached(&world);
@@ -80,7 +78,7 @@ Test(shield, lets_the_supervisor_s_own_signals_through)
     expect_killed_by(c, SIGUSR1);
 }
 
-Test(shield, leaves_what_the_program_ignores)
+WorldTest(shield, leaves_what_the_program_ignores)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "trap '' USR1; exec \"$0\"", PCHCLIENT,
                                        NULL};
@@ -91,7 +89,7 @@ Test(shield, leaves_what_the_program_ignores)
     client_end_well(c);
 }
 
-Test(shield, lets_the_supervisor_s_own_term_through)
+WorldTest(shield, lets_the_supervisor_s_own_term_through)
 {
     /* The test is the supervisor. */
     struct client *c = client_attached(&world);
@@ -100,7 +98,7 @@ Test(shield, lets_the_supervisor_s_own_term_through)
     expect_killed_by(c, SIGTERM);
 }
 
-Test(shield, can_be_declined)
+WorldTest(shield, can_be_declined)
 {
     struct client *c = client_start(&world, NULL, NULL);
     cr_expect_eq(client_open(c, "open bare")->msg.flags, 0);
@@ -109,7 +107,7 @@ Test(shield, can_be_declined)
     expect_killed_by(c, SIGTERM);
 }
 
-Test(shield, keeps_out_of_the_way_of_the_program_s_own_handler)
+WorldTest(shield, keeps_out_of_the_way_of_the_program_s_own_handler)
 {
     /* nohup's way: ignored before the program starts. */
     static const char *const argv[] = {"/bin/sh", "-c", "trap '' TERM; exec \"$0\"", PCHCLIENT,
@@ -127,7 +125,7 @@ static void expect_fork(struct client *c, const char *by, const char *outcome)
 }
 
 /* A scheduler signals data loaders as well; their own parent means them. */
-Test(shield, covers_forks)
+WorldTest(shield, covers_forks)
 {
     struct client *c = client_attached(&world);
     expect_fork(c, "other", "forkterm lives");
@@ -135,7 +133,7 @@ Test(shield, covers_forks)
     client_end_well(c);
 }
 
-Test(shield, covers_no_fork_of_who_has_closed)
+WorldTest(shield, covers_no_fork_of_who_has_closed)
 {
     struct client *c = client_attached(&world);
     client_ask(c, "close", "close supervised=0 step=continue term=default");
@@ -143,7 +141,7 @@ Test(shield, covers_no_fork_of_who_has_closed)
     client_end(c);
 }
 
-Test(shield, covers_no_fork_of_who_has_declined)
+WorldTest(shield, covers_no_fork_of_who_has_declined)
 {
     struct client *c = client_start(&world, NULL, NULL);
     client_open(c, "open bare");

@@ -20,17 +20,16 @@
 #define SYS_futex_waitv 449
 #endif
 
-WORLD_OF_THIS_FILE
+static struct world world;
 
-static void set_up(void)
+static void needs_the_kernel(void)
 {
     /* Without it no death is told, which is as it should be. */
     if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno != EINVAL)
         cr_skip_test("the kernel has no futex_waitv");
-    world_set_up();
 }
 
-TestSuite(vigil, .init = set_up, .fini = world_tear_down);
+TestSuite(vigil, .init = needs_the_kernel);
 
 static struct client *attached_by(const char *how)
 {
@@ -72,14 +71,14 @@ static void closes(struct client *c)
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
 }
 
-Test(vigil, who_is_killed_has_died)
+WorldTest(vigil, who_is_killed_has_died)
 {
     struct client *c = attached_by("open");
     dies_of_a_kill(c);
 }
 
 /* It has said goodbye, and its connection is closed before it dies. */
-Test(vigil, who_exits_with_a_failure_has_died)
+WorldTest(vigil, who_exits_with_a_failure_has_died)
 {
     struct client *c = attached_by("open");
     client_say(c, "exit 3");
@@ -88,7 +87,7 @@ Test(vigil, who_exits_with_a_failure_has_died)
     cr_expect_eq(WEXITSTATUS(client_end(c)), 3);
 }
 
-Test(vigil, who_exits_without_a_word_has_died)
+WorldTest(vigil, who_exits_without_a_word_has_died)
 {
     struct client *c = attached_by("open");
     client_say(c, "_exit 4");
@@ -97,7 +96,7 @@ Test(vigil, who_exits_without_a_word_has_died)
     client_end(c);
 }
 
-Test(vigil, of_a_success_nothing_is_told)
+WorldTest(vigil, of_a_success_nothing_is_told)
 {
     struct client *c = attached_by("open");
     client_say(c, "_exit 0");
@@ -107,7 +106,7 @@ Test(vigil, of_a_success_nothing_is_told)
 }
 
 /* What it holds goes with its thread; the training thread takes hold at its first step. */
-Test(vigil, a_thread_that_ends_is_no_death)
+WorldTest(vigil, a_thread_that_ends_is_no_death)
 {
     struct client *c = attached_by("openaside");
     client_step(c, 1, "continue");
@@ -116,7 +115,7 @@ Test(vigil, a_thread_that_ends_is_no_death)
     dies_of_a_kill(c);
 }
 
-Test(vigil, another_program_is_no_death)
+WorldTest(vigil, another_program_is_no_death)
 {
     struct client *c = attached_by("open");
     client_ask(c, "exec", "exec");
@@ -127,7 +126,7 @@ Test(vigil, another_program_is_no_death)
 }
 
 /* The fork lives on, and holds nothing; its own end is none of ours. */
-Test(vigil, a_fork_does_not_hold_what_its_parent_held)
+WorldTest(vigil, a_fork_does_not_hold_what_its_parent_held)
 {
     struct client *c = attached_by("open");
     client_say(c, "fork");
@@ -135,7 +134,7 @@ Test(vigil, a_fork_does_not_hold_what_its_parent_held)
     dies_of_a_kill(c);
 }
 
-Test(vigil, who_has_closed_is_let_go)
+WorldTest(vigil, who_has_closed_is_let_go)
 {
     struct client *c = attached_by("open");
     closes(c);
@@ -144,7 +143,7 @@ Test(vigil, who_has_closed_is_let_go)
     cr_expect_eq(world.ndied, 0);
 }
 
-Test(vigil, who_opens_again_is_watched_again)
+WorldTest(vigil, who_opens_again_is_watched_again)
 {
     struct client *c = attached_by("open");
     closes(c);
@@ -155,7 +154,7 @@ Test(vigil, who_opens_again_is_watched_again)
 }
 
 /* A process may write into its page what it likes, and claim what it likes. */
-Test(vigil, nonsense_is_no_death)
+WorldTest(vigil, nonsense_is_no_death)
 {
     struct client *c = attached_by("open");
     client_ask(c, "havoc thread", "havoc");
@@ -169,7 +168,7 @@ Test(vigil, nonsense_is_no_death)
     client_end(c);
 }
 
-Test(vigil, each_of_several_is_told)
+WorldTest(vigil, each_of_several_is_told)
 {
     struct client *c[8];
     for (int i = 0; i < 8; i++)
@@ -179,7 +178,7 @@ Test(vigil, each_of_several_is_told)
 }
 
 /* A thread of its own watches those above the first 63. */
-Test(vigil, more_than_one_thread_can_watch_are_watched)
+WorldTest(vigil, more_than_one_thread_can_watch_are_watched)
 {
     enum { N = 66 };
     static const int killed[] = {N - 1, 0, 62, 63};

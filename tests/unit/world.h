@@ -80,17 +80,16 @@ int client_end(struct client *client);
  * procs calls nothing else. */
 void client_end_well(struct client *client);
 
-/* The one world of a test file: its TestSuite has world_set_up as .init, world_tear_down as .fini.
- */
-#define WORLD_OF_THIS_FILE            \
-    static struct world world;        \
-    static void world_set_up(void)    \
+/* A test in the world of its file, `world`. It is not begun and ended by .init and .fini: Criterion
+ * counts no failure there. */
+#define WorldTest(suite, name)        \
+    static void suite##_##name(void); \
+    Test(suite, name)                 \
     {                                 \
         world_init(&world);           \
-    }                                 \
-    static void world_tear_down(void) \
-    {                                 \
+        suite##_##name();             \
         world_free(&world);           \
-    }
+    }                                 \
+    static void suite##_##name(void)
 
 #endif
