@@ -4,17 +4,14 @@
  */
 #include "base/ckptfile.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include "base/str.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char folder[] = "/tmp/ckptfile.XXXXXX";
 
 static const char *const files[] = {
     "step-7/part",     "ckpt-5.index",         "ckpt-5.data-00000-of-00001",  "ckpt-50.index",
@@ -31,27 +28,14 @@ static const char *const links[][2] = {{"step-7", "latest"},
 
 static void set_up(void)
 {
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0 && mkdir("step-7", 0700) == 0);
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        int fd = open(files[i], O_WRONLY | O_CREAT, 0600);
-        cr_assert_geq(fd, 0, "%s: %s", files[i], strerror(errno));
-        close(fd);
-    }
+    folder_enter();
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        folder_put(files[i], "");
     for (size_t i = 0; i < ARRAY_LEN(links); i++)
         cr_assert_eq(symlink(links[i][0], links[i][1]), 0);
 }
 
-static void tear_down(void)
-{
-    for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        unlink(files[i]);
-    for (size_t i = 0; i < ARRAY_LEN(links); i++)
-        unlink(links[i][1]);
-    rmdir("step-7");
-    rmdir(folder);
-}
-
-TestSuite(ckptfile, .init = set_up, .fini = tear_down);
+TestSuite(ckptfile, .init = set_up, .fini = folder_remove);
 
 static enum ckptfile look(const char *name)
 {

@@ -2,52 +2,16 @@
  *
  * The processors in shares, on machines that are made up below a directory of the test's own.
  */
-#include "base/str.h"
 #include "os/cpus.h"
 
-#include <criterion/criterion.h>
-#include <ftw.h>
+#include "folder.h"
+
+#include "base/str.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static char root[64];
-
-static void make_root(void)
-{
-    strcpy(root, "/tmp/test_cpus.XXXXXX");
-    cr_assert(mkdtemp(root));
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st, (void)type, (void)at;
-    return remove(path);
-}
-
-static void remove_root(void)
-{
-    cr_assert(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
-}
-
-TestSuite(cpus, .init = make_root, .fini = remove_root);
-
-static void put(const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s%s", root, name);
-    for (char *slash = strchr(path + strlen(root) + 1, '/'); slash;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "w");
-    cr_assert(file && fprintf(file, "%s\n", text) > 0);
-    cr_assert(fclose(file) == 0);
-}
+TestSuite(cpus, .init = folder_make, .fini = folder_remove);
 
 /* Two hardware threads in each core, with numbers as Linux gives them: first all first ones. */
 static void put_threads(int cpus)
@@ -56,8 +20,8 @@ static void put_threads(int cpus)
     for (int i = 0; i < cpus; i++) {
         snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
                  i);
-        snprintf(text, sizeof text, "%d,%d", i % (cpus / 2), i % (cpus / 2) + cpus / 2);
-        put(name, text);
+        snprintf(text, sizeof text, "%d,%d\n", i % (cpus / 2), i % (cpus / 2) + cpus / 2);
+        folder_put(name, text);
     }
 }
 
@@ -75,7 +39,7 @@ static void assert_shares(const struct cpus *allowed, int count, const char *exp
     struct cpus shares[16];
     struct err err = {0};
     char text[512] = "";
-    cr_assert(cpus_split(allowed, root, count, shares, &err), "%s", err.text);
+    cr_assert(cpus_split(allowed, folder, count, shares, &err), "%s", err.text);
     for (int i = 0; i < count; i++) {
         str_addf(text, sizeof text, "%s", i > 0 ? "| " : "");
         for (int cpu = 0; cpu < CPUS_MAX; cpu++)
@@ -99,9 +63,9 @@ Test(cpus, the_threads_of_a_core_stay_together)
 Test(cpus, a_share_is_of_one_node)
 {
     struct cpus all = first(8);
-    put("/sys/devices/system/node/online", "0-1");
-    put("/sys/devices/system/node/node0/cpulist", "0,2,4,6");
-    put("/sys/devices/system/node/node1/cpulist", "1,3,5,7");
+    folder_put("/sys/devices/system/node/online", "0-1\n");
+    folder_put("/sys/devices/system/node/node0/cpulist", "0,2,4,6\n");
+    folder_put("/sys/devices/system/node/node1/cpulist", "1,3,5,7\n");
     assert_shares(&all, 2, "0 2 4 6 | 1 3 5 7 ");
     assert_shares(&all, 4, "0 2 | 4 6 | 1 3 | 5 7 ");
     put_threads(8); /* 0 and 4 are one core */
@@ -116,8 +80,8 @@ Test(cpus, only_those_that_are_allowed)
     cpus_add(&some, 64);
     cpus_add(&some, CPUS_MAX - 1);
     assert_shares(&some, 3, "3 | 64 | 4095 ");
-    put("/sys/devices/system/node/online", "nonsense");
-    put("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "");
+    folder_put("/sys/devices/system/node/online", "nonsense\n");
+    folder_put("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "\n");
     assert_shares(&some, 2, "3 | 64 4095 ");
 }
 
@@ -125,7 +89,7 @@ Test(cpus, too_few)
 {
     struct cpus two = first(2), shares[3];
     struct err err = {0};
-    cr_expect(!cpus_split(&two, root, 3, shares, &err));
+    cr_expect(!cpus_split(&two, folder, 3, shares, &err));
     cr_expect_str_eq(err.text, "there are 2 processors for 3 commands");
 }
 

@@ -3,8 +3,11 @@
  * Discovery: environments as each scheduler, launcher or operator makes them, and what they tell;
  * then those that are half there, and those that contradict each other.
  */
-#include "base/str.h"
 #include "discover/discover.h"
+
+#include "folder.h"
+
+#include "base/str.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -394,37 +397,7 @@ Test(discover, one_by_its_name)
 
 /* --- the pod's own name --- */
 
-static char root[64];
-
-static void make_root(void)
-{
-    char path[128];
-    strcpy(root, "/tmp/test_discover.XXXXXX");
-    cr_assert(mkdtemp(root));
-    snprintf(path, sizeof path, "%s/etc", root);
-    cr_assert(mkdir(path, 0700) == 0);
-}
-
-static void remove_root(void)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/etc/hosts", root);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/etc", root);
-    rmdir(path);
-    cr_assert(rmdir(root) == 0);
-}
-
-static void put_hosts(const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/etc/hosts", root);
-    FILE *file = fopen(path, "w");
-    cr_assert(file && fputs(text, file) >= 0);
-    cr_assert(fclose(file) == 0);
-}
-
-Test(discover, where_pod_0_is, .init = make_root, .fini = remove_root)
+Test(discover, where_pod_0_is, .init = folder_make, .fini = folder_remove)
 {
     static const struct {
         const char *hosts, *host, *chief;
@@ -445,8 +418,8 @@ Test(discover, where_pod_0_is, .init = make_root, .fini = remove_root)
         struct err err = {0};
         struct discovery got;
         snprintf(text, sizeof text, "JOB_COMPLETION_INDEX=2 HOSTNAME=%s", rows[i].host);
-        put_hosts(rows[i].hosts);
-        cr_assert(discover(cut(&env, text), root, DISCOVER_AUTO, &got, &err), "%s", err.text);
+        folder_put("etc/hosts", rows[i].hosts);
+        cr_assert(discover(cut(&env, text), folder, DISCOVER_AUTO, &got, &err), "%s", err.text);
         cr_expect_str_eq(got.chief, rows[i].chief, "%zu: %s", i, got.chief);
         cr_expect_str_eq(got.bind, rows[i].chief[0] ? rows[i].host : "");
         cr_expect(got.nnodes == 0 && got.node_rank == 2);

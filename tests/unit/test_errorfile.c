@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "commands/errorfile.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,22 +123,15 @@ Test(errorfile, the_text_is_fit_to_be_shown)
 
 /* --- files --- */
 
-static char dir[64], path[128];
+static char path[128];
 
 static void begin(void)
 {
-    strcpy(dir, "/tmp/test_errorfile.XXXXXX");
-    cr_assert_not_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/error", dir);
+    folder_make();
+    snprintf(path, sizeof path, "%s/error", folder);
 }
 
-static void end(void)
-{
-    unlink(path);
-    cr_assert_eq(rmdir(dir), 0);
-}
-
-TestSuite(errorfiles, .init = begin, .fini = end);
+TestSuite(errorfiles, .init = begin, .fini = folder_remove);
 
 static bool read_it(bool is_ours)
 {

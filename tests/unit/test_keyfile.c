@@ -6,7 +6,8 @@
 #include "base/keyfile.h"
 #include "base/str.h"
 
-#include <criterion/criterion.h>
+#include "folder.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,21 +22,7 @@ static const struct key wanted = {{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x7
                                    0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab,
                                    0xcd, 0xef, 0xab, 0xcd, 0xef, 0x98, 0x76, 0x54, 0x32, 0x10}};
 
-static char folder[] = "/tmp/test_keyfile.XXXXXX";
-
-static void begin(void)
-{
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
-}
-
-static void end(void)
-{
-    unlink("key");
-    unlink("link");
-    cr_assert(rmdir(folder) == 0, "a file was left in %s", folder);
-}
-
-TestSuite(keyfile, .init = begin, .fini = end);
+TestSuite(keyfile, .init = folder_enter, .fini = folder_remove);
 
 static void put(const char *text, mode_t mode)
 {

@@ -5,45 +5,14 @@
  */
 #include "os/oom.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-static char root[64];
-
-static void put(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(full, 0700);
-        *slash = '/';
-    }
-    FILE *file = fopen(full, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void begin(void)
-{
-    strcpy(root, "/tmp/test_oom.XXXXXX");
-    cr_assert_not_null(mkdtemp(root));
-}
-
-static void end(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(oom, .init = begin, .fini = end);
+TestSuite(oom, .init = folder_make, .fini = folder_remove);
 
 #define V2_LINE "31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
 #define V1_LINE "35 31 0:32 / /sys/fs/cgroup/mem\\040ory rw - cgroup cgroup rw,memory\n"
@@ -54,25 +23,25 @@ TestSuite(oom, .init = begin, .fini = end);
 
 static void begin_v2(void)
 {
-    put("/proc/self/mountinfo", OTHERS V2_LINE);
-    put("/proc/self/cgroup", "0::/job\n");
-    put("/proc/7/cgroup", "0::/job/rank\n");
-    put("/proc/8/cgroup", "0::/elsewhere\n");
-    put("/sys/fs/cgroup/job/memory.events", "low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\n");
-    put("/sys/fs/cgroup/job/rank/memory.events", "oom 0\noom_kill 1\noom_group_kill 0\n");
-    put("/sys/fs/cgroup/elsewhere/memory.events", "oom_kill 9\n");
+    folder_put("proc/self/mountinfo", OTHERS V2_LINE);
+    folder_put("proc/self/cgroup", "0::/job\n");
+    folder_put("proc/7/cgroup", "0::/job/rank\n");
+    folder_put("proc/8/cgroup", "0::/elsewhere\n");
+    folder_put("sys/fs/cgroup/job/memory.events", "low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\n");
+    folder_put("sys/fs/cgroup/job/rank/memory.events", "oom 0\noom_kill 1\noom_group_kill 0\n");
+    folder_put("sys/fs/cgroup/elsewhere/memory.events", "oom_kill 9\n");
 }
 
 Test(oom, version_2)
 {
-    struct oom oom = {.root = root};
+    struct oom oom = {.root = folder};
     const char *group = NULL;
     begin_v2();
     oom_watch(&oom, 0);
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 1, "once");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO, "those were before");
-    put("/sys/fs/cgroup/job/memory.events", "oom_kill 4\n");
+    folder_put("sys/fs/cgroup/job/memory.events", "oom_kill 4\n");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
     cr_assert_str_eq(group, "/job");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES, "two died");
@@ -82,15 +51,15 @@ Test(oom, version_2)
 /* A rank in a group of its own does not die of what happens in its neighbour's. */
 Test(oom, the_group_of_the_dead)
 {
-    struct oom oom = {.root = root};
+    struct oom oom = {.root = folder};
     const char *group = NULL;
     begin_v2();
     oom_watch(&oom, 7);
     cr_assert_eq(oom_ask(&oom, 8, true, &group), OOM_UNKNOWN, "nobody looked at its group in time");
     oom_watch(&oom, 8);
-    put("/sys/fs/cgroup/job/rank/memory.events", "oom_kill 2\n");
+    folder_put("sys/fs/cgroup/job/rank/memory.events", "oom_kill 2\n");
     cr_assert_eq(oom_ask(&oom, 8, true, &group), OOM_NO);
-    put("/proc/7/cgroup", "0::/job/rank/deeper (deleted)\n");
+    folder_put("proc/7/cgroup", "0::/job/rank/deeper (deleted)\n");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
     cr_assert_str_eq(group, "/job/rank");
 }
@@ -98,16 +67,16 @@ Test(oom, the_group_of_the_dead)
 /* In v1 a dead process is shown in the topmost group, whatever it was in. */
 Test(oom, version_1)
 {
-    struct oom oom = {.root = root};
+    struct oom oom = {.root = folder};
     const char *group = NULL;
-    put("/proc/self/mountinfo", OTHERS V1_LINE);
-    put("/proc/self/cgroup", "12:cpu,cpuacct:/\n4:memory:/job\n0::/\n");
-    put("/proc/7/cgroup", "4:memory:/\n0::/\n");
-    put("/sys/fs/cgroup/mem ory/job/memory.oom_control", "under_oom 0\noom_kill 0\n");
+    folder_put("proc/self/mountinfo", OTHERS V1_LINE);
+    folder_put("proc/self/cgroup", "12:cpu,cpuacct:/\n4:memory:/job\n0::/\n");
+    folder_put("proc/7/cgroup", "4:memory:/\n0::/\n");
+    folder_put("sys/fs/cgroup/mem ory/job/memory.oom_control", "under_oom 0\noom_kill 0\n");
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 1);
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO);
-    put("/sys/fs/cgroup/mem ory/job/memory.oom_control", "under_oom 0\noom_kill 1\n");
+    folder_put("sys/fs/cgroup/mem ory/job/memory.oom_control", "under_oom 0\noom_kill 1\n");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
     cr_assert_str_eq(group, "/job");
 }
@@ -115,10 +84,10 @@ Test(oom, version_1)
 /* Version 2 is mounted beside version 1, and has no memory controller. */
 Test(oom, both_versions)
 {
-    struct oom oom = {.root = root};
-    put("/proc/self/mountinfo", V2_LINE V1_LINE);
-    put("/proc/self/cgroup", "4:memory:/job\n0::/job\n");
-    put("/sys/fs/cgroup/mem ory/job/memory.oom_control", "oom_kill 0\n");
+    struct oom oom = {.root = folder};
+    folder_put("proc/self/mountinfo", V2_LINE V1_LINE);
+    folder_put("proc/self/cgroup", "4:memory:/job\n0::/job\n");
+    folder_put("sys/fs/cgroup/mem ory/job/memory.oom_control", "oom_kill 0\n");
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 1);
     cr_assert(!oom.groups[0].is_v2);
@@ -128,54 +97,55 @@ Test(oom, both_versions)
  * that, and leaves the kill to the other. */
 static void expect_left_alone(const char *file, const char *group_name)
 {
-    struct oom oom = {.root = root};
+    struct oom oom = {.root = folder};
     const char *group = NULL;
-    put(file, "oom_kill 0\n");
+    folder_put(file, "oom_kill 0\n");
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 1);
-    put(file, "oom_kill 1\n");
+    folder_put(file, "oom_kill 1\n");
     cr_assert_eq(oom_ask(&oom, 8, false, &group), OOM_YES, "it hears of it");
     cr_assert_str_eq(group, group_name);
     cr_assert_eq(oom_ask(&oom, 8, false, &group), OOM_YES, "and so does the next");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES, "this was it");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO, "one kill, one death");
     cr_assert_eq(oom_ask(&oom, 8, false, &group), OOM_NO, "all is accounted for");
-    put(file, "oom_kill 2\n");
+    folder_put(file, "oom_kill 2\n");
     oom_settle(&oom);
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_NO, "that was in the generation before");
-    put(file, "oom_kill 3\n");
+    folder_put(file, "oom_kill 3\n");
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_YES);
 }
 
 Test(oom, only_a_kill_takes_from_version_2)
 {
-    put("/proc/self/mountinfo", V2_LINE);
-    put("/proc/self/cgroup", "0::/job\n");
-    put("/proc/7/cgroup", "0::/job/rank\n");
-    put("/proc/8/cgroup", "0::/job/rank\n");
+    folder_put("proc/self/mountinfo", V2_LINE);
+    folder_put("proc/self/cgroup", "0::/job\n");
+    folder_put("proc/7/cgroup", "0::/job/rank\n");
+    folder_put("proc/8/cgroup", "0::/job/rank\n");
     expect_left_alone("/sys/fs/cgroup/job/memory.events", "/job");
 }
 
 Test(oom, only_a_kill_takes_from_version_1)
 {
-    put("/proc/self/mountinfo", V1_LINE);
-    put("/proc/self/cgroup", "4:memory:/job\n0::/\n");
-    put("/proc/7/cgroup", "4:memory:/\n0::/\n");
-    put("/proc/8/cgroup", "4:memory:/\n0::/\n");
+    folder_put("proc/self/mountinfo", V1_LINE);
+    folder_put("proc/self/cgroup", "4:memory:/job\n0::/\n");
+    folder_put("proc/7/cgroup", "4:memory:/\n0::/\n");
+    folder_put("proc/8/cgroup", "4:memory:/\n0::/\n");
     expect_left_alone("/sys/fs/cgroup/mem ory/job/memory.oom_control", "/job");
 }
 
 /* A container sees a part of the hierarchy, and may be shown the whole path of its group. */
 Test(oom, a_part_of_the_hierarchy)
 {
-    struct oom oom = {.root = root};
-    put("/proc/self/mountinfo", "31 24 0:27 /pods/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-    put("/proc/self/cgroup", "0::/pods/x/job\n");
-    put("/proc/7/cgroup", "0::/pods/xy\n");
-    put("/proc/8/cgroup", "0::/../other\n");
-    put("/proc/9/cgroup", "0::/pods/x\n");
-    put("/sys/fs/cgroup/job/memory.events", "oom_kill 0\n");
-    put("/sys/fs/cgroup/memory.events", "oom_kill 0\n");
+    struct oom oom = {.root = folder};
+    folder_put("proc/self/mountinfo",
+               "31 24 0:27 /pods/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    folder_put("proc/self/cgroup", "0::/pods/x/job\n");
+    folder_put("proc/7/cgroup", "0::/pods/xy\n");
+    folder_put("proc/8/cgroup", "0::/../other\n");
+    folder_put("proc/9/cgroup", "0::/pods/x\n");
+    folder_put("sys/fs/cgroup/job/memory.events", "oom_kill 0\n");
+    folder_put("sys/fs/cgroup/memory.events", "oom_kill 0\n");
     oom_watch(&oom, 0);
     oom_watch(&oom, 7);
     oom_watch(&oom, 8);
@@ -185,15 +155,15 @@ Test(oom, a_part_of_the_hierarchy)
 
 Test(oom, nothing_there)
 {
-    struct oom oom = {.root = root};
+    struct oom oom = {.root = folder};
     const char *group;
     oom_watch(&oom, 0);
     oom_watch(&oom, 7);
     cr_assert_eq(oom.n, 0);
     cr_assert_eq(oom_ask(&oom, 7, true, &group), OOM_UNKNOWN);
-    put("/proc/self/mountinfo", V2_LINE);
-    put("/proc/self/cgroup", "0::/job\n");
-    put("/sys/fs/cgroup/job/memory.events", "oom 3\nxoom_kill 3\n");
+    folder_put("proc/self/mountinfo", V2_LINE);
+    folder_put("proc/self/cgroup", "0::/job\n");
+    folder_put("sys/fs/cgroup/job/memory.events", "oom 3\nxoom_kill 3\n");
     oom_watch(&oom, 0);
     cr_assert_eq(oom.n, 0);
 }

@@ -3,63 +3,29 @@
  * The platform: told from made-up environments, and from made-up files below a directory of the
  * test's own, so that it does not matter where the tests run.
  */
+#include "folder.h"
+
 #include "base/str.h"
 #include "config/platform.h"
 
-#include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static char root[64];
-
-static const char *const folders[] = {"sys", "sys/class", "sys/class/dmi", "sys/class/dmi/id",
-                                      "dev"};
 static const char *const files[] = {"sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name",
                                     "sys/class/dmi/id/chassis_asset_tag",
                                     "sys/class/dmi/id/bios_version", "dev/nvidia0"};
 enum { VENDOR, PRODUCT, CHASSIS, BIOS, GPU, FILES };
 
-static const char *below(const char *name, char path[256])
-{
-    snprintf(path, 256, "%s/%s", root, name);
-    return path;
-}
-
-static void make_root(void)
-{
-    char path[256];
-    strcpy(root, "/tmp/test_platform.XXXXXX");
-    cr_assert(mkdtemp(root));
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
-        cr_assert(mkdir(below(folders[i], path), 0700) == 0);
-}
-
-static void remove_root(void)
-{
-    char path[256];
-    for (size_t i = 0; i < FILES; i++)
-        unlink(below(files[i], path));
-    for (size_t i = ARRAY_LEN(folders); i-- > 0;)
-        rmdir(below(folders[i], path));
-    cr_assert(rmdir(root) == 0);
-}
-
-TestSuite(platform, .init = make_root, .fini = remove_root);
+TestSuite(platform, .init = folder_make, .fini = folder_remove);
 
 /* NULL: there is no such file. */
 static void put_files(const char *const *content)
 {
-    char path[256];
     for (size_t i = 0; i < FILES; i++) {
-        unlink(below(files[i], path));
-        if (!content[i])
-            continue;
-        FILE *file = fopen(path, "w");
-        cr_assert(file && fputs(content[i], file) >= 0);
-        cr_assert(fclose(file) == 0);
+        unlink(folder_path(files[i]));
+        if (content[i])
+            folder_put(files[i], content[i]);
     }
 }
 
@@ -105,10 +71,10 @@ Test(platform, clouds)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct platform found;
         put_files(rows[i].files);
-        platform_cloud(root, &found);
+        platform_cloud(folder, &found);
         cr_expect_eq(found.preset, rows[i].preset, "row %zu is %s", i, preset_names[found.preset]);
         cr_expect(strstr(found.why, rows[i].why), "row %zu: %s", i, found.why);
-        cr_expect(!strstr(found.why, root), "the files are named as on a machine: %s", found.why);
+        cr_expect(!strstr(found.why, folder), "the files are named as on a machine: %s", found.why);
     }
 }
 
@@ -121,7 +87,7 @@ Test(platform, a_vendor_of_any_bytes)
     vendor[sizeof vendor - 1] = '\0';
     memcpy(vendor, "\x1b[31m\xff\xc3", 7);
     put_files((const char *[FILES]){vendor});
-    platform_cloud(root, &found);
+    platform_cloud(folder, &found);
     cr_expect_eq(found.preset, PRESET_NONE);
     cr_expect(strstr(found.why, "sys_vendor is ?[31m??xxx"), "%s", found.why);
     cr_expect_lt(strlen(found.why), 128);
@@ -129,15 +95,16 @@ Test(platform, a_vendor_of_any_bytes)
 
 Test(platform, a_file_that_cannot_be_read)
 {
-    char path[256];
     struct platform found;
-    cr_assert(mkdir(below(files[VENDOR], path), 0700) == 0);
-    platform_cloud(root, &found);
+    folder_put(files[VENDOR], "");
+    const char *path = folder_path(files[VENDOR]);
+    cr_assert(unlink(path) == 0 && mkdir(path, 0700) == 0);
+    platform_cloud(folder, &found);
     cr_expect_eq(found.preset, PRESET_NONE);
     cr_expect(strstr(found.why, "sys_vendor cannot be read"), "%s", found.why);
     cr_assert(rmdir(path) == 0);
     cr_assert(mkfifo(path, 0600) == 0); /* to open one may take for ever */
-    platform_cloud(root, &found);
+    platform_cloud(folder, &found);
     cr_expect_eq(found.preset, PRESET_NONE);
 }
 
@@ -148,7 +115,7 @@ Test(platform, schedulers)
         enum preset preset;
         const char *why;
     } rows[] = {
-        {{"HOME=/root", "SLURM_JOB_ID=17"}, PRESET_SLURM, "SLURM_JOB_ID is set"},
+        {{"HOME=/folder", "SLURM_JOB_ID=17"}, PRESET_SLURM, "SLURM_JOB_ID is set"},
         {{"KUBERNETES_SERVICE_HOST=10.0.0.1"}, PRESET_KUBERNETES, "KUBERNETES_SERVICE_HOST is set"},
         {{"JOB_ID=3", "SGE_ROOT=/opt/sge"}, PRESET_SGE, "SGE_ROOT and JOB_ID are set"},
         /* A login on such a cluster; another scheduler's job. */

@@ -5,7 +5,7 @@
  */
 #include "record/record.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char dir[64];
 static struct record record;
 static struct reap reap;
 static struct config config;
@@ -27,8 +26,7 @@ static void begin(void)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD); /* as in pchrun */
     cr_assert_eq(sigprocmask(SIG_BLOCK, &child, NULL), 0);
-    str_copy(dir, sizeof dir, "/tmp/test_[record].XXXXXX"); /* no pattern for anybody */
-    cr_assert(mkdtemp(dir));
+    folder_make();
     config = (struct config){.job = "job"};
     config.cluster.nnodes = 1;
     config.checkpoint.keep_records = 8;
@@ -37,21 +35,11 @@ static void begin(void)
 
 static void end(void)
 {
-    char command[128];
     record_free(&record);
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    cr_assert_eq(system(command), 0);
+    folder_remove();
 }
 
 TestSuite(record, .init = begin, .fini = end);
-
-static void put(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "we");
-    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
-}
 
 #define COMMITS(attempt, without, list)                       \
     "{\"schema\": 1, \"job\": \"job\", \"attempt\": " attempt \
@@ -67,7 +55,7 @@ static void put(const char *name, const char *text)
 static void start(void)
 {
     struct err err = {0};
-    cr_assert(record_init(&record, &config, dir, &reap, &err), "%s", err.text);
+    cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
     record_begin(&record, record.history.attempt, record_resume_step(&record));
 }
 
@@ -103,9 +91,9 @@ Test(record, the_first_start_finds_nothing)
 
 Test(record, the_last_commit_is_where_to_resume)
 {
-    put("commit.json", COMMITS("4", "2", COMMIT("10", "1") "," COMMIT("20", "2")));
-    put("ranks.0.json", RANKS("2", SAVE("10", RANK("0", "\"/a\"")) "," SAVE(
-                                       "20", RANK("0", "\"/b\"") "," RANK("1", "\"/c\""))));
+    folder_put("commit.json", COMMITS("4", "2", COMMIT("10", "1") "," COMMIT("20", "2")));
+    folder_put("ranks.0.json", RANKS("2", SAVE("10", RANK("0", "\"/a\"")) "," SAVE(
+                                              "20", RANK("0", "\"/b\"") "," RANK("1", "\"/c\""))));
     start();
     cr_expect_eq(record.history.attempt, 5);
     cr_expect_eq(record.history.attempts_without_commit, 2);
@@ -119,9 +107,9 @@ Test(record, the_last_commit_is_where_to_resume)
 
 Test(record, one_rank_saves_for_all)
 {
-    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
-    put("ranks.0.json", RANKS("1", SAVE("20", RANK("0", "\"/all\"") "," RANK("1", "null"))));
-    put("ranks.1.json", RANKS("1", SAVE("20", RANK("2", "null"))));
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.0.json", RANKS("1", SAVE("20", RANK("0", "\"/all\"") "," RANK("1", "null"))));
+    folder_put("ranks.1.json", RANKS("1", SAVE("20", RANK("2", "null"))));
     config.cluster.node_rank = 1;
     start();
     for (int rank = 0; rank < 4; rank++)
@@ -131,9 +119,10 @@ Test(record, one_rank_saves_for_all)
 /* On disks of their own, nodes cannot help each other out. */
 Test(record, what_is_not_shared_is_not_looked_for)
 {
-    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
-    put("ranks.0.json", RANKS("1", SAVE("20", RANK("0", "\"/all\""))));
-    put("ranks.1.json", RANKS("1", SAVE("20", RANK("2", "null") "," RANK("3", "\"/three\""))));
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.0.json", RANKS("1", SAVE("20", RANK("0", "\"/all\""))));
+    folder_put("ranks.1.json",
+               RANKS("1", SAVE("20", RANK("2", "null") "," RANK("3", "\"/three\""))));
     config.cluster.node_rank = 1;
     config.checkpoint.shared = false;
     start();
@@ -143,12 +132,12 @@ Test(record, what_is_not_shared_is_not_looked_for)
 
 Test(record, ranks_may_have_moved_between_nodes)
 {
-    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
-    put("ranks.0.json", RANKS("1", SAVE("20", RANK("2", "\"/two\""))));
-    put("ranks.1.json", RANKS("1", SAVE("20", RANK("0", "\"/zero\""))));
-    put("ranks.12.json", RANKS("1", SAVE("20", RANK("1", "\"/one\""))));
-    put("ranks.1.json.0a0a0a0a.tmp", "half");
-    put("ranks.x.json", "not ours");
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.0.json", RANKS("1", SAVE("20", RANK("2", "\"/two\""))));
+    folder_put("ranks.1.json", RANKS("1", SAVE("20", RANK("0", "\"/zero\""))));
+    folder_put("ranks.12.json", RANKS("1", SAVE("20", RANK("1", "\"/one\""))));
+    folder_put("ranks.1.json.0a0a0a0a.tmp", "half");
+    folder_put("ranks.x.json", "not ours");
     start();
     expect_path(0, 20, "/zero");
     expect_path(1, 20, "/one");
@@ -160,11 +149,11 @@ Test(record, ranks_may_have_moved_between_nodes)
  * that was committed. The file of a node that had no part in it still tells the old tale. */
 Test(record, what_was_never_committed_is_not_offered)
 {
-    put("commit.json", COMMITS("3", "0", COMMIT("10", "1") "," COMMIT("20", "3")));
-    put("ranks.0.json", RANKS("3", SAVE("20", RANK("0", "\"/new\""))));
-    put("ranks.1.json",
-        RANKS("2", SAVE("20", RANK("1", "\"/stale\"") "," RANK("2", "\"/stale\""))));
-    put("ranks.2.json", RANKS("3", SAVE("20", RANK("1", "\"/right\""))));
+    folder_put("commit.json", COMMITS("3", "0", COMMIT("10", "1") "," COMMIT("20", "3")));
+    folder_put("ranks.0.json", RANKS("3", SAVE("20", RANK("0", "\"/new\""))));
+    folder_put("ranks.1.json",
+               RANKS("2", SAVE("20", RANK("1", "\"/stale\"") "," RANK("2", "\"/stale\""))));
+    folder_put("ranks.2.json", RANKS("3", SAVE("20", RANK("1", "\"/right\""))));
     config.cluster.node_rank = 1;
     start();
     expect_path(1, 20, "/right");
@@ -173,9 +162,9 @@ Test(record, what_was_never_committed_is_not_offered)
 
 Test(record, what_is_newer_than_the_last_commit_is_forgotten)
 {
-    put("commit.json", COMMITS("1", "0", COMMIT("10", "1")));
-    put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\"")) "," SAVE(
-                                       "20", RANK("0", "\"/never committed\""))));
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("10", "1")));
+    folder_put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\"")) "," SAVE(
+                                              "20", RANK("0", "\"/never committed\""))));
     start();
     expect_path(0, 10, "/a");
     expect_path(0, 20, NULL);
@@ -193,7 +182,7 @@ Test(record, more_records_than_are_kept_are_no_harm)
              "{\"schema\": 1, \"job\": \"job\", \"attempt\": 1, \"attempts_without_commit\": 0, "
              "\"commits\": [%s]}",
              list);
-    put("commit.json", text);
+    folder_put("commit.json", text);
     start();
     cr_expect_eq(record_resume_step(&record), 100);
     cr_expect_leq(record.history.ncommits, HISTORY_COMMITS_MAX);
@@ -202,10 +191,10 @@ Test(record, more_records_than_are_kept_are_no_harm)
 static void expect_advice(const char *name, const char *text, const char *why, const char *advice)
 {
     struct err err = {0};
-    put(name, text);
+    folder_put(name, text);
     record_free(&record);
-    cr_expect(!record_init(&record, &config, dir, &reap, &err), "%s was taken: %s", name, text);
-    cr_expect(strstr(err.text, dir) && strstr(err.text, why) && strstr(err.text, advice),
+    cr_expect(!record_init(&record, &config, folder, &reap, &err), "%s was taken: %s", name, text);
+    cr_expect(strstr(err.text, folder) && strstr(err.text, why) && strstr(err.text, advice),
               "%s: '%s'", text, err.text);
     cr_expect(!strchr(err.text, '\n'));
     cr_expect(strstr(advice, "away") || !strstr(err.text, "away"), "'%s'", err.text);
@@ -271,9 +260,9 @@ Test(record, a_damaged_record_of_our_ranks_is_refused)
  * find nothing. */
 Test(record, another_node_s_damaged_record_is_passed_over)
 {
-    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
-    put("ranks.1.json", "damaged");
-    put("ranks.2.json", RANKS("1", SAVE("20", RANK("1", "\"/one\""))));
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.1.json", "damaged");
+    folder_put("ranks.2.json", RANKS("1", SAVE("20", RANK("1", "\"/one\""))));
     start();
     expect_path(1, 20, "/one");
 }
@@ -286,7 +275,7 @@ Test(record, another_job_s_record_is_refused_and_not_to_be_moved)
         "\"commits\": [], \"saves\": []}";
     static const char advice[] = "give each job a checkpoint.dir or state_dir of its own";
     expect_advice("commit.json", text, "\"other\"", advice);
-    put("commit.json", COMMITS("1", "0", ""));
+    folder_put("commit.json", COMMITS("1", "0", ""));
     expect_advice("ranks.0.json", text, "\"other\"", advice);
 }
 
@@ -294,7 +283,7 @@ static void expect_no_file(const char *name, const char *why)
 {
     struct err err = {0};
     record_free(&record);
-    cr_expect(!record_init(&record, &config, dir, &reap, &err), "%s was taken", name);
+    cr_expect(!record_init(&record, &config, folder, &reap, &err), "%s was taken", name);
     cr_expect(strstr(err.text, name) && strstr(err.text, why), "%s", err.text);
 }
 
@@ -303,7 +292,7 @@ Test(record, a_file_that_is_none_is_refused)
     char path[128];
     for (int i = 0; i < 2; i++) {
         const char *name = i ? "ranks.0.json" : "commit.json";
-        snprintf(path, sizeof path, "%s/%s", dir, name);
+        snprintf(path, sizeof path, "%s/%s", folder, name);
         cr_assert_eq(mkdir(path, 0700), 0);
         expect_no_file(name, "Is a directory");
         cr_assert_eq(rmdir(path), 0);
@@ -340,9 +329,9 @@ static void expect_lost(int rank, const char *why)
 
 Test(record, a_rank_whose_save_is_lost_is_told)
 {
-    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
-    put("ranks.0.json",
-        RANKS("1", OF_WORLD("20", "3", RANK("0", "\"/zero\"") "," RANK("1", "null"))));
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.0.json",
+               RANKS("1", OF_WORLD("20", "3", RANK("0", "\"/zero\"") "," RANK("1", "null"))));
     start();
     expect_lost(RECORD_ANY_RANK, NULL);
     expect_lost(0, NULL);
@@ -351,7 +340,7 @@ Test(record, a_rank_whose_save_is_lost_is_told)
     expect_path(2, 20, NULL);
     expect_lost(3, NULL); /* it is new, and had no part */
     expect_path(3, 20, "/zero");
-    put("ranks.1.json", RANKS("1", OF_WORLD("20", "3", RANK("2", "null"))));
+    folder_put("ranks.1.json", RANKS("1", OF_WORLD("20", "3", RANK("2", "null"))));
     record_free(&record);
     start();
     expect_lost(2, NULL);
@@ -361,12 +350,12 @@ Test(record, a_rank_whose_save_is_lost_is_told)
 /* The node is new in a smaller or a larger job: what the other files tell must be all. */
 Test(record, a_node_without_a_file_looks_at_the_others)
 {
-    put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
-    put("ranks.0.json", RANKS("1", OF_WORLD("20", "2", RANK("0", "\"/zero\""))));
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("20", "1")));
+    folder_put("ranks.0.json", RANKS("1", OF_WORLD("20", "2", RANK("0", "\"/zero\""))));
     config.cluster.node_rank = 3;
     start();
     expect_lost(RECORD_ANY_RANK, "ranks.3.json does not tell where rank 1 of 2 saved it");
-    put("ranks.1.json", RANKS("1", OF_WORLD("20", "2", RANK("1", "\"/one\""))));
+    folder_put("ranks.1.json", RANKS("1", OF_WORLD("20", "2", RANK("1", "\"/one\""))));
     record_free(&record);
     start();
     expect_lost(RECORD_ANY_RANK, NULL);
@@ -386,7 +375,7 @@ Test(record, a_node_without_a_file_looks_at_the_others)
 static void expect_owner(const char *name, const char *text, const char *why)
 {
     struct err err = {0};
-    put(name, text);
+    folder_put(name, text);
     const struct statefile *file = name[0] == 'c' ? &record.commit_file : &record.ranks_file;
     bool is_ours = file->check(&record, &err);
     cr_expect_eq(is_ours, !why, "%s: %s", text, err.text);
@@ -398,7 +387,7 @@ static void expect_owner(const char *name, const char *text, const char *why)
 Test(record, a_later_attempt_has_taken_over)
 {
     struct err err = {0};
-    put("commit.json", COMMITS("4", "0", ""));
+    folder_put("commit.json", COMMITS("4", "0", ""));
     start();
     str_copy(record.history.owner.id, sizeof record.history.owner.id, "aa");
     cr_expect(record.commit_file.check(&record, &err), "%s", err.text);
@@ -418,7 +407,7 @@ Test(record, a_later_attempt_has_taken_over)
 static void expect_there(const char *name, bool is_there)
 {
     char path[128];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     cr_expect_eq(access(path, F_OK) == 0, is_there, "%s", name);
 }
 
@@ -440,7 +429,7 @@ Test(record, a_commit_brings_back_the_ranks)
     record.committing = 10;
     cr_assert(record.commit_file.check(&record, &err), "%s", err.text);
     record_free(&record);
-    put("commit.json", COMMITS("1", "0", COMMIT("10", "1")));
+    folder_put("commit.json", COMMITS("1", "0", COMMIT("10", "1")));
     start();
     expect_lost(RECORD_ANY_RANK, NULL);
     expect_path(0, 10, "/a");
@@ -452,7 +441,7 @@ Test(record, what_is_there_by_now_stays)
     struct err err = {0};
     char text[8] = "";
     start();
-    put("ranks.0.json", "newer");
+    folder_put("ranks.0.json", "newer");
     cr_expect(statefile_put_back(&record.ranks_file, "older", 5, &err), "%s", err.text);
     FILE *file = fopen(record.ranks_file.path, "re");
     cr_assert(file && fgets(text, sizeof text, file) && fclose(file) == 0);
@@ -462,8 +451,8 @@ Test(record, what_is_there_by_now_stays)
 Test(record, ranks_bring_back_the_commits)
 {
     struct err err = {0};
-    put("commit.json", COMMITS("3", "1", COMMIT("10", "1")));
-    put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\""))));
+    folder_put("commit.json", COMMITS("3", "1", COMMIT("10", "1")));
+    folder_put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\""))));
     start();
     unlink(record.commit_file.path);
     cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);
@@ -504,7 +493,7 @@ static void expect_put_back(const char *commits, bool is_shared, bool is_put_bac
     record_begin(&record, 4, 0);
     record_saved(&record, 1, 10, "/a");
     if (commits)
-        put("commit.json", commits);
+        folder_put("commit.json", commits);
     record_committed(&record, 10);
     statefile_wait(&record.ranks_file, (int64_t)UNIT_DEADLINE_MS * NS_PER_MS);
     cr_assert(unit_no_children());

@@ -4,50 +4,28 @@
  */
 #include "libpch/savepath.h"
 
+#include "folder.h"
+
 #include "base/str.h"
 
-#include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/savepath.XXXXXX";
 static char taken[PROCMSG_PATH_MAX];
 static struct err err;
 
-static void make_file(const char *name)
-{
-    int fd = open(name, O_WRONLY | O_CREAT, 0600);
-    cr_assert_geq(fd, 0, "%s: %s", name, strerror(errno));
-    close(fd);
-}
-
 static void set_up(void)
 {
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0 && mkdir("step-7", 0700) == 0);
-    make_file("step-7/part");
-    make_file("ckpt-5.index");
-    make_file("ckpt-50.index");
+    folder_enter();
+    folder_put("step-7/part", "");
+    folder_put("ckpt-5.index", "");
+    folder_put("ckpt-50.index", "");
     cr_assert_eq(symlink("step-7", "latest"), 0);
     cr_assert_eq(symlink("step-6", "broken"), 0);
 }
 
-static void tear_down(void)
-{
-    static const char *const files[] = {"step-7/part", "ckpt-5.index", "ckpt-50.index", "latest",
-                                        "broken"};
-    for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        unlink(files[i]);
-    rmdir("step-7");
-    rmdir(folder);
-}
-
-TestSuite(savepath, .init = set_up, .fini = tear_down);
+TestSuite(savepath, .init = set_up, .fini = folder_remove);
 
 static bool is_there(const char *given)
 {

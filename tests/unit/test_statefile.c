@@ -4,7 +4,7 @@
  */
 #include "os/statefile.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static char dir[64], path[128];
+static char path[128];
 static struct reap reap;
 static struct statefile file;
 static struct {
@@ -37,21 +37,18 @@ static void on_written(void *ctx, uint64_t tag, const struct err *err)
 static void begin(void)
 {
     struct err err;
-    strcpy(dir, "/tmp/test_statefile.XXXXXX");
-    cr_assert(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/state/report.json", dir);
+    folder_make();
+    snprintf(path, sizeof path, "%s/state/report.json", folder);
     cr_assert(statefile_init(&file, path, &reap, &err));
     statefile_on_written(&file, on_written, NULL);
 }
 
 static void end(void)
 {
-    char command[128];
     statefile_free(&file);
     while (waitpid(-1, NULL, 0) > 0)
         ;
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    cr_assert_eq(system(command), 0);
+    folder_remove();
 }
 
 TestSuite(statefile, .init = begin, .fini = end);
@@ -96,7 +93,7 @@ static int count_names(const char *of)
 
 static void state_dir(char *text, size_t size)
 {
-    snprintf(text, size, "%s/state", dir);
+    snprintf(text, size, "%s/state", folder);
 }
 
 Test(statefile, replaces_the_whole_file)
@@ -176,7 +173,7 @@ Test(statefile, says_which_directory_is_missing)
     struct statefile deep;
     struct err err;
     char where[128];
-    snprintf(where, sizeof where, "%s/not/there/file", dir);
+    snprintf(where, sizeof where, "%s/not/there/file", folder);
     cr_assert(statefile_init(&deep, where, &reap, &err));
     statefile_on_written(&deep, on_written, NULL);
     cr_assert(statefile_write(&deep, 1, "x", 1, &err));
@@ -210,7 +207,7 @@ Test(statefile, writers_may_make_one_directory_together)
     struct err err;
     char place[160], first[200], second[200];
     for (int i = 0; i < TRIES; i++) {
-        snprintf(place, sizeof place, "%s/fresh.%d", dir, i);
+        snprintf(place, sizeof place, "%s/fresh.%d", folder, i);
         snprintf(first, sizeof first, "%s/a.json", place);
         snprintf(second, sizeof second, "%s/b.json", place);
         statefile_free(&file);
@@ -297,7 +294,7 @@ Test(statefile, a_journal_at_a_pipe_fails)
 {
     char command[400];
     statefile_add(&file, 1000);
-    snprintf(command, sizeof command, "mkdir %s/state; mkfifo %s", dir, path);
+    snprintf(command, sizeof command, "mkdir %s/state; mkfifo %s", folder, path);
     cr_assert_eq(system(command), 0);
     add("one\\n");
     cr_assert(told.failed, "a writer without a reader would wait for ever");
@@ -310,7 +307,7 @@ Test(statefile, what_lies_there_is_written_over_in_place)
     add("too early");
     cr_assert(told.failed && told.err.sys_errno == ENOENT, "it makes no file");
     char command[400];
-    snprintf(command, sizeof command, "mkdir %s/state; echo something longer > %s", dir, path);
+    snprintf(command, sizeof command, "mkdir %s/state; echo something longer > %s", folder, path);
     cr_assert_eq(system(command), 0);
     cr_assert_eq(stat(path, &before), 0);
     add("end");

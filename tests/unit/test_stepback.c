@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_stepback: which commit a start resumes from, by what is left of three of them. In the
- * folder that `root` names, "ckpt" is checkpoint.dir.
+ * test's folder, "ckpt" is checkpoint.dir.
  */
 #include "record/stepback.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include "base/str.h"
 
@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static char root[32], ckpt[64], state[64];
+static char ckpt[80], state[96];
 static struct config config;
 static struct reap reap;
 
 static void shell(const char *command)
 {
     char line[512];
-    snprintf(line, sizeof line, "cd %s && %s", root, command);
+    snprintf(line, sizeof line, "cd '%s' && %s", folder, command);
     cr_assert_eq(system(line), 0, "%s", line);
 }
 
@@ -31,12 +31,11 @@ static void begin(void)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD); /* as in pchrun */
     cr_assert_eq(sigprocmask(SIG_BLOCK, &child, NULL), 0);
-    str_copy(root, sizeof root, "/tmp/stepback.XXXXXX");
-    cr_assert(mkdtemp(root));
+    folder_make();
     shell("mkdir -p ckpt/.pchrun ckpt2 outside && ln -s ckpt link && "
           "touch ckpt/a1 ckpt/b1 ckpt/a2 ckpt/b2 ckpt/a3 ckpt/b3");
-    snprintf(ckpt, sizeof ckpt, "%s/ckpt", root);
-    snprintf(state, sizeof state, "%s/ckpt/.pchrun", root);
+    snprintf(ckpt, sizeof ckpt, "%s/ckpt", folder);
+    snprintf(state, sizeof state, "%s/ckpt/.pchrun", folder);
     config = (struct config){.job = "job"};
     config.checkpoint.dir = ckpt;
     config.checkpoint.shared = true;
@@ -45,19 +44,18 @@ static void begin(void)
 
 static void end(void)
 {
-    shell("rm -rf ckpt ckpt2 outside link");
-    cr_assert_eq(rmdir(root), 0);
+    folder_remove();
     cr_assert(unit_no_children());
 }
 
 TestSuite(stepback, .init = begin, .fini = end);
 
-/* What the node's only rank saved at the three commits: a path within root, or as it is (": "
+/* What the node's only rank saved at the three commits: a path within folder, or as it is (": "
  * before it), NULL: none was named. */
 static void put(int node, const char *first, const char *second, const char *third)
 {
     const char *const paths[] = {first, second, third};
-    char name[128];
+    char name[160];
     snprintf(name, sizeof name, "%s/ranks.%d.json", state, node);
     FILE *file = fopen(name, "we");
     cr_assert(file);
@@ -67,7 +65,7 @@ static void put(int node, const char *first, const char *second, const char *thi
         bool is_raw = str_starts(path, ": ");
         fprintf(file, "%s{\"step\": %d, \"ranks\": [{\"rank\": %d, \"path\": ", i ? "," : "",
                 10 * (i + 1), node);
-        fprintf(file, is_raw ? "%.0s%s}]}" : "\"%s/%s\"}]}", root, is_raw ? path + 2 : path);
+        fprintf(file, is_raw ? "%.0s%s}]}" : "\"%s/%s\"}]}", folder, is_raw ? path + 2 : path);
     }
     fprintf(file, "]}");
     cr_assert_eq(fclose(file), 0);
@@ -105,8 +103,8 @@ Test(stepback, by_whatever_name_the_folder_goes)
 {
     static const char *const forms[][2] = {
         {"ckpt/", ""}, {"link/", ""}, {"ckpt//", ""}, {".//ckpt/./", ""}, {"ckpt/", "/"}};
-    char link[64];
-    snprintf(link, sizeof link, "%s/link", root);
+    char link[80];
+    snprintf(link, sizeof link, "%s/link", folder);
     shell("rm ckpt/a3");
     for (size_t i = 0; i < 2 * ARRAY_LEN(forms); i++) {
         char second[64], third[64];
@@ -164,7 +162,7 @@ Test(stepback, not_for_a_node_whose_disk_is_not_seen)
     put(0, "ckpt/a1", "ckpt/a2", "ckpt/gone");
     cr_expect_eq(found(), 20);
     config.checkpoint.shared = true;
-    snprintf(state, sizeof state, "%s/outside", root);
+    snprintf(state, sizeof state, "%s/outside", folder);
     put(0, "ckpt/a1", "ckpt/a2", "ckpt/a3");
     put(1, "ckpt/b1", "ckpt/b2", "ckpt/gone");
     cr_expect_eq(found(), 30);

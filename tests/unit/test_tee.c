@@ -7,7 +7,8 @@
 #include "tee/rotate.h"
 #include "tee/tail.h"
 
-#include <criterion/criterion.h>
+#include "folder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -189,20 +190,12 @@ Test(ring, two_threads)
 
 /* --- rotate --- */
 
-static char dir[] = "/tmp/pchrun-rotate-XXXXXX";
-static char path[64];
+static char path[128];
 
 static void make_dir(void)
 {
-    cr_assert_not_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/a/b/log", dir);
-}
-
-static void remove_dir(void)
-{
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", dir);
-    cr_assert_eq(system(command), 0);
+    folder_make();
+    snprintf(path, sizeof path, "%s/a/b/log", folder);
 }
 
 /* "?": there is no such file */
@@ -220,7 +213,7 @@ static const char *content(int number)
     return bytes;
 }
 
-TestSuite(rotate, .init = make_dir, .fini = remove_dir);
+TestSuite(rotate, .init = make_dir, .fini = folder_remove);
 
 Test(rotate, full_files_move_on)
 {
@@ -276,7 +269,7 @@ Test(rotate, other_things_are_left_alone)
     cr_expect_eq(errno, EEXIST);
     close(reader);
     cr_assert_eq(unlink(path), 0);
-    snprintf(target, sizeof target, "%s/target", dir);
+    snprintf(target, sizeof target, "%s/target", folder);
     cr_assert_eq(symlink(target, path), 0);
     cr_expect_eq(rotate_write(&file, "a", 1), 0);
     cr_expect_eq(errno, ELOOP);

@@ -11,7 +11,7 @@
 #include "watch/ledger.h"
 #include "watch/say.h"
 
-#include "unit.h"
+#include "folder.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -746,34 +746,18 @@ Test(endpoint, addresses)
     cr_expect(!endpoint_choose(&rule, NULL, url, &is_given, &err) && strstr(err.text, "WATCH_A"));
 }
 
-static void put(const char *dir, const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "we");
-    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
-}
-
-Test(endpoint, machines)
+Test(endpoint, machines, .init = folder_make, .fini = folder_remove)
 {
     static const struct endpoint_mark marks[] = {
         {"product_name", "Google"}, {"bios_version", "amazon"}, {NULL, NULL}};
-    char dir[] = "/tmp/unit-dmi.XXXXXX", path[64];
-    static const char *const files[] = {"sys_vendor", "product_name", "bios_version"};
     struct err err;
-    cr_assert(mkdtemp(dir));
-    cr_expect(endpoint_is_here("X's", marks, dir, &err), "a machine that does not say");
-    put(dir, "sys_vendor", "QEMU\n");
-    cr_expect(!endpoint_is_here("X's", marks, dir, &err));
+    cr_expect(endpoint_is_here("X's", marks, folder, &err), "a machine that does not say");
+    folder_put("sys_vendor", "QEMU\n");
+    cr_expect(!endpoint_is_here("X's", marks, folder, &err));
     cr_expect(strstr(err.text, "\"QEMU\"") && strstr(err.text, "--endpoint"), "%s", err.text);
-    put(dir, "product_name", "Google Compute Engine\n");
-    cr_expect(endpoint_is_here("X's", marks, dir, &err));
-    put(dir, "product_name", "KVM\n");
-    put(dir, "bios_version", "4.11.Amazon\n");
-    cr_expect(endpoint_is_here("X's", marks, dir, &err));
-    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
-        unlink(path);
-    }
-    cr_assert_eq(rmdir(dir), 0);
+    folder_put("product_name", "Google Compute Engine\n");
+    cr_expect(endpoint_is_here("X's", marks, folder, &err));
+    folder_put("product_name", "KVM\n");
+    folder_put("bios_version", "4.11.Amazon\n");
+    cr_expect(endpoint_is_here("X's", marks, folder, &err));
 }
