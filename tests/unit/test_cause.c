@@ -21,38 +21,37 @@ static struct peer_cause failure(int node, int64_t at, int64_t error, const char
     return cause;
 }
 
-static void take(struct causes *causes, int64_t now, struct peer_cause cause)
+static struct causes causes;
+
+static void take(int64_t now, struct peer_cause cause)
 {
-    causes_take(causes, now, &cause);
+    causes_take(&causes, now, &cause);
 }
 
 Test(cause, none)
 {
-    struct causes causes = {0};
     cr_assert_null(causes_first(&causes));
 }
 
 /* What is heard last may have been first. */
 Test(cause, the_earliest_is_the_first)
 {
-    struct causes causes = {0};
-    take(&causes, NOW, failure(1, NOW - 5, 0, "b"));
-    take(&causes, NOW, failure(2, NOW - 3, 0, "c"));
+    take(NOW, failure(1, NOW - 5, 0, "b"));
+    take(NOW, failure(2, NOW - 3, 0, "c"));
     cr_assert_str_eq(causes_first(&causes)->text, "b");
-    take(&causes, NOW, failure(0, NOW - 9, 0, "a"));
+    take(NOW, failure(0, NOW - 9, 0, "a"));
     cr_assert_str_eq(causes_first(&causes)->text, "a");
 }
 
 /* A thousand nodes fail at once, and tell it in the worst order. */
 Test(cause, of_many_the_first_is_kept)
 {
-    struct causes causes = {0};
     for (int node = 1000; node > 0; node--)
-        take(&causes, NOW, failure(node, NOW - 2000 + node, 0, "x"));
+        take(NOW, failure(node, NOW - 2000 + node, 0, "x"));
     cr_assert_eq(causes_first(&causes)->node, 1);
     cr_assert_leq(causes.n, CAUSES_MAX);
     for (int node = 1; node <= 1000; node++)
-        take(&causes, NOW, failure(node, NOW - 2000 + node, 0, "x"));
+        take(NOW, failure(node, NOW - 2000 + node, 0, "x"));
     cr_assert_eq(causes_first(&causes)->node, 1);
 }
 
@@ -67,25 +66,23 @@ static struct peer_cause death(int node, int64_t at, int number)
 /* Who misses a process exits before its death is seen, on many nodes at once. */
 Test(cause, a_crash_before_those_who_miss_it)
 {
-    struct causes causes = {0};
     for (int node = 1; node <= 100; node++)
-        take(&causes, NOW, failure(node, NOW - 50 * NS_PER_MS + node, 0, "I miss it"));
-    take(&causes, NOW, death(0, NOW, SIGSEGV));
+        take(NOW, failure(node, NOW - 50 * NS_PER_MS + node, 0, "I miss it"));
+    take(NOW, death(0, NOW, SIGSEGV));
     cr_assert_eq(causes_first(&causes)->node, 0);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW, "when it was seen is told as it was");
     for (int node = 101; node <= 200; node++)
-        take(&causes, NOW, failure(node, NOW - 49 * NS_PER_MS, 0, "I miss it"));
+        take(NOW, failure(node, NOW - 49 * NS_PER_MS, 0, "I miss it"));
     cr_assert_eq(causes_first(&causes)->node, 0);
-    take(&causes, NOW, failure(201, NOW - 51 * NS_PER_MS, 0, "long before it"));
+    take(NOW, failure(201, NOW - 51 * NS_PER_MS, 0, "long before it"));
     cr_assert_eq(causes_first(&causes)->node, 201);
 }
 
 Test(cause, of_crashes_the_earliest)
 {
-    struct causes causes = {0};
-    take(&causes, NOW, death(1, NOW - 5, SIGKILL));
-    take(&causes, NOW, death(2, NOW - 6, SIGBUS));
-    take(&causes, NOW, death(3, NOW - 4, SIGFPE));
+    take(NOW, death(1, NOW - 5, SIGKILL));
+    take(NOW, death(2, NOW - 6, SIGBUS));
+    take(NOW, death(3, NOW - 4, SIGFPE));
     cr_assert_eq(causes_first(&causes)->node, 2);
 }
 
@@ -94,9 +91,8 @@ Test(cause, an_abort_may_be_a_victims)
 {
     static const int signals[] = {SIGABRT, SIGTERM, SIGINT, SIGPIPE};
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
-        struct causes causes = {0};
-        take(&causes, NOW, failure(1, NOW - 1, 0, "exit"));
-        take(&causes, NOW, death(0, NOW, signals[i]));
+        take(NOW, failure(1, NOW - 1, 0, "exit"));
+        take(NOW, death(0, NOW, signals[i]));
         cr_assert_eq(causes_first(&causes)->node, 1);
     }
 }
@@ -104,56 +100,53 @@ Test(cause, an_abort_may_be_a_victims)
 /* Who cannot tell what node 0's clock showed is believed as to how long ago it was. */
 Test(cause, without_a_clock)
 {
-    struct causes causes = {0};
     struct peer_cause cause = failure(1, 0, -1, "b");
     cause.ago_ns = 100;
-    take(&causes, NOW, cause);
+    take(NOW, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 100);
     /* Told again, and sooner on its way: it was before that. */
     cause.ago_ns = 250;
-    take(&causes, NOW + 100, cause);
+    take(NOW + 100, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 150);
     cause.ago_ns = 300;
-    take(&causes, NOW + 300, cause);
+    take(NOW + 300, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 150, "this one came late");
     /* And now it knows. */
     cause.at_ns = NOW - 170;
     cause.error_ns = 5;
-    take(&causes, NOW + 400, cause);
+    take(NOW + 400, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 170);
     cause.at_ns = NOW - 180;
     cause.error_ns = 50;
-    take(&causes, NOW + 500, cause);
+    take(NOW + 500, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 170, "that was known better");
 }
 
 /* Nothing can have failed after it was told. */
 Test(cause, absurd_times)
 {
-    struct causes causes = {0};
     struct peer_cause cause = failure(1, INT64_MAX, INT64_MAX, "x");
-    take(&causes, NOW, cause);
+    take(NOW, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, NOW);
     cause.ago_ns = INT64_MAX;
     cause.error_ns = -1;
     cause.node = 2;
-    take(&causes, NOW, cause);
+    take(NOW, cause);
     cr_assert_eq(causes_first(&causes)->at_ns, 0);
 }
 
 /* A node finds that another process of it had failed before, or tells more of the same. */
 Test(cause, a_node_changes_its_word)
 {
-    struct causes causes = {0};
     struct peer_cause told = failure(1, NOW - 5, 0, "exit code 7");
-    take(&causes, NOW, told);
+    take(NOW, told);
     struct peer_cause more = failure(1, NOW - 5, 0, "exit code 7: no memory");
     cr_assert(cause_is_same(&told, &told) && !cause_is_same(&told, &more));
-    take(&causes, NOW, more);
+    take(NOW, more);
     cr_assert_str_eq(causes_first(&causes)->text, "exit code 7: no memory");
     struct peer_cause other = failure(1, NOW - 50, 9, "another");
     other.pid = 4711;
-    take(&causes, NOW, other);
+    take(NOW, other);
     cr_assert_str_eq(causes_first(&causes)->text, "another");
     cr_assert_eq(causes_first(&causes)->at_ns, NOW - 50);
     cr_assert_eq(causes.n, 1);

@@ -24,17 +24,21 @@ struct env {
     char *words[WORDS_MAX + 1];
 };
 
-static char **cut(struct env *env, const char *text)
+static struct env env;
+static struct err err;
+static struct discovery got;
+
+static char **cut(const char *text)
 {
     size_t n = 0;
     char *save;
-    cr_assert(str_copy(env->text, sizeof env->text, text));
-    for (char *word = strtok_r(env->text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    cr_assert(str_copy(env.text, sizeof env.text, text));
+    for (char *word = strtok_r(env.text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         cr_assert(n < WORDS_MAX);
-        env->words[n++] = word;
+        env.words[n++] = word;
     }
-    env->words[n] = NULL;
-    return env->words;
+    env.words[n] = NULL;
+    return env.words;
 }
 
 /* srun -N2 -n4: three tasks on the first host, one on the second. */
@@ -159,11 +163,8 @@ static const struct {
 Test(discover, what_each_tells)
 {
     for (size_t i = 0; i < ARRAY_LEN(told); i++) {
-        struct env env;
-        struct err err = {0};
-        struct discovery got;
         const char *text = told[i].env;
-        bool ok = discover(cut(&env, text), "/nowhere", DISCOVER_AUTO, &got, &err);
+        bool ok = discover(cut(text), "/nowhere", DISCOVER_AUTO, &got, &err);
         cr_assert(ok, "%s: %s", text, err.text);
         cr_expect_eq(got.from, told[i].from, "%s: %s", text, discover_names[got.from]);
         cr_expect(got.nnodes == told[i].nnodes && got.node_rank == told[i].node_rank,
@@ -177,17 +178,14 @@ Test(discover, what_each_tells)
 
 Test(discover, each_says_by_what)
 {
-    struct env env;
-    struct err err = {0};
-    struct discovery got;
-    cr_assert(discover(cut(&env, SLURM_3 "PMI_RANK=3 PMI_SIZE=4"), "/nowhere", DISCOVER_AUTO, &got,
-                       &err));
+    cr_assert(
+        discover(cut(SLURM_3 "PMI_RANK=3 PMI_SIZE=4"), "/nowhere", DISCOVER_AUTO, &got, &err));
     cr_expect_str_eq(got.why, "slurm by SLURM_STEP_NODELIST, mpi by PMI_RANK");
     cr_expect_str_eq(got.nnodes_why, "SLURM_STEP_NUM_TASKS is 4");
     cr_expect_str_eq(got.node_rank_why, "SLURM_PROCID is 3");
     cr_expect_str_eq(got.chief_why, "the first host of SLURM_STEP_NODELIST is n1");
     cr_expect_str_eq(got.port_why, "SLURM_JOB_ID is 8200, SLURM_STEP_ID is 0");
-    cr_assert(discover(cut(&env, "A=1"), "/nowhere", DISCOVER_AUTO, &got, &err));
+    cr_assert(discover(cut("A=1"), "/nowhere", DISCOVER_AUTO, &got, &err));
     cr_expect(strstr(got.why, "SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS, RANK, ") &&
                   strstr(got.why, "JOB_COMPLETION_INDEX: none is set"),
               "%s", got.why);
@@ -196,11 +194,8 @@ Test(discover, each_says_by_what)
 /* What one does not tell another may: Open MPI under Slurm knows of no address. */
 Test(discover, two_that_agree_complete_each_other)
 {
-    struct env env;
-    struct err err = {0};
-    struct discovery got;
-    cr_assert(discover(cut(&env, OMPI "TPU_WORKER_ID=3 TPU_WORKER_HOSTNAMES=t0,t1,t2,t3"),
-                       "/nowhere", DISCOVER_AUTO, &got, &err),
+    cr_assert(discover(cut(OMPI "TPU_WORKER_ID=3 TPU_WORKER_HOSTNAMES=t0,t1,t2,t3"), "/nowhere",
+                       DISCOVER_AUTO, &got, &err),
               "%s", err.text);
     cr_expect(got.from == DISCOVER_MPI && str_is(got.chief, "t0"));
     cr_expect_str_eq(got.chief_why, "TPU_WORKER_HOSTNAMES is t0");
@@ -208,10 +203,7 @@ Test(discover, two_that_agree_complete_each_other)
 
 static void expect_refused(const char *text, const char *words)
 {
-    struct env env;
-    struct err err = {0};
-    struct discovery got;
-    cr_expect(!discover(cut(&env, text), "/nowhere", DISCOVER_AUTO, &got, &err), "%s", text);
+    cr_expect(!discover(cut(text), "/nowhere", DISCOVER_AUTO, &got, &err), "%s", text);
     cr_expect(strstr(err.text, words), "%s: %s", text, err.text);
 }
 
@@ -328,18 +320,15 @@ Test(discover, half_there_unasked)
         "REPLICATED_JOB_REPLICAS=2",
         TPU "MEGASCALE_NUM_SLICES=2 MEGASCALE_SLICE_ID=0",
     };
-    struct env env;
-    struct err err = {0};
-    struct discovery got;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        cr_assert(discover_unasked(cut(&env, rows[i].env), "/nowhere", &got, &err), "%s", err.text);
+        cr_assert(discover_unasked(cut(rows[i].env), "/nowhere", &got, &err), "%s", err.text);
         cr_expect_eq(got.nnodes, rows[i].nnodes, "%s", rows[i].env);
         cr_expect(rows[i].warning[0] ? strstr(got.warning, rows[i].warning) != NULL
                                      : !got.warning[0],
                   "%s: %s", rows[i].env, got.warning);
     }
     for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
-        cr_expect(!discover_unasked(cut(&env, errors[i]), "/nowhere", &got, &err), "%s", errors[i]);
+        cr_expect(!discover_unasked(cut(errors[i]), "/nowhere", &got, &err), "%s", errors[i]);
         cr_expect_eq(err.code, ERR_USAGE);
     }
 }
@@ -347,11 +336,8 @@ Test(discover, half_there_unasked)
 /* JAX with one process on a host: there is but one address, and no number. */
 Test(discover, one_worker_of_a_tpu_needs_no_number)
 {
-    struct env env;
-    struct err err = {0};
-    struct discovery got;
-    cr_assert(discover(cut(&env, "TPU_PROCESS_ADDRESSES=localhost:8479"), "/nowhere", DISCOVER_AUTO,
-                       &got, &err),
+    cr_assert(discover(cut("TPU_PROCESS_ADDRESSES=localhost:8479"), "/nowhere", DISCOVER_AUTO, &got,
+                       &err),
               "%s", err.text);
     cr_expect_eq(got.nnodes, 1);
 }
@@ -369,10 +355,7 @@ Test(discover, two_that_differ)
          "leaderworkerset (LWS_WORKER_INDEX is 1), tpu (TPU_WORKER_ID is 0)"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct env env;
-        struct err err = {0};
-        struct discovery got;
-        cr_expect(!discover(cut(&env, rows[i].env), "/nowhere", DISCOVER_AUTO, &got, &err));
+        cr_expect(!discover(cut(rows[i].env), "/nowhere", DISCOVER_AUTO, &got, &err));
         cr_expect(strstr(err.text, rows[i].words), "%s: %s", rows[i].env, err.text);
     }
 }
@@ -380,16 +363,13 @@ Test(discover, two_that_differ)
 /* Who names a source hears nothing of the others. */
 Test(discover, one_by_its_name)
 {
-    struct env env;
-    struct err err = {0};
-    struct discovery got;
-    cr_assert(discover(cut(&env, SLURM_3 TORCHRUN), "", DISCOVER_TORCHRUN, &got, &err));
+    cr_assert(discover(cut(SLURM_3 TORCHRUN), "", DISCOVER_TORCHRUN, &got, &err));
     cr_expect(got.from == DISCOVER_TORCHRUN && got.nnodes == 8 && got.node_rank == 5);
-    cr_assert(discover(cut(&env, SLURM_3 TORCHRUN), "", DISCOVER_SLURM, &got, &err));
+    cr_assert(discover(cut(SLURM_3 TORCHRUN), "", DISCOVER_SLURM, &got, &err));
     cr_expect(got.from == DISCOVER_SLURM && got.nnodes == 4 && got.node_rank == 3);
-    cr_assert(discover(cut(&env, SLURM_3 TORCHRUN), "", DISCOVER_NONE, &got, &err));
+    cr_assert(discover(cut(SLURM_3 TORCHRUN), "", DISCOVER_NONE, &got, &err));
     cr_expect(got.from == DISCOVER_NONE && got.nnodes == 0);
-    cr_expect(!discover(cut(&env, SLURM_BATCH), "", DISCOVER_SLURM, &got, &err));
+    cr_expect(!discover(cut(SLURM_BATCH), "", DISCOVER_SLURM, &got, &err));
     cr_expect(strstr(err.text, "cluster.discovery is slurm, but none of its variables is set "
                                "(SLURM_STEP_NODELIST, SLURM_STEP_NUM_TASKS)"),
               "%s", err.text);
@@ -413,13 +393,10 @@ Test(discover, where_pod_0_is, .init = folder_make, .fini = folder_remove)
         {"", "train-2", ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct env env;
         char text[128];
-        struct err err = {0};
-        struct discovery got;
         snprintf(text, sizeof text, "JOB_COMPLETION_INDEX=2 HOSTNAME=%s", rows[i].host);
         folder_put("etc/hosts", rows[i].hosts);
-        cr_assert(discover(cut(&env, text), folder, DISCOVER_AUTO, &got, &err), "%s", err.text);
+        cr_assert(discover(cut(text), folder, DISCOVER_AUTO, &got, &err), "%s", err.text);
         cr_expect_str_eq(got.chief, rows[i].chief, "%zu: %s", i, got.chief);
         cr_expect_str_eq(got.bind, rows[i].chief[0] ? rows[i].host : "");
         cr_expect(got.nnodes == 0 && got.node_rank == 2);

@@ -152,83 +152,80 @@ static void close_feed(struct seen *seen)
     libevent_global_shutdown();
 }
 
-Test(feed, gives_lines_as_they_come)
+static struct seen it;
+
+static void close_it(void)
 {
-    struct seen seen;
-    open_feed(&seen, (struct feed_options){32, 100, 4096});
-    put(&seen, "one\ntwo\nthr");
-    run_until(&seen, 2);
-    cr_expect_str_eq(seen.last, "two");
-    put(&seen, "ee\n");
-    run_until(&seen, 3);
-    cr_expect_str_eq(seen.last, "three");
-    cr_expect_eq(seen.floods, 0);
-    close_feed(&seen);
+    close_feed(&it);
+}
+
+Test(feed, gives_lines_as_they_come, .fini = close_it)
+{
+    open_feed(&it, (struct feed_options){32, 100, 4096});
+    put(&it, "one\ntwo\nthr");
+    run_until(&it, 2);
+    cr_expect_str_eq(it.last, "two");
+    put(&it, "ee\n");
+    run_until(&it, 3);
+    cr_expect_str_eq(it.last, "three");
+    cr_expect_eq(it.floods, 0);
 }
 
 /* What is over the limit waits for the next second, and none of it is lost. */
-Test(feed, a_flood_of_lines_waits)
+Test(feed, a_flood_of_lines_waits, .fini = close_it)
 {
-    struct seen seen;
-    open_feed(&seen, (struct feed_options){32, 10, 1 << 20});
+    open_feed(&it, (struct feed_options){32, 10, 1 << 20});
     int64_t began = clock_now_ns();
     for (int i = 0; i < 15; i++)
-        put(&seen, "line\n");
-    run_until(&seen, 10);
-    put(&seen, "last\n");
-    run_until(&seen, 16);
-    cr_expect_str_eq(seen.last, "last");
-    cr_expect_eq(seen.floods, 1);
-    cr_expect_geq(seen.last_at - began, NS_PER_S);
-    close_feed(&seen);
+        put(&it, "line\n");
+    run_until(&it, 10);
+    put(&it, "last\n");
+    run_until(&it, 16);
+    cr_expect_str_eq(it.last, "last");
+    cr_expect_eq(it.floods, 1);
+    cr_expect_geq(it.last_at - began, NS_PER_S);
 }
 
 /* A line without end costs no more memory than one that is too long, and no more time than its
  * share of a second. */
-Test(feed, a_line_without_end)
+Test(feed, a_line_without_end, .fini = close_it)
 {
-    struct seen seen;
     static char piece[4096];
-    open_feed(&seen, (struct feed_options){32, 10, 8192});
+    open_feed(&it, (struct feed_options){32, 10, 8192});
     memset(piece, 'x', sizeof piece);
     for (int i = 0; i < 8; i++)
-        cr_assert_eq(write(seen.writer, piece, sizeof piece), (ssize_t)sizeof piece);
-    run_until(&seen, 1);
-    cr_expect_eq(seen.too_long, 1);
-    cr_expect_leq(buf_len(&seen.feed.lines.buf), 32 + 1);
-    put(&seen, "\nnext\n");
-    run_until(&seen, 2);
-    cr_expect_str_eq(seen.last, "next");
-    cr_expect_geq(seen.floods, 1);
-    close_feed(&seen);
+        cr_assert_eq(write(it.writer, piece, sizeof piece), (ssize_t)sizeof piece);
+    run_until(&it, 1);
+    cr_expect_eq(it.too_long, 1);
+    cr_expect_leq(buf_len(&it.feed.lines.buf), 32 + 1);
+    put(&it, "\nnext\n");
+    run_until(&it, 2);
+    cr_expect_str_eq(it.last, "next");
+    cr_expect_geq(it.floods, 1);
 }
 
-Test(feed, drain_takes_what_is_left)
+Test(feed, drain_takes_what_is_left, .fini = close_it)
 {
-    struct seen seen;
-    open_feed(&seen, (struct feed_options){32, 10, 4096});
-    put(&seen, "one\n");
-    run_until(&seen, 1);
-    put(&seen, "two\nthree");
-    close(seen.writer);
-    seen.writer = -1;
-    feed_drain(&seen.feed);
-    cr_expect_eq(seen.lines, 3);
-    cr_expect_str_eq(seen.last, "three");
-    feed_drain(&seen.feed); /* it is closed */
-    cr_expect_eq(seen.lines, 3);
-    close_feed(&seen);
+    open_feed(&it, (struct feed_options){32, 10, 4096});
+    put(&it, "one\n");
+    run_until(&it, 1);
+    put(&it, "two\nthree");
+    close(it.writer);
+    it.writer = -1;
+    feed_drain(&it.feed);
+    cr_expect_eq(it.lines, 3);
+    cr_expect_str_eq(it.last, "three");
+    feed_drain(&it.feed); /* it is closed */
+    cr_expect_eq(it.lines, 3);
 }
 
 /* Also of one that flooded: no more than a second's worth. */
-Test(feed, drain_is_bounded)
+Test(feed, drain_is_bounded, .fini = close_it)
 {
-    struct seen seen;
-    open_feed(&seen, (struct feed_options){32, 10, 1 << 20});
+    open_feed(&it, (struct feed_options){32, 10, 1 << 20});
     for (int i = 0; i < 50; i++)
-        put(&seen, "line\n");
-    run_until(&seen, 10);
-    feed_drain(&seen.feed);
-    cr_expect_eq(seen.lines, 20);
-    close_feed(&seen);
+        put(&it, "line\n");
+    run_until(&it, 10);
+    feed_drain(&it.feed);
+    cr_expect_eq(it.lines, 20);
 }

@@ -198,9 +198,8 @@ WorldTest(libpch, options_win_over_the_environment)
 }
 
 /* The whole of a round: tentative, proposed again, decided, saved, committed, lifted. */
-WorldTest(libpch, one_round)
+ClientTest(libpch, one_round)
 {
-    struct client *c = client_attached(&world);
     client_step(c, 4, "continue");
     set_gate(5, 1, false, false);
     client_say(c, "step 5");
@@ -252,24 +251,20 @@ WorldTest(libpch, one_round)
     answer(call, PROC_EXIT);
     client_expect(c, "saved 12 exit");
     client_step(c, 13, "exit");
-    client_end_well(c);
 }
 
 /* The gate moves while a process is on its way to it, and no LOOK comes: it looks by itself. */
-WorldTest(libpch, a_lost_look_costs_a_second_not_the_run)
+ClientTest(libpch, a_lost_look_costs_a_second_not_the_run)
 {
-    struct client *c = client_attached(&world);
     set_gate(1, 1, false, false);
     client_say(c, "step 1");
     world_expect(&world, CALL_MESSAGE, PROCMSG_WAITING);
     procs_gate(world.procs, GATE_OPEN);
     client_expect(c, "step 1 continue");
-    client_end_well(c);
 }
 
-WorldTest(libpch, answers_to_another_question_are_dropped)
+ClientTest(libpch, answers_to_another_question_are_dropped)
 {
-    struct client *c = client_attached(&world);
     struct procmsg stale = {.type = PROCMSG_ANSWER, .step = 3, .action = PROC_EXIT};
     /* One that nobody waits for, */
     procs_send(world.procs, 0, &stale);
@@ -288,12 +283,10 @@ WorldTest(libpch, answers_to_another_question_are_dropped)
     answer(call, PROC_CONTINUE);
     client_expect(c, "saved 5 continue");
     client_step(c, 6, "continue");
-    client_end_well(c);
 }
 
-WorldTest(libpch, leave_gate_ends_the_loop_without_a_save)
+ClientTest(libpch, leave_gate_ends_the_loop_without_a_save)
 {
-    struct client *c = client_attached(&world);
     client_step(c, 1, "continue");
     procs_gate(world.procs, gate_leave());
     client_step(c, 2, "exit");
@@ -302,12 +295,10 @@ WorldTest(libpch, leave_gate_ends_the_loop_without_a_save)
     /* It can still say why it goes. */
     client_ask(c, "done", "done");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 2);
-    client_end_well(c);
 }
 
-WorldTest(libpch, durable_from_another_thread_in_a_round_that_goes_on)
+ClientTest(libpch, durable_from_another_thread_in_a_round_that_goes_on)
 {
-    struct client *c = client_attached(&world);
     set_gate(3, 1, true, false);
     client_reach(c, 3);
     client_step(c, 4, "continue");
@@ -319,13 +310,11 @@ WorldTest(libpch, durable_from_another_thread_in_a_round_that_goes_on)
     client_ask(c, "durable 4 at:///c/4", "durable 4");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_SAVED)->msg.tag, 0);
     client_step(c, 5, "continue");
-    client_end_well(c);
 }
 
 /* A rank whose save of the last round runs in the background trains no further (async.pml). */
-WorldTest(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
+ClientTest(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
 {
-    struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
     client_reach(c, 3);
     client_ask(c, "durable 3 at:///c/3", "durable 3");
@@ -334,12 +323,10 @@ WorldTest(libpch, durable_in_a_round_that_ends_the_run_holds_the_next_step)
     const struct call *call = expect_of(PROCMSG_HELD, 3, 1);
     answer(call, PROC_EXIT);
     client_expect(c, "step 4 exit");
-    client_end_well(c);
 }
 
-WorldTest(libpch, a_failed_save_is_reported_and_the_answer_awaited)
+ClientTest(libpch, a_failed_save_is_reported_and_the_answer_awaited)
 {
-    struct client *c = client_attached(&world);
     set_gate(3, 1, true, true);
     client_reach(c, 3);
     client_ask(c, "failed 3 no space left", "failed 3");
@@ -351,7 +338,6 @@ WorldTest(libpch, a_failed_save_is_reported_and_the_answer_awaited)
     procs_gate(world.procs, GATE_OPEN);
     answer(call, PROC_CONTINUE);
     client_expect(c, "step 4 continue");
-    client_end_well(c);
 }
 
 WorldTest(libpch, a_path_that_does_not_fit_is_a_failed_save)
@@ -385,18 +371,15 @@ WorldTest(libpch, two_threads_that_train)
 }
 
 /* The first thread has ended: another one may train. */
-WorldTest(libpch, a_thread_that_takes_over)
+ClientTest(libpch, a_thread_that_takes_over)
 {
-    struct client *c = client_attached(&world);
     client_ask(c, "stepaside 1", "stepaside 1 continue");
     set_gate(2, 1, true, false);
     client_reach(c, 2);
-    client_end_well(c);
 }
 
-WorldTest(libpch, notice_error_phase_and_done)
+ClientTest(libpch, notice_error_phase_and_done)
 {
-    struct client *c = client_attached(&world);
     client_ask(c, "notice", "notice 0 ");
     procs_notice(world.procs, "SIGTERM, 25 s left", CLOCK_NEVER);
     client_ask(c, "notice", "notice 18 SIGTERM, 25 s left");
@@ -416,7 +399,6 @@ WorldTest(libpch, notice_error_phase_and_done)
     client_step(c, 6, "continue");
     client_ask(c, "done", "done");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_DONE)->msg.step, 6);
-    client_end_well(c);
 }
 
 WorldTest(libpch, what_is_in_force_is_there_when_it_attaches)
@@ -431,15 +413,13 @@ WorldTest(libpch, what_is_in_force_is_there_when_it_attaches)
     client_end_well(c);
 }
 
-WorldTest(libpch, close_detaches_and_a_later_open_attaches_anew)
+ClientTest(libpch, close_detaches_and_a_later_open_attaches_anew)
 {
-    struct client *c = client_attached(&world);
     client_ask(c, "close", "close supervised=0 step=continue term=default");
     world_expect(&world, CALL_MESSAGE, PROCMSG_CLOSE);
     client_open(c, "open rank=0 world=1");
     client_step(c, 2, "continue");
     cr_expect_eq(step_of(0), 2);
-    client_end_well(c);
 }
 
 /* A question that the end of its connection has left without an answer is nobody's any more. */
@@ -488,11 +468,9 @@ WorldTest(libpch, the_end_tells_the_exit_status_of_every_build)
 #endif
 }
 
-WorldTest(libpch, the_end_of_a_fork_tells_nothing)
+ClientTest(libpch, the_end_of_a_fork_tells_nothing)
 {
-    struct client *c = client_attached(&world);
     client_ask(c, "forkexit 5", "forkexit 5");
-    client_end_well(c);
 }
 
 /* Whoever waits reads for all: no answer is lost, whichever thread finds it. */
@@ -565,9 +543,8 @@ WorldTest(libpch, a_fork_is_not_attached)
 }
 
 /* It is a process of its own, beside its parent. */
-WorldTest(libpch, a_fork_may_attach)
+ClientTest(libpch, a_fork_may_attach)
 {
-    struct client *c = client_attached(&world);
     client_step(c, 4, "continue");
     const struct call *call = client_open(c, "forkopen rank=1 world=2");
     cr_expect(call->pid != client_pid(c) && call->msg.rank == 1);
@@ -577,7 +554,6 @@ WorldTest(libpch, a_fork_may_attach)
     cr_expect_eq(step_of(0), 4);
     client_ask(c, "raise", "raise survived");
     world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
-    client_end_well(c);
 }
 
 WorldTest(libpch, a_fork_may_attach_after_its_parent_has_left)
@@ -659,13 +635,11 @@ WorldTest(libpch, who_only_counts_is_asked_for_nothing)
     client_end_well(c); /* it has sent nothing but its end */
 }
 
-WorldTest(libpch, scribbling_reaches_only_its_own_page)
+ClientTest(libpch, scribbling_reaches_only_its_own_page)
 {
-    struct client *c = client_attached(&world);
     client_ask(c, "scribble", "scribble own=1 supervisor=1 mprotect=Permission denied");
     cr_expect_eq(step_of(0), UINT64_MAX, "passed on as it is, for the core to judge");
     client_step(c, 3, "continue");
-    client_end_well(c);
 }
 
 /* A daemon's habit: it closes all descriptors, and its own files get the numbers. */
@@ -695,13 +669,11 @@ WorldTest(libpch, let_go_without_an_answer_means_that_the_supervisor_is_gone)
 }
 
 /* Not by fork(2): no handler of the C library runs in it, but the kernel has wiped the page. */
-WorldTest(libpch, a_clone_is_not_attached)
+ClientTest(libpch, a_clone_is_not_attached)
 {
-    struct client *c = client_attached(&world);
     client_ask(c, "clone", "clone exit=-1 signal=15");
     client_step(c, 4, "continue");
     cr_expect_eq(step_of(0), 4);
-    client_end_well(c);
 }
 
 WorldTest(libpch, being_let_go_ends_every_wait)

@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+static struct oom oom = {.root = folder};
+
 TestSuite(oom, .init = folder_make, .fini = folder_remove);
 
 #define V2_LINE "31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -34,7 +36,6 @@ static void begin_v2(void)
 
 Test(oom, version_2)
 {
-    struct oom oom = {.root = folder};
     const char *group = NULL;
     begin_v2();
     oom_watch(&oom, 0);
@@ -51,7 +52,6 @@ Test(oom, version_2)
 /* A rank in a group of its own does not die of what happens in its neighbour's. */
 Test(oom, the_group_of_the_dead)
 {
-    struct oom oom = {.root = folder};
     const char *group = NULL;
     begin_v2();
     oom_watch(&oom, 7);
@@ -67,7 +67,6 @@ Test(oom, the_group_of_the_dead)
 /* In v1 a dead process is shown in the topmost group, whatever it was in. */
 Test(oom, version_1)
 {
-    struct oom oom = {.root = folder};
     const char *group = NULL;
     folder_put("proc/self/mountinfo", OTHERS V1_LINE);
     folder_put("proc/self/cgroup", "12:cpu,cpuacct:/\n4:memory:/job\n0::/\n");
@@ -84,7 +83,6 @@ Test(oom, version_1)
 /* Version 2 is mounted beside version 1, and has no memory controller. */
 Test(oom, both_versions)
 {
-    struct oom oom = {.root = folder};
     folder_put("proc/self/mountinfo", V2_LINE V1_LINE);
     folder_put("proc/self/cgroup", "4:memory:/job\n0::/job\n");
     folder_put("sys/fs/cgroup/mem ory/job/memory.oom_control", "oom_kill 0\n");
@@ -97,7 +95,6 @@ Test(oom, both_versions)
  * that, and leaves the kill to the other. */
 static void expect_left_alone(const char *file, const char *group_name)
 {
-    struct oom oom = {.root = folder};
     const char *group = NULL;
     folder_put(file, "oom_kill 0\n");
     oom_watch(&oom, 0);
@@ -137,7 +134,6 @@ Test(oom, only_a_kill_takes_from_version_1)
 /* A container sees a part of the hierarchy, and may be shown the whole path of its group. */
 Test(oom, a_part_of_the_hierarchy)
 {
-    struct oom oom = {.root = folder};
     folder_put("proc/self/mountinfo",
                "31 24 0:27 /pods/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     folder_put("proc/self/cgroup", "0::/pods/x/job\n");
@@ -155,7 +151,6 @@ Test(oom, a_part_of_the_hierarchy)
 
 Test(oom, nothing_there)
 {
-    struct oom oom = {.root = folder};
     const char *group;
     oom_watch(&oom, 0);
     oom_watch(&oom, 7);
@@ -227,7 +222,7 @@ Test(oom, a_real_control_group)
 {
     char dir[128], text[16];
     bool is_v2;
-    struct oom oom = {0};
+    oom = (struct oom){0};
     const char *group = NULL;
     if (!make_group(dir, sizeof dir, &is_v2))
         cr_skip_test("no control group can be made here");

@@ -19,6 +19,7 @@
 static struct record record;
 static struct reap reap;
 static struct config config;
+static struct err err;
 
 static void begin(void)
 {
@@ -54,7 +55,6 @@ TestSuite(record, .init = begin, .fini = end);
 
 static void start(void)
 {
-    struct err err = {0};
     cr_assert(record_init(&record, &config, folder, &reap, &err), "%s", err.text);
     record_begin(&record, record.history.attempt, record_resume_step(&record));
 }
@@ -71,7 +71,6 @@ static void expect_path(int rank, uint64_t step, const char *path)
 
 Test(record, without_a_directory_there_is_none)
 {
-    struct err err;
     cr_assert(record_init(&record, &config, NULL, &reap, &err));
     cr_expect_eq(record.history.attempt, 1);
     cr_expect_eq(record_resume_step(&record), 0);
@@ -190,7 +189,6 @@ Test(record, more_records_than_are_kept_are_no_harm)
 
 static void expect_advice(const char *name, const char *text, const char *why, const char *advice)
 {
-    struct err err = {0};
     folder_put(name, text);
     record_free(&record);
     cr_expect(!record_init(&record, &config, folder, &reap, &err), "%s was taken: %s", name, text);
@@ -281,7 +279,6 @@ Test(record, another_job_s_record_is_refused_and_not_to_be_moved)
 
 static void expect_no_file(const char *name, const char *why)
 {
-    struct err err = {0};
     record_free(&record);
     cr_expect(!record_init(&record, &config, folder, &reap, &err), "%s was taken", name);
     cr_expect(strstr(err.text, name) && strstr(err.text, why), "%s", err.text);
@@ -307,7 +304,6 @@ Test(record, a_file_that_is_none_is_refused)
 
 Test(record, a_state_directory_beyond_a_path_is_refused)
 {
-    struct err err = {0};
     char longest[5000];
     memset(longest, 'd', sizeof longest);
     longest[0] = '/';
@@ -320,7 +316,6 @@ Test(record, a_state_directory_beyond_a_path_is_refused)
 
 static void expect_lost(int rank, const char *why)
 {
-    struct err err = {0};
     bool is_there = record_check_rank(&record, rank, &err);
     cr_expect_eq(is_there, !why, "rank %d: %s", rank, err.text);
     if (why && !is_there)
@@ -374,7 +369,6 @@ Test(record, a_node_without_a_file_looks_at_the_others)
 
 static void expect_owner(const char *name, const char *text, const char *why)
 {
-    struct err err = {0};
     folder_put(name, text);
     const struct statefile *file = name[0] == 'c' ? &record.commit_file : &record.ranks_file;
     bool is_ours = file->check(&record, &err);
@@ -386,7 +380,6 @@ static void expect_owner(const char *name, const char *text, const char *why)
 /* Two that began at the same instant count the same attempt; the file says which of them has it. */
 Test(record, a_later_attempt_has_taken_over)
 {
-    struct err err = {0};
     folder_put("commit.json", COMMITS("4", "0", ""));
     start();
     str_copy(record.history.owner.id, sizeof record.history.owner.id, "aa");
@@ -420,7 +413,6 @@ static void remove_files(void)
 /* commit.json is about to be written, and the file that it needs is gone. */
 Test(record, a_commit_brings_back_the_ranks)
 {
-    struct err err = {0};
     start();
     record_set_world(&record, 1);
     record_saved(&record, 0, 10, "/a");
@@ -438,7 +430,6 @@ Test(record, a_commit_brings_back_the_ranks)
 /* Another writer of ours was faster: its content is newer. */
 Test(record, what_is_there_by_now_stays)
 {
-    struct err err = {0};
     char text[8] = "";
     start();
     folder_put("ranks.0.json", "newer");
@@ -450,7 +441,6 @@ Test(record, what_is_there_by_now_stays)
 
 Test(record, ranks_bring_back_the_commits)
 {
-    struct err err = {0};
     folder_put("commit.json", COMMITS("3", "1", COMMIT("10", "1")));
     folder_put("ranks.0.json", RANKS("1", SAVE("10", RANK("0", "\"/a\""))));
     start();
@@ -477,7 +467,6 @@ Test(record, ranks_bring_back_the_commits)
 
 Test(record, only_node_0_writes_the_commits)
 {
-    struct err err = {0};
     config.cluster.node_rank = 1;
     start();
     cr_assert(record.ranks_file.check(&record, &err), "%s", err.text);

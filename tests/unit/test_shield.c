@@ -12,9 +12,8 @@
 
 static struct world world;
 
-WorldTest(shield, turns_a_term_into_a_notice)
+ClientTest(shield, turns_a_term_into_a_notice)
 {
-    struct client *c = client_attached(&world);
     client_ask(c, "raise", "raise survived");
     cr_expect_eq(world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE)->msg.number, SIGTERM);
     /* Also while it waits: no byte of it lands in what the training thread says. */
@@ -27,7 +26,6 @@ WorldTest(shield, turns_a_term_into_a_notice)
     client_expect(c, "saved 1 continue");
     client_expect(c, "raise survived");
     world_expect(&world, CALL_MESSAGE, PROCMSG_NOTICE);
-    client_end_well(c);
 }
 
 static void expect_killed_by(struct client *c, int number)
@@ -125,12 +123,10 @@ static void expect_fork(struct client *c, const char *by, const char *outcome)
 }
 
 /* A scheduler signals data loaders as well; their own parent means them. */
-WorldTest(shield, covers_forks)
+ClientTest(shield, covers_forks)
 {
-    struct client *c = client_attached(&world);
     expect_fork(c, "other", "forkterm lives");
     expect_fork(c, "parent", "forkterm dies");
-    client_end_well(c);
 }
 
 WorldTest(shield, covers_no_fork_of_who_has_closed)

@@ -463,6 +463,13 @@ static void begin(struct ledger_rules rules)
 
 static const struct ledger_rules usual = {.lead_ns = 3600 * NS_PER_S, .mild = NOTICE_CANCEL};
 
+static void begin_usual(void)
+{
+    begin(usual);
+}
+
+TestSuite(ledger, .init = begin_usual);
+
 static struct ledger_now now_of(int64_t real_s, int64_t mono_s)
 {
     return (struct ledger_now){.real_ns = real_s * NS_PER_S, .mono_ns = mono_s * NS_PER_S};
@@ -483,7 +490,6 @@ static const char *update(unsigned topic, const char *key, int64_t at_s, struct 
 
 Test(ledger, event_comes_and_goes)
 {
-    begin(usual);
     struct ledger_now now = now_of(10000, 50);
     cr_expect_str_eq(update(0, NULL, 0, now), "");
     cr_expect_str_eq(update(0, "a", 10030, now), "terminate a@80");
@@ -498,7 +504,6 @@ Test(ledger, event_comes_and_goes)
 
 Test(ledger, small_moves_add_up)
 {
-    begin(usual);
     struct ledger_now now = now_of(10000, 50);
     update(0, "a", 10030, now);
     cr_expect_str_eq(update(0, "a", 10029, now), "");
@@ -507,7 +512,6 @@ Test(ledger, small_moves_add_up)
 
 Test(ledger, clock_that_steps_moves_nothing)
 {
-    begin(usual);
     update(0, "a", 10030, now_of(10000, 50));
     cr_expect_str_eq(update(0, "a", 10030, now_of(99999, 51)), "");
     cr_expect_str_eq(update(0, "a", 10030, now_of(1, 52)), "");
@@ -516,7 +520,6 @@ Test(ledger, clock_that_steps_moves_nothing)
 
 Test(ledger, two_topics_of_one_event)
 {
-    begin(usual);
     struct ledger_now now = now_of(0, 0);
     cr_expect_str_eq(update(1, "a", -1, now), "terminate a");
     cr_expect_str_eq(update(2, "a", -1, now), "");
@@ -526,7 +529,6 @@ Test(ledger, two_topics_of_one_event)
 
 Test(ledger, absence_is_believed_the_second_time_in_a_row)
 {
-    begin(usual);
     struct ledger_now now = now_of(0, 0);
     update(0, "a", -1, now);
     told[0] = '\0';
@@ -542,7 +544,6 @@ Test(ledger, absence_is_believed_the_second_time_in_a_row)
 
 Test(ledger, far_events_are_for_the_record)
 {
-    begin(usual);
     cr_expect_str_eq(update(0, "a", 20000, now_of(10000, 0)), "log a@10000");
     cr_expect_eq(ledger_next(&ledger), (10000 - 3600) * NS_PER_S);
     told[0] = '\0';
@@ -556,7 +557,6 @@ Test(ledger, far_events_are_for_the_record)
 
 Test(ledger, deadlines_at_the_ends_of_time)
 {
-    begin(usual);
     struct ledger_now now = now_of(1775946418, INT64_MAX / NS_PER_S / 2);
     struct events events = {0};
     events_add(&events, NOTICE_TERMINATE, "first")->at_ns = 0;
@@ -595,7 +595,6 @@ Test(ledger, earliest_deadline_is_kept_where_asked)
 
 Test(ledger, answer_that_is_not_whole_ends_nothing)
 {
-    begin(usual);
     struct events events = {.is_partial = true};
     update(0, "a", -1, now_of(0, 0));
     told[0] = '\0';
@@ -614,7 +613,6 @@ Test(event, one_of_each_key)
 
 Test(ledger, more_than_fit)
 {
-    begin(usual);
     for (unsigned topic = 0; topic < 4; topic++) {
         struct events events = {0};
         for (unsigned i = 0; i < EVENTS_MAX + 1; i++) {

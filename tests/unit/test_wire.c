@@ -453,25 +453,8 @@ Test(peermsg, too_small_a_buffer_is_said)
     cr_assert_eq(peermsg_encode(&msg, data, sizeof data), 0);
 }
 
-static bool status_is_taken(const struct peer_status *status)
+static bool is_taken(struct peermsg msg)
 {
-    struct peermsg msg = {.type = PEERMSG_STATUS, .status = *status};
-    uint8_t data[ENCODED_MAX];
-    struct frame frame = parse(FRAME_PEER, data, peermsg_encode(&msg, data, sizeof data));
-    return decodes(FRAME_PEER, &frame);
-}
-
-static bool order_is_taken(const struct peer_order *order)
-{
-    struct peermsg msg = {.type = PEERMSG_ORDER, .order = *order};
-    uint8_t data[ENCODED_MAX];
-    struct frame frame = parse(FRAME_PEER, data, peermsg_encode(&msg, data, sizeof data));
-    return decodes(FRAME_PEER, &frame);
-}
-
-static bool cause_is_taken(uint8_t type, const struct peer_cause *cause)
-{
-    struct peermsg msg = {.type = type, .cause = *cause};
     uint8_t data[ENCODED_MAX];
     struct frame frame = parse(FRAME_PEER, data, peermsg_encode(&msg, data, sizeof data));
     return decodes(FRAME_PEER, &frame);
@@ -483,17 +466,15 @@ static bool ranks_are_taken(uint16_t total, uint16_t first, uint8_t count, struc
                           .ranks = {.total = total, .first = first, .count = count}};
     for (unsigned i = 0; i < PEERMSG_RANKS_MAX; i++)
         msg.ranks.list[i] = one;
-    uint8_t data[ENCODED_MAX];
-    struct frame frame = parse(FRAME_PEER, data, peermsg_encode(&msg, data, sizeof data));
-    return decodes(FRAME_PEER, &frame);
+    return is_taken(msg);
 }
 
-#define RANK(...) ranks_are_taken(2, 1, 1, (struct peer_rank){__VA_ARGS__})
-#define CAUSE(...)                                                        \
-    (cause_is_taken(PEERMSG_STATUS, &(struct peer_cause){__VA_ARGS__}) && \
-     cause_is_taken(PEERMSG_ORDER, &(struct peer_cause){__VA_ARGS__}))
-#define STATUS(...) status_is_taken(&(struct peer_status){__VA_ARGS__})
-#define ORDER(...)  order_is_taken(&(struct peer_order){__VA_ARGS__})
+#define RANK(...)   ranks_are_taken(2, 1, 1, (struct peer_rank){__VA_ARGS__})
+#define STATUS(...) is_taken((struct peermsg){.type = PEERMSG_STATUS, .status = {__VA_ARGS__}})
+#define ORDER(...)  is_taken((struct peermsg){.type = PEERMSG_ORDER, .order = {__VA_ARGS__}})
+#define CAUSE(...)                                                                 \
+    (is_taken((struct peermsg){.type = PEERMSG_STATUS, .cause = {__VA_ARGS__}}) && \
+     is_taken((struct peermsg){.type = PEERMSG_ORDER, .cause = {__VA_ARGS__}}))
 
 Test(peermsg, ranges)
 {

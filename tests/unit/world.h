@@ -92,4 +92,16 @@ void client_end_well(struct client *client);
     }                                 \
     static void suite##_##name(void)
 
+/* Such a test of a client, `c`, that has attached as the only rank, and has nothing to complain of
+ * at its end. */
+#define ClientTest(suite, name)                        \
+    static void suite##_##name##_of(struct client *c); \
+    WorldTest(suite, name)                             \
+    {                                                  \
+        struct client *c = client_attached(&world);    \
+        suite##_##name##_of(c);                        \
+        client_end_well(c);                            \
+    }                                                  \
+    static void suite##_##name##_of(struct client *c)
+
 #endif
