@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import textwrap
@@ -26,7 +27,7 @@ _spec.loader.exec_module(_behave)
 pytest_configure, pytest_runtest_makereport = _behave.pytest_configure, _behave.pytest_runtest_makereport
 world = _behave.world
 
-from harness import Late, wait_until  # noqa: E402
+from harness import DEADLINE, Late, wait_until  # noqa: E402
 
 
 class Program:
@@ -62,12 +63,33 @@ class Program:
         options = self.world.env["ASAN_OPTIONS"]
         return {**self.env, "ASAN_OPTIONS": f"{options}:detect_leaks=0", **env}
 
-    def start(self, *options, n=1, wrap=(), **env):
-        """Starts pchrun over `n` of it, each below what `wrap` says; None: over a launcher, which starts them."""
+    def start(self, *options, n=1, wrap=(), ready=None, patience=DEADLINE, **env):
+        """Starts pchrun over `n` of it, each below what `wrap` says; None: over a launcher, which starts them. With
+        `ready` they have all said that."""
         self.job = self.world.launch("--checkpoint-dir", self.checkpoints, "--report", self.report_path,
                                      *([] if n is None else ["-n", n]), *options, "--", *wrap, *self.command(),
                                      env=self.variables(env))
+        if ready:
+            self.world.events.wait(ready, count=n or 1, deadline=patience)
         return self
+
+    def agreed(self, name="on"):
+        """Waits until no rank can miss the step of the save any more, and lets them go on. Before, the last steps
+        might be over too soon."""
+        self.said(r"every rank saves step \d+")
+        self.world.go_on(name)
+
+    def agree(self, name="on"):
+        """A notice, and what agreed() waits for."""
+        self.job.send(signal.SIGTERM)
+        self.agreed(name)
+
+    def complete(self, name):
+        """Lets the ranks go on, to a success; returns the committed step or None."""
+        self.world.go_on(name)
+        code, outcome, step = self.result()
+        assert (code, outcome) == (0, "completed"), self.job.err
+        return step
 
     @property
     def report(self):

@@ -131,8 +131,7 @@ def test_a_plain_loop_is_counted(trains, counting, ctl):
     rank, = counting(1, 3)
     assert (rank["rank"], rank["phase"], rank["saved_step"]) == (0, "train", 0)
     assert re.search(r"^0 +\d+ +train +3 .* counts only$", ctl("status").stdout, re.M)
-    run.world.go_on("go")
-    assert run.result() == (0, "completed", None)
+    assert run.complete("go") is None
     assert told(run) == 1
     assert run.report["ranks"][0]["counts_only"]
 
@@ -172,8 +171,7 @@ def test_without_a_handler_it_dies_of_the_notice(trains, counting):
 def test_several_ranks(trains, counting):
     run = trains(TRAIN).start("--instrument", n=3)
     assert [rank["rank"] for rank in counting(3, 3)] == [0, 1, 2]
-    run.world.go_on("go")
-    assert run.result() == (0, "completed", None)
+    assert run.complete("go") is None
     assert told(run) == 1, "rank 0 speaks for all"
 
 
@@ -193,8 +191,7 @@ def test_all_optimizers_count(trains, counting):
         wait_for("go")
         """).start("--instrument", n=None)
     counting(1, 13)
-    run.world.go_on("go")
-    assert run.result() == (0, "completed", None)
+    assert run.complete("go") is None
 
 
 def test_what_a_cuda_graph_replays_is_no_hang(trains, ctl):
@@ -219,8 +216,7 @@ def test_what_a_cuda_graph_replays_is_no_hang(trains, ctl):
     run.start("--instrument", n=None)
     run.said("counts its steps")
     wait_until(lambda: [rank["attached"] for rank in ctl.status()["ranks"]] == [False], "it has let go")
-    run.world.go_on("go")
-    assert run.result() == (0, "completed", None)
+    assert run.complete("go") is None
     assert told(run) == 1
 
 
@@ -249,8 +245,7 @@ def test_a_compiled_step_calls_the_hook_and_does_not_compile_it(trains, counting
         """})
     run.start("--instrument", n=None)
     counting(1, 5)
-    run.world.go_on("go")
-    assert run.result() == (0, "completed", None)
+    assert run.complete("go") is None
 
 
 def test_who_does_not_train_takes_no_part(trains, counting):
@@ -274,8 +269,7 @@ def test_who_does_not_train_takes_no_part(trains, counting):
         """).start("--instrument", n=None)
     counting(1, 1)
     assert run.job.err.count("attach: ") == 1, run.job.err
-    run.world.go_on("go")
-    assert run.result() == (0, "completed", None)
+    assert run.complete("go") is None
     assert told(run) == 1
 
 
@@ -294,8 +288,7 @@ def test_a_fork_that_trains_is_counted(trains, counting):
         """).start("--instrument", n=None)
     counting(1, 5)
     counting(1, 4)
-    run.world.go_on("go")
-    assert run.result() == (0, "completed", None)
+    assert run.complete("go") is None
 
 
 ATTACHES = """
@@ -321,9 +314,7 @@ ATTACHES = """
 def test_a_program_that_attaches_is_left_alone(trains, earliest, early):
     run = trains(ATTACHES.replace("EARLIEST", earliest).replace("EARLY", early)).start("--instrument", n=2)
     run.world.events.wait("training", count=2)
-    run.job.process.send_signal(signal.SIGTERM)
-    run.said("every rank saves step")
-    run.world.go_on("go")
+    run.agree("go")
     code, outcome, step = run.result()
     assert (code, outcome) == (42, "preempted") and step
     assert not any(rank["counts_only"] for rank in run.report["ranks"])

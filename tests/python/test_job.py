@@ -4,7 +4,6 @@
 import os
 import re
 import signal
-import subprocess
 
 import pytest
 
@@ -12,8 +11,6 @@ from harness import is_alive, is_blocked, wait_until
 
 PREEMPTED = 42
 TOTAL = 40
-# pchrun says it when no rank can miss the step any more; before, the last steps might be over too soon.
-AGREED = r"every rank saves step \d+"
 
 # What the shapes of a training loop have in common. The test holds the ranks after step 5 until a save is agreed on.
 BEGIN = f"""
@@ -120,11 +117,8 @@ def undisturbed():
 def test_a_preemption(program, world, shape):
     """All ranks save one step and leave; started again they resume at it, and end as if nothing had been."""
     one = program(BEGIN + LOOPS[shape])
-    one.start(n=3)
-    world.events.wait("training", count=3)
-    one.job.send(signal.SIGTERM)
-    one.said(AGREED)
-    world.go_on("on")
+    one.start(n=3, ready="training")
+    one.agree()
     code, outcome, step = one.result()
     steps = [event["step"] for event in world.events.all("saved")]
     assert (code, outcome) == (PREEMPTED, "preempted") and 5 < step < TOTAL
@@ -139,11 +133,8 @@ def test_a_preemption(program, world, shape):
 def test_a_stride(program, world):
     """The save step is one at which every rank looks."""
     one = program(BEGIN + LOOPS["steps"].replace("attach()", "attach(stride=5)"))
-    one.start(n=2)
-    world.events.wait("training", count=2)
-    one.job.send(signal.SIGTERM)
-    one.said(AGREED)
-    world.go_on("on")
+    one.start(n=2, ready="training")
+    one.agree()
     code, _, step = one.result()
     assert code == PREEMPTED and step % 5 == 0
     assert [event["step"] for event in world.events.all("saved")] == [step] * 2
@@ -152,8 +143,7 @@ def test_a_stride(program, world):
 def test_nobody_looks_at_should_save(program, world):
     """The mistake is told, to both sides; the job is not held by it."""
     one = program(BEGIN + "job = pch.attach()\nstate = 0\nfor step in job.steps(10**9): train()")
-    one.start()
-    world.events.wait("training")
+    one.start(ready="training")
     one.job.send(signal.SIGTERM)
     world.go_on("on")
     assert one.result() == (PREEMPTED, "preempted_unsaved", None)
@@ -172,8 +162,7 @@ def test_a_save_that_raises(program, world, shape):
     """It fails on every rank, and the exception goes on, with its traceback."""
     code = BEGIN + "def fails(step): raise OSError('disk full: \\udcff')\njob = pch.attach()\nstate = 0\n"
     one = program(code + SAVE_RAISES[shape])
-    one.start(n=2)
-    world.events.wait("training", count=2)
+    one.start(n=2, ready="training")
     one.job.send(signal.SIGTERM)
     world.go_on("on")
     code, outcome, step = one.result()
@@ -297,11 +286,8 @@ with pch.attach() as job:
         thread.join()
     print("joined")
 """)
-    one.start("--no-save-train-on")
-    world.events.wait("step")
-    one.job.send(signal.SIGTERM)
-    one.said("every rank saves step")
-    world.go_on("on")
+    one.start("--no-save-train-on", ready="step")
+    one.agree()
     assert one.result()[:2] == (PREEMPTED, "preempted") and one.job.out == "joined\n"
     assert one.job.err.count("Traceback") == 1 and "ValueError: in a thread" in one.job.err
     assert "pch.Exit" not in one.job.err
@@ -364,8 +350,7 @@ job.done()
     assert not world.events.all("answered")
     refused = [event["text"] for event in world.events.all("refused")]
     assert len(refused) == 4 and all(text.startswith("another thread, or what a signal") for text in refused)
-    world.go_on("on")
-    assert one.result()[:2] == (0, "completed")
+    one.complete("on")
 
 
 def rank_pid(one, rank):
@@ -410,8 +395,7 @@ say("answered")
     os.kill(pid, signal.SIGUSR1)
     assert world.events.wait("handled")["text"].startswith("another thread, or what a signal has interrupted")
     assert not world.events.all("answered")
-    world.go_on("on")
-    assert one.result()[:2] == (0, "completed")
+    one.complete("on")
 
 
 def test_an_interrupt_of_a_rank_that_is_held(program, world):
@@ -433,8 +417,7 @@ with pch.attach() as job:
                 wait_for("on")
             job.durable(job.finished, save(job.finished, "x"))
 """)
-    one.start(n=2)
-    world.events.wait("begin", count=2)
+    one.start(n=2, ready="begin")
     one.job.send(signal.SIGTERM)
     world.events.wait("asked", count=2)
     pid = rank_pid(one, 0)
@@ -499,8 +482,7 @@ job.done()
     wait_until(lambda: is_blocked(rank_pid(one, 0)), "a rank that waits")
     world.go_on("waiting")
     assert world.events.wait("fork")["status"] == 0
-    world.go_on("on")
-    assert one.result()[:2] == (0, "completed")
+    one.complete("on")
 
 
 def test_ranks_that_a_program_forks(program, world):
@@ -532,11 +514,9 @@ raise SystemExit(sum(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in
 def test_a_sigterm_to_a_rank_is_a_notice(program, world):
     """Python leaves SIGTERM at its default action, so that libpch's handler stands."""
     one = program(BEGIN + LOOPS["steps"])
-    one.start(n=2)
-    world.events.wait("training", count=2)
+    one.start(n=2, ready="training")
     os.kill(rank_pid(one, 1), signal.SIGTERM)
-    one.said(AGREED)
-    world.go_on("on")
+    one.agreed()
     assert one.result()[:2] == (PREEMPTED, "preempted")
 
 

@@ -56,8 +56,7 @@ def test_a_notice_that_is_told_once_is_not_lost(program, world):
 
 def test_a_grace_that_could_not_be_shortened_is_shortened_later(program, world):
     one = program(BEGIN + REFUSED + END)
-    one.start("--grace", "100s")
-    world.events.wait("training")
+    one.start("--grace", "100s", ready="training")
     one.job.send(signal.SIGTERM)
     world.events.wait("complained")
     one.said(r"notice: .*grace_period of rank 0, 1\d")

@@ -7,7 +7,6 @@ other tests of the package with the pchrun of it.
 import json
 import os
 import shlex
-import signal
 import subprocess
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 
 from harness import DEADLINE
 from nodes import Nodes
-from test_job import AGREED, BEGIN, LOOPS, PREEMPTED, undisturbed
+from test_job import BEGIN, LOOPS, PREEMPTED, undisturbed
 
 ENVIRONMENT = Path(os.environ["PCH_PYTHON"]).parents[1]
 PROGRAMS = ("pchrun", "pchctl", "pchrun-watch")
@@ -54,9 +53,7 @@ def test_one_node(program, world):
     world.events.wait("training")
     told = json.loads(run(world, "pchctl", "--run-dir", world.tmp, "status", "--json"))
     assert [(rank["step"], rank["attached"]) for rank in told["ranks"]] == [(5, True)]
-    one.job.send(signal.SIGTERM)
-    one.said(AGREED)
-    world.go_on("on")
+    one.agree()
     assert one.job.finish() == PREEMPTED
     assert world.launch(*start).finish() == 0
     [first, again], [end] = world.events.all("begin"), world.events.all("end")

@@ -97,8 +97,7 @@ def interrupt(train, world, code, *, n, kind="SIGTERM", wrap=None, alone=None, e
     wait_until(lambda: len(world.events.all("training")) == n or one.job.process.poll() is not None, "step 5", PATIENCE)
     assert len(world.events.all("training")) == n, one.job.err + one.job.out
     give_notice(one)
-    one.said(r"every rank saves step \d+")
-    world.go_on("on")
+    one.agreed()
     code_, outcome, step = finish(one)
     assert (code_, outcome) == (PREEMPTED, "preempted") and 5 < step < STEPS
     assert not list(one.checkpoints.glob("final.*"))

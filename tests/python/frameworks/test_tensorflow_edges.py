@@ -119,8 +119,7 @@ print("after the scope")
 def test_the_last_step_of_a_scope(program, world):
     """It is saved at the end of the scope. A grace_period of 0 leaves pchrun's grace as it is."""
     one = program(LAST)
-    one.start("--grace", "77s", NOTICE="1", **QUIET)
-    world.events.wait("last", deadline=PATIENCE)
+    one.start("--grace", "77s", NOTICE="1", **QUIET, ready="last", patience=PATIENCE)
     one.job.send(signal.SIGTERM)
     one.said("every rank saves step 3")
     world.go_on("on")

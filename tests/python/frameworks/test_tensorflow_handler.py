@@ -66,8 +66,7 @@ def test_workers_that_are_preempted_one_after_the_other(program, world):
     one.said(r"notice: SIGTERM")
     world.go_on("notice")
     one.said(r"control: pchctl \(process \d+, user \d+\): drain")
-    one.said(r"every rank saves step \d+")
-    world.go_on("on")
+    one.agreed()
     code, outcome, step = finish(one)
     assert (code, outcome) == (143, "preempted") and step >= 5
     assert [event["message"] for event in world.events.all("begins")] == [None, None]
@@ -101,11 +100,9 @@ job.done()
 @LONG
 def test_four_workers_one_of_which_is_preempted_in_a_step(program, world):
     one = program(FOUR)
-    one.start(n=4, NOTICE="1", WORKERS=workers(4), **QUIET)
-    world.events.wait("stands", count=4, deadline=PATIENCE)
+    one.start(n=4, NOTICE="1", WORKERS=workers(4), **QUIET, ready="stands", patience=PATIENCE)
     os.kill(next(event["pid"] for event in world.events.all("stands") if event["rank"] == 1), signal.SIGTERM)
-    one.said(r"every rank saves step \d+")
-    world.go_on("on")
+    one.agreed()
     code, outcome, step = finish(one)
     assert (code, outcome) == (PREEMPTED, "preempted") and 53 <= step < 120
     one.start(n=4, WORKERS=workers(4), **QUIET)

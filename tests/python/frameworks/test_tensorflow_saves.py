@@ -61,9 +61,7 @@ def test_saves_of_the_program_are_saves_of_the_job(program, world):
     world.go_on("rank 0 has gone on")
     world.events.wait("stands", count=2, deadline=PATIENCE)
     one.said("step 14 is durable on every rank")
-    one.job.send(signal.SIGTERM)
-    one.said(r"every rank saves step \d+")
-    world.go_on("ends")
+    one.agree("ends")
     assert finish(one) == (PREEMPTED, "preempted", 15)
     # A hard exit: what was saved since is where the job resumes.
     one.start(n=2, UNTIL="19", DIES="1", **QUIET)
@@ -117,11 +115,8 @@ while handler.total_run_calls < 12:
 def test_its_own_save_at_the_step_that_all_save(program, world):
     """Its arguments are the manager's, and none of save_fn's, which once got them."""
     one = program(WITH_SAVE_FN)
-    one.start(n=2, **QUIET)
-    world.events.wait("training", count=2, deadline=PATIENCE)
-    one.job.send(signal.SIGTERM)
-    one.said(r"every rank saves step \d+")
-    world.go_on("on")
+    one.start(n=2, **QUIET, ready="training", patience=PATIENCE)
+    one.agree()
     code, outcome, step = finish(one)
     assert (code, outcome) == (PREEMPTED, "preempted") and step < 12
     assert sorted((e["rank"], e["args"], e["weight"]) for e in world.events.all("save_fn")) == [
