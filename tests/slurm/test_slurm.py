@@ -76,6 +76,18 @@ class Training:
     def last_step(self):
         return int(re.findall(r"^step (\d+) ", self.job.log, re.M)[-1])
 
+    def requeued(self):
+        """Waits until the job has been requeued, lets it train to its end, and returns itself."""
+        self.job.wait_requeued()
+        self.go_on()
+        return self
+
+    def disturbed(self, *scancel):
+        """The job is signalled by scancel when it trains, and requeued."""
+        self.wait_step()
+        self.job.cluster.run("scancel", *scancel, self.job.number)
+        return self.requeued()
+
     def go_on(self, quick=True):
         """Waits until the job has been requeued, and starts it again at once."""
         if quick:
@@ -88,6 +100,7 @@ def nodes(first, last):
 
 
 BY_SIGNALS = {"PCHRUN_NOTICES": "none"}
+BY_HOOK = {"PCHRUN_EXIT_PREEMPTED": 45, "PCHRUN_EXIT_HOOK": SCRIPTS / "requeue.sh"}
 
 
 # --- the stories: each returns its Training, which has ended -------------------------------------
@@ -103,12 +116,7 @@ def four_by_two(cluster, name):
 
 
 def tasks(cluster, name):
-    training = Training(cluster, "tasks.sbatch", name, *nodes(1, 4), "--ntasks-per-node=2")
-    training.wait_step()
-    cluster.run("scancel", "--signal=TERM", training.job.number)
-    training.job.wait_requeued()
-    training.go_on()
-    return training
+    return Training(cluster, "tasks.sbatch", name, *nodes(1, 4), "--ntasks-per-node=2").disturbed("--signal=TERM")
 
 
 def preempted(cluster, name):
@@ -122,8 +130,8 @@ def preempted(cluster, name):
     return training
 
 
-def cancelled(cluster, name):
-    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2))
+def cancelled(cluster, name, **env):
+    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2), **env)
     training.wait_step()
     cluster.run("scancel", training.job.number)
     return training
@@ -135,42 +143,24 @@ def other_signal(cluster, name):
     training.wait_step()
     training.status = cluster.run("srun", "--overlap", f"--jobid={training.job.number}", "--nodes=1", "--ntasks=1",
                                   "pchctl", "--node", "0", "--job", name, "status")
-    cluster.run("scancel", "--signal=USR2", training.job.number)
-    training.job.wait_requeued()
-    training.go_on()
-    return training
+    return training.disturbed("--signal=USR2")
 
 
 def hook(cluster, name):
-    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2), PCHRUN_EXIT_PREEMPTED=45,
-                        PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
-    training.wait_step()
-    cluster.run("scancel", "--signal=TERM", training.job.number)
-    training.job.wait_requeued()
-    training.go_on()
-    return training
+    return Training(cluster, "nodes.sbatch", name, *nodes(1, 2), **BY_HOOK).disturbed("--signal=TERM")
 
 
 def array(cluster, name):
     """Two tasks. The task with the array's own job number is disturbed; the hook requeues it."""
-    training = Training(cluster, "nodes.sbatch", name, "--array=1-2", *nodes(3, 3), PCHRUN_EXIT_PREEMPTED=45,
-                        PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
+    training = Training(cluster, "nodes.sbatch", name, "--array=1-2", *nodes(3, 3), **BY_HOOK)
     whole = training.job
     training.other, training.job = whole.task(1), whole.task(2)
     assert training.job.own == str(whole.number)
-    training.wait_step()
-    cluster.run("scancel", "--signal=TERM", training.job.number)
-    training.job.wait_requeued()
-    training.go_on()
-    return training
+    return training.disturbed("--signal=TERM")
 
 
 def cancelled_hook(cluster, name):
-    training = Training(cluster, "nodes.sbatch", name, *nodes(1, 2), PCHRUN_EXIT_PREEMPTED=45,
-                        PCHRUN_EXIT_HOOK=SCRIPTS / "requeue.sh")
-    training.wait_step()
-    cluster.run("scancel", training.job.number)
-    return training
+    return cancelled(cluster, name, **BY_HOOK)
 
 
 def end_of_time(cluster, name):
@@ -198,9 +188,7 @@ def limit(cluster, name, script="nodes.sbatch", where=(5, 6)):
                         **BY_SIGNALS)
     training.wait_step()
     training.job.update("EndTime=now+1")
-    training.job.wait_requeued()
-    training.go_on()
-    return training
+    return training.requeued()
 
 
 def batch_limit(cluster, name):
@@ -326,21 +314,16 @@ def test_the_end_of_its_time_is_asked_for(end_of, learnt):
     assert "the job's time ends at" in end[0].job.log
 
 
-@pytest.mark.parametrize("story, ranks", [(signal, 2), (batch_signal, 1)])
-def test_signalled_ahead_of_the_end(end_of, learnt, story, ranks):
-    """The scripts ask for --signal=USR1@120 to the tasks, or with B: to the batch process."""
+@pytest.mark.parametrize("story, ranks, told", [(signal, 2, "SIGUSR1"), (batch_signal, 1, "SIGUSR1"),
+                                                (limit, 2, "SIGTERM"), (batch_limit, 1, "SIGTERM")],
+                         ids=["signal", "batch_signal", "limit", "batch_limit"])
+def test_at_the_end_of_its_time(end_of, learnt, story, ranks, told):
+    """The scripts ask for --signal=USR1@120 to the tasks, or with B: to the batch process. At the time limit Slurm
+    sends SIGTERM, to a task twice within some ms, and kills 30 seconds later. A job that ends with 42 meanwhile is
+    requeued."""
     end = end_of(story)
     check_learnt(end, learnt(ranks))
-    assert "notice: SIGUSR1" in end[0].job.log
-
-
-@pytest.mark.parametrize("story, ranks", [(limit, 2), (batch_limit, 1)])
-def test_over_its_time_limit(end_of, learnt, story, ranks):
-    """At the time limit Slurm sends SIGTERM, to a task twice within some ms, and kills 30 seconds later. A job
-    that ends with 42 meanwhile is requeued."""
-    end = end_of(story)
-    check_learnt(end, learnt(ranks))
-    assert "notice: SIGTERM" in end[0].job.log
+    assert f"notice: {told}" in end[0].job.log
 
 
 def test_short_limit_of_a_command_that_does_not_attach(cluster):
