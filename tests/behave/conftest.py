@@ -130,10 +130,10 @@ class World:
         return self.start(self.pchrun, *args, **options)
 
     def act(self, *verbs, options=(), ready=None, **more):
-        """Starts pchrun over an actor. With `ready` the actor has said that."""
+        """Starts pchrun over an actor. With `ready` the actor has said that, and job.actor is its pid."""
         job = self.launch(*options, "--", self.actor, *verbs, **more)
         if ready is not None:
-            self.events.wait(ready)
+            job.actor = self.events.wait(ready)["pid"]
         return job
 
     def terminal(self, *argv, env=None):
@@ -183,10 +183,10 @@ class World:
         """Creates the file that an actor's `hold` waits for (see hold())."""
         Path(self.hold(name)).touch()
 
-    def let_end(self, job, code=0, name="end"):
+    def let_end(self, job, code=0, name="end", deadline=harness.DEADLINE):
         """Lets the actors of a job (or of nodes) go on, and the job end."""
         self.go_on(name)
-        assert job.finish() == code
+        assert job.finish(deadline=deadline) == code
 
     def hold(self, name):
         return str(self.root / f"{name}.hold")
@@ -295,8 +295,8 @@ class Namespace:
         # The end of the namespace may take the sender along.
         assert sender.returncode in (0, -signal.SIGKILL)
 
-    def finish(self):
-        return self.job.finish()
+    def finish(self, deadline=harness.DEADLINE):
+        return self.job.finish(deadline)
 
 
 @pytest.fixture

@@ -240,6 +240,11 @@ class Job:
         os.kill(self.pid, number)
         wait_until(lambda: not is_pending(self.pid, number), f"{number!r} to be taken")
 
+    def end_by(self, number, code, deadline=DEADLINE):
+        """Sends a signal, by which it ends with that code."""
+        os.kill(self.pid, number)
+        assert self.finish(deadline) == code, self.err
+
     def kill(self):
         """Kills it, and waits for its end."""
         os.kill(self.pid, signal.SIGKILL)

@@ -54,19 +54,26 @@ def encode(answer, length=None):
 # ---- faults: function(service, connection, what a true answer with the lie would be); True: the
 # connection goes on. ----
 
-def http_503(_service, connection, lie):
-    connection.sendall(encode(Answer(503, lie.body, lie.headers)))
-    return True
+def answering(name, change):
+    """A fault that answers with what change(lie) makes of the lie, in whole; the connection goes on."""
+    def fault(_service, connection, lie):
+        connection.sendall(encode(change(lie)))
+        return True
+    fault.__name__ = name
+    return fault
 
 
-def http_429(_service, connection, lie):
-    connection.sendall(encode(Answer(429, lie.body, lie.headers)))
-    return True
-
-
-def http_500(_service, connection, lie):
-    connection.sendall(encode(Answer(500, lie.body, lie.headers)))
-    return True
+http_503, http_429, http_500 = (
+    answering(f"http_{status}", lambda lie, status=status: Answer(status, lie.body, lie.headers))
+    for status in (503, 429, 500))
+# A whole answer, which says nothing that can be understood.
+nonsense = answering("nonsense", lambda lie: Answer(200, b'{"what": [\x01', lie.headers))
+empty = answering("empty", lambda lie: Answer(200, b"", lie.headers))
+# The answer of a stand-in for Google's metadata server, without its header.
+no_flavor = answering("no_flavor", lambda lie: Answer(200, lie.body))
+wrong_flavor = answering("wrong_flavor",
+                         lambda lie: Answer(200, lie.body, {**lie.headers, "Metadata-Flavor": "Goggle"}))
+absent_unflavored = answering("absent_unflavored", lambda _lie: Answer(404))
 
 
 def redirect(service, connection, lie):
@@ -136,47 +143,21 @@ def garbage(_service, connection, _lie):
     return False
 
 
-def nonsense(_service, connection, lie):
-    """A whole answer, which says nothing that can be understood."""
-    connection.sendall(encode(Answer(200, b'{"what": [\x01', lie.headers)))
-    return True
-
-
-def empty(_service, connection, lie):
-    connection.sendall(encode(Answer(200, b"", lie.headers)))
-    return True
-
-
 FAULTS = [http_503, http_429, http_500, redirect, reset, closed, silent, slow, truncated, cut_head, huge,
           endless, endless_head, garbage, nonsense, empty]
-
-
-def no_flavor(_service, connection, lie):
-    """The answer of a stand-in for the metadata server, without its header."""
-    connection.sendall(encode(Answer(200, lie.body)))
-    return True
-
-
-def wrong_flavor(_service, connection, lie):
-    connection.sendall(encode(Answer(200, lie.body, {**lie.headers, "Metadata-Flavor": "Goggle"})))
-    return True
-
-
-def absent_unflavored(_service, connection, _lie):
-    connection.sendall(encode(Answer(404)))
-    return True
-
-
 FLAVOR_FAULTS = [no_flavor, wrong_flavor, absent_unflavored]
 
 
 # ---- services ----
 
 class Service:
-    def __init__(self, port=0):
+    source = None  # pchrun-watch's word for it
+
+    def __init__(self, port=0, values=()):
         self.requests = []
         self.faults = []
-        self.lie = Answer()
+        self.values = dict(values)
+        self.lies = {}  # by path; for Google by key
         self.changed = threading.Condition()
         self.ends = False
         self.connections = set()
@@ -298,8 +279,13 @@ class Service:
         since = len(self.requests)
         self.wait(lambda: all(self.answered(p, since) >= more for p in paths), f"{more} answers of {paths}")
 
-    def lie_for(self, _request):
-        return self.lie.body
+    def set(self, key, value):
+        with self.changed:
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def lie_for(self, request):
+        return self.lies.get(request.path, "").encode()
 
     def headers_for(self, _request):
         return {}
@@ -333,6 +319,7 @@ class Trap(Service):
 
 
 class Gce(Service):
+    source = "gce"
     ROOT = "/computeMetadata/v1/instance/"
     KEYS = ("maintenance-event", "preempted", "upcoming-maintenance", "shutdown-details/stop-state")
     PATHS = tuple("/computeMetadata/v1/instance/" + key for key in KEYS)
@@ -340,18 +327,11 @@ class Gce(Service):
     NONE_YET = '{ "error": "no notifications have been received yet, try again later" }'
 
     def __init__(self, port=0, event="NONE"):
-        self.values = {"maintenance-event": event, "preempted": "FALSE", "upcoming-maintenance": None,
-                       "shutdown-details/stop-state": None, "shutdown-details/max-duration": None,
-                       "shutdown-details/request-timestamp": None}
-        self.lies = {}
         self.holds_s = 0.12  # a request, at most, which is not taken for no holding; None: does not hold
         self.has_etag = True
-        super().__init__(port)
-
-    def set(self, key, value):
-        with self.changed:
-            self.values[key] = value
-            self.changed.notify_all()
+        super().__init__(port, {"maintenance-event": event, "preempted": "FALSE", "upcoming-maintenance": None,
+                                "shutdown-details/stop-state": None, "shutdown-details/max-duration": None,
+                                "shutdown-details/request-timestamp": None})
 
     def etag(self, key):
         return hashlib.sha256(repr(self.values[key]).encode()).hexdigest()[:16]
@@ -394,6 +374,7 @@ class Gce(Service):
 
 
 class Aws(Service):
+    source = "aws"
     ROOT = "/latest/meta-data/"
     ACTION, TERMINATION = ROOT + "spot/instance-action", ROOT + "spot/termination-time"
     REBALANCE = ROOT + "events/recommendations/rebalance"
@@ -404,24 +385,15 @@ class Aws(Service):
     HEADER, WITHOUT = "x-aws-ec2-metadata-token", 401
 
     def __init__(self):
-        self.values = {self.SCHEDULED: "[]"}
         self.tokens = set()
         self.ttl_s = 21600
         self.put = "ok"  # "hangs", "403"
         self.needs_token = False
-        self.lies = {}
-        super().__init__()
-
-    def set(self, path, value):
-        with self.changed:
-            self.values[path] = value
+        super().__init__(values={self.SCHEDULED: "[]"})
 
     def forget_tokens(self):
         with self.changed:
             self.tokens.clear()
-
-    def lie_for(self, request):
-        return self.lies.get(request.path, "").encode()
 
     def _new_token(self, request):
         if self.put == "hangs":
@@ -448,6 +420,7 @@ class Aws(Service):
 
 
 class Alibaba(Aws):
+    source = "alibaba"
     TERMINATION = Aws.ROOT + "instance/spot/termination-time"
     PATHS = (TERMINATION,)
     HEADER, WITHOUT = "x-aliyun-ecs-metadata-token", 403
@@ -455,6 +428,7 @@ class Alibaba(Aws):
 
 class Tencent(Aws):
     """It has no tokens."""
+    source = "tencent"
     PATHS = (Aws.TERMINATION,)
 
     def answer(self, request):
@@ -463,15 +437,16 @@ class Tencent(Aws):
 
 
 class Azure(Service):
+    source = "azure"
     EVENTS, NAME = "/metadata/scheduledevents", "/metadata/instance/compute/name"
     PATHS = (EVENTS,)
 
     def __init__(self):
         self.events = []
         self.own_name = "node_1"
-        self.lies = []
         self.acknowledged = []
         super().__init__()
+        self.lies = []
 
     def set(self, *events):
         with self.changed:
@@ -519,7 +494,6 @@ class ApiServer(Service):
         self.pod = {"kind": "Pod", "metadata": {"name": "train-0", "uid": "u-1"},
                     "spec": {"nodeName": "n1"}, "status": {}}
         self.node = {"kind": "Node", "metadata": {"uid": "u-2"}, "spec": {}}
-        self.lies = {}
         super().__init__()
         self.env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(self.port),
                     "POD_NAME": "train-0"}
@@ -546,9 +520,6 @@ class ApiServer(Service):
                         "status": {"conditions": list(conditions)}}
             self.node = {**self.node, "metadata": {"uid": "u-2", "resourceVersion": version},
                          "spec": {"taints": list(taints)}}
-
-    def lie_for(self, request):
-        return self.lies.get(request.path, "").encode()
 
     def answer(self, request):
         if request.headers.get("authorization") != f"Bearer {(self.account / 'token').read_text().strip()}":

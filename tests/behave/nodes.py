@@ -14,6 +14,8 @@ import signal
 import socket
 import threading
 
+import pytest
+
 from harness import DEADLINE, wait_until
 
 # Below the ports that the kernel gives to outgoing connections, so that none of those takes one.
@@ -54,6 +56,22 @@ def free_port():
             continue
 
 
+@pytest.fixture
+def nodes(world):
+    """A function that makes the Nodes of a job."""
+    return lambda count, *options, **more: Nodes(world, count, options, **more)
+
+
+@pytest.fixture
+def far(nodes):
+    """Two nodes with a proxy between them."""
+    port = free_port()
+    two = nodes(2, "--cluster-bind", f"127.0.0.1:{port}")
+    proxy = Proxy(("127.0.0.1", two.port), ("127.0.0.1", port))
+    yield two, proxy
+    proxy.close()
+
+
 class Nodes:
     """One job. options: of every node; start() adds those of one."""
 
@@ -70,6 +88,11 @@ class Nodes:
         return self.world.launch(
             "--cluster-nodes", self.entries, "--node-rank", rank, "--report",
             self.world.root / "report.{node_rank}.json", *self.options, *options, "--", *command)
+
+    def launch_all(self, *command, options=()):
+        """The same command on all nodes."""
+        for rank in range(self.count):
+            self.jobs[rank] = self.launch(rank, *command, options=options)
 
     def start(self, rank, *verbs, options=()):
         """Starts a node over an actor."""
@@ -131,6 +154,13 @@ def start_training(world, job, *options, save_ms=0, step_ms=2, begin=0):
         job.say(rank, "attach: rank", count=2)
     job.jobs[job.count - 1].send(signal.SIGUSR2)
     return committed(job, 1)
+
+
+def preempt(job, rank):
+    """A notice to that node ends a job that trains (see start_training) with a second commit; returns its step."""
+    job.jobs[rank].send(signal.SIGTERM)
+    assert job.finish() == 42
+    return committed(job, 2)
 
 
 def committed(job, count):

@@ -69,8 +69,7 @@ def test_a_program_that_fails_when_it_is_asked_is_told_of(world, mode, asked, co
     """It has no other way to say that its save has failed; the outcome stays what it is."""
     job = world.act("record", "all", "say", "ready", "until", asked, "exit", code,
                     options=["--save-mode", mode, "--grace", "20s", "--no-save-train-on"], ready="ready")
-    job.send(TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
     said = re.findall(r"save: process \d+ ended with exit code 3 when it was asked to save: the save may have failed$",
                       job.err, re.M)
     assert len(said) == is_told, job.err
@@ -91,8 +90,7 @@ def test_a_rank_that_does_not_save_in_time(world):
     """Near the deadline the ladder comes, and its verdict is still told."""
     job = start(world, "--save-mode", "signal", "--grace", "2s", launcher=True, patience=0.1)
     begin = time.monotonic()
-    job.send(TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
     assert time.monotonic() - begin < 2 + SLACK
     assert not world.events.all("saved")
     assert len(world.events.all("signal", name="USR1")) == 2
@@ -113,8 +111,7 @@ def test_a_term_forwarded_to_a_launcher(world):
     """The launcher hands it on, and its patience is what the save gets: why there is save.mode."""
     job = start(world, "--save-mode", "forward", "--grace", "3s", launcher=True, patience=0.1,
                 verbs=saver(world, "TERM"))
-    job.send(TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
     assert not world.events.all("saved")
 
 
@@ -123,6 +120,5 @@ def test_a_rank_that_fails_after_it_was_asked(world):
     job = start(world, "--save-mode", "signal", "--grace", "20s",
                 verbs=["record", "all", *LOADER, "say", "ready", "until", "USR1", "kill", "TERM",
                        "group", "exit", "1"])
-    job.send(TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
     assert job.report()["outcome"] == "preempted_unknown"

@@ -331,8 +331,7 @@ def die_in_the_save(job, step):
 def die_while_waiting_for_the_commit(job, step):
     job.reach(step)
     job.clients[1].tell(f"saved {step} {job.path(step, 1)}")
-    wait_until(lambda: is_blocked(job.pid(1)), "rank 1 to wait")
-    assert job.clients[1].is_silent()
+    job.expect_waiting(1)
 
 
 @pytest.mark.parametrize("until", [die_before_the_gate, die_in_the_save,
@@ -378,13 +377,11 @@ def test_own_saves_at_different_steps_are_no_commit(training):
     first, second = job.clients
     second.train(11)
     first.tell(f"saved 10 {job.path(10, 0)}")
-    wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
-    assert first.is_silent()
+    job.expect_waiting(0)
     second.tell(f"saved 11 {job.path(11, 1)}")
     first.expect("saved 10 continue")
     job.said("step 10 is not committed: rank 1 has not saved it, and waits for its save of step 11")
-    wait_until(lambda: is_blocked(job.pid(1)), "rank 1 to wait")
-    assert second.is_silent()
+    job.expect_waiting(1)
     job.notice()
     second.expect("saved 11 continue")
     step = job.save("exit")
@@ -400,8 +397,7 @@ def test_asynchronous_saves(training):
     first, second = job.clients
     first.ask(f"durable {step} {job.path(step, 0)}", f"durable {step}")
     first.tell(f"step {step + 1}")
-    wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
-    assert first.is_silent()
+    job.expect_waiting(0)
     second.ask(f"durable {step} {job.path(step, 1)}", f"durable {step}")
     second.ask(f"step {step + 1}", f"step {step + 1} exit")
     first.expect(f"step {step + 1} exit")

@@ -46,8 +46,7 @@ def test_line_36_standard_error_is_a_full_pipe(world, level):
                     options=[level, "--grace", "20s"], stderr=write_end)
     os.close(write_end)
     world.events.wait("ready")
-    os.kill(job.pid, signal.SIGTERM)
-    assert job.finish(10) == 42
+    job.end_by(signal.SIGTERM, 42, 10)
     os.close(read_end)
 
 
@@ -72,8 +71,7 @@ def test_line_36_dropped_lines_are_counted(world):
     os.set_blocking(read_end, False)
     text = os.read(read_end, 65536)
     assert not text.strip(b"x")
-    job.send(signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
     assert b"dropped" in os.read(read_end, 65536)
     os.close(read_end)
 
@@ -129,8 +127,7 @@ def held(world):
 
 
 def end(job):
-    job.send(signal.SIGUSR1)
-    assert job.finish() == 5
+    job.end_by(signal.SIGUSR1, 5)
 
 
 def cpu_ticks(pid):
@@ -305,8 +302,7 @@ def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
     job, _ = harm(way, "stay", options=["--grace", "2s", "--stop-term-wait", "300ms",
                                         "--stop-exit-wait", "300ms",
                                         "--exit-preempted-unsaved", "45"])
-    os.kill(job.pid, signal.SIGTERM)
-    assert job.finish(12) == 45
+    job.end_by(signal.SIGTERM, 45, 12)
     report = json.loads((world.root / "report").read_text())
     assert (report["outcome"], report["commit"]) == ("preempted_unsaved", None)
 
@@ -314,13 +310,11 @@ def test_line_38_a_notice_while_a_process_talks_nonsense(world, harm, way):
 def test_line_32_a_program_that_cannot_be_killed_at_once(world):
     """Every wait has a deadline: a process in a dead NFS mount cannot be reaped. Shown with one
     that a debugger holds: stopped by ptrace, it cannot die of SIGTERM."""
-    job = world.act("say", "ready", "pause", options=["--grace", "1s", "--stop-term-wait", "300ms"])
-    actor = world.events.wait("ready")["pid"]
-    tracer = world.start("strace", "-qq", "-o", "/dev/null", "-p", actor)
-    wait_until(lambda: status_of(actor).get("TracerPid", "0") != "0", "the tracer")
+    job = world.act("say", "ready", "pause", options=["--grace", "1s", "--stop-term-wait", "300ms"], ready="ready")
+    tracer = world.start("strace", "-qq", "-o", "/dev/null", "-p", job.actor)
+    wait_until(lambda: status_of(job.actor).get("TracerPid", "0") != "0", "the tracer")
     os.kill(tracer.pid, signal.SIGSTOP)
-    os.kill(job.pid, signal.SIGTERM)
-    assert job.finish(12) == 42
+    job.end_by(signal.SIGTERM, 42, 12)
     tracer.process.kill()
     tracer.finish()
-    wait_until(lambda: not is_alive(actor) and not children_of(job.pid), "the end of both")
+    wait_until(lambda: not is_alive(job.actor) and not children_of(job.pid), "the end of both")

@@ -18,17 +18,12 @@ from pathlib import Path
 import pytest
 
 from harness import Tracer, is_alive, state_of, wait_until
-from nodes import Nodes
+from nodes import Nodes, nodes  # noqa: F401
 from test_death import kernel_can
 from training import CHILD, Client
 
 # A process that does not end by itself is killed soon.
 HURRY = ["--stop-exit-wait", "300ms", "--stop-term-wait", "300ms"]
-
-
-@pytest.fixture
-def nodes(world):
-    return lambda count, *options: Nodes(world, count, options=options)
 
 
 def start(job, codes):
@@ -441,10 +436,8 @@ def test_a_plain_kill_is_not_out_of_memory(world):
 def test_the_last_lines_of_standard_error(world):
     """Where they are kept, they are what people look at first: on every node."""
     nodes = Nodes(world, 2, ["--logs-dir", world.root / "logs"])
-    for node in range(2):
-        nodes.jobs[node] = nodes.launch(
-            node, "sh", "-c", "[ $PCH_NODE_RANK = 1 ] || exec sleep 1000; echo first >&2; "
-            "printf 'Traceback\\n\\377ValueError: 7' >&2; exit 7")
+    nodes.launch_all("sh", "-c", "[ $PCH_NODE_RANK = 1 ] || exec sleep 1000; echo first >&2; "
+                     "printf 'Traceback\\n\\377ValueError: 7' >&2; exit 7")
     assert nodes.finish() == 7
     for node in range(2):
         assert nodes.report(node)["first_cause"]["stderr"] == "first\nTraceback\n\ufffdValueError: 7"

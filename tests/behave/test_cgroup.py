@@ -68,8 +68,7 @@ def test_who_forks_without_end_does_not_escape(world, folder):
     they have just gone."""
     job = world.launch(*QUICK, "--grace", "1s", "--", "/usr/bin/python3", "-c", HOPS)
     wait_until(lambda: "hopping" in job.out, "the forks")
-    job.send(signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
     assert not marked(world.mark) and groups_in(folder) == []
     assert "left behind" not in job.err
 
@@ -82,8 +81,7 @@ def test_all_that_is_in_it_is_killed(world, folder):
     job = world.act("ignore", "TERM", "say", "ready", "pause", options=[*QUICK, "--grace", "1s"], ready="ready")
     (own,) = groups_in(folder)
     (folder / own / "cgroup.procs").write_text(str(other.pid))
-    job.send(signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
     assert other.finish() == -KILL
 
 

@@ -509,5 +509,4 @@ def test_a_program_that_does_not_attach_is_not_counted(training, world):
         job = world.act("record", "TERM", "say", "ready", "until", "TERM", "exit", "0",
                         options=["--checkpoint-dir", world.root / "checkpoints"])
         world.events.wait("ready", ppid=job.pid)
-        job.send(signal.SIGTERM)
-        assert job.finish() == PREEMPTED
+        job.end_by(signal.SIGTERM, PREEMPTED)

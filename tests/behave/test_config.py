@@ -224,8 +224,7 @@ def test_nothing_is_detected_without_a_preset(world):
 def test_a_presets_codes_and_signals(world, options, number, code):
     """The preset has the scheduler's signals and codes on any machine; the user can replace each of them."""
     job = world.act("say", "ready", "pause", options=options, env={"SLURM_JOB_ID": "17"}, ready="ready")
-    os.kill(job.pid, number)
-    assert job.finish() == code
+    job.end_by(number, code)
     assert ("preempted" in job.err) == (code < 128), job.err
 
 
@@ -237,5 +236,4 @@ def test_a_good_file_is_used(world):
                                                                      "preempted_unsaved": 77}}))
     job = world.act("record", "USR1", "say", "ready", "until", "USR1", options=["-c", path])
     world.events.wait("ready", count=2)
-    os.kill(job.pid, 10)
-    assert job.finish() == 77
+    job.end_by(10, 77)

@@ -157,8 +157,7 @@ def test_an_answer_that_says_little(world, ctl, answer):
 def test_status_of_several_nodes(world, ctl):
     """The ranks of all: test_status.py."""
     job = Nodes(world, 2, ["--job", "run7"])
-    for rank in range(2):
-        job.jobs[rank] = job.launch(rank, CHARLM, "--steps", 100000, "--step-time", 20, "--dir", world.root)
+    job.launch_all(CHARLM, "--steps", 100000, "--step-time", 20, "--dir", world.root)
     job.say(0, "attach: rank 0")
     job.say(1, "attach: rank 1")
 

@@ -97,10 +97,8 @@ def test_several_nodes(nodes):
 
 def test_nodes_that_do_not_fit(world):
     job = Nodes(world, 2, ["--drill", "1s"])
-    for rank in range(2):
-        job.jobs[rank] = job.launch(rank, CHARLM, "--steps", "100000", "--step-time", "20", "--save-time", "3000",
-                                    "--dir", world.root / "checkpoints",
-                                    options=["--checkpoint-dir", world.root / "checkpoints"])
+    job.launch_all(CHARLM, "--steps", "100000", "--step-time", "20", "--save-time", "3000",
+                   "--dir", world.root / "checkpoints", options=["--checkpoint-dir", world.root / "checkpoints"])
     assert job.finish() == 1
     job.agreed()
 

@@ -210,11 +210,10 @@ def test_line_16_a_pipe_reaches_its_end(world):
 
 def test_line_22_the_working_directory_is_let_go(world):
     """A scratch mount that the wrapper stands in cannot be unmounted. The program stays in it."""
-    job = world.act("record", "USR1", "say", "ready", "until", "USR1")
-    actor = world.events.wait("ready")["pid"]
+    job = world.act("record", "USR1", "say", "ready", "until", "USR1", ready="ready")
     wait_until(lambda: os.readlink(f"/proc/{job.pid}/cwd") == "/", "our going to /")
-    assert os.readlink(f"/proc/{actor}/cwd") == str(world.cwd)
-    os.kill(actor, signal.SIGUSR1)
+    assert os.readlink(f"/proc/{job.actor}/cwd") == str(world.cwd)
+    os.kill(job.actor, signal.SIGUSR1)
     assert job.finish() == 0
 
 
@@ -322,8 +321,7 @@ def test_a_low_limit_on_descriptors_on_node_0(world):
             socket.create_connection(("127.0.0.1", int(port))):
         wait_until(lambda: "cannot accept connections: Too many open files; the limit on open "
                            "descriptors (ulimit -n) is 11: raise it" in job.err, "it to complain")
-    job.send(signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
 
 
 # --- the last line --------------------------------------------------------------------------------

@@ -30,8 +30,7 @@ def test_a_grace_of_20_seconds_is_trained_through(world):
                       CHARLM, "--steps", "100000", "--log-every", "1", "--step-time", "100",
                       "--save-time", "1000", "--dir", folder)
     wait_until(lambda: "step 5 " in job.out, "step 5")
-    job.send(signal.SIGTERM)
-    assert job.finish(30) == PREEMPTED
+    job.end_by(signal.SIGTERM, PREEMPTED, 30)
     lines = [line for line in job.err.splitlines() if line.startswith("pchrun ")]
     assert len(re.findall(r"commit: step \d+ is durable on every rank", job.err)) == 2, job.err
     trained = between(lines, "every rank saves", "every rank saves", nth=2) - 1

@@ -10,7 +10,7 @@ import pytest
 
 from harness import SLACK, Tracer, is_alive, wait_until
 from nodes import Nodes
-from training import LAUNCHER, Training
+from training import LAUNCHER
 
 TRAIN = ("--watchdog-train", "1s")
 FOUND = r"watchdog: no rank makes progress: "
@@ -20,84 +20,69 @@ def evidence(training, node=0):
     return (training.dir / ".pchrun" / f"hang.{node}.0.txt").read_text()
 
 
-def train_together(training, to):
-    training.open()
-    training.train(to)
-
-
-def test_who_is_behind_is_named(world):
+def test_who_is_behind_is_named(training):
     """Rank 1 does not come back from its fourth step; rank 0 has finished that, and waits for it."""
-    training = Training(world, *TRAIN, "--exit-hang", "77", n=2)
     since = time.monotonic()
-    train_together(training, 3)
-    training.clients[0].train(4)
-    pid = training.pid(1)
-    training.said(FOUND + rf"rank 1 \(process {pid} on node 0, .*\) is behind: it has stood at step 3")
+    job = training(*TRAIN, "--exit-hang", "77", n=2, train=3)
+    job.clients[0].train(4)
+    pid = job.pid(1)
+    job.said(FOUND + rf"rank 1 \(process {pid} on node 0, .*\) is behind: it has stood at step 3")
     assert 1 <= time.monotonic() - since < 1 + SLACK
-    assert training.job.finish() == 77, training.job.err
-    report = training.report()
+    assert job.job.finish() == 77, job.job.err
+    report = job.report()
     assert (report["outcome"], report["exit_code"]) == ("hang", 77)
     assert re.fullmatch(rf"rank 1 \(process {pid} on node 0, .*\) is behind: it has stood at step 3 for "
                         r"\d+(ms|s), phase train; the others have come to step 4", report["why"])
-    assert report["evidence"] == str(training.dir / ".pchrun" / "hang.0.0.txt")
+    assert report["evidence"] == str(job.dir / ".pchrun" / "hang.0.0.txt")
     assert re.search(rf"watchdog: rank 1, process {pid} \(pchclient\): state S in \w+, at step 3 for ",
-                     training.job.err)
-    kept = evidence(training)
+                     job.job.err)
+    kept = evidence(job)
     assert re.search(rf"^rank 1, process {pid} \(pchclient\): state S.*, phase train$", kept, re.M)
     assert re.search(rf"^  thread {pid} \(pchclient\): state S, cpu \d+\.\d\d s", kept, re.M)
-    assert re.search(rf"^rank 0, process {training.pid(0)} ", kept, re.M)
-    training.close()
+    assert re.search(rf"^rank 0, process {job.pid(0)} ", kept, re.M)
 
 
-def test_ranks_that_stand_at_one_step(world):
-    training = Training(world, *TRAIN, n=2)
-    train_together(training, 5)
-    assert training.job.finish() == 42
-    assert "stood at step 5" in training.report()["why"]
-    assert training.report()["why"].endswith("phase train, as another rank does")
-    training.close()
+def test_ranks_that_stand_at_one_step(training):
+    job = training(*TRAIN, n=2, train=5)
+    assert job.job.finish() == 42
+    assert "stood at step 5" in job.report()["why"]
+    assert job.report()["why"].endswith("phase train, as another rank does")
 
 
-def test_the_users_program_looks_first(world):
+def test_the_users_program_looks_first(training, world):
     """It is run for every rank while it still hangs, and what it prints is kept with the rest."""
     program = world.file("look", '#!/bin/sh\necho "looking at $1 of rank $2"\nkill -0 $1 && echo alive\n'
                                  'echo and more >&2\nexit 3\n')
     program.chmod(0o755)
     config = world.file("c.json", '{"watchdog": {"train": "1s", "diagnose": ["%s", "{pid}", "{rank}"]}}'
                         % program)
-    training = Training(world, "-c", config, n=2)
-    train_together(training, 2)
-    assert training.job.finish() == 42
+    job = training("-c", config, n=2, train=2)
+    assert job.job.finish() == 42
     for rank in (0, 1):
-        pid = training.pid(rank)
+        pid = job.pid(rank)
         assert f"'{program}' for process {pid}: exit code 3\n" \
-               f"looking at {pid} of rank {rank}\nalive\nand more\n" in evidence(training)
-    training.close()
+               f"looking at {pid} of rank {rank}\nalive\nand more\n" in evidence(job)
 
 
-def test_a_program_that_takes_too_long(world):
+def test_a_program_that_takes_too_long(training, world):
     """It is killed with all that it has started, and the job ends all the same."""
     mark = world.root / "pid"
     program = world.file("look", f"#!/bin/sh\necho begun\nsleep 600 &\necho $! > {mark}\nsleep 600\n")
     program.chmod(0o755)
-    training = Training(world, *TRAIN, "--watchdog-diagnose", program, "--watchdog-diagnose-wait", "500ms")
-    train_together(training, 2)
-    assert training.job.finish() == 42
-    assert f"'{program}' for process {training.pid(0)}: killed, its time was over\nbegun\n" \
-        in evidence(training)
+    job = training(*TRAIN, "--watchdog-diagnose", program, "--watchdog-diagnose-wait", "500ms", train=2)
+    assert job.job.finish() == 42
+    assert f"'{program}' for process {job.pid(0)}: killed, its time was over\nbegun\n" \
+        in evidence(job)
     wait_until(lambda: not is_alive(int(mark.read_text())), "what it started to be gone")
-    training.close()
 
 
-def test_a_program_that_floods(world):
+def test_a_program_that_floods(training, world):
     program = world.file("look", "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\n")
     program.chmod(0o755)
-    training = Training(world, *TRAIN, "--watchdog-diagnose", program)
-    train_together(training, 2)
-    assert training.job.finish() == 42
-    assert "exit code 0\nxxxxx" in evidence(training)
-    assert "(2737856 bytes more were dropped)" in evidence(training)
-    training.close()
+    job = training(*TRAIN, "--watchdog-diagnose", program, train=2)
+    assert job.job.finish() == 42
+    assert "exit code 0\nxxxxx" in evidence(job)
+    assert "(2737856 bytes more were dropped)" in evidence(job)
 
 
 def test_a_program_that_is_not_there(world):
@@ -105,47 +90,41 @@ def test_a_program_that_is_not_there(world):
     assert "watchdog.diagnose: cannot execute '/no/such'" in job.err
 
 
-def test_one_that_hangs_alone(world):
+def test_one_that_hangs_alone(training):
     """There are no others that could wait for it."""
-    training = Training(world, "--watchdog-start", "400ms", n=1)
-    training.clients[0].open()
-    assert training.job.finish() == 42
+    job = training("--watchdog-start", "400ms", n=1)
+    job.clients[0].open()
+    assert job.job.finish() == 42
     assert re.search(r"end: hang, .* is behind: it has stood at step 0 for [4-9]\d\dms, phase start$",
-                     training.job.err, re.M)
-    training.close()
+                     job.job.err, re.M)
 
 
-def test_a_start_that_hangs(world):
-    training = Training(world, "--watchdog-start", "1s", n=2)
-    training.clients[0].open()
-    assert training.job.finish() == 42
+def test_a_start_that_hangs(training):
+    job = training("--watchdog-start", "1s", n=2)
+    job.clients[0].open()
+    assert job.job.finish() == 42
     assert re.fullmatch(r"node 0 \(.*\): 1 rank has not attached within 1s of the start, and the others wait",
-                        training.report()["why"])
-    training.close()
+                        job.report()["why"])
 
 
-def test_a_save_on_demand_that_hangs(world):
+def test_a_save_on_demand_that_hangs(training):
     """Only the watchdog gives such a round a deadline. The rank that waits for the round is not to blame."""
-    training = Training(world, *TRAIN, "--signals", "USR2=checkpoint", n=2)
-    train_together(training, 2)
-    training.notice(signal.SIGUSR2)
-    step = training.agreed()
-    training.clients[0].reach(step)
-    training.clients[0].tell(f"saved {step} {training.path(step, 0)}")
-    assert training.job.finish() == 42
+    job = training(*TRAIN, "--signals", "USR2=checkpoint", n=2, train=2)
+    job.notice(signal.SIGUSR2)
+    step = job.agreed()
+    job.clients[0].reach(step)
+    job.clients[0].tell(f"saved {step} {job.path(step, 0)}")
+    assert job.job.finish() == 42
     assert re.match(r"rank 1 \(process \d+ on node 0, .*\) is behind: it has stood at step 2 ",
-                    training.report()["why"])
-    training.close()
+                    job.report()["why"])
 
 
-def test_behind_a_launcher(world):
-    training = Training(world, *TRAIN, n=2, start=LAUNCHER)
-    train_together(training, 2)
-    training.clients[1].train(3)
-    assert training.job.finish() == 42
-    assert training.report()["why"].startswith("rank 0 ")
-    assert f"process {training.pid(1)} (pchclient)" in evidence(training)
-    training.close()
+def test_behind_a_launcher(training):
+    job = training(*TRAIN, n=2, start=LAUNCHER, train=2)
+    job.clients[1].train(3)
+    assert job.job.finish() == 42
+    assert job.report()["why"].startswith("rank 0 ")
+    assert f"process {job.pid(1)} (pchclient)" in evidence(job)
 
 
 def test_without_a_place_for_it(world):

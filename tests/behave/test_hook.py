@@ -228,8 +228,7 @@ def test_one_that_is_gone_meanwhile(world, hook):
     job = world.act("say", "ready", "pause",
                     options=["--report", world.root / "report.json", "--exit-hook", path], ready="ready")
     path.unlink()
-    os.kill(job.pid, TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
     assert "cannot execute" in job.err and "cannot execute" in report(world)["text"]
     assert report(world)["code"] is None
 

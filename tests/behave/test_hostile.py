@@ -20,15 +20,11 @@ import pytest
 
 from client import ATTACH, WELCOME, attach_frame, connect, frame, receive
 from harness import DEADLINE, MARK, SLACK, is_blocked, kill_quietly, status_of, wait_until
-from nodes import Nodes, Proxy, free_port
+from nodes import Proxy, far, free_port, nodes  # noqa: F401
+from test_boundary import end, held  # noqa: F401
 
 # Long enough for a campaign, in the suite "long" only.
 LONG = int(os.environ.get("TEST_LONG_MINUTES", "0"))
-
-
-@pytest.fixture
-def nodes(world):
-    return lambda count, *options, **more: Nodes(world, count, options, **more)
 
 
 # --- the system refuses ---------------------------------------------------------------------------
@@ -215,22 +211,14 @@ def test_strangers_give_their_descriptors(lone_chief, flood):
     two.finish()
 
 
-@pytest.fixture
-def held(world):
-    """A pchrun over a waiting actor that takes USR1 for its end, and the path of its socket."""
-    def start(*options, verbs=("until", "USR1", "exit", "5"), **more):
-        job = world.act("record", "USR1", "record", "TERM", "say", "ready", *verbs,
-                        options=options, **more)
-        actor = world.events.wait("ready", count=len(world.jobs))["pid"]
-        entries = Path(f"/proc/{actor}/environ").read_bytes().split(b"\0")
-        job.socket = [e for e in entries if e.startswith(b"PCH_SOCKET=")][0][11:].decode()
-        return job
-    return start
-
-
-def end(job):
-    job.send(signal.SIGUSR1)
-    assert job.finish() == 5
+def come_and_go(job):
+    """A process attaches by hand, and leaves."""
+    with connect(str(job.socket)) as client:
+        client.send(attach_frame())
+        kind, _, fds = receive(client)
+        assert kind == WELCOME
+        for fd in fds:
+            os.close(fd)
 
 
 @pytest.mark.parametrize("says", [b"", frame(ATTACH)[:4]], ids=["silent", "garbage"])
@@ -239,15 +227,10 @@ def test_a_flood_on_the_processes_socket(world, held, flood, says):
     attaches all the same; memory, descriptors and the log stay small."""
     job = held()
     before = memory_kb(job)
-    attack = flood(socket.AF_UNIX, socket.SOCK_SEQPACKET, job.socket)
+    attack = flood(socket.AF_UNIX, socket.SOCK_SEQPACKET, str(job.socket))
     attack.come(3000, says)
     begin = time.monotonic()
-    with connect(job.socket) as client:
-        client.send(attach_frame())
-        kind, _, fds = receive(client)
-        assert kind == WELCOME
-        for fd in fds:
-            os.close(fd)
+    come_and_go(job)
     assert time.monotonic() - begin < SLACK
     if not world.has_sanitizer():
         assert memory_kb(job) - before < 8192
@@ -262,12 +245,7 @@ def test_who_attaches_and_goes_again_and_again(held):
     """Each time is news, a thousand times is not."""
     job = held("-n", "1", "--procs-per-node", "1")
     for _ in range(1500):
-        with connect(job.socket) as client:
-            client.send(attach_frame())
-            kind, _, fds = receive(client)
-            assert kind == WELCOME
-            for fd in fds:
-                os.close(fd)
+        come_and_go(job)
     job.send(signal.SIGTERM)
     job.send(signal.SIGUSR1)
     job.finish()
@@ -468,8 +446,7 @@ def test_pchrun_in_pchrun_is_preempted(world):
     job = world.launch("--grace", "20s", "--", world.pchrun, "--grace", "10s", "--", world.actor,
                        "record", "TERM", "say", "ready", "until", "TERM", "exit", "0")
     world.events.wait("ready")
-    os.kill(job.pid, signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
     assert world.events.signals() == ["TERM"]
     assert job.err.count(" end: ") == 2
 
@@ -642,11 +619,11 @@ def test_refused_and_does_not_go(world, recorded, flood):
     two, there, _ = recorded
     false = there[0][1][:40] + struct.pack("<I", 0) + there[0][1][44:]
     chief = two.jobs[0]
-    fds = len(os.listdir(f"/proc/{chief.pid}/fd"))
+    fds = descriptors(chief)
     attack = flood(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", two.port))
     for _ in range(6):
         attack.come(100, false)
-        assert len(os.listdir(f"/proc/{chief.pid}/fd")) < fds + 300
+        assert descriptors(chief) < fds + 300
     two.say(0, "says that it is node 0", 20)
     attack.go()
     world.let_end(two)
@@ -701,24 +678,16 @@ def test_no_descriptor_for_the_record(training):
     assert job.result() == (42, "preempted", last)
 
 
-def test_no_descriptor_for_a_connection(world, nodes):
+def test_no_descriptor_for_a_connection(world, far):
     """A member's connection breaks just when it has no descriptor left for a new one: it is lost,
     like any other that does not come back, and says why."""
     if world.has_sanitizer():
         pytest.skip("a sanitizer needs descriptors at the end; the plain build runs this test")
-    two = nodes(2)
-    far_port = free_port()
-    proxy = Proxy(("127.0.0.1", far_port), ("127.0.0.1", two.port))
-    two.start(0, "say", "n0", "hold", world.hold("end"))
-    two.jobs[1] = world.launch(
-        "--cluster-nodes", f"127.0.0.1:{far_port},127.0.0.2:{two.port}", "--node-rank", 1,
-        *two.options, "--report", world.root / "report.1.json", "--", world.actor, "say", "n1",
-        "hold", world.hold("end"))
-    world.events.wait("n1")
+    two, proxy = far
+    two.start_all("hold", world.hold("end"))
     set_descriptors(two.jobs[1], 3)
     proxy.cut()
     assert two.finish() == 42
-    proxy.close()
     assert two.report(0)["outcome"] == "node_lost"
     assert "cannot connect to" in two.jobs[1].err and "Too many open files" in two.jobs[1].err
 

@@ -72,8 +72,7 @@ def test_all_nodes_are_told_the_same(world):
 def test_they_meet(world):
     two = Nodes(world, 2, ["-n", "2"])
     program = world.file("meet.py", MEET)
-    for rank in (0, 1):
-        two.jobs[rank] = two.launch(rank, "/usr/bin/python3", program)
+    two.launch_all("/usr/bin/python3", program)
     assert two.finish() == 0
     assert two.jobs[0].out == "met [1, 2, 3]\n"
 

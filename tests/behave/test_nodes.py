@@ -10,7 +10,8 @@ import time
 import pytest
 
 from harness import DEADLINE, SLACK, children_of, is_alive, wait_until
-from nodes import SAVING, Nodes, Proxy, committed, free_port, saved_steps, start_training
+from nodes import (SAVING, Nodes, committed, far, free_port, nodes, preempt, saved_steps,  # noqa: F401
+                   start_training)
 
 KILL, TERM, STOP, CONT = signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGCONT
 OWN_ERROR, PREEMPTED, NODE_LOST = 125, 42, 42
@@ -18,11 +19,6 @@ HOST = socket.gethostname()
 DEBUG = ["--log-level", "debug"]
 # A node is lost after 2 s without a connection or a message; then its processes are ended.
 LOST_WITHIN = 8 + SLACK
-
-
-@pytest.fixture
-def nodes(world):
-    return lambda count, *options, **more: Nodes(world, count, options, **more)
 
 
 # --- the join ------------------------------------------------------------------------------------
@@ -61,8 +57,7 @@ def test_every_node_knows_its_place(world, nodes):
     """Ranks count through the nodes, in their order."""
     two = nodes(2, "-n", "2")
     show = 'echo "$PCH_NODE_RANK/$PCH_NNODES $LOCAL_RANK $RANK/$WORLD_SIZE"'
-    for rank in (0, 1):
-        two.jobs[rank] = two.launch(rank, "sh", "-c", show)
+    two.launch_all("sh", "-c", show)
     assert two.finish() == 0
     assert sorted(two.jobs[0].out.splitlines()) == ["0/2 0 0/4", "0/2 1 1/4"]
     assert sorted(two.jobs[1].out.splitlines()) == ["1/2 0 2/4", "1/2 1 3/4"]
@@ -374,14 +369,11 @@ def test_all_ranks_save_one_step(world, nodes):
     """The promise: whatever their skew, all save at the same step; and resume from it, together."""
     three = nodes(3)
     first = start_training(world, three)
-    three.jobs[1].send(TERM)
-    assert three.finish() == PREEMPTED
-    last = committed(three, 2)
+    last = preempt(three, 1)
     assert first < last and saved_steps(three) == {first: 6, last: 6}
     assert three.agreed()["outcome"] == "preempted"
     again = nodes(3, *SAVING, "--checkpoint-dir", world.root)
-    for rank in range(3):
-        again.jobs[rank] = again.launch(rank, "sh", "-c", 'echo "$PCH_ATTEMPT $PCH_RESUME_STEP"')
+    again.launch_all("sh", "-c", 'echo "$PCH_ATTEMPT $PCH_RESUME_STEP"')
     assert again.finish() == 0
     assert [job.out for job in again.jobs.values()] == [f"2 {last}\n" * 2] * 3
 
@@ -429,23 +421,11 @@ def test_a_supervisor_hangs(nodes, rank):
     assert 2 <= time.monotonic() - started < LOST_WITHIN
     for job in three.jobs.values():
         assert f"node {rank} " in job.err and "lost" in job.err
-    os.kill(hung.pid, CONT)
-    assert hung.finish() == NODE_LOST
+    hung.end_by(CONT, NODE_LOST)
     assert "pchrun did not run for" in hung.err
 
 
 # --- the network ---------------------------------------------------------------------------------
-
-@pytest.fixture
-def far(nodes):
-    """Two nodes with a proxy between them."""
-    port = free_port()
-    two = nodes(2, port=free_port())
-    two.options += ["--cluster-bind", f"127.0.0.1:{port}"]
-    proxy = Proxy(("127.0.0.1", two.port), ("127.0.0.1", port))
-    yield two, proxy
-    proxy.close()
-
 
 @pytest.mark.memcheck
 def test_a_cut_connection_is_made_again(world, far):

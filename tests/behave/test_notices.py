@@ -85,6 +85,20 @@ def save_and_leave(job):
     return job.report()
 
 
+def expect_withdrawn(job):
+    job.said("notice: withdrawn: nothing threatens this node any more")
+    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+
+
+def half(training, *options, train=1):
+    """A job of two ranks, of which only the first has attached, so that no save can be agreed on; and the second."""
+    job = training(*options, n=2)
+    first, second = job.clients
+    first.open()
+    first.train(train)
+    return job, second
+
+
 def shown(job, **wanted):
     """Waits until the report shows the source so."""
     def found():
@@ -143,16 +157,12 @@ def test_a_notice_is_found_in(training, source, text):
 def test_a_notice_that_is_taken_back(training, source):
     """Before anything is agreed: the job trains on as if nothing had been."""
     watcher = source(f"gate; echo '{NOTICE}'; gate; echo '{{\"type\":\"cancel\"}}'; flag done; {STAY}")
-    job = training(*watcher.options, n=2)
-    first, second = job.clients
-    first.open()
-    first.train(2)
+    job, second = half(training, *watcher.options, train=2)
     watcher.go()
     job.said("notice: watcher host maintenance")
     watcher.go()
     watcher.flagged("done")
-    job.said("notice: withdrawn: nothing threatens this node any more")
-    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    expect_withdrawn(job)
     second.open()
     assert train_to_the_end(job)["restarts"] == 0
 
@@ -261,10 +271,7 @@ def test_one_that_crashes_is_started_again_later_each_time(training, source):
 def test_its_notice_stands_while_it_is_down(training, source):
     """To end is not to take back."""
     watcher = source(f"gate; echo '{NOTICE}'; exit 1")
-    job = training(*watcher.options, n=2)
-    first, second = job.clients
-    first.open()
-    first.train(2)
+    job, second = half(training, *watcher.options, train=2)
     watcher.go()
     job.said("notice: watcher host maintenance")
     shown(job, state="restarting")
@@ -373,10 +380,7 @@ def test_a_poll_that_takes_it_back(training, source, world):
     """0, then 1; what is unknown between them changes nothing."""
     answer(world, 1)
     watcher = poll(source)
-    job = training(*watcher.options, n=2)
-    first, second = job.clients
-    first.open()
-    first.train(1)
+    job, second = half(training, *watcher.options)
     answer(world, 0)
     job.said("notice: watcher")
     answer(world, 2)
@@ -384,8 +388,7 @@ def test_a_poll_that_takes_it_back(training, source, world):
     shown(job, state="failing", last_error="it ended with exit code 2")
     assert job.report()["notice"]["source"] == "watcher"
     answer(world, 1)
-    job.said("notice: withdrawn: nothing threatens this node any more")
-    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    expect_withdrawn(job)
     second.open()
     assert train_to_the_end(job)["last_error"] == "it ended with exit code 2"
 
@@ -399,10 +402,7 @@ def test_a_poll_that_says_it_again_does_not_put_it_off(training, source, world):
     """It counts its seconds anew each time; the end stays where it was."""
     answer(world, 1)
     watcher = poll(source, """echo '{"id":"7","deadline_seconds":900}'; """ + POLL)
-    job = training(*watcher.options, n=2)
-    first, second = job.clients
-    first.open()
-    first.train(1)
+    job, second = half(training, *watcher.options)
     answer(world, 0)
     first_told = wait_until(lambda: deadline(job), "the notice")
     runs = len(watcher.flagged("ran"))
@@ -410,8 +410,7 @@ def test_a_poll_that_says_it_again_does_not_put_it_off(training, source, world):
     assert job.job.err.count("notice: watcher") == 1
     assert abs(deadline(job) - first_told) < 0.2, "four intervals have passed"
     answer(world, 1)
-    job.said("notice: withdrawn: nothing threatens this node any more")
-    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    expect_withdrawn(job)
     second.open()
     train_to_the_end(job)
 
@@ -475,15 +474,11 @@ def test_ours_are_run_by_pchrun_watch(training, world, place):
 
 def test_a_file_that_appears_and_vanishes(training, world):
     """With the pchrun-watch that was built: from the file to the training, and back."""
-    job = training("--notices", "file:leave", n=2)
-    first, second = job.clients
-    first.open()
-    first.train(1)
+    job, second = half(training, "--notices", "file:leave")
     (world.cwd / "leave").write_text("the operator says so\n")
     job.said("notice: file the operator says so, 25 s left$")
     (world.cwd / "leave").unlink()
-    job.said("notice: withdrawn: nothing threatens this node any more")
-    wait_until(lambda: job.report()["notice"] is None, "no notice in the report")
+    expect_withdrawn(job)
     second.open()
     assert train_to_the_end(job)["last_error"] is None
 

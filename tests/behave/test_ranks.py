@@ -72,8 +72,7 @@ def test_line_39_one_failure_ends_the_others(world):
     job = start_ranks(world, 4, {"2": ["hold", world.hold("fail"), "exit", "9"],
                                  "": ["say", "ready", "pause"]})
     world.events.wait("ready", count=3)
-    world.go_on("fail")
-    assert job.finish(8) == 9
+    world.let_end(job, 9, name="fail", deadline=8)
     assert not marked(world.mark)
 
 
@@ -120,8 +119,7 @@ def test_line_31_a_sibling_that_ignores_term_is_killed(world):
                                  "": ["ignore", "TERM", "say", "ready", "pause"]},
                       options=["--stop-term-wait", "300ms", "--stop-exit-wait", "300ms"])
     world.events.wait("ready", count=2)
-    world.go_on("fail")
-    assert job.finish(10) == 9
+    world.let_end(job, 9, name="fail", deadline=10)
 
 
 def test_line_31_a_notice_reaches_every_rank_once(world):
@@ -129,8 +127,7 @@ def test_line_31_a_notice_reaches_every_rank_once(world):
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "spin", "50", "exit", "1",
                     options=["-n", "4", "--grace", "20s"])
     world.events.wait("ready", count=4)
-    os.kill(job.pid, signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
     assert len(world.events.all("signal", name="TERM")) == 4
 
 
@@ -152,8 +149,7 @@ def test_line_27_other_signals_reach_every_rank_once(world):
     job = world.act("record", "all", "say", "ready", "until", "USR1", "spin", "30", "exit", "0",
                     options=["-n", "4"])
     world.events.wait("ready", count=4)
-    job.send(signal.SIGUSR1)
-    assert job.finish() == 0
+    job.end_by(signal.SIGUSR1, 0)
     assert world.events.signals() == ["USR1"] * 4
 
 

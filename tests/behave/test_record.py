@@ -82,6 +82,12 @@ class Records:
         self.runs.append(Run(self.world, count, ["--checkpoint-dir", self.dir, *options], before))
         return self.runs[-1]
 
+    def begun(self, *options, **more):
+        """A run whose ranks have all finished a step."""
+        run = self.run(*options, **more)
+        run.begin()
+        return run
+
     def commit(self):
         return json.loads((self.state / "commit.json").read_text())
 
@@ -107,8 +113,7 @@ def records(world, request):
 
 def preempted_unsaved(records, *options, step=1):
     """A run that is preempted after this step and cannot save: no rank finishes another step."""
-    run = records.run("--grace", "400ms", *IMPATIENT, *options)
-    run.begin()
+    run = records.begun("--grace", "400ms", *IMPATIENT, *options)
     run.all(f"step {step}")
     os.kill(run.job.pid, signal.SIGTERM)
     code = run.job.finish()
@@ -133,12 +138,10 @@ def test_the_next_start_resumes_at_the_last_commit(records):
 
 def test_one_rank_saves_for_all(records):
     """The others report no path, and get the path of the one that does."""
-    run = records.run()
-    run.begin()
+    run = records.begun()
     run.all("saved 10 at:///ckpt/all", "saved 10")
     assert run.complete() == 0
-    run = records.run()
-    run.begin()
+    run = records.begun()
     assert [run.resume_path(rank) for rank in (0, 1)] == [b"at:///ckpt/all"] * 2
     assert run.complete() == 0
 
@@ -289,8 +292,7 @@ def test_a_rank_of_a_launcher_whose_save_is_lost(records):
 
 def test_a_save_without_paths_needs_none(records):
     """The program finds its checkpoint by the step alone; all the ranks have said so."""
-    run = records.run()
-    run.begin()
+    run = records.begun()
     run.all("saved 10")
     assert run.complete() == 0
     run = records.run()
@@ -300,8 +302,7 @@ def test_a_save_without_paths_needs_none(records):
 
 def test_a_rank_that_is_new_finds_the_save_for_all(records):
     """The job has more ranks than when it saved."""
-    run = records.run()
-    run.begin()
+    run = records.begun()
     run.all("saved 10 at:///ckpt/all", "saved 10")
     assert run.complete() == 0
     run = records.run(count=3)
@@ -316,8 +317,7 @@ def test_a_rank_that_is_new_finds_the_save_for_all(records):
 ], ids=["one rank", "each its own", "one name"])
 def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, path):
     """Of several paths none is the whole; without one the program sees that it cannot resume."""
-    run = records.run(count=count)
-    run.begin()
+    run = records.begun(count=count)
     run.all(*lines)
     assert run.complete() == 0
     run = records.run(count=3)
@@ -335,8 +335,7 @@ def test_a_rank_that_is_new_gets_no_other_rank_s_part(records, count, lines, pat
                          ids=["latin-1", "no text", "utf-8", "control"])
 def test_a_path_is_any_bytes(records, path):
     """JSON is not."""
-    run = records.run(count=1)
-    run.begin()
+    run = records.begun(count=1)
     path = os.fsencode(records.world.root) + path
     with open(path, "wb"):
         run.all(b"saved 10 " + path)
@@ -349,24 +348,20 @@ def test_a_path_is_any_bytes(records, path):
 
 def test_a_save_that_one_rank_lacks_is_not_committed(records):
     """Half of a checkpoint is none."""
-    run = records.run("--grace", "400ms", *IMPATIENT)
-    run.begin()
+    run = records.begun("--grace", "400ms", *IMPATIENT)
     run.all("saved 10 at:///ckpt/a", "saved 10 at:///ckpt/b")
     run.say(0, "saved 20 at:///ckpt/c")
     wait_until(lambda: [save["step"] for save in records.saves()] == [10], "the first record")
-    os.kill(run.job.pid, signal.SIGTERM)
-    assert run.job.finish() == 42
+    run.job.end_by(signal.SIGTERM, 42)
     run.end()
     assert records.steps() == [10]
-    run = records.run()
-    run.begin()
+    run = records.begun()
     assert run.resume_path(0) == b"at:///ckpt/a"
     assert run.complete() == 0
 
 
 def test_as_many_records_are_kept_as_were_asked_for(records):
-    run = records.run("--checkpoint-keep-records", "2")
-    run.begin()
+    run = records.begun("--checkpoint-keep-records", "2")
     for step in range(10, 60, 10):
         run.all(f"saved {step} at:///ckpt/{step}")
     assert run.complete() == 0
@@ -377,14 +372,12 @@ def test_as_many_records_are_kept_as_were_asked_for(records):
 
 def test_fewer_records_than_there_were(records):
     """A smaller keep_records applies to what is there already."""
-    run = records.run(count=1)
-    run.begin()
+    run = records.begun(count=1)
     for step in range(10, 60, 10):
         run.all(f"saved {step} at:///ckpt/{step}")
     assert run.complete() == 0
     assert records.steps() == [10, 20, 30, 40, 50]
-    run = records.run("--checkpoint-keep-records", "1", count=1)
-    run.begin()
+    run = records.begun("--checkpoint-keep-records", "1", count=1)
     run.all("saved 60 at:///ckpt/60")
     assert run.complete() == 0
     assert records.steps() == [60]
@@ -394,8 +387,7 @@ def test_every_start_is_counted(records):
     """Attempts in a row without a commit are counted, whatever their end; a commit starts anew."""
     counts = []
     for line in ("exit 3", "done", "saved 10", "done"):
-        run = records.run(count=1)
-        run.begin()
+        run = records.begun(count=1)
         run.say(0, line)
         if line.startswith("saved"):
             run.hear(0)
@@ -408,8 +400,7 @@ def test_every_start_is_counted(records):
 def test_three_attempts_without_a_commit_are_enough(records):
     """Without a limit the scheduler would start the job for ever; an administrator must look."""
     assert [preempted_unsaved(records) for _ in range(3)] == [42, 42, 43]
-    run = records.run()
-    run.begin()
+    run = records.begun()
     run.all("saved 10 at:///a", "saved 10 at:///b")
     assert run.complete() == 0
     assert records.commit()["attempts_without_commit"] == 0
@@ -449,8 +440,7 @@ def test_files_are_replaced_as_a_whole(records):
     """A reader sees a whole record at any instant, the old or the new one."""
     records.state.mkdir(parents=True)
     watch = Watch(records.state)
-    run = records.run()
-    run.begin()
+    run = records.begun()
     seen = set()
     for step in (10, 20, 30):
         run.all(f"saved {step} at:///ckpt/{step}")
@@ -467,8 +457,7 @@ def test_files_are_replaced_as_a_whole(records):
 def test_directories_that_are_missing(records):
     """The checkpoints' directory is made if only it is missing, and so is ours in it."""
     assert not records.dir.exists()
-    run = records.run(count=1)
-    run.begin()
+    run = records.begun(count=1)
     run.all("saved 10 at:///a")
     assert run.complete() == 0
     assert records.steps() == [10]
@@ -549,8 +538,7 @@ def held_by(run):
 
 def test_a_replacement_waits_for_the_old_one(records):
     """A scheduler starts it a little too early. It resumes at what the old one saved last."""
-    old = records.run(count=1)
-    old.begin()
+    old = records.begun(count=1)
     new = records.run(count=1)
     wait_until(lambda: "waiting for its end" in new.job.err, "the new one to wait")
     assert held_by(old) in new.job.err and str(records.state) in new.job.err
@@ -564,8 +552,7 @@ def test_a_replacement_waits_for_the_old_one(records):
 
 def test_a_second_start_gives_up(world, records):
     """By mistake, for example. The second start names the first, and leaves the record alone."""
-    old = records.run(count=1)
-    old.begin()
+    old = records.begun(count=1)
     job = world.act("say", "started",
                     options=["--checkpoint-dir", records.dir, "--checkpoint-lock-wait", "200ms"], code=125)
     assert held_by(old) in job.err_lines[-1] and "after 200ms" in job.err_lines[-1]
@@ -578,8 +565,7 @@ def test_a_second_start_gives_up(world, records):
 
 def test_another_job_has_the_directory(world, records):
     """The error names the other job, and does not advise to remove its lock."""
-    old = records.run(count=1)
-    old.begin()
+    old = records.begun(count=1)
     job = world.act("say", "started", options=["--job", "another", "--checkpoint-dir", records.dir,
                                                "--checkpoint-lock-wait", "200ms"], code=125)
     assert held_by(old).replace(" (", ' of job "pchrun" (', 1) in job.err_lines[-1]
@@ -591,12 +577,10 @@ def test_another_job_has_the_directory(world, records):
 @pytest.mark.parametrize("number,code", [(signal.SIGTERM, 42), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal_ends_the_wait(world, records, number, code):
     """Nothing has been started yet."""
-    old = records.run(count=1)
-    old.begin()
+    old = records.begun(count=1)
     job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
     wait_until(lambda: "waiting for its end" in job.err, "it to wait")
-    os.kill(job.pid, number)
-    assert job.finish() == code
+    job.end_by(number, code)
     outcome = "preempted, exit code 42" if code == 42 else "failed, exit code 130"
     assert f" end: {outcome}: " in job.err_lines[-1]
     assert "nothing was started" in job.err_lines[-1]
@@ -607,8 +591,7 @@ def test_a_signal_ends_the_wait(world, records, number, code):
 @pytest.mark.killed
 def test_who_is_killed_while_it_waits_waits_no_more(world, records):
     """A waiting helper would take the lock from later starts, without any use."""
-    old = records.run(count=1)
-    old.begin()
+    old = records.begun(count=1)
     job = world.act("say", "started", options=["--checkpoint-dir", records.dir])
     wait_until(lambda: "waiting for its end" in job.err, "it to wait")
     helpers = children_of(job.pid)
@@ -620,8 +603,7 @@ def test_who_is_killed_while_it_waits_waits_no_more(world, records):
 
 @pytest.mark.killed
 def test_a_dead_holder_holds_nothing(records):
-    old = records.run(count=1)
-    old.begin()
+    old = records.begun(count=1)
     old.all("saved 10 at:///a")
     old.job.kill()
     old.end()
@@ -638,8 +620,7 @@ def test_the_record_refuses_who_was_replaced(world, records, has_locks, has_save
     lock file has the same effect."""
     if not has_locks:
         world.env.update(world.shim("enosys", SHIM_NO_LOCKS=records.dir))
-    old = records.run(*IMPATIENT, count=1)
-    old.begin()
+    old = records.begun(*IMPATIENT, count=1)
     old.all("saved 10 at:///a")
     assert ("cannot be locked: Function not implemented" in old.job.err) == (not has_locks)
     (records.state / "commit.lock").unlink()
@@ -708,8 +689,7 @@ def test_a_directory_in_place_of_the_file(world, records, name):
 @pytest.mark.parametrize("name", ["commit.json", "ranks.0.json"])
 def test_a_directory_that_gets_in_the_way(records, name):
     """While the job runs. A save that cannot be recorded is not committed, and the notice ends unsaved."""
-    run = records.run("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1)
-    run.begin()
+    run = records.begun("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1)
     wait_until((records.state / "commit.json").exists, "the first record")
     (records.state / name).unlink(missing_ok=True)
     (records.state / name).mkdir()
@@ -759,9 +739,8 @@ def small_disk(world, records):
 def test_no_room_for_the_record(small_disk):
     """It fails, nothing is committed, it is said why, and no half-written file takes the rest."""
     records = small_disk
-    run = records.run("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1,
+    run = records.begun("--grace", "20s", *IMPATIENT, "--exit-preempted-unsaved", "45", count=1,
                       before=f"cat /dev/zero >'{records.dir}/fill' 2>&-")
-    run.begin()
     state = os.open(f"/proc/{run.job.pid}/root{records.state}", os.O_RDONLY | os.O_CLOEXEC)
     save_at_notice(run)
     assert run.job.finish() == 45

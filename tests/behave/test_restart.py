@@ -14,7 +14,6 @@ from harness import PROMPT, interactive_shell, is_blocked, marked, state_of, wai
 from nodes import Nodes
 from pchctl import ctl  # noqa: F401
 from test_train import Attempt, digest
-from training import Training
 
 INT, TERM, KILL, USR2 = signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGUSR2
 QUICK = ["--restart-max", "3", "--restart-backoff", "20ms"]
@@ -161,24 +160,21 @@ def test_a_pause_can_be_stopped_by_a_key(world, shell):
 def test_who_interrupts_it_wants_no_restart(world, number, code):
     job = run(world, "echo started; exec sleep 1000", *QUICK)
     wait_until(lambda: job.out, "the start")
-    job.send(number)
-    assert job.finish() == code
+    job.end_by(number, code)
     assert generations(job) == []
 
 
 def test_an_interrupt_in_the_pause_ends_the_job(world):
     job = run(world, "exit 5", *TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h")
     wait_until(lambda: "(2 of 3)" in job.err, "the pause")
-    job.send(INT)
-    assert job.finish() == 5
+    job.end_by(INT, 5)
     assert "not restarted: a signal has told the job to end" in job.err
 
 
 def test_a_notice_in_the_pause_ends_the_job(world):
     job = run(world, "exit 5", *TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h")
     wait_until(lambda: "(2 of 3)" in job.err, "the pause")
-    job.send(TERM)
-    assert job.finish() == 42
+    job.end_by(TERM, 42)
     assert "preempted_unknown, exit code 42: the notice came while the job was restarted" in job.err
 
 
@@ -190,10 +186,8 @@ def checkpoint(t, step):
     t.serve(save_step, "continue")
 
 
-def test_ranks_resume_from_the_last_commit(world):
-    t = Training(world, *TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2)
-    t.open()
-    t.train(4)
+def test_ranks_resume_from_the_last_commit(training):
+    t = training(*TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2, train=4)
     checkpoint(t, 5)
     t.train(8)
     t.kill(0)
@@ -209,11 +203,9 @@ def test_ranks_resume_from_the_last_commit(world):
 
 
 @pytest.mark.parametrize("what", ["pchrun.*", "pchrun.*/socket"])
-def test_the_private_directory_was_removed(world, what):
+def test_the_private_directory_was_removed(training, world, what):
     """A job that cleans /tmp removed it. The next generation must not train without the connection to pchrun."""
-    t = Training(world, *TRAINED, "-v", n=1)
-    t.open()
-    t.clients[0].train(3)
+    t = training(*TRAINED, "-v", n=1, train=3)
     for path in world.tmp.glob(what):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     t.kill(0)
@@ -225,10 +217,8 @@ def test_the_private_directory_was_removed(world, what):
     assert not list(world.tmp.glob("pchrun.*"))
 
 
-def test_a_private_directory_that_cannot_be_made_again(world):
-    t = Training(world, *TRAINED, "-v", n=1)
-    t.open()
-    t.clients[0].train(3)
+def test_a_private_directory_that_cannot_be_made_again(training, world):
+    t = training(*TRAINED, "-v", n=1, train=3)
     for path in world.tmp.glob("pchrun.*"):
         shutil.rmtree(path)
         path.write_text("not ours")
@@ -238,11 +228,9 @@ def test_a_private_directory_that_cannot_be_made_again(world):
                      r"cannot make the directory \S+ again: File exists", t.job.err)
 
 
-def test_who_waits_for_a_save_hears_of_a_restart(world, ctl):  # noqa: F811
+def test_who_waits_for_a_save_hears_of_a_restart(training, ctl):  # noqa: F811
     """Its rounds count from 1 again: the one that failed is not waited for in vain."""
-    t = Training(world, *TRAINED, "-v", n=2)
-    t.open()
-    t.train(4)
+    t = training(*TRAINED, "-v", n=2, train=4)
     first = ctl.start("checkpoint")
     step = t.save("continue")
     assert first.finish() == 0
@@ -262,8 +250,8 @@ def test_who_waits_for_a_save_hears_of_a_restart(world, ctl):  # noqa: F811
     t.complete(step)
 
 
-def test_a_save_that_is_asked_for_in_the_pause_is_made(world, ctl):  # noqa: F811
-    t = Training(world, *TRAINED, "--restart-backoff", "1s", "--restart-backoff-max", "1s", "-v")
+def test_a_save_that_is_asked_for_in_the_pause_is_made(training, ctl):  # noqa: F811
+    t = training(*TRAINED, "--restart-backoff", "1s", "--restart-backoff-max", "1s", "-v")
     for generation in range(2):
         t.open()
         t.train(3)
@@ -278,11 +266,9 @@ def test_a_save_that_is_asked_for_in_the_pause_is_made(world, ctl):  # noqa: F81
     t.complete(step)
 
 
-def test_what_was_saved_and_not_committed_can_be_saved_again(world):
+def test_what_was_saved_and_not_committed_can_be_saved_again(training):
     """Rank 0 has saved step 5 when rank 1 dies. The next generation saves it anew, and commits it."""
-    t = Training(world, *TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2)
-    t.open()
-    t.train(4)
+    t = training(*TRAINED, "--signals", "TERM=preempt,USR2=checkpoint", "-v", n=2, train=4)
     t.job.send(USR2)
     assert t.agreed() == 5
     t.reach(5)
@@ -299,8 +285,8 @@ def test_what_was_saved_and_not_committed_can_be_saved_again(world):
     t.complete(5)
 
 
-def test_generations_without_a_commit_come_to_an_end(world):
-    t = Training(world, *TRAINED, "--restart-no-progress-after", "2", "-v", n=1)
+def test_generations_without_a_commit_come_to_an_end(training):
+    t = training(*TRAINED, "--restart-no-progress-after", "2", "-v", n=1)
     for generation in range(2):
         if generation > 0:
             t.said(f"generation {generation} begins")
@@ -315,11 +301,9 @@ def test_generations_without_a_commit_come_to_an_end(world):
 
 # --- after a notice ------------------------------------------------------------------------------
 
-def test_a_job_goes_on_when_the_notice_is_over(world):
+def test_a_job_goes_on_when_the_notice_is_over(training):
     """Its deadline has passed, and the machine is still there. The next notice counts anew."""
-    t = Training(world, "--restart-after-notice", "--grace", "2s", "-v", n=2)
-    t.open()
-    t.train(3)
+    t = training("--restart-after-notice", "--grace", "2s", "-v", n=2, train=3)
     step = t.preempt()
     t.said("generation 1 begins")
     for client in t.clients:
@@ -332,7 +316,7 @@ def test_a_job_goes_on_when_the_notice_is_over(world):
     t.complete(step)
 
 
-def test_a_notice_that_is_withdrawn_is_over_at_once(world):
+def test_a_notice_that_is_withdrawn_is_over_at_once(training, world):
     """Until then no command is started. A notice that the source repeats for ever counts once."""
     source = world.file("source", f"""#!/bin/sh
 while [ ! -e {world.root}/open ]; do sleep 0.05; done
@@ -342,9 +326,7 @@ echo '{{"type":"cancel","id":"e"}}'
 exec sleep 1000
 """, 0o755)
     config = world.file("config", f'{{"notices": [{{"command": ["{source}"]}}]}}')
-    t = Training(world, "-c", config, "--restart-after-notice", "-v", n=1)
-    t.open()
-    t.train(1)
+    t = training("-c", config, "--restart-after-notice", "-v", n=1, train=1)
     (world.root / "open").touch()
     t.save("exit")
     t.clients[0].end_input()
@@ -363,8 +345,7 @@ def test_whoever_is_told_to_stop_does_not_wait_for_the_end_of_a_notice(world):
     wait_until(lambda: job.out, "the start")
     job.send(TERM)
     wait_until(lambda: "goes on in place when the notice is over" in job.err, "the wait")
-    job.send(INT)
-    assert job.finish() == 42
+    job.end_by(INT, 42)
     assert "not restarted: a signal has told the job to end" in job.err
 
 
@@ -375,8 +356,7 @@ def test_all_nodes_begin_together(world):
     nodes = Nodes(world, 3, QUICK)
     script = ("echo $PCH_GENERATION; [ $PCH_GENERATION = 1 ] && exit 0; while [ ! -e go ]; do sleep 0.02; "
               "done; [ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
-    for node in range(3):
-        nodes.jobs[node] = nodes.launch(node, "sh", "-c", script)
+    nodes.launch_all("sh", "-c", script)
     wait_until(lambda: all(job.out for job in nodes.jobs.values()), "the first generation")
     (world.cwd / "go").touch()
     assert nodes.finish() == 0
@@ -387,8 +367,7 @@ def test_all_nodes_begin_together(world):
 @pytest.mark.killed
 def test_a_node_that_is_lost_in_the_pause_ends_the_job(world):
     nodes = Nodes(world, 3, [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"])
-    for node in range(3):
-        nodes.jobs[node] = nodes.launch(node, "sh", "-c", "[ $PCH_NODE_RANK = 2 ] && exit 7; exec sleep 1000")
+    nodes.launch_all("sh", "-c", "[ $PCH_NODE_RANK = 2 ] && exit 7; exec sleep 1000")
     nodes.say(0, "(2 of 3)")
     os.kill(nodes.jobs[1].pid, KILL)
     assert nodes.finish(0, 2) == 42
@@ -398,8 +377,7 @@ def test_a_node_that_is_lost_in_the_pause_ends_the_job(world):
 @pytest.mark.killed
 def test_chief_that_is_lost_in_the_pause_ends_the_job(world):
     nodes = Nodes(world, 2, [*TRAINED, "--restart-backoff", "1h", "--restart-backoff-max", "1h"])
-    for node in range(2):
-        nodes.jobs[node] = nodes.launch(node, "sh", "-c", "[ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
+    nodes.launch_all("sh", "-c", "[ $PCH_NODE_RANK = 1 ] && exit 7; exec sleep 1000")
     nodes.say(0, "(2 of 3)")
     os.kill(nodes.jobs[0].pid, KILL)
     assert nodes.finish(1) == 42

@@ -33,8 +33,7 @@ def test_line_02_signals_are_blocked(recorder):
     job = recorder()
     blocked = signal_set(job.pid, "SigBlk")
     assert {TERM, INT, USR1, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD} <= blocked
-    job.send(signal.SIGUSR2)
-    assert job.finish() == 5
+    job.end_by(signal.SIGUSR2, 5)
 
 
 def test_line_02_a_notice_before_the_fork_is_kept(world):
@@ -67,8 +66,7 @@ def test_line_04_what_was_inherited_ignored_is_not_forwarded(world, name):
     number = signal.Signals[f"SIG{name}"]
     assert number in signal_set(job.pid, "SigIgn") and number not in signal_set(job.pid, "SigBlk")
     os.kill(job.pid, number)
-    job.send(USR1)
-    assert job.finish() == 5
+    job.end_by(USR1, 5)
     assert world.events.signals() == ["USR1"]
 
 
@@ -84,8 +82,7 @@ def test_line_05_standard_error_without_a_reader(world):
     os.close(read_end)
     job.send(signal.SIGUSR2)  # worth a line of log
     world.events.wait("signal", name="USR2")
-    job.send(USR1)
-    assert job.finish() == 5
+    job.end_by(USR1, 5)
 
 
 # --- lines 26 and 27: forwarding ------------------------------------------------------------------
@@ -105,8 +102,7 @@ def test_line_27_forwarded_signals(world, name):
     recorded = name if name in FAULTS else "all"
     job = world.act("record", recorded, "say", "ready", "until", name, "spin", "20", "exit", "5", ready="ready")
     number = getattr(signal, f"SIG{name}")
-    job.send(number)
-    assert job.finish() == 5
+    job.end_by(number, 5)
     assert [e["number"] for e in world.events.all("signal")] == [number]
 
 
@@ -148,8 +144,7 @@ def test_line_27_who_dies_of_a_fault_that_was_sent(world, name):
     number = signal.Signals[f"SIG{name}"]
     (pid,) = wait_until(lambda: [p for p in children_of(job.pid) if b"sleep" in read_proc(p, "comm")],
                         "the command")
-    job.send(number)
-    assert job.finish() == 128 + number
+    job.end_by(number, 128 + number)
     assert not is_alive(pid) and "restarting" not in job.err
 
 
@@ -158,8 +153,7 @@ def test_line_27_a_fault_that_is_sent_while_nodes_are_missing(world):
     job = world.launch("--cluster-nodes", f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}", "--node-rank", "0", "--",
                        world.actor, "say", "started")
     wait_until(lambda: signal.SIGABRT in signal_set(job.pid, "SigBlk"), "pchrun")
-    os.kill(job.pid, signal.SIGABRT)
-    assert job.finish() == 128 + signal.SIGABRT
+    job.end_by(signal.SIGABRT, 128 + signal.SIGABRT)
     assert not world.events.all("started")
 
 
@@ -170,8 +164,7 @@ def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
     os.kill(job.pid, signal.Signals[f"SIG{name}"])
     job.send(USR1)
     world.events.wait("signal", name="USR1")
-    job.send(signal.SIGUSR2)
-    assert job.finish() == 5
+    job.end_by(signal.SIGUSR2, 5)
     assert world.events.signals() == ["USR1", "USR2"]
 
 
@@ -181,8 +174,7 @@ def test_line_27_signals_that_are_never_forwarded(recorder, world, name):
 def test_line_27_the_programs_own_code_is_kept(world, number, code):
     """Ctrl-C by hand is not a preemption: the user wants the program's own exit code."""
     job = world.act("say", "ready", "pause", ready="ready")
-    os.kill(job.pid, number)
-    assert job.finish() == code
+    job.end_by(number, code)
 
 
 @pytest.mark.parametrize("rule,seen,code", [("ignore", [], 5), ("forward", ["TERM"], 5),
@@ -195,8 +187,7 @@ def test_line_27_the_users_rule_wins(world, rule, seen, code):
     job.send(TERM)
     if seen:
         world.events.wait("signal", name="TERM")
-    job.send(signal.SIGUSR2)
-    assert job.finish() == code
+    job.end_by(signal.SIGUSR2, code)
     assert world.events.signals() == seen + ["USR2"]
 
 
@@ -206,8 +197,7 @@ def test_line_26_what_the_program_sends_us_is_not_sent_back(world):
     job = world.act("record", "all", "kill", "USR1", "parent", "say", "sent", "until", "USR2",
                     "exit", "5", ready="sent")
     wait_until(lambda: USR1 not in signal_set(job.pid, "ShdPnd"), "USR1 to be taken")
-    job.send(signal.SIGUSR2)
-    assert job.finish() == 5
+    job.end_by(signal.SIGUSR2, 5)
     assert world.events.signals() == ["USR2"]
 
 
@@ -243,27 +233,23 @@ def test_line_31_a_notice_holds_whatever_the_program_ends_with(world, end):
     """SIGTERM is a notice. Programs end after it with 0, 1, 143 or a crash in their handlers; the
     scheduler is to start the job again in every case."""
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", *end, ready="ready")
-    os.kill(job.pid, TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
 
 
 def test_line_31_the_code_of_a_preemption_is_the_users(world):
     """143 on some clouds, 99 under Grid Engine."""
     job = world.act("say", "ready", "pause",
                     options=["--exit-preempted", "99", "--exit-preempted-unsaved", "99"], ready="ready")
-    os.kill(job.pid, TERM)
-    assert job.finish() == 99
+    job.end_by(TERM, 99)
 
 
 def test_line_31_who_ignores_the_notice_is_killed_at_the_deadline(world):
     """The grace is the scheduler's, and it ends with SIGKILL for everybody, us included."""
-    job = world.act("ignore", "TERM", "say", "ready", "pause", options=["--grace", "1s"])
-    actor = world.events.wait("ready")["pid"]
+    job = world.act("ignore", "TERM", "say", "ready", "pause", options=["--grace", "1s"], ready="ready")
     start = time.monotonic()
-    os.kill(job.pid, TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
     assert 0.3 < time.monotonic() - start < 1 + SLACK
-    assert not is_alive(actor)
+    assert not is_alive(job.actor)
 
 
 def test_line_31_a_duplicate_does_not_shorten_the_grace(world):
@@ -281,13 +267,12 @@ def test_line_31_a_duplicate_does_not_shorten_the_grace(world):
 def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
     """A second SIGTERM, over a second later, means "save now". A program that saves is left alone."""
     job = world.act("record", "TERM", "say", "ready", "until", "TERM", "hold", world.hold("save"),
-                    "say", "saved", "exit", "0", options=["--grace", "30s"])
-    actor = world.events.wait("ready")["pid"]
+                    "say", "saved", "exit", "0", options=["--grace", "30s"], ready="ready")
     job.send(TERM)
     world.events.wait("signal", name="TERM")
     time.sleep(APART)
     job.send(TERM)
-    assert is_alive(actor)
+    assert is_alive(job.actor)
     world.let_end(job, PREEMPTED, name="save")
     assert world.events.all("saved")
 
@@ -295,51 +280,43 @@ def test_line_31_the_second_notice_does_not_cut_a_running_save(world):
 def test_line_31_the_third_notice_begins_the_ladder(world):
     """A third SIGTERM ends the wait, also with a grace of minutes."""
     job = world.act("ignore", "TERM", "say", "ready", "pause",
-                    options=["--grace", "10m", "--stop-term-wait", "1s", "--stop-exit-wait", "1s"])
-    actor = world.events.wait("ready")["pid"]
+                    options=["--grace", "10m", "--stop-term-wait", "1s", "--stop-exit-wait", "1s"], ready="ready")
     for _ in range(2):
         job.send(TERM)
         time.sleep(APART)
-    assert is_alive(actor)
-    job.send(TERM)
-    assert job.finish(8) == PREEMPTED
-    assert not is_alive(actor)
+    assert is_alive(job.actor)
+    job.end_by(TERM, PREEMPTED, 8)
+    assert not is_alive(job.actor)
 
 
 def test_line_30_a_stopped_program_hears_the_notice(world):
     """SIGTERM to a stopped process does nothing until SIGCONT: a job stopped by a debugger or by
     hand sat there until the scheduler's SIGKILL."""
     job = world.act("say", "ready", "stop", "pause", options=["--grace", "30s"], process_group=None,
-                    start_new_session=True)
-    actor = world.events.wait("ready")["pid"]
-    wait_until(lambda: state_of(actor) == "T", "the stop")
-    os.kill(job.pid, TERM)
-    assert job.finish(10) == PREEMPTED
+                    start_new_session=True, ready="ready")
+    wait_until(lambda: state_of(job.actor) == "T", "the stop")
+    job.end_by(TERM, PREEMPTED, 10)
 
 
 def test_line_30_a_stopped_program_that_ignores_term_is_killed(world):
     """SIGKILL works on a stopped process; the ladder must get there."""
     job = world.act("ignore", "TERM", "say", "ready", "stop", "pause", options=["--grace", "1s"],
-                    process_group=None, start_new_session=True)
-    actor = world.events.wait("ready")["pid"]
-    wait_until(lambda: state_of(actor) == "T", "the stop")
-    os.kill(job.pid, TERM)
-    assert job.finish(8) == PREEMPTED
+                    process_group=None, start_new_session=True, ready="ready")
+    wait_until(lambda: state_of(job.actor) == "T", "the stop")
+    job.end_by(TERM, PREEMPTED, 8)
 
 
 def test_line_29_after_our_own_stop_the_job_goes_on(world):
     """A suspended machine, or a SIGSTOP to the wrapper: when it wakes, deadlines seem to have
     passed, and a healthy job was killed for it."""
-    job = world.act("record", "USR1", "say", "ready", "until", "USR1", "exit", "5")
-    actor = world.events.wait("ready")["pid"]
+    job = world.act("record", "USR1", "say", "ready", "until", "USR1", "exit", "5", ready="ready")
     os.kill(job.pid, signal.SIGSTOP)
     wait_until(lambda: state_of(job.pid) == "T", "our own stop")
     time.sleep(APART)
     os.kill(job.pid, signal.SIGCONT)
     wait_until(lambda: state_of(job.pid) in "SR", "our going on")
-    assert is_alive(actor)
-    job.send(USR1)
-    assert job.finish() == 5
+    assert is_alive(job.actor)
+    job.end_by(USR1, 5)
 
 
 def test_line_29_a_notice_given_during_our_stop_is_kept(world):
@@ -349,8 +326,7 @@ def test_line_29_a_notice_given_during_our_stop_is_kept(world):
     os.kill(job.pid, signal.SIGSTOP)
     wait_until(lambda: state_of(job.pid) == "T", "our own stop")
     os.kill(job.pid, TERM)
-    os.kill(job.pid, signal.SIGCONT)
-    assert job.finish() == PREEMPTED
+    job.end_by(signal.SIGCONT, PREEMPTED)
     assert world.events.all("saved")
 
 
@@ -378,6 +354,5 @@ def test_line_31_children_are_waited_for(world):
                     "saved", options=["--grace", "30s", "--stop-exit-wait", "100ms",
                                       "--stop-term-wait", "100ms"], ready="ready")
     assert children_of(job.pid)
-    os.kill(job.pid, TERM)
-    assert job.finish() == PREEMPTED
+    job.end_by(TERM, PREEMPTED)
     assert world.events.all("saved")

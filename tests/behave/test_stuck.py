@@ -36,8 +36,7 @@ def test_a_command_that_is_stuck_in_the_kernel(world, dead):
     (stuck,) = [pid for pid in marked(world.mark) if pid != job.pid]
     wait_until(lambda: state_of(stuck) in "SD", "its wait")
     start = time.monotonic()
-    job.send(signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
     assert time.monotonic() - start < 1 + SLACK
     assert is_alive(stuck) and state_of(stuck) == "D"
     assert re.search(rf"left: still there: {stuck} \(cat\) D in \w+$", job.err, re.M), job.err
@@ -127,8 +126,7 @@ def test_who_has_changed_its_user(world, group):
     commands = wait_until(
         lambda: [pid for pid in marked(world.mark) if pid != job.pid and
                  open(f"/proc/{pid}/comm").read() == "sleep\n"], "the command")
-    job.send(signal.SIGTERM)
-    assert job.finish() == 42
+    job.end_by(signal.SIGTERM, 42)
     if "still there" in job.err:
         assert re.search(rf"still there: {commands[0]} \(sleep\) S.*, which is user 65534's by now, "
                          "whom we may not kill$", job.err, re.M), job.err

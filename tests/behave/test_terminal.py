@@ -34,6 +34,17 @@ def last_code(shell):
     return int(shell.expect(r"code=(\d+)=")[1])
 
 
+def go_on(shell, actor, command="fg"):
+    shell.type(f"{command}\n")
+    wait_until(lambda: state_of(actor) != "T", "its going on")
+
+
+def greet(world, pty):
+    """The program reads the line that is typed."""
+    pty.type("hello\n")
+    assert world.events.wait("line")["text"] == "hello"
+
+
 # --- lines 9, 10 and 19: what the program has of the terminal -------------------------------------
 
 def test_line_19_the_program_is_on_the_terminal(world, terminal):
@@ -52,8 +63,7 @@ def test_line_10_the_program_is_in_the_foreground(world, terminal):
     reach it."""
     pty = terminal("--", world.actor, "say", "ready", "read", "exit", "3")
     world.events.wait("ready")
-    pty.type("hello\n")
-    assert world.events.wait("line")["text"] == "hello"
+    greet(world, pty)
     assert pty.finish() == 3
 
 
@@ -73,8 +83,7 @@ def test_line_10_a_script_in_front_of_a_reading_program(world):
     line = shell_command(world, "say", "ready", "read", "exit", "3")
     pty = world.terminal("sh", "-c", line + "; exit $?")
     world.events.wait("ready")
-    pty.type("hello\n")
-    assert world.events.wait("line")["text"] == "hello"
+    greet(world, pty)
     assert pty.finish() == 3
 
 
@@ -95,10 +104,8 @@ def test_line_10_a_background_program_that_reads_is_stopped(world, shell):
     shell.type(shell_command(world, "say", "ready", "read", "exit", "3") + " &\n")
     actor = world.events.wait("ready")["pid"]
     wait_until(lambda: state_of(actor) == "T", "the stop")
-    shell.type("fg\n")
-    wait_until(lambda: state_of(actor) != "T", "its going on")
-    shell.type("hello\n")
-    assert world.events.wait("line")["text"] == "hello"
+    go_on(shell, actor)
+    greet(world, shell)
     shell.expect(PROMPT)
     assert last_code(shell) == 3
 
@@ -215,10 +222,8 @@ def test_line_28_ctrl_z_gives_the_shell_its_prompt(world, shell):
     actor = start_and_stop(world, shell, "read", "exit", "3")
     shell.type("jobs\n")
     shell.expect("Stopped")
-    shell.type("fg\n")
-    wait_until(lambda: state_of(actor) != "T", "its going on")
-    shell.type("hello\n")
-    assert world.events.wait("line")["text"] == "hello"
+    go_on(shell, actor)
+    greet(world, shell)
     shell.expect(PROMPT)
     assert last_code(shell) == 3
 
@@ -227,14 +232,12 @@ def test_line_28_ctrl_z_again_and_again(world, shell):
     """The second stop must work as the first."""
     actor = start_and_stop(world, shell, "read", "exit", "3")
     for _ in range(3):
-        shell.type("fg\n")
-        wait_until(lambda: state_of(actor) != "T", "its going on")
+        go_on(shell, actor)
         wait_until(lambda: shell.foreground() == int(stat_fields(actor)[2]), "the foreground")
         shell.type(CTRL_Z)
         shell.expect(PROMPT)
         assert state_of(actor) == "T"
-    shell.type("fg\n")
-    wait_until(lambda: state_of(actor) != "T", "its going on")
+    go_on(shell, actor)
     shell.type("hello\n")
     shell.expect(PROMPT)
     assert last_code(shell) == 3
@@ -244,8 +247,7 @@ def test_line_28_bg_lets_the_program_go_on(world, shell):
     """In the background it trains on, and the shell keeps the terminal."""
     actor = start_and_stop(world, shell, "record", "USR1", "until", "USR1", "say", "done", "exit",
                            "0")
-    shell.type("bg\n")
-    wait_until(lambda: state_of(actor) != "T", "its going on")
+    go_on(shell, actor, "bg")
     assert shell.foreground() == int(stat_fields(shell.job.pid)[2])
     os.kill(actor, signal.SIGUSR1)
     world.events.wait("done")

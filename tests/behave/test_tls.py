@@ -6,7 +6,6 @@ import hmac
 import os
 import re
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness import DEADLINE, read_proc, wait_until
-from nodes import Nodes, Proxy, committed, free_port, saved_steps, start_training
+from nodes import Nodes, far, free_port, preempt, saved_steps, start_training  # noqa: F401
 
 OWN_ERROR, PREEMPTED = 125, 42
 ONE_KEY = "all nodes need the same cluster.key_file"
@@ -58,14 +57,11 @@ def nodes(world, key):
         world, count, [*options, *(["--cluster-key-file", key_file] if key_file else [])], **more)
 
 
-@pytest.fixture
-def far(nodes):
-    """Two nodes with a proxy between them."""
-    port = free_port()
-    two = nodes(2, "--cluster-bind", f"127.0.0.1:{port}")
-    proxy = Proxy(("127.0.0.1", two.port), ("127.0.0.1", port))
-    yield two, proxy
-    proxy.close()
+def held_nodes(world, nodes, *options):
+    """Two nodes that run until the test lets them end."""
+    two = nodes(2, *options)
+    two.start_all("hold", world.hold("end"))
+    return two
 
 
 def libraries_of(pid):
@@ -84,17 +80,14 @@ def test_a_job_is_preempted(world, nodes, count):
     """A job with a key saves and leaves like one without."""
     job = nodes(count)
     first = start_training(world, job)
-    job.jobs[1].send(signal.SIGTERM)
-    assert job.finish() == PREEMPTED
-    last = committed(job, 2)
+    last = preempt(job, 1)
     assert first < last and saved_steps(job) == {first: 2 * count, last: 2 * count}
     assert job.agreed()["outcome"] == "preempted"
 
 
 def test_the_key_stays_where_it_is(world, nodes, key):
     """Neither the command nor what pchrun shows, writes or logs has it; only its path."""
-    two = nodes(2, "--log-level", "debug")
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes, "--log-level", "debug")
     digits = key.read_text().strip().split(":")[1]
     needles = [digits.encode(), bytes.fromhex(digits)]
     for rank in (0, 1):
@@ -130,8 +123,7 @@ def readable_memory(pid):
 
 def test_the_key_is_forgotten(world, nodes, key):
     """The job's secrets are derived from the key: a reader of one job's memory cannot join another job."""
-    two = nodes(2)
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes)
     digits = key.read_text().strip().split(":")[1]
     if not world.has_sanitizer():  # which keeps what is freed
         for rank in (0, 1):
@@ -165,8 +157,7 @@ def stock_client(port, key, *options, said=b""):
 @pytest.mark.skipif(not shutil.which("openssl"), reason="needs the openssl program")
 def test_the_protocol_is_what_the_manual_says(world, nodes, key):
     """Another program gets through the handshake, by the one way that there is, and no further."""
-    two = nodes(2)
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes)
     suite = ["-ciphersuites", "TLS_AES_128_GCM_SHA256"]
     shown = stock_client(two.port, key, "-tls1_3", *suite, said=b"GET / HTTP/1.0\n")
     assert "Reused, TLSv1.3, Cipher is TLS_AES_128_GCM_SHA256" in shown
@@ -209,30 +200,19 @@ def test_another_key(world, nodes):
     assert 1 <= two.jobs[0].err.count("it has another key") <= 3  # of some seven attempts
 
 
-def test_the_key_is_that_of_one_job(world, nodes):
-    """The same file for two jobs, and a port that changed hands: nothing gets through."""
-    two = nodes(2)
+@pytest.mark.parametrize("ours, theirs, options, said, answer", [
+    ({}, {}, ["--job", "run8"], 'node 0 does not know job "run8"', 'it belongs to job "run8", this is job "pchrun"'),
+    ({}, {"key_file": None}, [], f"node 0 has a key, this node has no key; {ONE_KEY}",
+     f"it has no key, this node has a key; {ONE_KEY}"),
+    ({"key_file": None}, {}, [], f"node 0 has no key, this node has a key; {ONE_KEY}",
+     f"it has a key, this node has no key; {ONE_KEY}"),
+], ids=["the key is that of one job", "a node without a key", "a chief without a key"])
+def test_a_stranger(world, nodes, ours, theirs, options, said, answer):
+    """Nothing gets through: also with the same file for two jobs, and a port that changed hands."""
+    two = nodes(2, **ours)
     two.start(0)
-    stranger = nodes(2, *STRANGER, "--job", "run8", port=two.port).launch(
-        1, world.actor, "say", "stranger")
-    refused(world, two, stranger, 'node 0 does not know job "run8"',
-            'it belongs to job "run8", this is job "pchrun"')
-
-
-def test_a_node_without_a_key(world, nodes):
-    two = nodes(2)
-    two.start(0)
-    stranger = nodes(2, key_file=None, port=two.port).launch(1, world.actor, "say", "stranger")
-    refused(world, two, stranger, f"node 0 has a key, this node has no key; {ONE_KEY}",
-            f"it has no key, this node has a key; {ONE_KEY}")
-
-
-def test_a_chief_without_a_key(world, nodes):
-    two = nodes(2, key_file=None)
-    two.start(0)
-    stranger = nodes(2, *STRANGER, port=two.port).launch(1, world.actor, "say", "stranger")
-    refused(world, two, stranger, f"node 0 has no key, this node has a key; {ONE_KEY}",
-            f"it has a key, this node has no key; {ONE_KEY}")
+    stranger = nodes(2, *STRANGER, *options, port=two.port, **theirs).launch(1, world.actor, "say", "stranger")
+    refused(world, two, stranger, said, answer)
 
 
 @pytest.mark.parametrize("wrong", ["key", "job", "none", "plain job"])
@@ -278,8 +258,7 @@ GARBAGE = {
 
 def test_garbage_on_the_port(world, nodes):
     """A port scan, a health check, a fuzzer: closed, said, and nothing else happens."""
-    two = nodes(2)
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes)
     idle = [socket.create_connection(("127.0.0.1", two.port)) for _ in range(2)]
     idle[0].sendall(bytes.fromhex("16030100510100004d0303"))  # how a ClientHello begins
     for name, data in GARBAGE.items():
@@ -302,8 +281,7 @@ def browser_hello():
 
 def test_no_descriptor_is_lost(world, nodes):
     """A scanner that comes again and again for a month."""
-    two = nodes(2)
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes)
     hello = browser_hello()
     talk_to(two.port, hello)
     before = wait_until(lambda: fds_of(two.jobs[0].pid), "descriptors")
@@ -315,8 +293,7 @@ def test_no_descriptor_is_lost(world, nodes):
 
 def test_a_client_with_no_key_but_all_else(world, nodes):
     """OpenSSL falls back to certificates; there is none to fall back to."""
-    two = nodes(2)
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -353,9 +330,7 @@ def test_what_is_changed_on_the_way(world, far):
     for count in range(1, 6):
         proxy.change()
         two.say(1, "back as node 1 of 2", count=count)
-    two.jobs[1].send(signal.SIGTERM)
-    assert two.finish() == PREEMPTED
-    last = committed(two, 2)
+    last = preempt(two, 1)
     assert saved_steps(two) == {first: 4, last: 4}
     assert "damaged on the way" in two.jobs[0].err + two.jobs[1].err
 
@@ -367,9 +342,7 @@ def test_a_cut_connection_is_made_again(world, far):
     for count in range(1, 6):
         proxy.cut()
         two.say(1, "back as node 1 of 2", count=count)
-    two.jobs[0].send(signal.SIGTERM)
-    assert two.finish() == PREEMPTED
-    last = committed(two, 2)
+    last = preempt(two, 0)
     assert saved_steps(two) == {first: 4, last: 4}
 
 
@@ -462,8 +435,7 @@ def test_which_openssl_was_loaded(world, nodes):
     """Conda's OpenSSL comes first in LD_LIBRARY_PATH; the log shows which one was loaded."""
     folder = world.root / "lib"
     folder.mkdir()
-    two = nodes(2, "-v")
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes, "-v")
     for name in LIBRARIES:
         place = re.search(rf"(/\S+/{name})", read_proc(two.jobs[0].pid, "maps").decode())[1]
         shutil.copy(place, folder / name)
@@ -492,8 +464,7 @@ def test_openssl_cnf_is_not_asked(world, nodes):
 
 def test_no_core_dump_shows_the_secret(world, nodes):
     """The page that holds it is marked so, and is not copied into our children."""
-    two = nodes(2)
-    two.start_all("hold", world.hold("end"))
+    two = held_nodes(world, nodes)
     flags = [line.split()[1:] for line in read_proc(two.jobs[0].pid, "smaps").decode().splitlines()
              if line.startswith("VmFlags:")]
     assert sum("dd" in each and "wf" in each for each in flags) == 1

@@ -184,8 +184,7 @@ def test_line_18_inherited_descriptors_are_not_made_nonblocking(world):
     job = world.act("record", "USR1", "say", "ready", "until", "USR1", options=["-v"], stdin=null,
                     stdout=write_end, stderr=write_end, ready="ready")
     assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
-    job.send(signal.SIGUSR1)
-    assert job.finish() == 0
+    job.end_by(signal.SIGUSR1, 0)
     assert [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (null, write_end)] == flags
     for fd in (null, read_end, write_end):
         os.close(fd)

@@ -17,26 +17,12 @@ QUICK = ["--stop-term-wait", "500ms", "--stop-kill-wait", "5s"]
 
 # --- line 8: the process group, with its windows held open ----------------------------------------
 
-CHILD_GATES = ["child-after-fork", "child-before-setpgid", "child-after-setpgid", "before-exec"]
-
-
-@pytest.mark.parametrize("gate", CHILD_GATES)
-def test_line_08_a_notice_in_the_window_of_the_child_is_not_lost(world, gate):
-    """Between fork and setpgid there is no group yet: kill(-pgid) fails with ESRCH. tini -g,
-    catatonit -g and dumb-init lost the SIGTERM of a preemption there."""
-    job = world.act("record", "TERM", "say", "started", "until", "TERM", "exit", "3",
-                    options=["--grace", "30s"], env=world.gates(gate))
-    world.reached(gate)
-    os.kill(job.pid, TERM)
-    world.go(gate)
-    assert job.finish(10) == 42
-
-
-@pytest.mark.parametrize("gate", ["parent-after-fork", "parent-before-setpgid",
-                                  "parent-after-setpgid"])
-def test_line_08_a_notice_in_the_window_of_the_parent_is_not_lost(world, gate):
-    """The child may have long passed its exec when the parent calls setpgid, which then fails with EACCES; that
-    is no error."""
+@pytest.mark.parametrize("gate", ["child-after-fork", "child-before-setpgid", "child-after-setpgid", "before-exec",
+                                  "parent-after-fork", "parent-before-setpgid", "parent-after-setpgid"])
+def test_line_08_a_notice_in_the_window_is_not_lost(world, gate):
+    """Between fork and setpgid there is no group yet: kill(-pgid) fails with ESRCH. tini -g, catatonit -g and dumb-init
+    lost the SIGTERM of a preemption there. The child may have long passed its exec when the parent calls setpgid,
+    which then fails with EACCES; that is no error."""
     job = world.act("record", "TERM", "say", "started", "until", "TERM", "exit", "3",
                     options=["--grace", "30s"], env=world.gates(gate))
     world.reached(gate)
@@ -61,8 +47,7 @@ def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
     deadline misses the scheduler's notice."""
     job = world.act("exit", "0", options=["--grace", "1s", *QUICK], env=world.gates("before-exec"))
     world.reached("before-exec")
-    os.kill(job.pid, TERM)
-    assert job.finish(8) == 42
+    job.end_by(TERM, 42, 8)
 
 
 # --- lines 14, 15 and 43: the death of pchrun -----------------------------------------------------
@@ -71,11 +56,10 @@ def test_line_12_an_exec_that_hangs_does_not_hold_us(world):
 def test_line_43_the_program_dies_with_us(world):
     """pchrun is killed by the OOM killer or a careless kill -9: in four of four wrappers the
     child lived on and kept the accelerators."""
-    job = world.act("ignore", "TERM", "say", "ready", "pause")
-    actor = world.events.wait("ready")["pid"]
+    job = world.act("ignore", "TERM", "say", "ready", "pause", ready="ready")
     os.kill(job.pid, KILL)
     job.finish()
-    wait_until(lambda: not is_alive(actor), "the program's death")
+    wait_until(lambda: not is_alive(job.actor), "the program's death")
 
 
 @pytest.mark.killed
@@ -133,10 +117,9 @@ def orphans(count):
 
 def test_line_23_orphans_are_reaped(world):
     """A data loader that leaves its workers behind fills the process table of the process that adopts them."""
-    job = world.act("record", "USR1", *orphans(40), "say", "ready", "until", "USR1")
-    actor = world.events.wait("ready")["pid"]
-    wait_until(lambda: children_of(job.pid) == [actor], "all orphans to be reaped")
-    os.kill(actor, signal.SIGUSR1)
+    job = world.act("record", "USR1", *orphans(40), "say", "ready", "until", "USR1", ready="ready")
+    wait_until(lambda: children_of(job.pid) == [job.actor], "all orphans to be reaped")
+    os.kill(job.actor, signal.SIGUSR1)
     assert job.finish() == 0
 
 
@@ -184,12 +167,10 @@ LEFTOVERS = {
 def test_line_44_leftovers_are_swept(world, verbs):
     """A program that ends leaves workers that hold the accelerators; the next attempt then finds no
     memory. A setsid grandchild escapes every sweep by group (dumb-init#191)."""
-    job = world.act(*verbs, "hold", world.hold("end"), "exit", "6", options=QUICK)
-    left = world.events.wait("left")["pid"]
+    job = world.act(*verbs, "hold", world.hold("end"), "exit", "6", options=QUICK, ready="left")
     if "stop" in verbs:
-        wait_until(lambda: state_of(left) == "T", "the stop")
-    world.go_on("end")
-    assert job.finish(12) == 6
+        wait_until(lambda: state_of(job.actor) == "T", "the stop")
+    world.let_end(job, 6, deadline=12)
     assert not marked(world.mark)
 
 
@@ -199,8 +180,7 @@ def test_line_44_leftovers_are_swept_on_an_old_kernel(world):
     job = world.act(*LEFTOVERS["daemon"], *LEFTOVERS["own session"], "hold", world.hold("end"),
                     "exit", "6", options=QUICK, env=world.shim("enosys", SHIM_ENOSYS=OLD_KERNEL))
     world.events.wait("left", count=2)
-    world.go_on("end")
-    assert job.finish(12) == 6
+    world.let_end(job, 6, deadline=12)
     assert not marked(world.mark)
 
 
@@ -209,8 +189,7 @@ def test_line_44_leftovers_that_go_on_forking(world):
     chain = ["daemon", "{", "say", "left"] * 12 + ["pause"] + ["}", "spin", "3"] * 12
     job = world.act(*chain[:-2], "hold", world.hold("end"), "exit", "6", options=QUICK)
     world.events.wait("left", count=12)
-    world.go_on("end")
-    assert job.finish(12) == 6
+    world.let_end(job, 6, deadline=12)
 
 
 def test_line_44_leftovers_get_term_first(world):
@@ -226,13 +205,11 @@ def test_line_44_leftovers_get_term_first(world):
 def test_line_44_leftovers_may_be_left(world, code):
     """Some programs start services on purpose: --stop-leftovers leave."""
     job = world.act("daemon", "{", "record", "TERM", "say", "left", "wait", "}", "hold",
-                    world.hold("end"), "exit", code, options=["--stop-leftovers", "leave"])
-    left = world.events.wait("left")["pid"]
-    world.go_on("end")
-    assert job.finish(5) == code
-    assert is_alive(left) and not world.events.all("signal")
-    kill_quietly(left)
-    wait_until(lambda: not is_alive(left), "its end")
+                    world.hold("end"), "exit", code, options=["--stop-leftovers", "leave"], ready="left")
+    world.let_end(job, code, deadline=5)
+    assert is_alive(job.actor) and not world.events.all("signal")
+    kill_quietly(job.actor)
+    wait_until(lambda: not is_alive(job.actor), "its end")
 
 
 def test_line_44_the_code_is_recorded_before_the_sweep(world):
@@ -251,8 +228,7 @@ def test_line_44_a_notice_during_the_sweep_does_not_rewrite_the_end(world):
                     options=["--stop-term-wait", "1s", "--grace", "30s"], ready="left")
     world.go_on("end")
     world.events.wait("signal", name="TERM")  # the sweep has begun
-    os.kill(job.pid, TERM)
-    assert job.finish(8) == 0
+    job.end_by(TERM, 0, 8)
 
 
 def test_line_33_the_deadline_takes_the_whole_tree(world):
@@ -261,8 +237,7 @@ def test_line_33_the_deadline_takes_the_whole_tree(world):
                     "setsid", "say", "left", "pause", "}", "pause",
                     options=["--grace", "1s", *QUICK])
     world.events.wait("left", count=2)
-    os.kill(job.pid, TERM)
-    assert job.finish(10) == 42
+    job.end_by(TERM, 42, 10)
 
 
 # --- lines 34 and 35: whom we signal --------------------------------------------------------------

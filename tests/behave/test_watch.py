@@ -12,17 +12,20 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import metadata
 from harness import children_of, is_alive, status_of, wait_until
-from metadata import (Alibaba, Aws, Azure, Gce, Tencent, azure_event, beijing, rfc1123, rfc3339,
+from metadata import (Alibaba, Answer, Aws, Azure, Gce, Tencent, answering, azure_event, beijing, rfc1123, rfc3339,
                       spot_action)
 from nodes import Proxy
 from test_hostile import SILENT
 
+PROGRAM = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
 QUICK = ["--interval", "10ms", "--timeout", "10s"]
 # For services that do not answer: each request takes the whole timeout.
 HASTY = ["--interval", "10ms", "--timeout", "500ms"]
@@ -33,8 +36,7 @@ class Watcher:
     """A pchrun-watch and what it has printed."""
 
     def __init__(self, world, *args, env=None, **options):
-        program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
-        self.job = world.start(program, *args, env=env, **options)
+        self.job = world.start(PROGRAM, *args, env=env, **options)
         self.pid = self.job.pid
 
     @property
@@ -45,6 +47,15 @@ class Watcher:
     @property
     def types(self):
         return [line["type"] for line in self.lines]
+
+    def has(self, count):
+        """Waits until so many lines have been printed."""
+        wait_until(lambda: len(self.lines) >= count, f"{count} lines")
+        assert len(self.lines) == count, self.lines
+
+    def listens(self):
+        """Waits until it watches a directory."""
+        wait_until(lambda: "inotify" in str(list(descriptors(self.pid))), "inotify")
 
     def wait(self, *types):
         """Waits until just these have been printed; returns the last line."""
@@ -62,6 +73,14 @@ class Watcher:
         assert self.lines is not None
 
 
+def descriptors(pid):
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            yield os.readlink(f"/proc/{pid}/fd/{name}")
+        except FileNotFoundError:
+            pass
+
+
 @pytest.fixture
 def watch(world):
     """A function that starts pchrun-watch."""
@@ -76,184 +95,115 @@ def watch(world):
             one.end()
 
 
-def serving(service):
-    service.trap = metadata.Trap(service)
-    return service
+@pytest.fixture
+def ask(watch):
+    """A function that starts pchrun-watch for a service."""
+    return lambda service, *options, waits=QUICK, **more: watch(
+        service.source, *waits, "--endpoint", service.url, *options, **more)
 
 
 @pytest.fixture
-def gce():
-    service = serving(Gce())
-    yield service
-    service.close()
+def serving():
+    """A function that makes the service of a test, with a trap beside it."""
+    made = []
+
+    def make(service):
+        made.append(service)
+        service.trap = metadata.Trap(service)
+        return service
+    yield make
+    for service in made:
+        service.close()
 
 
 @pytest.fixture
-def aws():
-    service = serving(Aws())
-    yield service
-    service.close()
+def gce(serving):
+    return serving(Gce())
 
 
 @pytest.fixture
-def azure():
-    service = serving(Azure())
-    yield service
-    service.close()
+def aws(serving):
+    return serving(Aws())
+
+
+@pytest.fixture
+def azure(serving):
+    return serving(Azure())
 
 
 # ---- the matrix: every source, every fault ----
 
-class GceCase:
-    source, options = "gce", ["--hang", "1s"]
-
-    @staticmethod
-    def make():
-        service = Gce()
-        service.set("upcoming-maintenance", "{}")
-        service.set("shutdown-details/stop-state", "UNSPECIFIED")
-        return service
-
-    @staticmethod
-    def happen(service):
-        service.set("maintenance-event", TERMINATE)
-
-    @staticmethod
-    def end(service):
-        service.set("maintenance-event", "NONE")
-
-    @staticmethod
-    def lie_of_event(service):
-        service.lies = {"maintenance-event": TERMINATE, "preempted": "TRUE", "upcoming-maintenance":
-                        '{"windowStartTime": "2020-01-01T00:00:00Z"}',
-                        "shutdown-details/stop-state": "PENDING_STOP"}
-
-    @staticmethod
-    def lie_of_none(service):
-        service.lies = {"maintenance-event": "NONE", "preempted": "FALSE", "upcoming-maintenance": "{}",
-                        "shutdown-details/stop-state": "UNSPECIFIED"}
+@dataclass
+class Case:
+    make: type
+    event: Callable  # what set() takes when something happens, and
+    none: tuple  # when it is over
+    lies_of_event: Callable
+    lies_of_none: object
+    options: tuple = ()
 
 
-class AwsCase:
-    source, make, options = "aws", Aws, []
-
-    @staticmethod
-    def happen(service):
-        service.set(Aws.ACTION, spot_action(120))
-
-    @staticmethod
-    def end(service):
-        service.set(Aws.ACTION, None)
-
-    @staticmethod
-    def lie_of_event(service):
-        service.lies = {Aws.ACTION: spot_action(3), Aws.TERMINATION: rfc3339(3), Aws.LIFECYCLE: "Terminated",
-                        Aws.REBALANCE: '{"noticeTime": "2020-01-01T00:00:00Z"}', Aws.TOKEN: "lie",
-                        Aws.SCHEDULED: '[{"Code": "instance-stop", "State": "active"}]'}
-
-    @staticmethod
-    def lie_of_none(service):
-        service.lies = {Aws.SCHEDULED: "[]"}
+def quiet_gce():
+    service = Gce()
+    service.set("upcoming-maintenance", "{}")
+    service.set("shutdown-details/stop-state", "UNSPECIFIED")
+    return service
 
 
-class AlibabaCase:
-    source, make, options = "alibaba", Alibaba, []
-
-    @staticmethod
-    def happen(service):
-        service.set(Alibaba.TERMINATION, rfc3339(120))
-
-    @staticmethod
-    def end(service):
-        service.set(Alibaba.TERMINATION, None)
-
-    @staticmethod
-    def lie_of_event(service):
-        service.lies = {Alibaba.TERMINATION: rfc3339(3), Alibaba.TOKEN: "lie"}
-
-    @staticmethod
-    def lie_of_none(service):
-        service.lies = {}
-
-
-class TencentCase:
-    source, make, options = "tencent", Tencent, []
-
-    @staticmethod
-    def happen(service):
-        service.set(Tencent.TERMINATION, beijing(120))
-
-    @staticmethod
-    def end(service):
-        service.set(Tencent.TERMINATION, None)
-
-    @staticmethod
-    def lie_of_event(service):
-        service.lies = {Tencent.TERMINATION: beijing(3)}
-
-    @staticmethod
-    def lie_of_none(service):
-        service.lies = {}
+CASES = {
+    "gce": Case(quiet_gce, lambda: ("maintenance-event", TERMINATE), ("maintenance-event", "NONE"),
+                lambda: {"maintenance-event": TERMINATE, "preempted": "TRUE",
+                         "shutdown-details/stop-state": "PENDING_STOP",
+                         "upcoming-maintenance": '{"windowStartTime": "2020-01-01T00:00:00Z"}'},
+                {"maintenance-event": "NONE", "preempted": "FALSE", "upcoming-maintenance": "{}",
+                 "shutdown-details/stop-state": "UNSPECIFIED"}, ("--hang", "1s")),
+    "aws": Case(Aws, lambda: (Aws.ACTION, spot_action(120)), (Aws.ACTION, None),
+                lambda: {Aws.ACTION: spot_action(3), Aws.TERMINATION: rfc3339(3), Aws.LIFECYCLE: "Terminated",
+                         Aws.REBALANCE: '{"noticeTime": "2020-01-01T00:00:00Z"}', Aws.TOKEN: "lie",
+                         Aws.SCHEDULED: '[{"Code": "instance-stop", "State": "active"}]'},
+                {Aws.SCHEDULED: "[]"}),
+    "azure": Case(Azure, lambda: (azure_event(),), (), lambda: [azure_event(ident="E-lie", Resources=[])], [],
+                  ("--name", "node_1")),
+    "alibaba": Case(Alibaba, lambda: (Alibaba.TERMINATION, rfc3339(120)), (Alibaba.TERMINATION, None),
+                    lambda: {Alibaba.TERMINATION: rfc3339(3), Alibaba.TOKEN: "lie"}, {}),
+    "tencent": Case(Tencent, lambda: (Tencent.TERMINATION, beijing(120)), (Tencent.TERMINATION, None),
+                    lambda: {Tencent.TERMINATION: beijing(3)}, {}),
+}
+FAULTY = [(source, fault) for source in CASES
+          for fault in metadata.FAULTS + (metadata.FLAVOR_FAULTS if source == "gce" else [])]
 
 
-class AzureCase:
-    source, make, options = "azure", Azure, ["--name", "node_1"]
-
-    @staticmethod
-    def happen(service):
-        service.set(azure_event())
-
-    @staticmethod
-    def end(service):
-        service.set()
-
-    @staticmethod
-    def lie_of_event(service):
-        service.lies = [azure_event(ident="E-lie", Resources=[])]
-
-    @staticmethod
-    def lie_of_none(service):
-        service.lies = []
-
-
-CASES = [(case, fault) for case in (GceCase, AwsCase, AzureCase, AlibabaCase, TencentCase)
-         for fault in metadata.FAULTS + (metadata.FLAVOR_FAULTS if case is GceCase else [])]
-
-
-@pytest.mark.parametrize("case, fault", CASES, ids=lambda x: getattr(x, "source", None) or x.__name__)
-def test_fault_changes_nothing(watch, case, fault):
+@pytest.mark.parametrize("source, fault", FAULTY, ids=lambda x: getattr(x, "__name__", x))
+def test_fault_changes_nothing(ask, serving, source, fault):
     """Where nothing happens, a fault that says otherwise is not believed; nor, while something does, one
     that says that nothing does. From the first request on, and with every other answered truly."""
+    case = CASES[source]
     service = serving(case.make())
-    try:
-        case.lie_of_event(service)
-        service.spoil(fault, 3)
-        waits = HASTY if fault in (metadata.silent, metadata.slow) else QUICK
-        watcher = watch(case.source, *waits, *case.options, "--endpoint", service.url)
-        service.wait_spoiled()
-        service.wait_answered(*service.PATHS)
-        assert watcher.lines == []
-        case.happen(service)
-        watcher.wait("terminate")
-        case.lie_of_none(service)
-        service.spoil(fault, 3)
-        service.wait_spoiled()
-        service.wait_answered(*service.PATHS)
-        assert watcher.types == ["terminate"], watcher.lines
-        case.end(service)
-        watcher.wait("terminate", "cancel")
-        assert watcher.lines[0]["id"] == watcher.lines[1]["id"]
-        assert not service.trap.requests, "a redirect was followed"
-        assert len(watcher.job.err_lines) <= 20  # by key: the first failure, and the first success
-        watcher.end()
-    finally:
-        service.close()
+    service.lies = case.lies_of_event()
+    service.spoil(fault, 3)
+    watcher = ask(service, *case.options, waits=HASTY if fault in (metadata.silent, metadata.slow) else QUICK)
+    service.wait_spoiled()
+    service.wait_answered(*service.PATHS)
+    assert watcher.lines == []
+    service.set(*case.event())
+    watcher.wait("terminate")
+    service.lies = case.lies_of_none
+    service.spoil(fault, 3)
+    service.wait_spoiled()
+    service.wait_answered(*service.PATHS)
+    assert watcher.types == ["terminate"], watcher.lines
+    service.set(*case.none)
+    watcher.wait("terminate", "cancel")
+    assert watcher.lines[0]["id"] == watcher.lines[1]["id"]
+    assert not service.trap.requests, "a redirect was followed"
+    assert len(watcher.job.err_lines) <= 20  # by key: the first failure, and the first success
+    watcher.end()
 
 
-def test_service_that_comes_and_goes(watch, gce):
+def test_service_that_comes_and_goes(ask, gce):
     """It is away at the start, and comes; it goes while something is announced, and comes again."""
     gce.close()
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     watcher.said("maintenance-event: ")
     assert watcher.lines == []
     for _ in range(2):
@@ -265,12 +215,8 @@ def test_service_that_comes_and_goes(watch, gce):
 
 # ---- gce ----
 
-def start_gce(watch, gce, *options, **more):
-    return watch("gce", *QUICK, "--endpoint", gce.url, *options, **more)
-
-
-def test_gce_values(watch, gce):
-    watcher = start_gce(watch, gce)
+def test_gce_values(ask, gce):
+    watcher = ask(gce)
     gce.wait_answered(*gce.PATHS)
     gce.set("maintenance-event", MIGRATE)
     migrate = watcher.wait("log")
@@ -286,15 +232,15 @@ def test_gce_values(watch, gce):
     assert len(watcher.lines) == 4
 
 
-def test_gce_migration_that_asks(watch, gce):
+def test_gce_migration_that_asks(ask, gce):
     gce.set("maintenance-event", MIGRATE)
-    watcher = start_gce(watch, gce, "--mild", "checkpoint")
+    watcher = ask(gce, "--mild", "checkpoint")
     watcher.wait("checkpoint")
 
 
-def test_gce_first_request_asks_for_the_value(watch, gce):
+def test_gce_first_request_asks_for_the_value(ask, gce):
     """It arms the server's warning; only behind it are requests held."""
-    start_gce(watch, gce)
+    ask(gce)
     gce.wait_answered(*gce.PATHS)
     for path in gce.PATHS:
         queries = [r.query for r in gce.requests if r.path == path]
@@ -304,12 +250,12 @@ def test_gce_first_request_asks_for_the_value(watch, gce):
     assert held.query["timeout_sec"] == "60"
 
 
-def test_gce_costs_one_request_held_per_key(watch, gce):
+def test_gce_costs_one_request_held_per_key(ask, gce):
     """While the server holds its requests, the watch sleeps."""
     gce.holds_s = 1.0
     gce.set("upcoming-maintenance", "{}")
     gce.set("shutdown-details/stop-state", "UNSPECIFIED")
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     gce.wait(lambda: gce.hanging() == 4, "four held requests")
     wait_until(lambda: status_of(watcher.pid)["State"].startswith("S"), "the watch to sleep")
     before = int(status_of(watcher.pid)["voluntary_ctxt_switches"])
@@ -320,10 +266,10 @@ def test_gce_costs_one_request_held_per_key(watch, gce):
 
 
 @pytest.mark.parametrize("what", ["does not hold", "has no etag"])
-def test_gce_polls_where_requests_are_not_held(watch, gce, what):
+def test_gce_polls_where_requests_are_not_held(ask, gce, what):
     gce.holds_s = None
     gce.has_etag = what == "does not hold"
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     gce.wait_answered(gce.PATHS[0], more=10)
     ended = [r for r in gce.requests if r.path == gce.PATHS[0]]
     assert sum("wait_for_change" in r.query for r in ended) <= 2
@@ -331,12 +277,12 @@ def test_gce_polls_where_requests_are_not_held(watch, gce, what):
     watcher.wait("terminate")
 
 
-def test_gce_upcoming(watch, gce):
+def test_gce_upcoming(ask, gce):
     """Days ahead it is for the record; as itself when it is near; moved, over."""
     body = {"type": "SCHEDULED", "maintenance_status": "PENDING", "can_reschedule": "TRUE",
             "window_start_time": rfc3339(7 * 86400), "window_end_time": rfc3339(8 * 86400)}
     gce.set("upcoming-maintenance", json.dumps(body))
-    watcher = start_gce(watch, gce, "--lead", "1h")
+    watcher = ask(gce, "--lead", "1h")
     line = watcher.wait("log")
     assert 7 * 86400 - 10 < line["deadline_seconds"] <= 7 * 86400
     gce.set("upcoming-maintenance", json.dumps({**body, "window_start_time": rfc3339(600)}))
@@ -349,19 +295,19 @@ def test_gce_upcoming(watch, gce):
     watcher.wait("log", "terminate", "cancel")
 
 
-def test_gce_without_a_maintenance_says_nothing(watch, gce):
+def test_gce_without_a_maintenance_says_nothing(ask, gce):
     """A machine that never had a maintenance answers 503, for ever: that is no failure."""
     gce.set("upcoming-maintenance", gce.NONE_YET)
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     gce.wait_answered(gce.PATHS[2], more=4)
     assert watcher.lines == [] and watcher.job.err == ""
 
 
-def test_gce_maintenance_that_is_forgotten_is_called_off(watch, gce):
+def test_gce_maintenance_that_is_forgotten_is_called_off(ask, gce):
     """The same answer ends a maintenance that was under way, when it has come twice."""
     gce.set("upcoming-maintenance", json.dumps({"Upcoming maintenance": {
         "window_start_time": rfc3339(-60), "maintenance_status": "ONGOING"}}))
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     line = watcher.wait("terminate")
     assert "deadline_seconds" not in line
     before = gce.answered(gce.PATHS[2])
@@ -370,17 +316,14 @@ def test_gce_maintenance_that_is_forgotten_is_called_off(watch, gce):
     assert gce.answered(gce.PATHS[2]) >= before + 2 and watcher.job.err == ""
 
 
-def test_gce_words_of_no_maintenance_from_elsewhere(watch, gce):
+def test_gce_words_of_no_maintenance_from_elsewhere(ask, gce):
     """A 503 of another server, or with other words, calls nothing off."""
     gce.set("upcoming-maintenance", json.dumps({"windowStartTime": rfc3339(600)}))
     gce.lies = {"upcoming-maintenance": gce.NONE_YET}
 
-    def unflavored(_service, connection, lie):
-        connection.sendall(metadata.encode(metadata.Answer(503, lie.body)))
-        return True
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     watcher.wait("terminate")
-    gce.spoil(unflavored, 12)
+    gce.spoil(answering("unflavored", lambda lie: Answer(503, lie.body)), 12)
     gce.wait_spoiled()
     gce.wait_answered(gce.PATHS[2])
     assert watcher.types == ["terminate"]
@@ -389,12 +332,12 @@ def test_gce_words_of_no_maintenance_from_elsewhere(watch, gce):
 STOP = "shutdown-details/"
 
 
-def test_gce_graceful_stop(watch, gce):
+def test_gce_graceful_stop(ask, gce):
     """The notice says when it ends, from the first line on; the end of the wait changes nothing."""
     gce.set(STOP + "stop-state", "UNSPECIFIED")
     gce.set(STOP + "request-timestamp", rfc3339(-100))
     gce.set(STOP + "max-duration", "700")
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     gce.wait_answered(*gce.PATHS)
     gce.set(STOP + "stop-state", "PENDING_STOP")
     line = watcher.wait("terminate")
@@ -407,11 +350,11 @@ def test_gce_graceful_stop(watch, gce):
     assert watcher.job.err == ""
 
 
-def test_gce_graceful_stop_whose_end_is_told_later(watch, gce):
+def test_gce_graceful_stop_whose_end_is_told_later(ask, gce):
     """The notice is printed once without a deadline; the deadline follows when it can be read."""
     gce.set(STOP + "stop-state", "PENDING_STOP")
     gce.set(STOP + "request-timestamp", rfc3339(-100))
-    watcher = start_gce(watch, gce)
+    watcher = ask(gce)
     line = watcher.wait("terminate")
     assert "deadline_seconds" not in line
     watcher.said("when the stop ends: shutdown-details/max-duration: HTTP 404")
@@ -421,9 +364,9 @@ def test_gce_graceful_stop_whose_end_is_told_later(watch, gce):
     watcher.said("when the stop ends: it works again")
 
 
-def test_told_when_it_comes_near(watch, gce):
+def test_told_when_it_comes_near(ask, gce):
     gce.set("upcoming-maintenance", "{}")
-    watcher = start_gce(watch, gce, "--lead", "2s")
+    watcher = ask(gce, "--lead", "2s")
     gce.wait_answered(*gce.PATHS)
     gce.set("upcoming-maintenance", json.dumps({"windowStartTime": rfc3339(4)}))
     watcher.wait("log", "terminate")
@@ -432,14 +375,11 @@ def test_told_when_it_comes_near(watch, gce):
 
 # ---- aws ----
 
-def start_aws(watch, aws, *options, **more):
-    return watch("aws", *QUICK, "--endpoint", aws.url, *options, **more)
 
-
-def test_aws_tokens(watch, aws):
+def test_aws_tokens(ask, aws):
     """A token is fetched once and sent with every request."""
     aws.needs_token = True
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     aws.wait_answered(aws.ACTION, more=5)
     assert sum(r.path == aws.TOKEN for r in aws.requests) == 1
     aws.set(aws.ACTION, spot_action(120))
@@ -448,10 +388,10 @@ def test_aws_tokens(watch, aws):
     assert watcher.job.err == ""
 
 
-def test_aws_token_that_is_refused_is_replaced(watch, aws):
+def test_aws_token_that_is_refused_is_replaced(ask, aws):
     aws.needs_token = True
     aws.set(aws.ACTION, spot_action(120))
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     watcher.wait("terminate")
     aws.forget_tokens()
     aws.wait(lambda: sum(r.path == aws.TOKEN for r in aws.requests) >= 2, "a new token")
@@ -459,20 +399,20 @@ def test_aws_token_that_is_refused_is_replaced(watch, aws):
     assert watcher.types == ["terminate"] and watcher.job.err == ""
 
 
-def test_aws_token_is_replaced_before_its_end(watch, aws):
+def test_aws_token_is_replaced_before_its_end(ask, aws):
     aws.ttl_s = 1  # it counts for half a second
     aws.needs_token = True
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     aws.wait(lambda: sum(r.path == aws.TOKEN for r in aws.requests) >= 3, "two new tokens")
     assert not [r for r in aws.requests if r.status == 401] and watcher.job.err == ""
 
 
 @pytest.mark.parametrize("put", ["hangs", "403"])
-def test_aws_without_tokens(watch, aws, put):
+def test_aws_without_tokens(ask, watch, aws, put):
     """Behind one hop too many the PUT is never answered; there may also be none."""
     aws.put = put
     aws.set(aws.ACTION, spot_action(120))
-    watcher = start_aws(watch, aws, *HASTY)
+    watcher = ask(aws, waits=HASTY)
     watcher.wait("terminate")
     watcher.said("though the service answers: this is a container behind the hop limit" if put == "hangs"
                  else "the token (IMDSv2): HTTP 403, and no token; it is asked without one (IMDSv1)")
@@ -482,10 +422,10 @@ def test_aws_without_tokens(watch, aws, put):
     assert sum(r.path == aws.TOKEN for r in aws.requests) <= 1
 
 
-def test_aws_without_tokens_where_they_are_needed(watch, aws):
+def test_aws_without_tokens_where_they_are_needed(ask, aws):
     aws.put, aws.needs_token = "hangs", True
     aws.set(aws.ACTION, spot_action(120))
-    watcher = start_aws(watch, aws, *HASTY)
+    watcher = ask(aws, waits=HASTY)
     watcher.said("only with the token (IMDSv2)")
     assert watcher.lines == []
     with aws.changed:
@@ -494,25 +434,21 @@ def test_aws_without_tokens_where_they_are_needed(watch, aws):
     watcher.wait("terminate")
 
 
-def test_aws_token_that_would_be_more_than_a_header(watch, aws):
+def test_aws_token_that_would_be_more_than_a_header(ask, serving):
     class Sly(Aws):
         def _new_token(self, request):
-            return metadata.Answer(200, b"x\r\nX-Other: y")
-    sly = Sly()
-    try:
-        sly.set(sly.ACTION, spot_action(120))
-        watcher = watch("aws", *QUICK, "--endpoint", sly.url)
-        watcher.wait("terminate")
-        assert not [r for r in sly.requests if "x-other" in r.headers]
-    finally:
-        sly.close()
+            return Answer(200, b"x\r\nX-Other: y")
+    sly = serving(Sly())
+    sly.set(sly.ACTION, spot_action(120))
+    ask(sly).wait("terminate")
+    assert not [r for r in sly.requests if "x-other" in r.headers]
 
 
-def test_aws_both_spot_paths_are_one_event(watch, aws):
+def test_aws_both_spot_paths_are_one_event(ask, aws):
     at = rfc3339(120)
     aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": at}))
     aws.set(aws.TERMINATION, at)
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     aws.wait_answered(aws.ACTION, aws.TERMINATION)
     assert watcher.wait("terminate")["id"] == f"spot-terminate-{at}"
     aws.set(aws.ACTION, None)
@@ -522,45 +458,42 @@ def test_aws_both_spot_paths_are_one_event(watch, aws):
     watcher.wait("terminate", "cancel")
 
 
-def test_aws_absence_is_believed_the_second_time(watch, aws):
-    def away(_service, connection, _lie):
-        connection.sendall(metadata.encode(metadata.Answer(404)))
-        return True
+def test_aws_absence_is_believed_the_second_time(ask, aws):
     aws.set(aws.ACTION, spot_action(120))
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     watcher.wait("terminate")
-    aws.spoil(away, 4)  # four paths of one poll
+    aws.spoil(answering("away", lambda _lie: Answer(404)), 4)  # four paths of one poll
     aws.wait_spoiled()
     aws.wait_answered(aws.ACTION)
     assert watcher.types == ["terminate"]
 
 
-def test_aws_rebalance_and_maintenance(watch, aws):
+def test_aws_rebalance_and_maintenance(ask, aws):
     aws.set(aws.REBALANCE, json.dumps({"noticeTime": rfc3339(0)}))
     event = {"NotBefore": "21 Jan 2019 09:00:43 GMT", "Code": "system-reboot", "Description": "scheduled",
              "EventId": "instance-event-0d59", "NotAfter": "21 Jan 2019 09:17:23 GMT", "State": "active"}
     aws.set(aws.SCHEDULED, json.dumps([event, {**event, "EventId": "x", "State": "completed"}]))
     aws.set(aws.LIFECYCLE, "InService")
-    watcher = start_aws(watch, aws)
-    wait_until(lambda: len(watcher.lines) == 2, "two lines")
+    watcher = ask(aws)
+    watcher.has(2)
     lines = {line["type"]: line for line in watcher.lines}
     assert lines["terminate"]["id"] == "instance-event-0d59"
     assert lines["terminate"]["deadline_seconds"] < -86400
     assert "deadline_seconds" not in lines["checkpoint"]
     aws.set(aws.LIFECYCLE, "Terminated")
-    wait_until(lambda: len(watcher.lines) == 3, "a third line")
+    watcher.has(3)
     assert watcher.lines[2]["id"].startswith("autoscaling-terminated-")
     event["State"] = "canceled"
     aws.set(aws.SCHEDULED, json.dumps([event]))
-    wait_until(lambda: len(watcher.lines) == 4, "the cancel")
+    watcher.has(4)
     assert watcher.lines[3] == {"type": "cancel", "id": "instance-event-0d59",
                                 "text": lines["terminate"]["text"]}
 
 
-def test_aws_deadline_that_moves_away_is_not_believed(watch, aws):
+def test_aws_deadline_that_moves_away_is_not_believed(ask, aws):
     """Mocks always name a time two minutes ahead. A later deadline is not printed; an earlier one is."""
     aws.set(aws.ACTION, spot_action(120))
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     watcher.wait("terminate")
     aws.set(aws.ACTION, spot_action(180))
     aws.wait_answered(aws.ACTION)
@@ -570,12 +503,12 @@ def test_aws_deadline_that_moves_away_is_not_believed(watch, aws):
     assert 50 < line["deadline_seconds"] <= 60 and line["id"] == watcher.lines[0]["id"]
 
 
-def test_deadline_keeps_its_fraction(watch, aws):
+def test_deadline_keeps_its_fraction(ask, aws):
     """Whole seconds would take up to one of the few that are left."""
     at = time.time() + 2.87
     text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}Z"
     aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": text}))
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     line = watcher.wait("terminate")
     assert line["deadline_seconds"] != int(line["deadline_seconds"])
     assert 0 < line["deadline_seconds"] <= 2.87
@@ -594,10 +527,10 @@ def test_aws_is_asked_every_five_seconds(watch, aws):
     ("marked-for-nothing", False, 'spot/termination-time is "marked-for-nothing", which is no time'),
     ("2026/11/23 03:04:05", True, 'termination-time is "2026/11/23 03:04:05", which is no time'),
 ])
-def test_aws_termination_time_that_cannot_be_read(watch, aws, value, notice, said):
+def test_aws_termination_time_that_cannot_be_read(ask, aws, value, notice, said):
     """It is said, once. A word means no notice; what looks like a time is one without a deadline."""
     aws.set(aws.TERMINATION, value)
-    watcher = start_aws(watch, aws)
+    watcher = ask(aws)
     watcher.said(said)
     aws.wait_answered(aws.TERMINATION, more=4)
     assert watcher.types == ["terminate"] * notice
@@ -610,85 +543,79 @@ def test_aws_termination_time_that_cannot_be_read(watch, aws, value, notice, sai
 
 
 @pytest.mark.parametrize("when", [rfc3339, beijing])
-def test_times_of_other_clouds(watch, when):
+def test_times_of_other_clouds(ask, serving, when):
     """The one writes UTC, the other UTC+8 without a zone; each asks for its path with its own token."""
     service = serving(Alibaba() if when is rfc3339 else Tencent())
     service.needs_token = when is rfc3339
-    try:
-        service.set(service.TERMINATION, when(120))
-        watcher = watch("alibaba" if when is rfc3339 else "tencent", *QUICK, "--endpoint", service.url)
-        line = watcher.wait("terminate")
-        assert 110 < line["deadline_seconds"] <= 120 and line["id"].startswith("spot-terminate-")
-        service.wait_answered(*service.PATHS)
-        assert sum(r.path == service.TOKEN for r in service.requests) == service.needs_token
-        service.set(service.TERMINATION, "soon")
-        watcher.said('the answer is "soon", which is no time')
-        service.set(service.TERMINATION, None)
-        watcher.wait("terminate", "cancel")
-    finally:
-        service.close()
+    service.set(service.TERMINATION, when(120))
+    watcher = ask(service)
+    line = watcher.wait("terminate")
+    assert 110 < line["deadline_seconds"] <= 120 and line["id"].startswith("spot-terminate-")
+    service.wait_answered(*service.PATHS)
+    assert sum(r.path == service.TOKEN for r in service.requests) == service.needs_token
+    service.set(service.TERMINATION, "soon")
+    watcher.said('the answer is "soon", which is no time')
+    service.set(service.TERMINATION, None)
+    watcher.wait("terminate", "cancel")
 
 
 # ---- azure ----
 
-def start_azure(watch, azure, *options, **more):
-    return watch("azure", *QUICK, "--endpoint", azure.url, *options, **more)
 
-
-def test_azure_events(watch, azure):
+def test_azure_events(ask, azure):
     azure.set(azure_event("Preempt", "P", 30), azure_event("Freeze", "F", 900, DurationInSeconds=5),
               azure_event("Freeze", "L", 900, DurationInSeconds=60), azure_event("Reboot", "R", None),
               azure_event("Redeploy", "O", 600, Resources=["node_0", "node_2"]),
               azure_event("Terminate", "T", 600, Resources=["node_0", "NODE_1"]))
-    watcher = start_azure(watch, azure)
-    wait_until(lambda: len(watcher.lines) == 5, "five lines")
+    watcher = ask(azure)
+    watcher.has(5)
     azure.wait_answered(azure.EVENTS)
     lines = {line["id"]: line for line in watcher.lines}
     assert {i: line["type"] for i, line in lines.items()} == {
         "P": "terminate", "F": "log", "L": "checkpoint", "R": "terminate", "T": "terminate"}
     assert 20 < lines["P"]["deadline_seconds"] <= 30 and "deadline_seconds" not in lines["R"]
     azure.set(azure_event("Preempt", "P", 10))
-    wait_until(lambda: len(watcher.lines) == 10, "five more")
+    watcher.has(10)
     assert [(line["type"], line["id"]) for line in watcher.lines[5:]] == [
         ("terminate", "P"), ("cancel", "F"), ("cancel", "L"), ("cancel", "R"), ("cancel", "T")]
 
 
-def test_azure_time_that_cannot_be_read(watch, azure):
+def test_azure_time_that_cannot_be_read(ask, azure):
     """The notice has no deadline then, which is said; an empty one is normal once it has begun."""
     azure.set({**azure_event("Reboot", "R", None), "EventStatus": "Started"},
               {**azure_event("Preempt", "P", 30), "NotBefore": "in 30 s"})
-    watcher = start_azure(watch, azure)
-    wait_until(lambda: len(watcher.lines) == 2, "two lines")
+    watcher = ask(azure)
+    watcher.has(2)
     assert all("deadline_seconds" not in line for line in watcher.lines)
     watcher.said('NotBefore is "in 30 s", which is no time: the notice P has no deadline')
     azure.wait_answered(azure.EVENTS)
     assert len(watcher.job.err_lines) == 1
 
 
-def test_azure_asks_for_its_name_first(watch, azure):
-    start_azure(watch, azure)
+def test_azure_asks_for_its_name_first(ask, azure):
+    ask(azure)
     azure.wait_answered(azure.EVENTS)
     assert azure.requests[0].path == azure.NAME
     assert sum(r.path == azure.NAME for r in azure.requests) == 1
 
 
-def test_azure_without_a_name_takes_all(watch, azure):
+def test_azure_without_a_name_takes_all(ask, azure):
     azure.own_name = None
     azure.set(azure_event(Resources=["node_7"]))
-    watcher = start_azure(watch, azure)
+    watcher = ask(azure)
     watcher.wait("terminate")
     watcher.said("set --name")
 
 
-def test_azure_with_a_name_that_is_given(watch, azure):
+def test_azure_with_a_name_that_is_given(ask, azure):
     azure.set(azure_event(Resources=["node_7"]))
-    watcher = start_azure(watch, azure, "--name", "node_7")
+    watcher = ask(azure, "--name", "node_7")
     watcher.wait("terminate")
     assert not [r for r in azure.requests if r.path == azure.NAME]
 
 
-def test_failures_that_come_and_go_are_told_once(watch, azure):
-    watcher = start_azure(watch, azure, "--name", "node_1")
+def test_failures_that_come_and_go_are_told_once(ask, azure):
+    watcher = ask(azure, "--name", "node_1")
     for _ in range(6):
         azure.spoil(metadata.http_503)
         azure.wait_spoiled()
@@ -697,22 +624,22 @@ def test_failures_that_come_and_go_are_told_once(watch, azure):
         (True, False), (False, True)]
 
 
-def test_azure_acknowledgement(watch, azure):
+def test_azure_acknowledgement(ask, azure):
     """It is sent once, through faults, and never by the watch of itself."""
     azure.set(azure_event())
-    watcher = start_azure(watch, azure)
+    watcher = ask(azure)
     watcher.wait("terminate")
     assert azure.acknowledged == []
     watcher.end()
     azure.spoil(metadata.http_503, 2)
-    done = start_azure(watch, azure, "--acknowledge", "E-1")
+    done = ask(azure, "--acknowledge", "E-1")
     assert done.job.finish() == 0 and done.job.out == ""
     assert azure.acknowledged == ["E-1"]
 
 
-def test_azure_acknowledgement_that_fails(watch, azure):
+def test_azure_acknowledgement_that_fails(ask, azure):
     azure.spoil(metadata.http_500, 5)
-    done = start_azure(watch, azure, "--acknowledge", "E-1")
+    done = ask(azure, "--acknowledge", "E-1")
     assert done.job.finish() == 1
     assert "could not be acknowledged in 5 attempts: HTTP 500" in done.job.err
 
@@ -733,11 +660,11 @@ def test_azure_acknowledgement_that_fails(watch, azure):
     ("2026-02-30T00:00:00Z", None, None),
 ], ids=["rfc3339", "fraction", "rfc1123", "2200", "1970", "1802", "9999", "negative", "nan", "empty",
         "no_day"])
-def test_deadlines(watch, aws, time_text, low, high):
+def test_deadlines(ask, aws, time_text, low, high):
     """A text that is no date gives no deadline; the notice stays."""
     time_text = time_text() if callable(time_text) else time_text
     aws.set(aws.ACTION, json.dumps({"action": "stop", "time": time_text}))
-    watcher = start_aws(watch, aws, "--lead", "3650d")
+    watcher = ask(aws, "--lead", "3650d")
     wait_until(lambda: watcher.lines, "a line")
     line = watcher.lines[0]
     assert line["type"] == ("log" if low is not None and low > 1e9 else "terminate")
@@ -748,13 +675,13 @@ def test_deadlines(watch, aws, time_text, low, high):
     assert len(line["id"]) < 64
 
 
-def test_clock_that_steps(world, watch, aws):
+def test_clock_that_steps(world, ask, aws):
     """A live event stays what it is, and where it is, when the clock is set; a new one counts from it."""
     clock = world.root / "clock"
     at = rfc3339(120)
     aws.set(aws.ACTION, json.dumps({"action": "terminate", "time": at}))
     env = {**world.shim("clock", SHIM_CLOCK=clock), "SHIM_FOR": "pchrun-watch"}
-    watcher = start_aws(watch, aws, env=env)
+    watcher = ask(aws, env=env)
     watcher.wait("terminate")
     for seconds in (7200, -7200):
         clock.write_text(str(seconds))
@@ -915,7 +842,7 @@ def put(path, text):
 def test_file(world, watch):
     path = world.root / "notice"
     watcher = watch("file", path)
-    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    watcher.listens()
     put(path, "node is drained\nat noon\n")
     line = watcher.wait("terminate")
     assert line["text"] == "node is drained" and line["id"].startswith("file-")
@@ -929,14 +856,6 @@ def test_file(world, watch):
     assert line["id"] == "c-1" and 20 < line["deadline_seconds"] <= 30
     put(path, '{"type": "cancel"}')
     assert watcher.wait("terminate", "cancel", "checkpoint", "terminate", "cancel")["id"] == "c-1"
-
-
-def descriptors(pid):
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            yield os.readlink(f"/proc/{pid}/fd/{name}")
-        except FileNotFoundError:
-            pass
 
 
 def test_file_that_is_there_already(world, watch):
@@ -1010,7 +929,7 @@ class Volume:
 def test_kubernetes(world, watch):
     volume = Volume(world.root / "podinfo")
     watcher = watch("kubernetes", volume.root / "annotations", "--annotation", "example.com/drain")
-    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    watcher.listens()
     volume.write('a="b"\nexample.com/drain="yes, at \\"noon\\""\nz="1"')
     line = watcher.wait("terminate")
     assert line["text"] == 'yes, at "noon"'
@@ -1025,7 +944,7 @@ def test_kubernetes(world, watch):
 def test_kubernetes_value(world, watch):
     volume = Volume(world.root / "podinfo")
     watcher = watch("kubernetes", volume.root / "annotations", "--value", "now")
-    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    watcher.listens()
     volume.write('pchrun/notice="later"')
     volume.write('pchrun/notice="now"')
     assert watcher.wait("terminate")["text"] == "now"
@@ -1047,10 +966,8 @@ DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionBy
 
 
 @pytest.fixture
-def api(world):
-    service = serving(metadata.ApiServer(world.root / "account"))
-    yield service
-    service.close()
+def api(world, serving):
+    return serving(metadata.ApiServer(world.root / "account"))
 
 
 def start_pod(watch, api, *options, **more):
@@ -1139,15 +1056,12 @@ def test_pod_of_another_name(watch, api):
     assert given.job.err == ""
 
 
-def test_pod_trusts_no_other_server(world, watch, api):
+def test_pod_trusts_no_other_server(world, watch, serving, api):
     """Its token does not go to a server whose certificate is not the account's."""
-    other = metadata.ApiServer(world.root / "other")
-    try:
-        watcher = start_pod(watch, api, KUBERNETES_SERVICE_PORT=str(other.port))
-        watcher.said("the pod: ")
-        assert other.requests == [] and watcher.lines == []
-    finally:
-        other.close()
+    other = serving(metadata.ApiServer(world.root / "other"))
+    watcher = start_pod(watch, api, KUBERNETES_SERVICE_PORT=str(other.port))
+    watcher.said("the pod: ")
+    assert other.requests == [] and watcher.lines == []
 
 
 # A true answer of the API server may be as long as the huge one.
@@ -1193,49 +1107,40 @@ def test_pod_without_a_service_account(world, watch, api):
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
-@pytest.mark.parametrize("case", [GceCase, AwsCase, AzureCase, AlibabaCase, TencentCase],
-                         ids=lambda case: case.source)
-def test_no_packet_goes_elsewhere(world, watch, case):
+@pytest.mark.parametrize("source", CASES)
+def test_no_packet_goes_elsewhere(world, serving, source):
     """Not to a proxy, not to a name server: every connection and every datagram is the endpoint's."""
-    service = serving(case.make())
-    try:
-        trace = world.root / "trace"
-        case.happen(service)
-        proxies = {name: service.trap.url for name in PROXIES}
-        program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
-        asan = f"{world.env['ASAN_OPTIONS']}:detect_leaks=0"
-        job = world.start("strace", "-f", "-qq", "-o", trace, "-e",
-                          "trace=connect,sendto,sendmsg,sendmmsg", program, case.source, *QUICK,
-                          "--endpoint", service.url, env={**proxies, "ASAN_OPTIONS": asan})
-        wait_until(lambda: '"terminate"' in job.out, "a line")
-        service.wait_answered(*service.PATHS)
-        [pid] = wait_until(lambda: Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split(),
-                           "the watch")
-        os.kill(int(pid), signal.SIGTERM)
-        assert job.finish() == 0
-        addresses = re.findall(r"sa_family=(\w+), ([^}]*)", trace.read_text())
-        there = ("AF_INET", f'sin_port=htons({service.port}), sin_addr=inet_addr("127.0.0.1")')
-        assert addresses and set(addresses) == {there}
-        assert not service.trap.requests
-    finally:
-        service.close()
+    service = serving(CASES[source].make())
+    trace = world.root / "trace"
+    service.set(*CASES[source].event())
+    proxies = {name: service.trap.url for name in PROXIES}
+    asan = f"{world.env['ASAN_OPTIONS']}:detect_leaks=0"
+    job = world.start("strace", "-f", "-qq", "-o", trace, "-e", "trace=connect,sendto,sendmsg,sendmmsg",
+                      PROGRAM, source, *QUICK, "--endpoint", service.url, env={**proxies, "ASAN_OPTIONS": asan})
+    wait_until(lambda: '"terminate"' in job.out, "a line")
+    service.wait_answered(*service.PATHS)
+    [pid] = wait_until(lambda: children_of(job.pid), "the watch")
+    os.kill(pid, signal.SIGTERM)
+    assert job.finish() == 0
+    addresses = re.findall(r"sa_family=(\w+), ([^}]*)", trace.read_text())
+    there = ("AF_INET", f'sin_port=htons({service.port}), sin_addr=inet_addr("127.0.0.1")')
+    assert addresses and set(addresses) == {there}
+    assert not service.trap.requests
 
 
-@pytest.mark.parametrize("variables, wins", [
-    (("GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"), 0),
-    (("GCE_METADATA_ROOT", "GCE_METADATA_IP"), 0),
-    (("GCE_METADATA_IP",), 0),
-])
-def test_gce_address_of_the_environment(watch, gce, variables, wins):
+@pytest.mark.parametrize("variables", [("GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"),
+                                       ("GCE_METADATA_ROOT", "GCE_METADATA_IP"), ("GCE_METADATA_IP",)],
+                         ids=lambda variables: variables[0])
+def test_gce_address_of_the_environment(watch, gce, variables):
+    """The first of them wins."""
     env = {name: f"127.0.0.1:{gce.trap.port}" for name in variables}
-    env[variables[wins]] = f"127.0.0.1:{gce.port}"
-    watch("gce", *QUICK, env=env)
+    watch("gce", *QUICK, env={**env, variables[0]: f"127.0.0.1:{gce.port}"})
     gce.wait_answered(*gce.PATHS)
     assert not gce.trap.requests
 
 
-def test_option_wins_over_environment(watch, gce):
-    watch("gce", *QUICK, "--endpoint", gce.url, env={"GCE_METADATA_HOST": f"127.0.0.1:{gce.trap.port}"})
+def test_option_wins_over_environment(ask, gce):
+    ask(gce, env={"GCE_METADATA_HOST": f"127.0.0.1:{gce.trap.port}"})
     gce.wait_answered(*gce.PATHS)
     assert not gce.trap.requests
 
@@ -1249,7 +1154,7 @@ def test_aws_address_of_the_environment(watch, aws):
 def test_ends_on_a_signal(world, watch, number):
     """Also one that was inherited blocked or ignored."""
     watcher = watch("file", world.root / "notice", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
-    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    watcher.listens()
     os.kill(watcher.pid, number)
     assert watcher.job.finish() == 0 and watcher.job.err == ""
 
@@ -1269,10 +1174,10 @@ def test_ends_when_nobody_reads(world, watch, has_printed):
     assert watcher.job.finish() == 0 and watcher.job.err == ""
 
 
-def test_ends_when_nobody_reads_while_a_request_is_held(watch, gce):
+def test_ends_when_nobody_reads_while_a_request_is_held(ask, gce):
     ours, its = os.pipe()
     gce.holds_s = 60
-    watcher = start_gce(watch, gce, stdout=its)
+    watcher = ask(gce, stdout=its)
     os.close(its)
     gce.wait(lambda: gce.hanging() >= 2, "held requests")
     os.close(ours)
@@ -1285,9 +1190,8 @@ def test_ends_while_a_name_is_looked_up(world):
     if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True).returncode != 0:
         pytest.skip("this kernel or user may not make a network namespace")
     resolv = world.file("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n")
-    program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
     job = world.start("unshare", "--net", "--mount", "/usr/bin/python3", "-I", "-c", SILENT, resolv, "TERM",
-                      program, "gce", "--endpoint", "http://metadata.test", "--timeout", "100ms")
+                      PROGRAM, "gce", "--endpoint", "http://metadata.test", "--timeout", "100ms")
     assert job.finish(10) == 0, job.err
 
 
@@ -1304,7 +1208,7 @@ def test_reader_that_does_not_read(world, watch):
     path = world.file("notice", '{"type": "terminate", "id": "a"}')
     watcher = watch("file", path, stdout=its)
     os.close(its)
-    wait_until(lambda: "inotify" in str(list(descriptors(watcher.pid))), "inotify")
+    watcher.listens()
     put(path, '{"type": "checkpoint", "id": "a"}')
     path.unlink()
     other = world.root / "other"
@@ -1321,16 +1225,15 @@ def test_reader_that_does_not_read(world, watch):
     assert ("log", "b") in ids and ids.count(("cancel", "a")) == 1 and len(ids) <= 3
 
 
-def test_dies_with_its_parent(world, watch):
+def test_dies_with_its_parent(world):
     """The signal that a parent's death sends ends it as any other."""
     script = ("import ctypes, os, signal, subprocess, sys\n"
               "set_it = lambda: ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)\n"
               "print(subprocess.Popen(sys.argv[1:], preexec_fn=set_it).pid, flush=True)\n"
               "sys.stdin.read()\n")
-    program = Path(os.environ["PCHRUN_BIN"]).with_name("pchrun-watch")
     path = world.file("notice", "x")
     ours, its = os.pipe()
-    job = world.start("/usr/bin/python3", "-c", script, program, "file", path, stdin=ours)
+    job = world.start("/usr/bin/python3", "-c", script, PROGRAM, "file", path, stdin=ours)
     os.close(ours)
     # Either may be the first to print.
     wait_until(lambda: '"terminate"' in job.out, "a line")
@@ -1376,9 +1279,9 @@ def test_shows(watch, option, said):
     assert said in watcher.job.out and watcher.job.err == ""
 
 
-def test_errors_as_json(watch, gce):
+def test_errors_as_json(ask, gce):
     gce.spoil(metadata.http_503, 3)
-    watcher = start_gce(watch, gce, "--log-format", "json")
+    watcher = ask(gce, "--log-format", "json")
     gce.wait_spoiled()
     gce.wait_answered(*gce.PATHS)
     lines = [json.loads(line) for line in watcher.job.err_lines]
@@ -1396,21 +1299,18 @@ def checked(watch, *args, **more):
     return code, one.job.out.strip()
 
 
-@pytest.mark.parametrize("case", [GceCase, AwsCase, AzureCase, AlibabaCase, TencentCase],
-                         ids=lambda case: case.source)
-def test_check_of_a_service(watch, case):
+@pytest.mark.parametrize("source", CASES)
+def test_check_of_a_service(watch, serving, source):
     """Checks that the service answers, with any answer; it prints no notice."""
-    service = serving(case.make())
-    try:
-        case.happen(service)
-        assert checked(watch, case.source, "--endpoint", service.url) == (0, "ok: it answers")
-    finally:
-        service.close()
-    code, line = checked(watch, case.source, "--endpoint", service.url)
+    service = serving(CASES[source].make())
+    service.set(*CASES[source].event())
+    assert checked(watch, source, "--endpoint", service.url) == (0, "ok: it answers")
+    service.close()
+    code, line = checked(watch, source, "--endpoint", service.url)
     assert "hop limit" not in line
     assert code == 1 and "it does not answer: " in line and "onnect" in line
-    assert line.startswith("unknown: " if case is AzureCase else "bad: ")
-    assert ("two minutes" in line) == (case is AzureCase)
+    assert line.startswith("unknown: " if source == "azure" else "bad: ")
+    assert ("two minutes" in line) == (source == "azure")
 
 
 def test_check_behind_the_hop_limit(watch, aws):

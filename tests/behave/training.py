@@ -150,6 +150,11 @@ class Training:
     def pid(self, rank):
         return int(self.said(rf"attach: rank {rank} of \d+ is process (\d+)$")[1])
 
+    def expect_waiting(self, rank):
+        """The rank waits for the answer to its last command."""
+        wait_until(lambda: is_blocked(self.pid(rank)), f"rank {rank} to wait")
+        assert next(client for client in self.clients if client.rank == rank).is_silent()
+
     def kill(self, rank):
         os.kill(self.pid(rank), signal.SIGKILL)
 
