@@ -45,8 +45,9 @@ class Bench:
         self.install(folder)
 
     def install(self, folder):
-        """Copies the programs, as an installation does. A linker writes a file in pieces, so its pages are scattered in
+        """Copies the program, as an installation does. A linker writes a file in pieces, so its pages are scattered in
         memory, and the program's start takes a tenth longer."""
+        folder.mkdir()
         shutil.copy(self.build / "src/pchrun", folder / "pchrun")
 
     def helper(self, name):
