@@ -18,9 +18,14 @@ struct core {
     struct node node;
     struct chief chief; /* on node 0 */
     struct peer *peers; /* the chief's */
-    bool is_chief, is_busy;
+    bool is_chief, is_busy, has_told_broken;
     int64_t wake_at;
 };
+
+static unsigned long long ull(uint64_t v)
+{
+    return v;
+}
 
 struct core *core_new(const struct core_params *params, core_act_fn *act, void *shell)
 {
@@ -74,6 +79,25 @@ static void forgive_absence(struct core *core)
         chief_forgive(&core->chief);
 }
 
+/* A promise is broken, so no decision of this core can be trusted. */
+static void end_for_broken(struct core *core)
+{
+    const struct node *node = &core->node;
+    const struct round *r = &node->gen.round;
+    if (!core->out.broken || core->has_told_broken)
+        return;
+    core->has_told_broken = true;
+    out_log(&core->out, LOG_ERROR, "bug",
+            "%s, attempt %u, generation %u, round %u, ballot %u, %s, step %llu, gate %#llx, "
+            "ranks %d of %d at %llu to %llu, commit %llu, round %u of the job",
+            node_state_name(node), node->uplink.attempt, node->generation, r->id, r->ballot,
+            peermsg_phase_name(r->phase), ull(r->save_step), ull(r->word), node->gen.ranks.n,
+            node->gen.ranks.expected, ull(ranks_lowest(&node->gen.ranks)),
+            ull(ranks_highest(&node->gen.ranks)), ull(node->commit_step),
+            core->is_chief ? core->chief.gen.round : 0);
+    node_break(&core->node, core->out.broken);
+}
+
 /* Node and chief answer each other until neither has a message left. */
 static void settle(struct core *core)
 {
@@ -86,6 +110,7 @@ static void settle(struct core *core)
             out_log(&core->out, LOG_ERROR, "bug", "node 0 and its chief send messages without end");
             return;
         }
+        end_for_broken(core);
         node_flush(&core->node);
         if (core->is_chief)
             chief_decide(&core->chief);

@@ -294,7 +294,7 @@ static bool is_order_in_range(const struct peer_order *o)
 
 static bool is_cause_in_range(const struct peer_cause *c)
 {
-    return c->fault <= FAULT_STOPPED && c->at_ns >= 0 && c->error_ns >= -1 && c->ago_ns >= 0;
+    return c->fault <= FAULT_BROKEN && c->at_ns >= 0 && c->error_ns >= -1 && c->ago_ns >= 0;
 }
 
 static bool is_rank_in_range(const struct peer_rank *r)

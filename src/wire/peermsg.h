@@ -83,6 +83,7 @@ enum peer_fault_kind {
     FAULT_REPLACED, /* no process failed: the node's record belongs to a later attempt */
     FAULT_LOST,     /* no process failed: the node was lost. Only in an ORDER */
     FAULT_STOPPED,  /* no process failed: a user stopped the job */
+    FAULT_BROKEN,   /* no process failed: pchrun broke a promise of its design */
 };
 
 /* A failure. Without one it takes one byte. */

@@ -24,10 +24,10 @@ MUTANTS = [
      "else if (event->peer.has_ended && chief_is_awaited(chief, peer))",
      "else if (chief_is_awaited(chief, peer))"),
     ("ack-at-or-below", "src/core/node/round.c",
-     "is_below = is_below && m->step < round->save_step;",
-     "is_below = is_below && m->step <= round->save_step;"),
+     "ranks_highest(round->ranks) < round->save_step ?",
+     "ranks_highest(round->ranks) <= round->save_step ?"),
     ("ack-always", "src/core/node/round.c",
-     "is_below = is_below && m->step < round->save_step;", ""),
+     "ranks_highest(round->ranks) < round->save_step ?", "true ?"),
     ("no-wait-at-tentative-gate", "tests/sim/proc.c",
      "if (!gate_is_decided(word)) {", "if (!gate_is_decided(word)) { go_on(w, p); return; } if (0) {"),
     ("save-at-tentative-gate", "tests/sim/proc.c",
@@ -52,10 +52,11 @@ MUTANTS = [
     ("commit-when-all-served", "src/core/chief/chief_round.c",
      "} else if (all_are(chief, FACT_SAVED)) {", "} else if (all_are(chief, FACT_SERVED)) {"),
     ("gate-not-lifted-after-round", "src/core/node/round.c",
-     "    if (gate_is_decided(round->word) && count_served(round) == round->ranks->n)\n"
+     "    if (gate_is_decided(round->word) && all_have_served(round))\n"
      "        lift_gate(round);", ""),
     ("gate-lifted-by-first-saver", "src/core/node/round.c",
-     "count_served(round) == round->ranks->n)", "count_served(round) > 0)"),
+     "if (gate_is_decided(round->word) && all_have_served(round))",
+     "if (gate_is_decided(round->word) && count_served(round) > 0)"),
     ("fail-lifts-gate", "src/core/node/round.c",
      "if (round->is_closed && !gate_is_decided(round->word))\n        lift_gate",
      "if (round->is_closed && (round->phase == PHASE_FAILED || !gate_is_decided(round->word)))\n"
@@ -70,7 +71,7 @@ MUTANTS = [
      "if (round->is_closed && round->phase != PHASE_ABORTED &&"
      " !gate_is_decided(round->word))\n        lift_gate"),
     ("steps-before-gate", "src/core/node/round.c",
-     "    set_gate(round, gate_make(order->save_step, round->id, false, false));\n"
+     "    set_gate(round, word_of(round, false));\n"
      "    out_simple(round->out, ACT_READ_STEPS);",
      "    out_simple(round->out, ACT_READ_STEPS);"),
     ("stale-save-not-answered", "src/core/node/round.c",
@@ -156,7 +157,7 @@ MUTANTS = [
      "return round->prepared_own > told_over(round) ?", "return round->prepared_own > own_over(round) ?"),
     ("passed-over-while-it-is-committed", "src/core/chief/chief_round.c",
      " && chief->writing == COMMIT_NOTHING)\n        close_own", ")\n        close_own"),
-    ("record-lets-go-while-all-leave", "src/core/node/round.c", " || round->leaves)\n", ")\n"),
+    ("record-lets-go-while-all-leave", "src/core/node/round.c", " || round->leaves ||\n", " ||\n"),
     ("own-saves-at-different-steps", "src/core/chief/chief_round.c", "    if (lowest == highest && lowest != chief->gen.own_failed) {",
      "    if (1) {"),
     ("bad-record-is-a-commit", "src/core/chief/chief_round.c",
@@ -191,7 +192,7 @@ MUTANTS = [
      "node->gen.restarts || (node->state > NODE_RUNNING && verdict_gives_way(node->gen.outcome));",
      "node->gen.restarts;"),
     ("who-was-replaced-is-preempted", "src/core/chief/chief_fault.c",
-     "chief->gen.was_preempted && fault != FAULT_REPLACED;", "chief->gen.was_preempted;"),
+     "chief->gen.was_preempted && fault != FAULT_REPLACED &&", "chief->gen.was_preempted &&"),
     ("stop-hides-what-failed-before", "src/core/chief/chief_fault.c",
      "is_final(told) ? &chief->gen.finals : &chief->gen.causes", "&chief->gen.causes"),
     ("stop-is-a-failure", "src/core/chief/chief_fault.c",
@@ -341,6 +342,24 @@ MUTANTS = [
      "return until != CLOCK_NEVER &&", "return false &&"),
     ("one-save-ends-a-standing-notice", "src/core/chief/chief_plan.c",
      "(chief->params->trains_on || is_plan)", "chief->params->trains_on"),
+    # These are caught where the core asserts the promise.
+    ("gate-above-the-step-of-the-vote", "src/core/node/round.c",
+     "    set_gate(round, word_of(round, false));", "    set_gate(round, word_of(round, false) + 1);"),
+    ("tentative-gate-lifted-by-any-order", "src/core/node/round.c",
+     "if (round->is_closed && !gate_is_decided(round->word))\n        lift_gate",
+     "if (!gate_is_decided(round->word))\n        lift_gate"),
+    ("commit-without-this-node's-record", "src/core/chief/chief_facts.c",
+     "is_round && is_all && (s->prepared || s->expected == 0) && !s->mismatch);",
+     "is_round && is_all && !s->mismatch);"),
+    ("commit-of-a-mismatch", "src/core/chief/chief_facts.c",
+     "is_round && is_all && (s->prepared || s->expected == 0) && !s->mismatch);",
+     "is_round && (s->prepared || s->expected == 0));"),
+    ("success-before-all-have-ended", "src/core/chief/chief.c",
+     "if (!all_are(chief, FACT_FINISHED) ||", "if (!all_are(chief, FACT_ENDED) ||"),
+    ("ends-with-code-0", "src/core/node/node_end.c",
+     "    node->gen.exit_code = ending->exit_code;", "    node->gen.exit_code = 0;"),
+    ("leaves-before-its-processes", "src/core/node/node_end.c",
+     "(has_more && !node->gen.has_given_up))", "false)"),
     ("mute-chief-waited-for", "src/core/node/node_notice.c",
      "int64_t at = deadline - grace_margin(deadline - g->at) / 2;", "int64_t at = CLOCK_NEVER;"),
     ("mute-node-waited-for", "src/core/chief/chief_loss.c",
@@ -432,7 +451,7 @@ def compile_file(options, path, target):
 def objects(options):
     """The unchanged simulator, by source file."""
     names = [path for folder in ("src/core", "src/wire", "src/base", "tests/sim")
-             for path in sorted((options.source / folder).glob("*.c"))]
+             for path in sorted((options.source / folder).rglob("*.c"))]
     made = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = {}

@@ -675,3 +675,36 @@ Test(core_nodes, a_mute_node_does_not_outlast_a_notice)
     cr_assert_geq(now, deadline - S / 4, "node 1 was given up too soon");
     end_two();
 }
+
+/* Node 1 gets an order that no chief may give. In a run it then saves no more, tells its fault, and
+ * the job fails: it is neither committed nor started again. */
+Test(core_nodes, a_broken_promise_ends_the_job_without_a_commit)
+{
+    struct peermsg order = {.type = PEERMSG_ORDER,
+                            .stamp = {.attempt = 1, .round = 2, .ballot = 1, .seq = 100},
+                            .order = {.start = true,
+                                      .roster = true,
+                                      .phase = PHASE_PROPOSED,
+                                      .save_step = 20,
+                                      .end_left_ms = -1}};
+    begin_two_saving();
+    walks[1].may_break = true;
+    feed(&walks[1],
+         (struct event){.type = EV_PEER_MESSAGE, .peer = {.conn = CONN_CHIEF, .msg = &order}});
+    assert_said(&walks[1], "promise 1 is broken");
+    for (int i = 0; i < WALK_NODES; i++) {
+        walks[i].acts[0] = '\0';
+        says(&walks[i], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
+    }
+    assert_acts(&walks[1], "gate open"); /* no record of its save */
+    deliver();
+    assert_said(&walks[0], "failed: node 1: this is a fault of pchrun: promise 1");
+    written(&walks[0], EV_PREPARED, 9);
+    exited(&walks[0], 0, SIGTERM);
+    tree_empty(&walks[0]);
+    feed(&walks[0],
+         (struct event){.type = EV_PEER_DOWN, .peer = {.conn = CONN_FIRST, .has_ended = true}});
+    cr_assert_null(strstr(walks[0].acts, "commit"), "did \"%s\"", walks[0].acts);
+    cr_assert_not_null(strstr(walks[0].acts, "exit 125 failed"), "did \"%s\"", walks[0].acts);
+    end_two();
+}

@@ -64,7 +64,7 @@ static void note_log(struct walk *w, const struct action *a)
 {
     if (a->log.level < w->quietest)
         w->quietest = a->log.level;
-    cr_assert_str_neq(a->log.topic, "bug", "%s", a->log.text);
+    cr_assert(w->may_break || !str_is(a->log.topic, "bug"), "%s", a->log.text);
     if (a->log.level <= LOG_INFO)
         str_addf(w->log, sizeof w->log, "%s: %s\n", a->log.topic, a->log.text);
 }

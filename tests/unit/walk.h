@@ -19,7 +19,8 @@ struct walk {
     struct core *core;
     char acts[2048]; /* since they were last looked at */
     char log[4096];
-    int quietest; /* the most important level of a log line */
+    int quietest;   /* the most important level of a log line */
+    bool may_break; /* a broken promise does not end the test */
 };
 
 extern struct walk walks[WALK_NODES];

@@ -309,6 +309,11 @@ static int64_t drains_until(const struct chief *chief)
     return drains ? until : CLOCK_NEVER;
 }
 
+static bool says_finished(const struct chief *chief, const struct peer *peer)
+{
+    return peer->status.life == LIFE_FINISHED;
+}
+
 static void decide_finished(struct chief *chief)
 {
     char text[160];
@@ -318,6 +323,8 @@ static void decide_finished(struct chief *chief)
         chief->gen.finished_at = chief->out->now;
     int64_t until = drains_until(chief);
     if (until != CLOCK_NEVER && chief->out->now < until)
+        return;
+    if (!PROMISE(5, chief->out, chief_all_say(chief, says_finished)))
         return;
     if (until != CLOCK_NEVER)
         note_undrained(chief);
@@ -410,8 +417,8 @@ static unsigned job_phase(const struct chief *chief)
 }
 
 /* Every deadline of the chief, and the phases of the job in which it counts. CLOCK_NEVER: it is not
- * set. What is due then is decided with all else, in chief_decide(), from the same functions. A
- * decision that has not followed by its time waits for something else. */
+ * set. chief_decide() takes the decision that is due then, and asks the same function. A decision
+ * that has not followed by its time waits for something else. */
 static const struct {
     unsigned phases;
     int64_t (*at)(const struct chief *chief);

@@ -210,6 +210,15 @@ bool chief_is_awaited(const struct chief *chief, const struct peer *peer)
     return !peer_is(peer, FACT_LOST) && (!peer_is(peer, FACT_GONE) || chief->order.restart);
 }
 
+bool chief_all_say(const struct chief *chief,
+                   bool (*says)(const struct chief *chief, const struct peer *peer))
+{
+    for (int i = 0; i < chief->params->nnodes; i++)
+        if (!says(chief, &chief->peers[i]))
+            return false;
+    return true;
+}
+
 /* --- connections --- */
 
 static struct peer *anchor_of(const struct chief *chief, int conn)

@@ -79,7 +79,7 @@ int64_t chief_fault_counts_at(const struct chief *chief)
 }
 
 /* A failure near a notice is a preemption. But a job that was replaced or stopped must not start
- * again. */
+ * again, nor one for which pchrun broke a promise. */
 static enum outcome outcome_of(const struct chief *chief)
 {
     uint8_t fault = chief->gen.cause.fault;
@@ -87,7 +87,8 @@ static enum outcome outcome_of(const struct chief *chief)
         return OUTCOME_NOT_STARTED;
     if (fault == FAULT_STOPPED)
         return OUTCOME_STOPPED;
-    bool is_preempted = chief->gen.was_preempted && fault != FAULT_REPLACED;
+    bool is_preempted =
+        chief->gen.was_preempted && fault != FAULT_REPLACED && fault != FAULT_BROKEN;
     return is_preempted ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_FAILED;
 }
 

@@ -66,6 +66,9 @@ static void forget_pace(struct chief *chief)
 static void close_round(struct chief *chief, enum peer_phase phase, const char *why,
                         const char *cause)
 {
+    bool is_decided = chief_is_deciding(chief);
+    if (!PROMISE(1, chief->out, (phase == PHASE_ABORTED) == !is_decided))
+        phase = PHASE_FAILED; /* a decided round cannot be called off */
     chief->order.phase = (uint8_t)phase;
     chief->order.leave = chief->order.leave || (chief->gen.wants_to_end && phase != PHASE_ABORTED);
     str_copy(chief->order.why, sizeof chief->order.why, why);

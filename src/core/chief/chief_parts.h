@@ -49,6 +49,9 @@ void chief_note_highest(struct chief *chief, uint64_t before, uint64_t now);
 void chief_reset(struct chief *chief, struct peer *peer);
 /* The peer is neither lost nor gone for good: if it stays away, it is lost. */
 bool chief_is_awaited(const struct chief *chief, const struct peer *peer);
+/* `says` holds for the newest STATUS of every node. For promises, which do not trust the facts. */
+bool chief_all_say(const struct chief *chief,
+                   bool (*says)(const struct chief *chief, const struct peer *peer));
 /* NULL: no peer has this connection. */
 struct peer *chief_of_conn(const struct chief *chief, int conn);
 /* The peer's connection from now on; CONN_NONE: it has none. */

@@ -201,8 +201,15 @@ void chief_begin_generation(struct chief *chief)
                                            .leave_deadline = CLOCK_NEVER};
 }
 
+static bool says_gone(const struct chief *chief, const struct peer *peer)
+{
+    return peer->status.life == LIFE_GONE;
+}
+
 static void renew(struct chief *chief)
 {
+    if (!PROMISE(6, chief->out, chief_all_say(chief, says_gone)))
+        return;
     chief->generation++;
     chief_begin_generation(chief);
     chief->order = (struct peer_order){.start = true, .commit_step = chief->order.commit_step};

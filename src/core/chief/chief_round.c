@@ -43,6 +43,9 @@ static void propose(struct chief *chief)
     uint64_t last = last_step(chief);
     if (last && step > last)
         step = last;
+    uint64_t period = chief->gen.stride.period;
+    if (!PROMISE(9, chief->out, step <= highest + period || step < chief->gen.least_step + period))
+        return;
     chief->gen.ballot++;
     chief->order.phase = PHASE_PROPOSED;
     chief->order.save_step = step;
@@ -68,8 +71,19 @@ bool chief_can_open(const struct chief *chief)
     return !last || chief_highest_step(chief) < last;
 }
 
+/* Processes that have not served a decided round still have to save in it. */
+static bool says_closed(const struct chief *chief, const struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    bool is_served = !chief->gen.was_decided || s->served >= s->attached;
+    return chief->gen.round == 0 ||
+           (peer->stamp.round == chief->gen.round && s->closed && is_served);
+}
+
 void chief_open_round(struct chief *chief, bool ends_run, uint64_t least_step)
 {
+    if (!PROMISE(1, chief->out, chief_all_say(chief, says_closed)))
+        return;
     chief->gen.round++;
     chief->gen.ballot = 0;
     chief->gen.least_step = least_step;
@@ -92,8 +106,16 @@ static const char *first_error(const struct chief *chief, char *text, size_t siz
     return text;
 }
 
+static bool says_yes(const struct chief *chief, const struct peer *peer)
+{
+    return peer->stamp.round == chief->gen.round && peer->stamp.ballot == chief->gen.ballot &&
+           peer->status.vote == VOTE_ACK;
+}
+
 static void decide(struct chief *chief)
 {
+    if (!PROMISE(1, chief->out, chief_all_say(chief, says_yes)))
+        return;
     chief->order.phase = PHASE_DECIDED;
     chief->order.ends_run = chief->gen.wants_to_end;
     chief->gen.was_decided = true;
@@ -151,10 +173,25 @@ static bool has_one_step(const struct chief *chief, uint64_t *ret)
     return true;
 }
 
+static bool says_saved(const struct chief *chief, const struct peer *peer)
+{
+    const struct peer_status *s = &peer->status;
+    if (s->expected == 0)
+        return true;
+    if (chief->writing == COMMIT_OWN)
+        return s->own_step == chief->writing_step;
+    return peer->stamp.round == chief->gen.round && s->saved == s->expected && s->prepared &&
+           s->saved_step == chief->writing_step && !s->mismatch;
+}
+
 static void write_commit(struct chief *chief, enum chief_writing what, uint64_t step)
 {
     chief->writing = what;
     chief->writing_step = step;
+    if (!PROMISE(3, chief->out, chief_all_say(chief, says_saved)) || chief->out->broken) {
+        chief->writing = COMMIT_NOTHING;
+        return;
+    }
     out_act(chief->out, &(struct action){.type = ACT_COMMIT,
                                          .step = step,
                                          .save_ns = chief_save_time(chief, what == COMMIT_ROUND)});

@@ -28,6 +28,15 @@ void out_log(struct out *out, enum log_level level, const char *topic, const cha
                                   .log = {.level = (int)level, .topic = topic, .text = text}});
 }
 
+bool out_promise(struct out *out, int number, bool holds, const char *what)
+{
+    if (holds)
+        return true;
+    out_log(out, LOG_ERROR, "bug", "promise %d is broken: not %s", number, what);
+    out->broken = out->broken ? out->broken : number;
+    return false;
+}
+
 void out_send(struct out *out, int conn, const struct peermsg *msg)
 {
     if (conn == CONN_NONE)

@@ -20,7 +20,14 @@ struct out {
     int64_t now, wall;               /* the times of the present event */
     struct peermsg queue[OUT_QUEUE]; /* CONN_SELF, oldest first */
     int nqueue;
+    int broken; /* the promise that was first found broken; 0: none */
 };
+
+/* Asserts promise `number` of DESIGN.md. False: pchrun has broken it, and the caller must not go
+ * on. The log says so, which ends every test; in a run the job then fails, without another commit.
+ */
+#define PROMISE(number, out, holds) out_promise(out, number, holds, #holds)
+bool out_promise(struct out *out, int number, bool holds, const char *what);
 
 void out_act(struct out *out, const struct action *action);
 void out_simple(struct out *out, enum action_type type);

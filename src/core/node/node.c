@@ -55,6 +55,18 @@ static void chief_lost(struct node *node)
     }
 }
 
+void node_break(struct node *node, int promise)
+{
+    struct node_fault fault = {.kind = FAULT_BROKEN, .rank = -1, .code = EXIT_OWN_ERROR};
+    snprintf(fault.text, sizeof fault.text,
+             "this is a fault of pchrun: promise %d of its design was broken, so nothing more is "
+             "committed. Please report it, with the lines \"bug\" of this node's log",
+             promise);
+    node_record_fault(node, &fault);
+    if (!node->uplink.was_welcome)
+        node_stop_alone(node, OUTCOME_FAILED, fault.code, fault.text);
+}
+
 static void take_commit(struct node *node, const struct peermsg *msg)
 {
     if (msg->order.commit_step <= node->commit_step || msg->order.start == 0)

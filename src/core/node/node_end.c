@@ -101,6 +101,9 @@ void node_leave(struct node *node)
     tell_replaced(node);
     if (node->is_alone)
         uplink_bye(&node->uplink);
+    (void)PROMISE(5, node->out,
+                  (node->gen.outcome == OUTCOME_COMPLETED) == (node->gen.exit_code == 0));
+    (void)PROMISE(6, node->out, !node_has_work(node) || node->gen.has_given_up);
     node_enter(node, NODE_DONE);
     out_act(node->out, &(struct action){.type = ACT_EXIT,
                                         .exit = {.outcome = node->gen.outcome,

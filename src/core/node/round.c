@@ -17,9 +17,36 @@ void round_init(struct round *round, struct ranks *ranks, struct out *out)
 
 /* --- the gate, and the processes that wait at it --- */
 
+static bool has_served(const struct round *round, const struct member *m)
+{
+    return m->is_ended || m->served_round == round->id;
+}
+
+static int count_served(const struct round *round)
+{
+    int n = 0;
+    for (int i = 0; i < round->ranks->n; i++)
+        n += has_served(round, &round->ranks->members[i]);
+    return n;
+}
+
+static bool all_have_served(const struct round *round)
+{
+    return count_served(round) == round->ranks->n;
+}
+
+/* The gate of a round opens only when no process can still save there. */
+static bool may_set(const struct round *round, uint64_t word)
+{
+    bool opens = gate_is_open(word) || gate_is_bell(word);
+    if (!opens || gate_is_open(round->word) || gate_is_bell(round->word))
+        return true;
+    return gate_is_decided(round->word) ? all_have_served(round) : round->is_closed;
+}
+
 static void set_gate(struct round *round, uint64_t word)
 {
-    if (word == round->word)
+    if (word == round->word || !PROMISE(1, round->out, may_set(round, word)))
         return;
     round->word = word;
     out_act(round->out, &(struct action){.type = ACT_GATE, .gate = word});
@@ -39,23 +66,10 @@ static void lift_gate(struct round *round)
         set_gate(round, round->bell > round->rung ? gate_bell(round->bell) : GATE_OPEN);
 }
 
-static bool has_served(const struct round *round, const struct member *m)
-{
-    return m->is_ended || m->served_round == round->id;
-}
-
-static int count_served(const struct round *round)
-{
-    int n = 0;
-    for (int i = 0; i < round->ranks->n; i++)
-        n += has_served(round, &round->ranks->members[i]);
-    return n;
-}
-
 /* A decided gate stays until every process has served the round or ended. */
 static void lift_if_served(struct round *round)
 {
-    if (gate_is_decided(round->word) && count_served(round) == round->ranks->n)
+    if (gate_is_decided(round->word) && all_have_served(round))
         lift_gate(round);
 }
 
@@ -76,20 +90,16 @@ static bool waits_for_answer(const struct member *m)
     return m->wait == WAIT_SAVE || m->wait == WAIT_HELD;
 }
 
+/* When the job ends, every process that waits gets its answer. */
 static void answer_round(struct round *round)
 {
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        if (waits_for_answer(m) && m->wait_round == round->id)
-            answer(round, m, round->leaves, round->phase == PHASE_COMMITTED);
+        bool is_of_round = m->wait_round == round->id;
+        if (waits_for_answer(m) && (is_of_round || round->is_ending))
+            answer(round, m, round->leaves || round->is_ending,
+                   is_of_round && round->phase == PHASE_COMMITTED);
     }
-}
-
-/* While a round is open, no process may wait for its own save, because it must reach the gate. The
- * own save can still commit later. */
-static bool is_open(const struct round *round)
-{
-    return !round->is_closed;
 }
 
 static bool waits_for_own(const struct member *m)
@@ -110,17 +120,14 @@ static uint64_t own_over(const struct round *round)
     return round->failed_own > over ? round->failed_own : over;
 }
 
-static void answer_own(struct round *round, struct member *m)
-{
-    answer(round, m, false, m->wait_step <= round->commit_step);
-}
-
+/* While a round is open, no process may wait for its own save, because it must reach the gate. The
+ * own save can still commit later. */
 static void release_own(struct round *round)
 {
     for (int i = 0; i < round->ranks->n; i++) {
         struct member *m = &round->ranks->members[i];
-        if (waits_for_own(m) && (m->wait_step <= own_over(round) || is_open(round)))
-            answer_own(round, m);
+        if (waits_for_own(m) && (m->wait_step <= own_over(round) || !round->is_closed))
+            answer(round, m, false, m->wait_step <= round->commit_step);
     }
 }
 
@@ -178,7 +185,7 @@ void round_act_on_waits(struct round *round)
             continue;
         m->is_wait_told = true;
         if (wait_due_at(round, m) <= round->out->now)
-            answer_own(round, m);
+            answer(round, m, false, m->wait_step <= round->commit_step);
         else
             round_say_wait(round->out, round->ranks, m);
     }
@@ -214,7 +221,8 @@ static uint64_t offered_own(const struct round *round)
  * find a common save. */
 static uint64_t next_own(const struct round *round)
 {
-    return is_open(round) || offered_own(round) ? 0 : ranks_own_step(round->ranks, own_over(round));
+    bool may_offer = round->is_closed && !offered_own(round);
+    return may_offer ? ranks_own_step(round->ranks, own_over(round)) : 0;
 }
 
 /* This node's record is written before the chief learns of the save: a restart finds by it which
@@ -224,7 +232,8 @@ static void write_next(struct round *round)
     uint64_t step;
     bool mismatch;
     /* When the job ends, no new record begins; an open one is finished. */
-    if (round->writing != WRITING_NOTHING || round->is_ending || round->leaves)
+    if (round->writing != WRITING_NOTHING || round->is_ending || round->leaves ||
+        round->out->broken)
         return;
     uint64_t own = next_own(round);
     if (ranks_are_complete(round->ranks) && round->ranks->n > 0 && round->id > 0 &&
@@ -248,6 +257,11 @@ static void write_next(struct round *round)
 
 /* --- the chief's orders --- */
 
+static uint64_t word_of(const struct round *round, bool is_decided)
+{
+    return gate_make(round->save_step, round->id, is_decided, is_decided && round->ends_run);
+}
+
 static void open_ballot(struct round *round, const struct peer_stamp *stamp,
                         const struct peer_order *order)
 {
@@ -264,13 +278,8 @@ static void open_ballot(struct round *round, const struct peer_stamp *stamp,
     round->vote = VOTE_NONE;
     release_own(round);
     /* The gate comes before the steps: a process that finishes a step in between sees the gate. */
-    set_gate(round, gate_make(order->save_step, round->id, false, false));
+    set_gate(round, word_of(round, false));
     out_simple(round->out, ACT_READ_STEPS);
-}
-
-static uint64_t decided_word(const struct round *round)
-{
-    return gate_make(round->save_step, round->id, true, round->ends_run);
 }
 
 static void decide(struct round *round, const struct peer_order *order)
@@ -280,7 +289,7 @@ static void decide(struct round *round, const struct peer_order *order)
     round->phase = PHASE_DECIDED;
     round->ends_run = order->ends_run;
     round->decided_at = round->out->now;
-    set_gate(round, decided_word(round));
+    set_gate(round, word_of(round, true));
     lift_if_served(round);
 }
 
@@ -309,11 +318,8 @@ static void obey(struct round *round, const struct peer_stamp *stamp,
     if (round->is_ending || stamp->round < round->id)
         return;
     bool is_new = stamp->round > round->id;
-    if (is_new && is_open(round)) {
-        out_log(round->out, LOG_ERROR, "round", "round %u was opened before round %u was closed",
-                stamp->round, round->id);
+    if (!PROMISE(1, round->out, !is_new || round->is_closed))
         return;
-    }
     switch (order->phase) {
     case PHASE_IDLE:
         break;
@@ -352,20 +358,15 @@ void round_order(struct round *round, const struct peer_stamp *stamp,
 void round_end(struct round *round)
 {
     set_gate(round, gate_leave());
-    round->is_ending = true;
-    round->is_closed = true;
-    for (int i = 0; i < round->ranks->n; i++) {
-        struct member *m = &round->ranks->members[i];
-        if (waits_for_answer(m))
-            answer(round, m, true, round->phase == PHASE_COMMITTED && m->wait_round == round->id);
-    }
+    round->is_ending = round->is_closed = true;
+    answer_round(round);
 }
 
 /* --- the vote --- */
 
 bool round_wants_steps(const struct round *round)
 {
-    return is_open(round) && round->phase == PHASE_PROPOSED && round->vote == VOTE_NONE;
+    return !round->is_closed && round->phase == PHASE_PROPOSED && round->vote == VOTE_NONE;
 }
 
 static void fail_save(struct round *round, struct member *m, const char *why)
@@ -386,13 +387,10 @@ void round_steps_read(struct round *round, const struct err *bad)
         fail_save(round, NULL, bad->text);
         return;
     }
-    bool is_below = true;
-    for (int i = 0; i < round->ranks->n; i++) {
-        const struct member *m = &round->ranks->members[i];
-        /* Ended ranks count, too: a rank that ended beyond the step never saves it. */
-        is_below = is_below && m->step < round->save_step;
-    }
-    round->vote = is_below ? VOTE_ACK : VOTE_NACK;
+    if (!PROMISE(1, round->out, round->word == word_of(round, false)))
+        return;
+    /* Ended ranks count, too: a rank that ended beyond the step never saves it. */
+    round->vote = ranks_highest(round->ranks) < round->save_step ? VOTE_ACK : VOTE_NACK;
 }
 
 /* --- a record is written, or failed --- */
@@ -522,7 +520,7 @@ void round_attached(struct round *round, struct member *member)
      * binds it, too, so the gate is set again. A round that is over does not bind it: a worker that
      * starts far behind would delay the next round. */
     if (!round->is_closed && round->phase == PHASE_DECIDED && !has_served(round, member))
-        set_gate(round, decided_word(round));
+        set_gate(round, word_of(round, true));
     else if (round->is_closed && !gate_is_decided(round->word))
         member->served_round = round->id;
 }
@@ -557,7 +555,7 @@ bool round_asks(const struct round *round, const struct member *m)
 {
     bool has_saved = round->id > 0 && m->saved_round == round->id && !round->ends_run;
     return round->is_ending || round->leaves || m->wait != WAIT_NONE ||
-           (is_open(round) && !has_saved);
+           (!round->is_closed && !has_saved);
 }
 
 void round_ended(struct round *round)
