@@ -57,7 +57,7 @@ static enum pch_action save(void)
     return PCH_CONTINUE;
 }
 
-/* The last commit, where pchrun knows of one; what was loaded has to be of that step. */
+/* Loads the last commit, if pchrun has one. The loaded state must be of that step. */
 static void resume(void)
 {
     char own[PATH_SIZE];

@@ -51,7 +51,7 @@ struct gradient {
 struct state {
     uint64_t magic, digest; /* of all that follows; both are set when it is written */
     /* The same on every rank: */
-    uint64_t text; /* the digest of what is learnt */
+    uint64_t text; /* the digest of the learnt text */
     long world;
     long step;                              /* finished */
     struct weights weights, mean, variance; /* the last two are Adam's */

@@ -3,8 +3,8 @@
  * err: an error as a value.
  *
  * A function that can fail takes a `struct err *` last, returns false (or NULL, or -1) and fills it
- * in; the text says what failed, on which object, why, and what to do. The value has a fixed size
- * and owns nothing, so it can be copied, written raw to the pipe between fork and exec, and filled
+ * in. The text says what failed, on which object, why, and what to do. The value has a fixed size
+ * and owns nothing. So it can be copied, written raw to the pipe between fork and exec, and filled
  * in when memory has run out. Any thread; in the child after fork only err_set_raw().
  */
 #ifndef PCHRUN_BASE_ERR_H

@@ -17,8 +17,8 @@ int fd_take(int *fd);
 
 #define FD_CLEANUP __attribute__((cleanup(fd_close)))
 
-/* Opens /dev/null on every descriptor of 0..2 that is closed, so that no file or socket of ours can
- * land there; *ret_opened gets the bits (1 << fd) of those it opened. */
+/* Opens /dev/null on every closed descriptor of 0..2, so that no later file or socket gets that
+ * number. *ret_opened gets the bits (1 << fd) of those it opened. */
 MUST_CHECK bool fd_fill_standard(unsigned *ret_opened, struct err *err);
 
 /* Are `n` more descriptors available? For libraries that end the program if not. */

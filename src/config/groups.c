@@ -7,7 +7,8 @@
 const struct option_group option_groups[] = {
     {"", "Job", NULL},
     {"cluster", "Cluster",
-     "Where the job's nodes are.\nOne node needs none of it; several need\n.Cm cluster.nodes "
+     "The addresses of the job's nodes.\nOne node needs none of it; several need\n.Cm "
+     "cluster.nodes "
      ",\nor\n"
      ".Cm cluster.chief\nand\n.Cm cluster.nnodes ,\nor\n.Cm cluster.discovery ."},
     {"procs", "Processes", "The training commands that each node starts."},
@@ -16,8 +17,8 @@ const struct option_group option_groups[] = {
     {"restart", "Restarts in place",
      "The restart after a process has failed.\nSee RESTARTS in\n.Xr pchrun 1 ."},
     {"watchdog", "Hangs",
-     "When a job counts as hanging, and what is done about it.\nTimes are those without progress."},
-    {"stop", "Stopping", "The steps by which processes are brought to an end."},
+     "The time without progress after which a job counts as hanging, and the reaction."},
+    {"stop", "Stopping", "The steps that end the processes."},
     {"exit", "Exit codes", "The exit codes of pchrun, for the scheduler."},
     {"events", "Events", NULL},
     {"metrics", "Metrics", NULL},

@@ -32,12 +32,12 @@ static bool is_bad(struct walk *walk, const char *at, const char *why)
 
 struct range {
     int64_t first, last;
-    int width; /* pad with zeros to so many digits */
+    int width; /* pad with zeros to this number of digits */
 };
 
 static const char digits[] = "0123456789";
 
-/* Moves *at behind a number; -1: there is none, or it is too long. */
+/* Moves *at behind a number. -1: no number, or too long. */
 static int64_t read_number(const char **at)
 {
     size_t len = strspn(*at, digits);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hostlist: Slurm's way to write many hosts in short: "node[001-003,007],gpu1".
+ * hostlist: Slurm's short form of many hosts: "node[001-003,007],gpu1".
  *
  * A part in brackets stands for each of its numbers, which keep their leading zeros. Of several
  * parts the rightmost changes fastest. A host that is named twice is there twice. No text may
@@ -17,7 +17,7 @@
 #define HOSTLIST_NAME_MAX 256
 
 /* Calls `fn` for each host, in their order. False: the list is malformed, a name is too long, or
- * there are more than `max`; those before have been told then. */
+ * there are more than `max`; `fn` was then called for the hosts before. */
 MUST_CHECK bool hostlist_walk(const char *text, size_t max, void (*fn)(void *ctx, const char *host),
                               void *ctx, struct err *err);
 

@@ -86,7 +86,7 @@ bool find_jobset(const struct place *place, struct discovery *ret, struct err *e
 
 /* --- the indexed Job --- */
 
-/* The name in `text` that is `host`, a point and more; NULL: there is none. */
+/* Finds the name in `text` that is `host`, a point and more. NULL: no such name. */
 static char *find_whole_name(char *text, const char *host)
 {
     size_t len = strlen(host);

@@ -265,7 +265,7 @@ static enum line_result connect_to(struct pch *job, const char *path, struct err
 }
 
 /* One message, with the descriptors that came with it (-1: none came). A supervisor refuses with a
- * message; one that only closes has died. */
+ * message; a supervisor that only closes has died. */
 static enum line_result receive_with_fds(int fd, struct procmsg *ret, int fds[FDS], struct err *err)
 {
     uint8_t data[FRAME_MAX + 1];

@@ -8,7 +8,7 @@
  * memory, each attempt would save and end at once, for ever. So a notice that has ended enough
  * attempts ends no more: the job saves before its deadline and goes on. Every node counts the
  * notice that ended an attempt, also if another node got it. Only a notice with an id can be
- * recognised. A notice is forgotten after 30 days without a word of it; a full list drops the
+ * recognised. A notice that does not come for 30 days is forgotten; a full list drops the
  * oldest. Owns nothing. Main thread; reading may block, as everything at start.
  */
 #ifndef PCHRUN_NOTICES_HANDLED_H

@@ -464,7 +464,7 @@ bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *lo
     return ok;
 }
 
-/* SIGCHLD is blocked, so one that comes early stays pending. */
+/* SIGCHLD is blocked, so an early one stays pending. */
 void statefile_wait(struct statefile *file, int64_t wait_ns)
 {
     sigset_t child;

@@ -62,7 +62,7 @@ struct conn {
     int id;
     void *owner;
     TAILQ_ENTRY(conn) guest_link, broken_link;
-    bool is_told;  /* the owner hears of its end */
+    bool is_told;  /* its end is reported to the owner */
     bool is_guest; /* may be evicted for a new connection */
     int64_t guest_since;
 };

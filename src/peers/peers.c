@@ -47,7 +47,7 @@ struct peers {
     bool was_direct;          /* whether the last welcomed connection was direct */
     bool is_chief_lost;       /* no memory for the dial: on_later() reports it */
     int64_t stranger_said_at; /* when the log last mentioned a stranger; 0: never */
-    int64_t stranger_pause;   /* the log mentions no other for so long */
+    int64_t stranger_pause;   /* for this time the log mentions no other */
     unsigned strangers_unsaid;
 };
 

@@ -13,8 +13,8 @@
 
 #define FOLDER_FILE_MAX 65536
 
-/* A writer may not have finished. So the file is read when it is closed, or so long after its first
- * change. */
+/* A writer may not have finished. So the file is read when it is closed, or this time after its
+ * first change. */
 #define FOLDER_SETTLE_NS (100 * NS_PER_MS)
 
 enum folder_found {

@@ -11,7 +11,7 @@
 
 #define TOKEN_MAX      1024
 #define TOKEN_TTL_S    21600 /* requested, and the maximum */
-#define TOKEN_EARLY_S  15    /* fetch a new one so long before its end, or at half its time */
+#define TOKEN_EARLY_S  15    /* fetch a new one this long before its end, or at half its time */
 #define TOKEN_RETRY_NS (60 * NS_PER_S)
 #define SLOWLY         12 /* slow rows are requested in every 12th poll */
 

@@ -58,12 +58,12 @@ struct watch {
  * the source answers; 1, it does not; one line on standard output says so. */
 int watch_run(const struct watch_options *options);
 
-/* For sources: a valid answer of a topic, or one that the topic does not exist. */
+/* For sources: a valid answer about a topic, also that the topic does not exist. */
 void watch_tell(struct watch *watch, unsigned topic, const struct events *events);
 void watch_absent(struct watch *watch, unsigned topic);
 /* For --check: the source is done with the topic, without an answer. */
 void watch_answered(struct watch *watch, unsigned topic);
-/* Calls the timer's function in so many nanoseconds. */
+/* Calls the timer's function after this time. */
 void watch_after(struct watch *watch, struct loop_timer *timer, int64_t ns);
 /* The next poll comes one interval after the last one began. */
 void watch_poll_again(struct watch *watch, struct loop_timer *timer, int64_t began_ns);

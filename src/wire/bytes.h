@@ -2,9 +2,9 @@
  *
  * bytes: little-endian numbers and texts in and out of a bounded piece of memory.
  *
- * Both sides fail by flag, not by call: after the first access that does not fit, `ok` is false, a
- * reader yields zeros and a writer writes nothing, so a message is encoded or decoded whole and
- * checked once at its end. Pure; any thread.
+ * Both sides fail by flag, not by call. After the first access that does not fit, `ok` is false, a
+ * reader yields zeros and a writer writes nothing. So the caller encodes or decodes a whole
+ * message, and checks it once at its end. Pure; any thread.
  */
 #ifndef PCHRUN_WIRE_BYTES_H
 #define PCHRUN_WIRE_BYTES_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * control: what pchctl and a supervisor say to each other: names and bounds, for both sides.
+ * control: the names and bounds of the conversation between pchctl and a supervisor.
  *
- * A Unix socket (SOCK_STREAM) named CONTROL_SOCKET beside that of the processes. A client sends one
- * request, an object of JSON on one line, and gets an answer, the same; then the connection is
- * closed, but that of one that follows the events, who gets a line for each. Constant; any thread.
+ * It uses a Unix socket (SOCK_STREAM) named CONTROL_SOCKET, beside that of the processes. A client
+ * sends one request, a JSON object on one line, and gets an answer in the same form. Then the
+ * connection is closed. A client that follows the events stays and gets a line for each. Constant;
+ * any thread.
  */
 #ifndef PCHRUN_WIRE_CONTROL_H
 #define PCHRUN_WIRE_CONTROL_H
@@ -12,7 +13,7 @@
 #include "base/err.h"
 
 #define CONTROL_VERSION     1
-#define CONTROL_SOCKET      "ctl" /* no longer than "socket": its path fits wherever that does */
+#define CONTROL_SOCKET      "ctl" /* no longer than "socket": if that path fits, this does */
 #define CONTROL_REQUEST_MAX 1024  /* bytes of a line, without its newline */
 #define CONTROL_ANSWER_MAX  (32 * 1024 * 1024) /* the same; CORE_WORLD_MAX ranks fit */
 #define CONTROL_CLIENTS_MAX 16                 /* connected at a time */
@@ -23,7 +24,7 @@ enum control_verb {
     CONTROL_STATUS,
     CONTROL_SAVE,   /* save and go on */
     CONTROL_DRAIN,  /* a notice by hand: save and leave */
-    CONTROL_CANCEL, /* it holds no more */
+    CONTROL_CANCEL, /* withdraw that notice */
     CONTROL_STOP,   /* end the job */
     CONTROL_EVENTS,
     CONTROL__COUNT
@@ -31,7 +32,7 @@ enum control_verb {
 
 /* "status": as "do" of a request has it. */
 const char *control_name(enum control_verb verb);
-/* False: there is none of this name. */
+/* False: no request has this name. */
 MUST_CHECK bool control_verb_of(const char *name, enum control_verb *ret);
 
 #endif

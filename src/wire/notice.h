@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * notice: what a notice source tells, one JSON object per line (pchrun-protocol(7)); read by
- * link/notices, written by pchrun-watch, and acted upon by the core. Plain data; any thread.
+ * notice: a line of a notice source, as one JSON object (pchrun-protocol(7)). pchrun-watch writes
+ * it, the room notices reads it, and the core acts on it. Plain data; any thread.
  *
- * A notice is known by its source and its id: one that comes again is the same notice with what it
- * says now, one with another id is another. A source that has no ids leaves them empty, and then
- * has one notice at a time.
+ * A notice is known by its source and its id. The same id again is the same notice with new
+ * content; another id is another notice. A source without ids leaves them empty, and has one notice
+ * at a time.
  */
 #ifndef PCHRUN_WIRE_NOTICE_H
 #define PCHRUN_WIRE_NOTICE_H
@@ -16,13 +16,13 @@
 
 enum notice_type {
     NOTICE_TERMINATE,  /* this node will be taken away: save and leave */
-    NOTICE_CHECKPOINT, /* something may happen to it: save and go on */
-    NOTICE_LOG,        /* worth a line, nothing else */
-    NOTICE_CANCEL,     /* the notice of this id holds no more; without an id: all of the source */
+    NOTICE_CHECKPOINT, /* this node may be disturbed: save and go on */
+    NOTICE_LOG,        /* for the log only */
+    NOTICE_CANCEL,     /* the notice of this id is withdrawn; without an id: all of the source */
     NOTICE__COUNT
 };
 
-/* The source does not say when: the configured grace, counted from the notice's first coming. */
+/* The source gives no deadline: it is the configured grace, from the first line of the notice. */
 #define NOTICE_LEFT_UNKNOWN INT64_MIN
 
 struct notice {
@@ -37,7 +37,7 @@ struct notice {
 
 /* "terminate"; "unknown" for any other value. */
 const char *notice_type_name(unsigned type);
-/* False: there is no such type. */
+/* False: no type has this name. */
 bool notice_type_of(const char *name, enum notice_type *ret);
 
 #endif

@@ -252,7 +252,7 @@ class PreemptionCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     @property
     def failed_save(self) -> Optional[BaseException]:
-        """The exception of the last save that failed. The job has heard of it."""
+        """The exception of the last save that failed. It was reported to the job."""
         return self._handler.failed_save
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
