@@ -90,9 +90,9 @@ static void end_for_broken(struct core *core)
     out_log(&core->out, LOG_ERROR, "bug",
             "%s, attempt %u, generation %u, round %u, ballot %u, %s, step %llu, gate %#llx, "
             "ranks %d of %d at %llu to %llu, commit %llu, round %u of the job",
-            node_state_name(node), node->uplink.attempt, node->generation, r->id, r->ballot,
-            peermsg_phase_name(r->phase), ull(r->save_step), ull(r->word), node->gen.ranks.n,
-            node->gen.ranks.expected, ull(ranks_lowest(&node->gen.ranks)),
+            node_state_name(node_stands(node)), node->uplink.attempt, node->generation, r->id,
+            r->ballot, peermsg_phase_name(r->phase), ull(r->save_step), ull(r->word),
+            node->gen.ranks.n, node->gen.ranks.expected, ull(ranks_lowest(&node->gen.ranks)),
             ull(ranks_highest(&node->gen.ranks)), ull(node->commit_step),
             core->is_chief ? core->chief.gen.round : 0);
     node_break(&core->node, core->out.broken);
@@ -238,7 +238,7 @@ void core_report(const struct core *core, struct core_report *ret)
 {
     const struct node *node = &core->node;
     memset(ret, 0, sizeof *ret);
-    ret->state = node_state_name(node);
+    ret->state = node_stands(node);
     ret->attempt = node->uplink.attempt;
     ret->generation = node->uplink.generation;
     ret->commit_step = node->commit_step;

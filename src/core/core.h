@@ -44,8 +44,7 @@ struct core_rank_report {
     int64_t since; /* CLOCK_MONOTONIC */
 };
 struct core_report {
-    /* "waiting", "running", "saving", "stopping", "leaving", "restarting", "done" */
-    const char *state;
+    enum node_state state;
     enum outcome outcome; /* of the job: unknown before a restart in place */
     int exit_code;
     uint32_t attempt, generation;

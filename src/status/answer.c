@@ -38,7 +38,7 @@ static void write_head(const struct answer *answer, struct writer *w, const stru
     /* A client that waits for its request to take effect compares with this. */
     writer_object(w, "was");
     writer_int(w, "generation", was->generation);
-    writer_text(w, "state", was->state);
+    writer_text(w, "state", node_state_name(was->state));
     writer_int(w, "round", was->round.id);
     writer_int(w, "commit_step", (int64_t)was->commit_step);
     writer_text(w, "notice", was->notice.is_live ? was->notice.source : NULL);

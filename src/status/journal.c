@@ -238,11 +238,11 @@ void journal_take(struct journal *journal, const struct action *action)
 static void tell_state(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
-    if (str_is(journal->seen.state, r->state))
+    if (journal->seen.state == r->state)
         return;
-    str_copy(journal->seen.state, sizeof journal->seen.state, r->state);
+    journal->seen.state = r->state;
     begin(journal, &w, "state");
-    writer_text(&w, "state", r->state);
+    writer_text(&w, "state", node_state_name(r->state));
     end(journal, &w);
 }
 
@@ -343,6 +343,7 @@ void journal_exit(struct journal *journal, enum outcome outcome, int code, const
 bool journal_init(struct journal *journal, const char *path, struct reap *reap, struct err *err)
 {
     *journal = (struct journal){.is_dirty = true,
+                                .seen.state = NODE__COUNT,
                                 .gather = {.fn = on_gathered, .ctx = journal, .at = CLOCK_NEVER},
                                 .out = {.topic = "events",
                                         .what = "journal",

@@ -30,7 +30,7 @@ struct journal {
     unsigned first, count;
     bool is_dirty; /* the core's report may have changed */
     struct {       /* from the core's last report */
-        char state[16];
+        enum node_state state;
         uint32_t round;
         const char *phase;
         bool has_notice;

@@ -89,13 +89,11 @@ static void put_info(struct text *text)
 
 static void put_state(struct text *text)
 {
-    static const char *const states[] = {"waiting",  "running", "saving", "restarting",
-                                         "stopping", "leaving", "done"};
     head(text, "state", "1 for the state that this node is in.");
-    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+    for (enum node_state state = 0; state < NODE__COUNT; state++) {
         char label[32] = "";
-        add_label(label, sizeof label, "state", states[i]);
-        sample(text, "state", label, str_is(states[i], text->view->report->state));
+        add_label(label, sizeof label, "state", node_state_name(state));
+        sample(text, "state", label, state == text->view->report->state);
     }
 }
 

@@ -170,7 +170,7 @@ void report_write(const struct report *report, struct writer *w, const char *key
     writer_int(w, "generation", r.generation);
     writer_int(w, "node_rank", report->params->node_rank);
     writer_int(w, "nnodes", report->params->nnodes);
-    writer_text(w, "state", r.state);
+    writer_text(w, "state", node_state_name(r.state));
     writer_text(w, "outcome", verdict_name(r.outcome));
     if (is_known)
         writer_int(w, "exit_code", report->exit_code >= 0 ? report->exit_code : r.exit_code);

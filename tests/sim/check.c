@@ -779,7 +779,7 @@ void check_failed(struct world *w, const struct proc *p)
 void check_dying(struct world *w, const struct proc *p, const struct core_report *before)
 {
     struct core_report report;
-    bool is_running = str_is(before->state, "running") || str_is(before->state, "saving");
+    bool is_running = before->state == NODE_RUNNING || before->state == NODE_SAVING;
     if (!is_running || before->first_cause.is_known)
         return;
     core_report(w->hosts[p->node].core, &report);
@@ -795,8 +795,7 @@ void check_told(struct world *w, int node, const struct peermsg *msg)
     if (node == 0 && !host->told.is_known && !host->has_exited) {
         struct core_report report;
         core_report(host->core, &report);
-        bool is_ending =
-            report.outcome != OUTCOME_UNKNOWN || strcmp(report.state, "restarting") == 0;
+        bool is_ending = report.outcome != OUTCOME_UNKNOWN || report.state == NODE_RESTARTING;
         bool is_own = report.first_cause.is_here && !is_ending;
         host->told = (struct told){.is_known = is_own, .wall = report.first_cause.wall};
     }

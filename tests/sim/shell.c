@@ -237,7 +237,7 @@ static void act_state(struct world *w, int node, const struct action *a)
     if (host->stopped_at)
         return;
     core_report(host->core, &report);
-    if (!str_is(report.state, "stopping") && !str_is(report.state, "leaving"))
+    if (report.state != NODE_STOPPING && report.state != NODE_LEAVING)
         return;
     host->stopped_at = w->now;
     host->first_outcome = report.outcome;

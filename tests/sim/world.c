@@ -433,11 +433,11 @@ static void from_proc(struct world *w, const struct happening *h)
     struct core_report report;
     core_report(w->hosts[h->node].core, &report);
     if (msg->type == PROCMSG_ATTACH && report.round.id > 0)
-        w->procs[h->proc].exempt_tag = report.round.id - str_is(report.state, "saving");
+        w->procs[h->proc].exempt_tag = report.round.id - (report.state == NODE_SAVING);
     struct event event = {.type = msg->type == PROCMSG_ATTACH ? EV_PROC_ATTACHED : EV_PROC_MESSAGE,
                           .proc = {.slot = p->slot, .pid = 1000 + p->index, .msg = msg}};
     if (msg->type == PROCMSG_CLOSE)
-        w->procs[h->proc].has_left_round = str_is(report.state, "saving");
+        w->procs[h->proc].has_left_round = report.state == NODE_SAVING;
     if (msg->type == PROCMSG_CLOSE)
         note_gone(w, h);
     if (msg->type == PROCMSG_ERROR)

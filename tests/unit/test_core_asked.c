@@ -148,7 +148,7 @@ static struct walk *begin_restart(void)
         tree_empty(w);
     }
     core_report(w->core, &report);
-    cr_assert_str_eq(report.state, "restarting", "%s: %s", report.state, w->log);
+    cr_assert_eq(report.state, NODE_RESTARTING, "%d: %s", report.state, w->log);
     return w;
 }
 

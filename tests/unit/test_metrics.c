@@ -16,7 +16,7 @@
 #include <string.h>
 
 static struct core_params params = {.node_rank = 1, .nnodes = 2, .job = "a\"b\\c\nd", .host = "n1"};
-static struct core_report report = {.state = "running",
+static struct core_report report = {.state = NODE_RUNNING,
                                     .attempt = 3,
                                     .last_step = 40,
                                     .ranks_expected = 2,

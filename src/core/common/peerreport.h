@@ -1,12 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peerreport: node 0's report about one node. Plain data.
+ * peerreport: the states of a node, and node 0's report about one node. Plain data.
  */
 #ifndef PCHRUN_CORE_COMMON_PEERREPORT_H
 #define PCHRUN_CORE_COMMON_PEERREPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Where a node stands in its life. */
+enum node_state {
+    NODE_WAITING,    /* for the join */
+    NODE_RUNNING,    /* its processes were started; it stays here when they have ended */
+    NODE_SAVING,     /* only in reports: it runs, and a round is open */
+    NODE_RESTARTING, /* only in reports: it stops or leaves, and another generation follows */
+    NODE_STOPPING,   /* the job ends: the ladder runs */
+    NODE_LEAVING,    /* no process is left here; waits for the other nodes */
+    NODE_DONE,
+    NODE__COUNT
+};
+
+/* "waiting", …: for the log and the reports. */
+static inline const char *node_state_name(enum node_state state)
+{
+    static const char *const names[NODE__COUNT] = {"waiting",  "running", "saving", "restarting",
+                                                   "stopping", "leaving", "done"};
+    return names[state];
+}
 
 /* A node, from its newest STATUS. */
 struct core_peer_report {

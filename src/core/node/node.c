@@ -25,12 +25,12 @@ void node_init(struct node *node, const struct core_params *params, struct out *
     node_begin_generation(node);
 }
 
-const char *node_state_name(const struct node *node)
+enum node_state node_stands(const struct node *node)
 {
     if (node->gen.restarts)
-        return "restarting";
+        return NODE_RESTARTING;
     bool is_saving = node->state == NODE_RUNNING && !node->gen.round.is_closed;
-    return is_saving ? "saving" : node_state_text(node->state);
+    return is_saving ? NODE_SAVING : node->state;
 }
 
 /* --- the chief --- */
@@ -96,7 +96,7 @@ static void take_order(struct node *node, const struct peermsg *msg)
         node_renew(node);
     else if (node->generation != node->uplink.generation)
         out_log(node->out, LOG_ERROR, "bug", "generation %u begins in state \"%s\"",
-                node->uplink.generation, node_state_text(node->state));
+                node->uplink.generation, node_state_name(node->state));
     node->is_dirty = true;
     node->gen.has_roster = order->roster;
     take_commit(node, msg);
@@ -322,7 +322,7 @@ void node_event(struct node *node, const struct event *event)
         return;
     if (!(table[event->type].states & FROM(node->state))) {
         out_log(node->out, LOG_ERROR, "bug", "event \"%s\" in state \"%s\"",
-                table[event->type].name, node_state_text(node->state));
+                table[event->type].name, node_state_name(node->state));
         return;
     }
     table[event->type].handle(node, event);

@@ -21,7 +21,8 @@ int64_t node_wake_at(const struct node *node);
 void node_forgive(struct node *node, int64_t away);
 /* Sends STATUS if anything in it has changed. */
 void node_flush(struct node *node);
-const char *node_state_name(const struct node *node);
+/* The state for reports. */
+enum node_state node_stands(const struct node *node);
 /* A promise of the design was found broken: the job fails. */
 void node_break(struct node *node, int promise);
 /* The first failure of the job; until that is known, the first failure of this node. Only its

@@ -9,19 +9,10 @@
 
 #include <signal.h>
 
-const char *node_state_text(enum node_state state)
-{
-    static const char *const names[NODE__COUNT] = {
-        [NODE_WAITING] = "waiting", [NODE_RUNNING] = "running", [NODE_STOPPING] = "stopping",
-        [NODE_LEAVING] = "leaving", [NODE_DONE] = "done",
-    };
-    return names[state];
-}
-
 void node_enter(struct node *node, enum node_state state)
 {
-    out_log(node->out, LOG_DEBUG, "node", "%s -> %s", node_state_text(node->state),
-            node_state_text(state));
+    out_log(node->out, LOG_DEBUG, "node", "%s -> %s", node_state_name(node->state),
+            node_state_name(state));
     node->state = state;
     node->is_dirty = true;
     out_simple(node->out, ACT_STATE);

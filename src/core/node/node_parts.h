@@ -30,7 +30,6 @@ void node_take_cause(struct node *node, const struct peermsg *msg);
 
 /* --- node_end.c: the processes that are left, the end --- */
 
-const char *node_state_text(enum node_state state);
 /* The only function that changes the state. */
 void node_enter(struct node *node, enum node_state state);
 /* This node has a command, or a leftover process, that the job's end waits for. */

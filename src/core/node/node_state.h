@@ -8,6 +8,7 @@
 
 #include "core/common/grace.h"
 #include "core/common/out.h"
+#include "core/common/peerreport.h"
 #include "core/common/ranks.h"
 #include "core/common/watchdog.h"
 #include "core/node/ladder.h"
@@ -16,15 +17,6 @@
 
 /* Within this time a second notice that advises a save asks for none. */
 #define NODE_ADVICE_NS (60 * NS_PER_S)
-
-enum node_state {
-    NODE_WAITING,  /* for the join */
-    NODE_RUNNING,  /* its processes were started; it stays here when they have ended */
-    NODE_STOPPING, /* the job ends: the ladder runs */
-    NODE_LEAVING,  /* no process is left here; waits for the other nodes */
-    NODE_DONE,
-    NODE__COUNT
-};
 
 enum child_state { CHILD_NONE, CHILD_RUNNING, CHILD_ENDED };
 
