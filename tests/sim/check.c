@@ -202,14 +202,18 @@ static bool has_ended_well(const struct proc *p)
     return p->state == PROC_DEAD && p->ended_well && (p->is_done || p->has_left);
 }
 
+int64_t first_stepped_at(const struct world *w)
+{
+    int64_t at = CLOCK_NEVER;
+    for (int i = 0; i < w->nall; i++)
+        if (w->procs[i].first_step_at)
+            at = clock_min(at, w->procs[i].first_step_at);
+    return at;
+}
+
 bool had_stepped_before_notice(const struct world *w)
 {
-    for (int i = 0; i < w->nall; i++) {
-        int64_t at = w->procs[i].first_step_at;
-        if (at && at < w->first_notice_at)
-            return true;
-    }
-    return false;
+    return first_stepped_at(w) < w->first_notice_at;
 }
 
 /* Before the start a node may leave unseen by the others, with a notice of its own. */

@@ -81,15 +81,6 @@ void check_use(struct world *w)
              (long long)((w->saved_for_notice_at - w->first_notice_at) / NS_PER_MS));
 }
 
-static int64_t first_stepped_at(const struct world *w)
-{
-    int64_t at = CLOCK_NEVER;
-    for (int i = 0; i < w->nall; i++)
-        if (w->procs[i].first_step_at)
-            at = clock_min(at, w->procs[i].first_step_at);
-    return at;
-}
-
 /* The notice was still on its way to node 0 when a rank made the first step. If the job does not
  * train on through notices, it saves and leaves for that one at once. */
 static bool had_stepped_meanwhile(const struct world *w)
@@ -149,14 +140,6 @@ void check_repeated(struct world *w)
              (long long)(w->s.repeats / S), (long long)(used / NS_PER_MS));
 }
 
-static bool any_has_stepped(const struct world *w)
-{
-    for (int i = 0; i < w->nall; i++)
-        if (w->procs[i].first_step_at) /* whether it is still attached or not */
-            return true;
-    return false;
-}
-
 static bool any_has_failed(const struct world *w)
 {
     for (int i = 0; i < w->s.nnodes; i++)
@@ -177,7 +160,7 @@ void check_count(struct world *w)
         fail(w, "the attempt had begun to train before the notice, and does not count");
     bool has_failed =
         any_has_failed(w) || any_ended_in_silence(w) || w->s.restart.max > 0 || w->was_stopped;
-    bool is_early = is_preempted && !any_has_stepped(w) && !has_failed;
+    bool is_early = is_preempted && first_stepped_at(w) == CLOCK_NEVER && !has_failed;
     if (is_early && chief->told_leave_at && !chief->is_uncounted && !w->s.has_loss)
         fail(w, "the attempt was preempted before the first step, and counts");
 }

@@ -417,6 +417,8 @@ int64_t check_nearest_at(const struct world *w);
 /* Node 0 has just ended the job. */
 void check_ending(struct world *world);
 /* What several files of promises ask. */
+/* When a process finished the first step of all; CLOCK_NEVER: none has. */
+int64_t first_stepped_at(const struct world *w);
 bool had_stepped_before_notice(const struct world *w);
 bool any_is_done(const struct world *w);
 bool any_ended_in_silence(const struct world *w);

@@ -18,7 +18,7 @@ static void stop(struct walk *w)
     feed(w, (struct event){.type = EV_STOP_ASKED, .why = "stopped by hand"});
 }
 
-static void ends(struct walk *w)
+static void all_ends(struct walk *w)
 {
     gone(w, 0);
     exited(w, 0, SIGTERM);
@@ -51,12 +51,10 @@ Test(core_asked, a_stop_ends_every_node)
 /* Whoever stops a job does not want the scheduler to start it again, notice or no notice. */
 Test(core_asked, a_stop_after_a_notice_is_a_stop)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    struct walk *w = begin_attached(1);
+    terminated(w);
     stop(w);
-    ends(w);
+    all_ends(w);
     struct core_report report;
     core_report(w->core, &report);
     cr_assert_eq(report.outcome, OUTCOME_STOPPED);
@@ -95,8 +93,7 @@ Test(core_asked, a_stop_waits_for_nobody)
 
 Test(core_asked, a_save_is_made)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     w->acts[0] = '\0';
     feed(w, (struct event){.type = EV_SAVE_ASKED});
     cr_assert(strstr(w->acts, "gate"), "%s", w->acts);
@@ -117,8 +114,7 @@ Test(core_asked, node_0_tells_of_all)
         cr_expect_eq(peers[i].ranks_expected, 1);
         cr_expect(peers[i].is_connected && !peers[i].has_notice);
     }
-    signalled(&walks[1], SIGTERM);
-    steps_are_read(&walks[1]);
+    terminated(&walks[1]);
     deliver();
     core_peers(walks[0].core, peers, WALK_NODES);
     cr_assert(peers[1].has_notice && !peers[0].has_notice);
@@ -175,11 +171,10 @@ Test(core_asked, a_stop_beside_a_failure_in_a_preemption_is_a_stop)
     begin_two_saving();
     exited(&walks[0], 0, SIGKILL);
     stop(&walks[0]);
-    now += S;
-    feed(&walks[0], (struct event){.type = EV_TIMER});
+    passes(&walks[0], S);
     deliver();
     for (int i = 0; i < WALK_NODES; i++)
-        ends(&walks[i]);
+        all_ends(&walks[i]);
     struct core_report report;
     core_report(walks[0].core, &report);
     cr_assert_eq(report.outcome, OUTCOME_STOPPED, "%s", report.why);

@@ -53,8 +53,7 @@ Test(core_death, ends_the_others_at_once)
 Test(core_death, of_who_has_said_why)
 {
     struct core_report report;
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says_why(w, 0);
     now += NS_PER_S;
     dying(w, 0, 3 << 8);
@@ -64,8 +63,7 @@ Test(core_death, of_who_has_said_why)
     int64_t wall = report.first_cause.wall;
     now += NS_PER_S;
     gone(w, 0);
-    tree_empty(w);
-    exited(w, 0, 3 << 8);
+    ends(w, 3 << 8);
     assert_acts(w, "exit 3 failed");
     core_report(w->core, &report);
     cr_assert_eq(report.first_cause.wall, wall);
@@ -86,8 +84,7 @@ Test(core_death, of_our_signals_is_none)
     now += NS_PER_S;
     dying(w, 0, SIGKILL);
     assert_acts(w, "");
-    tree_empty(w);
-    exited(w, 0, SIGKILL);
+    ends(w, SIGKILL);
     core_report(w->core, &report);
     cr_assert_eq(report.first_cause.pid, 1000, "it had said so first");
     cr_assert_eq(report.first_cause.code, 9);

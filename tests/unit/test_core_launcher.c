@@ -49,8 +49,7 @@ Test(core_launcher, ends_its_workers_when_one_has_died)
     cr_assert_not(report.notice.is_live);
     gone(w, FIRST_SLOT);
     gone(w, FIRST_SLOT + 2);
-    tree_empty(w);
-    exited(w, 0, 1 << 8);
+    ends(w, 1 << 8);
     assert_acts(w, "gate leave; exit 1 failed");
     core_report(w->core, &report);
     cr_assert_eq(report.first_cause.rank, 1);
@@ -69,8 +68,7 @@ Test(core_launcher, ends_its_workers_when_one_has_failed)
     is_told_to_end(w, 0);
     now += S;
     gone(w, FIRST_SLOT);
-    tree_empty(w);
-    exited(w, 0, 1 << 8);
+    ends(w, 1 << 8);
     assert_acts(w, "11: closed; SIGTERM to ranks; gate leave; exit 7 failed");
     core_report(w->core, &report);
     cr_assert_eq(report.first_cause.rank, 1);
@@ -87,8 +85,7 @@ Test(core_launcher, of_whom_a_worker_says_why)
     fails_with(w, 1, 1);
     now += S;
     gone(w, FIRST_SLOT);
-    tree_empty(w);
-    exited(w, 0, 1 << 8);
+    ends(w, 1 << 8);
     core_report(w->core, &report);
     cr_assert_eq(report.first_cause.rank, 1);
     cr_assert_str_eq(
@@ -128,8 +125,7 @@ Test(core_launcher, that_dies_of_a_notice_to_all)
     exited(w, 0, SIGTERM);
     assert_acts(w, "");
     is_told_to_end(w, 0);
-    now += 2 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 2 * S);
     cr_assert_null(strstr(w->acts, "gate leave"), "%s", w->acts);
     assert_said(
         w, "process 1000 has died of SIGTERM, perhaps a notice to all processes; its ranks live");
@@ -149,8 +145,7 @@ Test(core_launcher, whose_death_does_not_hurry_its_ranks)
     struct walk *w = begin_launcher(1);
     steps[FIRST_SLOT] = 4;
     exited(w, 0, SIGTERM);
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     steps_are_read(w);
     assert_acts(w, "read; gate 5; read; gate 5 decided last");
     steps[FIRST_SLOT] = 5;
@@ -160,8 +155,7 @@ Test(core_launcher, whose_death_does_not_hurry_its_ranks)
     written(w, EV_PREPARED, 5);
     written(w, EV_COMMITTED, 5);
     assert_acts(w, "gate open; prepare 5; commit 5; committed 5; 10: leave, committed; gate leave");
-    now += S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, S);
     assert_acts(w, "");
     closes(w, FIRST_SLOT);
     tree_empty(w);

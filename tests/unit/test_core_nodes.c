@@ -40,8 +40,7 @@ Test(core_nodes, a_notice_before_the_join_of_the_last_node)
         walk_begin(&p);
     }
     feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
-    signalled(&walks[1], SIGTERM);
-    steps_are_read(&walks[1]);
+    terminated(&walks[1]);
     deliver();
     for (int i = 0; i < WALK_NODES; i++)
         cr_assert_null(strstr(walks[i].acts, "start"), "node %d did \"%s\"", i, walks[i].acts);
@@ -58,10 +57,8 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_no_end)
         p.trains_on = true;
         walk_begin(&p);
     }
-    struct notice notice = {
-        .type = NOTICE_TERMINATE, .source = "slurm", .id = "7", .left_ns = 100 * NS_PER_S};
     for (int i = 0; i < WALK_NODES; i++) {
-        feed(&walks[i], (struct event){.type = EV_NOTICE, .notice = &notice});
+        noticed(&walks[i], "slurm", 100 * S);
         steps_are_read(&walks[i]);
     }
     deliver();
@@ -81,9 +78,7 @@ Test(core_nodes, a_notice_before_the_join_is_trained_up_to)
         p.grace_ns = 25 * NS_PER_S;
         walk_begin(&p);
     }
-    struct notice notice = {
-        .type = NOTICE_TERMINATE, .source = "slurm", .id = "7", .left_ns = 100 * NS_PER_S};
-    feed(&walks[0], (struct event){.type = EV_NOTICE, .notice = &notice});
+    noticed(&walks[0], "slurm", 100 * S);
     steps_are_read(&walks[0]);
     feed(&walks[1], (struct event){.type = EV_CHIEF_UP, .peer = {.conn = CONN_CHIEF}});
     deliver();
@@ -92,10 +87,7 @@ Test(core_nodes, a_notice_before_the_join_is_trained_up_to)
         attaches(&walks[i], 0, i, WALK_NODES);
     }
     steps[0] = 3;
-    for (int k = 0; k < 8; k++) {
-        steps_are_read(&walks[k % 2]);
-        deliver();
-    }
+    agree();
     assert_said(&walks[0], "every rank saves step");
     cr_assert_null(strstr(walks[0].log, "then leaves"), "%s", walks[0].log);
     end_two();
@@ -111,9 +103,7 @@ Test(core_nodes, a_notice_before_the_join_that_leaves_time_is_waited_out)
         p.join_timeout_ns = 600 * NS_PER_S;
         struct walk *w = walk_begin(&p);
         int64_t at = now;
-        struct notice notice = {
-            .type = NOTICE_TERMINATE, .source = "slurm", .id = "7", .left_ns = 100 * NS_PER_S};
-        feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
+        noticed(w, "slurm", 100 * S);
         steps_are_read(w);
         while (!strstr(w->log, "notice came before the")) {
             wake(w);
@@ -133,8 +123,7 @@ Test(core_nodes, the_last_own_save_is_waited_for)
         says(&walks[i], 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
         assert_acts(&walks[i], "prepare 10");
         closes(&walks[i], 0);
-        tree_empty(&walks[i]);
-        exited(&walks[i], 0, 0);
+        ends(&walks[i], 0);
         walks[i].acts[0] = '\0';
     }
     written(&walks[0], EV_PREPARED, 10);
@@ -181,8 +170,7 @@ Test(core_nodes, two_nodes_save_one_step_and_leave_together)
     for (int i = 0; i < WALK_NODES; i++) {
         assert_acts(&walks[i], "committed 9; 0: leave, committed; gate leave");
         gone(&walks[i], 0);
-        tree_empty(&walks[i]);
-        exited(&walks[i], 0, 0);
+        ends(&walks[i], 0);
     }
     assert_acts(&walks[0], "");
     deliver();
@@ -296,9 +284,7 @@ Test(core_nodes, a_save_that_an_ended_rank_did_not_make)
 
 Test(core_nodes, a_save_that_an_ended_neighbour_did_not_make)
 {
-    struct walk *w = begin_alone(2);
-    attaches(w, 0, 0, 2);
-    attaches(w, 1, 1, 2);
+    struct walk *w = begin_attached(2);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
     assert_acts(w, "0: WELCOME; 1: WELCOME");
     closes(w, 1);
@@ -311,9 +297,7 @@ Test(core_nodes, a_save_that_an_ended_neighbour_did_not_make)
 /* Who waits for a later save of its own makes no earlier one; each would wait for the other. */
 Test(core_nodes, a_save_that_a_neighbour_has_gone_past)
 {
-    struct walk *w = begin_alone(2);
-    attaches(w, 0, 0, 2);
-    attaches(w, 1, 1, 2);
+    struct walk *w = begin_attached(2);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 29, .wants_answer = true});
     assert_acts(w, "0: WELCOME; 1: WELCOME");
     says(w, 1, (struct procmsg){.type = PROCMSG_SAVED, .step = 30, .wants_answer = true});
@@ -328,8 +312,7 @@ Test(core_nodes, a_save_that_a_neighbour_has_gone_past)
 /* The answer is known, so nobody waits for it. */
 Test(core_nodes, own_saves_up_to_the_commit)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
     written(w, EV_PREPARED, 10);
     written(w, EV_COMMITTED, 10);
@@ -345,12 +328,9 @@ Test(core_nodes, own_saves_up_to_the_commit)
 
 Test(core_nodes, a_long_wait_for_a_commit_is_told)
 {
-    struct walk *w = begin_alone(2);
-    attaches(w, 0, 0, 2);
-    attaches(w, 1, 1, 2);
+    struct walk *w = begin_attached(2);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 10, .wants_answer = true});
-    now += 10 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 10 * S);
     assert_said(w, "rank 0 has waited 10 s in pch_saved for the commit of step 10; the save of "
                    "rank 1 is missing");
     walk_end(w);
@@ -371,8 +351,7 @@ Test(core_nodes, the_save_step_is_near)
     }
     walks[0].acts[0] = '\0';
     now += 30 * MS;
-    signalled(&walks[1], SIGTERM);
-    steps_are_read(&walks[1]);
+    terminated(&walks[1]);
     deliver();
     cr_assert_eq(sscanf(walks[0].acts, "read; gate %llu", &step), 1, "%s", walks[0].acts);
     cr_assert(step > 240 && step <= 300, "%llu is more than a second away", step);
@@ -384,10 +363,8 @@ Test(core_nodes, a_notice_on_a_node_that_has_finished_reaches_the_others)
     begin_two();
     steps[0] = 8;
     closes(&walks[1], 0);
-    tree_empty(&walks[1]);
-    exited(&walks[1], 0, 0);
-    signalled(&walks[1], SIGTERM);
-    steps_are_read(&walks[1]);
+    ends(&walks[1], 0);
+    terminated(&walks[1]);
     deliver();
     struct core_report report;
     core_report(walks[0].core, &report);
@@ -527,16 +504,10 @@ static void start_anew(void)
 
 static void begin_last_save(void)
 {
-    struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = 300 * S};
     begin_two();
     steps[0] = 8;
-    feed(&walks[0], (struct event){.type = EV_NOTICE, .notice = &notice});
-    for (int i = 0; i < 2; i++) {
-        steps_are_read(&walks[0]);
-        deliver();
-        steps_are_read(&walks[1]);
-        deliver();
-    }
+    noticed(&walks[0], "cloud", 300 * S);
+    agree();
     assert_said(&walks[0], "every rank saves step 9, then leaves");
 }
 
@@ -550,8 +521,7 @@ Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
     deliver();
     start_anew();
     for (int second = 0; second < 100; second++) { /* longer than cluster.join_timeout */
-        now += S;
-        feed(&walks[0], (struct event){.type = EV_TIMER});
+        passes(&walks[0], S);
         steps_are_read(&walks[0]);
         feed(&walks[1], (struct event){.type = EV_TIMER});
         deliver();
@@ -571,8 +541,7 @@ Test(core_nodes, who_was_started_anew_waits_for_a_long_save)
 
 static void terminates(struct walk *w, int64_t left)
 {
-    struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = left};
-    feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
+    noticed(w, "cloud", left);
     steps_are_read(w);
     w->acts[0] = '\0';
 }
@@ -592,8 +561,7 @@ static void wait_unheard(const char *act, int64_t until)
 static void all_ends(struct walk *w)
 {
     gone(w, 0);
-    tree_empty(w);
-    exited(w, 0, SIGTERM);
+    ends(w, SIGTERM);
 }
 
 /* The platform does not wait until the heartbeats have found out. */

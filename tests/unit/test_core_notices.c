@@ -82,8 +82,7 @@ static void leave(struct walk *w)
 {
     w->acts[0] = '\0';
     closes(w, 0);
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
 }
 
 Test(core_notices, a_long_grace_has_two_saves)
@@ -190,8 +189,7 @@ Test(core_notices, one_that_is_withdrawn_is_forgotten)
     w->acts[0] = '\0';
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
     closes(w, 0);
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "0: closed; gate leave; exit 0 completed");
     walk_end(w);
 }
@@ -441,8 +439,7 @@ Test(core_notices, a_hundred_attempts_before_the_first_step)
         struct walk *w = walk_begin(&p);
         started(w, 0);
         attaches(w, 0, 0, 1);
-        signalled(w, SIGTERM);
-        steps_are_read(w);
+        terminated(w);
         leave(w);
         cr_expect_not_null(strstr(w->acts, cases[i].wanted), "%zu: %s", i, w->acts);
         cr_expect_eq(!strstr(w->log, "this attempt does not count"),
@@ -610,8 +607,7 @@ Test(core_notices, a_second_signal_waits_for_no_first_step)
     told(w, NOTICE_TERMINATE, "7", 100 * S);
     steps_are_read(w);
     assert_acts(w, "read");
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     assert_said(w, "nothing to save: no step was finished in this attempt");
     walk_end(w);
 }

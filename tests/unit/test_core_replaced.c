@@ -28,20 +28,13 @@ static void saves(struct walk *w)
 
 static struct walk *begin_saving(void)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     steps[0] = 10;
     saves(w);
     return w;
 }
 
-static void is_noticed(struct walk *w)
-{
-    signalled(w, SIGTERM);
-    steps_are_read(w);
-}
-
-static void ends(struct walk *w)
+static void all_ends(struct walk *w)
 {
     exited(w, 0, SIGTERM);
     tree_empty(w);
@@ -64,10 +57,10 @@ static void assert_replaced(const struct walk *w)
 Test(core_replaced, behind_the_deadline)
 {
     struct walk *w = begin_saving();
-    is_noticed(w);
+    terminated(w);
     now += 40 * S;
     replaced(w, EV_PREPARED);
-    ends(w);
+    all_ends(w);
     assert_replaced(w);
     walk_end(w);
 }
@@ -75,12 +68,11 @@ Test(core_replaced, behind_the_deadline)
 Test(core_replaced, while_it_stops)
 {
     struct walk *w = begin_saving();
-    is_noticed(w);
-    now += 40 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    terminated(w);
+    passes(w, 40 * S);
     assert_said(w, "preempted_unsaved");
     replaced(w, EV_PREPARED);
-    ends(w);
+    all_ends(w);
     assert_replaced(w);
     walk_end(w);
 }
@@ -95,11 +87,11 @@ Test(core_replaced, after_a_failure_in_a_preemption)
         attaches(w, i, i, 2);
         says(w, i, (struct procmsg){.type = PROCMSG_SAVED, .step = 10});
     }
-    is_noticed(w);
+    terminated(w);
     exited(w, 1, 1 << 8);
     assert_said(w, "preempted_unsaved: node 0: rank 1");
     replaced(w, EV_PREPARED);
-    ends(w);
+    all_ends(w);
     assert_replaced(w);
     walk_end(w);
 }
@@ -116,10 +108,9 @@ static void save_agreed(struct walk *w)
 
 static struct walk *begin_committing(void)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     steps[0] = 10;
-    is_noticed(w);
+    terminated(w);
     save_agreed(w);
     return w;
 }
@@ -127,11 +118,10 @@ static struct walk *begin_committing(void)
 Test(core_replaced, the_commit_comes_too_late)
 {
     struct walk *w = begin_committing();
-    now += 40 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 40 * S);
     assert_said(w, "preempted_unsaved");
     replaced(w, EV_COMMITTED);
-    ends(w);
+    all_ends(w);
     assert_replaced(w);
     walk_end(w);
 }
@@ -142,7 +132,7 @@ Test(core_replaced, what_is_committed_stays)
     struct walk *w = begin_committing();
     written(w, EV_COMMITTED, 11);
     replaced(w, EV_PREPARED);
-    ends(w);
+    all_ends(w);
     assert_exit(w, "exit 42 preempted");
     walk_end(w);
 }
@@ -162,16 +152,15 @@ Test(core_replaced, a_member_that_hears_of_it_tells_all)
     begin_two();
     steps[0] = 10;
     saves(&walks[1]);
-    is_noticed(&walks[0]);
+    terminated(&walks[0]);
     deliver();
-    now += 40 * S;
-    feed(&walks[0], (struct event){.type = EV_TIMER});
+    passes(&walks[0], 40 * S);
     deliver();
     assert_said(&walks[1], "preempted_unsaved");
     replaced(&walks[1], EV_PREPARED);
     deliver();
-    ends(&walks[0]);
-    ends(&walks[1]);
+    all_ends(&walks[0]);
+    all_ends(&walks[1]);
     assert_replaced(&walks[0]);
     assert_replaced(&walks[1]);
     end_two();
@@ -195,7 +184,7 @@ Test(core_replaced, without_a_chief)
         loses_its_chief(&walks[1]);
         if (!told)
             replaced(&walks[1], EV_PREPARED);
-        ends(&walks[1]);
+        all_ends(&walks[1]);
         assert_replaced(&walks[1]);
         struct core_report report;
         core_report(walks[1].core, &report);
@@ -225,7 +214,7 @@ Test(core_replaced, a_loss_that_is_found_later_does_not_hide_it)
     exited(&walks[0], 0, 1 << 8);
     replaced(&walks[0], EV_PREPARED);
     node_1_is_lost();
-    ends(&walks[0]);
+    all_ends(&walks[0]);
     assert_replaced(&walks[0]);
     lose_letters();
     end_two();
@@ -245,7 +234,7 @@ Test(core_replaced, a_loss_does_not_hide_a_commit_that_was_refused)
     exited(&walks[0], 0, 1 << 8);
     replaced(&walks[0], EV_COMMITTED);
     node_1_is_lost();
-    ends(&walks[0]);
+    all_ends(&walks[0]);
     assert_replaced(&walks[0]);
     lose_letters();
     end_two();
@@ -259,11 +248,10 @@ Test(core_replaced, a_failure_that_is_not_judged_yet_does_not_hide_it)
     exited(&walks[0], 0, SIGKILL);
     cr_assert_null(strstr(walks[0].log, "ending: "), "%s", walks[0].log);
     replaced(&walks[0], EV_PREPARED);
-    now += S;
-    feed(&walks[0], (struct event){.type = EV_TIMER});
+    passes(&walks[0], S);
     deliver();
-    ends(&walks[0]);
-    ends(&walks[1]);
+    all_ends(&walks[0]);
+    all_ends(&walks[1]);
     assert_replaced(&walks[0]);
     assert_replaced(&walks[1]);
     end_two();

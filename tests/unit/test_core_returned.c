@@ -15,9 +15,7 @@
 /* A notice that leaves much time, of which no process is told. */
 static void cloud_says(struct walk *w)
 {
-    struct notice notice = {.type = NOTICE_TERMINATE, .source = "cloud", .left_ns = 600 * S};
-    str_copy(notice.id, sizeof notice.id, "event");
-    feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
+    noticed(w, "cloud", 600 * S);
     steps_are_read(w);
 }
 
@@ -100,8 +98,7 @@ Test(core_returned, before_the_step_of_the_round)
 Test(core_returned, after_a_signal_that_it_did_not_see)
 {
     struct walk *w = begin(&(struct attaching){.is_shielded = true});
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     save_agreed(w);
     returns(w, 20);
     assert_ends(w, "exit 0 completed");
@@ -111,8 +108,7 @@ Test(core_returned, after_a_signal_that_it_did_not_see)
 Test(core_returned, after_a_signal_that_it_may_have_caught)
 {
     struct walk *w = begin(&(struct attaching){.is_shielded = false});
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     save_agreed(w);
     returns(w, 20);
     assert_ends(w, "exit 42 preempted_unsaved");
@@ -166,8 +162,7 @@ Test(core_returned, done_before_its_last_save_is_committed)
     started(w, 0);
     attaches(w, 0, 0, 1);
     steps[0] = 4;
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     steps_are_read(w);
     says(w, 0, (struct procmsg){.type = PROCMSG_SERVING, .step = 5, .tag = 1});
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1});
@@ -188,8 +183,7 @@ Test(core_returned, done_without_the_last_save)
         attaches(w, i, i, 2);
         steps[i] = 4;
     }
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     steps_are_read(w);
     assert_said(w, "every rank saves step 5, then leaves");
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 5, .tag = 1});
@@ -213,8 +207,7 @@ Test(core_returned, a_deadline_after_the_training)
     steps[0] = 20;
     closes(w, 0);
     exited(w, 0, 0);
-    now += 700 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 700 * S);
     tree_empty(w);
     assert_ends(w, "exit 0 completed");
 }

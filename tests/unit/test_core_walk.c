@@ -21,8 +21,7 @@ Test(core_walk, a_command_that_succeeds)
 {
     struct walk *w = begin_alone(1);
     cr_assert_eq(core_wake_at(w->core), CLOCK_NEVER, "idle costs nothing");
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "gate leave; exit 0 completed");
     cr_assert_str_eq(w->log, "", "a wrapper of a success says nothing");
     walk_end(w);
@@ -35,8 +34,7 @@ Test(core_walk, a_command_that_fails)
     exited(w, 1, 7 << 8);
     assert_acts(w, "gate leave; SIGTERM to tree");
     assert_said(w, "sending SIGTERM to all that is left");
-    tree_empty(w);
-    exited(w, 0, SIGTERM);
+    ends(w, SIGTERM);
     assert_acts(w, "exit 7 failed");
     core_report(w->core, &report);
     cr_assert(report.first_cause.is_known && report.first_cause.code == 7);
@@ -116,8 +114,7 @@ Test(core_walk, a_notice_after_the_success_is_too_late)
     exited(w, 0, 0);
     wake(w);
     assert_acts(w, "SIGTERM to tree");
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     assert_acts(w, "read");
     tree_empty(w);
     assert_acts(w, "gate leave; exit 0 completed");
@@ -139,8 +136,7 @@ Test(core_walk, a_late_notice_limits_the_sweep)
     exited(w, 0, 0);
     wake(w);
     assert_acts(w, "start; SIGTERM to tree");
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     wake(w);
     assert_acts(w, "read; SIGKILL to tree");
     cr_assert_lt(now - swept_at, 4 * S, "the platform would have come first");
@@ -201,8 +197,7 @@ Test(core_walk, a_preemption_from_notice_to_exit)
     core_report(w->core, &report);
     cr_assert_eq(report.commit_step, 6);
     gone(w, 0);
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "exit 42 preempted");
     walk_end(w);
 }
@@ -217,11 +212,9 @@ Test(core_walk, a_suspended_machine_does_not_give_up_the_killed)
     assert_acts(w, "gate leave; SIGTERM to tree; SIGKILL to tree");
     now = core_wake_at(w->core) + 60 * S;
     feed(w, (struct event){.type = EV_TIMER});
-    now += 4 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 4 * S);
     cr_assert_not(strstr(w->log, "cannot be killed"));
-    now += S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, S);
     assert_said(w, "cannot be killed are left behind");
     walk_end(w);
 }
@@ -232,11 +225,9 @@ Test(core_walk, who_was_away_ends_its_processes_before_it_leaves)
     struct walk *w = begin_alone(2);
     exited(w, 0, SIGABRT);
     assert_acts(w, "gate leave; SIGTERM to tree");
-    now += 1000 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 1000 * S);
     assert_acts(w, "SIGKILL to tree");
-    now += 1000 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 1000 * S);
     assert_acts(w, ""); /* they may have stood still, too, or their end is yet to be seen */
     tree_empty(w);
     exited(w, 1, SIGKILL);
@@ -246,9 +237,7 @@ Test(core_walk, who_was_away_ends_its_processes_before_it_leaves)
 
 Test(core_walk, a_success_without_a_word_is_none)
 {
-    struct walk *w = begin_alone(2);
-    attaches(w, 0, 0, 2);
-    attaches(w, 1, 1, 2);
+    struct walk *w = begin_attached(2);
     closes(w, 0);
     exited(w, 0, 0);
     steps[1] = 3;
@@ -265,8 +254,7 @@ Test(core_walk, a_success_without_a_word_is_none)
 /* Behind a shell that ends with `|| true`: the rank has said itself that it failed. */
 Test(core_walk, a_failure_that_the_command_hides_is_one)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     tree_empty(w);
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5, .number = 3});
     assert_said(w, "rank 0 (process 1000) has exited with 3 at step 5");
@@ -279,10 +267,8 @@ Test(core_walk, a_failure_that_the_command_hides_is_one)
 /* The same, read after the end of the command; and a number that no program exits with. */
 Test(core_walk, a_failure_that_is_told_late)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
-    tree_empty(w);
-    exited(w, 0, 0);
+    struct walk *w = begin_attached(1);
+    ends(w, 0);
     assert_acts(w, "0: WELCOME");
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5, .number = INT64_MIN});
     assert_acts(w, "0: closed; gate leave; exit 255 failed");
@@ -291,11 +277,9 @@ Test(core_walk, a_failure_that_is_told_late)
 
 Test(core_walk, a_command_that_fails_is_the_one_that_counts)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5, .number = 3});
-    tree_empty(w);
-    exited(w, 0, 7 << 8);
+    ends(w, 7 << 8);
     assert_acts(w, "0: WELCOME; 0: closed; gate leave; exit 7 failed");
     walk_end(w);
 }
@@ -310,13 +294,11 @@ static void says_why(struct walk *w, int slot, int code, const char *why)
 /* Its exit code is its own, and comes when it is ready. */
 Test(core_walk, a_reason_is_kept_until_the_failure)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says_why(w, 0, 9, "bad loss");
     assert_said(w, "process: rank 0 says why it fails: bad loss");
     assert_acts(w, "0: WELCOME");
-    tree_empty(w);
-    exited(w, 0, 3 << 8);
+    ends(w, 3 << 8);
     assert_acts(w, "gate leave; exit 3 failed");
     assert_said(w, "rank 0, process 1000 ended with exit code 3: bad loss");
     walk_end(w);
@@ -324,26 +306,22 @@ Test(core_walk, a_reason_is_kept_until_the_failure)
 
 Test(core_walk, a_reason_is_forgotten_by_who_is_done)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says_why(w, 0, 9, "");
     assert_said(w, "rank 0 says why it fails: no reason given");
     says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 4});
     closes(w, 0);
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "0: WELCOME; 0: closed; gate leave; exit 0 completed");
     walk_end(w);
 }
 
 Test(core_walk, a_reason_of_who_goes_without_a_word)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says_why(w, 0, 9, "bad loss");
     gone(w, 0);
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "0: WELCOME; gate leave; exit 9 failed");
     assert_said(w, "process 1000 ended at step 0, and its command with 0: bad loss");
     walk_end(w);
@@ -371,8 +349,7 @@ Test(core_walk, a_reason_below_a_launcher)
     now += S;
     says_why(w, 11, 1, "lost my peer");
     w->acts[0] = '\0';
-    tree_empty(w);
-    exited(w, 0, 2 << 8);
+    ends(w, 2 << 8);
     assert_acts(w, "gate leave; exit 2 failed");
     assert_said(w, "rank 2, process 1000 ended with exit code 2: out of memory");
     walk_end(w);
@@ -386,8 +363,7 @@ Test(core_walk, who_cannot_resume_fails_at_once)
     feed(w, (struct event){.type = EV_PROC_LOST, .proc = {.slot = 0, .msg = &why}});
     assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
     assert_said(w, "rank 0 cannot resume: its record is gone");
-    tree_empty(w);
-    exited(w, 0, SIGTERM);
+    ends(w, SIGTERM);
     assert_acts(w, "exit 125 failed");
     walk_end(w);
 }
@@ -400,16 +376,14 @@ Test(core_walk, who_cannot_be_attached_fails_the_job)
          (struct event){.type = EV_PROC_UNATTACHED, .proc = {.slot = -1, .pid = 7, .msg = &why}});
     assert_acts(w, "gate leave; SIGTERM to tree");
     assert_said(w, "process 7 could not be attached: no memory");
-    tree_empty(w);
-    exited(w, 0, SIGTERM);
+    ends(w, SIGTERM);
     assert_acts(w, "exit 125 failed");
     walk_end(w);
 }
 
 Test(core_walk, who_leaves_early_is_told_of)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 5});
     assert_said(w, "attach: rank 0 (process 1000) has left at step 5 without pch_done");
     attaches(w, 0, 0, 1);
@@ -418,8 +392,7 @@ Test(core_walk, who_leaves_early_is_told_of)
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .step = 9});
     cr_assert_str_eq(w->log, "");
     w->acts[0] = '\0';
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "gate leave; exit 0 completed");
     walk_end(w);
 }
@@ -427,10 +400,8 @@ Test(core_walk, who_leaves_early_is_told_of)
 /* Its end is read a moment after that of its command, or of the shell that started it. */
 Test(core_walk, the_word_of_who_is_still_attached_is_waited_for)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
-    tree_empty(w);
-    exited(w, 0, 0);
+    struct walk *w = begin_attached(1);
+    ends(w, 0);
     assert_acts(w, "0: WELCOME");
     closes(w, 0);
     assert_acts(w, "0: closed; gate leave; exit 0 completed");
@@ -441,10 +412,8 @@ Test(core_walk, the_word_of_who_is_still_attached_is_waited_for)
  */
 Test(core_walk, who_stays_attached_lives_elsewhere)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
-    tree_empty(w);
-    exited(w, 0, 0);
+    struct walk *w = begin_attached(1);
+    ends(w, 0);
     assert_acts(w, "0: WELCOME");
     wake(w);
     assert_acts(w, "read");
@@ -457,11 +426,9 @@ Test(core_walk, who_stays_attached_lives_elsewhere)
 
 Test(core_walk, who_stays_attached_and_is_done_is_left)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_DONE, .step = 7});
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     wake(w);
     steps_are_read(w);
     assert_acts(w, "0: WELCOME; read; gate leave; exit 0 completed");
@@ -471,8 +438,7 @@ Test(core_walk, who_stays_attached_and_is_done_is_left)
 /* Its end is under way: there is time for its word until then. */
 Test(core_walk, who_is_being_swept_may_still_be_done)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     exited(w, 0, 0);
     wake(w);
     assert_acts(w, "0: WELCOME; SIGTERM to tree");
@@ -488,8 +454,7 @@ Test(core_walk, who_is_being_swept_may_still_be_done)
 
 Test(core_walk, a_second_process_for_a_rank_while_the_others_train)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     steps[0] = 3;
     attaches(w, 5, 0, 1);
     assert_acts(w, "0: WELCOME; 5: REFUSED; 5: closed; read");
@@ -497,22 +462,19 @@ Test(core_walk, a_second_process_for_a_rank_while_the_others_train)
     assert_acts(w, "");
     assert_said(w, "refused process 1005: rank 0 is attached already, by process 1000");
     closes(w, 0);
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "0: closed; gate leave; exit 0 completed");
     walk_end(w);
 }
 
 Test(core_walk, a_second_process_for_a_rank_before_the_training)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     steps[0] = 0;
     attaches(w, 5, 0, 1);
     steps_are_read(w);
     assert_acts(w, "0: WELCOME; 5: REFUSED; 5: closed; read; gate leave; SIGTERM to tree");
-    tree_empty(w);
-    exited(w, 0, SIGTERM);
+    ends(w, SIGTERM);
     assert_acts(w, "exit 125 failed");
     walk_end(w);
 }
@@ -532,9 +494,7 @@ Test(core_walk, a_checkpoint_waits_for_the_ranks)
 
 Test(core_walk, a_checkpoint_that_cannot_be_made)
 {
-    struct walk *w = begin_alone(2);
-    attaches(w, 0, 0, 2);
-    attaches(w, 1, 1, 2);
+    struct walk *w = begin_attached(2);
     gone(w, 1);
     signalled(w, SIGUSR2);
     assert_said(w, "asked for, and not made: a rank has ended");
@@ -546,20 +506,17 @@ Test(core_walk, a_checkpoint_that_cannot_be_made)
 /* The record of one round is written for so long that the next has begun: it is not the next's. */
 Test(core_walk, a_record_that_comes_after_its_round)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     steps[0] = 8;
     signalled(w, SIGUSR2);
     steps_are_read(w);
     steps_are_read(w);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .tag = 1});
     assert_acts(w, "0: WELCOME; gate 1; read; gate 9; read; gate 9 decided; gate open; prepare 9");
-    now += 31 * S;
-    feed(w, (struct event){.type = EV_TIMER});
+    passes(w, 31 * S);
     assert_said(w, "round: 1: failed");
     steps[0] = 20;
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     steps_are_read(w);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = 21, .tag = 2});
     w->acts[0] = '\0';
@@ -572,8 +529,7 @@ Test(core_walk, a_record_that_comes_after_its_round)
 
 Test(core_walk, an_absurd_save_is_a_failed_one)
 {
-    struct walk *w = begin_alone(1);
-    attaches(w, 0, 0, 1);
+    struct walk *w = begin_attached(1);
     says(w, 0, (struct procmsg){.type = PROCMSG_SAVED, .step = UINT64_MAX, .wants_answer = true});
     assert_acts(w, "0: WELCOME; 0: go on, not committed");
     assert_said(w, "could not save step 18446744073709551615: there is no such step");
@@ -600,13 +556,11 @@ Test(core_walk, a_notice_is_for_who_counts_as_for_who_does_not_attach)
     assert_acts(w, "0: WELCOME");
     steps[0] = 7;
     steps_are_read(w);
-    signalled(w, SIGTERM);
-    steps_are_read(w);
+    terminated(w);
     assert_acts(w, "read; gate leave; SIGTERM to children");
     assert_said(w, "no program called pch_open(), so none could be asked to save");
     gone(w, 0);
-    tree_empty(w);
-    exited(w, 0, SIGTERM);
+    ends(w, SIGTERM);
     assert_acts(w, "exit 42 preempted_unknown");
     steps[0] = 0;
     walk_end(w);
@@ -624,8 +578,7 @@ Test(core_walk, who_counts_is_believed_by_its_exit_code_alone)
     says(w, 3, (struct procmsg){.type = PROCMSG_SAVED, .step = 9, .wants_answer = 1});
     says(w, 3, (struct procmsg){.type = PROCMSG_NOTICE, .number = SIGTERM});
     gone(w, 3);
-    tree_empty(w);
-    exited(w, 0, 0);
+    ends(w, 0);
     assert_acts(w, "3: WELCOME; gate leave; exit 0 completed");
     steps[3] = 0;
     walk_end(w);
@@ -638,8 +591,7 @@ Test(core_walk, who_counts_says_why_it_fails)
     says(w, 0, (struct procmsg){.type = PROCMSG_ATTACH, .flags = PROCMSG_FLAG_COUNTS, .rank = 0});
     says(w, 0, (struct procmsg){.type = PROCMSG_ERROR, .number = 1, .text = "no such batch"});
     says(w, 0, (struct procmsg){.type = PROCMSG_CLOSE, .number = 1});
-    tree_empty(w);
-    exited(w, 0, 1 << 8);
+    ends(w, 1 << 8);
     core_report(w->core, &report);
     cr_assert(strstr(report.first_cause.text, "no such batch"), "%s", report.first_cause.text);
     walk_end(w);

@@ -191,9 +191,28 @@ void tree_empty(struct walk *w)
     feed(w, (struct event){.type = EV_TREE_EMPTY});
 }
 
+void ends(struct walk *w, int status)
+{
+    tree_empty(w);
+    exited(w, 0, status);
+}
+
 void signalled(struct walk *w, int number)
 {
     feed(w, (struct event){.type = EV_SIGNAL, .signal = {.number = number}});
+}
+
+void terminated(struct walk *w)
+{
+    signalled(w, SIGTERM);
+    steps_are_read(w);
+}
+
+void noticed(struct walk *w, const char *source, int64_t left)
+{
+    struct notice notice = {.type = NOTICE_TERMINATE, .source = "", .left_ns = left};
+    str_copy(notice.source, sizeof notice.source, source);
+    feed(w, (struct event){.type = EV_NOTICE, .notice = &notice});
 }
 
 /* A message of a process; an attaching one says its rank, if it is told one. */
@@ -234,6 +253,12 @@ void written(struct walk *w, enum event_type type, uint64_t step)
     feed(w, (struct event){.type = type, .written = {.step = step}});
 }
 
+void passes(struct walk *w, int64_t time)
+{
+    now += time;
+    feed(w, (struct event){.type = EV_TIMER});
+}
+
 /* Time passes up to what the core wants to be woken for. */
 void wake(struct walk *w)
 {
@@ -257,6 +282,14 @@ struct walk *begin_alone(int children)
     for (int i = 0; i < children; i++)
         started(w, i);
     assert_acts(w, "");
+    return w;
+}
+
+struct walk *begin_attached(int ranks)
+{
+    struct walk *w = begin_alone(ranks);
+    for (int i = 0; i < ranks; i++)
+        attaches(w, i, i, ranks);
     return w;
 }
 
@@ -302,17 +335,20 @@ void begin_two_with(const struct restart_policy *restart)
     deliver();
 }
 
+void agree(void)
+{
+    for (int i = 0; i < 6; i++) {
+        steps_are_read(&walks[i % 2]);
+        deliver();
+    }
+}
+
 void begin_two_saving(void)
 {
     begin_two();
     steps[0] = 8;
     signalled(&walks[0], SIGTERM);
-    for (int i = 0; i < 3; i++) {
-        steps_are_read(&walks[0]);
-        deliver();
-        steps_are_read(&walks[1]);
-        deliver();
-    }
+    agree();
     assert_said(&walks[0], "every rank saves step 9");
 }
 

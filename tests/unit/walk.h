@@ -32,8 +32,12 @@ struct walk *walk_begin(const struct core_params *params);
 void walk_end(struct walk *w);
 /* One node, whose commands have started. */
 struct walk *begin_alone(int children);
+/* The same, and every command has attached as a rank. */
+struct walk *begin_attached(int ranks);
 /* Two nodes with a rank each, attached and known to the chief. */
 void begin_two(void);
+/* They agree on a save step: each reads its steps for every ballot. */
+void agree(void);
 /* The same, up to a round that is decided for a SIGTERM on node 0: every rank saves step 9. */
 void begin_two_saving(void);
 /* The same, in a job that is restarted in place. */
@@ -54,7 +58,13 @@ void exited(struct walk *w, int index, int status);
 /* It has died, and its end comes later. */
 void dying(struct walk *w, int index, int status);
 void tree_empty(struct walk *w);
+/* Its only command ends, and leaves nothing. */
+void ends(struct walk *w, int status);
 void signalled(struct walk *w, int number);
+/* A SIGTERM, for which it reads its steps. */
+void terminated(struct walk *w);
+/* A source's notice that ends the job. */
+void noticed(struct walk *w, const char *source, int64_t left);
 /* A message of a process; an attaching one says its rank, if it is told one. */
 void says(struct walk *w, int slot, struct procmsg msg);
 void attaches(struct walk *w, int slot, int rank, int world_size);
@@ -62,6 +72,8 @@ void closes(struct walk *w, int slot);
 void gone(struct walk *w, int slot);
 void steps_are_read(struct walk *w);
 void written(struct walk *w, enum event_type type, uint64_t step);
+/* So much time passes. */
+void passes(struct walk *w, int64_t time);
 /* Time passes up to what the core wants to be woken for. */
 void wake(struct walk *w);
 
