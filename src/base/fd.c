@@ -3,10 +3,13 @@
  */
 #include "base/fd.h"
 
+#include "base/clock.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -161,4 +164,17 @@ bool fd_write_all(int fd, const void *data, size_t len)
         len -= (size_t)n;
     }
     return true;
+}
+
+int fd_wait(int fd, int other, int64_t until)
+{
+    struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = other, .events = POLLIN}};
+    for (;;) {
+        int64_t left = until - clock_now_ns();
+        int n = poll(fds, 2, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0);
+        if (n > 0)
+            return fds[0].revents ? fd : other;
+        if (n == 0 || errno != EINTR)
+            return -1;
+    }
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Closes *fd if there is one, and sets it to -1. Keeps errno. */
@@ -41,5 +42,9 @@ ssize_t fd_read_text(const char *path, char *text, size_t size);
 
 /* Writes all of it, through EINTR and short writes. False with errno set. */
 MUST_CHECK bool fd_write_all(int fd, const void *data, size_t len);
+
+/* Waits until `fd` or `other` (-1: none) can be read or is at its end. Returns that descriptor; -1:
+ * `until` (CLOCK_MONOTONIC) has come before. */
+int fd_wait(int fd, int other, int64_t until);
 
 #endif

@@ -8,12 +8,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "commands/errorfile.h"
-#include "os/helper.h"
-#include "os/proc.h"
+#include "loop/inquiry.h"
 #include "procs/rundir.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,13 +24,12 @@
 
 #define VARIABLE "TORCHELASTIC_ERROR_FILE"
 
-/* The reader's answer: less than PIPE_BUF, so that one read() gets all of it. */
+/* The reader's answer. */
 struct answer {
     bool ok;
     struct errorfile file;
     char why[256];
 };
-_Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is written at once");
 
 struct deaths_inquest {
     struct death death;
@@ -41,9 +37,7 @@ struct deaths_inquest {
     const char *file; /* the user's */
     deaths_fn *fn;
     void *ctx;
-    int answer;
-    pid_t reader;
-    struct watch answered, clock;
+    struct inquiry reader;
 };
 
 void deaths_init(struct deaths *deaths, const char *socket, struct reap *reap,
@@ -131,85 +125,47 @@ static void read_own(struct deaths_inquest *q, const char *path)
     remove(path); /* it may be a folder; rundir removes a full one */
 }
 
-static void be_reader(const char *path, const struct errorfile_span *span, int out)
+static void read_in_child(const void *arg, int out)
 {
+    const struct deaths_inquest *q = arg;
     struct answer answer = {0};
     struct err err;
-    helper_detach(out);
-    answer.ok = errorfile_read(path, false, span, &answer.file, &err);
+    answer.ok = errorfile_read(q->file, false, &q->span, &answer.file, &err);
     if (!answer.ok && err.code != ERR_NOT_FOUND)
         str_copy(answer.why, sizeof answer.why, err.text);
-    _exit(write(out, &answer, sizeof answer) != sizeof answer);
+    if (!fd_write_all(out, &answer, sizeof answer))
+        _exit(1);
 }
 
-static void end_reading(struct deaths_inquest *q)
+static void on_read_users(void *ctx, bool is_late)
 {
-    watch_end(&q->answered);
-    watch_end(&q->clock);
-    fd_close(&q->answer);
-}
-
-/* False: the reader has not answered yet, so it still lives. */
-static bool take_answer(struct deaths_inquest *q)
-{
-    struct answer answer;
-    ssize_t n = read(q->answer, &answer, sizeof answer);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return false;
-    if (n != (ssize_t)sizeof answer)
-        complain(q->file, "it could not be read");
-    else if (answer.ok)
+    struct deaths_inquest *q = ctx;
+    struct answer answer = {0};
+    bool is_whole = buf_len(&q->reader.text) == sizeof answer;
+    if (is_whole)
+        memcpy(&answer, buf_bytes(&q->reader.text), sizeof answer);
+    if (answer.ok)
         take_file(q, &answer.file);
-    else if (answer.why[0])
-        complain(q->file, answer.why);
-    return true;
-}
-
-static void close_case(struct deaths_inquest *q)
-{
-    end_reading(q);
-    q->fn(q->ctx, &q->death);
-}
-
-static void on_answer(void *ctx)
-{
-    struct deaths_inquest *q = ctx;
-    if (take_answer(q))
-        close_case(q);
-}
-
-static void on_clock(void *ctx)
-{
-    struct deaths_inquest *q = ctx;
-    if (!take_answer(q)) {
+    else if (is_late)
         complain(q->file, "its file system does not answer");
-        proc_kill(q->reader, SIGKILL);
-    }
-    close_case(q);
+    else if (!is_whole || answer.why[0])
+        complain(q->file, is_whole ? answer.why : "it could not be read");
+    q->fn(q->ctx, &q->death);
 }
 
 /* False: the read could not be started. */
 static bool read_users(struct deaths *deaths, struct deaths_inquest *q, struct err *err)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot make a pipe");
     q->file = deaths->user_file;
-    q->answer = ends[0];
-    q->answered = (struct watch){.fn = on_answer, .ctx = q};
-    q->clock = (struct watch){.fn = on_clock, .ctx = q};
-    q->reader = fork();
-    if (q->reader == 0)
-        be_reader(q->file, &q->span, ends[1]);
-    close(ends[1]);
-    if (q->reader < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start a helper");
-    reap_keep(deaths->reap, q->reader);
-    if (!watch_fd(&q->answered, deaths->base, q->answer, err) ||
-        !watch_clock(&q->clock, deaths->base, err))
-        return false;
-    watch_at(&q->clock, clock_now_ns() + READ_WAIT_NS);
-    return true;
+    q->reader = (struct inquiry){.fn = read_in_child,
+                                 .arg = q,
+                                 .base = deaths->base,
+                                 .wait_ns = READ_WAIT_NS,
+                                 .max = sizeof(struct answer),
+                                 .on_over = on_read_users,
+                                 .ctx = q,
+                                 .helper.reap = deaths->reap};
+    return inquiry_start(&q->reader, err);
 }
 
 /* --- both --- */
@@ -227,8 +183,7 @@ struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_cas
         fn(ctx, NULL);
         return NULL;
     }
-    *q = (struct deaths_inquest){
-        .fn = fn, .ctx = ctx, .answer = -1, .span = {what->started, clock_real_ns(), 0}};
+    *q = (struct deaths_inquest){.fn = fn, .ctx = ctx, .span = {what->started, clock_real_ns(), 0}};
     note_memory(deaths, what, &q->death);
     if (deaths->user_file && read_users(deaths, q, &err))
         return q;
@@ -236,7 +191,6 @@ struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_cas
         complain(deaths->user_file, err.text);
     else if (deaths_file(deaths, what->index, what->generation, path, sizeof path))
         read_own(q, path);
-    end_reading(q);
     fn(ctx, &q->death);
     return q;
 }
@@ -244,6 +198,6 @@ struct deaths_inquest *deaths_ask(struct deaths *deaths, const struct deaths_cas
 void deaths_close(struct deaths_inquest *inquest)
 {
     if (inquest)
-        end_reading(inquest);
+        inquiry_free(&inquest->reader);
     free(inquest);
 }

@@ -8,13 +8,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/common/watchdog.h"
-#include "os/helper.h"
 #include "os/proc.h"
 #include "os/program.h"
 #include "os/threads.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,6 +25,7 @@
 enum {
     THREADS_MAX = 64, /* of one process */
     TEXT_MAX = 4 * 1024 * 1024,
+    READ_MAX = 3 * 1024 * 1024,  /* of it: what the threads do */
     PROBE_TEXT_MAX = 256 * 1024, /* of one run of watchdog.diagnose */
     LOG_LINES = 200,             /* without a file */
     DIGEST_LINES = 16
@@ -70,13 +69,21 @@ static bool find_dir(struct evidence *evidence, const char *state_dir, const cha
 
 static void on_soon(void *ctx);
 static void on_deadline(void *ctx);
-static void on_reader_output(void *ctx);
+static void on_read(void *ctx, bool is_late);
+static void read_threads(const void *arg, int out);
 
 bool evidence_open(struct evidence *evidence, const char *state_dir, const char *report,
                    struct err *err)
 {
     char **diagnose = evidence->config->watchdog.diagnose;
-    evidence->reader_out = -1;
+    evidence->reader = (struct inquiry){.fn = read_threads,
+                                        .arg = evidence,
+                                        .base = evidence->loop->base,
+                                        .wait_ns = READ_WAIT_NS,
+                                        .max = READ_MAX,
+                                        .on_over = on_read,
+                                        .ctx = evidence,
+                                        .helper.reap = evidence->reap};
     evidence->deadline = (struct watch){.fn = on_deadline, .ctx = evidence};
     evidence->soon = (struct watch){.fn = on_soon, .ctx = evidence};
     buf_init(&evidence->text, TEXT_MAX);
@@ -88,18 +95,9 @@ bool evidence_open(struct evidence *evidence, const char *state_dir, const char 
            watch_clock(&evidence->soon, evidence->loop->base, err);
 }
 
-/* The reader stays in reap's list until it has ended, which may be never. */
-static void end_reader(struct evidence *evidence)
-{
-    watch_end(&evidence->reader_watch);
-    fd_close(&evidence->reader_out);
-    if (evidence->reader.pid)
-        proc_kill(evidence->reader.pid, SIGKILL);
-}
-
 static void end_probes(struct evidence *evidence)
 {
-    for (int i = 0; evidence->probes && i < EVIDENCE_PROBES; i++)
+    for (int i = 0; i < EVIDENCE_PROBES; i++)
         if (evidence->probes[i].is_used)
             probe_free(&evidence->probes[i]);
 }
@@ -108,7 +106,7 @@ void evidence_stop(struct evidence *evidence)
 {
     if (evidence->phase == EVIDENCE_IDLE || evidence->phase == EVIDENCE_WRITING)
         return;
-    end_reader(evidence);
+    inquiry_stop(&evidence->reader);
     end_probes(evidence);
     watch_at(&evidence->deadline, CLOCK_NEVER);
     evidence->phase = EVIDENCE_IDLE;
@@ -117,16 +115,12 @@ void evidence_stop(struct evidence *evidence)
 void evidence_free(struct evidence *evidence)
 {
     evidence_stop(evidence);
-    if (evidence->reader.pid)
-        reap_forget(evidence->reap, &evidence->reader);
+    inquiry_free(&evidence->reader);
     watch_end(&evidence->deadline);
     watch_end(&evidence->soon);
     if (evidence->has_file)
         statefile_free(&evidence->file);
     buf_free(&evidence->text);
-    free(evidence->targets);
-    free(evidence->taken);
-    free(evidence->probes);
     free(evidence->path);
     program_args_free(evidence->args);
     free(evidence->dir);
@@ -138,17 +132,6 @@ bool evidence_is_busy(const struct evidence *evidence)
 }
 
 /* --- the targets --- */
-
-static bool make_room(struct evidence *evidence)
-{
-    if (!evidence->targets)
-        evidence->targets = calloc(EVIDENCE_TARGETS, sizeof *evidence->targets);
-    if (!evidence->taken)
-        evidence->taken = calloc(EVIDENCE_TARGETS, sizeof *evidence->taken);
-    if (!evidence->probes)
-        evidence->probes = calloc(EVIDENCE_PROBES, sizeof *evidence->probes);
-    return evidence->targets && evidence->taken && evidence->probes;
-}
 
 static void find_ranks(struct evidence *evidence)
 {
@@ -281,57 +264,26 @@ static void begin_text(struct evidence *evidence)
 /* --- the reader --- */
 
 /* Runs in a child. */
-static _Noreturn void read_threads(const struct evidence *evidence, int out)
+static void read_threads(const void *arg, int out)
 {
+    const struct evidence *evidence = arg;
     char text[300];
-    helper_detach(out);
     for (int i = 0; i < evidence->ntargets; i++) {
         const struct evidence_target *target = &evidence->targets[i];
         dprintf(out, "\n%s\n", describe(target, text, sizeof text));
         if (!threads_write(out, target->pid, THREADS_MAX))
             _exit(1);
     }
-    _exit(0);
 }
 
-static void on_reader(void *ctx, enum reap_what what, int status)
-{
-}
-
-static bool start_reader(struct evidence *evidence, struct err *err)
-{
-    int ends[2];
-    if (evidence->reader.pid)
-        return err_set(err, ERR_SYSTEM, 0, "the previous reader has not ended");
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "no pipe");
-    evidence->reader_out = ends[0];
-    FD_CLEANUP int write_to = ends[1];
-    evidence->reader_watch = (struct watch){.fn = on_reader_output, .ctx = evidence};
-    if (!fd_set_nonblock(ends[0], err) ||
-        !watch_fd(&evidence->reader_watch, evidence->loop->base, ends[0], err))
-        return false;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        read_threads(evidence, write_to);
-    if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "no process to do it");
-    evidence->reader = (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_reader};
-    reap_watch(evidence->reap, &evidence->reader);
-    return true;
-}
-
-static void on_reader_output(void *ctx)
+static void on_read(void *ctx, bool is_late)
 {
     struct evidence *evidence = ctx;
-    char data[16384];
-    ssize_t n = read(evidence->reader_out, data, sizeof data);
-    if (n > 0 && buf_add(&evidence->text, data, (size_t)n))
-        return;
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    end_reader(evidence);
+    const struct buf *text = &evidence->reader.text;
+    if (!buf_add(&evidence->text, buf_bytes(text), buf_len(text)))
+        add(evidence, "\n(no room for what the threads do)\n");
+    if (is_late)
+        add(evidence, "\n(gave up reading what the threads do: it took too long)\n");
     next(evidence);
 }
 
@@ -491,12 +443,6 @@ static void on_deadline(void *ctx)
         statefile_give_up(&evidence->file);
         return;
     }
-    if (evidence->phase == EVIDENCE_READING) {
-        add(evidence, "\n(gave up reading what the threads do: it took too long)\n");
-        end_reader(evidence);
-        next(evidence);
-        return;
-    }
     evidence->next_target = evidence->ntargets;
     for (int i = 0; i < EVIDENCE_PROBES; i++)
         probe_kill(&evidence->probes[i]);
@@ -508,10 +454,8 @@ void evidence_take(struct evidence *evidence, uint32_t number)
     evidence_stop(evidence);
     evidence->number = number;
     evidence->ntargets = evidence->next_target = 0;
-    if (make_room(evidence)) {
-        find_ranks(evidence);
-        find_commands(evidence);
-    }
+    find_ranks(evidence);
+    find_commands(evidence);
     find_stopped(evidence);
     if (evidence->is_traced || evidence->ntargets == 0 || evidence->phase == EVIDENCE_WRITING ||
         is_taken(evidence)) {
@@ -521,10 +465,8 @@ void evidence_take(struct evidence *evidence, uint32_t number)
     log_digest(evidence);
     begin_text(evidence);
     evidence->phase = EVIDENCE_READING;
-    watch_at(&evidence->deadline, clock_now_ns() + READ_WAIT_NS);
-    if (start_reader(evidence, &err))
+    if (inquiry_start(&evidence->reader, &err))
         return;
     add(evidence, "\n(what the threads do could not be read: %s)\n", err.text);
-    end_reader(evidence);
     next(evidence);
 }

@@ -15,6 +15,7 @@
 #include "commands/probe.h"
 #include "config/config.h"
 #include "core/core.h"
+#include "loop/inquiry.h"
 #include "loop/loop.h"
 #include "os/statefile.h"
 
@@ -40,17 +41,16 @@ struct evidence {
     char **args;     /* of watchdog.diagnose, the path first; NULL: none */
     uint32_t number; /* of the examination */
     enum evidence_phase phase;
-    struct evidence_target *targets; /* NULL before the first examination, which is rare */
+    struct evidence_target targets[EVIDENCE_TARGETS];
     int ntargets, next_target;
-    struct evidence_target *taken; /* the same: the targets of the last evidence */
+    struct evidence_target taken[EVIDENCE_TARGETS]; /* the targets of the last evidence */
     int ntaken;
     pid_t stopped_pid; /* a process that was stopped, 0: none */
     bool is_traced;    /* by a debugger */
     struct buf text;
-    struct reap_watch reader; /* pid 0: none runs */
-    int reader_out;
-    struct watch reader_watch, deadline, soon;
-    struct probe *probes; /* the same */
+    struct inquiry reader;
+    struct watch deadline, soon;
+    struct probe probes[EVIDENCE_PROBES];
     struct statefile file;
     bool has_file;
     char *path; /* of the last evidence file; NULL: none */

@@ -6,17 +6,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "os/helper.h"
-#include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -77,8 +73,8 @@ static void say(int line, enum dirlock_result result, const struct err *err)
     struct answer answer = {.result = result};
     if (err)
         answer.err = *err;
-    while (send(line, &answer, sizeof answer, MSG_NOSIGNAL) < 0 && errno == EINTR)
-        ;
+    if (!fd_write_all(line, &answer, sizeof answer))
+        _exit(1);
 }
 
 /* flock(2) may be missing. On NFS it is a lock at the server, which may not run a lock service
@@ -128,16 +124,14 @@ static enum dirlock_result take(const struct dirlock_request *request, int line,
     }
 }
 
-/* While it waits for the lock, the child does not watch its socket. So it dies with its parent: a
+/* While it waits for the lock, the child does not watch its socket. It dies with its parent, so a
  * dead pchrun never takes the lock. */
-static _Noreturn void holder_run(const struct dirlock_request *request, int line, pid_t parent)
+static void hold(const void *arg, int line)
 {
+    const struct dirlock_request *request = arg;
     struct err err = {0};
     char byte;
     enum dirlock_result result = DIRLOCK_OK;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-        _exit(1);
-    helper_detach(line);
     if (!check_dir(request, &err))
         result = DIRLOCK_FAILED;
     else if (request->file)
@@ -146,44 +140,9 @@ static _Noreturn void holder_run(const struct dirlock_request *request, int line
     /* Nothing is sent here: recv() returns when the parent dies or closes the socket. */
     while (request->file && result == DIRLOCK_OK && recv(line, &byte, 1, 0) < 0 && errno == EINTR)
         ;
-    _exit(0);
 }
 
 /* --- in the parent --- */
-
-static bool start_holder(struct dirlock *lock, const struct dirlock_request *request,
-                         struct err *err)
-{
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot check '%s': no socket", request->dir);
-    FD_CLEANUP int ours = ends[0];
-    FD_CLEANUP int theirs = ends[1];
-    pid_t us = getpid(), pid = fork();
-    if (pid == 0)
-        holder_run(request, theirs, us);
-    if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot check '%s': cannot start a process for it",
-                       request->dir);
-    lock->holder = (struct reap_watch){.pid = pid, .kind = REAP_HELPER};
-    lock->line = fd_take(&ours);
-    reap_watch(lock->reap, &lock->holder);
-    return true;
-}
-
-/* Waits for an answer, a signal (*ret_signal) or the deadline (false). */
-static bool wait_for_line(int line, int signals, int64_t until, bool *ret_signal)
-{
-    struct pollfd fds[] = {{.fd = line, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-    for (;;) {
-        int64_t left = until - clock_now_ns();
-        int n = poll(fds, 2, left <= 0 ? 0 : (int)(left / NS_PER_MS) + 1);
-        if (n < 0 && errno == EINTR)
-            continue;
-        *ret_signal = n > 0 && !fds[0].revents && fds[1].revents;
-        return n > 0;
-    }
-}
 
 static enum dirlock_result too_late(const struct dirlock_request *request, bool is_held,
                                     struct err *err)
@@ -201,17 +160,20 @@ static enum dirlock_result wait_for_answer(const struct dirlock *lock,
                                            struct err *err)
 {
     struct answer answer;
-    bool is_held = false, is_signal;
+    bool is_held = false;
     int64_t until = clock_now_ns() + request->answer_ns;
     for (;;) {
-        if (!wait_for_line(lock->line, signals, until, &is_signal))
+        switch (helper_read(&lock->holder, signals, until, &answer, sizeof answer)) {
+        case HELPER_LATE:
             return too_late(request, is_held, err);
-        if (is_signal)
+        case HELPER_SIGNAL:
             return DIRLOCK_SIGNAL;
-        if (recv(lock->line, &answer, sizeof answer, 0) != (ssize_t)sizeof answer) {
+        case HELPER_ENDED:
             err_set(err, ERR_SYSTEM, 0, "the process that checked '%s' has ended without an answer",
                     request->dir);
             return DIRLOCK_FAILED;
+        case HELPER_ANSWER:
+            break;
         }
         if (answer.result != DIRLOCK_HELD) {
             *err = answer.err;
@@ -223,36 +185,28 @@ static enum dirlock_result wait_for_answer(const struct dirlock *lock,
     }
 }
 
-/* The holder's end of the socket closes when it exits. A holder that waits for the lock does not
- * react, so it is killed. */
+/* A holder that waits for the lock does not see the end of its socket, so it is killed. */
 static void end_holder(struct dirlock *lock, bool is_waiting)
 {
-    struct pollfd line = {.fd = lock->line, .events = POLLRDHUP};
-    if (is_waiting && lock->holder.pid)
-        proc_kill(lock->holder.pid, SIGKILL);
-    else if (lock->line >= 0)
-        shutdown(lock->line, SHUT_WR);
-    if (lock->line >= 0 && poll(&line, 1, (int)(LET_GO_NS / NS_PER_MS)) <= 0 && lock->holder.pid)
-        proc_kill(lock->holder.pid, SIGKILL);
-    fd_close(&lock->line);
-    reap_forget(lock->reap, &lock->holder);
-    lock->reap = NULL;
+    helper_end(&lock->holder, is_waiting, clock_now_ns() + LET_GO_NS);
 }
 
 enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_request *request,
                                  struct reap *reap, struct err *err)
 {
-    *lock = (struct dirlock){.reap = reap, .line = -1};
+    *lock = (struct dirlock){.holder.reap = reap};
     FD_CLEANUP int signals = signalfd(-1, request->end, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) {
         err_set(err, ERR_SYSTEM, errno, "cannot open a descriptor for signals (signalfd)");
         return DIRLOCK_FAILED;
     }
-    if (!start_holder(lock, request, err))
+    if (!helper_ask(&lock->holder, hold, request, err)) {
+        err_wrap(err, "cannot check '%s'", request->dir);
         return DIRLOCK_FAILED;
+    }
     enum dirlock_result result = wait_for_answer(lock, request, signals, err);
     if (result == DIRLOCK_NONE || (result == DIRLOCK_OK && !request->file))
-        fd_close(&lock->line); /* then the child ends by itself */
+        fd_close(&lock->holder.answer); /* then the child ends by itself */
     else if (result != DIRLOCK_OK)
         end_holder(lock, true);
     return result;
@@ -260,6 +214,5 @@ enum dirlock_result dirlock_take(struct dirlock *lock, const struct dirlock_requ
 
 void dirlock_free(struct dirlock *lock)
 {
-    if (lock->reap)
-        end_holder(lock, false);
+    end_holder(lock, false);
 }

@@ -11,15 +11,13 @@
 #ifndef PCHRUN_OS_DIRLOCK_H
 #define PCHRUN_OS_DIRLOCK_H
 
-#include "os/reap.h"
+#include "os/helper.h"
 
 #include <signal.h>
 #include <stdint.h>
 
 struct dirlock {
-    struct reap_watch holder; /* pid 0: none */
-    struct reap *reap;
-    int line; /* socket to the holder, which exits when it closes; -1 */
+    struct helper holder; /* ends when our end of its socket closes */
 };
 
 struct dirlock_request {

@@ -4,9 +4,14 @@
 #include "os/helper.h"
 
 #include "base/fd.h"
+#include "os/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *arg, struct err *err)
@@ -23,12 +28,89 @@ bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *ar
     return true;
 }
 
-void helper_detach(int keep)
+/* Replaces even the standard streams: their readers would wait for the helper's end. */
+static void leave(int kept, bool keeps_dir)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd <= 2; fd++)
         dup2(null, fd);
-    fd_range(3, FD_RANGE_CLOSE, &keep, 1);
-    if (chdir("/") != 0) /* harmless: the directory stays in use */
+    fd_range(3, FD_RANGE_CLOSE, &kept, 1);
+    if (!keeps_dir && chdir("/") != 0) /* harmless: the directory stays in use */
         return;
+}
+
+bool helper_ask(struct helper *helper, helper_fn *fn, const void *arg, struct err *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot start a process for it: no socket");
+    FD_CLEANUP int ours = ends[0];
+    FD_CLEANUP int theirs = ends[1];
+    if (!fd_set_nonblock(ours, err))
+        return false;
+    fflush(NULL);
+    pid_t us = getpid(), pid = fork();
+    if (pid == 0) {
+        /* A dead supervisor's helper must not lock or write what a later supervisor uses. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != us)
+            _exit(1);
+        leave(theirs, helper->keeps_dir);
+        fn(arg, theirs);
+        _exit(0);
+    }
+    if (pid < 0)
+        return err_set(err, ERR_SYSTEM, errno, "cannot start a process for it");
+    helper->answer = fd_take(&ours);
+    helper->watch.pid = pid;
+    helper->watch.kind = REAP_HELPER;
+    reap_watch(helper->reap, &helper->watch);
+    return true;
+}
+
+enum helper_news helper_read(const struct helper *helper, int signals, int64_t until, void *ret,
+                             size_t size)
+{
+    for (size_t got = 0; got < size;) {
+        int fd = fd_wait(helper->answer, signals, until);
+        if (fd != helper->answer)
+            return fd < 0 ? HELPER_LATE : HELPER_SIGNAL;
+        ssize_t n = read(fd, (char *)ret + got, size - got);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return HELPER_ENDED;
+        got += n > 0 ? (size_t)n : 0;
+    }
+    return HELPER_ANSWER;
+}
+
+static void kill_helper(const struct helper *helper)
+{
+    if (helper->watch.pid)
+        proc_kill(helper->watch.pid, SIGKILL);
+}
+
+/* The helper does not write any more, or its answer is not needed. */
+static enum helper_news wait_for_end(const struct helper *helper, int64_t until)
+{
+    enum helper_news news = HELPER_ANSWER;
+    char rest[256];
+    while (news == HELPER_ANSWER)
+        news = helper_read(helper, -1, until, rest, sizeof rest);
+    return news;
+}
+
+void helper_end(struct helper *helper, bool is_killed, int64_t until)
+{
+    pid_t pid = helper->watch.pid;
+    if (is_killed)
+        kill_helper(helper);
+    else if (helper->answer > 0)
+        shutdown(helper->answer, SHUT_WR);
+    if (helper->answer > 0 && wait_for_end(helper, until) == HELPER_LATE)
+        kill_helper(helper);
+    if (helper->answer > 0)
+        fd_close(&helper->answer);
+    if (!pid)
+        return;
+    reap_forget(helper->reap, &helper->watch);
+    reap_keep(helper->reap, pid);
 }

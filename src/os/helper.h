@@ -1,21 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * helper: a forked child for one task that may block for ever, so that the supervisor never blocks.
- * It closes our descriptors: a stuck helper would hold our sockets and locks. reap collects it when
- * it ends. Main thread.
+ * helper: a forked child for one task that may block for ever, for example in a dead file system,
+ * so that the supervisor never blocks.
+ *
+ * The child closes our descriptors: a stuck helper would hold our sockets and locks. It answers
+ * through a socket. Its owner waits for the answer with a deadline, here or in the event loop, and
+ * kills a late helper. reap collects it when it ends. Main thread.
  */
 #ifndef PCHRUN_OS_HELPER_H
 #define PCHRUN_OS_HELPER_H
 
 #include "os/reap.h"
 
-/* Calls fn(arg) in a child. fn may allocate memory: our threads hold no lock of the C library
- * (procs/vigil.h). */
+#include <stdint.h>
+
+/* Calls fn(arg) in a child that needs no answer and may outlive us. fn may allocate memory: our
+ * threads hold no lock of the C library (procs/vigil.h). */
 MUST_CHECK bool helper_start(struct reap *reap, void (*fn)(const void *arg), const void *arg,
                              struct err *err);
 
-/* For a forked child that may live long: closes all descriptors but `keep`, even the standard
- * streams, because their readers would wait for its end. Also leaves the working directory. */
-void helper_detach(int keep);
+/* Set reap first, and fn and ctx of `watch` if they are needed. Zeroed: no helper was started. */
+struct helper {
+    struct reap *reap;
+    struct reap_watch watch; /* pid 0: none runs */
+    int answer;     /* to read from, does not block; at its end when the helper has ended */
+    bool keeps_dir; /* stays in our working directory; set first */
+};
+
+/* Runs in the child, as helper_start()'s fn. It writes its answer to `answer`; to return ends it.
+ */
+typedef void helper_fn(const void *arg, int answer);
+
+/* The child has only `answer` and /dev/null open, and dies with us. False: *err says "cannot start
+ * a process for it"; no helper runs. */
+MUST_CHECK bool helper_ask(struct helper *helper, helper_fn *fn, const void *arg, struct err *err);
+
+enum helper_news { HELPER_ANSWER, HELPER_LATE, HELPER_ENDED, HELPER_SIGNAL };
+/* Waits for an answer of this size until that time (CLOCK_MONOTONIC), for the helper's end, or
+ * until `signals` can be read (-1: none). */
+enum helper_news helper_read(const struct helper *helper, int signals, int64_t until, void *ret,
+                             size_t size);
+/* Forgets the helper. With is_killed it is killed; else the end of the socket tells it to end, and
+ * it is killed if it has not ended by `until`. Waits for its end until then; a helper that hangs
+ * longer stays with reap. Does nothing if none was started. */
+void helper_end(struct helper *helper, bool is_killed, int64_t until);
 
 #endif

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "os/helper.h"
 #include "os/proc.h"
 
 #include <dirent.h>
@@ -19,10 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -84,9 +81,8 @@ bool statefile_resolve(const char *path, char **ret, struct err *err)
 
 /* --- the writer --- */
 
-/* From here to writer_run(): in the child. Our threads hold no lock of the C library, so the child
- * may call any function but those of the shared event loop. It first closes all descriptors but the
- * pipe. */
+/* From here to do_task(): in the child. Our threads hold no lock of the C library, so the child
+ * may call any function but those of the shared event loop. */
 
 static bool writer_open_dir(const char *path, int *ret_fd, struct err *err)
 {
@@ -284,50 +280,40 @@ static writer_fn *const writers[] = {
     [STATEFILE_OVERWRITE] = writer_overwrite,
 };
 
-/* A dead supervisor's writer must not overwrite what a later supervisor writes. */
-static void writer_die_with(pid_t supervisor)
+/* The writer's answer. */
+struct written {
+    bool ok;
+    struct err err; /* ok: a text that is to be logged, or "" */
+};
+
+struct task {
+    const struct statefile *file;
+    statefile_check_fn *look; /* NULL: write the data */
+    const void *data;
+    size_t len;
+};
+
+static void do_task(const void *arg, int answer)
 {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != supervisor)
-        _exit(2);
+    const struct task *task = arg;
+    const struct statefile *file = task->file;
+    struct written written = {0};
+    written.ok = task->look ? task->look(file->ctx, &written.err)
+                            : writers[file->manner](file, task->data, task->len, &written.err);
+    if (!fd_write_all(answer, &written, sizeof written))
+        _exit(1);
 }
 
-static _Noreturn void writer_run(const struct statefile *file, int pipe_end, const void *data,
-                                 size_t len)
-{
-    struct err err;
-    memset(&err, 0, sizeof err);
-    helper_detach(pipe_end);
-    bool ok =
-        file->look ? file->look(file->ctx, &err) : writers[file->manner](file, data, len, &err);
-    if ((ok && !err.text[0]) || fd_write_all(pipe_end, &err, sizeof err))
-        _exit(ok ? 0 : 1);
-    _exit(2);
-}
+/* From here on in the supervisor. */
 
-static bool start_writer(struct statefile *file, const void *data, size_t len, struct err *err)
+static bool start_task(struct statefile *file, statefile_check_fn *look, const void *data,
+                       size_t len, struct err *err)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': no pipe to its writer",
-                       file->path);
-    FD_CLEANUP int errors = ends[0];
-    FD_CLEANUP int writer_end = ends[1];
-    if (!fd_set_nonblock(errors, err))
-        return false;
-    fflush(NULL);
-    pid_t supervisor = getpid(), pid = fork();
-    if (pid == 0) {
-        writer_die_with(supervisor);
-        writer_run(file, writer_end, data, len);
-    }
-    if (pid < 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot write '%s': cannot start a process for it",
-                       file->path);
-    file->writer.pid = pid;
-    file->has_swept = file->has_swept || !file->look;
-    file->errors = fd_take(&errors);
+    struct task task = {.file = file, .look = look, .data = data, .len = len};
+    if (!helper_ask(&file->writer, do_task, &task, err))
+        return err_wrap(err, "cannot write '%s'", file->path);
+    file->has_swept = file->has_swept || !look;
     file->is_given_up = false;
-    reap_watch(file->reap, &file->writer);
     return true;
 }
 
@@ -345,36 +331,31 @@ static void start_next(struct statefile *file)
         return;
     file->next = NULL;
     file->tag = file->next_tag;
-    if (!start_writer(file, data, file->next_len, &err))
+    if (!start_task(file, NULL, data, file->next_len, &err))
         tell(file, &err);
     free(data);
-}
-
-/* Reads the writer's error, or the text that a successful check left. */
-static void take_text(struct statefile *file, int status, struct err *err)
-{
-    bool is_told = read(file->errors, err, sizeof *err) == (ssize_t)sizeof *err;
-    err->text[sizeof err->text - 1] = '\0';
-    if (is_told && status == 0)
-        log_warn("record", "%s", err->text);
-    else if (!is_told)
-        err_set(err, ERR_SYSTEM, 0, "cannot write '%s': its writer ended with wait status 0x%x",
-                file->path, (unsigned)status);
 }
 
 static void on_writer(void *ctx, enum reap_what what, int status)
 {
     struct statefile *file = ctx;
-    struct err err;
+    struct written written;
     if (what != REAP_EXITED)
         return;
-    bool is_written = status == 0;
-    take_text(file, status, &err);
-    fd_close(&file->errors);
+    bool is_told = read(file->writer.answer, &written, sizeof written) == sizeof written;
+    if (!is_told) {
+        written.ok = false;
+        err_set(&written.err, ERR_SYSTEM, 0,
+                "cannot write '%s': its writer ended with wait status 0x%x", file->path,
+                (unsigned)status);
+    }
+    if (written.ok && written.err.text[0])
+        log_warn("record", "%s", written.err.text);
+    fd_close(&file->writer.answer);
     if (!file->is_given_up)
-        tell(file, is_written ? NULL : &err);
+        tell(file, written.ok ? NULL : &written.err);
     /* fn may have begun a new write. */
-    if (!file->writer.pid)
+    if (!file->writer.watch.pid)
         start_next(file);
 }
 
@@ -383,8 +364,8 @@ bool statefile_init(struct statefile *file, const char *path, struct reap *reap,
     uint32_t ours; /* random, so that two supervisors with one path use two temporary files */
     if (getrandom(&ours, sizeof ours, GRND_NONBLOCK) != (ssize_t)sizeof ours)
         ours = (uint32_t)getpid();
-    *file = (struct statefile){.path = strdup(path), .reap = reap, .errors = -1};
-    file->writer = (struct reap_watch){.kind = REAP_HELPER, .fn = on_writer, .ctx = file};
+    *file = (struct statefile){.path = strdup(path),
+                               .writer = {.reap = reap, .watch = {.fn = on_writer, .ctx = file}}};
     if (!file->path || asprintf(&file->temp, "%s.%08" PRIx32 ".tmp", path, ours) < 0) {
         file->temp = NULL; /* undefined after a failed asprintf() */
         statefile_free(file);
@@ -417,15 +398,11 @@ void statefile_overwrite(struct statefile *file)
 
 void statefile_free(struct statefile *file)
 {
-    if (file->writer.pid) {
-        proc_kill(file->writer.pid, SIGKILL);
-        reap_forget(file->reap, &file->writer);
-    }
-    fd_close(&file->errors);
+    helper_end(&file->writer, true, 0);
     free(file->next);
     free(file->path);
     free(file->temp);
-    *file = (struct statefile){.errors = -1};
+    *file = (struct statefile){0};
 }
 
 static bool keep_for_later(struct statefile *file, uint64_t tag, const void *data, size_t len)
@@ -447,9 +424,9 @@ bool statefile_write(struct statefile *file, uint64_t tag, const void *data, siz
 {
     if (len > STATEFILE_MAX)
         return err_set(err, ERR_SYSTEM, EFBIG, "cannot write '%s'", file->path);
-    if (!file->writer.pid) {
+    if (!file->writer.watch.pid) {
         file->tag = tag;
-        return start_writer(file, data, len, err);
+        return start_task(file, NULL, data, len, err);
     }
     return keep_for_later(file, tag, data, len) ||
            err_set(err, ERR_SYSTEM, ENOMEM, "cannot write '%s'", file->path);
@@ -458,10 +435,7 @@ bool statefile_write(struct statefile *file, uint64_t tag, const void *data, siz
 bool statefile_look(struct statefile *file, uint64_t tag, statefile_check_fn *look, struct err *err)
 {
     file->tag = tag;
-    file->look = look; /* only the child uses it */
-    bool ok = start_writer(file, NULL, 0, err);
-    file->look = NULL;
-    return ok;
+    return start_task(file, look, NULL, 0, err);
 }
 
 /* SIGCHLD is blocked, so an early one stays pending. */
@@ -472,9 +446,9 @@ void statefile_wait(struct statefile *file, int64_t wait_ns)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     for (;;) {
-        reap_all(file->reap);
+        reap_all(file->writer.reap);
         int64_t left = until - clock_now_ns();
-        if (!file->writer.pid || left <= 0)
+        if (!file->writer.watch.pid || left <= 0)
             break;
         sigtimedwait(&child, NULL,
                      &(struct timespec){.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S});
@@ -484,21 +458,21 @@ void statefile_wait(struct statefile *file, int64_t wait_ns)
 
 bool statefile_is_busy(const struct statefile *file)
 {
-    return file->writer.pid != 0;
+    return file->writer.watch.pid != 0;
 }
 
 bool statefile_is_stuck(const struct statefile *file)
 {
-    return file->writer.pid != 0 && file->is_given_up;
+    return file->writer.watch.pid != 0 && file->is_given_up;
 }
 
 void statefile_give_up(struct statefile *file)
 {
     struct err err;
-    if (!file->writer.pid || file->is_given_up)
+    if (!file->writer.watch.pid || file->is_given_up)
         return;
     file->is_given_up = true;
-    proc_kill(file->writer.pid, SIGKILL);
+    proc_kill(file->writer.watch.pid, SIGKILL);
     err_set(&err, ERR_SYSTEM, 0, "cannot write '%s' in time; is its file system reachable?",
             file->path);
     err.sys_errno = ETIMEDOUT;

@@ -14,7 +14,7 @@
 #ifndef PCHRUN_OS_STATEFILE_H
 #define PCHRUN_OS_STATEFILE_H
 
-#include "os/reap.h"
+#include "os/helper.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,13 +33,11 @@ struct statefile {
     char *path, *temp;
     enum statefile_manner manner;
     size_t max; /* with STATEFILE_ADD: at this size the file is renamed to "PATH.1" */
-    struct reap *reap;
     statefile_fn *fn;
-    statefile_check_fn *check, *look;
+    statefile_check_fn *check;
     void *ctx;
-    struct reap_watch writer; /* pid 0: none */
-    int errors;               /* pipe for the writer's error */
-    uint64_t tag;             /* of the content being written */
+    struct helper writer;
+    uint64_t tag; /* of the content being written */
     bool is_given_up;
     bool has_swept; /* leftover temporary files */
     void *next;     /* content that waits for the writer, NULL: none */

@@ -131,12 +131,13 @@ static bool open_logs(struct shell *shell, struct err *err)
 
 static bool open_evidence(struct shell *shell, struct err *err)
 {
-    shell->evidence = (struct evidence){.config = shell->config,
-                                        .params = &shell->params,
-                                        .loop = &shell->loop,
-                                        .reap = &shell->reap,
-                                        .children = &shell->children};
-    return evidence_open(&shell->evidence, shell->state_dir, shell->report_path, err);
+    struct evidence *evidence = &shell->evidence; /* large: its pages stay untouched */
+    evidence->config = shell->config;
+    evidence->params = &shell->params;
+    evidence->loop = &shell->loop;
+    evidence->reap = &shell->reap;
+    evidence->children = &shell->children;
+    return evidence_open(evidence, shell->state_dir, shell->report_path, err);
 }
 
 static bool open_jobs(struct shell *shell, struct err *err)

@@ -6,8 +6,11 @@
 
 #include "unit.h"
 
+#include "base/clock.h"
+
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 static struct reap reap;
 
@@ -102,4 +105,98 @@ Test(helper, what_still_runs_is_forgotten)
         cr_assert_eq(waitpid(pids[i], NULL, 0), pids[i]);
     }
     cr_assert(unit_no_children());
+}
+
+/* --- with an answer --- */
+
+static struct helper asked;
+
+static void ask(helper_fn *fn, const void *arg)
+{
+    struct err err;
+    asked = (struct helper){.reap = &reap};
+    cr_assert(helper_ask(&asked, fn, arg, &err), "%s", err.text);
+}
+
+static int64_t in_ms(int ms)
+{
+    return clock_now_ns() + ms * NS_PER_MS;
+}
+
+static void end_asked(bool is_killed, int ms)
+{
+    helper_end(&asked, is_killed, in_ms(ms));
+    cr_expect_eq(asked.watch.pid, 0);
+    while (reap.kept > 0)
+        settle_one();
+    cr_expect(unit_no_children());
+}
+
+static void double_it(const void *arg, int answer)
+{
+    int twice = 2 * *(const int *)arg;
+    /* in two parts */
+    if (write(answer, &twice, 1) != 1 || write(answer, (char *)&twice + 1, sizeof twice - 1) < 0)
+        _exit(1);
+}
+
+static void wait_for_the_end(const void *arg, int answer)
+{
+    char byte;
+    _exit(recv(answer, &byte, 1, 0) != 0);
+}
+
+static void only_hang(const void *arg, int answer)
+{
+    signal(SIGTERM, SIG_IGN);
+    for (;;)
+        pause();
+}
+
+Test(helper, answers)
+{
+    int number = 21, answer = 0;
+    ask(double_it, &number);
+    enum helper_news news =
+        helper_read(&asked, -1, in_ms(UNIT_DEADLINE_MS), &answer, sizeof answer);
+    cr_assert_eq(news, HELPER_ANSWER);
+    cr_assert_eq(answer, 42);
+    news = helper_read(&asked, -1, in_ms(UNIT_DEADLINE_MS), &answer, sizeof answer);
+    cr_assert_eq(news, HELPER_ENDED);
+    end_asked(true, UNIT_DEADLINE_MS);
+}
+
+Test(helper, ends_when_its_owner_lets_it_go)
+{
+    ask(wait_for_the_end, NULL);
+    int64_t began = clock_now_ns();
+    end_asked(false, UNIT_DEADLINE_MS);
+    cr_expect_lt(clock_now_ns() - began, UNIT_DEADLINE_MS * NS_PER_MS / 2);
+}
+
+Test(helper, that_hangs_is_late_and_killed)
+{
+    char byte;
+    ask(only_hang, NULL);
+    cr_assert_eq(helper_read(&asked, -1, in_ms(50), &byte, 1), HELPER_LATE);
+    end_asked(false, 50);
+}
+
+Test(helper, a_signal_ends_the_wait)
+{
+    int ends[2];
+    char byte;
+    cr_assert_eq(pipe(ends), 0);
+    ask(only_hang, NULL);
+    cr_assert_eq(write(ends[1], "", 1), 1);
+    cr_assert_eq(helper_read(&asked, ends[0], in_ms(UNIT_DEADLINE_MS), &byte, 1), HELPER_SIGNAL);
+    end_asked(true, UNIT_DEADLINE_MS);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+Test(helper, none_was_started)
+{
+    asked = (struct helper){.reap = &reap};
+    end_asked(true, 0);
 }

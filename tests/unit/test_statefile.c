@@ -58,7 +58,7 @@ static void settle(void)
 {
     while (statefile_is_busy(&file)) {
         siginfo_t info;
-        cr_assert_eq(waitid(P_PID, (id_t)file.writer.pid, &info, WEXITED | WNOWAIT), 0);
+        cr_assert_eq(waitid(P_PID, (id_t)file.writer.watch.pid, &info, WEXITED | WNOWAIT), 0);
         reap_all(&reap);
     }
 }
@@ -178,7 +178,7 @@ Test(statefile, says_which_directory_is_missing)
     statefile_on_written(&deep, on_written, NULL);
     cr_assert(statefile_write(&deep, 1, "x", 1, &err));
     siginfo_t info;
-    cr_assert_eq(waitid(P_PID, (id_t)deep.writer.pid, &info, WEXITED | WNOWAIT), 0);
+    cr_assert_eq(waitid(P_PID, (id_t)deep.writer.watch.pid, &info, WEXITED | WNOWAIT), 0);
     reap_all(&reap);
     cr_assert(told.failed && told.err.sys_errno == ENOENT);
     cr_assert(strstr(told.err.text, "not/there'"), "%s", told.err.text);
@@ -220,7 +220,7 @@ Test(statefile, writers_may_make_one_directory_together)
         settle();
         while (statefile_is_busy(&other)) {
             siginfo_t info;
-            cr_assert_eq(waitid(P_PID, (id_t)other.writer.pid, &info, WEXITED | WNOWAIT), 0);
+            cr_assert_eq(waitid(P_PID, (id_t)other.writer.watch.pid, &info, WEXITED | WNOWAIT), 0);
             reap_all(&reap);
         }
         cr_assert_not(told.failed, "%s", told.err.text);
@@ -235,7 +235,7 @@ Test(statefile, a_writer_that_hangs_is_given_up)
     settle();
     put(2, "two");
     /* It may have come as far as it likes: it never tells us so. */
-    cr_assert_eq(kill(file.writer.pid, SIGSTOP), 0);
+    cr_assert_eq(kill(file.writer.watch.pid, SIGSTOP), 0);
     put(3, "three");
     statefile_give_up(&file);
     cr_assert(told.count == 2 && told.tag == 2 && told.failed);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See inquiry.h.
+ */
+#include "loop/inquiry.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "os/proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { READ_BYTES = 16384 };
+
+void inquiry_stop(struct inquiry *inquiry)
+{
+    watch_end(&inquiry->readable);
+    watch_end(&inquiry->deadline);
+    if (inquiry->helper.answer > 0)
+        fd_close(&inquiry->helper.answer);
+    if (inquiry->helper.watch.pid)
+        proc_kill(inquiry->helper.watch.pid, SIGKILL);
+}
+
+/* Returns 1 if there was something, 0 if there is nothing now, -1 at the end. */
+static int take_some(struct inquiry *inquiry)
+{
+    char data[READ_BYTES];
+    ssize_t n = read(inquiry->helper.answer, data, sizeof data);
+    if (n > 0)
+        return buf_add(&inquiry->text, data, (size_t)n) ? 1 : -1;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+static void end_inquiry(struct inquiry *inquiry, bool is_late)
+{
+    inquiry_stop(inquiry);
+    inquiry->on_over(inquiry->ctx, is_late);
+}
+
+static void on_readable(void *ctx)
+{
+    if (take_some(ctx) < 0)
+        end_inquiry(ctx, false);
+}
+
+/* pchrun may have stood still: an answer that is there counts. */
+static void on_deadline(void *ctx)
+{
+    int more;
+    do
+        more = take_some(ctx);
+    while (more > 0);
+    end_inquiry(ctx, more == 0);
+}
+
+bool inquiry_start(struct inquiry *inquiry, struct err *err)
+{
+    struct helper *helper = &inquiry->helper;
+    if (helper->watch.pid)
+        return err_set(err, ERR_SYSTEM, 0, "the process of the last time has not ended");
+    buf_free(&inquiry->text);
+    buf_init(&inquiry->text, inquiry->max);
+    inquiry->readable = (struct watch){.fn = on_readable, .ctx = inquiry};
+    inquiry->deadline = (struct watch){.fn = on_deadline, .ctx = inquiry};
+    if (helper_ask(helper, inquiry->fn, inquiry->arg, err) &&
+        watch_fd(&inquiry->readable, inquiry->base, helper->answer, err) &&
+        watch_clock(&inquiry->deadline, inquiry->base, err)) {
+        watch_at(&inquiry->deadline, clock_now_ns() + inquiry->wait_ns);
+        return true;
+    }
+    inquiry_stop(inquiry);
+    return false;
+}
+
+void inquiry_free(struct inquiry *inquiry)
+{
+    inquiry_stop(inquiry);
+    helper_end(&inquiry->helper, true, 0);
+    buf_free(&inquiry->text);
+}
