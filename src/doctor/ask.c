@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
@@ -41,12 +40,7 @@ static bool ask_read_all(int from, const struct patience *patience, char *text, 
 {
     size_t len = 0;
     ssize_t n = 1;
-    while (n != 0 && len < size - 1) {
-        struct pollfd fds[] = {{.fd = from, .events = POLLIN},
-                               {.fd = patience->signals, .events = POLLIN}};
-        int64_t left = patience->until - clock_now_ns();
-        if (left <= 0 || poll(fds, 2, (int)(left / NS_PER_MS) + 1) == 0 || fds[1].revents)
-            break;
+    while (n != 0 && len < size - 1 && fd_wait(from, patience->signals, patience->until) == from) {
         n = read(from, text + len, size - 1 - len);
         if (n < 0 && errno != EINTR)
             break;

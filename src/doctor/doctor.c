@@ -10,13 +10,10 @@
 #include "config/paths.h"
 #include "config/presets.h"
 #include "doctor/finding.h"
-#include "os/proc.h"
+#include "os/helper.h"
 #include "os/signals.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -52,78 +49,35 @@ static const struct {
 };
 enum { CHECKS = ARRAY_LEN(checks) };
 
-_Static_assert(sizeof(struct finding) < PIPE_BUF, "a finding is written as a whole");
-
-struct child {
-    pid_t pid;
-    int answer; /* -1: read */
+struct doctor_check {
+    struct helper helper;
+    check_fn *fn;
+    const struct patient *patient;
 };
 
-/* A child that hangs must not keep the doctor's output open: its reader would wait. */
-static void leave_streams(void)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; null >= 0 && fd < 3; fd++)
-        dup2(null, fd);
-}
-
 /* If the doctor dies, the child gets SIGTERM, so that it can end its program first (ask.h). */
-static _Noreturn void be_child(check_fn *check, const struct patient *patient, int answer)
+static void run_check(const void *arg, int answer)
 {
+    const struct doctor_check *check = arg;
     struct finding finding = {.verdict = FINDING_NONE};
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    leave_streams();
-    check(patient, &finding);
-    ssize_t written = write(answer, &finding, sizeof finding);
-    _exit(written == sizeof finding ? 0 : 1);
+    check->fn(check->patient, &finding);
+    if (!fd_write_all(answer, &finding, sizeof finding))
+        _exit(1);
 }
 
-static bool doctor_start_check(struct child *child, check_fn *check, const struct patient *patient,
-                               struct err *err)
+/* Only a child in a dead file system may outlive the doctor. */
+static void doctor_take_finding(struct doctor_check *check, int64_t until, struct finding *ret)
 {
-    int pipe[2];
-    if (pipe2(pipe, O_CLOEXEC) != 0)
-        return err_set(err, ERR_SYSTEM, errno, "cannot start a check");
-    child->pid = fork();
-    if (child->pid == 0)
-        be_child(check, patient, pipe[1]);
-    int error = errno;
-    close(pipe[1]);
-    child->answer = pipe[0];
-    if (child->pid > 0)
-        return true;
-    fd_close(&child->answer);
-    return err_set(err, ERR_SYSTEM, error, "cannot start a check");
-}
-
-static bool doctor_is_ready(int answer, short events, int64_t until)
-{
-    struct pollfd pipe = {.fd = answer, .events = events};
-    int64_t left = until - clock_now_ns();
-    return poll(&pipe, 1, left > 0 ? (int)(left / NS_PER_MS) : 0) > 0;
-}
-
-/* The child is not reaped yet, so no other process can have its pid. The pipe closes when it is
- * dead. Only a child in a dead file system may outlive the doctor. */
-static void doctor_end_check(struct child *child, int64_t until)
-{
-    proc_kill(child->pid, SIGKILL);
-    doctor_is_ready(child->answer, 0, until); /* poll() always reports POLLHUP */
-    fd_close(&child->answer);
-}
-
-static void doctor_take_finding(struct child *child, int64_t until, struct finding *ret)
-{
-    bool ready = doctor_is_ready(child->answer, POLLIN, until);
-    ssize_t got = ready ? read(child->answer, ret, sizeof *ret) : -1;
-    if (got != sizeof *ret)
-        finding_set(
-            ret, FINDING_BAD, ready ? "the check ended without an answer" : "no answer within 8 s",
-            ready ? ""
-                  : "a file system or a server that it needs does not answer; repair that first");
+    enum helper_news news = helper_read(&check->helper, -1, until, ret, sizeof *ret);
+    if (news == HELPER_LATE)
+        finding_set(ret, FINDING_BAD, "no answer within 8 s",
+                    "a file system or a server that it needs does not answer; repair that first");
+    else if (news != HELPER_ANSWER)
+        finding_set(ret, FINDING_BAD, "the check ended without an answer", "");
     str_printable(ret->seen); /* it may quote a variable or a path */
     str_printable(ret->advice);
-    doctor_end_check(child, until);
+    helper_end(&check->helper, true, until);
 }
 
 static void print(const char *name, const struct finding *finding, FILE *out)
@@ -139,15 +93,22 @@ static void print(const char *name, const struct finding *finding, FILE *out)
 static bool doctor_make_checks(const struct patient *patient, struct finding findings[CHECKS],
                                struct err *err)
 {
-    struct child children[CHECKS] = {{.pid = 0}};
+    struct doctor_check all[CHECKS];
+    struct reap reap = {0};
     int started = 0;
-    while (started < CHECKS &&
-           doctor_start_check(&children[started], checks[started].check, patient, err))
-        started++;
+    bool ok = true;
+    while (ok && started < CHECKS) {
+        all[started] = (struct doctor_check){.helper = {.reap = &reap, .keeps_dir = true},
+                                             .fn = checks[started].check,
+                                             .patient = patient};
+        ok = helper_ask(&all[started].helper, run_check, &all[started], err);
+        started += ok;
+    }
     int64_t until = clock_now_ns() + ANSWER_WAIT_NS;
     for (int i = 0; i < started; i++)
-        doctor_take_finding(&children[i], until, &findings[i]);
-    return started == CHECKS;
+        doctor_take_finding(&all[i], until, &findings[i]);
+    reap_end(&reap);
+    return ok || err_wrap(err, "cannot start a check");
 }
 
 int doctor_run(struct config *config, FILE *out, struct err *err)
