@@ -83,10 +83,9 @@ bool record_init(struct record *record, const struct config *config, const char 
     if (!history_read_commits(&record->history, path, err) ||
         !history_read_ranks(&record->history, ranks, &record->saves, err) ||
         !check_first(record, err) || !statefile_init(&record->commit_file, path, reap, err) ||
-        !statefile_init(&record->ranks_file, ranks, reap, err) ||
-        !statefile_init(&record->looker, path, reap, err))
+        !statefile_init(&record->ranks_file, ranks, reap, err))
         return false;
-    stepback(&record->history, config, dir, &record->looker);
+    stepback(&record->history, config, dir, reap);
     statefile_check(&record->commit_file, check_commits);
     statefile_check(&record->ranks_file, check_ranks);
     statefile_on_written(&record->commit_file, on_commit_written, record);
@@ -102,8 +101,6 @@ void record_free(struct record *record)
         statefile_free(&record->commit_file);
     if (record->dir && record->ranks_file.path)
         statefile_free(&record->ranks_file);
-    if (record->dir && record->looker.path)
-        statefile_free(&record->looker);
     saves_free(&record->saves);
     saves_free(&record->others);
 }

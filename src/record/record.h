@@ -35,7 +35,6 @@ struct record {
     struct saves others;  /* of other nodes' ranks, at resume_step */
     bool has_read_first, has_read_all; /* `others` has node 0's file; it has all files */
     struct statefile commit_file, ranks_file;
-    struct statefile looker; /* for stepback.h */
     struct watch commit_deadline, ranks_deadline;
     uint64_t committing, preparing; /* steps whose write the core waits for; 0: none */
     uint64_t

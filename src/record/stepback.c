@@ -5,18 +5,20 @@
 
 #include "base/ckptfile.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "os/helper.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define LOOK_WAIT_NS (10 * NS_PER_S)
 
-/* In memory that is shared with the child. */
+/* The child's answer. */
 struct seen {
     int left; /* how many commits stay */
     char missing[PATH_MAX];
@@ -31,7 +33,6 @@ struct search {
     uint64_t step;        /* the commit under examination */
     enum ckptfile commit; /* what is known of it so far */
     struct seen *seen;
-    bool is_told;
 };
 
 /* --- in the child --- */
@@ -88,30 +89,32 @@ static enum ckptfile look_at_commit(struct search *search, int commit)
 
 /* The newest commit counts unless a path is missing. An older commit counts only if one of its
  * paths exists. If no commit has a file, the paths may be no files at all. */
-static bool find_whole(void *ctx, struct err *err)
+static void find_whole(struct search *search)
 {
-    struct search *search = ctx;
     int left = search->history->ncommits;
     if (stat(search->config->checkpoint.dir, &search->within) != 0)
-        return true;
+        return;
     search->sees_all = search->config->checkpoint.shared && is_within(search->dir, &search->within);
     if (look_at_commit(search, left - 1) != CKPTFILE_ABSENT)
-        return true;
+        return;
     do
         left--;
     while (left > 0 && look_at_commit(search, left - 1) != CKPTFILE_THERE);
     if (left > 0)
         search->seen->left = left;
-    return true;
+}
+
+static void look(const void *arg, int answer)
+{
+    struct search search = *(const struct search *)arg;
+    struct seen seen = {.left = search.history->ncommits};
+    search.seen = &seen;
+    find_whole(&search);
+    if (!fd_write_all(answer, &seen, sizeof seen))
+        _exit(1);
 }
 
 /* --- in the parent --- */
-
-static void on_looked(void *ctx, uint64_t tag, const struct err *err)
-{
-    struct search *search = ctx;
-    search->is_told = !err;
-}
 
 /* Drops the newer commits for good, before anything starts. A rank that trains again from the older
  * commit may overwrite its part of a newer one. If the missing part came back, a later start would
@@ -126,33 +129,24 @@ static void drop_newer(struct history *history, const struct seen *seen)
              newest, seen->missing, history_last_step(history));
 }
 
-static void run_child(struct search *search, struct history *history, struct statefile *child)
+void stepback(struct history *history, const struct config *config, const char *dir,
+              struct reap *reap)
 {
+    struct search search = {.history = history, .config = config, .dir = dir};
+    struct helper child = {.reap = reap};
+    int64_t until = clock_now_ns() + LOOK_WAIT_NS;
+    struct seen seen;
     struct err err;
-    search->seen->left = history->ncommits;
-    statefile_on_written(child, on_looked, search);
-    if (statefile_look(child, 0, find_whole, &err))
-        statefile_wait(child, LOOK_WAIT_NS);
-    statefile_on_written(child, NULL, NULL);
-    if (!search->is_told)
+    if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits < 2)
+        return;
+    bool is_told = helper_ask(&child, look, &search, &err) &&
+                   helper_read(&child, -1, until, &seen, sizeof seen) == HELPER_ANSWER;
+    helper_end(&child, true, until);
+    if (!is_told)
         log_warn("record",
                  "cannot tell whether the checkpoint of step %" PRIu64 " is still in %s (is its "
                  "file system reachable?); the job resumes at that step",
-                 history_last_step(history), search->config->checkpoint.dir);
-    else if (search->seen->left < history->ncommits)
-        drop_newer(history, search->seen);
-}
-
-void stepback(struct history *history, const struct config *config, const char *dir,
-              struct statefile *child)
-{
-    struct search search = {.history = history, .config = config, .dir = dir};
-    if (!config->checkpoint.dir || config->cluster.node_rank != 0 || history->ncommits < 2)
-        return;
-    search.seen =
-        mmap(NULL, sizeof *search.seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (search.seen == MAP_FAILED)
-        return;
-    run_child(&search, history, child);
-    munmap(search.seen, sizeof *search.seen);
+                 history_last_step(history), config->checkpoint.dir);
+    else if (seen.left < history->ncommits)
+        drop_newer(history, &seen);
 }

@@ -13,12 +13,12 @@
 #define PCHRUN_RECORD_STEPBACK_H
 
 #include "config/config.h"
+#include "os/reap.h"
 #include "record/history.h"
 
 /* Drops the newest commits from the history if a part of them is missing and an older commit is
- * complete; logs that. `dir`: the state directory. `child` must be initialised and live until the
- * end: a child that hangs stays in it. */
+ * complete; logs that. `dir`: the state directory. */
 void stepback(struct history *history, const struct config *config, const char *dir,
-              struct statefile *child);
+              struct reap *reap);
 
 #endif
