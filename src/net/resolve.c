@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -157,15 +156,8 @@ bool resolve_wait(const struct address *where, int64_t wait_ns, struct netaddr_l
     if (!resolve)
         return false;
     int64_t deadline = clock_now_ns() + wait_ns;
-    struct pollfd answer = {.fd = resolve_fd(resolve), .events = POLLIN};
-    for (;;) {
-        int64_t left = deadline - clock_now_ns();
-        int rc = poll(&answer, 1, left > 0 ? (int)(left / NS_PER_MS + 1) : 0);
-        if (rc > 0)
-            return resolve_take(resolve, ret, err);
-        if (rc == 0 || errno != EINTR)
-            break;
-    }
+    if (fd_wait(resolve_fd(resolve), -1, deadline) >= 0)
+        return resolve_take(resolve, ret, err);
     resolve_drop(resolve);
     char text[32];
     return err_set(err, ERR_SYSTEM, 0, "cannot look up '%s': no answer within %s", where->host,
