@@ -72,7 +72,7 @@ void check_programs(const struct patient *patient, struct finding *ret)
     bool is_own = !origin_is_given(config, "notices");
     char path[PATH_MAX];
     struct err err;
-    if (!noticein_init(&noticein, config, NULL, NULL, &err)) {
+    if (!noticein_init(&noticein, config, NULL, &err)) {
         finding_set(ret, is_own ? FINDING_WARN : FINDING_BAD, err.text, "");
         return;
     }

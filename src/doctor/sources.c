@@ -100,7 +100,7 @@ void check_sources(const struct patient *patient, struct finding *ret)
     bool is_own = !origin_is_given(config, "notices");
     int64_t until = clock_now_ns() + ALL_NS;
     struct err err;
-    if (!noticein_init(&noticein, config, NULL, NULL, &err))
+    if (!noticein_init(&noticein, config, NULL, &err))
         return;
     for (size_t i = 0; i < noticein.count; i++)
         if (noticein_is_watched(config->notices[i].kind))

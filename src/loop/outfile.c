@@ -44,7 +44,8 @@ static bool resolve(const struct outfile *out, const char *path, char **ret, str
     return true;
 }
 
-bool outfile_init(struct outfile *out, const char *path, struct reap *reap, struct err *err)
+bool outfile_open(struct outfile *out, const char *path, struct reap *reap, struct event_base *base,
+                  struct err *err)
 {
     char *target;
     out->deadline = (struct watch){.fn = on_deadline, .ctx = out};
@@ -54,14 +55,10 @@ bool outfile_init(struct outfile *out, const char *path, struct reap *reap, stru
         return false;
     out->is_wanted = statefile_init(&out->file, target ? target : path, reap, err);
     free(target);
-    if (out->is_wanted)
-        statefile_on_written(&out->file, on_written, out);
-    return out->is_wanted;
-}
-
-bool outfile_open(struct outfile *out, struct event_base *base, struct err *err)
-{
-    return !out->is_wanted || watch_clock(&out->deadline, base, err);
+    if (!out->is_wanted)
+        return false;
+    statefile_on_written(&out->file, on_written, out);
+    return watch_clock(&out->deadline, base, err);
 }
 
 void outfile_free(struct outfile *out)
@@ -74,7 +71,7 @@ void outfile_free(struct outfile *out)
 
 bool outfile_is_free(const struct outfile *out)
 {
-    return out->is_wanted && out->deadline.handle && !statefile_is_busy(&out->file);
+    return out->is_wanted && !statefile_is_busy(&out->file);
 }
 
 bool outfile_write(struct outfile *out, const void *text, size_t len)

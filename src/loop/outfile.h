@@ -29,12 +29,11 @@ struct outfile {
 
 /* Set the texts, on_written and ctx before it. `path` NULL: no file, and all other calls do
  * nothing. May block. */
-MUST_CHECK bool outfile_init(struct outfile *out, const char *path, struct reap *reap,
-                             struct err *err);
-MUST_CHECK bool outfile_open(struct outfile *out, struct event_base *base, struct err *err);
+MUST_CHECK bool outfile_open(struct outfile *out, const char *path, struct reap *reap,
+                             struct event_base *base, struct err *err);
 void outfile_free(struct outfile *out);
 
-/* Is the file wanted and open, and no write under way? */
+/* Is the file wanted, and no write under way? */
 bool outfile_is_free(const struct outfile *out);
 /* Call when outfile_is_free(). `text` NULL: it could not be composed. False: that, or the write
  * failed at once; it is logged, and on_written is not called. */

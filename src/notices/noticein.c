@@ -119,7 +119,7 @@ static bool recall(struct noticein *noticein, const struct config *config, const
                  err->text);
     noticein->memory = (struct outfile){
         .topic = TOPIC, .loss = "pchrun forgets that this notice has ended an attempt"};
-    return outfile_init(&noticein->memory, path, noticein->reap, err);
+    return outfile_open(&noticein->memory, path, noticein->reap, noticein->loop->base, err);
 }
 
 static void remember(struct noticein *noticein)
@@ -211,19 +211,18 @@ static bool recall_if_needed(struct noticein *noticein, const struct config *con
 }
 
 bool noticein_init(struct noticein *noticein, const struct config *config, const char *state_dir,
-                   struct reap *reap, struct err *err)
+                   struct err *err)
 {
-    noticein->reap = reap;
     noticein->handled = (struct handled){.job = config->job, .limit = config->notices_repeat};
     return add_sources(noticein, config, err) &&
            recall_if_needed(noticein, config, state_dir, LOG_INFO, err);
 }
 
 bool noticein_open(struct noticein *noticein, struct config *config, const char *state_dir,
-                   struct loop *loop, struct err *err)
+                   struct err *err)
 {
+    struct event_base *base = noticein->loop->base;
     struct notices_calls calls = {on_notice, on_changed, noticein};
-    noticein->loop = loop;
     bool has_recalled = noticein->count > 0;
     add_auto(noticein, config);
     if (noticein->count == 0)
@@ -234,10 +233,9 @@ bool noticein_open(struct noticein *noticein, struct config *config, const char 
     noticein->dir = getcwd(NULL, 0);
     struct notices_options options = {noticein->sources, noticein->count, noticein->dir, environ};
     noticein->start = (struct watch){.fn = on_start, .ctx = noticein};
-    if (!watch_clock(&noticein->start, loop->base, err) ||
-        !outfile_open(&noticein->memory, loop->base, err))
+    if (!watch_clock(&noticein->start, base, err))
         return false;
-    noticein->notices = notices_new(loop->base, noticein->reap, &options, &calls, err);
+    noticein->notices = notices_new(base, noticein->reap, &options, &calls, err);
     if (!noticein->notices)
         return false;
     watch_at(&noticein->start, clock_now_ns() + START_AFTER_NS);

@@ -14,25 +14,27 @@
 #include "notices/notices.h"
 
 struct noticein {
-    struct source_options *sources; /* for link/notices; it owns their texts */
+    struct loop *loop;
+    struct reap *reap;
+    /* private from here on */
+    struct source_options *sources; /* for notices.h; it owns their texts */
     size_t count;
     char *dir; /* the directory in which pchrun was started; NULL: unknown */
     struct notices *notices;
-    struct loop *loop;
-    struct reap *reap;
     struct watch start;
     struct handled handled;
     struct outfile memory; /* the file of `handled`; not wanted: nothing is remembered */
 };
 
-/* Call before anything is started: finds the programs and reads the remembered notices. `state_dir`
- * NULL: none are remembered. False: a program is missing or cannot be executed. */
+/* Call before anything is started: finds the programs and reads the remembered notices. Set the
+ * public fields first, unless `state_dir` is NULL: then none are remembered. False: a program is
+ * missing or cannot be executed. */
 MUST_CHECK bool noticein_init(struct noticein *noticein, const struct config *config,
-                              const char *state_dir, struct reap *reap, struct err *err);
+                              const char *state_dir, struct err *err);
 /* Call after the training commands were started, or were refused. The sources start a little later.
  */
 MUST_CHECK bool noticein_open(struct noticein *noticein, struct config *config,
-                              const char *state_dir, struct loop *loop, struct err *err);
+                              const char *state_dir, struct err *err);
 void noticein_free(struct noticein *noticein);
 
 /* The run is over: ends the sources. `by`: source and id of the notice that ended the run; NULL:

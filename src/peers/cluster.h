@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cluster: the other nodes of the job: the core's connections and messages, over link/peers.
+ * cluster: the other nodes of the job: the core's connections and messages, over peers.h.
  *
  * Posts EV_CHIEF_UP, EV_PEER_DOWN, EV_PEER_STRANGE and EV_PEER_MESSAGE. With one node it does
  * nothing. Owns its memory and its sockets: cluster_free(). Main thread.
@@ -56,8 +56,6 @@ void cluster_claim(const struct config *config);
 /* Call before EV_START, with the loop open. Node 0 listens from here on. */
 MUST_CHECK bool cluster_open(struct cluster *cluster, const struct config *config,
                              struct loop *loop, struct err *err);
-/* Called when cluster_is_busy() has become false. */
-void cluster_on_idle(struct cluster *cluster, void (*on_idle)(void *ctx), void *ctx);
 /* Called with LOOK and RANKS, which nodes exchange for people; the core does not know them. */
 void cluster_on_ranks(struct cluster *cluster,
                       void (*on_ranks)(void *ctx, int conn, const struct peermsg *msg), void *ctx);

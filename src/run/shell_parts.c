@@ -77,7 +77,8 @@ static bool open_core(struct shell *shell, struct err *err)
 
 static bool open_sources(struct shell *shell, struct err *err)
 {
-    return noticein_init(&shell->noticein, shell->config, shell->state_dir, &shell->reap, err);
+    shell->noticein = (struct noticein){.loop = &shell->loop, .reap = &shell->reap};
+    return noticein_init(&shell->noticein, shell->config, shell->state_dir, err);
 }
 
 static bool open_report(struct shell *shell, struct err *err)
@@ -168,7 +169,7 @@ static bool open_desk(struct shell *shell, struct err *err)
                                 .attach = &shell->attach,
                                 .report = &shell->report,
                                 .cluster = &shell->cluster};
-    return desk_init(&shell->desk, shell->state_dir, &shell->reap, err);
+    return desk_open(&shell->desk, shell->state_dir, &shell->reap, err);
 }
 
 static bool open_generation(struct shell *shell, struct err *err)
@@ -213,13 +214,14 @@ static bool open_signals(struct shell *shell, struct err *err)
 
 static bool start_sources(struct shell *shell, struct err *err)
 {
-    return noticein_open(&shell->noticein, shell->config, shell->state_dir, &shell->loop, err);
+    return noticein_open(&shell->noticein, shell->config, shell->state_dir, err);
 }
 
 static bool start_desk(struct shell *shell, struct err *err)
 {
     reap_prepare(&shell->reap);
-    return desk_open(&shell->desk, err);
+    desk_listen(&shell->desk);
+    return true;
 }
 
 static bool report_holds(const struct shell *shell)

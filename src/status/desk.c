@@ -199,16 +199,17 @@ static const char *where_chief_is(const struct config *config)
     return config->cluster.chief ? config->cluster.chief : config->cluster.nodes[0];
 }
 
-bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap, struct err *err)
+bool desk_open(struct desk *desk, const char *state_dir, struct reap *reap, struct err *err)
 {
     const struct config *config = desk->config;
+    struct event_base *base = desk->loop->base;
     char *events = NULL, *metrics = NULL;
-    bool ok = paths_expand(config, config->events_file, state_dir, &events, err) &&
-              paths_expand(config, config->metrics.file, state_dir, &metrics, err) &&
-              journal_init(&desk->journal, events, reap, err) &&
-              metrics_init(&desk->metrics, metrics, config->metrics.interval_ns, reap, err);
-    free(events);
-    free(metrics);
+    desk->journal.params = desk->params;
+    desk->journal.core = desk->loop->core;
+    desk->journal.on_line = on_line;
+    desk->metrics.interval_ns = config->metrics.interval_ns;
+    desk->metrics.compose = compose;
+    desk->journal.ctx = desk->metrics.ctx = desk;
     desk->answer = (struct answer){.params = desk->params,
                                    .chief = where_chief_is(config),
                                    .attach = desk->attach,
@@ -217,32 +218,27 @@ bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap, stru
                                    .pace = &desk->pace,
                                    .cluster = desk->cluster};
     cluster_on_ranks(desk->cluster, on_ranks, desk);
-    desk->journal.params = desk->params;
-    desk->journal.core = desk->loop->core;
-    desk->journal.on_line = on_line;
-    desk->metrics.compose = compose;
-    desk->journal.ctx = desk->metrics.ctx = desk;
+    bool ok = paths_expand(config, config->events_file, state_dir, &events, err) &&
+              paths_expand(config, config->metrics.file, state_dir, &metrics, err) &&
+              journal_open(&desk->journal, events, reap, base, err) &&
+              metrics_open(&desk->metrics, metrics, reap, base, err) &&
+              answer_open(&desk->answer, base, err);
+    free(events);
+    free(metrics);
     return ok;
 }
 
-bool desk_open(struct desk *desk, struct err *err)
+void desk_listen(struct desk *desk)
 {
     struct control_options options = {.base = desk->loop->base,
                                       .dir = attach_run_dir(desk->attach),
                                       .patience_ns = CLIENT_PATIENCE_NS,
                                       .asked = on_asked,
                                       .ctx = desk};
-    struct err why;
-    if (!journal_open(&desk->journal, desk->loop->base, err) ||
-        !metrics_open(&desk->metrics, desk->loop->base, err))
-        return false;
-    if (!answer_open(&desk->answer, desk->loop->base, err))
-        return false;
-    desk->control = desk->answer.control = control_new(&options, &why);
+    struct err err;
+    desk->control = desk->answer.control = control_new(&options, &err);
     if (!desk->control)
-        log_warn("control", "pchctl cannot reach this pchrun: %s", why.text);
-    desk_settle(desk);
-    return true;
+        log_warn("control", "pchctl cannot reach this pchrun: %s", err.text);
 }
 
 void desk_free(struct desk *desk)

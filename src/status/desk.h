@@ -35,10 +35,10 @@ struct desk {
 
 /* Call before the core's first event; set all fields above `journal` first. False: a file that the
  * user asks for cannot be used. May block. */
-MUST_CHECK bool desk_init(struct desk *desk, const char *state_dir, struct reap *reap,
+MUST_CHECK bool desk_open(struct desk *desk, const char *state_dir, struct reap *reap,
                           struct err *err);
-/* Call after the commands were started, or were refused. */
-MUST_CHECK bool desk_open(struct desk *desk, struct err *err);
+/* Call after the commands were started, or were refused: from here on pchctl can connect. */
+void desk_listen(struct desk *desk);
 void desk_free(struct desk *desk);
 
 /* Call for each action of the core. */

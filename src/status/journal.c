@@ -340,32 +340,25 @@ void journal_exit(struct journal *journal, enum outcome outcome, int code, const
 
 /* --- begin and end --- */
 
-bool journal_init(struct journal *journal, const char *path, struct reap *reap, struct err *err)
+bool journal_open(struct journal *journal, const char *path, struct reap *reap,
+                  struct event_base *base, struct err *err)
 {
-    *journal = (struct journal){.is_dirty = true,
-                                .seen.state = NODE__COUNT,
-                                .gather = {.fn = on_gathered, .ctx = journal, .at = CLOCK_NEVER},
-                                .out = {.topic = "events",
-                                        .what = "journal",
-                                        .option = "events.file",
-                                        .loss = OUTFILE_NO_LOSS,
-                                        .on_written = on_written,
-                                        .ctx = journal}};
+    journal->is_dirty = true;
+    journal->seen.state = NODE__COUNT;
+    journal->gather = (struct watch){.fn = on_gathered, .ctx = journal, .at = CLOCK_NEVER};
+    journal->out = (struct outfile){.topic = "events",
+                                    .what = "journal",
+                                    .option = "events.file",
+                                    .loss = OUTFILE_NO_LOSS,
+                                    .on_written = on_written,
+                                    .ctx = journal};
     buf_init(&journal->pending, PENDING_MAX_BYTES);
-    if (!outfile_init(&journal->out, path, reap, err))
+    if (!outfile_open(&journal->out, path, reap, base, err))
         return false;
-    statefile_add(&journal->out.file, FILE_MAX_BYTES);
-    return true;
-}
-
-bool journal_open(struct journal *journal, struct event_base *base, struct err *err)
-{
     if (!journal->out.is_wanted)
         return true;
-    if (!watch_clock(&journal->gather, base, err) || !outfile_open(&journal->out, base, err))
-        return false;
-    gather(journal);
-    return true;
+    statefile_add(&journal->out.file, FILE_MAX_BYTES);
+    return watch_clock(&journal->gather, base, err);
 }
 
 void journal_free(struct journal *journal)

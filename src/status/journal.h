@@ -26,6 +26,9 @@ struct journal_line {
 struct journal {
     const struct core_params *params;
     const struct core *core;
+    void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: not needed */
+    void *ctx;
+    /* private from here on */
     struct journal_line lines[JOURNAL_KEPT]; /* a ring */
     unsigned first, count;
     bool is_dirty; /* the core's report may have changed */
@@ -45,16 +48,12 @@ struct journal {
         writing;      /* lines that wait; lines being written, or named there as dropped */
     unsigned dropped; /* lines that the file does not yet name as dropped */
     struct watch gather;
-    void (*on_line)(void *ctx, const char *text, size_t len); /* NULL: not needed */
-    void *ctx;
 };
 
-/* `path` NULL: no file. Set params, core, on_line and ctx after it, before the core's first event.
- * May block. */
-MUST_CHECK bool journal_init(struct journal *journal, const char *path, struct reap *reap,
-                             struct err *err);
-/* From here on lines are written, earlier ones included. */
-MUST_CHECK bool journal_open(struct journal *journal, struct event_base *base, struct err *err);
+/* Set the public fields first. `path` NULL: no file. Call before the core's first event. May block.
+ */
+MUST_CHECK bool journal_open(struct journal *journal, const char *path, struct reap *reap,
+                             struct event_base *base, struct err *err);
 void journal_free(struct journal *journal);
 
 /* Call for each action of the core. */

@@ -222,28 +222,18 @@ static void on_clock(void *ctx)
     metrics_run(metrics, metrics->is_running);
 }
 
-bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns, struct reap *reap,
-                  struct err *err)
+bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
+                  struct event_base *base, struct err *err)
 {
-    *metrics = (struct metrics){.interval_ns = interval_ns,
-                                .clock = {.fn = on_clock, .ctx = metrics},
-                                .out = {.topic = "metrics",
-                                        .what = "metrics",
-                                        .option = "metrics.file",
-                                        .loss = OUTFILE_NO_LOSS,
-                                        .on_written = on_written,
-                                        .ctx = metrics}};
-    return outfile_init(&metrics->out, path, reap, err);
-}
-
-bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err)
-{
-    if (!metrics->out.is_wanted)
-        return true;
-    if (!watch_clock(&metrics->clock, base, err) || !outfile_open(&metrics->out, base, err))
-        return false;
-    metrics_run(metrics, metrics->is_running);
-    return true;
+    metrics->clock = (struct watch){.fn = on_clock, .ctx = metrics};
+    metrics->out = (struct outfile){.topic = "metrics",
+                                    .what = "metrics",
+                                    .option = "metrics.file",
+                                    .loss = OUTFILE_NO_LOSS,
+                                    .on_written = on_written,
+                                    .ctx = metrics};
+    return outfile_open(&metrics->out, path, reap, base, err) &&
+           (!metrics->out.is_wanted || watch_clock(&metrics->clock, base, err));
 }
 
 void metrics_free(struct metrics *metrics)

@@ -29,19 +29,19 @@ struct metrics_view {
 MUST_CHECK bool metrics_compose(const struct metrics_view *view, struct buf *ret);
 
 struct metrics {
-    bool is_dirty, is_running;
     int64_t interval_ns;
-    struct outfile out;
-    struct watch clock;
     /* Composes the text. */
     bool (*compose)(void *ctx, struct buf *ret);
     void *ctx;
+    /* private from here on */
+    bool is_dirty, is_running;
+    struct outfile out;
+    struct watch clock;
 };
 
-/* Set compose and ctx after it. `path` NULL: no file. May block. */
-MUST_CHECK bool metrics_init(struct metrics *metrics, const char *path, int64_t interval_ns,
-                             struct reap *reap, struct err *err);
-MUST_CHECK bool metrics_open(struct metrics *metrics, struct event_base *base, struct err *err);
+/* Set the public fields first. `path` NULL: no file. May block. */
+MUST_CHECK bool metrics_open(struct metrics *metrics, const char *path, struct reap *reap,
+                             struct event_base *base, struct err *err);
 void metrics_free(struct metrics *metrics);
 
 /* The commands run from now on, or no longer run. */

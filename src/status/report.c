@@ -206,7 +206,7 @@ bool report_open(struct report *report, const char *path, struct reap *reap,
                                    .loss = OUTFILE_NO_LOSS,
                                    .on_written = on_written,
                                    .ctx = report};
-    return outfile_init(&report->out, path, reap, err) && outfile_open(&report->out, base, err);
+    return outfile_open(&report->out, path, reap, base, err);
 }
 
 void report_free(struct report *report)

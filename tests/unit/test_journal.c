@@ -57,10 +57,8 @@ static void begin(void)
 {
     struct err err;
     core = core_new(&params, act, NULL);
-    cr_assert(core && journal_init(&journal, NULL, &reap, &err));
-    journal.params = &params;
-    journal.core = core;
-    journal.on_line = on_line;
+    journal = (struct journal){.params = &params, .core = core, .on_line = on_line};
+    cr_assert(core && journal_open(&journal, NULL, &reap, NULL, &err));
     feed((struct event){.type = EV_START});
     feed((struct event){.type = EV_CHILD_STARTED, .child = {.pid = 1000}});
 }
