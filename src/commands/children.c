@@ -92,6 +92,7 @@ void children_free(struct children *children)
     for (int i = 0; children->list && i < children->count; i++) {
         end_report(&children->list[i]);
         deaths_close(children->list[i].inquest);
+        reap_forget(children->reap, &children->list[i].watch); /* it does not die */
     }
     spawn_command_free(&children->command);
     cgroup_end(&children->cgroup);

@@ -40,38 +40,43 @@ void reap_prepare(struct reap *reap)
 }
 
 /* A child of reap_keep(). */
-struct kept {
+struct reap_kept {
     struct reap *reap;
+    struct reap_kept *next;
     struct reap_watch watch;
 };
 
 static void on_kept(void *ctx, enum reap_what what, int status)
 {
-    struct kept *kept = ctx;
+    struct reap_kept *kept = ctx, **at = &kept->reap->first_kept;
     if (what != REAP_EXITED)
         return;
+    while (*at != kept)
+        at = &(*at)->next;
+    *at = kept->next;
     kept->reap->kept--;
     free(kept);
 }
 
 void reap_keep(struct reap *reap, pid_t pid)
 {
-    struct kept *kept = calloc(1, sizeof *kept);
+    struct reap_kept *kept = calloc(1, sizeof *kept);
     if (!kept)
         return;
     kept->reap = reap;
+    kept->next = reap->first_kept;
     kept->watch = (struct reap_watch){.pid = pid, .kind = REAP_HELPER, .fn = on_kept, .ctx = kept};
-    reap_watch(reap, &kept->watch);
+    reap->first_kept = kept;
     reap->kept++;
+    reap_watch(reap, &kept->watch);
 }
 
 void reap_end(struct reap *reap)
 {
-    struct reap_watch *next;
-    for (struct reap_watch *watch = reap->first; watch; watch = next) {
-        next = watch->next;
-        if (watch->fn == on_kept)
-            free(watch->ctx);
+    struct reap_kept *next;
+    for (struct reap_kept *kept = reap->first_kept; kept; kept = next) {
+        next = kept->next;
+        free(kept);
     }
     if (reap->children)
         close(reap->children);

@@ -40,7 +40,8 @@ struct reap_watch {
 struct reap {
     struct reap_watch *first;
     struct reap_watch *strangers; /* memory of their watches */
-    int kept;                     /* how many of reap_keep() have not ended */
+    struct reap_kept *first_kept; /* the children of reap_keep() that have not ended */
+    int kept;                     /* how many */
     int children;                 /* the kernel's list of our children; 0: not open yet */
 };
 
