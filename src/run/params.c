@@ -4,9 +4,9 @@
 #include "run/params.h"
 
 #include "base/clock.h"
+#include "base/codes.h"
 #include "base/str.h"
 #include "commands/evidence.h"
-#include "config/codes.h"
 #include "peers/cluster.h"
 
 #include <sys/random.h>

@@ -2,8 +2,8 @@
  *
  * codes: a list of exit codes as text, "2" or "64-78" each. Pure functions.
  */
-#ifndef PCHRUN_CONFIG_CODES_H
-#define PCHRUN_CONFIG_CODES_H
+#ifndef PCHRUN_BASE_CODES_H
+#define PCHRUN_BASE_CODES_H
 
 #include "base/err.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * See codes.h.
  */
-#include "config/codes.h"
+#include "base/codes.h"
 
 #include "base/str.h"
 
