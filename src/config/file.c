@@ -97,11 +97,11 @@ bool file_apply(const char *path, struct config *config, struct err *err)
                    ? false
                    : err_wrap(err, "the configuration file (-c, PCHRUN_CONFIG)");
     char *folder = text_absolute(NULL, path);
-    bool ok = folder || err_set(err, ERR_SYSTEM, errno, "cannot find the folder");
-    if (ok) {
-        *strrchr(folder, '/') = '\0';
-        ok = apply_root(&(struct file){path, folder, config}, root, err);
-    }
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash)
+        *slash = '\0';
+    bool ok = slash ? apply_root(&(struct file){path, folder, config}, root, err)
+                    : err_set(err, ERR_SYSTEM, errno, "cannot find the folder");
     free(folder);
     json_free(root);
     return ok || err_wrap(err, "%.200s", path);
