@@ -128,8 +128,6 @@ static void add_takers(const struct args *args, const struct args_row *row, char
 static void print_row(const struct args *args, const struct args_row *row, FILE *out)
 {
     char left[160] = "  ", right[400], name[ARGS_NAME_MAX];
-    if (row->title)
-        fprintf(out, "\n%s:\n", row->title);
     if (row->letter)
         str_addf(left, sizeof left, "-%c, ", row->letter);
     str_addf(left, sizeof left, "--%s%s", row->type == ARGS_YES_NO ? "[no-]" : "",
@@ -163,8 +161,12 @@ static void print_help(const struct args *args, FILE *out)
     fputs(args->head, out);
     print_words(args, out);
     struct args_row row;
-    for (size_t i = 0; (row = args->row(i)).name; i++)
+    for (size_t i = 0; (row = args->row(i)).name; i++) {
+        const char *title = args->title ? args->title(i) : i == 0 ? "Options" : NULL;
+        if (title)
+            fprintf(out, "\n%s:\n", title);
         print_row(args, &row, out);
+    }
     fprintf(out, "\n%s", args->tail);
 }
 

@@ -44,7 +44,6 @@ struct args_row {
     const char *const *choices; /* ends with NULL */
     const char *also;           /* a second name */
     const char *fallback;       /* the default, for --help */
-    const char *title;          /* the heading above it in --help */
     bool is_last;               /* nothing behind it is read */
     bool is_repeated;           /* it may be given several times */
     bool is_list;               /* its value is a list of `choices` */
@@ -63,6 +62,8 @@ struct args {
     const char *head, *tail;          /* of --help */
     int left, right;                  /* its columns; right 0: lines are not wrapped */
     struct args_row (*row)(size_t i); /* of a program with words at most 64 */
+    /* The heading above a row in --help; NULL: none. Without the function it is "Options". */
+    const char *(*title)(size_t row);
     /* NULL: there are no words, and the first argument that is no option begins another command.
      * Then the value of an option cannot begin with a dash, unless = is before it. */
     struct args_word (*word)(size_t i);

@@ -21,7 +21,7 @@ static const char *const manual_formats[] = {"mdoc", NULL};
 
 static const struct args_row specials[SPECIAL__COUNT] = {
     [SPECIAL_CONFIG] = {"config", 'c', "FILE", "read this configuration file (also PCHRUN_CONFIG)",
-                        ARGS_TAKE, .title = "General"},
+                        ARGS_TAKE},
     [SPECIAL_VERBOSE] = {"verbose", 'v', NULL, "say more; may be repeated", ARGS_TAKE,
                          .is_repeated = true},
     [SPECIAL_QUIET] = {"quiet", 'q', NULL, "say less; may be repeated", ARGS_TAKE,
@@ -61,9 +61,12 @@ static const char *const *words_of(const struct option *option)
     return option->choices;
 }
 
-/* The heading of the group that begins with this option; NULL: none begins. */
-static const char *title_above(const struct option *option)
+/* The heading of the group that begins with this row; NULL: none begins. */
+static const char *title_above(size_t row)
 {
+    if (row < SPECIAL__COUNT)
+        return row == 0 ? "General" : NULL;
+    const struct option *option = &options[row - SPECIAL__COUNT];
     for (size_t i = 0; i < option_groups_count; i++)
         if (option_is_in(option, &option_groups[i]))
             return option == options || !option_is_in(option - 1, &option_groups[i])
@@ -88,7 +91,6 @@ static struct args_row flags_row(size_t i)
                              .choices = words_of(option),
                              .also = option->also,
                              .fallback = option->fallback,
-                             .title = title_above(option),
                              .is_list = is_list,
                              .is_repeated = is_list || option->type == OPTION_LIST ||
                                             option->type == OPTION_SIGNALS};
@@ -153,6 +155,7 @@ const struct args flags_args = {
     .left = 38,
     .right = 60,
     .row = flags_row,
+    .title = title_above,
     .take = flags_take,
 };
 

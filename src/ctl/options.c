@@ -31,7 +31,7 @@ static struct args_word ctl_word(size_t i)
 #define TIME_MAX_NS (365 * 24 * 3600 * NS_PER_S)
 
 static const struct args_row rows[] = {
-    {"help", 'h', NULL, "this text", ARGS_HELP, .title = "Options"},
+    {"help", 'h', NULL, "this text", ARGS_HELP},
     {"version", 'V', NULL, "the version", ARGS_VERSION},
     {"job", 'j', "NAME", "the job of this name", ARGS_TEXT, AT(job)},
     {"node", 'n', "N", "its node of this number", ARGS_NUMBER, AT(node), .max = INT32_MAX},

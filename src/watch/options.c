@@ -19,7 +19,7 @@ static const enum notice_type milds[] = {NOTICE_LOG, NOTICE_CHECKPOINT};
 static const char *const format_words[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
 
 static const struct args_row rows[] = {
-    {"help", 'h', NULL, "this text", ARGS_HELP, .title = "Options"},
+    {"help", 'h', NULL, "this text", ARGS_HELP},
     {"version", 'V', NULL, "the version", ARGS_VERSION},
     {"list", 0, NULL, "the names of the sources", ARGS_LIST},
     {"check", 0, NULL, "ask once, say whether the source answers, and end", ARGS_FLAG,

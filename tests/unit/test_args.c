@@ -27,7 +27,7 @@ static const char *const colours[] = {"red", "green", NULL};
 static struct args_row row(size_t i)
 {
     static const struct args_row rows[] = {
-        {"help", 'h', NULL, "this text", ARGS_HELP, .title = "Options"},
+        {"help", 'h', NULL, "this text", ARGS_HELP},
         {"loud", 'l', NULL, "say more", ARGS_FLAG, AT(is_loud)},
         {"fast", 'f', NULL, "take less time", ARGS_FLAG, AT(is_fast), true},
         {"text", 't', "TEXT", "a text", ARGS_TEXT, AT(text), .max = 5, .also = "words"},
