@@ -404,6 +404,11 @@ class Terminal:
                 raise Late(f"no {pattern!r} on the terminal; behind the last match there was: "
                            f"{self.text[self.seen:]!r}")
 
+    def ask(self, text, pattern):
+        """Types, and waits for the answer."""
+        self.type(text)
+        return self.expect(pattern)
+
     def finish(self, deadline=DEADLINE):
         """Reads to the end, so that no process blocks on the terminal, and returns the exit code."""
         end = time.monotonic() + deadline

@@ -62,8 +62,7 @@ def test_a_notice_waits_for_ranks_that_are_still_starting(training):
     first.open()
     first.train(2)
     second.open()
-    job.notice()
-    job.said("notice: SIGTERM")
+    job.notice(said="notice: SIGTERM")
     first.train(5)
     second.train(3)
     last.open()
@@ -78,8 +77,7 @@ def test_a_notice_that_no_save_can_follow(training):
     job = training("--grace", "20s", n=2, train=10)
     job.clients[0].ask("done", "done")
     job.clients[0].ask("scratch", "scratch .*")  # is answered after that: pchrun knows
-    job.notice()
-    job.said("notice: no save can be agreed on, since a rank has ended on node 0;")
+    job.notice(said="notice: no save can be agreed on, since a rank has ended on node 0;")
     job.clients[1].train(12)
     job.clients[1].ask("done", "done")
     assert job.result() == (0, "completed", None)
@@ -92,8 +90,7 @@ def test_a_rank_that_never_attaches(training):
     job.clients[0].open()
     job.clients[0].train(3)
     job.notice()
-    job.job.finish()
-    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+    assert job.ended() == (PREEMPTED, "preempted_unsaved", None)
     assert job.report()["why"] == (
         "not every rank had attached in time: node 0 (1 of 2 ranks)")
     assert job.report()["steps"]["lost"] == 3
@@ -122,8 +119,7 @@ def test_a_notice_after_some_have_finished(training):
         client.ask("done", "done")
         client.end_input()
     wait_until(lambda: len(commands_of(job.job.pid)) == 1, "the end of two ranks")
-    job.notice()
-    job.said("notice: SIGTERM")
+    job.notice(said="notice: SIGTERM")
     job.clients[2].train(11)
     job.clients[2].ask("done", "done")
     assert job.result() == (0, "completed", None)
@@ -306,8 +302,7 @@ def test_a_rank_dies_before_it_attaches(training):
     wait_until(lambda: len(commands_of(job.job.pid)) == 2, "two commands")
     victim, = (pid for pid in commands_of(job.job.pid) if pid != job.pid(0))
     os.kill(victim, signal.SIGKILL)
-    job.job.finish()
-    assert job.result() == (128 + signal.SIGKILL, "failed", None)
+    assert job.ended() == (128 + signal.SIGKILL, "failed", None)
     assert job.report()["first_cause"]["pid"] == victim
 
 
@@ -315,8 +310,7 @@ def test_a_rank_dies_between_two_steps(training):
     """Without a notice this is a failure, even if the other ranks could have gone on."""
     job = training(n=2, train=3)
     job.kill(1)
-    job.job.finish()
-    assert job.result() == (128 + signal.SIGKILL, "failed", None)
+    assert job.ended() == (128 + signal.SIGKILL, "failed", None)
     assert job.report()["first_cause"]["rank"] == 1
 
 
@@ -345,8 +339,7 @@ def test_a_rank_dies_in_a_round(training, until):
     until(job, step)
     victim = job.pid(1)
     job.kill(1)
-    job.job.finish()
-    assert job.result() == (PREEMPTED, "preempted_unsaved", 3)
+    assert job.ended() == (PREEMPTED, "preempted_unsaved", 3)
     assert f"process {victim} ended with signal 9" in job.report()["why"]
     assert job.report()["first_cause"]["rank"] == 1
 
@@ -384,16 +377,13 @@ def test_own_saves_at_different_steps_are_no_commit(training):
     job.expect_waiting(1)
     job.notice()
     second.expect("saved 11 continue")
-    step = job.save("exit")
-    assert job.result() == (PREEMPTED, "preempted", step)
+    job.leave()
 
 
 def test_asynchronous_saves(training):
     """A rank that has begun its save waits at its next step, so that all ranks leave after the same one."""
     job = training(n=2, train=5)
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     first, second = job.clients
     first.ask(f"durable {step} {job.path(step, 0)}", f"durable {step}")
     first.tell(f"step {step + 1}")
@@ -423,9 +413,7 @@ def test_a_save_that_fails(training):
     """It says why, nothing is committed, and all leave with the commit before it."""
     job = training(n=2, train=5)
     job.saved(5, "continue")
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     first, second = job.clients
     first.ask(f"failed {step} the shelf is full", f"failed {step}")
     first.ask(f"step {step + 1}", f"step {step + 1} exit")
@@ -456,8 +444,7 @@ def test_a_notice_while_a_save_on_demand_is_being_made(training):
     job.notice(signal.SIGUSR2)
     step = job.agreed()
     job.reach(step)
-    job.notice()
-    job.said("notice: SIGTERM")
+    job.notice(said="notice: SIGTERM")
     job.saved(step, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
@@ -468,9 +455,7 @@ def test_a_second_term_within_a_second_is_the_same_notice(training):
     """Slurm sends two, 20 ms apart."""
     job = training(train=3)
     job.notice()
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     job.notice()
     job.saved(step, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
@@ -480,12 +465,9 @@ def test_a_second_term_within_a_second_is_the_same_notice(training):
 def test_a_later_term_does_not_cut_a_save(training):
     """A second SIGTERM asks for haste. The save goes on, and no further step is trained."""
     job = training(train=3)
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     time.sleep(APART)
-    job.notice()
-    job.said("notice: SIGTERM again: saving now, without more training")
+    job.notice(said="notice: SIGTERM again: saving now, without more training")
     job.saved(step, "exit")
     assert job.result() == (PREEMPTED, "preempted", step)
 
@@ -497,10 +479,8 @@ def test_a_third_term_does_not_wait_for_the_save(training):
     job.reach(job.agreed())
     for text in ("SIGTERM again: saving now", "third SIGTERM: giving up the save"):
         time.sleep(APART)
-        job.notice()
-        job.said(f"notice: {text}")
-    job.job.finish()
-    assert job.result() == (PREEMPTED, "preempted_unsaved", None)
+        job.notice(said=f"notice: {text}")
+    assert job.ended() == (PREEMPTED, "preempted_unsaved", None)
 
 
 def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
@@ -508,8 +488,7 @@ def test_a_term_that_is_sent_to_a_rank_is_a_notice(training):
     job = training(n=2, start=GRANDCHILD, train=3)
     os.kill(job.pid(1), signal.SIGTERM)
     job.said("notice: SIGTERM sent to a training process")
-    step = job.save("exit")
-    assert job.result() == (PREEMPTED, "preempted", step)
+    job.leave()
     assert "training process" in job.report()["notice"]["text"]
 
 
@@ -520,8 +499,7 @@ def test_a_notice_that_is_sent_to_all_processes(training):
     for pid in (job.pid(0), job.pid(1), job.job.pid):
         os.kill(pid, signal.SIGUSR1)
     job.said("notice: SIGUSR1")
-    step = job.save("exit")
-    assert job.result() == (PREEMPTED, "preempted", step)
+    job.leave()
     assert job.report()["notice"]["source"] == "SIGUSR1"
 
 
@@ -538,9 +516,7 @@ def test_a_checkpoint_that_is_asked_of_all_processes(training):
 def test_the_save_takes_too_long(training):
     """At the platform's deadline no process may be left, and the outcome must be logged."""
     job = training("--grace", "2s", *(f"--stop-{wait}-wait=1h" for wait in ("exit", "term", "kill")), n=2, train=3)
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     job.clients[0].tell(f"saved {step} {job.path(step, 0)}")
     code = job.job.finish()  # nothing else ends this before an hour has passed
     assert (code, job.report()["outcome"]) == (PREEMPTED, "preempted_unsaved")
@@ -567,8 +543,7 @@ def test_ranks_that_do_not_fit_together(training, first, second, text):
     job.clients[0].ask(f"open {first}", "open supervised=1 .*")
     job.clients[1].tell(f"open {second}")
     job.said(text)
-    job.job.finish()
-    assert job.result() == (OWN_ERROR, "failed", None)
+    assert job.ended() == (OWN_ERROR, "failed", None)
     assert text in job.report()["why"]
 
 
@@ -605,8 +580,7 @@ def test_a_step_that_no_training_reaches(training, harm):
     """The page belongs to the process, and whatever it holds, we do not follow it."""
     job = training(n=2, train=3)
     job.clients[1].ask(harm, ".*")
-    job.notice()
-    job.said("round: 1: called off")
+    job.notice(said="round: 1: called off")
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
     assert "rank 1" in job.report()["why"] and "its page was overwritten" in job.report()["why"]
 

@@ -186,8 +186,7 @@ def test_who_is_ended_because_of_another_is_a_victim(training):
     """Killed by us, or dead of the loss of its peer: neither is named, and both are marked."""
     job = training(*HURRY, n=3, train=2)
     job.clients[1].tell("exit 7")
-    job.job.finish()
-    assert job.result() == (7, "failed", None)
+    assert job.ended() == (7, "failed", None)
     assert job.report()["first_cause"]["rank"] == 1
     assert victims(job) == {0: True, 1: False, 2: True}
 
@@ -209,8 +208,7 @@ def test_said_first_on_one_node(training):
     job.clients[1].ask("error 9 lost a card", "error 9")
     job.said("rank 1 says why it fails: lost a card")
     os.kill(job.pid(0), signal.SIGABRT)  # not a crash, which may have been before it was seen
-    job.job.finish()
-    assert job.result() == (9, "failed", None)
+    assert job.ended() == (9, "failed", None)
     cause = job.report()["first_cause"]
     assert cause["rank"] == 1 and cause["text"].endswith(": lost a card")
     assert victims(job) == {0: True, 1: False}

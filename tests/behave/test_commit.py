@@ -26,8 +26,8 @@ def test_the_next_start_resumes_at_the_commit(training):
         paths = job.open(resume)
         assert paths == ([job.path(resume, rank) for rank in range(2)] if attempt else ["-", "-"])
         job.train(resume + 3)
-        resume = job.preempt()
-        assert job.result() == (PREEMPTED, "preempted", resume)
+        job.notice()
+        resume = job.leave()
         assert job.report()["attempt"] == attempt + 1
     job = training(n=2)
     job.open(resume)
@@ -79,8 +79,8 @@ def test_a_script_resumes_by_its_environment(training, world):
         return sorted(told.out.splitlines())
     assert start() == ["0: 0 none 1", "1: 0 none 1"]
     job = training(n=2, train=6)
-    step = job.preempt()
-    assert job.result() == (PREEMPTED, "preempted", step)
+    job.notice()
+    step = job.leave()
     assert start() == [f"{rank}: {step} {job.path(step, rank)} 3" for rank in range(2)]
 
 
@@ -92,8 +92,7 @@ def test_what_was_not_committed_is_not_offered(training):
     job.clients[0].tell(f"saved 10 {job.path(10, 0)}")
     wait_until(lambda: is_blocked(job.pid(0)), "rank 0 to wait")
     job.kill(1)
-    job.job.finish()
-    assert job.result() == (128 + signal.SIGKILL, "failed", 5)
+    assert job.ended() == (128 + signal.SIGKILL, "failed", 5)
     job = training(n=2)
     assert job.open(5) == [job.path(5, rank) for rank in range(2)]
     job.complete(5)
@@ -214,9 +213,7 @@ def put_a_file_for_the_state(job):
 def test_the_directory_is_gone_at_the_commit(training, harm):
     """Every rank has saved, but the record cannot be written: there is no commit, and the report says why."""
     job = training(n=2, train=3)
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     harm(job)
     job.saved(step, "exit")
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
@@ -262,9 +259,7 @@ def test_the_disk_takes_no_record(small_disk, harm, text):
     job.open()
     job.train(3)
     job.saved(3, "continue")
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     state = os.open(inside(job, ".pchrun"), os.O_RDONLY | os.O_DIRECTORY)  # lives as long as we
     harm(job)
     job.saved(step, "exit")
@@ -369,9 +364,7 @@ def test_a_record_that_is_not_written_by_the_deadline(training, world, file, why
     job = training("--grace", "4s", env=world.shim("stuck", SHIM_DIR=world.root,
                                                    SHIM_STUCK=world.root / "checkpoints/.pchrun" / file), train=3)
     (world.root / "stuck").touch()
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     job.clients[0].tell(f"saved {step} {job.path(step, 0)}")  # at the deadline it is answered, and killed
     assert job.result() == (PREEMPTED, "preempted_unsaved", None)
     assert why in job.report()["why"]
@@ -433,9 +426,7 @@ def preempted_unsaved(training, *options, resume=0):
     job = training(*options)
     job.open(resume)
     job.train(resume + 3)
-    job.notice()
-    step = job.agreed()
-    job.reach(step)
+    step = job.reach_by_notice()
     client, = job.clients
     client.ask(f"failed {step} the shelf is full", f"failed {step}")
     client.ask(f"step {step + 1}", f"step {step + 1} exit")
@@ -456,8 +447,8 @@ def test_a_commit_is_progress(training):
     for _ in range(2):
         assert preempted_unsaved(training)[0] == PREEMPTED
     job = training(train=4)
-    step = job.preempt()
-    assert job.result() == (PREEMPTED, "preempted", step)
+    job.notice()
+    step = job.leave()
     for _ in range(2):
         assert preempted_unsaved(training, resume=step) == (PREEMPTED, "preempted_unsaved", step)
     assert preempted_unsaved(training, resume=step) == (NO_PROGRESS, "no_progress", step)

@@ -86,8 +86,7 @@ def test_the_first_save_does_not_end_the_training(training):
     save_slowly(job, step, 1, "continue")
     job.said("the training goes on for [0-9.]+ s, and saves once more before the deadline")
     job.train(step + 3)
-    last = job.save("exit", rounds=2)
-    assert job.result() == (PREEMPTED, "preempted", last)
+    job.leave(2)
 
 
 def test_a_last_save_that_takes_too_long(training):
@@ -123,8 +122,7 @@ def test_how_long_saves_take_is_remembered(training):
     job.train(step + 5)
     job.notice()
     assert job.said(r"every rank saves step (\d+), then leaves")
-    last = job.save("exit")
-    assert job.result() == (PREEMPTED, "preempted", last)
+    job.leave()
 
 
 def test_a_second_signal_ends_the_training(training):
@@ -132,10 +130,8 @@ def test_a_second_signal_ends_the_training(training):
     job.serve(step, "continue")
     job.train(step + 3)
     signal.sigtimedwait([], 1.1)  # sooner it would be the same signal
-    job.notice()
-    job.said("SIGTERM again: saving now, without more training")
-    last = job.save("exit", rounds=2)
-    assert job.result() == (PREEMPTED, "preempted", last)
+    job.notice(said="SIGTERM again: saving now, without more training")
+    job.leave(2)
 
 
 def test_who_finishes_in_the_grace_is_done(training):
@@ -157,8 +153,8 @@ def test_who_fails_in_the_grace_was_preempted(training):
 @pytest.mark.parametrize("option", ["--no-save-train-on", "--save-train-on=false"])
 def test_who_shall_not_train_on(training, option):
     job = training(option, "--grace", "60s", n=2, train=5)
-    step = job.preempt()
-    assert job.result() == (PREEMPTED, "preempted", step)
+    job.notice()
+    job.leave()
 
 
 @pytest.mark.parametrize("fast, slow", [((400, 5), (420, 1000)), ((20000, 0), (20020, 500))])

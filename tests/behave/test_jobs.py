@@ -20,8 +20,7 @@ def shell(world):
 
 
 def stop_and_go_on(shell, pids):
-    shell.type(CTRL_Z)
-    shell.expect(PROMPT)
+    shell.ask(CTRL_Z, PROMPT)
     wait_until(lambda: all(state_of(pid) == "T" for pid in pids), "the stop")
     shell.type("fg\n")
     wait_until(lambda: all(state_of(pid) != "T" for pid in pids), "the going on")
@@ -35,8 +34,7 @@ def test_line_28_a_script_in_front(world, shell):
     actor = world.events.wait("ready")["pid"]
     for _ in range(2):
         stop_and_go_on(shell, [actor])
-    shell.type(CTRL_C)
-    shell.expect(PROMPT)
+    shell.ask(CTRL_C, PROMPT)
     assert world.events.signals() == ["INT"]
 
 
@@ -48,8 +46,7 @@ def test_line_28_several_programs_stop_together(world, shell):
     pids = [event["pid"] for event in world.events.all("ready")]
     for _ in range(3):
         stop_and_go_on(shell, pids)
-    shell.type(CTRL_C)
-    shell.expect(PROMPT)
+    shell.ask(CTRL_C, PROMPT)
     assert world.events.signals() == ["INT"] * 3
 
 
@@ -61,10 +58,8 @@ def test_line_10_the_reader_of_a_pipeline_keeps_the_terminal(world, shell):
                "(read up; echo then-$up; read line </dev/tty; echo got=$line=)\n")
     shell.expect("then-up")
     world.events.wait("ready")
-    shell.type("hello\n")
-    shell.expect("got=hello=")
-    shell.type(CTRL_C)
-    shell.expect(PROMPT)
+    shell.ask("hello\n", "got=hello=")
+    shell.ask(CTRL_C, PROMPT)
 
 
 def test_line_28_a_pipeline_stops_as_a_whole(world, shell):
@@ -84,8 +79,7 @@ def test_line_27_a_key_can_be_a_notice(world, shell):
     shell.type(shell_command(world, "record", "all", "say", "ready", "until", "INT", "exit", "0",
                        options=["--signals", "INT=preempt"]) + "\n")
     world.events.wait("ready")
-    shell.type(CTRL_C)
-    shell.expect(PROMPT)
+    shell.ask(CTRL_C, PROMPT)
     shell.type("echo code=$?=\n")
     assert shell.expect(r"code=(\d+)=")[1] == "42"
     assert world.events.signals() == ["INT"]

@@ -204,8 +204,7 @@ def test_at_a_terminal(logs, terminal):
                      "    while True: time.sleep(0.02)\n"
                      "except KeyboardInterrupt: print('bye'); sys.exit(7)")
     shown.expect("ready True")
-    shown.type("\x03")
-    shown.expect("bye")
+    shown.ask("\x03", "bye")
     assert shown.finish() == 7
     assert logs.read() == b"ready True\nbye\n"
 

@@ -34,8 +34,7 @@ def test_it_can_be_switched_off(training):
     time.sleep(1.5)
     assert woken(job) == before
     assert "watchdog" not in job.job.err
-    job.done()
-    assert job.finish() == 0
+    job.complete()
 
 
 def test_only_told(training):
@@ -49,8 +48,7 @@ def test_only_told(training):
     job.said("watchdog: the job is not stuck: it goes on")
     time.sleep(2.7)
     assert len(re.findall(FOUND, job.job.err)) == 1
-    job.done()
-    assert job.finish() == 0
+    job.complete()
 
 
 def test_the_first_step_may_take_long(training):
@@ -84,8 +82,7 @@ def test_pauses_that_recur(training):
     job.train(3)
     time.sleep(3)  # well within five times that
     assert "watchdog" not in job.job.err
-    job.done()
-    assert job.finish() == 0
+    job.complete()
 
 
 def test_stopped_by_a_debugger(training):
@@ -102,8 +99,7 @@ def test_stopped_by_a_debugger(training):
     os.kill(pid, signal.SIGCONT)
     debugger.detach()
     job.train(4)
-    job.done()
-    assert job.finish() == 0
+    job.complete()
     assert not (job.dir / ".pchrun" / "hang.0.0.txt").exists()
 
 
@@ -115,8 +111,7 @@ def test_our_own_absence(training):
     job.job.send(signal.SIGCONT)
     job.train(3)
     job.said("pchrun did not run for")
-    job.done()
-    assert job.finish() == 0
+    job.complete()
     assert FOUND not in job.job.err
 
 

@@ -124,8 +124,7 @@ def test_a_notice_while_one_is_being_made(training):
     job.settle()
     job.train(9)
     assert job.agreed() == 10
-    job.notice()
-    job.said("notice: SIGTERM")
+    job.notice(said="notice: SIGTERM")
     job.serve(10, "exit")
     assert job.result() == (PREEMPTED, "preempted", 10)
 

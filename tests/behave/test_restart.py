@@ -113,11 +113,9 @@ def test_the_next_generation_has_what_the_first_had(world):
 def test_the_terminal_is_lent_again(world):
     t = world.terminal(world.pchrun, *QUICK, "--", "sh", "-c",
                        "read line; echo got $line; [ $PCH_GENERATION = 1 ]")
-    t.type("one\n")
-    t.expect("got one")
+    t.ask("one\n", "got one")
     t.expect("generation 1 begins")
-    t.type("two\n")
-    t.expect("got two")
+    t.ask("two\n", "got two")
     assert t.finish() == 0
 
 
@@ -129,8 +127,7 @@ def test_the_terminal_is_lent_again(world):
 def test_who_presses_a_key_wants_no_restart(world, script):
     """The key ends the job, also if the program has the terminal and pchrun does not get the key."""
     t = world.terminal(world.pchrun, *TRAINED, "--", "sh", "-c", script)
-    t.type("\n")
-    t.expect("here")
+    t.ask("\n", "here")
     t.type("\x03")
     assert t.finish() == 130
     assert "restarting" not in t.job.err
@@ -144,15 +141,11 @@ def shell(world):
 def test_a_pause_can_be_stopped_by_a_key(world, shell):
     """There is no command that could stop; the shell gets its prompt all the same."""
     script = world.file("script", "[ $PCH_GENERATION = 2 ] || exit 1; read line; echo got $line")
-    shell.type(f"{world.pchrun} {' '.join(TRAINED)} --restart-backoff 1s -- sh {script}\n")
-    shell.expect("at the soonest")
-    shell.type("\x1a")
-    shell.expect("Stopped")
+    shell.ask(f"{world.pchrun} {' '.join(TRAINED)} --restart-backoff 1s -- sh {script}\n", "at the soonest")
+    shell.ask("\x1a", "Stopped")
     shell.expect(PROMPT)
-    shell.type("fg\n")
-    shell.expect("generation 2 begins")
-    shell.type("this\n")
-    shell.expect("got this")
+    shell.ask("fg\n", "generation 2 begins")
+    shell.ask("this\n", "got this")
     shell.expect(PROMPT)
 
 

@@ -73,8 +73,7 @@ def test_line_10_the_terminal_is_handed_back(world):
     script = shell_command(world, "exit", "3") + '; code=$?; read line; echo "got $line $code"'
     pty = world.terminal("sh", "-c", script)
     wait_until(lambda: not [p for p in marked(world.mark) if p != pty.job.pid], "pchrun's end")
-    pty.type("hello\n")
-    pty.expect("got hello 3")
+    pty.ask("hello\n", "got hello 3")
     assert pty.finish() == 0
 
 
@@ -115,10 +114,8 @@ def test_line_10_a_pager_behind_us_keeps_the_terminal(world, shell):
     line = shell_command(world, "say", "ready", "pause")
     shell.type(line + " | sh -c 'read line </dev/tty; echo got=$line; exec sleep 1000'\n")
     world.events.wait("ready")
-    shell.type("hello\n")
-    shell.expect("got=hello")
-    shell.type(CTRL_C)
-    shell.expect(PROMPT)
+    shell.ask("hello\n", "got=hello")
+    shell.ask(CTRL_C, PROMPT)
     wait_until(lambda: not living_children(shell), "the end of the job")
 
 
@@ -168,8 +165,7 @@ def test_line_26_ctrl_c_ends_the_program_with_its_own_code(world, shell):
     """130 for the shell, and the prompt is back."""
     shell.type(shell_command(world, "say", "ready", "pause") + "\n")
     world.events.wait("ready")
-    shell.type(CTRL_C)
-    shell.expect(PROMPT)
+    shell.ask(CTRL_C, PROMPT)
     assert last_code(shell) == 130
 
 
@@ -210,8 +206,7 @@ def test_line_27_the_end_of_the_terminal_is_a_hangup(world, terminal):
 def start_and_stop(world, shell, *verbs, options=()):
     shell.type(shell_command(world, "say", "ready", *verbs, options=options) + "\n")
     actor = world.events.wait("ready")["pid"]
-    shell.type(CTRL_Z)
-    shell.expect(PROMPT)
+    shell.ask(CTRL_Z, PROMPT)
     assert state_of(actor) == "T"
     return actor
 
@@ -220,8 +215,7 @@ def test_line_28_ctrl_z_gives_the_shell_its_prompt(world, shell):
     """tini left its user without a prompt: the program was stopped, the wrapper ran on. catatonit
     blocked SIGTSTP in the program for ever. fg must bring both back."""
     actor = start_and_stop(world, shell, "read", "exit", "3")
-    shell.type("jobs\n")
-    shell.expect("Stopped")
+    shell.ask("jobs\n", "Stopped")
     go_on(shell, actor)
     greet(world, shell)
     shell.expect(PROMPT)
@@ -234,12 +228,10 @@ def test_line_28_ctrl_z_again_and_again(world, shell):
     for _ in range(3):
         go_on(shell, actor)
         wait_until(lambda: shell.foreground() == int(stat_fields(actor)[2]), "the foreground")
-        shell.type(CTRL_Z)
-        shell.expect(PROMPT)
+        shell.ask(CTRL_Z, PROMPT)
         assert state_of(actor) == "T"
     go_on(shell, actor)
-    shell.type("hello\n")
-    shell.expect(PROMPT)
+    shell.ask("hello\n", PROMPT)
     assert last_code(shell) == 3
 
 
@@ -265,8 +257,7 @@ def test_line_28_a_stopped_job_can_be_ended(world, shell):
 
 def test_line_28_a_program_that_stops_itself_stops_us(world, shell):
     """vi, more and su stop themselves with SIGSTOP or SIGTSTP; the shell must get its prompt."""
-    shell.type(shell_command(world, "stop", "say", "on", "exit", "4") + "\n")
-    shell.expect(PROMPT)
+    shell.ask(shell_command(world, "stop", "say", "on", "exit", "4") + "\n", PROMPT)
     shell.type("fg\n")
     world.events.wait("on")
     shell.expect(PROMPT)

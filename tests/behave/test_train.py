@@ -301,8 +301,7 @@ def test_a_rank_dies_at_the_gate(pair):
     pair[0].kill(0)
     os.kill(pair[1].job.pid, CONT)
     for job in pair:
-        job.job.finish()
-        assert job.result() == (PREEMPTED, "preempted_unsaved", 3)
+        assert job.ended() == (PREEMPTED, "preempted_unsaved", 3)
         assert "ended with signal 9" in job.report()["why"]
 
 

@@ -165,8 +165,10 @@ class Training:
         for client in self.clients:
             client.train(to)
 
-    def notice(self, number=signal.SIGTERM):
+    def notice(self, number=signal.SIGTERM, said=None):
         self.job.send(number)
+        if said:
+            self.said(said)
 
     def agreed(self, rounds=1):
         """The save step of that round, as soon as it is decided."""
@@ -195,6 +197,19 @@ class Training:
         self.serve(step, then)
         return step
 
+    def leave(self, rounds=1):
+        """The round in which all save and leave, and the end; returns the save step."""
+        step = self.save("exit", rounds)
+        assert self.result() == (42, "preempted", step)
+        return step
+
+    def reach_by_notice(self):
+        """A notice, up to the save step, which is returned."""
+        self.notice()
+        step = self.agreed()
+        self.reach(step)
+        return step
+
     def preempt(self):
         """A notice from beginning to end; returns the save step."""
         self.notice()
@@ -220,6 +235,11 @@ class Training:
     def close(self):
         for client in self.clients:
             client.close()
+
+    def ended(self):
+        """As result(), of a job that ends while its ranks have more to do."""
+        self.job.finish()
+        return self.result()
 
     def result(self, deadline=DEADLINE):
         """(exit code, outcome, committed step or None): what a scheduler and its user see."""

@@ -29,25 +29,24 @@ def saved(step):
     return save(step, state)
 """
 
-LOOPS = {
-    "steps": """
+ATTACHED = """
 with pch.attach() as job:
     state = load(job.resume_path)
     say("begin", step=job.resume_step)
-    for step in job.steps(TOTAL):
+"""
+ENDS = """
+    say("end", state=state)
+"""
+
+LOOPS = {
+    "steps": ATTACHED + """    for step in job.steps(TOTAL):
         train()
         if job.should_save:
             job.saved(saved(job.finished))
-    say("end", state=state)
-""",
-    "steps with a save function": """
-with pch.attach() as job:
-    state = load(job.resume_path)
-    say("begin", step=job.resume_step)
-    for step in job.steps(TOTAL, save=saved):
+""" + ENDS,
+    "steps with a save function": ATTACHED + """    for step in job.steps(TOTAL, save=saved):
         train()
-    say("end", state=state)
-""",
+""" + ENDS,
     "step": """
 job = pch.attach()
 state, step = load(job.resume_path), job.resume_step
@@ -72,37 +71,21 @@ with pch.attach() as job:
         if job.should_save:
             say("saved", step=job.finished)
             threading.Thread(target=lambda at, now: job.durable(at, save(at, now)), args=(job.finished, state)).start()
-    say("end", state=state)
-""",
-    "run": """
-with pch.attach() as job:
-    state = load(job.resume_path)
-    say("begin", step=job.resume_step)
-    saver = pch.Saver(job, saved)
+""" + ENDS,
+    "run": ATTACHED + """    saver = pch.Saver(job, saved)
     while job.finished < TOTAL:
         saver.run(train)
-    say("end", state=state)
-""",
-    "save_if_preempted": """
-with pch.attach() as job:
-    state = load(job.resume_path)
-    say("begin", step=job.resume_step)
-    saver = pch.Saver(job, saved)
+""" + ENDS,
+    "save_if_preempted": ATTACHED + """    saver = pch.Saver(job, saved)
     while job.finished < TOTAL:
         train()
         saver.save_if_preempted()
-    say("end", state=state)
-""",
-    "scope": """
-with pch.attach() as job:
-    state = load(job.resume_path)
-    say("begin", step=job.resume_step)
-    saver = pch.Saver(job, saved)
+""" + ENDS,
+    "scope": ATTACHED + """    saver = pch.Saver(job, saved)
     while job.finished < TOTAL:
         with saver.scope():
             train()
-    say("end", state=state)
-""",
+""" + ENDS,
 }
 
 
