@@ -152,7 +152,7 @@ class Attempt:
     def _events_of(self, fault):
         """(when, action) of the fault's beginning and, if it lasts, of its end."""
         def begin():
-            has_fired = getattr(self, f"_{fault.kind}")(fault)
+            has_fired = FAULTS[fault.kind](self, fault) is not False
             self.note(f"{fault.kind} node {fault.node}" + ("" if has_fired else ": there is no target"))
             if has_fired:
                 self.fired.append(fault)
@@ -160,7 +160,7 @@ class Attempt:
         def end():
             if fault in self.fired:
                 self.note(f"{fault.kind} is over")
-                getattr(self, f"_end_{fault.kind}")(fault)
+                ENDS[fault.kind](self, fault)
         return [(fault.at, begin)] + ([(fault.at + fault.lasts, end)] if fault.lasts else [])
 
     def _supervisor(self, fault):
@@ -190,15 +190,6 @@ class Attempt:
         return [pid for pid in harness.marked(self.place.mark)
                 if needle in harness.read_proc(pid, "environ").split(b"\0")]
 
-    def _kill_proc(self, fault):
-        return self._send(self._proc(fault), signal.SIGKILL)
-
-    def _segv_proc(self, fault):
-        return self._send(self._proc(fault), signal.SIGSEGV)
-
-    def _term_proc(self, fault):
-        return self._send(self._proc(fault), signal.SIGTERM)
-
     def _stop(self, fault, pids):
         self.stopped[fault] = [pid for pid in pids if self._send(pid, signal.SIGSTOP)]
         return bool(self.stopped[fault])
@@ -210,20 +201,6 @@ class Attempt:
     def resume_all(self):
         for fault in list(self.stopped):
             self._resume(fault)
-
-    def _stop_proc(self, fault):
-        return self._stop(fault, [self._proc(fault)])
-
-    def _stop_supervisor(self, fault):
-        return self._stop(fault, [self._supervisor(fault)])
-
-    def _freeze_node(self, fault):
-        return self._stop(fault, self._of_node(fault.node))
-
-    _end_stop_proc = _end_stop_supervisor = _end_freeze_node = _resume
-
-    def _kill_supervisor(self, fault):
-        return self._send(self._supervisor(fault), signal.SIGKILL)
 
     def _power_off(self, fault):
         """The node sends nothing any more, not even a FIN. The next attempt finds it mended."""
@@ -240,71 +217,8 @@ class Attempt:
         return bool(job and number in harness.signal_set(job.pid, "SigBlk")
                     and self._send(job.pid, number))
 
-    def _interrupt(self, fault):
-        return self._tell(fault.node, signal.SIGINT)
-
-    def _notice(self, fault):
-        return self._tell(fault.node, signal.SIGTERM)
-
-    def _notice_to_all(self, fault):
+    def _notice_to_all(self):
         return any([self._tell(node, signal.SIGTERM) for node in self.jobs])
-
-    def _checkpoint(self, fault):
-        return self._tell(fault.node, signal.SIGUSR2)
-
-    def _cut(self, fault):
-        self.place.cut(fault.node)
-        return True
-
-    def _end_cut(self, fault):
-        self.place.mend(fault.node)
-
-    def _loss(self, fault):
-        self.place.lose(fault.amount)
-        return True
-
-    def _end_loss(self, fault):
-        self.place.lose(0)
-
-    def _reset(self, fault):
-        self.place.relay.reset()
-        return True
-
-    def _stall(self, fault):
-        self.place.relay.is_stalled = True
-        return True
-
-    def _end_stall(self, fault):
-        self.place.relay.is_stalled = False
-
-    def _half_open(self, fault):
-        self.place.relay.half_open()
-        return True
-
-    def _delay(self, fault):
-        self.place.relay.delay_s = 0.05
-        return True
-
-    def _end_delay(self, fault):
-        self.place.relay.delay_s = 0.0
-
-    def _split(self, fault):
-        self.place.relay.splits = True
-        return True
-
-    def _end_split(self, fault):
-        self.place.relay.splits = False
-
-    def _full_disk(self, fault):
-        self.place.fill(fault.node)
-        return True
-
-    def _end_full_disk(self, fault):
-        self.place.free(fault.node)
-
-    def _clock(self, fault):
-        self.place.set_clock(fault.node, fault.amount)
-        return True
 
     # --- output and reports ---
 
@@ -332,3 +246,39 @@ class Attempt:
         """All matches in the output of the nodes."""
         return [match for job in self.jobs.values()
                 for match in re.findall(pattern, job.out + job.err, re.M)]
+
+
+# What each fault of plan.KINDS does. False: there is nothing to do it to.
+FAULTS = {
+    "kill_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGKILL),
+    "segv_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGSEGV),
+    "term_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGTERM),
+    "stop_proc": lambda a, fault: a._stop(fault, [a._proc(fault)]),
+    "stop_supervisor": lambda a, fault: a._stop(fault, [a._supervisor(fault)]),
+    "freeze_node": lambda a, fault: a._stop(fault, a._of_node(fault.node)),
+    "kill_supervisor": lambda a, fault: a._send(a._supervisor(fault), signal.SIGKILL),
+    "power_off": lambda a, fault: a._power_off(fault),
+    "interrupt": lambda a, fault: a._tell(fault.node, signal.SIGINT),
+    "notice": lambda a, fault: a._tell(fault.node, signal.SIGTERM),
+    "notice_to_all": lambda a, fault: a._notice_to_all(),
+    "checkpoint": lambda a, fault: a._tell(fault.node, signal.SIGUSR2),
+    "cut": lambda a, fault: a.place.cut(fault.node),
+    "loss": lambda a, fault: a.place.lose(fault.amount),
+    "reset": lambda a, fault: a.place.relay.reset(),
+    "stall": lambda a, fault: setattr(a.place.relay, "is_stalled", True),
+    "half_open": lambda a, fault: a.place.relay.half_open(),
+    "delay": lambda a, fault: setattr(a.place.relay, "delay_s", 0.05),
+    "split": lambda a, fault: setattr(a.place.relay, "splits", True),
+    "full_disk": lambda a, fault: a.place.fill(fault.node),
+    "clock": lambda a, fault: a.place.set_clock(fault.node, fault.amount),
+}
+# What ends those that last.
+ENDS = {
+    **dict.fromkeys(["stop_proc", "stop_supervisor", "freeze_node"], Attempt._resume),
+    "cut": lambda a, fault: a.place.mend(fault.node),
+    "loss": lambda a, fault: a.place.lose(0),
+    "stall": lambda a, fault: setattr(a.place.relay, "is_stalled", False),
+    "delay": lambda a, fault: setattr(a.place.relay, "delay_s", 0.0),
+    "split": lambda a, fault: setattr(a.place.relay, "splits", False),
+    "full_disk": lambda a, fault: a.place.free(fault.node),
+}

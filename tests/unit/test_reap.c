@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <string.h>
 
+static struct reap reap;
+
 struct seen {
     struct reap_watch watch;
     int count, status;
@@ -30,7 +32,7 @@ static void on_end(void *ctx, enum reap_what what, int status)
     seen->was_zombie = seen->watch.pid && proc_read(seen->watch.pid, &proc) && proc.state == 'Z';
 }
 
-static pid_t start(struct reap *reap, struct seen *seen, enum reap_kind kind, int code)
+static pid_t start(struct seen *seen, enum reap_kind kind, int code)
 {
     pid_t pid = fork();
     if (pid == 0) {
@@ -38,9 +40,9 @@ static pid_t start(struct reap *reap, struct seen *seen, enum reap_kind kind, in
             pause();
         _exit(code);
     }
-    *seen =
-        (struct seen){.watch = {.pid = pid, .kind = kind, .fn = on_end, .ctx = seen}, .reap = reap};
-    reap_watch(reap, &seen->watch);
+    *seen = (struct seen){.watch = {.pid = pid, .kind = kind, .fn = on_end, .ctx = seen},
+                          .reap = &reap};
+    reap_watch(&reap, &seen->watch);
     return pid;
 }
 
@@ -51,13 +53,24 @@ static void await(pid_t pid, int options)
     cr_assert_eq(waitid(P_PID, (id_t)pid, &info, options | WNOWAIT), 0);
 }
 
+/* The same, and takes it in. */
+static void take(pid_t pid, int options)
+{
+    await(pid, options);
+    reap_all(&reap);
+}
+
+static void end_by_kill(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    take(pid, WEXITED);
+}
+
 Test(reap, tells_an_end_before_the_pid_is_free)
 {
-    struct reap reap = {0};
     struct seen seen;
-    pid_t pid = start(&reap, &seen, REAP_CHILD, 9);
-    await(pid, WEXITED);
-    reap_all(&reap);
+    pid_t pid = start(&seen, REAP_CHILD, 9);
+    take(pid, WEXITED);
     cr_assert_eq(seen.count, 1);
     cr_assert_eq(seen.what, REAP_EXITED);
     cr_assert(WIFEXITED(seen.status));
@@ -71,10 +84,9 @@ Test(reap, tells_an_end_before_the_pid_is_free)
 Test(reap, takes_in_all_that_ended)
 {
     enum { MANY = 20 };
-    struct reap reap = {0};
     struct seen seen[MANY];
     for (int i = 0; i < MANY; i++)
-        await(start(&reap, &seen[i], REAP_CHILD, i), WEXITED);
+        await(start(&seen[i], REAP_CHILD, i), WEXITED);
     reap_all(&reap);
     int last = 0;
     for (int i = 0; i < MANY; i++) {
@@ -87,23 +99,18 @@ Test(reap, takes_in_all_that_ended)
 
 Test(reap, tells_stops_and_signals)
 {
-    struct reap reap = {0};
     struct seen seen;
-    pid_t pid = start(&reap, &seen, REAP_CHILD, -1);
+    pid_t pid = start(&seen, REAP_CHILD, -1);
     kill(pid, SIGSTOP);
-    await(pid, WSTOPPED);
-    reap_all(&reap);
+    take(pid, WSTOPPED);
     cr_assert_eq(seen.what, REAP_STOPPED);
     cr_assert(WIFSTOPPED(seen.status));
     cr_assert_eq(WSTOPSIG(seen.status), SIGSTOP);
     kill(pid, SIGCONT);
-    await(pid, WCONTINUED);
-    reap_all(&reap);
+    take(pid, WCONTINUED);
     cr_assert_eq(seen.what, REAP_CONTINUED);
     cr_assert(WIFCONTINUED(seen.status));
-    kill(pid, SIGKILL);
-    await(pid, WEXITED);
-    reap_all(&reap);
+    end_by_kill(pid);
     cr_assert_eq(seen.what, REAP_EXITED);
     cr_assert(WIFSIGNALED(seen.status));
     cr_assert_eq(WTERMSIG(seen.status), SIGKILL);
@@ -113,24 +120,19 @@ Test(reap, tells_stops_and_signals)
 
 Test(reap, does_not_count_helpers)
 {
-    struct reap reap = {0};
     struct seen helper, child;
     pid_t pids[4];
-    pid_t helping = start(&reap, &helper, REAP_HELPER, -1);
-    pid_t pid = start(&reap, &child, REAP_CHILD, -1);
+    pid_t helping = start(&helper, REAP_HELPER, -1);
+    pid_t pid = start(&child, REAP_CHILD, -1);
     cr_assert_eq(reap_helpers(&reap, pids, 4), 1);
     cr_assert_eq(pids[0], helping);
     cr_assert(!reap_is_empty(&reap));
-    kill(pid, SIGKILL);
-    await(pid, WEXITED);
-    reap_all(&reap);
+    end_by_kill(pid);
     cr_assert_eq(child.count, 1);
     cr_assert_eq(helper.count, 0);
     cr_assert(child.was_last);
     cr_assert(reap_is_empty(&reap));
-    kill(helping, SIGKILL);
-    await(helping, WEXITED);
-    reap_all(&reap);
+    end_by_kill(helping);
     cr_assert_eq(helper.count, 1);
     cr_assert_eq(helper.watch.pid, 0);
     cr_assert(unit_no_children());
@@ -139,7 +141,6 @@ Test(reap, does_not_count_helpers)
 Test(reap, takes_in_orphans)
 {
     struct err err;
-    struct reap reap = {0};
     struct seen seen;
     int ends[2];
     cr_assert(tree_adopt(&err));
@@ -155,8 +156,7 @@ Test(reap, takes_in_orphans)
     }
     seen = (struct seen){.watch = {.pid = pid, .kind = REAP_CHILD, .fn = on_end, .ctx = &seen}};
     reap_watch(&reap, &seen.watch);
-    await(pid, WEXITED);
-    reap_all(&reap);
+    take(pid, WEXITED);
     cr_assert_eq(seen.count, 1);
     cr_assert(!seen.was_last);
     cr_assert(!reap_is_empty(&reap));
@@ -171,9 +171,8 @@ Test(reap, takes_in_orphans)
 
 Test(reap, an_end_that_somebody_else_has_seen_is_told_as_lost)
 {
-    struct reap reap = {0};
     struct seen seen;
-    pid_t pid = start(&reap, &seen, REAP_CHILD, 0);
+    pid_t pid = start(&seen, REAP_CHILD, 0);
     cr_assert_eq(unit_wait(pid), 0);
     reap_all(&reap);
     cr_assert_eq(seen.count, 1);
@@ -183,7 +182,6 @@ Test(reap, an_end_that_somebody_else_has_seen_is_told_as_lost)
 
 Test(reap, children_from_before_are_not_of_the_job)
 {
-    struct reap reap = {0};
     struct seen seen;
     pid_t stranger = fork();
     if (stranger == 0) {
@@ -192,14 +190,12 @@ Test(reap, children_from_before_are_not_of_the_job)
     }
     reap_begin(&reap);
     cr_assert(reap_is_empty(&reap));
-    await(start(&reap, &seen, REAP_CHILD, 3), WEXITED);
+    await(start(&seen, REAP_CHILD, 3), WEXITED);
     cr_assert(!reap_is_empty(&reap));
     reap_all(&reap);
     cr_assert(seen.was_last);
     cr_assert(reap_is_empty(&reap));
-    kill(stranger, SIGKILL);
-    await(stranger, WEXITED);
-    reap_all(&reap);
+    end_by_kill(stranger);
     cr_assert(unit_no_children());
     reap_end(&reap);
 }
@@ -207,16 +203,14 @@ Test(reap, children_from_before_are_not_of_the_job)
 /* A source is none of the job, and yet still a zombie when its end is told. */
 Test(reap, tells_the_end_of_a_source_before_its_group_is_free)
 {
-    struct reap reap = {0};
     struct seen source;
     pid_t helpers[4];
-    pid_t pid = start(&reap, &source, REAP_SOURCE, -1);
+    pid_t pid = start(&source, REAP_SOURCE, -1);
     cr_assert_eq(reap_helpers(&reap, helpers, 4), 1);
     cr_assert_eq(helpers[0], pid);
     cr_assert(reap_is_empty(&reap));
     cr_assert(proc_kill(pid, SIGKILL));
-    await(pid, WEXITED);
-    reap_all(&reap);
+    take(pid, WEXITED);
     cr_assert_eq(source.count, 1);
     cr_assert(source.was_zombie);
     cr_assert_eq(source.watch.pid, 0);

@@ -5,8 +5,8 @@
 #include "os/spawn.h"
 
 #include "base/fd.h"
+#include "folder.h"
 #include "os/signals.h"
-#include "unit.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -17,134 +17,104 @@
 
 extern char **environ;
 
-static struct spawn_request request_for(const struct spawn_command *command)
+static struct spawn_command command;
+static struct err err;
+static int status;
+
+/* What starts this command as it is found on `path`. */
+static struct spawn_request request_of(char **argv, const char *path)
 {
-    return (struct spawn_request){.command = command, .env = environ, .tty = -1};
+    signals_begin();
+    cr_assert(spawn_command_init(&command, argv, path, &err));
+    return (struct spawn_request){.command = &command, .env = environ, .tty = -1};
 }
 
-/* Starts it, waits for the outcome of the start and gives *ret_status the wait status. */
-static enum spawn_result start(const struct spawn_request *request, int *ret_status,
-                               struct err *err)
+/* Starts it, and waits for the outcome of the start and for its end, which `status` has. */
+static enum spawn_result start(const struct spawn_request *request)
 {
     struct spawn_child child;
-    cr_assert(spawn_start(request, &child, err), "%s", err->text);
+    cr_assert(spawn_start(request, &child, &err), "%s", err.text);
     cr_assert(unit_readable(child.report));
-    enum spawn_result result = spawn_result(child.report, request->command, err);
+    enum spawn_result result = spawn_result(child.report, request->command, &err);
     close(child.report);
-    *ret_status = unit_wait(child.pid);
-    return result;
-}
-
-static enum spawn_result run(char **argv, const char *path, int *ret_status, struct err *err)
-{
-    struct spawn_command command;
-    signals_begin();
-    cr_assert(spawn_command_init(&command, argv, path, err));
-    struct spawn_request request = request_for(&command);
-    enum spawn_result result = start(&request, ret_status, err);
+    status = unit_wait(child.pid);
     spawn_command_free(&command);
     cr_assert(unit_no_children());
     return result;
 }
 
+static enum spawn_result run(char **argv, const char *path)
+{
+    struct spawn_request request = request_of(argv, path);
+    return start(&request);
+}
+
 static void write_file(const char *path, const char *text, mode_t mode)
 {
-    FILE *file = fopen(path, "w");
-    cr_assert(file);
-    fputs(text, file);
-    fclose(file);
+    folder_put(path, text);
     cr_assert_eq(chmod(path, mode), 0);
 }
 
-static char dir[64];
-
-static void enter_dir(void)
-{
-    strcpy(dir, "/tmp/test_spawn.XXXXXX");
-    cr_assert(mkdtemp(dir));
-    cr_assert_eq(chdir(dir), 0);
-}
-
-static void leave_dir(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    cr_assert_eq(chdir("/"), 0);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(spawn, .init = enter_dir, .fini = leave_dir);
+TestSuite(spawn, .init = folder_enter, .fini = folder_remove);
 
 Test(spawn, runs_a_command_of_path)
 {
-    struct err err;
-    int status;
     char *argv[] = {"sh", "-c", "exit 9", NULL};
-    cr_assert_eq(run(argv, "/nowhere::/bin", &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(run(argv, "/nowhere::/bin"), SPAWN_RUNNING);
     cr_assert_eq(WEXITSTATUS(status), 9);
-    cr_assert_eq(run(argv, NULL, &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(run(argv, NULL), SPAWN_RUNNING);
     cr_assert_eq(WEXITSTATUS(status), 9);
 }
 
 Test(spawn, says_what_is_not_found)
 {
-    struct err err;
-    int status;
     char *argv[] = {"no-such-command", NULL};
-    cr_assert_eq(run(argv, "/bin:/usr/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(run(argv, "/bin:/usr/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
     cr_assert(strstr(err.text, "'no-such-command'") && strstr(err.text, "PATH"), "%s", err.text);
     char *path[] = {"./no-such-file", NULL};
-    cr_assert_eq(run(path, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(run(path, "/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
     char *nothing[] = {"", NULL};
-    cr_assert_eq(run(nothing, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(run(nothing, "/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
 }
 
 Test(spawn, says_what_cannot_be_executed)
 {
-    struct err err;
-    int status;
     write_file("plain", "#!/bin/sh\n", 0644);
     char *argv[] = {"./plain", NULL};
-    cr_assert_eq(run(argv, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(run(argv, "/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_EXEC);
     cr_assert_eq(err.sys_errno, EACCES);
     cr_assert(strstr(err.text, "chmod"), "%s", err.text);
     /* Found in PATH, but not to be run: that is told, not "not found" … */
     char *name[] = {"plain", NULL};
-    cr_assert_eq(run(name, ".:/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(run(name, ".:/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_EXEC);
     /* … unless it is further on. */
     cr_assert_eq(mkdir("later", 0755), 0);
     write_file("later/plain", "#!/bin/sh\nexit 3\n", 0755);
-    cr_assert_eq(run(name, ".:later", &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(run(name, ".:later"), SPAWN_RUNNING);
     cr_assert_eq(WEXITSTATUS(status), 3);
     char *directory[] = {"/tmp", NULL};
-    cr_assert_eq(run(directory, "/bin", &status, &err), SPAWN_FAILED);
+    cr_assert_eq(run(directory, "/bin"), SPAWN_FAILED);
     cr_assert_eq(err.code, ERR_NOT_EXEC);
 }
 
 Test(spawn, runs_a_script_without_interpreter)
 {
-    struct err err;
-    int status;
     write_file("script", "exit $(($1 + $2))\n", 0755);
     char *argv[] = {"./script", "20", "3", NULL};
-    cr_assert_eq(run(argv, "/bin", &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(run(argv, "/bin"), SPAWN_RUNNING);
     cr_assert_eq(WEXITSTATUS(status), 23);
 }
 
 Test(spawn, puts_children_into_one_group)
 {
-    struct err err;
-    struct spawn_command command;
     struct spawn_child first, second;
     char *argv[] = {"sleep", "100", NULL};
-    signals_begin();
-    cr_assert(spawn_command_init(&command, argv, NULL, &err));
-    struct spawn_request request = request_for(&command);
+    struct spawn_request request = request_of(argv, NULL);
     cr_assert(spawn_start(&request, &first, &err));
     cr_assert_eq(first.group, first.pid);
     cr_assert_eq(getpgid(first.pid), first.pid);
@@ -164,13 +134,9 @@ Test(spawn, puts_children_into_one_group)
 
 Test(spawn, gives_a_session_of_its_own_on_request)
 {
-    struct err err;
-    struct spawn_command command;
     struct spawn_child child;
     char *argv[] = {"sleep", "100", NULL};
-    signals_begin();
-    cr_assert(spawn_command_init(&command, argv, NULL, &err));
-    struct spawn_request request = request_for(&command);
+    struct spawn_request request = request_of(argv, NULL);
     request.new_session = true;
     cr_assert(spawn_start(&request, &child, &err));
     cr_assert(unit_readable(child.report));
@@ -183,22 +149,16 @@ Test(spawn, gives_a_session_of_its_own_on_request)
 
 Test(spawn, closes_what_was_closed_and_tells_the_pid)
 {
-    struct err err;
-    int status;
-    struct spawn_command command;
     char *argv[] = {"/bin/sh", "-c",
                     "[ ! -e /proc/$$/fd/0 ] && [ -e /proc/$$/fd/1 ] && [ $OWN = $$ ]", NULL};
     char own[4 + SPAWN_PID_SIZE] = "OWN=";
     char *env[] = {own, NULL};
-    signals_begin();
-    cr_assert(spawn_command_init(&command, argv, NULL, &err));
-    struct spawn_request request = request_for(&command);
+    struct spawn_request request = request_of(argv, NULL);
     request.env = env;
     request.own_pid = own + 4;
     request.closed = 1U << 0;
-    cr_assert_eq(start(&request, &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(start(&request), SPAWN_RUNNING);
     cr_assert_eq(status, 0);
-    spawn_command_free(&command);
 }
 
 Test(spawn, lets_go_of_what_it_inherited)
@@ -234,9 +194,7 @@ Test(spawn, lets_go_of_what_it_inherited)
  */
 Test(spawn, apart_from_the_job)
 {
-    struct err err;
-    int status, ends[2];
-    struct spawn_command command;
+    int ends[2];
     char text[256] = "";
     char *argv[] = {"/bin/sh", "-c", "pwd; echo /proc/self/fd/*; grep SigBlk: /proc/self/status",
                     NULL};
@@ -244,12 +202,10 @@ Test(spawn, apart_from_the_job)
     FD_CLEANUP int inherited = dup(null); /* not close-on-exec */
     cr_assert(null > 2 && inherited > 2);
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    signals_begin();
-    cr_assert(spawn_command_init(&command, argv, NULL, &err));
     struct spawn_apart apart = {.streams = {null, ends[1], ends[1]}, .dir = "/usr"};
-    struct spawn_request request = request_for(&command);
+    struct spawn_request request = request_of(argv, NULL);
     request.apart = &apart;
-    cr_assert_eq(start(&request, &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(start(&request), SPAWN_RUNNING);
     cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
     /* 3 is the directory that the shell lists */
     cr_expect(strstr(text, "/usr\n/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n"
@@ -257,32 +213,26 @@ Test(spawn, apart_from_the_job)
               "%s", text);
     close(ends[0]);
     close(ends[1]);
-    spawn_command_free(&command);
     cr_assert(unit_no_children());
 }
 
 /* What it starts itself it can wait for, although SIGCHLD was ignored. */
 Test(spawn, apart_from_an_ignored_sigchld)
 {
-    struct err err;
-    int status, ends[2];
-    struct spawn_command command;
+    int ends[2];
     char text[64] = "";
     char *argv[] = {"grep", "SigIgn:", "/proc/self/status", NULL};
     signal(SIGCHLD, SIG_IGN);
     FD_CLEANUP int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     cr_assert(null >= 0 && pipe2(ends, O_CLOEXEC) == 0);
-    signals_begin();
-    cr_assert(spawn_command_init(&command, argv, NULL, &err));
     struct spawn_apart apart = {.streams = {null, ends[1], ends[1]}};
-    struct spawn_request request = request_for(&command);
+    struct spawn_request request = request_of(argv, NULL);
     request.apart = &apart;
-    cr_assert_eq(start(&request, &status, &err), SPAWN_RUNNING);
+    cr_assert_eq(start(&request), SPAWN_RUNNING);
     cr_assert_gt(read(ends[0], text, sizeof text - 1), 0);
     unsigned long long ignored = 0;
     cr_assert_eq(sscanf(text, "SigIgn: %llx", &ignored), 1, "%s", text);
     cr_expect_eq(ignored & 1ULL << (SIGCHLD - 1), 0, "%s", text);
     close(ends[0]);
     close(ends[1]);
-    spawn_command_free(&command);
 }
