@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static char path[128];
+static char path[128], state[80];
 static struct reap reap;
 static struct statefile file;
 static struct {
@@ -38,7 +38,8 @@ static void begin(void)
 {
     struct err err;
     folder_make();
-    snprintf(path, sizeof path, "%s/state/report.json", folder);
+    snprintf(state, sizeof state, "%s/state", folder);
+    snprintf(path, sizeof path, "%s/report.json", state);
     cr_assert(statefile_init(&file, path, &reap, &err));
     statefile_on_written(&file, on_written, NULL);
 }
@@ -53,14 +54,19 @@ static void end(void)
 
 TestSuite(statefile, .init = begin, .fini = end);
 
-/* Until no writer runs. */
-static void settle(void)
+/* Until no writer of it runs. */
+static void settle_of(struct statefile *of)
 {
-    while (statefile_is_busy(&file)) {
+    while (statefile_is_busy(of)) {
         siginfo_t info;
-        cr_assert_eq(waitid(P_PID, (id_t)file.writer.watch.pid, &info, WEXITED | WNOWAIT), 0);
+        cr_assert_eq(waitid(P_PID, (id_t)of->writer.watch.pid, &info, WEXITED | WNOWAIT), 0);
         reap_all(&reap);
     }
+}
+
+static void settle(void)
+{
+    settle_of(&file);
 }
 
 static void put(uint64_t tag, const char *text)
@@ -69,15 +75,14 @@ static void put(uint64_t tag, const char *text)
     cr_assert(statefile_write(&file, tag, text, strlen(text), &err), "%s", err.text);
 }
 
-static void assert_content(const char *text)
+static void assert_file(const char *at, const char *expected)
 {
-    char data[1000];
-    FILE *stream = fopen(path, "re");
-    cr_assert(stream, "%s", path);
-    size_t len = fread(data, 1, sizeof data - 1, stream);
-    data[len] = '\0';
-    fclose(stream);
-    cr_assert_str_eq(data, text);
+    char text[1000];
+    FILE *in = fopen(at, "re");
+    cr_assert(in, "%s is not there", at);
+    text[fread(text, 1, sizeof text - 1, in)] = '\0';
+    fclose(in);
+    cr_assert_str_eq(text, expected);
 }
 
 static int count_names(const char *of)
@@ -91,23 +96,16 @@ static int count_names(const char *of)
     return n;
 }
 
-static void state_dir(char *text, size_t size)
-{
-    snprintf(text, size, "%s/state", folder);
-}
-
 Test(statefile, replaces_the_whole_file)
 {
-    char state[128];
-    state_dir(state, sizeof state);
     put(1, "a longer first content");
     settle();
     cr_assert(told.count == 1 && told.tag == 1 && !told.failed, "%s", told.err.text);
-    assert_content("a longer first content");
+    assert_file(path, "a longer first content");
     put(2, "second");
     settle();
     cr_assert(told.count == 2 && told.tag == 2 && !told.failed);
-    assert_content("second");
+    assert_file(path, "second");
     cr_assert_eq(count_names(state), 1);
 }
 
@@ -119,13 +117,11 @@ Test(statefile, the_last_of_those_that_wait_wins)
     settle();
     cr_assert_eq(told.count, 2);
     cr_assert_eq(told.tag, 3);
-    assert_content("three");
+    assert_file(path, "three");
 }
 
 Test(statefile, says_why_it_failed_and_leaves_no_litter)
 {
-    char state[128];
-    state_dir(state, sizeof state);
     cr_assert_eq(mkdir(state, 0755), 0);
     cr_assert_eq(mkdir(path, 0755), 0); /* a directory is in the way of the rename */
     put(1, "one");
@@ -137,7 +133,7 @@ Test(statefile, says_why_it_failed_and_leaves_no_litter)
 }
 
 /* Makes a file in `state` that is as old as that. */
-static void make_old(const char *state, const char *name, time_t age_s)
+static void make_old(const char *name, time_t age_s)
 {
     char made[160];
     struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}, {.tv_sec = time(NULL) - age_s}};
@@ -152,20 +148,19 @@ Test(statefile, removes_what_killed_writers_have_left)
     static const char *const others[] = {"report.json.0123456.tmp", "report.json.012345678.tmp",
                                          "report.json.0123456x.tmp", "report.json.01234567.tmp2",
                                          "other.json.01234567.tmp"};
-    char state[128], made[160];
-    state_dir(state, sizeof state);
+    char made[160];
     cr_assert_eq(mkdir(state, 0755), 0);
-    make_old(state, "report.json.01234567.tmp", 3600);
-    make_old(state, "report.json.89abcdef.tmp", 3600);
-    make_old(state, "report.json.aaaaaaaa.tmp", 0); /* may still be at work */
+    make_old("report.json.01234567.tmp", 3600);
+    make_old("report.json.89abcdef.tmp", 3600);
+    make_old("report.json.aaaaaaaa.tmp", 0); /* may still be at work */
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        make_old(state, others[i], 3600);
+        make_old(others[i], 3600);
     put(1, "one");
     settle();
     cr_assert_eq(count_names(state), 7);
     snprintf(made, sizeof made, "%s/report.json.aaaaaaaa.tmp", state);
     cr_assert_eq(access(made, F_OK), 0);
-    assert_content("one");
+    assert_file(path, "one");
 }
 
 Test(statefile, says_which_directory_is_missing)
@@ -177,9 +172,7 @@ Test(statefile, says_which_directory_is_missing)
     cr_assert(statefile_init(&deep, where, &reap, &err));
     statefile_on_written(&deep, on_written, NULL);
     cr_assert(statefile_write(&deep, 1, "x", 1, &err));
-    siginfo_t info;
-    cr_assert_eq(waitid(P_PID, (id_t)deep.writer.watch.pid, &info, WEXITED | WNOWAIT), 0);
-    reap_all(&reap);
+    settle_of(&deep);
     cr_assert(told.failed && told.err.sys_errno == ENOENT);
     cr_assert(strstr(told.err.text, "not/there'"), "%s", told.err.text);
     statefile_free(&deep);
@@ -188,9 +181,7 @@ Test(statefile, says_which_directory_is_missing)
 /* Whoever makes one of it meanwhile keeps it. */
 Test(statefile, replaces_nothing_but_regular_files)
 {
-    char state[128];
     struct stat st;
-    state_dir(state, sizeof state);
     cr_assert_eq(mkdir(state, 0700), 0);
     cr_assert_eq(mkfifo(path, 0600), 0);
     put(1, "one");
@@ -218,11 +209,7 @@ Test(statefile, writers_may_make_one_directory_together)
         put(1, "a");
         cr_assert(statefile_write(&other, 2, "b", 1, &err), "%s", err.text);
         settle();
-        while (statefile_is_busy(&other)) {
-            siginfo_t info;
-            cr_assert_eq(waitid(P_PID, (id_t)other.writer.watch.pid, &info, WEXITED | WNOWAIT), 0);
-            reap_all(&reap);
-        }
+        settle_of(&other);
         cr_assert_not(told.failed, "%s", told.err.text);
         statefile_free(&other);
     }
@@ -242,7 +229,7 @@ Test(statefile, a_writer_that_hangs_is_given_up)
     cr_assert_eq(told.err.sys_errno, ETIMEDOUT);
     settle();
     cr_assert(told.count == 3 && told.tag == 3 && !told.failed);
-    assert_content("three");
+    assert_file(path, "three");
 }
 
 /* --- the other manners --- */
@@ -252,16 +239,6 @@ static void add(const char *text)
     struct err err;
     cr_assert(statefile_write(&file, 1, text, strlen(text), &err), "%s", err.text);
     settle();
-}
-
-static void assert_file(const char *at, const char *expected)
-{
-    char text[256] = "";
-    FILE *in = fopen(at, "r");
-    cr_assert(in, "%s is not there", at);
-    text[fread(text, 1, sizeof text - 1, in)] = '\0';
-    fclose(in);
-    cr_assert_str_eq(text, expected);
 }
 
 Test(statefile, a_journal_grows_and_is_rotated)
