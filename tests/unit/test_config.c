@@ -11,7 +11,8 @@
 #include "config/options.h"
 #include "json/json.h"
 
-#include <criterion/criterion.h>
+#include "folder.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,32 +22,6 @@
 #include <unistd.h>
 
 #define WORDS_MAX 256
-
-static char folder[64];
-
-static void enter_folder(void)
-{
-    strcpy(folder, "/tmp/test_config.XXXXXX");
-    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
-}
-
-static void leave_folder(void)
-{
-    unlink("c.json");
-    unlink("new.key");
-    unlink("sub/c.json");
-    rmdir("sub");
-    cr_assert(chdir("/") == 0 && rmdir(folder) == 0);
-}
-
-TestSuite(config, .init = enter_folder, .fini = leave_folder);
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    cr_assert(file && fputs(text, file) >= 0);
-    cr_assert(fclose(file) == 0);
-}
 
 /* One call of config_load(). */
 struct load {
@@ -86,10 +61,11 @@ static void load(struct load *load, const char *args, const char *env)
 
 static void unload(struct load *load)
 {
-    if (load->result == ARGS_RUN)
+    if (load->result == ARGS_RUN && load->text)
         config_free(&load->config);
     free(load->out);
     free(load->text);
+    *load = (struct load){0};
 }
 
 static void load_ok(struct load *ret, const char *args, const char *env)
@@ -98,10 +74,32 @@ static void load_ok(struct load *ret, const char *args, const char *env)
     cr_assert_eq(ret->result, ARGS_RUN, "%s %s: %s", env, args, ret->err.text);
 }
 
+/* The last of load_l(), which the next one frees, or the end of the test. */
+static struct load l;
+
+static void load_l(const char *args, const char *env)
+{
+    unload(&l);
+    load(&l, args, env);
+}
+
+static void load_l_ok(const char *args, const char *env)
+{
+    unload(&l);
+    load_ok(&l, args, env);
+}
+
+static void leave(void)
+{
+    unload(&l);
+    folder_remove();
+}
+
+TestSuite(config, .init = folder_enter, .fini = leave);
+
 Test(config, defaults)
 {
-    struct load l;
-    load_ok(&l, "true", "HOME=/root");
+    load_l_ok("true", "HOME=/root");
     const struct config *c = &l.config;
     cr_expect_str_eq(c->job, "pchrun");
     cr_expect(c->cluster.nodes && !c->cluster.nodes[0]);
@@ -136,14 +134,12 @@ Test(config, defaults)
     cr_expect(!c->logs.dir && c->logs.tee && !c->logs.prefix);
     cr_expect(c->logs.max_size == 64 * 1024 * 1024 && c->logs.keep == 4 && c->logs.lines == 20);
     cr_expect_str_eq(c->command[0], "true");
-    unload(&l);
 }
 
 /* The value of a key as the file would hold it; freed by the caller. */
 static char *shown(const char *args, const char *env, const char *key, bool source)
 {
-    struct load l;
-    load(&l, args, env);
+    load_l(args, env);
     cr_assert_eq(l.result, ARGS_SHOWN, "%s", l.err.text);
     struct json *root = json_read("out", l.out, strlen(l.out), &l.err);
     cr_assert(root != NULL, "%s", l.err.text);
@@ -168,7 +164,6 @@ static char *shown(const char *args, const char *env, const char *key, bool sour
     else
         text = strdup(json_kind_name(value));
     json_free(root);
-    unload(&l);
     return text;
 }
 
@@ -223,7 +218,7 @@ Test(config, precedence)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char args[128], variable[OPTION_NAME_MAX + 16], line[16];
-        write_file("c.json", rows[i].file);
+        folder_put("c.json", rows[i].file);
         for (int n = 0; n < 4; n++) {
             snprintf(args, sizeof args, "--print-config %s %s", n >= 1 ? "-c c.json" : "",
                      n >= 3 ? rows[i].flag : "");
@@ -261,74 +256,59 @@ Test(config, command_begins_at_the_first_argument_that_is_no_flag)
         {"-n2 -- prog", "prog", 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct load l;
-        load_ok(&l, rows[i].args, "");
+        load_l_ok(rows[i].args, "");
         size_t n = 0;
         while (l.config.command[n])
             n++;
         cr_expect_str_eq(l.config.command[0], rows[i].command, "row %zu", i);
         cr_expect_eq(n, rows[i].n, "row %zu", i);
-        unload(&l);
     }
 }
 
 /* Each letter is a value of its own. */
 Test(config, short_switches)
 {
-    struct load l;
-    load_ok(&l, "-gggggggggggggggg x", "");
+    load_l_ok("-gggggggggggggggg x", "");
     cr_expect(l.config.procs.signal_group);
-    unload(&l);
-    load_ok(&l, "-g --no-procs-signal-group x", "");
+    load_l_ok("-g --no-procs-signal-group x", "");
     cr_expect(!l.config.procs.signal_group);
-    unload(&l);
-    load_ok(&l, "-gn3 x", "");
+    load_l_ok("-gn3 x", "");
     cr_expect(l.config.procs.signal_group && l.config.procs.count == 3);
-    unload(&l);
 }
 
 Test(config, torchrun_names)
 {
-    struct load l;
-    load_ok(&l, "--nnodes 2 --node-rank=1 --nproc-per-node 8 --cluster-chief localhost x", "");
+    load_l_ok("--nnodes 2 --node-rank=1 --nproc-per-node 8 --cluster-chief localhost x", "");
     cr_expect(l.config.cluster.nnodes == 2 && l.config.cluster.node_rank == 1);
     cr_expect(l.config.procs.count == 8 && l.config.procs.count_is_set);
-    unload(&l);
-    load_ok(&l, "--cluster-chief localhost x", "PCHRUN_NODE_RANK=0 PCHRUN_CLUSTER_NNODES=3");
+    load_l_ok("--cluster-chief localhost x", "PCHRUN_NODE_RANK=0 PCHRUN_CLUSTER_NNODES=3");
     cr_expect(l.config.cluster.nnodes == 3 && l.config.cluster.node_rank == 0);
-    unload(&l);
 }
 
 Test(config, lists_are_replaced_by_a_stronger_source_and_grow_within_one)
 {
-    struct load l;
-    write_file("c.json", "{\"cluster\": {\"nodes\": [\"127.0.0.1\", \"127.0.0.2\"]}}");
-    load_ok(&l, "-c c.json x", "");
+    folder_put("c.json", "{\"cluster\": {\"nodes\": [\"127.0.0.1\", \"127.0.0.2\"]}}");
+    load_l_ok("-c c.json x", "");
     cr_expect(l.config.cluster.nnodes == 2 && l.config.cluster.node_rank == -1);
     cr_expect_str_eq(l.config.cluster.nodes[1], "127.0.0.2");
-    unload(&l);
-    load_ok(&l, "-c c.json --cluster-nodes ::1,[::1]:99 --cluster-nodes localhost x", "");
+    load_l_ok("-c c.json --cluster-nodes ::1,[::1]:99 --cluster-nodes localhost x", "");
     cr_expect_eq(l.config.cluster.nnodes, 3);
     cr_expect_str_eq(l.config.cluster.nodes[0], "::1");
     cr_expect_str_eq(l.config.cluster.nodes[2], "localhost");
     cr_expect(l.config.cluster.nodes[3] == NULL);
-    unload(&l);
-    load_ok(&l, "-c c.json --cluster-nodes= x", "");
+    load_l_ok("-c c.json --cluster-nodes= x", "");
     cr_expect(l.config.cluster.nnodes == 1 && !l.config.cluster.nodes[0]);
-    unload(&l);
 }
 
 Test(config, exit_codes_are_numbers_or_texts)
 {
     static const char *const wanted[] = {"2", "64-78", "137", NULL};
-    struct load l;
-    write_file("c.json", "{\"restart\": {\"fatal_codes\": [2, \"64-78\", \"137\"]}}");
-    load_ok(&l, "-c c.json x", "");
+    folder_put("c.json", "{\"restart\": {\"fatal_codes\": [2, \"64-78\", \"137\"]}}");
+    load_l_ok("-c c.json x", "");
     size_t n = 0;
     for (; wanted[n] && l.config.restart.fatal_codes[n]; n++)
         cr_expect_str_eq(l.config.restart.fatal_codes[n], wanted[n]);
     cr_expect(!wanted[n] && !l.config.restart.fatal_codes[n]);
-    unload(&l);
 }
 
 static struct config_signal rule_of(const struct config *config, int number)
@@ -342,11 +322,10 @@ static struct config_signal rule_of(const struct config *config, int number)
 
 Test(config, signals_are_merged_one_by_one)
 {
-    struct load l;
-    write_file("c.json", "{\"signals\": {\"USR1\": {\"do\": \"preempt\", \"grace\": \"240s\"},"
+    folder_put("c.json", "{\"signals\": {\"USR1\": {\"do\": \"preempt\", \"grace\": \"240s\"},"
                          " \"USR2\": \"checkpoint\", \"SIGHUP\": \"ignore\"}}");
-    load_ok(&l, "-c c.json --signals USR2=forward,INT=preempt:1h --signals INT=preempt:0 x",
-            "PCHRUN_SIGNALS=HUP=checkpoint");
+    load_l_ok("-c c.json --signals USR2=forward,INT=preempt:1h --signals INT=preempt:0 x",
+              "PCHRUN_SIGNALS=HUP=checkpoint");
     const struct config *c = &l.config;
     cr_assert_eq(c->nsignals, 5);
     cr_expect_eq(rule_of(c, SIGTERM).rule, SIGNAL_PREEMPT);
@@ -357,7 +336,6 @@ Test(config, signals_are_merged_one_by_one)
     cr_expect_eq(rule_of(c, SIGINT).grace_ns, 0);
     for (size_t i = 1; i < c->nsignals; i++)
         cr_expect_lt(c->signals[i - 1].number, c->signals[i].number);
-    unload(&l);
     char *source = shown("-c c.json --signals USR2=forward --print-config",
                          "PCHRUN_SIGNALS=HUP=checkpoint", "signals", true);
     cr_expect_str_eq(source, "default, file c.json, environment PCHRUN_SIGNALS, flag --signals");
@@ -366,16 +344,14 @@ Test(config, signals_are_merged_one_by_one)
 
 Test(config, paths_are_relative_to_what_names_them)
 {
-    struct load l;
     char want[128], args[256];
-    cr_assert(mkdir("sub", 0700) == 0);
-    write_file("sub/c.json", "{\"checkpoint\": {\"dir\": \"ckpt\"}, \"state_dir\": \"/abs\","
+    folder_put("sub/c.json", "{\"checkpoint\": {\"dir\": \"ckpt\"}, \"state_dir\": \"/abs\","
                              " \"report\": \"{node_rank}.json\","
                              " \"cluster\": {\"key_file\": \"job.key\"}}");
     snprintf(args, sizeof args, "-c %s/sub/c.json x", folder);
     const char *const ways[] = {"-c sub/c.json --run-dir run x", args};
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        load_ok(&l, ways[i], "PCHRUN_RUN_DIR=run");
+        load_l_ok(ways[i], "PCHRUN_RUN_DIR=run");
         snprintf(want, sizeof want, "%s/sub/ckpt", folder);
         cr_expect_str_eq(l.config.checkpoint.dir, want);
         snprintf(want, sizeof want, "%s/sub/{node_rank}.json", folder);
@@ -385,58 +361,48 @@ Test(config, paths_are_relative_to_what_names_them)
         snprintf(want, sizeof want, "%s/run", folder);
         cr_expect_str_eq(l.config.run_dir, want);
         cr_expect_str_eq(l.config.state_dir, "/abs");
-        unload(&l);
     }
-    load_ok(&l, "x", "PCHRUN_CONFIG=sub/c.json PCHRUN_STATE_DIR=null");
+    load_l_ok("x", "PCHRUN_CONFIG=sub/c.json PCHRUN_STATE_DIR=null");
     snprintf(want, sizeof want, "%s/sub/ckpt", folder);
     cr_expect_str_eq(l.config.checkpoint.dir, want);
     cr_expect(l.config.state_dir == NULL);
-    unload(&l);
 }
 
 Test(config, a_file_in_the_root_directory)
 {
-    struct load l;
-    write_file("c.json", "{\"run_dir\": \"r\"}");
+    folder_put("c.json", "{\"run_dir\": \"r\"}");
     char args[128];
     snprintf(args, sizeof args, "-c .%s/c.json --state-dir s x", folder);
     cr_assert(chdir("/") == 0);
-    load_ok(&l, args, "");
+    load_l_ok(args, "");
     cr_expect_str_eq(l.config.state_dir, "/s");
-    unload(&l);
     cr_assert(chdir(folder) == 0);
 }
 
 /* A program and its arguments come from one place: they replace what was there. */
 Test(config, a_command)
 {
-    struct load l;
     char want[128];
-    write_file("c.json", "{\"exit\": {\"hook\": [\"bin/up load\", \"\", \"a,b\"]}}");
-    load_ok(&l, "-c c.json x", "");
+    folder_put("c.json", "{\"exit\": {\"hook\": [\"bin/up load\", \"\", \"a,b\"]}}");
+    load_l_ok("-c c.json x", "");
     snprintf(want, sizeof want, "%s/bin/up load", folder);
     cr_expect_str_eq(l.config.exit.hook[0], want);
     cr_expect_str_eq(l.config.exit.hook[1], "");
     cr_expect_str_eq(l.config.exit.hook[2], "a,b");
     cr_expect(!l.config.exit.hook[3]);
-    unload(&l);
-    load_ok(&l, "-c c.json --exit-hook /a,b --exit-hook bare,c x", "PCHRUN_EXIT_HOOK=/e");
+    load_l_ok("-c c.json --exit-hook /a,b --exit-hook bare,c x", "PCHRUN_EXIT_HOOK=/e");
     cr_expect_str_eq(l.config.exit.hook[0], "bare,c");
     cr_expect(!l.config.exit.hook[1]);
-    unload(&l);
-    load_ok(&l, "-c c.json --exit-hook=null x", "");
+    load_l_ok("-c c.json --exit-hook=null x", "");
     cr_expect(!l.config.exit.hook);
-    unload(&l);
 }
 
 Test(config, what_is_no_option_is_left_alone)
 {
-    struct load l;
-    write_file("c.json", "{\"$schema\": \"x.json\", \"$platform\": {\"preset\": \"?\"},"
+    folder_put("c.json", "{\"$schema\": \"x.json\", \"$platform\": {\"preset\": \"?\"},"
                          " \"$sources\": {\"job\": 7}, \"job\": \"a\"}");
-    load_ok(&l, "-c c.json x", "");
+    load_l_ok("-c c.json x", "");
     cr_expect_str_eq(l.config.job, "a");
-    unload(&l);
 }
 
 Test(config, loudness_stops_at_the_ends)
@@ -451,10 +417,8 @@ Test(config, loudness_stops_at_the_ends)
                 {"--quiet --verbose x", LOG_INFO},
                 {"--log-level error -v x", LOG_WARN}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct load l;
-        load_ok(&l, rows[i].args, "");
+        load_l_ok(rows[i].args, "");
         cr_expect_eq(l.config.log.level, rows[i].level, "row %zu", i);
-        unload(&l);
     }
 }
 
@@ -503,7 +467,7 @@ Test(config, what_is_printed_can_be_read)
         snprintf(args, sizeof args, "--print-config %s", ways[i]);
         load(&first, args, "");
         cr_assert_eq(first.result, ARGS_SHOWN, "%s", first.err.text);
-        write_file("c.json", first.out);
+        folder_put("c.json", first.out);
         load(&second, "--print-config -c c.json", "");
         cr_assert_eq(second.result, ARGS_SHOWN, "%s", second.err.text);
         const char *a = strstr(first.out, "\"job\""), *b = strstr(second.out, "\"job\"");
@@ -537,9 +501,8 @@ Test(config, everything_is_everything)
 
 Test(config, binding_holds_what_all_nodes_must_share)
 {
-    struct load l;
     char text[1024];
-    load_ok(&l, "--save-mode signal --cluster-heartbeat-timeout 30s x", "");
+    load_l_ok("--save-mode signal --cluster-heartbeat-timeout 30s x", "");
     cr_assert(config_binding(&l.config, text, sizeof text));
     cr_expect_str_eq(text, "cluster.heartbeat_interval=1s\n"
                            "cluster.heartbeat_timeout=30s\n"
@@ -561,13 +524,11 @@ Test(config, binding_holds_what_all_nodes_must_share)
     cr_expect(config_binding(&l.config, text, len + 1));
     cr_expect(!config_binding(&l.config, text, len));
     cr_expect(!config_binding(&l.config, text, 0));
-    unload(&l);
 }
 
 Test(config, help_fits_the_screen_and_names_every_option)
 {
-    struct load l;
-    load(&l, "-n 3 -h --no-such-flag", "PCHRUN_NONSENSE=1");
+    load_l("-n 3 -h --no-such-flag", "PCHRUN_NONSENSE=1");
     cr_assert_eq(l.result, ARGS_SHOWN, "%s", l.err.text);
     for (size_t i = 0; i < options_count; i++) {
         char flag[OPTION_NAME_MAX];
@@ -576,15 +537,12 @@ Test(config, help_fits_the_screen_and_names_every_option)
     cr_expect(strstr(l.out, "--nproc-per-node") && strstr(l.out, "[10m]"));
     for (char *line = strtok(l.out, "\n"); line; line = strtok(NULL, "\n"))
         cr_expect_leq(strlen(line), 100, "%s", line);
-    unload(&l);
 }
 
 Test(config, version)
 {
-    struct load l;
-    load(&l, "-V", "");
+    load_l("-V", "");
     cr_expect(l.result == ARGS_SHOWN && str_is(l.out, "pchrun " PCHRUN_VERSION "\n"));
-    unload(&l);
 }
 
 /* The member of an object in an object. */
@@ -604,34 +562,28 @@ Test(config, addresses_that_others_can_reach)
     static const char *const ways[] = {"--cluster-key-file k", "--cluster-insecure",
                                        "--cluster-key-file k --cluster-insecure"};
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        struct load l;
         char args[256];
         snprintf(args, sizeof args, "--cluster-nodes n0,10.0.0.1 --cluster-bind 0.0.0.0 %s x",
                  ways[i]);
-        load_ok(&l, args, "");
-        unload(&l);
+        load_l_ok(args, "");
     }
 }
 
 Test(config, a_key_is_made_and_nothing_else)
 {
-    struct load l;
-    load(&l, "--make-key new.key --grace", "PCHRUN_GRACE=never");
+    load_l("--make-key new.key --grace", "PCHRUN_GRACE=never");
     cr_assert_eq(l.result, ARGS_SHOWN);
     cr_expect(strstr(l.out, "--cluster-key-file new.key"), "%s", l.out);
     struct key key;
     cr_expect(keyfile_read("new.key", &key, &l.err), "%s", l.err.text);
-    unload(&l);
-    load(&l, "--make-key new.key", "");
+    load_l("--make-key new.key", "");
     cr_expect_eq(l.result, ARGS_BAD);
     cr_expect(strstr(l.err.text, "new.key is there already"), "%s", l.err.text);
-    unload(&l);
 }
 
 Test(config, schema_knows_every_option)
 {
-    struct load l;
-    load(&l, "--print-schema", "");
+    load_l("--print-schema", "");
     cr_assert_eq(l.result, ARGS_SHOWN);
     struct json *root = json_read("schema", l.out, strlen(l.out), &l.err);
     cr_assert(root != NULL, "%s", l.err.text);
@@ -644,20 +596,17 @@ Test(config, schema_knows_every_option)
         cr_expect(json_find(member, "default") != NULL);
     }
     json_free(root);
-    unload(&l);
 }
 
 Test(config, manual_knows_every_option)
 {
-    struct load l;
-    load(&l, "--print-options=mdoc", "");
+    load_l("--print-options=mdoc", "");
     cr_assert_eq(l.result, ARGS_SHOWN);
     for (size_t i = 0; i < options_count; i++) {
         char line[OPTION_NAME_MAX + 16];
         snprintf(line, sizeof line, "\n.It Cm %s\n", options[i].key);
         cr_expect(strstr(l.out, line) != NULL, "%s", options[i].key);
     }
-    unload(&l);
 }
 
 Test(config, what_cannot_be_printed_is_an_error)
