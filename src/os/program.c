@@ -157,11 +157,12 @@ bool program_beside(const char *name, char *ret, size_t size)
 
 bool program_file_near(const char *const *places, char *ret, size_t size)
 {
-    for (const char *const *place = places; *place; place++) {
+    const char *const *place = places;
+    do {
         path_of(*place, ret, size);
         if (is_readable(ret) && is_of_our_owner(ret))
             return true;
-    }
+    } while (*++place);
     path_of(places[0], ret, size);
     return false;
 }
