@@ -118,8 +118,7 @@ void evidence_free(struct evidence *evidence)
     inquiry_free(&evidence->reader);
     watch_end(&evidence->deadline);
     watch_end(&evidence->soon);
-    if (evidence->has_file)
-        statefile_free(&evidence->file);
+    statefile_free(&evidence->file);
     buf_free(&evidence->text);
     free(evidence->path);
     program_args_free(evidence->args);
@@ -385,9 +384,7 @@ static bool open_file(struct evidence *evidence, struct err *err)
 {
     struct core_report report;
     core_report(evidence->loop->core, &report);
-    if (evidence->has_file)
-        statefile_free(&evidence->file);
-    evidence->has_file = false;
+    statefile_free(&evidence->file);
     forget_path(evidence);
     if (asprintf(&evidence->path, "%s/hang.%d.%u.txt", evidence->dir, evidence->params->node_rank,
                  report.generation) < 0) {
@@ -396,7 +393,6 @@ static bool open_file(struct evidence *evidence, struct err *err)
     }
     if (!statefile_init(&evidence->file, evidence->path, evidence->reap, err))
         return false;
-    evidence->has_file = true;
     statefile_on_written(&evidence->file, on_written, evidence);
     return true;
 }

@@ -52,7 +52,6 @@ struct evidence {
     struct watch deadline, soon;
     struct probe probes[EVIDENCE_PROBES];
     struct statefile file;
-    bool has_file;
     char *path; /* of the last evidence file; NULL: none */
 };
 

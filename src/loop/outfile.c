@@ -64,8 +64,7 @@ bool outfile_open(struct outfile *out, const char *path, struct reap *reap, stru
 void outfile_free(struct outfile *out)
 {
     watch_end(&out->deadline);
-    if (out->is_wanted)
-        statefile_free(&out->file);
+    statefile_free(&out->file);
     out->is_wanted = false;
 }
 

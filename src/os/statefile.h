@@ -60,7 +60,7 @@ void statefile_check(struct statefile *file, statefile_check_fn *check);
 void statefile_add(struct statefile *file, size_t max);
 /* Overwrites in place from now on, if it is an existing regular file. */
 void statefile_overwrite(struct statefile *file);
-/* Drops waiting content and kills a running writer; fn is not called. */
+/* Drops waiting content and kills a running writer; fn is not called. *file may be zeroed. */
 void statefile_free(struct statefile *file);
 
 /* Starts a write, or keeps the content until the running one has ended. Newer waiting content

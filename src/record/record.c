@@ -97,10 +97,8 @@ void record_free(struct record *record)
 {
     watch_end(&record->commit_deadline);
     watch_end(&record->ranks_deadline);
-    if (record->dir && record->commit_file.path)
-        statefile_free(&record->commit_file);
-    if (record->dir && record->ranks_file.path)
-        statefile_free(&record->ranks_file);
+    statefile_free(&record->commit_file);
+    statefile_free(&record->ranks_file);
     saves_free(&record->saves);
     saves_free(&record->others);
 }
