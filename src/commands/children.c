@@ -468,8 +468,9 @@ char *children_describe(struct children *children, char *text, size_t size)
 
 /* --- ends --- */
 
-/* The failure's message may still be in the pipe. */
-#define TAIL_WAIT_NS (10 * NS_PER_MS)
+/* The failure's message may still be in the pipe. The log process reads it within microseconds, but
+ * on a busy machine it may have to wait for a processor. */
+#define TAIL_WAIT_NS (100 * NS_PER_MS)
 
 static void on_found_out(void *ctx, const struct death *found)
 {
