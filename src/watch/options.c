@@ -80,7 +80,7 @@ enum args_end watch_options_read(char **argv, FILE *out, struct watch_options *r
         return end;
     ret->source = sources[reading.word];
     ret->path = reading.path;
-    ret->mild = ret->mild < 0 ? NOTICE_CANCEL : milds[ret->mild];
+    ret->mild = (int)(ret->mild < 0 ? NOTICE_CANCEL : milds[ret->mild]);
     if (ret->interval_ns < 0)
         ret->interval_ns = ret->source->interval_ns;
     if (ret->lead_ns < 0)
