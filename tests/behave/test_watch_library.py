@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from test_watch import QUICK, gce, watch  # noqa: F401 (fixtures)
+from test_watch import QUICK, gce, serving, watch  # noqa: F401 (fixtures)
 
 NAMES = ("libcurl.so.4", "libcurl-gnutls.so.4")
 
