@@ -81,7 +81,8 @@ def test_all_bytes_are_kept_and_passed_on(logs):
 
 
 def test_kept_only(logs):
-    job = logs.start("import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)", "--no-logs-tee", "-q", code=3)
+    job = logs.start("import sys\nprint('out')\nprint('err', file=sys.stderr)\nsys.exit(3)",
+                     "--no-logs-tee", "-q", code=3)
     assert job.out == "" and "err" not in job.err.splitlines()
     assert logs.read() == b"out\n" and logs.read("stderr") == b"err\n"
 
@@ -380,7 +381,8 @@ def test_it_cannot_be_replaced(logs):
 def test_the_limit_of_the_stack_is_no_matter(logs):
     """A thread gets `ulimit -s` by default; here it is more than the address space."""
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-    job = logs.start("print('hi')", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)), code=0)
+    job = logs.start("print('hi')", code=0,
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, hard)))
     assert job.err == ""
     assert logs.read() == b"hi\n" and job.out == "hi\n"
 

@@ -248,7 +248,7 @@ class Attempt:
                 for match in re.findall(pattern, job.out + job.err, re.M)]
 
 
-# What each fault of plan.KINDS does. False: there is nothing to do it to.
+# Each fault of plan.KINDS as a function. It returns False if there is nothing to do it to.
 FAULTS = {
     "kill_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGKILL),
     "segv_proc": lambda a, fault: a._send(a._proc(fault), signal.SIGSEGV),
@@ -272,7 +272,7 @@ FAULTS = {
     "full_disk": lambda a, fault: a.place.fill(fault.node),
     "clock": lambda a, fault: a.place.set_clock(fault.node, fault.amount),
 }
-# What ends those that last.
+# The functions that end the faults that last.
 ENDS = {
     **dict.fromkeys(["stop_proc", "stop_supervisor", "freeze_node"], Attempt._resume),
     "cut": lambda a, fault: a.place.mend(fault.node),

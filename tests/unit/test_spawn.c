@@ -21,7 +21,7 @@ static struct spawn_command command;
 static struct err err;
 static int status;
 
-/* What starts this command as it is found on `path`. */
+/* A request to start this command as it is found on `path`. */
 static struct spawn_request request_of(char **argv, const char *path)
 {
     signals_begin();
