@@ -177,7 +177,7 @@ static void any_status(struct peer_status *s)
 
 static void any_cause(struct peer_cause *c)
 {
-    UP_TO(c->fault, FAULT_STOPPED);
+    UP_TO(c->fault, FAULT_BROKEN);
     if (c->fault == FAULT_NONE)
         return;
     ANY(c->node), ANY(c->rank), ANY(c->pid), ANY(c->code), UP_TO(c->at_ns, INT64_MAX);
@@ -480,7 +480,7 @@ Test(peermsg, ranges)
 {
     cr_assert(STATUS(.life = LIFE_GONE) && !STATUS(.life = LIFE_GONE + 1));
     cr_assert(STATUS(.vote = VOTE_NACK) && !STATUS(.vote = VOTE_NACK + 1));
-    cr_assert(CAUSE(.fault = FAULT_STOPPED) && !CAUSE(.fault = FAULT_STOPPED + 1));
+    cr_assert(CAUSE(.fault = FAULT_BROKEN) && !CAUSE(.fault = FAULT_BROKEN + 1));
     cr_assert(!CAUSE(.fault = FAULT_EXIT, .at_ns = -1) &&
               !CAUSE(.fault = FAULT_EXIT, .ago_ns = -1));
     cr_assert(CAUSE(.fault = FAULT_EXIT, .error_ns = -1) &&
