@@ -12,6 +12,12 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+/* A number of 64 bits, for %llu. */
+static inline unsigned long long ull(uint64_t number)
+{
+    return number;
+}
+
 /* Copies as much as fits and ends it. Returns false if it was cut. `src` may be NULL (empty). */
 bool str_copy(char *dst, size_t size, const char *src);
 /* Copies a text for people. If it does not fit, "..." replaces the middle, because the end often

@@ -22,11 +22,6 @@ struct core {
     int64_t wake_at;
 };
 
-static unsigned long long ull(uint64_t v)
-{
-    return v;
-}
-
 struct core *core_new(const struct core_params *params, core_act_fn *act, void *shell)
 {
     struct core *core = calloc(1, sizeof *core);
@@ -209,24 +204,6 @@ static void report_job(const struct core *core, struct core_report *ret)
     ret->job.has_ranks = chief_has_ranks(&core->chief);
 }
 
-static void report_cause(const struct core *core, struct core_report *ret)
-{
-    struct peer_cause c;
-    node_cause(&core->node, &c);
-    ret->first_cause.is_known = c.fault != FAULT_NONE;
-    ret->first_cause.is_signal = c.fault == FAULT_SIGNAL;
-    ret->first_cause.is_loss = c.fault == FAULT_LOST;
-    ret->first_cause.is_here = c.fault != FAULT_NONE && c.node == core->params.node_rank;
-    ret->first_cause.node_rank = c.node;
-    ret->first_cause.rank = c.rank;
-    ret->first_cause.pid = c.pid;
-    ret->first_cause.code = c.code;
-    ret->first_cause.wall = c.wall_ns;
-    str_copy(ret->first_cause.host, sizeof ret->first_cause.host, c.host);
-    str_copy(ret->first_cause.text, sizeof ret->first_cause.text, c.text);
-    str_copy(ret->first_cause.tail, sizeof ret->first_cause.tail, c.tail);
-}
-
 static void report_end(const struct node *node, struct core_report *ret)
 {
     ret->outcome = node->gen.outcome;
@@ -252,7 +229,9 @@ void core_report(const struct core *core, struct core_report *ret)
     report_round(core, ret);
     report_notice(core, ret);
     report_job(core, ret);
-    report_cause(core, ret);
+    node_cause(node, &ret->first_cause);
+    ret->is_cause_here =
+        ret->first_cause.fault != FAULT_NONE && ret->first_cause.node == core->params.node_rank;
 }
 
 static bool is_listed(const struct core_rank_report *list, int n, int rank, int pid)

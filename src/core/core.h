@@ -69,14 +69,9 @@ struct core_report {
         uint64_t last_step;
         bool has_ranks; /* a process has attached */
     } job;
-    struct {
-        bool is_known, is_signal;
-        bool is_loss; /* the node was lost */
-        bool is_here; /* on this node */
-        int node_rank, rank, pid, code;
-        int64_t wall; /* CLOCK_REALTIME of its node */
-        char host[64], text[512], tail[1024];
-    } first_cause; /* of the job; until that is known, of this node */
+    /* Of the job; until that is known, of this node. Only its wall_ns is a valid time. */
+    struct peer_cause first_cause;
+    bool is_cause_here; /* it was on this node */
     char why[PEERMSG_WHY_SIZE];
 };
 void core_report(const struct core *core, struct core_report *ret);

@@ -120,7 +120,7 @@ static int signal_to_repeat(const struct shell *shell, int code)
 {
     struct core_report report;
     core_report(shell->loop.core, &report);
-    bool is_by_signal = report.first_cause.is_here && report.first_cause.is_signal &&
+    bool is_by_signal = report.is_cause_here && report.first_cause.fault == FAULT_SIGNAL &&
                         report.first_cause.pid > 0 && report.first_cause.code == code;
     return shell->config->exit.reraise && is_by_signal ? code - EXIT_BY_SIGNAL : 0;
 }
@@ -158,7 +158,7 @@ static void keep_end(struct shell *shell, const struct action *action)
     if (action->exit.outcome == OUTCOME_COMPLETED && !report.uncommitted_step)
         shell->end->level = is_alone ? LOG_DEBUG : LOG_INFO;
     else
-        shell->end->level = is_chief || report.first_cause.is_here ? LOG_NOTICE : LOG_INFO;
+        shell->end->level = is_chief || report.is_cause_here ? LOG_NOTICE : LOG_INFO;
     word_end(shell->end, action->exit.outcome, action->exit.text);
 }
 

@@ -297,14 +297,14 @@ static void tell_notice(struct journal *journal, const struct core_report *r)
 static void tell_cause(struct journal *journal, const struct core_report *r)
 {
     struct writer w;
-    const char *text = r->first_cause.is_known ? r->first_cause.text : "";
+    const char *text = r->first_cause.fault ? r->first_cause.text : "";
     if (str_is(journal->seen.cause, text))
         return;
     str_copy(journal->seen.cause, sizeof journal->seen.cause, text);
     if (!*text)
         return;
     begin(journal, &w, "failed");
-    writer_int(&w, "of_node", r->first_cause.node_rank);
+    writer_int(&w, "of_node", r->first_cause.node);
     writer_int(&w, "rank", r->first_cause.rank);
     writer_int(&w, "pid", r->first_cause.pid);
     writer_int(&w, "code", r->first_cause.code);

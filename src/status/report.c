@@ -93,19 +93,19 @@ static void add_steps(struct writer *w, const struct core_report *r, const struc
 static void add_cause(struct writer *w, const struct core_report *r)
 {
     char at[32];
-    if (!r->first_cause.is_known) {
+    if (!r->first_cause.fault) {
         writer_null(w, "first_cause");
         return;
     }
     int code = r->first_cause.code;
     writer_object(w, "first_cause");
-    writer_int(w, "node_rank", r->first_cause.node_rank);
+    writer_int(w, "node_rank", r->first_cause.node);
     writer_int(w, "rank", r->first_cause.rank);
     writer_text(w, "host", r->first_cause.host);
     writer_int(w, "pid", r->first_cause.pid);
-    writer_text(w, "at", clock_iso8601(r->first_cause.wall, at, sizeof at));
+    writer_text(w, "at", clock_iso8601(r->first_cause.wall_ns, at, sizeof at));
     writer_int(w, "code", code);
-    if (r->first_cause.is_signal)
+    if (r->first_cause.fault == FAULT_SIGNAL)
         writer_int(w, "signal", code - EXIT_BY_SIGNAL);
     else
         writer_null(w, "signal");

@@ -10,11 +10,6 @@
 
 #define S NS_PER_S
 
-static unsigned long long ull(uint64_t v)
-{
-    return v;
-}
-
 /* Promise 1: in one round no two processes save at different steps. */
 void check_save(struct world *w, const struct proc *p, uint32_t tag, uint64_t step)
 {
@@ -784,10 +779,10 @@ void check_dying(struct world *w, const struct proc *p, const struct core_report
 {
     struct core_report report;
     bool is_running = before->state == NODE_RUNNING || before->state == NODE_SAVING;
-    if (!is_running || before->first_cause.is_known)
+    if (!is_running || before->first_cause.fault)
         return;
     core_report(w->hosts[p->node].core, &report);
-    if (!report.first_cause.is_known || report.first_cause.pid != 1000 + p->index)
+    if (!report.first_cause.fault || report.first_cause.pid != 1000 + p->index)
         fail(w, "node %d knows that process %d has died, and does not tell", p->node, p->index);
 }
 
@@ -800,8 +795,8 @@ void check_told(struct world *w, int node, const struct peermsg *msg)
         struct core_report report;
         core_report(host->core, &report);
         bool is_ending = report.outcome != OUTCOME_UNKNOWN || report.state == NODE_RESTARTING;
-        bool is_own = report.first_cause.is_here && !is_ending;
-        host->told = (struct told){.is_known = is_own, .wall = report.first_cause.wall};
+        bool is_own = report.is_cause_here && !is_ending;
+        host->told = (struct told){.is_known = is_own, .wall = report.first_cause.wall_ns};
     }
     if (!msg || msg->type != PEERMSG_STATUS || msg->cause.fault == FAULT_NONE ||
         w->hosts[0].has_exited || node >= w->s.nnodes ||
@@ -823,7 +818,7 @@ static int64_t seen_late(const struct core_report *report)
     static const int codes[] = {128 + SIGSEGV, 128 + SIGBUS, 128 + SIGILL,
                                 128 + SIGFPE,  128 + SIGSYS, 128 + SIGKILL};
     for (size_t i = 0; i < ARRAY_LEN(codes); i++)
-        if (report->first_cause.is_signal && report->first_cause.code == codes[i])
+        if (report->first_cause.fault == FAULT_SIGNAL && report->first_cause.code == codes[i])
             return 50 * NS_PER_MS;
     return 0;
 }
@@ -851,17 +846,17 @@ static void check_first(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
     const struct core_report *r = &chief->report;
-    if (!chief->has_exited || !r->first_cause.is_known || r->first_cause.is_loss ||
+    if (!chief->has_exited || !r->first_cause.fault || r->first_cause.fault == FAULT_LOST ||
         !r->first_cause.pid) /* it was replaced */
         return;
-    int node = r->first_cause.node_rank;
+    int node = r->first_cause.node;
     const struct host *named = &w->hosts[node];
     if (chief->outcome == OUTCOME_FAILED && chief->code != r->first_cause.code)
         fail(w, "node 0 exits with %d, and names a failure with %d", chief->code,
              r->first_cause.code);
     int64_t ended_at =
         r->first_cause.code == 128 + SIGKILL ? named->killed_at : named->signalled_at;
-    if (r->first_cause.is_signal && ended_at && ended_at < r->first_cause.wall)
+    if (r->first_cause.fault == FAULT_SIGNAL && ended_at && ended_at < r->first_cause.wall_ns)
         fail(w, "node 0 names process %d of node %d, which was ended before", r->first_cause.pid,
              node);
     /* Who lives on without a connection is taken to have been dying since it ended. */
@@ -873,9 +868,9 @@ static void check_first(struct world *w)
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct told *told = &w->hosts[i].told;
         int64_t error = told->error + named->told.error + seen_late(r);
-        if (told->is_known && r->first_cause.wall > told->wall + error)
+        if (told->is_known && r->first_cause.wall_ns > told->wall + error)
             fail(w, "node 0 names the failure of node %d, and that of node %d was %lld us before",
-                 node, i, (long long)((r->first_cause.wall - told->wall) / 1000));
+                 node, i, (long long)((r->first_cause.wall_ns - told->wall) / 1000));
     }
 }
 
@@ -884,16 +879,15 @@ static void check_all_told(struct world *w)
 {
     const struct host *chief = &w->hosts[0];
     const struct core_report *r = &chief->report;
-    if (!r->first_cause.is_known || r->first_cause.is_loss || !r->first_cause.pid ||
+    if (!r->first_cause.fault || r->first_cause.fault == FAULT_LOST || !r->first_cause.pid ||
         chief->exit_at > chief->stopped_at + 20 * S)
         return;
     for (int i = 0; i < w->s.nnodes; i++) {
         const struct host *host = &w->hosts[i];
-        int64_t error =
-            host->told.error + w->hosts[r->first_cause.node_rank].told.error + seen_late(r);
-        if (host->failed.is_known && r->first_cause.wall > host->failed.wall + error)
+        int64_t error = host->told.error + w->hosts[r->first_cause.node].told.error + seen_late(r);
+        if (host->failed.is_known && r->first_cause.wall_ns > host->failed.wall + error)
             fail(w, "node %d had failed %lld us before what node 0 names", i,
-                 (long long)((r->first_cause.wall - host->failed.wall) / 1000));
+                 (long long)((r->first_cause.wall_ns - host->failed.wall) / 1000));
     }
 }
 
@@ -902,15 +896,15 @@ static void check_same_cause(struct world *w)
     const struct core_report *a = &w->hosts[0].report;
     for (int i = 1; i < w->s.nnodes; i++) {
         const struct core_report *b = &w->hosts[i].report;
-        if (a->first_cause.is_known != b->first_cause.is_known || !str_is(a->why, b->why))
+        if (a->first_cause.fault != b->first_cause.fault || !str_is(a->why, b->why))
             fail(w, "node 0 says \"%s\", and node %d \"%s\"", a->why, i, b->why);
-        if (!a->first_cause.is_known)
+        if (!a->first_cause.fault)
             continue;
-        if (a->first_cause.node_rank != b->first_cause.node_rank ||
+        if (a->first_cause.node != b->first_cause.node ||
             a->first_cause.rank != b->first_cause.rank ||
             a->first_cause.pid != b->first_cause.pid ||
             a->first_cause.code != b->first_cause.code ||
-            a->first_cause.wall != b->first_cause.wall ||
+            a->first_cause.wall_ns != b->first_cause.wall_ns ||
             !str_is(a->first_cause.text, b->first_cause.text))
             fail(w, "node 0 names the cause \"%s\", and node %d \"%s\"", a->first_cause.text, i,
                  b->first_cause.text);

@@ -33,7 +33,7 @@ Test(core_death, ends_the_others_at_once)
     dying(w, 1, SIGKILL);
     assert_acts(w, "gate leave; SIGTERM to tree");
     core_report(w->core, &at_death);
-    cr_assert(at_death.first_cause.is_known && at_death.first_cause.is_signal);
+    cr_assert(at_death.first_cause.fault && at_death.first_cause.fault == FAULT_SIGNAL);
     cr_assert_eq(at_death.first_cause.pid, 1001);
     now += 3 * NS_PER_S;
     exited(w, 0, SIGTERM);
@@ -44,7 +44,7 @@ Test(core_death, ends_the_others_at_once)
     cr_assert_str_eq(at_end.first_cause.text,
                      "process 1001 ended with signal 9 (Killed): the kernel killed it");
     cr_assert_str_eq(at_end.first_cause.tail, "last words\n");
-    cr_assert_eq(at_end.first_cause.wall, at_death.first_cause.wall, "it died when it died");
+    cr_assert_eq(at_end.first_cause.wall_ns, at_death.first_cause.wall_ns, "it died when it died");
     cr_assert_gt(now, died_at);
     walk_end(w);
 }
@@ -60,13 +60,13 @@ Test(core_death, of_who_has_said_why)
     assert_acts(w, "0: WELCOME; gate leave; SIGTERM to tree");
     core_report(w->core, &report);
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with exit code 3: bad loss");
-    int64_t wall = report.first_cause.wall;
+    int64_t wall = report.first_cause.wall_ns;
     now += NS_PER_S;
     gone(w, 0);
     ends(w, 3 << 8);
     assert_acts(w, "exit 3 failed");
     core_report(w->core, &report);
-    cr_assert_eq(report.first_cause.wall, wall);
+    cr_assert_eq(report.first_cause.wall_ns, wall);
     cr_assert_str_eq(report.first_cause.text, "process 1000 ended with exit code 3: bad loss");
     walk_end(w);
 }

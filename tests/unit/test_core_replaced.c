@@ -188,7 +188,7 @@ Test(core_replaced, without_a_chief)
         assert_replaced(&walks[1]);
         struct core_report report;
         core_report(walks[1].core, &report);
-        cr_assert(report.first_cause.is_here && !report.first_cause.is_loss);
+        cr_assert(report.is_cause_here && report.first_cause.fault != FAULT_LOST);
         lose_letters();
         end_two();
     }

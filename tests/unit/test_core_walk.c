@@ -37,7 +37,7 @@ Test(core_walk, a_command_that_fails)
     ends(w, SIGTERM);
     assert_acts(w, "exit 7 failed");
     core_report(w->core, &report);
-    cr_assert(report.first_cause.is_known && report.first_cause.code == 7);
+    cr_assert(report.first_cause.fault && report.first_cause.code == 7);
     cr_assert_eq(report.first_cause.rank, 1, "its place says which rank it is");
     walk_end(w);
 }

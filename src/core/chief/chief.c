@@ -282,11 +282,10 @@ static const char *say_success(const struct chief *chief, char *text, size_t siz
         return text;
     if (chief->order.commit_step)
         str_addf(text, size, "; the last commit is of step %llu: later saves",
-                 (unsigned long long)chief->order.commit_step);
+                 ull(chief->order.commit_step));
     else
         str_addf(text, size, "; nothing is committed: saves");
-    str_addf(text, size, " up to step %llu were not committed",
-             (unsigned long long)chief->gen.uncommitted);
+    str_addf(text, size, " up to step %llu were not committed", ull(chief->gen.uncommitted));
     return text;
 }
 
@@ -328,14 +327,11 @@ static void decide_finished(struct chief *chief)
         return;
     if (until != CLOCK_NEVER)
         note_undrained(chief);
-    struct chief_end end = {.outcome = OUTCOME_COMPLETED,
-                            .manner = MANNER_STOP,
-                            .why = say_success(chief, text, sizeof text)};
-    if (chief->notice.is_live && !chief->gen.is_trained) {
-        end.outcome = OUTCOME_PREEMPTED_UNSAVED;
-        end.why = "the processes ended after the notice, and not every rank is known to be done";
-    }
-    chief_end(chief, &end);
+    if (chief->notice.is_live && !chief->gen.is_trained)
+        chief_stop(chief, OUTCOME_PREEMPTED_UNSAVED, 0,
+                   "the processes ended after the notice, and not every rank is known to be done");
+    else
+        chief_stop(chief, OUTCOME_COMPLETED, 0, say_success(chief, text, sizeof text));
 }
 
 static void decide_running(struct chief *chief)

@@ -58,8 +58,8 @@ static void log_joined(struct chief *chief, const struct peer *peer, bool is_new
         out_log(chief->out, LOG_WARN, "join",
                 "node %d knows of a commit at step %llu, node 0 only of step %llu; is "
                 "checkpoint.dir the same?",
-                chief_rank_of(chief, peer), (unsigned long long)peer->at.commit_step,
-                (unsigned long long)chief->params->resume_step);
+                chief_rank_of(chief, peer), ull(peer->at.commit_step),
+                ull(chief->params->resume_step));
 }
 
 void chief_admit(struct chief *chief, struct peer *peer, const struct caller *caller)

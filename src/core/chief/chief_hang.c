@@ -80,7 +80,7 @@ static void add_others(const struct chief *chief, const struct peer *last, char 
     if (beside > 2)
         str_addf(text, size, "%d other ranks do", beside - 1);
     if (highest > last->status.behind_step)
-        str_addf(text, size, "; the others have come to step %llu", (unsigned long long)highest);
+        str_addf(text, size, "; the others have come to step %llu", ull(highest));
     else if (beside == 1 && last->status.behind_phase != PAGE_TRAIN && has_others(chief))
         str_addf(text, size, "; the others wait at that step");
 }
@@ -110,8 +110,8 @@ static void tell(const struct chief *chief, char *text, size_t size)
     snprintf(text, size,
              "rank %d (process %d on node %d, %.40s) is behind: it has stood at step %llu for %s, "
              "phase %s",
-             s->behind_rank, s->behind_pid, node, last->at.host, (unsigned long long)s->behind_step,
-             since, watchdog_phase_name(s->behind_phase));
+             s->behind_rank, s->behind_pid, node, last->at.host, ull(s->behind_step), since,
+             watchdog_phase_name(s->behind_phase));
     if (s->behind_stopped)
         str_addf(text, size, "; a signal has stopped it, and no debugger is attached");
     else

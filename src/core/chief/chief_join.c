@@ -144,10 +144,7 @@ static void end_unjoined(struct chief *chief)
              took, without == 1 ? "" : "s", missing);
     if (chief->refusal[0])
         str_addf(text, sizeof text, "; last refused: %s", chief->refusal);
-    chief_end(chief, &(struct chief_end){.outcome = OUTCOME_NOT_STARTED,
-                                         .code = EXIT_OWN_ERROR,
-                                         .manner = MANNER_STOP,
-                                         .why = text});
+    chief_stop(chief, OUTCOME_NOT_STARTED, EXIT_OWN_ERROR, text);
 }
 
 static void end_preempted(struct chief *chief)
@@ -163,10 +160,8 @@ static void end_preempted(struct chief *chief)
                 n == 1 ? "it joins" : "they join");
     }
     chief->tell_until = clock_min(chief_abort_at(chief), chief_join_until(chief));
-    chief_end(chief, &(struct chief_end){.outcome = OUTCOME_PREEMPTED,
-                                         .manner = MANNER_STOP,
-                                         .why = "the notice came before the start: nothing was "
-                                                "started"});
+    chief_stop(chief, OUTCOME_PREEMPTED, 0,
+               "the notice came before the start: nothing was started");
 }
 
 int64_t chief_next_word_at(const struct chief *chief)

@@ -64,12 +64,6 @@ void chief_gather_notices(struct chief *chief)
     chief_plan(chief);
 }
 
-static void end_unsaved(struct chief *chief, const char *why)
-{
-    chief_end(chief, &(struct chief_end){
-                         .outcome = OUTCOME_PREEMPTED_UNSAVED, .manner = MANNER_STOP, .why = why});
-}
-
 /* Only for a program that does not attach. */
 static void ask(struct chief *chief)
 {
@@ -103,11 +97,9 @@ static void end_late(struct chief *chief)
         return;
     }
     if (all_are(chief, FACT_DONE) && chief->order.commit_step >= chief_highest_step(chief)) {
-        chief_end(chief, &(struct chief_end){
-                             .outcome = OUTCOME_PREEMPTED,
-                             .manner = MANNER_STOP,
-                             .why = "every rank was done and committed, but the commands had not "
-                                    "ended by the deadline"});
+        chief_stop(chief, OUTCOME_PREEMPTED, 0,
+                   "every rank was done and committed, but the commands had not ended by the "
+                   "deadline");
         return;
     }
     bool is_open = chief->order.phase == PHASE_PROPOSED || chief_is_deciding(chief);
@@ -122,7 +114,7 @@ static void end_late(struct chief *chief)
         snprintf(text, sizeof text, "%s: %s", waits[i].text, who);
         break;
     }
-    end_unsaved(chief, text);
+    chief_stop(chief, OUTCOME_PREEMPTED_UNSAVED, 0, text);
 }
 
 static bool any_trains(const struct chief *chief)
@@ -207,7 +199,8 @@ void chief_decide_notice(struct chief *chief)
         if (chief->out->now >= chief_ask_at(chief))
             ask(chief);
     } else if (chief->notice.hurry >= (uint32_t)HURRY_STOP) {
-        end_unsaved(chief, "told to stop before the save was committed");
+        chief_stop(chief, OUTCOME_PREEMPTED_UNSAVED, 0,
+                   "told to stop before the save was committed");
     } else if (chief->out->now >= chief_abort_at(chief)) {
         end_late(chief);
     } else if (chief->writing == COMMIT_ROUND) {

@@ -81,7 +81,7 @@ static void close_round(struct chief *chief, enum peer_phase phase, const char *
         chief_count_anew(chief, chief->order.save_step);
     if (phase == PHASE_COMMITTED)
         out_log(chief->out, LOG_NOTICE, "commit", "step %llu is durable on every rank",
-                (unsigned long long)chief->order.commit_step);
+                ull(chief->order.commit_step));
     else
         out_log(chief->out, LOG_WARN, "round", "%u: %s%s%s", chief->gen.round,
                 phase == PHASE_FAILED ? "failed, nothing is committed" : "called off",
@@ -182,7 +182,7 @@ void chief_tell_end(struct chief *chief, const struct chief_end *end)
         return;
     if (end->outcome == OUTCOME_PREEMPTED_UNSAVED && chief->has_committed)
         str_addf(chief->order.why, sizeof chief->order.why, "; the last commit is of step %llu",
-                 (unsigned long long)chief->order.commit_step);
+                 ull(chief->order.commit_step));
     if (reads_as_restart(chief))
         str_addf(chief->order.why, sizeof chief->order.why,
                  "; with this code a scheduler starts the job again, as after a preemption");
@@ -218,6 +218,12 @@ void chief_end(struct chief *chief, const struct chief_end *end)
         return;
     chief->order.restart = false;
     stop_all(chief, end);
+}
+
+void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why)
+{
+    chief_end(chief, &(struct chief_end){
+                         .outcome = outcome, .code = code, .manner = MANNER_STOP, .why = why});
 }
 
 void chief_end_generation(struct chief *chief, const struct chief_end *end)

@@ -90,6 +90,8 @@ bool chief_is_uncounted(const struct chief *chief);
 bool chief_brings_nothing(const struct chief *chief);
 /* The job ends. An open round is closed first, and a planned restart is cancelled. */
 void chief_end(struct chief *chief, const struct chief_end *end);
+/* The same, by the manner of most ends: every process is stopped at once. */
+void chief_stop(struct chief *chief, enum outcome outcome, int code, const char *why);
 /* The end that nodes were told has another reason; no node has left yet. */
 void chief_tell_end(struct chief *chief, const struct chief_end *end);
 /* The generation ends like a job, and another generation follows. */
@@ -128,8 +130,6 @@ void chief_go_on(struct chief *chief);
 /* When a program that does not attach gets the signal for the notice; CLOCK_NEVER: no notice is
  * live. */
 int64_t chief_ask_at(const struct chief *chief);
-
-/* --- chief_standing.c: a notice that came before the first step --- */
 
 /* When the live notice becomes near: a job that has not started by then does not start.
  * CLOCK_NEVER: no notice is live. */

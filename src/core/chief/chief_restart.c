@@ -30,7 +30,7 @@ static void add_plan(const struct chief *chief, int64_t pause, char *text, size_
     const int64_t unit = 10 * NS_PER_MS;
     char in[32];
     if (chief->order.commit_step)
-        str_addf(text, size, " from step %llu", (unsigned long long)chief->order.commit_step);
+        str_addf(text, size, " from step %llu", ull(chief->order.commit_step));
     if (pause >= unit)
         str_addf(text, size, ", in %s at the soonest",
                  str_about(pause / unit * unit, in, sizeof in));
@@ -98,19 +98,13 @@ bool chief_is_restarting(const struct chief *chief)
 
 /* --- the barrier --- */
 
-static void end_after_all(struct chief *chief, enum outcome outcome, int code, const char *why)
-{
-    chief_end(chief, &(struct chief_end){
-                         .outcome = outcome, .code = code, .manner = MANNER_STOP, .why = why});
-}
-
 /* The job ends with the failure that the restart should have followed. */
 static void end_as_failed(struct chief *chief, const char *because)
 {
     char why[sizeof chief->order.why];
     str_copy(why, sizeof why, chief->order.why);
     str_addf(why, sizeof why, "; not restarted: %s", because);
-    end_after_all(chief, (enum outcome)chief->order.outcome, chief->order.exit_code, why);
+    chief_stop(chief, (enum outcome)chief->order.outcome, chief->order.exit_code, why);
 }
 
 /* The processes have ended already, so none of them can save. */
@@ -122,8 +116,8 @@ static void end_preempted(struct chief *chief)
         return;
     }
     chief->gen.cause = (struct peer_cause){0}; /* the job would have survived that failure */
-    end_after_all(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
-                  "the notice came while the job was restarted in place after a failure");
+    chief_stop(chief, has_ranks ? OUTCOME_PREEMPTED_UNSAVED : OUTCOME_PREEMPTED_UNKNOWN, 0,
+               "the notice came while the job was restarted in place after a failure");
 }
 
 /* The start waits for every connection: a node without one either reconnects or is lost. */

@@ -109,9 +109,6 @@ bool chief_check_roster(struct chief *chief)
     }
     char why[224];
     snprintf(why, sizeof why, "the ranks do not fit together: %s", roster.text);
-    chief_end(chief, &(struct chief_end){.outcome = OUTCOME_FAILED,
-                                         .code = EXIT_OWN_ERROR,
-                                         .manner = MANNER_STOP,
-                                         .why = why});
+    chief_stop(chief, OUTCOME_FAILED, EXIT_OWN_ERROR, why);
     return false;
 }

@@ -5,17 +5,13 @@
 #include "core/chief/chief_parts.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 
 #include <stdio.h>
 
 static bool is_open(const struct chief *chief)
 {
     return chief->order.phase == PHASE_PROPOSED || chief->order.phase == PHASE_DECIDED;
-}
-
-static unsigned long long ull(uint64_t v)
-{
-    return v;
 }
 
 /* --- the save step --- */

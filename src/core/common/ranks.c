@@ -90,7 +90,7 @@ static bool check_counts(const struct ranks *ranks, const struct procmsg *who, s
     if (who->step > RANKS_STEP_MAX)
         return err_set(err, ERR_PROTOCOL, 0,
                        "rank %d says that it starts from step %llu, which no training reaches",
-                       who->rank, (unsigned long long)who->step);
+                       who->rank, ull(who->step));
     if (who->local_world_size < 1 || who->local_world_size > CORE_SLOTS_MAX)
         return err_set(err, ERR_PROTOCOL, 0, "%d ranks on one node: must be within 1 and %d",
                        who->local_world_size, CORE_SLOTS_MAX);
@@ -156,7 +156,7 @@ struct member *ranks_attach(struct ranks *ranks, const struct core_params *param
         err_set(err, ERR_PROTOCOL, 0,
                 "rank %d stops every %llu steps from step %llu: no step is common to it and the "
                 "other ranks of this node",
-                who.rank, (unsigned long long)msg->stride, (unsigned long long)msg->first_step);
+                who.rank, ull(msg->stride), ull(msg->first_step));
         return NULL;
     }
     struct member *member = find_rank(ranks, who.rank);
@@ -250,7 +250,7 @@ struct member *ranks_count(struct ranks *ranks, const struct core_params *params
     }
     if (rank >= CORE_WORLD_MAX || here > CORE_SLOTS_MAX || msg->step > RANKS_STEP_MAX) {
         err_set(err, ERR_PROTOCOL, 0, "rank %d of %d here, at step %llu: a number is too high",
-                rank, here, (unsigned long long)msg->step);
+                rank, here, ull(msg->step));
         return NULL;
     }
     if (here == PROCMSG_UNKNOWN)
@@ -307,7 +307,7 @@ bool ranks_read_steps(struct ranks *ranks, const uint64_t *by_slot, struct err *
         if (step > RANKS_STEP_MAX)
             ok = err_set(err, ERR_PROTOCOL, 0,
                          "rank %d (process %d) shows step %llu: its page was overwritten", m->rank,
-                         m->pid, (unsigned long long)step);
+                         m->pid, ull(step));
         else
             m->step = step;
     }

@@ -121,8 +121,6 @@ static void take_order(struct node *node, const struct peermsg *msg)
             node_stop_for_good(node, &ending);
         node_stop(node, &ending);
         node->uplink.may_renew = node->gen.restarts;
-    }
-    if (order->end >= END_STOP) {
         node_take_cause(node, msg);
         node_tell_final(node);
     }
@@ -144,10 +142,10 @@ void node_message(struct node *node, const struct peermsg *msg)
             out_log(node->out, LOG_INFO, "join", "%s as node %d of %d",
                     node->state == NODE_WAITING ? "joined" : "back", node->params->node_rank,
                     node->params->nnodes);
-        if (node->state == NODE_WAITING)
+        if (node->state == NODE_WAITING) { /* all resume from node 0's step, not their own */
             node->generation = node->uplink.generation;
-        if (node->state == NODE_WAITING) /* all nodes resume from node 0's step, not their own */
             node->commit_step = node->resumed_step = msg->welcome.resume_step;
+        }
         node->gen.has_roster = false;
         node->is_dirty = true;
         break;

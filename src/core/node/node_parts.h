@@ -63,6 +63,11 @@ void node_stop_for_good(struct node *node, const struct node_ending *ending);
 /* The node ends by itself, without a chief. */
 void node_stop_alone(struct node *node, enum outcome outcome, int code, const char *why);
 
+/* node->gen is all zero: fills in the rest. */
+void node_begin_generation(struct node *node);
+/* No process of the last generation is left, and the next generation begins. */
+void node_renew(struct node *node);
+
 /* --- node_notice.c: signals and notices --- */
 
 /* A notice of this node or of the job is live and near: a failure is now part of the preemption. */
@@ -130,13 +135,6 @@ void node_settle(struct node *node);
 /* Sends the stop signals that are due. */
 void node_climb(struct node *node);
 int64_t node_climb_at(const struct node *node);
-
-/* --- node_restart.c: from one generation to the next --- */
-
-/* node->gen is all zero: fills in the rest. */
-void node_begin_generation(struct node *node);
-/* No process of the last generation is left, and the next generation begins. */
-void node_renew(struct node *node);
 
 /* --- node_status.c: node_flush(), of node.h --- */
 

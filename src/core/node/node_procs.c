@@ -355,7 +355,7 @@ static void record_attached(struct node *node, const struct member *m)
     snprintf(fault.text, sizeof fault.text,
              "process %d is still attached at step %llu and has not said that it is done, and its "
              "command has ended with 0",
-             m->pid, (unsigned long long)m->step);
+             m->pid, ull(m->step));
     add_reason(&fault, m);
     node_record_fault(node, &fault);
 }
@@ -385,7 +385,7 @@ void node_on_proc_gone(struct node *node, const struct event *event)
     if (ranks_is_silent(m) && node->state == NODE_RUNNING)
         out_log(node->out, LOG_WARN, "attach",
                 "rank %d (process %d) has gone at step %llu, without pch_done or pch_close",
-                m->rank, m->pid, (unsigned long long)m->step);
+                m->rank, m->pid, ull(m->step));
     round_ended(&node->gen.round);
     node_judge_silence(node);
     node->is_dirty = true;

@@ -404,7 +404,7 @@ void round_prepared(struct round *round, const struct err *bad)
         fail_save(round, NULL, bad->text);
     else if (bad)
         out_log(round->out, LOG_ERROR, "save", "step %llu cannot be recorded: %s",
-                (unsigned long long)round->writing_step, bad->text);
+                ull(round->writing_step), bad->text);
     else if (what == WRITING_ROUND)
         round->prepared_round = round->writing_round;
     else
@@ -444,8 +444,8 @@ static void wait_for_answer(struct round *round, struct member *m, enum member_w
 static void on_save_failed(struct round *round, struct member *m, const struct procmsg *msg)
 {
     char why[sizeof msg->text + 64] = "";
-    str_addf(why, sizeof why, "rank %d could not save step %llu: %s", m->rank,
-             (unsigned long long)msg->step, msg->text);
+    str_addf(why, sizeof why, "rank %d could not save step %llu: %s", m->rank, ull(msg->step),
+             msg->text);
     str_one_line(why);
     if (round_of_tag(round, msg->tag)) {
         fail_save(round, m, why);

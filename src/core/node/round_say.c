@@ -18,7 +18,7 @@ void round_say_wait(struct out *out, const struct ranks *ranks, const struct mem
     out_log(
         out, LOG_WARN, "save",
         "rank %d has waited %d s in pch_saved for the commit of step %llu; the save %s is missing",
-        m->rank, (int)(ROUND_TOLD_NS / NS_PER_S), (unsigned long long)m->wait_step,
+        m->rank, (int)(ROUND_TOLD_NS / NS_PER_S), ull(m->wait_step),
         missing[0] ? missing : "of another node");
 }
 
@@ -27,7 +27,7 @@ void round_say_past(struct out *out, const struct member *m, uint64_t step)
     out_log(out, LOG_WARN, "commit",
             "step %llu is not committed: rank %d has not saved it, and waits for its save of step "
             "%llu",
-            (unsigned long long)step, m->rank, (unsigned long long)m->wait_step);
+            ull(step), m->rank, ull(m->wait_step));
 }
 
 void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t round, uint64_t step)
@@ -41,8 +41,7 @@ void round_say_unsaved(struct out *out, const struct ranks *ranks, uint32_t roun
     }
     if (n > 0)
         out_log(out, LOG_NOTICE, "save", "rank%s %s%s had reported no save of step %llu by then",
-                n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...",
-                (unsigned long long)step);
+                n == 1 ? "" : "s", list, strlen(list) + 20 < sizeof list ? "" : ", ...", ull(step));
 }
 
 void round_say_return(struct out *out, const struct member *m, uint64_t step, uint64_t commit_step)
@@ -50,5 +49,5 @@ void round_say_return(struct out *out, const struct member *m, uint64_t step, ui
     out_log(out, LOG_WARN, "save",
             "rank %d saves step %llu, below the last commit at step %llu: it is not committed; has "
             "the training gone back?",
-            m->rank, (unsigned long long)step, (unsigned long long)commit_step);
+            m->rank, ull(step), ull(commit_step));
 }
