@@ -34,9 +34,6 @@ MUTANTS = [
      "if (!gate_is_decided(word)) {", "if (0) {"),
     ("no-re-proposal", "src/core/chief/chief_round.c",
      "if (!any_is(chief, FACT_NACK)) {", "if (true) {"),
-    ("record-outlives-the-deadline", "src/core/chief/chief_notice.c",
-     "} else if (chief->out->now >= chief_abort_at(chief)) {",
-     "} else if (chief->out->now >= chief_abort_at(chief) && chief->writing != COMMIT_ROUND) {"),
     ("decide-on-first-vote", "src/core/chief/chief_round.c",
      "if (!all_are(chief, FACT_VOTED))", "if (!any_is(chief, FACT_VOTED))"),
     ("vote-of-any-ballot", "src/core/chief/chief_facts.c",
@@ -417,6 +414,7 @@ BEGIN_AT = {
 #       or early, has trained enough here; unit tests do
 #   done-and-saved-is-preempted: one schedule in 100,000 commits the last save when every rank has ended;
 #       a unit test does
+#   record-outlives-the-deadline: the chief no longer wakes for a time that has passed; a unit test does
 #   timeout-aborts-decided-round: by then every node has seen the decision, and keeps its gate
 
 
