@@ -180,7 +180,7 @@ static bool args_print(const struct args *args, enum args_type what, FILE *out, 
     if (what == ARGS_HELP)
         print_help(args, out);
     else if (what == ARGS_VERSION)
-        fprintf(out, "%s %s\n", args->program, PCHRUN_VERSION);
+        fprintf(out, "%s %s\n", args->program, args->version);
     else
         print_words(args, out);
     return args_flush(out, err);

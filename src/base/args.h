@@ -58,7 +58,7 @@ struct args_word {
 };
 
 struct args {
-    const char *program;
+    const char *program, *version;
     const char *head, *tail;          /* of --help */
     int left, right;                  /* its columns; right 0: lines are not wrapped */
     struct args_row (*row)(size_t i); /* of a program with words at most 64 */

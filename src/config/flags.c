@@ -134,6 +134,7 @@ static bool flags_take(void *ctx, size_t row, const char *typed, const char *val
 
 const struct args flags_args = {
     .program = "pchrun",
+    .version = PCHRUN_VERSION,
     .head =
         "Usage: pchrun [options] [--] command [argument ...]\n"
         "\n"

@@ -56,6 +56,7 @@ static struct args_row ctl_row(size_t i)
 
 const struct args ctl_args = {
     .program = "pchctl",
+    .version = PCHRUN_VERSION,
     .head = "Usage: pchctl [options] COMMAND [options]\n"
             "\n"
             "See how a job that runs under pchrun stands, and tell it what to do. See pchctl(1).\n"

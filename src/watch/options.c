@@ -53,6 +53,7 @@ static struct args_row watch_row(size_t i)
 
 const struct args watch_args = {
     .program = "pchrun-watch",
+    .version = PCHRUN_VERSION,
     .head = "Usage: pchrun-watch SOURCE [PATH] [options]\n"
             "\n"
             "Print a line of JSON for each thing that is going to happen to this machine, when it "

@@ -55,6 +55,7 @@ static bool take(void *options, size_t i, const char *typed, const char *value, 
 }
 
 static const struct args args = {.program = "probe",
+                                 .version = "1.2",
                                  .head = "Usage: probe\n\nWords:\n",
                                  .tail = "The end.\n",
                                  .left = 20,
